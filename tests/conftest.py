@@ -1,0 +1,64 @@
+"""What every test stands on: repeatable examples, data that may be absent, honest skips."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# "ci" tries the same examples in every run; HYPOTHESIS_PROFILE=explore looks for new ones.
+settings.register_profile(
+    "ci", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("explore", deadline=None, max_examples=2000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The real streams: $CALIBRANT_DATA, or shared/data beside the repository."""
+    place = Path(os.environ.get("CALIBRANT_DATA", ROOT.parent / "shared" / "data"))
+    if not place.is_dir():
+        pytest.skip("no real streams here: set CALIBRANT_DATA to the directory that holds them")
+    return place
+
+
+class NoSkips:
+    """With CALIBRANT_REQUIRE=all, tests that were skipped fail the run and are listed."""
+
+    def __init__(self) -> None:
+        self.skipped: list[str] = []
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.skipped and not hasattr(report, "wasxfail"):
+            self._note(report)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.skipped:
+            self._note(report)
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if self.skipped and session.exitstatus in (
+            pytest.ExitCode.OK,
+            pytest.ExitCode.NO_TESTS_COLLECTED,
+        ):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if self.skipped:
+            terminalreporter.section("skipped, but required by CALIBRANT_REQUIRE=all", red=True)
+            for line in self.skipped:
+                terminalreporter.line(line, red=True)
+
+    def _note(self, report: pytest.TestReport | pytest.CollectReport) -> None:
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        self.skipped.append(f"{report.nodeid}: {reason}")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if os.environ.get("CALIBRANT_REQUIRE") == "all":
+        config.pluginmanager.register(NoSkips(), "no skips")
