@@ -1,0 +1,22 @@
+"""The calibrators, one file each; importing this package registers them all."""
+
+from calibrant.calibrators.base import Account, Calibrator
+from calibrant.calibrators.blackwell import Blackwell
+from calibrant.calibrators.exponential_regret import ExponentialRegret
+from calibrant.calibrators.foster99 import Foster99
+from calibrant.calibrators.foster_hart import FosterHart
+from calibrant.calibrators.polynomial_regret import PolynomialRegret
+from calibrant.calibrators.regret_matching import RegretMatching
+from calibrant.calibrators.running_mean import RunningMean
+
+__all__ = [
+    "Account",
+    "Blackwell",
+    "Calibrator",
+    "ExponentialRegret",
+    "Foster99",
+    "FosterHart",
+    "PolynomialRegret",
+    "RegretMatching",
+    "RunningMean",
+]

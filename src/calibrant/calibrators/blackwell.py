@@ -1,0 +1,165 @@
+"""Blackwell approachability by online gradient descent."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant import bounds
+from calibrant.calibrators.base import Account, Calibrator
+from calibrant.core import check
+from calibrant.errors import InvalidInput
+from calibrant.kernels import blackwell, two_point
+from calibrant.kernels.layout import BLOCKS, HEAD, STRIDE
+from calibrant.kernels.rounds import assemble
+from calibrant.registry import calibrators
+
+__all__ = ["Blackwell"]
+
+STEPS: Final = {
+    "fixed": blackwell.FIXED,
+    "sqrt": blackwell.SQUARE_ROOT,
+    "adaptive": blackwell.ADAPTIVE,
+}
+UPDATES: Final = ("realised", "expected")
+
+
+@calibrators.add("blackwell")
+@dataclass(frozen=True, kw_only=True)
+class Blackwell(Calibrator):
+    """Steer the vector of gaps into the l1 ball by gradient steps in its dual.
+
+    Each cell has a coordinate in [-1, 1] that says in which direction, and how
+    strongly, its gap should be pushed.  Two neighbours whose coordinates point
+    towards each other make a halfspace that the next gap cannot leave by much.
+
+    Parameters
+    ----------
+    step
+        ``"adaptive"``: each coordinate's own, sqrt(2 / sum of its squared moves).
+        ``"sqrt"``: sqrt(2 K / t) in a bucket's t-th round.  ``"fixed"``: one
+        ``eta`` for ever, or the best one for ``horizon`` rounds in all.
+    eta, horizon
+        For the fixed step.
+    updates
+        ``"realised"``: the drawn cell learns; controls the error of the draws in
+        expectation.  ``"expected"``: both cells learn by their weights; controls
+        the error of the mixtures on every path, even against an adversary that sees
+        the coin, and does not depend on the seed.
+
+    Notes
+    -----
+    ``C1 <= h + sqrt(K/T)`` (fixed), ``h + 2 sqrt(2K/T)`` (sqrt) and
+    ``h + (2 sqrt 2 / T) sum_i sqrt(V_i)`` (adaptive).  The step is *plus* the gap:
+    Algorithm 4 as printed has a minus, and diverges.
+
+    References
+    ----------
+    Abernethy, Bartlett and Hazan (2011), "Blackwell approachability and no-regret
+    learning are equivalent".
+
+    Examples
+    --------
+    >>> rule = Blackwell(resolution=10)
+    >>> state = rule.update(rule.start(), 5, 1)
+    >>> rule.forecast(state).values
+    (0.6,)
+    """
+
+    name = "blackwell"
+    program = assemble(
+        "blackwell",
+        draw=two_point.make_draw(blackwell.lean, blackwell.weigh),
+        update=blackwell.update,
+        amend=blackwell.amend,
+        mean=two_point.mean,
+        recall=two_point.recall,
+    )
+    cell_words = blackwell.CELL_WORDS
+    real_parameters = (blackwell.RATE,)
+    reference = "Abernethy, Bartlett and Hazan 2011"
+    guarantee = "E C1 <= h + sqrt(K/T) (fixed step), h + 2 sqrt(2K/T) (any time)"
+    assumption = "the outcome is chosen without sight of the round's coin"
+    cost = "O(1) a round, O(log K) after late outcomes"
+
+    step: str = "adaptive"
+    eta: float | None = None
+    horizon: int | None = None
+    updates: str = "realised"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check.choice(self.step, "step", tuple(STEPS))
+        check.choice(self.updates, "updates", UPDATES)
+        if self.eta is not None:
+            positive = check.real(self.eta, "eta", low=1e-12, rule="a finite number above 0")
+            object.__setattr__(self, "eta", positive)
+        if self.horizon is not None:
+            object.__setattr__(self, "horizon", check.whole(self.horizon, "horizon", low=1))
+        given = (self.eta is not None) + (self.horizon is not None)
+        if self.step == "fixed" and given != 1:
+            raise InvalidInput("step 'fixed' needs one of eta and horizon, got " + self._told())
+        if self.step != "fixed" and given:
+            raise InvalidInput(
+                f"step {self.step!r} takes neither eta nor horizon, got " + self._told()
+            )
+
+    @property
+    def weighted(self) -> bool:
+        """Whether both cells of the mixture learn."""
+        return self.updates == "expected"
+
+    def bound(self, rounds: int, *, buckets: int = 1, prior: int = 0) -> bounds.Bound:
+        """Return the bound on C1, of the draws or of the mixtures."""
+        grid, expected = self.lattice, self.updates == "expected"
+        if self.step == "fixed":
+            start = np.full(grid.cells * buckets, 1.0 if prior else 0.0)
+            eta = self._rate(buckets)
+            return bounds.blackwell_fixed(
+                rounds, grid.cells, grid.half_cell,
+                buckets=buckets, step=eta, start=start, expected=expected,
+            )  # fmt: skip
+        theorem = bounds.blackwell_sqrt if self.step == "sqrt" else bounds.blackwell_adaptive
+        return theorem(rounds, grid.cells, grid.half_cell, buckets=buckets, expected=expected)
+
+    def measured(self, account: Account) -> bounds.Bound | None:
+        """Return the bound on C1 with the squared moves that were seen (adaptive step)."""
+        if self.step != "adaptive":
+            return None
+        words = account.words
+        blocks = words[int(words[BLOCKS]) :].reshape(account.buckets, int(words[STRIDE]))
+        cells = blocks[:, HEAD : HEAD + 4 * self.lattice.cells]
+        increments = np.ascontiguousarray(cells[:, 3::4]).view(np.float64)
+        return bounds.blackwell_measured(
+            increments,
+            account.rounds,
+            self.lattice.half_cell,
+            expected=self.updates == "expected",
+        )
+
+    def _told(self) -> str:
+        return f"eta={self.eta!r}, horizon={self.horizon!r}"
+
+    def _rate(self, buckets: int) -> float:
+        if self.eta is not None:
+            return self.eta
+        return math.sqrt(buckets * self.lattice.cells / (self.horizon or 1))
+
+    def _set_parameters(
+        self, words: NDArray[np.int64], reals: NDArray[np.float64], buckets: int
+    ) -> None:
+        words[blackwell.STEP] = STEPS[self.step]
+        words[blackwell.EXPECTED] = self.updates == "expected"
+        fixed = self.step == "fixed"
+        reals[blackwell.RATE] = self._rate(buckets) if fixed else 2.0 * self.lattice.cells
+
+    def _set_block(self, words: Any, reals: Any, prior: int, *where: Any) -> None:
+        super()._set_block(words, reals, prior, *where)
+        centre, numerators, scale = where
+        end = HEAD + self.cell_words * len(numerators)
+        pull = prior * (centre - numerators) / scale
+        reals[HEAD + 2 : end : self.cell_words] = np.clip(pull, -1.0, 1.0)

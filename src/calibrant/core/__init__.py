@@ -1,0 +1,1 @@
+"""Value types and rules for input that everything else is written in."""

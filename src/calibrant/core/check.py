@@ -1,0 +1,168 @@
+"""Rules for what comes in: one function per kind of value, one sentence per error.
+
+Scalars come back as plain Python numbers, arrays as contiguous ``float64`` or
+``uint8``.  NumPy scalars, booleans and ``-0.0`` pass wherever they mean a number
+in range; strings never do.
+"""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.errors import InvalidInput, InvalidType
+
+__all__ = [
+    "choice",
+    "outcome",
+    "outcomes",
+    "probabilities",
+    "probability",
+    "real",
+    "refuse_first",
+    "same_length",
+    "whole",
+]
+
+_BOOLS = (bool, np.bool_)
+
+
+def probability(value: Any, name: str = "raw forecast") -> float:
+    """Return ``value`` as a float in [0, 1].
+
+    >>> probability(True), probability(-0.0)
+    (1.0, -0.0)
+    >>> probability(1.0000001)
+    Traceback (most recent call last):
+    calibrant.errors.InvalidInput: raw forecast must be a number in [0, 1], got 1.0000001
+    """
+    number = _number(value, name, "a number in [0, 1]")
+    if not 0.0 <= number <= 1.0:
+        raise InvalidInput(f"{name} must be a number in [0, 1], got {value!r}")
+    return number
+
+
+def outcome(value: Any, name: str = "outcome") -> int:
+    """Return ``value`` as 0 or 1.
+
+    >>> outcome(True), outcome(0.0)
+    (1, 0)
+    >>> outcome(2)
+    Traceback (most recent call last):
+    calibrant.errors.InvalidInput: outcome must be 0 or 1, got 2
+    """
+    number = _number(value, name, "0 or 1")
+    if number == 0.0:
+        return 0
+    if number == 1.0:
+        return 1
+    raise InvalidInput(f"{name} must be 0 or 1, got {value!r}")
+
+
+def real(
+    value: Any,
+    name: str,
+    *,
+    low: float = -np.inf,
+    high: float = np.inf,
+    rule: str = "a finite number",
+) -> float:
+    """Return ``value`` as a finite float in [low, high]; ``rule`` names the range in the error."""
+    number = _number(value, name, rule)
+    if not (low <= number <= high) or number in (np.inf, -np.inf):
+        raise InvalidInput(f"{name} must be {rule}, got {value!r}")
+    return number
+
+
+def whole(value: Any, name: str, *, low: int = 0, high: int | None = None) -> int:
+    """Return ``value`` as an int in [low, high].
+
+    >>> whole(np.int64(3), "resolution", low=1)
+    3
+    >>> whole(2.5, "resolution", low=1)
+    Traceback (most recent call last):
+    calibrant.errors.InvalidInput: resolution must be a whole number of at least 1, got 2.5
+    """
+    rule = f"a whole number of at least {low}"
+    if high is not None:
+        rule = f"a whole number from {low} to {high}"
+    if isinstance(value, _BOOLS):
+        raise InvalidType(f"{name} must be {rule}, got {value!r}")
+    if isinstance(value, (int, np.integer)):
+        number = int(value)
+    else:
+        as_float = _number(value, name, rule)
+        if not as_float.is_integer():
+            raise InvalidInput(f"{name} must be {rule}, got {value!r}")
+        number = int(as_float)
+    if number < low or (high is not None and number > high):
+        raise InvalidInput(f"{name} must be {rule}, got {value!r}")
+    return number
+
+
+def choice(value: Any, name: str, options: tuple[str, ...]) -> str:
+    """Return ``value`` if it is one of ``options``."""
+    if not isinstance(value, str) or value not in options:
+        listed = ", ".join(repr(option) for option in options)
+        raise InvalidInput(f"{name} must be one of {listed}, got {value!r}")
+    return value
+
+
+def probabilities(values: Any, name: str = "raw forecasts") -> NDArray[np.float64]:
+    """Return ``values`` as a contiguous one-dimensional array of numbers in [0, 1]."""
+    array = _array(values, name, "numbers in [0, 1]").astype(np.float64, copy=False)
+    bad = ~((array >= 0.0) & (array <= 1.0))
+    refuse_first(bad, array, name, "a number in [0, 1]")
+    return np.ascontiguousarray(array)
+
+
+def outcomes(values: Any, name: str = "outcomes") -> NDArray[np.uint8]:
+    """Return ``values`` as a contiguous one-dimensional array of 0 and 1."""
+    array = _array(values, name, "outcomes, each 0 or 1")
+    if array.dtype != np.bool_:
+        bad = ~((array == 0) | (array == 1))
+        refuse_first(bad, array, name, "0 or 1")
+    return np.ascontiguousarray(array.astype(np.uint8, copy=False))
+
+
+def same_length(**arrays: Any) -> int:
+    """Return the one length that all ``arrays`` share; their names go into the error."""
+    lengths = {name: len(array) for name, array in arrays.items()}
+    if len(set(lengths.values())) > 1:
+        told = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+        raise InvalidInput(f"arrays must be of one length, got: {told}")
+    return next(iter(lengths.values()), 0)
+
+
+def _number(value: Any, name: str, rule: str) -> float:
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    if not isinstance(value, (Real, np.bool_)):
+        raise InvalidType(f"{name} must be {rule}, got {value!r}")
+    try:
+        return float(value)
+    except OverflowError:
+        raise InvalidInput(f"{name} must be {rule}, got {value!r}") from None
+
+
+def _array(values: Any, name: str, rule: str) -> NDArray[Any]:
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise InvalidType(f"{name} must be a flat array of {rule}, got ragged rows") from None
+    if array.ndim != 1:
+        raise InvalidInput(f"{name} must be a flat array of {rule}, got shape {array.shape}")
+    if array.dtype.kind not in "biuf":
+        if array.size == 0:
+            return np.empty(0)
+        raise InvalidType(f"{name} must be a flat array of {rule}, got dtype {array.dtype}")
+    return array
+
+
+def refuse_first(bad: NDArray[np.bool_], array: NDArray[Any], name: str, rule: str) -> None:
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InvalidInput(f"{name}[{row}] must be {rule}, got {array[row].item()!r}")

@@ -1,0 +1,127 @@
+"""The values that a calibrator may announce, as exact fractions.
+
+Every grid is a list of whole numerators over one denominator, so gaps between
+outcomes and announced values are integers whatever the grid.  The spaced grids
+are rounded to multiples of 2**-24: the rounded values *are* the grid.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.core import check
+from calibrant.kernels.portable import log, sigmoid
+
+__all__ = ["GRIDS", "MAX_RESOLUTION", "Grid"]
+
+GRIDS: Final = ("endpoints", "midpoints", "logit", "arcsine")
+MAX_RESOLUTION: Final = 16_384
+FINE: Final = 1 << 24
+MAX_SPACED: Final = 4_096
+"""Beyond this neighbours of a spaced grid, near 0 and 1, would be less than 2**-24 apart."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A set of values in [0, 1] at a resolution of about ``1 / resolution``.
+
+    Parameters
+    ----------
+    kind
+        ``"endpoints"``: i/N for i = 0..N.  ``"midpoints"``: (i + 1/2)/N for i < N;
+        it leaves out 0 and 1, where the log loss is infinite.  ``"logit"``: N values
+        with equal steps in log-odds between 1/(2N) and 1 - 1/(2N).  ``"arcsine"``:
+        sin²(π(2i + 1)/(4N)) for i < N, finer towards 0 and 1, made for the log loss.
+    resolution
+        The N above.
+
+    Examples
+    --------
+    >>> Grid("endpoints", 4).values
+    array([0.  , 0.25, 0.5 , 0.75, 1.  ])
+    >>> Grid("midpoints", 4).values
+    array([0.125, 0.375, 0.625, 0.875])
+    >>> Grid("arcsine", 3).values.round(3)
+    array([0.067, 0.5  , 0.933])
+    """
+
+    kind: str = "endpoints"
+    resolution: int = 20
+
+    def __post_init__(self) -> None:
+        check.choice(self.kind, "grid", GRIDS)
+        uniform = self.kind in ("endpoints", "midpoints")
+        least, most = (1, MAX_RESOLUTION) if uniform else (2, MAX_SPACED)
+        size = check.whole(self.resolution, "resolution", low=least, high=most)
+        object.__setattr__(self, "resolution", size)
+
+    @functools.cached_property
+    def denominator(self) -> int:
+        """The common denominator of all values."""
+        return {"endpoints": self.resolution, "midpoints": 2 * self.resolution}.get(self.kind, FINE)
+
+    @functools.cached_property
+    def numerators(self) -> tuple[int, ...]:
+        """Whole numerators of the values, increasing."""
+        n = self.resolution
+        if self.kind == "endpoints":
+            return tuple(range(n + 1))
+        if self.kind == "midpoints":
+            return tuple(range(1, 2 * n, 2))
+        spaced = _logit_spaced(n) if self.kind == "logit" else _arcsine_spaced(n)
+        return tuple(round(FINE * value) for value in spaced)
+
+    @property
+    def cells(self) -> int:
+        """Number of values K."""
+        return len(self.numerators)
+
+    @functools.cached_property
+    def values(self) -> NDArray[np.float64]:
+        """The values as doubles, each the one nearest to its fraction."""
+        values = np.array([k / self.denominator for k in self.numerators])
+        values.flags.writeable = False
+        return values
+
+    @functools.cached_property
+    def half_cell(self) -> float:
+        """How far a value in [0, 1] can be from the grid: the floor of every bound.
+
+        >>> Grid("endpoints", 10).half_cell, Grid("midpoints", 10).half_cell
+        (0.05, 0.05)
+        """
+        k, d = self.numerators, self.denominator
+        widest = max((b - a for a, b in itertools.pairwise(k)), default=0)
+        return max(widest / (2 * d), k[0] / d, (d - k[-1]) / d)
+
+    def nearest(self, numerator: int, denominator: int) -> int:
+        """Return the index of the value nearest to a fraction; a tie goes to the higher one.
+
+        >>> Grid("endpoints", 10).nearest(7, 20)
+        4
+        """
+        low, high = 0, self.cells - 1
+        while low < high:
+            middle = (low + high) // 2
+            twice = self.numerators[middle] + self.numerators[middle + 1]
+            if 2 * numerator * self.denominator < twice * denominator:
+                high = middle
+            else:
+                low = middle + 1
+        return low
+
+
+def _logit_spaced(n: int) -> list[float]:
+    reach = log(2.0 * n - 1.0)
+    return [sigmoid(reach * (2 * i - n + 1) / (n - 1)) for i in range(n)]
+
+
+def _arcsine_spaced(n: int) -> list[float]:
+    return [math.sin(math.pi * (2 * i + 1) / (4 * n)) ** 2 for i in range(n)]

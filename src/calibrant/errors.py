@@ -1,0 +1,94 @@
+"""The exceptions of calibrant.
+
+::
+
+    CalibrantError
+    ├── InvalidInput (ValueError)       a value breaks a rule
+    ├── InvalidType (TypeError)         a value is not of a kind that could obey it
+    ├── TicketError (LookupError)       an outcome that cannot be booked
+    │   ├── UnknownTicket               never issued here
+    │   ├── RepeatedTicket              its outcome is known already
+    │   ├── ExpiredTicket               waited for too long
+    │   └── ForeignTicket               issued by another recalibrator, or altered
+    ├── StaleForecast (RuntimeError)    the round was overtaken by another one
+    ├── CorruptState (ValueError)       bytes or a dictionary that are not a state
+    ├── ImproperLoss (ValueError)       a guarantee was asked for that cannot exist
+    ├── MissingExtra (ImportError)      an optional part is not installed
+    └── UnknownName (KeyError)          a name that no registry knows
+
+Every message has the form ``<name> must be <constraint>, got <value!r>`` or says
+what happened and what to do.  Whoever raises has changed nothing.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "CalibrantError",
+    "CorruptState",
+    "ExpiredTicket",
+    "ForeignTicket",
+    "ImproperLoss",
+    "InvalidInput",
+    "InvalidType",
+    "MissingExtra",
+    "RepeatedTicket",
+    "StaleForecast",
+    "TicketError",
+    "UnknownName",
+    "UnknownTicket",
+]
+
+
+class CalibrantError(Exception):
+    """Base of everything that calibrant raises on purpose."""
+
+
+class InvalidInput(CalibrantError, ValueError):
+    """A value that breaks a rule named in the message."""
+
+
+class InvalidType(CalibrantError, TypeError):
+    """A value of a kind that cannot obey the rule named in the message."""
+
+
+class TicketError(CalibrantError, LookupError):
+    """An outcome that cannot be booked against its ticket."""
+
+
+class UnknownTicket(TicketError):
+    """No ticket with that id was issued here."""
+
+
+class RepeatedTicket(TicketError):
+    """The ticket's outcome is known already."""
+
+
+class ExpiredTicket(TicketError):
+    """The ticket was dropped by the expiry rule before its outcome came."""
+
+
+class ForeignTicket(TicketError):
+    """The ticket was issued by another recalibrator, or was altered."""
+
+
+class StaleForecast(CalibrantError, RuntimeError):
+    """The forecast to learn from is no longer the one that was announced."""
+
+
+class CorruptState(CalibrantError, ValueError):
+    """Bytes or a dictionary that do not hold a state of ours."""
+
+
+class ImproperLoss(CalibrantError, ValueError):
+    """A guarantee was asked for under a loss that admits none (Theorem 2 of the paper)."""
+
+
+class MissingExtra(CalibrantError, ImportError):
+    """An optional part is not installed; the message names the extra."""
+
+
+class UnknownName(CalibrantError, KeyError):
+    """A name that no registry knows; the message lists those it does."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])

@@ -1,0 +1,103 @@
+"""Average and cumulative gaps: three rules that differ in slack and in normalisation.
+
+With ``s`` the scaled gap and ``n`` the count of a cell:
+
+=================  =======================  ==========================
+rule               lean                     weight of the lean
+=================  =======================  ==========================
+average gap        ``s``                    ``|s| / n``
+slack, average     ``|s|`` beyond half a    ``(|s| - h n) / n``
+                   cell, ``h n``
+slack, cumulative  the same                 ``|s| - h n``
+=================  =======================  ==========================
+
+The half cell is the local one: up to the midpoint between the cell's value and
+its neighbour's on the side to which it leans, so the rules hold on any grid.
+"""
+
+from __future__ import annotations
+
+from calibrant.kernels.layout import HEAD, SCALE, Reals, Words
+
+
+def lean(words: Words, reals: Reals, at: int, table: int, k: int) -> int:
+    """Lean of the average gap: the gap itself."""
+    gap: int = words[at + HEAD + 2 * k]
+    return gap
+
+
+def weigh(words: Words, reals: Reals, at: int, table: int, k: int) -> float:
+    """Probability of ``k`` in proportion to the average gap of ``k + 1``."""
+    cell = at + HEAD + 2 * k
+    # Products are taken as doubles: they may exceed 63 bits.
+    here = words[cell] * 1.0 * words[cell + 3]
+    above = words[cell + 2] * -1.0 * words[cell + 1]
+    share: float = above / (here + above)
+    return share
+
+
+def lean_with_slack(words: Words, reals: Reals, at: int, table: int, k: int) -> int:
+    """Twice the gap beyond half a cell; zero within it."""
+    gap = 2 * words[at + HEAD + 2 * k]
+    count = words[at + HEAD + 2 * k + 1]
+    beyond: int = gap - width(words, table, k) * count
+    if beyond > 0:
+        return beyond
+    short: int = gap + width(words, table, k - 1) * count
+    return short if short < 0 else 0
+
+
+def weigh_cumulative(words: Words, reals: Reals, at: int, table: int, k: int) -> float:
+    """Probability of ``k`` in proportion to the total regret of ``k + 1``."""
+    cell = at + HEAD + 2 * k
+    across = width(words, table, k)
+    here = 2 * words[cell] - across * words[cell + 1]
+    above = -2 * words[cell + 2] - across * words[cell + 3]
+    share: float = above / (here + above)
+    return share
+
+
+def weigh_average(words: Words, reals: Reals, at: int, table: int, k: int) -> float:
+    """Probability of ``k`` in proportion to the average excess of ``k + 1``."""
+    cell = at + HEAD + 2 * k
+    across = width(words, table, k)
+    here = (2 * words[cell] - across * words[cell + 1]) * 1.0 * words[cell + 3]
+    above = (-2 * words[cell + 2] - across * words[cell + 3]) * 1.0 * words[cell + 1]
+    share: float = above / (here + above)
+    return share
+
+
+def width(words: Words, table: int, k: int) -> int:
+    """Scaled distance from grid point ``k`` to the next."""
+    across: int = words[table + k + 1] - words[table + k]
+    return across
+
+
+def update(
+    words: Words,
+    reals: Reals,
+    at: int,
+    table: int,
+    cell: int,
+    side: int,
+    weight: float,
+    outcome: int,
+) -> None:
+    """Count the outcome at the drawn cell: all that an integer rule remembers."""
+    where = at + HEAD + 2 * cell
+    words[where] += words[SCALE] * outcome - words[table + cell]
+    words[where + 1] += 1
+
+
+def amend(
+    words: Words,
+    reals: Reals,
+    at: int,
+    table: int,
+    cell: int,
+    side: int,
+    weight: float,
+    change: int,
+) -> None:
+    """Replace an outcome: ``change`` is the new one less the old one."""
+    words[at + HEAD + 2 * cell] += words[SCALE] * change

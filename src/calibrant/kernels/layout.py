@@ -1,0 +1,97 @@
+"""Which word of the flat state means what.
+
+::
+
+    header | tables | scratch | block 0 | block 1 | ... | block M-1
+
+* header: counters, sizes and the rule's own parameters (`PARAMETERS` words);
+* tables: M+1 bucket edges (reals), K grid numerators between two sentinels (words),
+  K grid values (reals);
+* scratch: room for rules whose mixture has more than two points; never part of a state;
+* block j: everything the calibrator of bucket j remembers, `HEAD` words and then
+  a few words for each of its K grid points, the first two of which are always
+  the scaled gap ``s`` and the count ``n``.
+
+Gaps are exact: with a common denominator ``scale`` of the grid and of the bucket
+centres, ``s = scale * (Y - g * n)`` is an integer, and so are its sign and its zeros.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeAlias
+
+Words: TypeAlias = Any
+"""An int64 array, or a memoryview of one: the state read as integers."""
+
+Reals: TypeAlias = Any
+"""The same buffer read as doubles."""
+
+BUCKETS: Final = 0
+"""Number of buckets M."""
+CELLS: Final = 1
+"""Number of grid points K."""
+SCALE: Final = 2
+"""Common denominator of gaps."""
+EDGES: Final = 3
+"""Where the table of bucket edges starts."""
+TABLE: Final = 4
+"""Where the grid's numerators start; one sentinel stands before them and one after."""
+SCRATCH: Final = 5
+"""Where the scratch room starts."""
+BLOCKS: Final = 6
+"""Where block 0 starts."""
+STRIDE: Final = 7
+"""Words in a block."""
+LOSS: Final = 8
+"""Code of the loss under which the raw forecast is charged."""
+CHARGED: Final = 9
+"""(real) Sum of the raw forecast's losses over the outcomes learned."""
+FIRST_NUMBER: Final = 10
+"""Number of the ticket of a batch's first row (only while a batch runs)."""
+PARAMETERS: Final = 12
+"""First of the rule's own parameters."""
+WEIGHT: Final = 16
+"""(real) Where a compiled step leaves the weight of the forecast it made."""
+HEADER: Final = 20
+"""Words in the header."""
+
+POSITION: Final = 0
+"""Where the search of this block starts: the cell it last drew."""
+CLOCK: Final = 1
+"""Forecasts made in this block; each draws its own coin."""
+KEY: Final = 2
+"""Key of this block's coins."""
+LEARNED: Final = 3
+"""Outcomes learned in this block, for rules whose steps depend on it."""
+FRESH: Final = 4
+"""Number of the last forecast if nothing was learned since, else -1 (all-pairs rules)."""
+TOTAL: Final = 5
+"""Scaled sum of outcomes (running mean)."""
+HEAD: Final = 10
+"""Words of a block before its cells; the last four stay zero, a cell below the bottom one."""
+TAIL: Final = 4
+"""Words after a block's cells, always zero: a cell above the top one."""
+
+INDEX: Final = 0x7FFF_FFFF
+"""Mask for positions read from the state, so that the compiler knows them to be positive."""
+
+VALUES: Final = 1
+"""Grid values start this many words after the K numerators."""
+
+
+CELL: Final = 0x7FFF
+"""Mask for the cell in a packed word."""
+
+
+def pack(bucket: int, cell: int, side: int) -> int:
+    """Put where a draw fell into one word: bucket, side of the pair, cell.
+
+    >>> unpack(pack(19, 20, 1))
+    (19, 20, 1)
+    """
+    return (bucket << 16) | (side << 15) | cell
+
+
+def unpack(place: int) -> tuple[int, int, int]:
+    """Take bucket, cell and side out of a packed word."""
+    return place >> 16, place & CELL, (place >> 15) & 1

@@ -1,0 +1,34 @@
+"""Losses of one forecast as kernel functions, by code."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from calibrant.kernels.portable import log
+
+SQUARED: Final = 0
+LOG: Final = 1
+MISCLASSIFICATION: Final = 2
+SPHERICAL: Final = 3
+
+
+def charge(code: int, forecast: float, outcome: int) -> float:
+    """Return the loss of ``forecast`` under the loss with that code.
+
+    >>> charge(SQUARED, 0.5, 1), charge(MISCLASSIFICATION, 0.5, 1)
+    (0.25, 0.0)
+    """
+    if code == SQUARED:
+        return (outcome - forecast) * (outcome - forecast)
+    return charge_other(code, forecast, outcome)
+
+
+def charge_other(code: int, forecast: float, outcome: int) -> float:
+    """Return the loss under the codes other than `SQUARED`, which is the common one."""
+    hit = forecast if outcome == 1 else 1.0 - forecast
+    if code == LOG:
+        return -log(hit)
+    if code == MISCLASSIFICATION:
+        return 1.0 if (forecast >= 0.5) != (outcome == 1) else 0.0
+    return 1.0 - hit / math.sqrt(forecast * forecast + (1.0 - forecast) * (1.0 - forecast))

@@ -1,0 +1,117 @@
+"""The two-point rule: the one search and the one hedge that most calibrators share.
+
+A rule gives each grid cell a *lean*: positive where outcomes were above the
+cell's value, negative where below, zero where the cell may be announced as it
+is.  A cell without lean is announced alone; otherwise two neighbours that lean
+towards each other are announced with probabilities inversely proportional to
+their weights, which makes the expected drift of the rule's potential vanish
+whatever the outcome.  A rule is therefore three functions:
+
+``lean(words, reals, at, table, k)``
+    sign and size of cell ``k``'s lean.  An end cell that leans off the grid is
+    announced alone (on a grid from 0 to 1 none ever does).
+``weigh(words, reals, at, table, k)``
+    probability of ``k`` when ``k`` and ``k + 1`` lean towards each other.
+``update(words, reals, at, table, cell, side, weight, outcome)``
+    learn an outcome.
+
+Why the search is O(1).  Let ``p`` be the remembered position, the cell drawn
+last.  Claim: every cell left of ``p`` leans weakly up and every cell right of it
+weakly down.  It holds at the start: all leans are zero, or the prior's, which
+change sign at ``p``.  Suppose it holds before a round, and let ``p`` lean up (the
+other case mirrors it).  If ``p + 1`` has no lean it is announced alone, and the
+claim holds with ``p + 1`` for ``p``; otherwise ``p + 1`` leans down and the pair
+``(p, p + 1)`` is announced.  Whichever is drawn, only its own lean changes, and
+all cells on its left lean weakly up, all on its right weakly down: the claim
+holds again with the drawn cell for ``p``.  So the search looks at two cells.
+
+The claim needs each outcome to be learned before the next forecast *of the same
+block*, a rule whose lean at a cell depends on that cell alone, and a position
+that only draws move.  Late or corrected outcomes flip a cell far from ``p``;
+scores that add up several groups change at many cells at once.  Then a pair that leans
+towards each other still exists on either side of ``p``, because the ends of the
+grid lean inwards, and ``settle`` finds one in O(log K): doubling steps away from
+``p``, then bisection.  Forgetting scales a cell's score by a positive
+factor, which keeps its sign, so it does not break the claim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from calibrant.kernels.layout import INDEX, POSITION, VALUES, Reals, Words
+
+
+def make_draw(
+    lean: Callable[..., Any], weigh: Callable[..., float]
+) -> Callable[[Words, Reals, int, int, int, float], tuple[int, int, float]]:
+    """Return ``draw(words, reals, at, cells, table, u)`` for a rule's ``lean`` and ``weigh``.
+
+    It returns the cell on which the coin ``u`` falls, its side in the pair (0 low,
+    1 high) and the probability of the low cell; a cell announced alone has weight one.
+    """
+
+    def settle(words: Words, reals: Reals, at: int, cells: int, table: int) -> tuple[int, float]:
+        near = words[at + POSITION]
+        leaning = lean(words, reals, at, table, near)
+        ahead = 1 if leaning > 0 else -1
+        end = cells - 1 if leaning > 0 else 0
+        if leaning == 0 or near == end:
+            return near, 1.0
+        far, step = near + ahead, 1
+        leaning = lean(words, reals, at, table, far)
+        while leaning * ahead > 0 and far != end:
+            near, step = far, 2 * step
+            far = min(max(near + ahead * step, 0), cells - 1)
+            leaning = lean(words, reals, at, table, far)
+        if leaning * ahead > 0:
+            return end, 1.0
+        # Now `near` leans towards `far`, and `far` leans back or not at all.
+        while leaning != 0 and abs(far - near) > 1:
+            middle = (near + far) >> 1
+            between = lean(words, reals, at, table, middle)
+            if between * ahead > 0:
+                near = middle
+            else:
+                far, leaning = middle, between
+        if leaning == 0:
+            return far, 1.0
+        low = min(near, far)
+        return low, weigh(words, reals, at, table, low)
+
+    def draw(
+        words: Words, reals: Reals, at: int, cells: int, table: int, u: float
+    ) -> tuple[int, int, float]:
+        low = words[at + POSITION] & INDEX
+        leaning = lean(words, reals, at, table, low)
+        if leaning == 0:
+            return low, 0, 1.0
+        if leaning < 0:
+            low -= 1
+            answer = -lean(words, reals, at, table, low)
+        else:
+            answer = lean(words, reals, at, table, low + 1)
+        if answer < 0:
+            weight = weigh(words, reals, at, table, low)
+        else:
+            low, weight = settle(words, reals, at, cells, table)
+        if u >= weight:
+            return low + 1, 1, weight
+        return low, 0, weight
+
+    return draw
+
+
+def mean(
+    words: Words, reals: Reals, cells: int, table: int, cell: int, side: int, weight: float
+) -> float:
+    """Return the mean of the announced pair, the same whichever of the two was drawn."""
+    low = table + cells + VALUES + cell - side
+    middle: float = reals[low] * weight + reals[low + (weight < 1.0)] * (1.0 - weight)
+    return middle
+
+
+def recall(words: Words, reals: Reals, at: int, cells: int, table: int, number: int) -> bool:
+    """Say that a pair needs no recalling: its ticket carries all of it."""
+    return True

@@ -1,0 +1,140 @@
+"""What was promised and what was measured, side by side."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant import bounds
+from calibrant.calibrators import Account, Calibrator
+from calibrant.losses import Loss
+
+__all__ = ["Certificate", "certify"]
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A recalibrator's record so far.
+
+    Attributes
+    ----------
+    rounds, open, expired
+        Outcomes learned, tickets that wait for theirs, tickets that waited too long.
+    c1, c2
+        Calibration errors of the drawn forecasts over their exact values.
+    c1_buckets, c2_buckets
+        The same measured in each bucket and averaged by rounds; never smaller.
+    loss, raw_loss, regret
+        Mean loss of the drawn and of the raw forecasts, and the difference.
+    loss_name
+        Under which loss.
+    bounds
+        What the theorems say about these numbers: in the worst case, and tightened by
+        the counts of this very run.  Empty for a calibrator without a guarantee.
+    """
+
+    method: str
+    rounds: int
+    open: int
+    expired: int
+    c1: float
+    c2: float
+    c1_buckets: float
+    c2_buckets: float
+    loss_name: str
+    loss: float
+    raw_loss: float
+    regret: float
+    bounds: tuple[bounds.Bound, ...]
+
+    def bound(self, quantity: str) -> float | None:
+        """Return the smallest bound on ``"C1"``, ``"C2"`` or ``"regret"``, if there is one."""
+        found = [float(b) for b in self.bounds if b.quantity == quantity]
+        return min(found) if found else None
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether every measured number is below its bounds; None without a bound.
+
+        Bounds hold in expectation over the draws, so a single run may exceed a tight
+        one; the worst-case ones leave ample room.
+        """
+        measured = {"C1": self.c1, "C2": self.c2, "regret": self.regret}
+        checks = [measured[b.quantity] <= b.value for b in self.bounds if b.quantity in measured]
+        return all(checks) if checks else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the certificate as JSON-ready data."""
+        return asdict(self) | {"holds": self.holds}
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.method}: {self.rounds} rounds, {self.open} open, {self.expired} expired",
+            f"  C1 {self.c1:.5f}   C2 {self.c2:.6f}",
+            f"  {self.loss_name} loss {self.loss:.5f}, raw {self.raw_loss:.5f}, "
+            f"regret {self.regret:+.5f}",
+        ]
+        lines += [f"  {bound}" for bound in self.bounds]
+        if not self.bounds:
+            lines.append("  no guarantee")
+        return "\n".join(lines)
+
+
+def certify(
+    rule: Calibrator, account: Account, loss: Loss, charged: float, open: int, expired: int
+) -> Certificate:
+    """Measure an account and put the theorems beside it."""
+    rounds, grid = account.rounds, rule.lattice.values
+    gaps = account.ones - account.counts * grid
+    own = loss(np.ones(len(grid)), grid), loss(np.zeros(len(grid)), grid)
+    counts, ones = account.counts.sum(0), account.ones.sum(0)
+    total = float(_paid(ones, own[0]) + _paid(counts - ones, own[1]))
+    mean, raw = _over(total, rounds), _over(charged, rounds)
+    return Certificate(
+        method=rule.name,
+        rounds=rounds,
+        open=open,
+        expired=expired,
+        c1=_over(float(np.abs(gaps.sum(0)).sum()), rounds),
+        c2=_over(_squares(gaps.sum(0), counts), rounds),
+        c1_buckets=_over(float(np.abs(gaps).sum()), rounds),
+        c2_buckets=_over(_squares(gaps, account.counts), rounds),
+        loss_name=loss.name,
+        loss=mean,
+        raw_loss=raw,
+        regret=mean - raw,
+        bounds=_theorems(rule, account, loss),
+    )
+
+
+def _theorems(rule: Calibrator, account: Account, loss: Loss) -> tuple[bounds.Bound, ...]:
+    if account.rounds == 0:
+        return ()
+    worst = rule.bound(account.rounds, buckets=account.buckets, prior=account.prior)
+    found = [bound for bound in (worst, rule.measured(account)) if bound is not None]
+    values = rule.lattice.values
+    promised: list[bounds.Bound] = []
+    for bound in found:
+        promised.append(bound)
+        if bound.quantity == "C2":
+            promised.append(bound.as_c1())
+        if bound.quantity in ("C1", "C2") and loss.proper:
+            low, high = float(values[0]), float(values[-1])
+            promised.append(bounds.regret_bound(bound, loss, account.buckets, low=low, high=high))
+    return tuple(promised)
+
+
+def _paid(times: NDArray[np.int64], price: NDArray[np.float64]) -> float:
+    return float((times[times > 0] * price[times > 0]).sum())
+
+
+def _squares(gaps: NDArray[np.float64], counts: NDArray[np.int64]) -> float:
+    seen = counts > 0
+    return float((gaps[seen] ** 2 / counts[seen]).sum())
+
+
+def _over(total: float, rounds: int) -> float:
+    return total / rounds if rounds else 0.0

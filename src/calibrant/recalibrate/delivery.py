@@ -1,0 +1,107 @@
+"""In which order forecasts and late outcomes happen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.core import check
+from calibrant.errors import InvalidInput
+
+__all__ = ["Pending", "Schedule", "schedule"]
+
+
+@dataclass(frozen=True)
+class Pending:
+    """Outcomes that are on record but not known yet: ticket number, when, what.
+
+    An outcome whose time is infinite or not a number never arrives.
+    """
+
+    number: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    available: NDArray[np.float64] = field(default_factory=lambda: np.empty(0, np.float64))
+    outcome: NDArray[np.uint8] = field(default_factory=lambda: np.empty(0, np.uint8))
+
+    def __len__(self) -> int:
+        return len(self.number)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The events of a batch in order, and the rows whose outcomes stay out.
+
+    ``events`` holds row ``i`` for its forecast and ``-1 - i`` for its outcome; rows
+    below ``carried`` are tickets of earlier batches and have outcomes only.
+    """
+
+    events: NDArray[np.int64]
+    waiting: NDArray[np.int64]
+    expired: NDArray[np.int64]
+
+
+def schedule(
+    carried: int,
+    numbers: NDArray[np.int64],
+    available: NDArray[np.float64],
+    time: NDArray[np.float64],
+    max_open: int,
+) -> Schedule:
+    """Put forecasts and outcomes in their true order.
+
+    An outcome is learned before the first later forecast whose time is not before it
+    became known; at the end, everything known by the last forecast's time is
+    learned.  Outcomes that are known at the same moment go by time, then by row.
+    """
+    rows = len(available)
+    own = np.arange(rows) - carried
+    arrives = np.where(np.isnan(available), np.inf, available)
+    slot = np.searchsorted(time, arrives, side="left")
+    slot = np.maximum(slot, np.maximum(own + 1, 0))
+    end = time[-1] if len(time) else -np.inf
+    known = arrives <= end
+    # A ticket is dropped once `max_open` newer forecasts were made.
+    made = numbers[carried] + slot if rows > carried else np.full(rows, np.inf)
+    late = known & (made - numbers > max_open)
+    told = np.flatnonzero(known & ~late)
+    kind = np.concatenate([np.ones(rows - carried), np.zeros(len(told))])
+    row = np.concatenate([np.arange(carried, rows), told])
+    when = np.concatenate([np.arange(rows - carried), slot[told]])
+    moment = np.concatenate([np.zeros(rows - carried), arrives[told]])
+    order = np.lexsort((row, moment, kind, when))
+    events = np.where(kind[order] == 1, row[order], -1 - row[order]).astype(np.int64)
+    return Schedule(events, np.flatnonzero(~known), np.flatnonzero(late))
+
+
+def moments(values: Any, name: str, rows: int) -> NDArray[np.float64]:
+    """Return ``values`` as one time for each row."""
+    array = np.asarray(values)
+    if array.dtype.kind == "M":
+        array = np.where(np.isnat(array), np.nan, array.astype("M8[ns]").astype(np.int64) / 1e9)
+    if array.dtype.kind not in "iufb" or array.shape != (rows,):
+        raise InvalidInput(
+            f"{name} must be a flat array of {rows} times, got shape {array.shape} "
+            f"and dtype {array.dtype}"
+        )
+    return array.astype(np.float64)
+
+
+def times(time: Any, rows: int) -> NDArray[np.float64]:
+    """Return when each forecast was made, in order; the row number where nothing is said."""
+    if time is None:
+        return np.arange(rows, dtype=np.float64)
+    array = moments(time, "time", rows)
+    bad = ~np.isfinite(array)
+    bad[1:] |= array[1:] < array[:-1]
+    check.refuse_first(bad, array, "time", "finite and not before the row above it")
+    return array
+
+
+def arrivals(available: Any, time: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return when each outcome became known, never before its own forecast."""
+    array = moments(available, "available", len(time))
+    bad = array < time
+    check.refuse_first(bad, array, "available", "not before the row's own time")
+    return array

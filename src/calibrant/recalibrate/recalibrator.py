@@ -1,0 +1,851 @@
+"""Algorithm 1 of the paper, as one object."""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from fractions import Fraction
+from typing import Any, Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant import bounds
+from calibrant.calibrators import Account, Calibrator
+from calibrant.calibrators.base import MAX_BUCKETS, MAX_PRIOR
+from calibrant.calibrators.storage import Storage
+from calibrant.core import check
+from calibrant.core.codec import Document
+from calibrant.core.ledger import MAX_OPEN, YOUNG, Entry, Ledger, revive
+from calibrant.core.place import buckets_of
+from calibrant.core.ticket import Issuer, Ticket
+from calibrant.errors import (
+    CorruptState,
+    InvalidInput,
+    InvalidType,
+    RepeatedTicket,
+    StaleForecast,
+)
+from calibrant.kernels import scores
+from calibrant.kernels.coin import coin
+from calibrant.kernels.layout import (
+    BLOCKS,
+    CELL,
+    CELLS,
+    CHARGED,
+    CLOCK,
+    FIRST_NUMBER,
+    FRESH,
+    HEAD,
+    KEY,
+    LOSS,
+    POSITION,
+    SCALE,
+    STRIDE,
+    TABLE,
+    WEIGHT,
+    Reals,
+    Words,
+    unpack,
+)
+from calibrant.kernels.rounds import Program
+from calibrant.losses import LossLike, get_loss, require_proper
+from calibrant.recalibrate.certificate import Certificate, certify
+from calibrant.recalibrate.delivery import Pending, arrivals, schedule, times
+from calibrant.recalibrate.run import Run
+from calibrant.recalibrate.secret import block_key, fingerprint, secret_of
+from calibrant.registry import calibrators
+
+__all__ = ["Recalibrator"]
+
+KIND: Final = "recalibrator"
+LOSS_CODES: Final = {
+    "squared": scores.SQUARED,
+    "log": scores.LOG,
+    "misclassification": scores.MISCLASSIFICATION,
+    "spherical": scores.SPHERICAL,
+}
+SHORT: Final = 20_000
+"""Batches up to this long do not start the compiler: it would take longer than they do."""
+TURN: Final = 63
+"""Coins of a bucket are made 64 at a time: singly they cost as much as the forecast."""
+SHARED: Final = -2.0
+"""Stands for several raw forecasts of one bucket that were promised the same round."""
+OVERTAKEN: Final = -1.0
+"""Stands for the raw forecast of a prediction that another round of its bucket overtook."""
+
+
+class Recalibrator:
+    """Turn raw forecasts into calibrated ones, one at a time, whatever the outcomes.
+
+    The raw forecasts are split into ``buckets`` intervals of equal length, and each has a
+    calibrator of its own that learns which probability its forecasts deserve.
+
+    Parameters
+    ----------
+    method
+        Name of a calibrator (``calibrant.registry.calibrators.names()``) or a
+        calibrator itself.
+    resolution, grid, **parameters
+        The calibrator's own parameters; see its class.
+    buckets
+        Number M of buckets: half-open, [j/M, (j+1)/M), the last one closed.
+    seed, key
+        What the draws depend on, besides the order of forecasts.  ``seed=None`` takes
+        secret entropy from the system; with a seed, ``key`` tells streams apart.
+    prior
+        Strength of the identity prior: each bucket starts as if every grid point had
+        been announced so many times, with outcomes of the bucket's middle on average.
+        0 switches it off.
+    loss
+        The proper loss under which the certificate compares with the raw forecast.
+    max_open
+        A ticket expires once this many newer forecasts have been made.
+
+    Notes
+    -----
+    The drawn forecasts are calibrated in expectation against every adversary that does
+    not see the draw before it chooses the outcome; the mean forecast is sharper and
+    has no such promise.  Safe to call from several threads: every call holds the
+    object's lock.  ``predict_one`` and ``learn_one`` make *one* round out of two calls,
+    so threads that share a bucket should use tickets.
+
+    References
+    ----------
+    Kuleshov and Ermon (2017), "Estimating Uncertainty Online Against an Adversary".
+
+    Examples
+    --------
+    >>> rec = Recalibrator("foster_hart", resolution=20, buckets=20, seed=7)
+    >>> ticket = rec.forecast(0.83)
+    >>> ticket.value, round(ticket.mean, 3)
+    (0.85, 0.825)
+    >>> _ = rec.observe(ticket, 1)
+    >>> rec.rounds
+    1
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_answers",
+        "_asked",
+        "_booked",
+        "_buckets",
+        "_capacity",
+        "_cells",
+        "_coins",
+        "_draw",
+        "_edges",
+        "_issuer",
+        "_ledger",
+        "_lock",
+        "_loss",
+        "_machine",
+        "_many",
+        "_observed",
+        "_prior",
+        "_program",
+        "_real_view",
+        "_rule",
+        "_secret",
+        "_squared",
+        "_starts",
+        "_steps",
+        "_storage",
+        "_stride",
+        "_table",
+        "_ticketed",
+        "_update",
+        "_values",
+        "_view",
+        "_weights",
+        "_words",
+        "_young",
+    )
+
+    def __init__(
+        self,
+        method: str | Calibrator = "foster_hart",
+        *,
+        buckets: int = 20,
+        seed: int | None = None,
+        key: str | int | None = None,
+        prior: int = 1,
+        loss: str = "squared",
+        max_open: int = 1_000_000,
+        **parameters: Any,
+    ) -> None:
+        rule = _rule(method, parameters)
+        name = require_proper(loss).name
+        check.choice(name, "loss", tuple(LOSS_CODES))
+        size = check.whole(buckets, "buckets", low=1, high=MAX_BUCKETS)
+        strength = check.whole(prior, "prior", high=MAX_PRIOR)
+        cap = check.whole(max_open, "max_open", low=1, high=MAX_OPEN)
+        self._set_up(rule, size, strength, name, cap, secret_of(seed, key))
+
+    def _set_up(
+        self, rule: Calibrator, buckets: int, prior: int, loss: str, max_open: int, secret: bytes
+    ) -> None:
+        self._rule, self._program = rule, rule.program
+        self._buckets, self._prior, self._loss, self._secret = buckets, prior, loss, secret
+        keys = [block_key(secret, j) for j in range(buckets)]
+        flat = rule.flat(buckets, prior=prior, centres=self._centres(), keys=keys)
+        flat[LOSS] = LOSS_CODES[loss]
+        self._storage = Storage(rule, flat)
+        self._cells, self._table, self._stride = map(int, flat[[CELLS, TABLE, STRIDE]])
+        self._starts = [int(flat[BLOCKS]) + j * self._stride for j in range(buckets)]
+        self._edges = [j / buckets for j in range(buckets)]
+        # Rounds beyond which a gap could leave 63 bits.
+        self._capacity = (1 << 61) // int(flat[SCALE])
+        self._issuer = Issuer(fingerprint(secret), rule.lattice)
+        self._values = self._issuer.values
+        self._ledger = Ledger(self._issuer, max_open)
+        self._young = self._ledger.young
+        self._ticketed = self._observed = self._booked = 0
+        self._words: list[Any] | None = None
+        self._coins: list[list[float] | None] = [None] * buckets
+        # What predict_one announced in each bucket: for which raw forecast, where, how heavy.
+        self._asked: list[float | None] = [None] * buckets
+        self._answers = [0] * buckets
+        self._weights = [1.0] * buckets
+        self._steps: Program | None = None
+        self._draw, self._update = rule.program.draw, rule.program.update
+        self._many, self._squared = rule.program.many, loss == "squared"
+        self._lock = threading.Lock()
+
+    @classmethod
+    def from_epsilon(
+        cls,
+        epsilon: float,
+        loss: LossLike = "squared",
+        method: str = "foster_hart",
+        **options: Any,
+    ) -> Self:
+        """Choose resolution and buckets so that the regret tends to at most ``epsilon``.
+
+        >>> rec = Recalibrator.from_epsilon(0.1, loss="squared", seed=1)
+        >>> rec.calibrator.resolution, rec.buckets
+        (15, 15)
+        """
+        found = require_proper(loss)
+        size = bounds.resolution_sharp(epsilon, found)
+        options.setdefault("resolution", size)
+        options.setdefault("buckets", size)
+        if np.isinf(found.bound()):
+            options.setdefault("grid", "midpoints")
+        if found.name in LOSS_CODES:
+            options.setdefault("loss", found.name)
+        return cls(method, **options)
+
+    # ------------------------------------------------------------------ facts
+
+    @property
+    def calibrator(self) -> Calibrator:
+        """The rule that runs in each bucket."""
+        return self._rule
+
+    @property
+    def buckets(self) -> int:
+        """Number of buckets M."""
+        return self._buckets
+
+    @property
+    def prior(self) -> int:
+        """Strength of the identity prior."""
+        return self._prior
+
+    @property
+    def rounds(self) -> int:
+        """Outcomes learned so far."""
+        return self._observed + self._booked
+
+    @property
+    def issued(self) -> int:
+        """Forecasts made so far."""
+        return self._ticketed + self._booked
+
+    @property
+    def open(self) -> int:
+        """Tickets that wait for their outcome."""
+        with self._lock:
+            self._ledger.sweep(self.issued)
+            return len(self._ledger)
+
+    # ---------------------------------------------------------------- one by one
+
+    def forecast(
+        self,
+        raw: float,
+        *,
+        id: str | None = None,
+        time: float | None = None,
+        groups: Any = None,
+        context: Any = None,
+    ) -> Ticket:
+        """Announce a calibrated forecast for a raw one, and keep a ticket for its outcome.
+
+        Parameters
+        ----------
+        raw
+            The raw forecast, in [0, 1].
+        id
+            A name for the ticket; by default its number.
+        time
+            When the forecast is made, in the caller's units.
+        groups, context
+            Not used by this class.
+        """
+        if raw.__class__ is not float or not 0.0 <= raw <= 1.0:
+            raw = check.probability(raw)
+        if id is not None or time is not None or groups is not None or context is not None:
+            id, time = _checked(id, time, groups, context)
+        lock = self._lock
+        lock.acquire()
+        try:
+            number = self._ticketed + self._booked
+            if id is not None and self._ledger.holds(id, number):
+                raise RepeatedTicket(f"id must not be that of an open ticket, got {id!r}")
+            j = bisect_right(self._edges, raw) - 1
+            at = self._starts[j]
+            law = None
+            if self._steps is not None:
+                clock = self._view[at + CLOCK]
+                place = self._steps.issue(self._machine, raw)
+                weight: float = self._real_view[WEIGHT]
+            else:
+                words = self._words or self._to_plain()
+                clock = words[at + CLOCK]
+                coins = self._coins[j] or self._toss_coins(words, j, at)
+                cell, side, weight = self._draw(
+                    words, words, at, self._cells, self._table, coins[clock & TURN]
+                )
+                place = (j << 16) | (side << 15) | cell
+                words[at + POSITION] = cell
+                words[at + CLOCK] = clock + 1
+                if clock & TURN == TURN:
+                    self._coins[j] = None
+                if self._many:
+                    law = tuple(self._rule.law(words))
+                    words[at + FRESH] = number
+            name = number if id is None else id
+            ticket = Ticket(self._issuer, name, number, place, weight, raw, time, clock, law)
+            self._ticketed += 1
+            young = self._young
+            young[name] = ticket
+            if self._asked[j] is not None:
+                self._asked[j] = OVERTAKEN
+            if len(young) > YOUNG or number >= self._ledger.sweep_at:
+                self._ledger.store_away(number + 1)
+        finally:
+            lock.release()
+        return ticket
+
+    def observe(
+        self, ticket: Ticket | int | str, outcome: int, *, time: float | None = None
+    ) -> Ticket:
+        """Report the outcome of an open ticket, given itself or its id; in any order.
+
+        Returns the ticket with its outcome, which :meth:`correct` needs later.
+        """
+        if outcome.__class__ is not int or not 0 <= outcome <= 1:
+            outcome = check.outcome(outcome)
+        lock = self._lock
+        lock.acquire()
+        try:
+            found = self._ledger.find(ticket, self._ticketed + self._booked)
+            if time is not None:
+                _not_before(time, found)
+            if self._steps is not None:
+                self._steps.settle(self._machine, found.place, found.weight, found.raw, outcome)
+            else:
+                self._settle(found, outcome)
+            if self._young.pop(found.id, None) is None:
+                self._ledger.close(found)
+            self._observed += 1
+            found.outcome = outcome
+            if ticket.__class__ is Ticket:
+                ticket.outcome = outcome
+        finally:
+            lock.release()
+        return found
+
+    def correct(self, ticket: Ticket, outcome: int) -> Ticket:
+        """Replace the outcome of a closed ticket that turned out to be wrong.
+
+        The ticket carries what is needed; nothing is kept of closed tickets.  A ticket
+        that was read back without its outcome is taken to have had the other one.
+        """
+        outcome = check.outcome(outcome)
+        with self._lock:
+            self._ledger.check_closed(ticket, outcome, self.issued)
+            bucket, cell, side = unpack(ticket.place)
+            at, change = self._starts[bucket], 2 * outcome - 1
+            words = self._to_plain()
+            self._program.amend(words, words, at, self._table, cell, side, ticket.weight, change)
+            words[CHARGED] -= scores.charge(words[LOSS], ticket.raw, 1 - outcome)
+            words[CHARGED] += scores.charge(words[LOSS], ticket.raw, outcome)
+            self._use_steps()
+            ticket.outcome = outcome
+        return ticket
+
+    def coin_of(self, ticket: Ticket) -> float:
+        """Return the coin that decided a ticket's draw: ``ticket.mixture.draw(coin)`` is its index.
+
+        For audits.  Only the ticket that :meth:`forecast` returned knows its clock.
+        """
+        self._ledger.check_issuer(ticket)
+        if ticket.clock is None:
+            raise InvalidInput(f"ticket must be the one that forecast() returned, got {ticket!r}")
+        return coin(block_key(self._secret, ticket.bucket), ticket.clock)
+
+    def predict_one(self, raw: float) -> float:
+        """Return the draw that the next round with this raw forecast would announce.
+
+        Changes nothing; call :meth:`learn_one` with the same raw forecast to make it
+        a round.
+        """
+        if raw.__class__ is not float or not 0.0 <= raw <= 1.0:
+            raw = check.probability(raw)
+        lock = self._lock
+        lock.acquire()
+        try:
+            if self._steps is not None:
+                place = self._steps.glance(self._machine, raw)
+                j = place >> 16
+            else:
+                j = bisect_right(self._edges, raw) - 1
+                at, words = self._starts[j], self._words or self._to_plain()
+                coins = self._coins[j] or self._toss_coins(words, j, at)
+                cell, side, self._weights[j] = self._draw(
+                    words, words, at, self._cells, self._table, coins[words[at + CLOCK] & TURN]
+                )
+                place = (j << 16) | (side << 15) | cell
+            asked = self._asked[j]
+            # Two predictions of one round can have only one outcome: the other is overtaken.
+            fresh = asked is None or asked in (OVERTAKEN, raw)
+            self._asked[j] = raw if fresh else SHARED
+            self._answers[j] = place
+        finally:
+            lock.release()
+        return self._values[place & CELL]
+
+    def learn_one(self, raw: float, outcome: int) -> None:
+        """Make a round of the last :meth:`predict_one` with this raw forecast.
+
+        Without one, the round is drawn now.  Refused if a forecast in the same bucket
+        came between: the announced draw would no longer be this round's.
+        """
+        if raw.__class__ is not float or not 0.0 <= raw <= 1.0:
+            raw = check.probability(raw)
+        if outcome.__class__ is not int or not 0 <= outcome <= 1:
+            outcome = check.outcome(outcome)
+        lock = self._lock
+        lock.acquire()
+        try:
+            j = bisect_right(self._edges, raw) - 1
+            asked = self._asked[j]
+            if asked == OVERTAKEN:
+                raise _overtaken(raw)
+            if self._steps is not None:
+                noted = asked is not None
+                place = self._answers[j] if noted else self._steps.glance(self._machine, raw)
+                self._steps.book(self._machine, place, 1.0, raw, outcome)
+            else:
+                self._book(j, raw, outcome, asked is not None)
+            self._booked += 1
+            self._asked[j] = None if asked is None or asked == raw else OVERTAKEN
+        finally:
+            lock.release()
+
+    def compile(self) -> Self:
+        """Let Numba compile the steps of one-by-one calls, which then take half the time.
+
+        Takes some seconds the first time on a machine, less from the cache on disk; does
+        nothing where Numba is not installed, or for rules whose update needs the whole
+        mixture.  The forecasts are the same to the bit.
+        """
+        machine = self._program.machine
+        if machine is not None and not self._rule.weighted:
+            with self._lock:
+                flat = self._to_flat().copy()
+                machine.settle(flat, machine.issue(flat, 0.5), 1.0, 0.5, 1)
+                machine.book(flat, machine.glance(flat, 0.5), 1.0, 0.5, 1)
+                self._steps = machine
+                self._use_steps()
+        return self
+
+    # ------------------------------------------------------------------- batches
+
+    def replay(
+        self,
+        raw: Any,
+        outcomes: Any,
+        *,
+        available: Any = None,
+        time: Any = None,
+        groups: Any = None,
+        carry: Pending | None = None,
+    ) -> Run:
+        """Play a whole batch of rounds, exactly as the calls one by one would.
+
+        Parameters
+        ----------
+        raw, outcomes
+            Flat arrays of one length.
+        available
+            When each outcome became known: it is learned before the first later
+            forecast that was not made before then.  Infinite or not a number: never.
+        time
+            When each forecast was made, in order; the row number by default.
+        groups
+            Not used by this class.
+        carry
+            What an earlier batch left pending.
+        """
+        if groups is not None:
+            raise InvalidInput(f"groups must be None: this class keeps none, got {groups!r}")
+        raws = check.probabilities(raw)
+        told = check.outcomes(outcomes)
+        check.same_length(raw=raws, outcomes=told)
+        if available is None and carry is None:
+            return self._replay_at_once(raws, told)
+        when = times(time, len(raws))
+        known = when if available is None else arrivals(available, when)
+        stamps = np.full(len(raws), np.nan) if time is None else when
+        return self._replay_late(raws, told, known, when, stamps, carry or Pending())
+
+    def _replay_at_once(self, raw: NDArray[np.float64], outcomes: NDArray[np.uint8]) -> Run:
+        forecast, mean = np.empty(len(raw)), np.empty(len(raw))
+        with self._lock:
+            self._check_room(len(raw))
+            self._overtake_all()
+            first = self.issued
+            if (machine := self._batch_program(len(raw))) is not None:
+                flat = self._to_flat()
+                machine.replay(flat, flat.view(np.float64), raw, outcomes, forecast, mean)
+            else:
+                words, rows = self._to_plain(), (raw.tolist(), outcomes.tolist())
+                self._program.replay(words, words, *rows, forecast, mean)
+                self._use_steps()
+            self._booked += len(raw)
+        return Run(forecast, mean, buckets_of(raw, self._buckets), first, Pending())
+
+    def _replay_late(
+        self,
+        raw: NDArray[np.float64],
+        outcomes: NDArray[np.uint8],
+        available: NDArray[np.float64],
+        time: NDArray[np.float64],
+        stamps: NDArray[np.float64],
+        carry: Pending,
+    ) -> Run:
+        with self._lock:
+            first, held = self.issued, []
+            for number in carry.number.tolist():
+                held.append(self._ledger.find(number, first))
+            numbers = np.concatenate([carry.number, first + np.arange(len(raw))]).astype(np.int64)
+            arrives = np.concatenate([carry.available, available])
+            raws = np.concatenate([[ticket.raw for ticket in held], raw])
+            told = np.concatenate([carry.outcome, outcomes]).astype(np.uint8)
+            plan = schedule(len(held), numbers, arrives, time, self._ledger.max_open)
+            learned = len(plan.events) - len(raw)
+            self._check_room(learned)
+            forecast, mean, notes = self._play(held, raws, told, plan.events)
+            self._ticketed += len(raw)
+            self._observed += learned
+            self._keep(held, plan.waiting, raws, notes, numbers, stamps)
+            pending = Pending(numbers[plan.waiting], arrives[plan.waiting], told[plan.waiting])
+        fresh = slice(len(held), None)
+        bucket = buckets_of(raw, self._buckets)
+        return Run(forecast[fresh], mean[fresh], bucket, first, pending)
+
+    def _play(
+        self,
+        held: list[Ticket],
+        raws: NDArray[np.float64],
+        outcomes: NDArray[np.uint8],
+        events: NDArray[np.int64],
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Play the events of a batch whose first rows are tickets that were held open."""
+        forecast, mean, notes = (np.empty(n * len(raws)) for n in (1, 1, 2))
+        self._overtake_all()
+        words = self._to_plain()
+        words[FIRST_NUMBER] = base = self.issued - len(held)
+        for row, ticket in enumerate(held):
+            notes[2 * row : 2 * row + 2] = ticket.weight, ticket.place & 0xFFFF
+            at = self._starts[ticket.bucket]
+            if self._many and words[at + FRESH] == ticket.number:
+                words[at + FRESH] = base + row
+        if (machine := self._batch_program(len(events))) is not None:
+            flat = self._to_flat()
+            reals = flat.view(np.float64)
+            machine.replay_late(flat, reals, raws, outcomes, events, forecast, mean, notes)
+        else:
+            rows = raws.tolist(), outcomes.tolist(), events.tolist()
+            self._program.replay_late(words, words, *rows, forecast, mean, notes)
+        self._use_steps()
+        return forecast, mean, notes
+
+    def _keep(
+        self,
+        held: list[Ticket],
+        waiting: NDArray[np.int64],
+        raws: NDArray[np.float64],
+        notes: NDArray[np.float64],
+        numbers: NDArray[np.int64],
+        stamps: NDArray[np.float64],
+    ) -> None:
+        """Close the tickets whose outcome was told, open those of rows that still wait."""
+        still = set(waiting[waiting < len(held)].tolist())
+        for row, ticket in enumerate(held):
+            if row not in still:
+                self._ledger.close(ticket)
+        fresh = waiting[waiting >= len(held)]
+        places = (buckets_of(raws[fresh], self._buckets) << 16) | notes[2 * fresh + 1].astype(int)
+        columns = numbers[fresh], places, notes[2 * fresh], raws[fresh], stamps[fresh - len(held)]
+        for number, *rest in zip(*(column.tolist() for column in columns), strict=True):
+            entry = Entry(number, number, *rest)
+            self._ledger.add(revive(self._issuer, number, entry), self.issued)
+
+    # --------------------------------------------------------------------- state
+
+    def certificate(self) -> Certificate:
+        """Return what was measured so far, and each theorem's bound beside it."""
+        with self._lock:
+            self._ledger.sweep(self.issued)
+            waiting = len(self._ledger)
+            gone = self.issued - self.rounds - waiting
+            charged = float(self._to_flat().view(np.float64)[CHARGED])
+            loss = get_loss(self._loss)
+            return certify(self._rule, self._account(), loss, charged, waiting, gone)
+
+    def to_bytes(self) -> bytes:
+        """Return the whole state; treat it as secret, for it holds the key of the coins."""
+        return self._document().to_bytes()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Return the recalibrator whose :meth:`to_bytes` this is."""
+        return cls._from_document(Document.from_bytes(data, KIND))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the whole state as JSON-ready data; treat it as secret."""
+        return self._document().to_dict()
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """Return the recalibrator whose :meth:`to_dict` this is."""
+        return cls._from_document(Document.from_dict(data, KIND))
+
+    def copy(self) -> Self:
+        """Return an independent recalibrator in the same state."""
+        return type(self)._from_document(self._document())
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Recalibrator):
+            return NotImplemented
+        return self.to_bytes() == other.to_bytes()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        told = ", ".join(f"{k}={v!r}" for k, v in self._rule.parameters.items())
+        return (
+            f"Recalibrator({self._rule.name!r}, {told}, buckets={self._buckets}, "
+            f"prior={self._prior}, rounds={self.rounds})"
+        )
+
+    def __getstate__(self) -> bytes:
+        return self.to_bytes()
+
+    def __setstate__(self, data: bytes) -> None:
+        self._restore(Document.from_bytes(data, KIND))
+
+    # ------------------------------------------------------------------ internals
+
+    def _to_plain(self) -> list[Any]:
+        """Go over to the list of words, on which plain Python is fast."""
+        self._words = self._storage.words()
+        return self._words
+
+    def _to_flat(self) -> NDArray[np.int64]:
+        """Go over to the array, on which compiled code works."""
+        self._words = None
+        return self._storage.flat()
+
+    def _use_steps(self) -> None:
+        """With compiled steps, keep the array at hand through fast views."""
+        if self._steps is not None:
+            self._machine = self._to_flat()
+            self._view: Words = self._machine.data
+            self._real_view: Reals = self._machine.view(np.float64).data
+
+    def _toss_coins(self, words: list[Any], j: int, at: int) -> list[float]:
+        """Make the coins of the present turn of bucket ``j``."""
+        self._check_room()
+        start = words[at + CLOCK] & ~TURN
+        clocks = np.arange(start, start + TURN + 1, dtype=np.uint64)
+        coins: list[float] = coin(np.uint64(words[at + KEY]), clocks).tolist()  # type: ignore[arg-type, attr-defined]
+        self._coins[j] = coins
+        return coins
+
+    def _settle(self, ticket: Ticket, outcome: int) -> None:
+        words, place, weight = self._words or self._to_plain(), ticket.place, ticket.weight
+        at = self._starts[place >> 16]
+        if self._many:
+            rest = self._cells, self._table, ticket.number
+            if not self._program.recall(words, words, at, *rest):
+                weight = -1.0
+        cell, side = place & CELL, place >> 15 & 1
+        self._update(words, words, at, self._table, cell, side, weight, outcome)
+        self._charge(words, ticket.raw, outcome)
+
+    def _charge(self, words: list[Any], raw: float, outcome: int) -> None:
+        if self._squared:
+            words[CHARGED] += (outcome - raw) * (outcome - raw)
+        else:
+            words[CHARGED] += scores.charge(words[LOSS], raw, outcome)
+
+    def _book(self, j: int, raw: float, outcome: int, noted: bool) -> None:
+        """Announce and learn a round, drawn now unless it was noted."""
+        words, at = self._words or self._to_plain(), self._starts[j]
+        place, weight = self._answers[j], self._weights[j]
+        clock = words[at + CLOCK]
+        if not noted or self._many:
+            coins = self._coins[j] or self._toss_coins(words, j, at)
+            rest = self._cells, self._table, coins[clock & TURN]
+            cell, side, now = self._draw(words, words, at, *rest)
+            drawn = (j << 16) | (side << 15) | cell
+            # A late outcome may have changed the law of an all-pairs rule since it was noted.
+            weight = now if not noted or (drawn, now) == (place, weight) else -1.0
+            place = place if noted else drawn
+        cell = place & CELL
+        self._update(words, words, at, self._table, cell, place >> 15 & 1, weight, outcome)
+        words[at + POSITION] = cell
+        words[at + CLOCK] = clock + 1
+        if clock & TURN == TURN:
+            self._coins[j] = None
+        if self._squared:
+            words[CHARGED] += (outcome - raw) * (outcome - raw)
+        else:
+            words[CHARGED] += scores.charge(words[LOSS], raw, outcome)
+
+    def _overtake_all(self) -> None:
+        """Forget the coins at hand, and mark every noted prediction as overtaken."""
+        self._asked = [None if asked is None else OVERTAKEN for asked in self._asked]
+        self._coins = [None] * self._buckets
+
+    def _check_room(self, rounds: int = 1) -> None:
+        if self._observed + self._booked + rounds > self._capacity:
+            raise InvalidInput(
+                f"rounds must be at most {self._capacity} at this resolution and number of "
+                f"buckets, got {self.rounds + rounds}"
+            )
+
+    def _batch_program(self, rounds: int) -> Program | None:
+        """Return the compiled program if it is worth it: for long batches, or once it exists."""
+        made = self._program.__dict__.get("machine")
+        return made if made is not None or rounds <= SHORT else self._program.machine
+
+    def _centres(self) -> list[Fraction]:
+        return [Fraction(2 * j + 1, 2 * self._buckets) for j in range(self._buckets)]
+
+    def _blocks(self, flat: NDArray[np.int64]) -> NDArray[np.int64]:
+        return flat[int(flat[BLOCKS]) :].reshape(self._buckets, -1)
+
+    def _account(self) -> Account:
+        flat = self._to_flat()
+        step, end = self._rule.cell_words, HEAD + self._rule.cell_words * self._cells
+        fresh = self._rule.flat(self._buckets, prior=self._prior, centres=self._centres())
+        gained = (self._blocks(flat) - self._blocks(fresh))[:, HEAD:end]
+        numerators = flat[self._table : self._table + self._cells]
+        gaps, counts = gained[:, 0::step], gained[:, 1::step]
+        ones = (gaps + counts * numerators) // flat[SCALE]
+        centres = np.array([float(centre) for centre in self._centres()])
+        return Account(counts, ones, self._prior, centres, flat)
+
+    # ------------------------------------------------------------------- documents
+
+    def _document(self) -> Document:
+        with self._lock:
+            flat = self._to_flat()
+            blocks = self._blocks(flat)
+            touched = np.flatnonzero(blocks[:, CLOCK] > 0)
+            settings = {
+                "method": self._rule.name,
+                "parameters": self._rule.parameters,
+                "buckets": self._buckets,
+                "prior": self._prior,
+                "loss": self._loss,
+                "max_open": self._ledger.max_open,
+                "secret": self._secret.hex(),
+                "issued": self.issued,
+                "learned": self.rounds,
+                "charged": float(flat.view(np.float64)[CHARGED]).hex(),
+            }
+            arrays = {
+                "blocks": blocks[touched].reshape(-1),
+                "touched": touched.astype(np.int64),
+                "tickets": self._ledger.to_words(self.issued),
+            }
+        return Document(KIND, settings, arrays)
+
+    @classmethod
+    def _from_document(cls, document: Document) -> Self:
+        made = cls.__new__(cls)
+        made._restore(document)
+        return made
+
+    def _restore(self, document: Document) -> None:
+        s = document.settings
+        try:
+            rule = _rule(s["method"], s["parameters"])
+            secret = bytes.fromhex(s["secret"])
+            self._set_up(rule, s["buckets"], s["prior"], s["loss"], s["max_open"], secret)
+            self._ticketed, self._observed = s["issued"], s["learned"]
+            flat = self._to_flat()
+            flat.view(np.float64)[CHARGED] = float.fromhex(s["charged"])
+            touched = document.arrays["touched"]
+            blocks = document.arrays["blocks"].reshape(len(touched), self._stride)
+            self._blocks(flat)[touched] = blocks
+            self._ledger.load_words(document.arrays["tickets"])
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            raise CorruptState(f"state must be of a recalibrator, got {error}") from error
+
+
+def _rule(method: str | Calibrator, parameters: dict[str, Any]) -> Calibrator:
+    if isinstance(method, Calibrator):
+        if parameters:
+            listed = ", ".join(parameters)
+            raise InvalidInput(f"parameters must be given to the calibrator itself, got {listed}")
+        return method
+    made = calibrators.get(method)
+    known = set(made.__dataclass_fields__)  # type: ignore[attr-defined]
+    for name in parameters:
+        if name not in known:
+            listed = ", ".join(sorted(known))
+            raise InvalidType(f"parameters of {method} must be among {listed}, got {name!r}")
+    rule: Calibrator = made(**parameters)
+    return rule
+
+
+def _checked(id: Any, time: Any, groups: Any, context: Any) -> tuple[str | None, float | None]:
+    for name, value in (("groups", groups), ("context", context)):
+        if value is not None:
+            raise InvalidInput(f"{name} must be None: this class keeps none, got {value!r}")
+    if id is not None and (not isinstance(id, str) or not id):
+        raise InvalidType(f"id must be a string that is not empty, got {id!r}")
+    return id, None if time is None else check.real(time, "time")
+
+
+def _overtaken(raw: float) -> StaleForecast:
+    return StaleForecast(
+        f"a forecast in the bucket of {raw!r} came between predict_one and learn_one; "
+        "use forecast and observe where rounds overlap"
+    )
+
+
+def _not_before(time: Any, ticket: Ticket) -> None:
+    told = check.real(time, "time")
+    if ticket.time is not None and told < ticket.time:
+        raise InvalidInput(f"time must not be before the forecast's {ticket.time!r}, got {told!r}")

@@ -1,0 +1,56 @@
+"""Where calibrators are found by name.
+
+The command line, the documentation's tables, the contract tests and the benchmarks
+all read this registry; a module in :mod:`calibrant.calibrators` that registers
+nothing fails a test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from calibrant.errors import UnknownName
+
+__all__ = ["Registry", "calibrators"]
+
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """Names, in alphabetical order, and what they stand for.
+
+    >>> colours: Registry[int] = Registry("colour")
+    >>> _ = colours.add("red")(0xFF0000)
+    >>> colours.get("blue")
+    Traceback (most recent call last):
+    calibrant.errors.UnknownName: colour must be one of 'red', got 'blue'
+    """
+
+    def __init__(self, noun: str) -> None:
+        self.noun = noun
+        self._entries: dict[str, T] = {}
+
+    def add(self, name: str) -> Callable[[T], T]:
+        """Return a decorator that enters what it decorates under ``name``."""
+
+        def enter(entry: T) -> T:
+            self._entries[name] = entry
+            return entry
+
+        return enter
+
+    def get(self, name: str) -> T:
+        """Return the entry of that name, or say which names there are."""
+        if name not in self._entries:
+            listed = ", ".join(repr(known) for known in self.names())
+            raise UnknownName(f"{self.noun} must be one of {listed}, got {name!r}")
+        return self._entries[name]
+
+    def names(self) -> tuple[str, ...]:
+        """Return all names in alphabetical order."""
+        return tuple(sorted(self._entries))
+
+
+calibrators: Registry[type] = Registry("method")
+"""Every calibrator by name; :mod:`calibrant.calibrators` fills it."""
