@@ -1,0 +1,90 @@
+"""Guarantees as numbers: one function per theorem.
+
+A grid is described by ``cells``, the number of its points, and ``half_cell``, the largest
+distance from a point of [0, 1] to the grid (``half_cell(grid)`` computes it); Algorithm 1 by
+the number of ``buckets`` on top.  Everything is an average per round.  A ``Bound`` carries
+its value, what it bounds, and when it holds.
+
+>>> from calibrant.bounds import foster_hart, regret_bound
+>>> calibration = foster_hart(rounds=100_000, cells=11, half_cell=0.05, buckets=20)
+>>> round(calibration.value, 4), round(regret_bound(calibration, "squared", 20).value, 4)
+(0.0182, 0.0425)
+"""
+
+from calibrant.bounds.accuracy import (
+    accuracy_at_the_edge,
+    accuracy_at_the_midpoint,
+    accuracy_paper,
+    brier_bound,
+    regret_bound,
+    swap_regret_bound,
+)
+from calibrant.bounds.algorithm1 import (
+    algorithm1,
+    algorithm1_measured,
+    theorem,
+    theorem_names,
+)
+from calibrant.bounds.blackwell import (
+    blackwell_adaptive,
+    blackwell_fixed,
+    blackwell_measured,
+    blackwell_sqrt,
+)
+from calibrant.bounds.bound import Bound
+from calibrant.bounds.concentration import azuma, drawn, pinelis
+from calibrant.bounds.exponential_regret import exponential_regret, internal_regret
+from calibrant.bounds.foster99 import foster99
+from calibrant.bounds.foster_hart import foster_hart, foster_hart_measured
+from calibrant.bounds.game import half_cell
+from calibrant.bounds.harmonic import harmonic
+from calibrant.bounds.horizon import (
+    Shape,
+    best_shape,
+    horizon,
+    horizon_regret_matching,
+    smallest_shape,
+)
+from calibrant.bounds.polynomial_regret import polynomial_regret
+from calibrant.bounds.rates import Rate, paper_table
+from calibrant.bounds.regret_matching import regret_matching
+from calibrant.bounds.resolution import resolution_paper, resolution_sharp
+
+__all__ = [
+    "Bound",
+    "Rate",
+    "Shape",
+    "accuracy_at_the_edge",
+    "accuracy_at_the_midpoint",
+    "accuracy_paper",
+    "algorithm1",
+    "algorithm1_measured",
+    "azuma",
+    "best_shape",
+    "blackwell_adaptive",
+    "blackwell_fixed",
+    "blackwell_measured",
+    "blackwell_sqrt",
+    "brier_bound",
+    "drawn",
+    "exponential_regret",
+    "foster99",
+    "foster_hart",
+    "foster_hart_measured",
+    "half_cell",
+    "harmonic",
+    "horizon",
+    "horizon_regret_matching",
+    "internal_regret",
+    "paper_table",
+    "pinelis",
+    "polynomial_regret",
+    "regret_bound",
+    "regret_matching",
+    "resolution_paper",
+    "resolution_sharp",
+    "smallest_shape",
+    "swap_regret_bound",
+    "theorem",
+    "theorem_names",
+]

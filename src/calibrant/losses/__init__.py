@@ -1,0 +1,45 @@
+"""Losses of a forecast, the constants that theorems ask of them, and who is proper.
+
+>>> from calibrant.losses import check_proper, get_loss
+>>> get_loss("squared")(1, 0.25)
+0.5625
+>>> check_proper("hinge").proper
+False
+"""
+
+from calibrant.losses.absolute import Absolute
+from calibrant.losses.base import Loss, OrderedLoss
+from calibrant.losses.custom import CustomLoss
+from calibrant.losses.hinge import Hinge
+from calibrant.losses.log import Log
+from calibrant.losses.misclassification import Misclassification
+from calibrant.losses.proper import (
+    CounterExample,
+    check_proper,
+    counter_example,
+    require_proper,
+)
+from calibrant.losses.registry import LossLike, get_loss, loss_names
+from calibrant.losses.spherical import Spherical
+from calibrant.losses.squared import Squared
+from calibrant.losses.violation import ProperCheck
+
+__all__ = [
+    "Absolute",
+    "CounterExample",
+    "CustomLoss",
+    "Hinge",
+    "Log",
+    "Loss",
+    "LossLike",
+    "Misclassification",
+    "OrderedLoss",
+    "ProperCheck",
+    "Spherical",
+    "Squared",
+    "check_proper",
+    "counter_example",
+    "get_loss",
+    "loss_names",
+    "require_proper",
+]
