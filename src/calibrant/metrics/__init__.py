@@ -1,0 +1,84 @@
+"""How good forecasts were: calibration, accuracy, ranking and regret.
+
+Functions take arrays (forecasts, outcomes); those over exact values also take
+:class:`Cells`.  Classes follow a stream in constant memory.
+
+>>> from calibrant.metrics import BucketedCells, calibration_error
+>>> calibration_error([0.3, 0.3, 0.3, 0.3], [1, 0, 1, 0])
+0.2
+>>> following = BucketedCells(buckets=10)
+>>> following.update(0.3, 1)
+>>> following.calibration_error()
+0.7
+"""
+
+from calibrant.metrics.band import binomial_band
+from calibrant.metrics.binned import binned_calibration_error
+from calibrant.metrics.buckets import Buckets, as_buckets
+from calibrant.metrics.calibration import calibration_error, mixture_calibration_error, rho
+from calibrant.metrics.cells import Cells, as_cells, mixture_cells
+from calibrant.metrics.curve import CalibrationCurve, calibration_curve
+from calibrant.metrics.murphy import Decomposition, brier, decomposition
+from calibrant.metrics.ranking import auc
+from calibrant.metrics.regret import (
+    external_regret,
+    internal_regret,
+    mean_loss,
+    proper_swap_regret,
+    squared_swap_regret,
+    swap_regret,
+)
+from calibrant.metrics.smooth import smooth_calibration_error
+from calibrant.metrics.streaming import (
+    BucketedCells,
+    ExactCells,
+    ExpectedCells,
+    MeanLoss,
+    StreamingATB,
+    StreamingAUC,
+    StreamingSmooth,
+    Windowed,
+    WorstBlock,
+)
+from calibrant.metrics.two_bin import atb
+from calibrant.metrics.v_shaped import v_calibration
+from calibrant.metrics.windowed import WindowedError, windowed_calibration_error
+
+__all__ = [
+    "BucketedCells",
+    "Buckets",
+    "CalibrationCurve",
+    "Cells",
+    "Decomposition",
+    "ExactCells",
+    "ExpectedCells",
+    "MeanLoss",
+    "StreamingATB",
+    "StreamingAUC",
+    "StreamingSmooth",
+    "Windowed",
+    "WindowedError",
+    "WorstBlock",
+    "as_buckets",
+    "as_cells",
+    "atb",
+    "auc",
+    "binned_calibration_error",
+    "binomial_band",
+    "brier",
+    "calibration_curve",
+    "calibration_error",
+    "decomposition",
+    "external_regret",
+    "internal_regret",
+    "mean_loss",
+    "mixture_calibration_error",
+    "mixture_cells",
+    "proper_swap_regret",
+    "rho",
+    "smooth_calibration_error",
+    "squared_swap_regret",
+    "swap_regret",
+    "v_calibration",
+    "windowed_calibration_error",
+]

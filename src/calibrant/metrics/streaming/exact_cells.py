@@ -1,0 +1,159 @@
+"""Calibration over exact values, for forecasts from a grid."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from calibrant.core import check
+from calibrant.errors import CalibrantError, CorruptState, InvalidInput
+from calibrant.metrics.calibration import calibration_error
+from calibrant.metrics.cells import Cells, as_cells
+from calibrant.metrics.state import open_state, seal_state, whole_numbers
+
+__all__ = ["ExactCells"]
+
+_MOST = 1 << 20
+
+
+class ExactCells:
+    """Follow how often each value was forecast and how often the outcome was 1 then.
+
+    Parameters
+    ----------
+    values : array_like, optional
+        The grid: the only values that may be forecast.  Without it any value may, as
+        long as there are not too many different ones.
+    limit : int
+        How many different values there may be, at most; this caps the memory.
+
+    Notes
+    -----
+    ``result()`` is a :class:`~calibrant.metrics.Cells`, which every metric over exact
+    values takes: C^p, rho, the decomposition, all regrets, smooth error, ATB, AUC and
+    V-calibration.
+
+    Examples
+    --------
+    >>> cells = ExactCells([0.0, 0.5, 1.0])
+    >>> cells.update_many([0.5, 0.5, 1.0], [1, 0, 1])
+    >>> cells.update(0.0, 1)
+    >>> cells.calibration_error()
+    0.25
+    >>> cells.update(0.3, 1)
+    Traceback (most recent call last):
+    calibrant.errors.InvalidInput: forecast must be a value of the grid, got 0.3
+    """
+
+    def __init__(self, values: ArrayLike | None = None, *, limit: int = 4096) -> None:
+        self._limit = check.whole(limit, "limit", low=1, high=_MOST)
+        self._closed = values is not None
+        self._counts: dict[float, tuple[int, int]] = {}
+        if values is not None:
+            grid = np.unique(check.probabilities(values, "values") + 0.0).tolist()
+            self._refuse_too_many(len(grid))
+            self._counts = dict.fromkeys(grid, (0, 0))
+
+    @property
+    def rounds(self) -> int:
+        """The number of rounds so far."""
+        return sum(zeros + ones for zeros, ones in self._counts.values())
+
+    def update(self, forecast: float, outcome: int) -> None:
+        """Add one round."""
+        value = check.probability(forecast, "forecast") + 0.0
+        event = check.outcome(outcome)
+        self._make_room([value])
+        self._add(value, 1 - event, event)
+
+    def revert(self, forecast: float, outcome: int) -> None:
+        """Take back one earlier round, as if it had never been."""
+        value = check.probability(forecast, "forecast") + 0.0
+        event = check.outcome(outcome)
+        if self._counts.get(value, (0, 0))[event] == 0:
+            told = f"forecast {forecast!r}, outcome {outcome!r}"
+            raise InvalidInput(f"round must be one that was added before, got {told}")
+        self._add(value, event - 1, -event)
+
+    def update_many(self, forecasts: ArrayLike, outcomes: ArrayLike) -> None:
+        """Add many rounds at once; exactly the same as one :meth:`update` for each."""
+        cells = as_cells(forecasts, outcomes)
+        self._make_room(cells.values.tolist())
+        zeros, ones = (a.astype(np.int64).tolist() for a in (cells.zeros, cells.ones))
+        for value, zero, one in zip(cells.values.tolist(), zeros, ones, strict=True):
+            self._add(value, zero, one)
+
+    def merge(self, other: ExactCells) -> None:
+        """Add all rounds of ``other``, of the same grid or limit; ``other`` stays as it is."""
+        if not isinstance(other, ExactCells) or other._shape() != self._shape():
+            raise InvalidInput(
+                f"other must be ExactCells of the same grid and limit, got {other!r}"
+            )
+        self._make_room(list(other._counts))
+        for value, (zeros, ones) in list(other._counts.items()):
+            self._add(value, zeros, ones)
+
+    def result(self) -> Cells:
+        """Return the values that were forecast, with their sums."""
+        used = sorted((v, z + o, o) for v, (z, o) in self._counts.items() if z + o)
+        columns = np.array(used, dtype=np.float64).reshape(-1, 3).T
+        return Cells(*np.ascontiguousarray(columns))
+
+    def calibration_error(self, *, power: float = 1.0) -> float:
+        """Return C^p over all rounds so far."""
+        return calibration_error(self.result(), power=power)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the whole state as JSON types."""
+        values = sorted(self._counts)
+        zeros, ones = ([self._counts[v][y] for v in values] for y in (0, 1))
+        content = {"limit": self._limit, "closed": self._closed, "values": values}
+        return seal_state("ExactCells", **content, zeros=zeros, ones=ones)
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> ExactCells:
+        """Return an object that goes on exactly where :meth:`to_dict` was called."""
+        names = ("limit", "closed", "values", "zeros", "ones")
+        limit, closed, values, *tables = open_state(state, "ExactCells", *names)
+        try:
+            restored = cls(values, limit=limit)
+        except CalibrantError as error:
+            raise CorruptState(str(error)) from None
+        if list(restored._counts) != values or not isinstance(closed, bool):
+            raise CorruptState(f"values must be distinct and in order, got {values!r}")
+        zeros, ones = (whole_numbers(table, "counts", len(values)) for table in tables)
+        restored._closed = closed
+        restored._counts = dict(zip(values, zip(zeros, ones, strict=True), strict=True))
+        return restored
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ExactCells) and self.to_dict() == other.to_dict()
+
+    def __repr__(self) -> str:
+        grid = f"{sorted(self._counts)}, " if self._closed else ""
+        return f"ExactCells({grid}limit={self._limit})"
+
+    def _shape(self) -> tuple[int, list[float] | None]:
+        return self._limit, sorted(self._counts) if self._closed else None
+
+    def _make_room(self, values: list[float]) -> None:
+        new = [value for value in values if value not in self._counts]
+        if new and self._closed:
+            raise InvalidInput(f"forecast must be a value of the grid, got {new[0]!r}")
+        self._refuse_too_many(len(self._counts) + len(new))
+
+    def _refuse_too_many(self, different: int) -> None:
+        if different > self._limit:
+            rule = f"at most {self._limit} different values"
+            raise InvalidInput(f"forecasts must be {rule}, got {different}")
+
+    def _add(self, value: float, zeros: int, ones: int) -> None:
+        old = self._counts.get(value, (0, 0))
+        new = (old[0] + zeros, old[1] + ones)
+        if new == (0, 0) and not self._closed:
+            del self._counts[value]
+        else:
+            self._counts[value] = new

@@ -1,0 +1,198 @@
+"""Calibration error of consecutive blocks, in constant memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from calibrant.core import check
+from calibrant.core.place import bucket, buckets_of
+from calibrant.errors import CalibrantError, CorruptState, InvalidInput
+from calibrant.metrics.buckets import tally_cells
+from calibrant.metrics.calibration import calibration_error, checked_power
+from calibrant.metrics.cells import checked_rounds
+from calibrant.metrics.state import open_state, seal_state, whole_numbers
+from calibrant.metrics.tally import Tally
+
+__all__ = ["Windowed", "WorstBlock"]
+
+
+@dataclass(frozen=True)
+class WorstBlock:
+    """What a windowed metric has seen.
+
+    Parameters
+    ----------
+    blocks : int
+        Complete blocks.
+    worst : float
+        The largest error of a complete block; nan if there is none.
+    worst_block : int or None
+        The first block with that error, counted from 0.
+    partial : float
+        The error of the block under way; nan if it is empty or complete.
+    """
+
+    blocks: int
+    worst: float
+    worst_block: int | None
+    partial: float
+
+
+class Windowed:
+    """Follow the binned calibration error of each block of ``window`` rounds.
+
+    Remembers the block under way and the worst one before it.
+
+    Parameters
+    ----------
+    window : int
+        Rounds per block.
+    buckets : int
+        How many buckets of equal width.
+    power : float
+        As in :func:`~calibrant.metrics.windowed_calibration_error`.
+
+    Notes
+    -----
+    A block closes when the first round after it arrives, and stays closed if that round
+    is taken back.  Only rounds of the block under way can be taken back.  ``merge``
+    appends a later part of the same stream, so this object must be at a border between
+    blocks.
+
+    Examples
+    --------
+    >>> following = Windowed(window=4)
+    >>> following.update_many([0.5] * 8, [0, 1, 0, 1, 1, 1, 1, 1])
+    >>> following.result()
+    WorstBlock(blocks=2, worst=0.25, worst_block=1, partial=nan)
+    """
+
+    def __init__(self, window: int = 5000, *, buckets: int = 20, power: float = 2.0) -> None:
+        self._window = check.whole(window, "window", low=1)
+        self._buckets = check.whole(buckets, "buckets", low=1, high=1 << 20)
+        self._power = checked_power(power)
+        self._closed = 0
+        self._worst: tuple[float, int] | None = None
+        self._count = 0
+        self._tally = Tally(self._buckets, 1)
+
+    @property
+    def rounds(self) -> int:
+        """The number of rounds so far."""
+        return self._closed * self._window + self._count
+
+    def update(self, forecast: float, outcome: int) -> None:
+        """Add one round."""
+        value, event = check.probability(forecast, "forecast"), check.outcome(outcome)
+        self._close_if_full()
+        self._tally.add(bucket(value, self._buckets), value, event)
+        self._count += 1
+
+    def revert(self, forecast: float, outcome: int) -> None:
+        """Take back one round of the block under way, as if it had never been."""
+        value = check.probability(forecast, "forecast")
+        self._tally.remove(bucket(value, self._buckets), value, check.outcome(outcome))
+        self._count -= 1
+
+    def update_many(self, forecasts: ArrayLike, outcomes: ArrayLike) -> None:
+        """Add many rounds in order; exactly the same as one :meth:`update` for each."""
+        values, binary = checked_rounds(forecasts, outcomes)
+        index = buckets_of(values, self._buckets)
+        start = 0
+        while start < len(values):
+            self._close_if_full()
+            part = slice(start, start + self._window - self._count)
+            self._tally.add_many(index[part], values[part], binary[part])
+            self._count += len(values[part])
+            start = part.stop
+
+    def merge(self, other: Windowed) -> None:
+        """Append the rounds of ``other``, a later part of the stream with the same settings."""
+        if not isinstance(other, Windowed) or other._settings() != self._settings():
+            raise InvalidInput(f"other must be like {self!r}, got {other!r}")
+        if self._count % self._window:
+            told = f"{self._count} rounds of {self._window}"
+            raise InvalidInput(f"block under way must be complete before a merge, got {told}")
+        self._close_if_full()
+        if other._worst is not None:
+            error, block = other._worst
+            self._keep_worst(error, self._closed + block)
+        self._closed += other._closed
+        self._count = other._count
+        self._tally.merge(other._tally)
+
+    def result(self) -> WorstBlock:
+        """Return the worst complete block and the error of the one under way."""
+        partial, full = self._error(), self._count == self._window
+        worst = _worse(self._worst, (partial, self._closed)) if full else self._worst
+        error, block = worst or (math.nan, None)
+        return WorstBlock(self._closed + full, error, block, math.nan if full else partial)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the whole state as JSON types."""
+        settings = dict(zip(("window", "buckets", "power"), self._settings(), strict=True))
+        worst = list(self._worst) if self._worst else None
+        content = {**settings, "closed": self._closed, "worst": worst}
+        return seal_state("Windowed", **content, **self._tally.to_dict())
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> Windowed:
+        """Return an object that goes on exactly where :meth:`to_dict` was called."""
+        names = ("window", "buckets", "power", "closed", "worst", "counts", "sums")
+        window, buckets, power, closed, worst, *sums = open_state(state, "Windowed", *names)
+        try:
+            restored = cls(window, buckets=buckets, power=power)
+        except CalibrantError as error:
+            raise CorruptState(str(error)) from None
+        restored._tally.load(*sums)
+        restored._count = restored._tally.rounds
+        [restored._closed] = whole_numbers([closed], "closed", 1)
+        restored._worst = _checked_worst(worst, restored._closed)
+        if restored._count > restored._window:
+            raise CorruptState(f"counts must be at most {window} in all, got {restored._count}")
+        return restored
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Windowed) and self.to_dict() == other.to_dict()
+
+    def __repr__(self) -> str:
+        window, buckets, power = self._settings()
+        return f"Windowed(window={window}, buckets={buckets}, power={power})"
+
+    def _settings(self) -> tuple[int, int, float]:
+        return self._window, self._buckets, self._power
+
+    def _close_if_full(self) -> None:
+        if self._count == self._window:
+            self._keep_worst(self._error(), self._closed)
+            self._closed += 1
+            self._count = 0
+            self._tally = Tally(self._buckets, 1)
+
+    def _error(self) -> float:
+        return calibration_error(tally_cells(self._tally), power=self._power)
+
+    def _keep_worst(self, error: float, block: int) -> None:
+        self._worst = _worse(self._worst, (error, block))
+
+
+def _worse(first: tuple[float, int] | None, second: tuple[float, int]) -> tuple[float, int]:
+    return second if first is None or second[0] > first[0] else first
+
+
+def _checked_worst(worst: Any, closed: int) -> tuple[float, int] | None:
+    if closed == 0 and worst is None:
+        return None
+    try:
+        error, block = worst
+        return (
+            check.probability(error, "worst error"),
+            check.whole(block, "worst block", low=0, high=closed - 1),
+        )
+    except (TypeError, ValueError) as problem:
+        raise CorruptState(f"worst must be an error and a block, got {worst!r}") from problem
