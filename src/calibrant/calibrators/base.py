@@ -41,6 +41,8 @@ __all__ = ["MAX_BUCKETS", "MAX_PRIOR", "Account", "Calibrator"]
 
 MAX_BUCKETS = 1 << 20
 MAX_PRIOR = 1 << 20
+MAX_GAP = 1 << 61
+"""Scaled gaps stay below it, so that four of them fit into 63 bits."""
 
 
 @dataclass(frozen=True)
@@ -132,14 +134,16 @@ class Calibrator:
         """Return the bound tightened by what was counted, or None where there is none."""
         return None
 
-    def start(self, *, prior: int = 0, centre: Fraction | None = None) -> NDArray[np.int64]:
+    def start(self, *, prior: int = 0, centre: Fraction | float = 0.5) -> NDArray[np.int64]:
         """Return the state before the first round.
 
-        ``prior`` pseudo-rounds a grid point, with mean outcome ``centre`` (the middle
-        by default), say where to begin.
+        ``prior`` pseudo-rounds a grid point, with mean outcome ``centre``, say where to
+        begin.  The centre is taken to the nearest fraction with a denominator below 2**16.
         """
-        middle = Fraction(1, 2) if centre is None else centre
-        words = self.flat(1, prior=prior, centres=[middle])
+        strength = check.whole(prior, "prior", high=MAX_PRIOR)
+        check.probability(centre, "centre")
+        middle = Fraction(centre).limit_denominator(1 << 16)
+        words = self.flat(1, prior=strength, centres=[middle])
         words.flags.writeable = False
         return words
 
@@ -198,6 +202,7 @@ class Calibrator:
         """Return the flat state of fresh blocks; see :mod:`calibrant.kernels.layout`."""
         grid = self.lattice
         scale = math.lcm(grid.denominator, *{c.denominator for c in centres})
+        check.whole(prior, "prior", high=MAX_GAP // scale)
         edges = HEADER
         table = edges + buckets + 2
         scratch = table + 2 * grid.cells + VALUES

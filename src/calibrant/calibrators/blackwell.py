@@ -78,6 +78,7 @@ class Blackwell(Calibrator):
         amend=blackwell.amend,
         mean=two_point.mean,
         recall=two_point.recall,
+        weighted=True,
     )
     cell_words = blackwell.CELL_WORDS
     real_parameters = (blackwell.RATE,)

@@ -121,6 +121,7 @@ class ExponentialRegret(AllPairs):
         amend=pairs.amend,
         mean=pairs.mean,
         recall=pairs.make_recall(_draw),
+        weighted=True,
         many=True,
     )
     reference = "Cesa-Bianchi and Lugosi 2006, chapter 4"

@@ -56,6 +56,7 @@ class PolynomialRegret(AllPairs):
         amend=pairs.amend,
         mean=pairs.mean,
         recall=pairs.make_recall(_draw),
+        weighted=True,
         many=True,
     )
     reference = "Foster and Vohra 1998; Hart and Mas-Colell 2000"

@@ -8,12 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.kernels.layout import (
+    ASKED,
     BLOCKS,
     BUCKETS,
     CELLS,
     CHARGED,
     EDGES,
     HEAD,
+    NOTED,
     STRIDE,
     TABLE,
     VALUES,
@@ -70,6 +72,8 @@ class Storage:
         parts = [slice(k, k + 1) for k in (CHARGED, WEIGHT, *rule.real_parameters)]
         parts.append(slice(int(flat[EDGES]), int(flat[EDGES]) + int(flat[BUCKETS]) + 1))
         parts.append(slice(table + cells + VALUES, int(flat[BLOCKS])))
+        first, stop, stride = self._starts.start, self._starts.stop, self._starts.step
+        parts += [slice(first + k, stop, stride) for k in (ASKED, NOTED)]
         for at in self._starts if rule.cell_words > 2 else ():
             end = at + HEAD + rule.cell_words * cells
             parts += [slice(at + HEAD + k, end, rule.cell_words) for k in range(2, rule.cell_words)]

@@ -259,14 +259,19 @@ class Ledger:
         if self.young.pop(ticket.id, None) is None:
             self.vault.pop(key_of(ticket.id))
 
-    def sweep(self, issued: int) -> None:
-        """Forget every ticket that expired."""
-        oldest = issued - self.max_open
+    def sweep(self, issued: int, coming: int = 0) -> None:
+        """Forget every ticket that expired, or will have after so many forecasts more."""
+        oldest = issued + coming - self.max_open
         if oldest > 0:
             for id in [id for id, ticket in self.young.items() if ticket.number < oldest]:
                 del self.young[id]
             self.vault.drop_older(oldest, issued)
-        self.sweep_at = issued + MAX_OPEN
+        self.sweep_at = issued + coming + MAX_OPEN
+
+    def make_way(self, issued: int, coming: int) -> None:
+        """Sweep before so many forecasts at once if they could make numbers ambiguous."""
+        if issued + coming > self.sweep_at:
+            self.sweep(issued, coming)
 
     def check_issuer(self, ticket: Ticket) -> None:
         """Raise if the ticket is somebody else's."""

@@ -67,10 +67,21 @@ FRESH: Final = 4
 """Number of the last forecast if nothing was learned since, else -1 (all-pairs rules)."""
 TOTAL: Final = 5
 """Scaled sum of outcomes (running mean)."""
-HEAD: Final = 10
+ASKED: Final = 6
+"""(real) For which raw forecast the next draw was looked at: one more than it, or `IDLE`,
+`SHARED` (several), `OVERTAKEN`.  This and the next two words are not part of a state."""
+ANSWER: Final = 7
+"""Cell and side of that draw."""
+NOTED: Final = 8
+"""(real) Its weight."""
+HEAD: Final = 14
 """Words of a block before its cells; the last four stay zero, a cell below the bottom one."""
 TAIL: Final = 4
 """Words after a block's cells, always zero: a cell above the top one."""
+
+IDLE: Final = 0.0
+SHARED: Final = -1.0
+OVERTAKEN: Final = -2.0
 
 INDEX: Final = 0x7FFF_FFFF
 """Mask for positions read from the state, so that the compiler knows them to be positive."""

@@ -17,6 +17,8 @@ import numpy as np
 from calibrant.kernels.coin import coin
 from calibrant.kernels.compile import available, compiled
 from calibrant.kernels.layout import (
+    ANSWER,
+    ASKED,
     BLOCKS,
     BUCKETS,
     CELL,
@@ -26,10 +28,14 @@ from calibrant.kernels.layout import (
     EDGES,
     FIRST_NUMBER,
     FRESH,
+    IDLE,
     INDEX,
     KEY,
     LOSS,
+    NOTED,
+    OVERTAKEN,
     POSITION,
+    SHARED,
     STRIDE,
     TABLE,
     VALUES,
@@ -53,11 +59,11 @@ Amend = Callable[[Words, Reals, int, int, int, int, float, int], None]
 class Program:
     """All functions of one rule, plain; and compiled, once somebody asks for that.
 
-    ``draw`` is a block's next forecast for a given coin, ``update`` an outcome for an
-    earlier draw, ``amend`` a change of that outcome; ``glance`` is a draw for a raw
-    forecast with the block's own coin, ``issue`` the same as an announced forecast,
-    ``book`` a draw announced and learned at once, ``settle`` the outcome of an issued
-    one, ``replay`` and ``replay_late`` whole batches.
+    ``draw``, ``mean``, ``update`` and ``amend`` are the rule's own.  ``note`` looks at a
+    block's next draw, ``book`` makes a round of it, ``issue`` announces it and ``settle``
+    learns its outcome later.  The functions that end in ``_flat`` do the same for a raw
+    forecast on the array alone, with the block's own coin; ``replay`` and ``replay_late``
+    play whole batches.
     """
 
     name: str
@@ -67,10 +73,14 @@ class Program:
     recall: Recall
     update: Update
     amend: Amend
-    glance: Callable[[Any, float], int]
-    issue: Callable[[Any, float], int]
-    book: Callable[[Any, int, float, float, int], None]
-    settle: Callable[[Any, int, float, float, int], None]
+    note: Callable[[Words, Reals, int, int, int, float, float], int]
+    book: Callable[[Words, Reals, int, int, int, float, float, int], bool]
+    issue: Callable[[Words, Reals, int, int, int, float], tuple[int, int, float]]
+    settle: Callable[[Words, Reals, int, int, int, float, float, int], None]
+    note_flat: Callable[[Any, float], int]
+    book_flat: Callable[[Any, float, int], bool]
+    issue_flat: Callable[[Any, float], int]
+    settle_flat: Callable[[Any, int, float, float, int], None]
     replay: Callable[[Words, Reals, Any, Any, Any, Any], None]
     replay_late: Callable[..., None]
 
@@ -81,10 +91,10 @@ class Program:
             return None
         return replace(
             self,
-            glance=compiled(self.glance, self.name),
-            issue=compiled(self.issue, self.name),
-            book=compiled(self.book, self.name),
-            settle=compiled(self.settle, self.name),
+            note_flat=compiled(self.note_flat, self.name),
+            book_flat=compiled(self.book_flat, self.name),
+            issue_flat=compiled(self.issue_flat, self.name),
+            settle_flat=compiled(self.settle_flat, self.name),
             replay=compiled(self.replay, self.name, nogil=True),
             replay_late=compiled(self.replay_late, self.name, nogil=True),
         )
@@ -98,41 +108,106 @@ def assemble(
     amend: Amend,
     mean: Mean,
     recall: Recall,
+    weighted: bool = False,
     many: bool = False,
 ) -> Program:
     """Make the program of a rule from its own five functions.
 
-    ``many`` says that its mixtures may have more than two points.
+    ``weighted`` says that it may learn from the mixture and not only from the draw,
+    ``many`` that its mixtures may have more than two points.
     """
 
-    def glance(flat: Any, raw: float) -> int:
-        words, reals = flat, flat.view(np.float64)
-        j = bucket_of(reals, words[EDGES] & INDEX, words[BUCKETS] & INDEX, raw)
-        at = (words[BLOCKS] & INDEX) + j * (words[STRIDE] & INDEX)
-        u = coin(words[at + KEY], words[at + CLOCK])
-        cell, side, weight = draw(words, reals, at, words[CELLS] & INDEX, words[TABLE] & INDEX, u)
-        reals[WEIGHT] = weight
-        return pack(j, cell, side)
+    def note(
+        words: Words, reals: Reals, at: int, cells: int, table: int, raw: float, u: float
+    ) -> int:
+        cell, side, weight = draw(words, reals, at, cells, table, u)
+        asked = reals[at + ASKED]
+        # Two predictions of one round can have only one outcome: the other is overtaken.
+        shared = asked != IDLE and asked != OVERTAKEN and asked != raw + 1.0
+        reals[at + ASKED] = SHARED if shared else raw + 1.0
+        words[at + ANSWER] = cell
+        if weighted:
+            words[at + ANSWER] = (side << 15) | cell
+            reals[at + NOTED] = weight
+        return cell
 
-    def issue(flat: Any, raw: float) -> int:
-        place = glance(flat, raw)
-        at = (flat[BLOCKS] & INDEX) + (place >> 16) * (flat[STRIDE] & INDEX)
-        flat[at + POSITION] = place & CELL
-        flat[at + CLOCK] += 1
-        return place
+    def book(
+        words: Words,
+        reals: Reals,
+        at: int,
+        cells: int,
+        table: int,
+        raw: float,
+        u: float,
+        outcome: int,
+    ) -> bool:
+        asked = reals[at + ASKED]
+        if asked == OVERTAKEN:
+            return False
+        cell, side, weight = words[at + ANSWER], 0, 1.0
+        if asked == IDLE:
+            cell, side, weight = draw(words, reals, at, cells, table, u)
+        elif weighted:
+            cell, side, weight = cell & CELL, cell >> 15, reals[at + NOTED]
+        if many and asked != IDLE:
+            # A late outcome may have changed the law since it was noted.
+            drawn, _, now = draw(words, reals, at, cells, table, u)
+            if drawn != cell or now != weight:
+                weight = -1.0
+        update(words, reals, at, table, cell, side, weight, outcome)
+        reals[CHARGED] += charge(words[LOSS], raw, outcome)
+        reals[at + ASKED] = OVERTAKEN if asked != IDLE and asked != raw + 1.0 else IDLE
+        words[at + POSITION] = cell
+        words[at + CLOCK] += 1
+        return True
 
-    def settle(flat: Any, place: int, weight: float, raw: float, outcome: int) -> None:
-        words, reals = flat, flat.view(np.float64)
-        bucket, cell, side = unpack(place)
-        at = (words[BLOCKS] & INDEX) + bucket * (words[STRIDE] & INDEX)
-        update(words, reals, at, words[TABLE] & INDEX, cell, side, weight, outcome)
+    def issue(
+        words: Words, reals: Reals, at: int, cells: int, table: int, u: float
+    ) -> tuple[int, int, float]:
+        cell, side, weight = draw(words, reals, at, cells, table, u)
+        words[at + POSITION] = cell
+        words[at + CLOCK] += 1
+        if reals[at + ASKED] != IDLE:
+            reals[at + ASKED] = OVERTAKEN
+        return cell, side, weight
+
+    def settle(
+        words: Words,
+        reals: Reals,
+        at: int,
+        table: int,
+        place: int,
+        weight: float,
+        raw: float,
+        outcome: int,
+    ) -> None:
+        update(words, reals, at, table, place & CELL, (place >> 15) & 1, weight, outcome)
         reals[CHARGED] += charge(words[LOSS], raw, outcome)
 
-    def book(flat: Any, place: int, weight: float, raw: float, outcome: int) -> None:
-        settle(flat, place, weight, raw, outcome)
+    def note_flat(flat: Any, raw: float) -> int:
+        reals = flat.view(np.float64)
+        at = block_of(flat, reals, raw)
+        u = coin(flat[at + KEY], flat[at + CLOCK])
+        return note(flat, reals, at, flat[CELLS] & INDEX, flat[TABLE] & INDEX, raw, u)
+
+    def book_flat(flat: Any, raw: float, outcome: int) -> bool:
+        reals = flat.view(np.float64)
+        at = block_of(flat, reals, raw)
+        u = coin(flat[at + KEY], flat[at + CLOCK])
+        return book(flat, reals, at, flat[CELLS] & INDEX, flat[TABLE] & INDEX, raw, u, outcome)
+
+    def issue_flat(flat: Any, raw: float) -> int:
+        reals = flat.view(np.float64)
+        at = block_of(flat, reals, raw)
+        u = coin(flat[at + KEY], flat[at + CLOCK])
+        table = flat[TABLE] & INDEX
+        cell, side, reals[WEIGHT] = issue(flat, reals, at, flat[CELLS] & INDEX, table, u)
+        return pack((at - flat[BLOCKS]) // flat[STRIDE], cell, side)
+
+    def settle_flat(flat: Any, place: int, weight: float, raw: float, outcome: int) -> None:
         at = (flat[BLOCKS] & INDEX) + (place >> 16) * (flat[STRIDE] & INDEX)
-        flat[at + POSITION] = place & CELL
-        flat[at + CLOCK] += 1
+        table = flat[TABLE] & INDEX
+        settle(flat, flat.view(np.float64), at, table, place, weight, raw, outcome)
 
     def replay(
         words: Words, reals: Reals, raw: Any, outcomes: Any, forecast: Any, means: Any
@@ -193,17 +268,28 @@ def assemble(
                 reals[CHARGED] += charge(words[LOSS], raw[row], y)
 
     return Program(
-        name,
-        many,
-        draw,
-        mean,
-        recall,
-        update,
-        amend,
-        glance,
-        issue,
-        book,
-        settle,
-        replay,
-        replay_late,
+        name=name,
+        many=many,
+        draw=draw,
+        mean=mean,
+        recall=recall,
+        update=update,
+        amend=amend,
+        note=note,
+        book=book,
+        issue=issue,
+        settle=settle,
+        note_flat=note_flat,
+        book_flat=book_flat,
+        issue_flat=issue_flat,
+        settle_flat=settle_flat,
+        replay=replay,
+        replay_late=replay_late,
     )
+
+
+def block_of(words: Words, reals: Reals, raw: float) -> int:
+    """Return where the block of a raw forecast's bucket starts."""
+    j = bucket_of(reals, words[EDGES] & INDEX, words[BUCKETS] & INDEX, raw)
+    at: int = (words[BLOCKS] & INDEX) + (j & INDEX) * (words[STRIDE] & INDEX)
+    return at

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.core import check
-from calibrant.errors import InvalidInput
+from calibrant.errors import InvalidInput, InvalidType, RepeatedTicket
 
 __all__ = ["Pending", "Schedule", "schedule"]
 
@@ -27,6 +27,11 @@ class Pending:
 
     def __len__(self) -> int:
         return len(self.number)
+
+    def since(self, oldest: int) -> Pending:
+        """Return what is pending of tickets from that number on; the others expired."""
+        kept = self.number >= oldest
+        return Pending(self.number[kept], self.available[kept], self.outcome[kept])
 
 
 @dataclass(frozen=True)
@@ -63,8 +68,9 @@ def schedule(
     end = time[-1] if len(time) else -np.inf
     known = arrives <= end
     # A ticket is dropped once `max_open` newer forecasts were made.
-    made = numbers[carried] + slot if rows > carried else np.full(rows, np.inf)
-    late = known & (made - numbers > max_open)
+    first = numbers[carried] if rows > carried else 0
+    made = first + np.where(known, slot, rows - carried)
+    late = made - numbers > max_open
     told = np.flatnonzero(known & ~late)
     kind = np.concatenate([np.ones(rows - carried), np.zeros(len(told))])
     row = np.concatenate([np.arange(carried, rows), told])
@@ -72,12 +78,30 @@ def schedule(
     moment = np.concatenate([np.zeros(rows - carried), arrives[told]])
     order = np.lexsort((row, moment, kind, when))
     events = np.where(kind[order] == 1, row[order], -1 - row[order]).astype(np.int64)
-    return Schedule(events, np.flatnonzero(~known), np.flatnonzero(late))
+    return Schedule(events, np.flatnonzero(~known & ~late), np.flatnonzero(late))
+
+
+def checked(carry: Any) -> Pending:
+    """Return what is carried over, if it is what a batch could have left."""
+    if not isinstance(carry, Pending):
+        raise InvalidType(f"carry must be a Pending, got {carry!r}")
+    check.same_length(**vars(carry))
+    outcome = check.outcomes(carry.outcome, "carry")
+    numbers, times = np.unique(carry.number, return_counts=True)
+    if (times > 1).any():
+        number = int(numbers[np.argmax(times > 1)])
+        raise RepeatedTicket(f"ticket {number} must be carried once, got it twice")
+    return Pending(carry.number, carry.available, outcome)
 
 
 def moments(values: Any, name: str, rows: int) -> NDArray[np.float64]:
     """Return ``values`` as one time for each row."""
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise InvalidInput(
+            f"{name} must be a flat array of {rows} times, got ragged rows"
+        ) from None
     if array.dtype.kind == "M":
         array = np.where(np.isnat(array), np.nan, array.astype("M8[ns]").astype(np.int64) / 1e9)
     if array.dtype.kind not in "iufb" or array.shape != (rows,):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from bisect import bisect_right
 from fractions import Fraction
 from typing import Any, Final, Self
@@ -12,10 +11,11 @@ from numpy.typing import NDArray
 
 from calibrant import bounds
 from calibrant.calibrators import Account, Calibrator
-from calibrant.calibrators.base import MAX_BUCKETS, MAX_PRIOR
+from calibrant.calibrators.base import MAX_BUCKETS, MAX_GAP, MAX_PRIOR
 from calibrant.calibrators.storage import Storage
 from calibrant.core import check
 from calibrant.core.codec import Document
+from calibrant.core.gate import Gate, passing, wait
 from calibrant.core.ledger import MAX_OPEN, YOUNG, Entry, Ledger, revive
 from calibrant.core.place import buckets_of
 from calibrant.core.ticket import Issuer, Ticket
@@ -29,17 +29,20 @@ from calibrant.errors import (
 from calibrant.kernels import scores
 from calibrant.kernels.coin import coin
 from calibrant.kernels.layout import (
+    ANSWER,
+    ASKED,
     BLOCKS,
-    CELL,
     CELLS,
     CHARGED,
     CLOCK,
     FIRST_NUMBER,
     FRESH,
     HEAD,
+    IDLE,
     KEY,
     LOSS,
-    POSITION,
+    NOTED,
+    OVERTAKEN,
     SCALE,
     STRIDE,
     TABLE,
@@ -51,7 +54,7 @@ from calibrant.kernels.layout import (
 from calibrant.kernels.rounds import Program
 from calibrant.losses import LossLike, get_loss, require_proper
 from calibrant.recalibrate.certificate import Certificate, certify
-from calibrant.recalibrate.delivery import Pending, arrivals, schedule, times
+from calibrant.recalibrate.delivery import Pending, arrivals, checked, schedule, times
 from calibrant.recalibrate.run import Run
 from calibrant.recalibrate.secret import block_key, fingerprint, secret_of
 from calibrant.registry import calibrators
@@ -67,12 +70,8 @@ LOSS_CODES: Final = {
 }
 SHORT: Final = 20_000
 """Batches up to this long do not start the compiler: it would take longer than they do."""
-TURN: Final = 63
-"""Coins of a bucket are made 64 at a time: singly they cost as much as the forecast."""
-SHARED: Final = -2.0
-"""Stands for several raw forecasts of one bucket that were promised the same round."""
-OVERTAKEN: Final = -1.0
-"""Stands for the raw forecast of a prediction that another round of its bucket overtook."""
+TURN: Final = 255
+"""Coins of a bucket are made 256 at a time: singly they cost as much as the forecast."""
 
 
 class Recalibrator:
@@ -107,7 +106,7 @@ class Recalibrator:
     The drawn forecasts are calibrated in expectation against every adversary that does
     not see the draw before it chooses the outcome; the mean forecast is sharper and
     has no such promise.  Safe to call from several threads: every call holds the
-    object's lock.  ``predict_one`` and ``learn_one`` make *one* round out of two calls,
+    object's gate.  ``predict_one`` and ``learn_one`` make *one* round out of two calls,
     so threads that share a bucket should use tickets.
 
     References
@@ -127,38 +126,36 @@ class Recalibrator:
 
     __slots__ = (
         "__weakref__",
-        "_answers",
-        "_asked",
+        "_book",
         "_booked",
         "_buckets",
         "_capacity",
         "_cells",
         "_coins",
-        "_draw",
         "_edges",
+        "_gate",
+        "_issue",
         "_issuer",
         "_ledger",
-        "_lock",
         "_loss",
         "_machine",
         "_many",
+        "_note",
         "_observed",
         "_prior",
         "_program",
         "_real_view",
         "_rule",
         "_secret",
-        "_squared",
+        "_settle",
         "_starts",
         "_steps",
         "_storage",
         "_stride",
         "_table",
         "_ticketed",
-        "_update",
         "_values",
         "_view",
-        "_weights",
         "_words",
         "_young",
     )
@@ -196,7 +193,7 @@ class Recalibrator:
         self._starts = [int(flat[BLOCKS]) + j * self._stride for j in range(buckets)]
         self._edges = [j / buckets for j in range(buckets)]
         # Rounds beyond which a gap could leave 63 bits.
-        self._capacity = (1 << 61) // int(flat[SCALE])
+        self._capacity = MAX_GAP // int(flat[SCALE]) - prior
         self._issuer = Issuer(fingerprint(secret), rule.lattice)
         self._values = self._issuer.values
         self._ledger = Ledger(self._issuer, max_open)
@@ -204,14 +201,11 @@ class Recalibrator:
         self._ticketed = self._observed = self._booked = 0
         self._words: list[Any] | None = None
         self._coins: list[list[float] | None] = [None] * buckets
-        # What predict_one announced in each bucket: for which raw forecast, where, how heavy.
-        self._asked: list[float | None] = [None] * buckets
-        self._answers = [0] * buckets
-        self._weights = [1.0] * buckets
         self._steps: Program | None = None
-        self._draw, self._update = rule.program.draw, rule.program.update
-        self._many, self._squared = rule.program.many, loss == "squared"
-        self._lock = threading.Lock()
+        program = rule.program
+        self._note, self._book = program.note, program.book
+        self._issue, self._settle, self._many = program.issue, program.settle, program.many
+        self._gate: Gate = [None]
 
     @classmethod
     def from_epsilon(
@@ -267,7 +261,7 @@ class Recalibrator:
     @property
     def open(self) -> int:
         """Tickets that wait for their outcome."""
-        with self._lock:
+        with passing(self._gate):
             self._ledger.sweep(self.issued)
             return len(self._ledger)
 
@@ -299,29 +293,29 @@ class Recalibrator:
             raw = check.probability(raw)
         if id is not None or time is not None or groups is not None or context is not None:
             id, time = _checked(id, time, groups, context)
-        lock = self._lock
-        lock.acquire()
+        gate = self._gate
+        try:
+            gate.pop()
+        except IndexError:
+            wait(gate)
         try:
             number = self._ticketed + self._booked
             if id is not None and self._ledger.holds(id, number):
                 raise RepeatedTicket(f"id must not be that of an open ticket, got {id!r}")
             j = bisect_right(self._edges, raw) - 1
-            at = self._starts[j]
-            law = None
+            at, law = self._starts[j], None
             if self._steps is not None:
                 clock = self._view[at + CLOCK]
-                place = self._steps.issue(self._machine, raw)
+                place = self._steps.issue_flat(self._machine, raw)
                 weight: float = self._real_view[WEIGHT]
             else:
                 words = self._words or self._to_plain()
                 clock = words[at + CLOCK]
-                coins = self._coins[j] or self._toss_coins(words, j, at)
-                cell, side, weight = self._draw(
+                coins = self._coins[j] or self._toss(words, j, at)
+                cell, side, weight = self._issue(
                     words, words, at, self._cells, self._table, coins[clock & TURN]
                 )
                 place = (j << 16) | (side << 15) | cell
-                words[at + POSITION] = cell
-                words[at + CLOCK] = clock + 1
                 if clock & TURN == TURN:
                     self._coins[j] = None
                 if self._many:
@@ -332,12 +326,10 @@ class Recalibrator:
             self._ticketed += 1
             young = self._young
             young[name] = ticket
-            if self._asked[j] is not None:
-                self._asked[j] = OVERTAKEN
             if len(young) > YOUNG or number >= self._ledger.sweep_at:
                 self._ledger.store_away(number + 1)
         finally:
-            lock.release()
+            gate.append(None)
         return ticket
 
     def observe(
@@ -349,16 +341,23 @@ class Recalibrator:
         """
         if outcome.__class__ is not int or not 0 <= outcome <= 1:
             outcome = check.outcome(outcome)
-        lock = self._lock
-        lock.acquire()
+        gate = self._gate
+        try:
+            gate.pop()
+        except IndexError:
+            wait(gate)
         try:
             found = self._ledger.find(ticket, self._ticketed + self._booked)
             if time is not None:
                 _not_before(time, found)
+            place, weight = found.place, found.weight
             if self._steps is not None:
-                self._steps.settle(self._machine, found.place, found.weight, found.raw, outcome)
+                self._steps.settle_flat(self._machine, place, weight, found.raw, outcome)
             else:
-                self._settle(found, outcome)
+                words, at = self._words or self._to_plain(), self._starts[place >> 16]
+                if self._many and not self._recall(words, at, found.number):
+                    weight = -1.0
+                self._settle(words, words, at, self._table, place, weight, found.raw, outcome)
             if self._young.pop(found.id, None) is None:
                 self._ledger.close(found)
             self._observed += 1
@@ -366,7 +365,7 @@ class Recalibrator:
             if ticket.__class__ is Ticket:
                 ticket.outcome = outcome
         finally:
-            lock.release()
+            gate.append(None)
         return found
 
     def correct(self, ticket: Ticket, outcome: int) -> Ticket:
@@ -376,7 +375,7 @@ class Recalibrator:
         that was read back without its outcome is taken to have had the other one.
         """
         outcome = check.outcome(outcome)
-        with self._lock:
+        with passing(self._gate):
             self._ledger.check_closed(ticket, outcome, self.issued)
             bucket, cell, side = unpack(ticket.place)
             at, change = self._starts[bucket], 2 * outcome - 1
@@ -406,28 +405,23 @@ class Recalibrator:
         """
         if raw.__class__ is not float or not 0.0 <= raw <= 1.0:
             raw = check.probability(raw)
-        lock = self._lock
-        lock.acquire()
+        gate = self._gate
+        try:
+            gate.pop()
+        except IndexError:
+            wait(gate)
         try:
             if self._steps is not None:
-                place = self._steps.glance(self._machine, raw)
-                j = place >> 16
+                cell = self._steps.note_flat(self._machine, raw)
             else:
                 j = bisect_right(self._edges, raw) - 1
                 at, words = self._starts[j], self._words or self._to_plain()
-                coins = self._coins[j] or self._toss_coins(words, j, at)
-                cell, side, self._weights[j] = self._draw(
-                    words, words, at, self._cells, self._table, coins[words[at + CLOCK] & TURN]
-                )
-                place = (j << 16) | (side << 15) | cell
-            asked = self._asked[j]
-            # Two predictions of one round can have only one outcome: the other is overtaken.
-            fresh = asked is None or asked in (OVERTAKEN, raw)
-            self._asked[j] = raw if fresh else SHARED
-            self._answers[j] = place
+                coins = self._coins[j] or self._toss(words, j, at)
+                u = coins[words[at + CLOCK] & TURN]
+                cell = self._note(words, words, at, self._cells, self._table, raw, u)
         finally:
-            lock.release()
-        return self._values[place & CELL]
+            gate.append(None)
+        return self._values[cell]
 
     def learn_one(self, raw: float, outcome: int) -> None:
         """Make a round of the last :meth:`predict_one` with this raw forecast.
@@ -439,23 +433,28 @@ class Recalibrator:
             raw = check.probability(raw)
         if outcome.__class__ is not int or not 0 <= outcome <= 1:
             outcome = check.outcome(outcome)
-        lock = self._lock
-        lock.acquire()
+        gate = self._gate
         try:
-            j = bisect_right(self._edges, raw) - 1
-            asked = self._asked[j]
-            if asked == OVERTAKEN:
-                raise _overtaken(raw)
+            gate.pop()
+        except IndexError:
+            wait(gate)
+        try:
             if self._steps is not None:
-                noted = asked is not None
-                place = self._answers[j] if noted else self._steps.glance(self._machine, raw)
-                self._steps.book(self._machine, place, 1.0, raw, outcome)
+                booked = self._steps.book_flat(self._machine, raw, outcome)
             else:
-                self._book(j, raw, outcome, asked is not None)
+                j = bisect_right(self._edges, raw) - 1
+                at, words = self._starts[j], self._words or self._to_plain()
+                coins = self._coins[j] or self._toss(words, j, at)
+                clock = words[at + CLOCK]
+                u = coins[clock & TURN]
+                booked = self._book(words, words, at, self._cells, self._table, raw, u, outcome)
+                if clock & TURN == TURN:
+                    self._coins[j] = None
+            if not booked:
+                raise _overtaken(raw)
             self._booked += 1
-            self._asked[j] = None if asked is None or asked == raw else OVERTAKEN
         finally:
-            lock.release()
+            gate.append(None)
 
     def compile(self) -> Self:
         """Let Numba compile the steps of one-by-one calls, which then take half the time.
@@ -466,10 +465,11 @@ class Recalibrator:
         """
         machine = self._program.machine
         if machine is not None and not self._rule.weighted:
-            with self._lock:
+            with passing(self._gate):
                 flat = self._to_flat().copy()
-                machine.settle(flat, machine.issue(flat, 0.5), 1.0, 0.5, 1)
-                machine.book(flat, machine.glance(flat, 0.5), 1.0, 0.5, 1)
+                machine.settle_flat(flat, machine.issue_flat(flat, 0.5), 1.0, 0.5, 1)
+                machine.note_flat(flat, 0.5)
+                machine.book_flat(flat, 0.5, 1)
                 self._steps = machine
                 self._use_steps()
         return self
@@ -507,16 +507,17 @@ class Recalibrator:
         raws = check.probabilities(raw)
         told = check.outcomes(outcomes)
         check.same_length(raw=raws, outcomes=told)
+        when = times(time, len(raws))
         if available is None and carry is None:
             return self._replay_at_once(raws, told)
-        when = times(time, len(raws))
         known = when if available is None else arrivals(available, when)
         stamps = np.full(len(raws), np.nan) if time is None else when
-        return self._replay_late(raws, told, known, when, stamps, carry or Pending())
+        carried = Pending() if carry is None else checked(carry)
+        return self._replay_late(raws, told, known, when, stamps, carried)
 
     def _replay_at_once(self, raw: NDArray[np.float64], outcomes: NDArray[np.uint8]) -> Run:
         forecast, mean = np.empty(len(raw)), np.empty(len(raw))
-        with self._lock:
+        with passing(self._gate):
             self._check_room(len(raw))
             self._overtake_all()
             first = self.issued
@@ -527,6 +528,7 @@ class Recalibrator:
                 words, rows = self._to_plain(), (raw.tolist(), outcomes.tolist())
                 self._program.replay(words, words, *rows, forecast, mean)
                 self._use_steps()
+            self._ledger.make_way(first, len(raw))
             self._booked += len(raw)
         return Run(forecast, mean, buckets_of(raw, self._buckets), first, Pending())
 
@@ -539,10 +541,10 @@ class Recalibrator:
         stamps: NDArray[np.float64],
         carry: Pending,
     ) -> Run:
-        with self._lock:
-            first, held = self.issued, []
-            for number in carry.number.tolist():
-                held.append(self._ledger.find(number, first))
+        with passing(self._gate):
+            first = self.issued
+            carry = carry.since(first - self._ledger.max_open)
+            held = [self._ledger.find(number, first) for number in carry.number.tolist()]
             numbers = np.concatenate([carry.number, first + np.arange(len(raw))]).astype(np.int64)
             arrives = np.concatenate([carry.available, available])
             raws = np.concatenate([[ticket.raw for ticket in held], raw])
@@ -551,13 +553,16 @@ class Recalibrator:
             learned = len(plan.events) - len(raw)
             self._check_room(learned)
             forecast, mean, notes = self._play(held, raws, told, plan.events)
+            self._close(held, plan.waiting)
+            self._ledger.make_way(first, len(raw))
             self._ticketed += len(raw)
             self._observed += learned
-            self._keep(held, plan.waiting, raws, notes, numbers, stamps)
+            fresh = plan.waiting[plan.waiting >= len(held)]
+            self._keep(fresh, raws, notes, numbers, stamps[fresh - len(held)])
             pending = Pending(numbers[plan.waiting], arrives[plan.waiting], told[plan.waiting])
-        fresh = slice(len(held), None)
+        own = slice(len(held), None)
         bucket = buckets_of(raw, self._buckets)
-        return Run(forecast[fresh], mean[fresh], bucket, first, pending)
+        return Run(forecast[own], mean[own], bucket, first, pending)
 
     def _play(
         self,
@@ -583,26 +588,36 @@ class Recalibrator:
         else:
             rows = raws.tolist(), outcomes.tolist(), events.tolist()
             self._program.replay_late(words, words, *rows, forecast, mean, notes)
+        self._unmark(held, base)
         self._use_steps()
         return forecast, mean, notes
 
+    def _unmark(self, held: list[Ticket], base: int) -> None:
+        """Give carried tickets that still wait in an unchanged bucket their own numbers back."""
+        words = self._to_plain() if self._many else []
+        for row, ticket in enumerate(held):
+            at = self._starts[ticket.bucket]
+            if self._many and words[at + FRESH] == base + row:
+                words[at + FRESH] = ticket.number
+
+    def _close(self, held: list[Ticket], waiting: NDArray[np.int64]) -> None:
+        """Close the tickets whose outcome was told, or that expired."""
+        still = set(waiting[waiting < len(held)].tolist())
+        for row, ticket in enumerate(held):
+            if row not in still:
+                self._ledger.close(ticket)
+
     def _keep(
         self,
-        held: list[Ticket],
-        waiting: NDArray[np.int64],
+        fresh: NDArray[np.int64],
         raws: NDArray[np.float64],
         notes: NDArray[np.float64],
         numbers: NDArray[np.int64],
         stamps: NDArray[np.float64],
     ) -> None:
-        """Close the tickets whose outcome was told, open those of rows that still wait."""
-        still = set(waiting[waiting < len(held)].tolist())
-        for row, ticket in enumerate(held):
-            if row not in still:
-                self._ledger.close(ticket)
-        fresh = waiting[waiting >= len(held)]
+        """Open the tickets of rows that still wait."""
         places = (buckets_of(raws[fresh], self._buckets) << 16) | notes[2 * fresh + 1].astype(int)
-        columns = numbers[fresh], places, notes[2 * fresh], raws[fresh], stamps[fresh - len(held)]
+        columns = numbers[fresh], places, notes[2 * fresh], raws[fresh], stamps
         for number, *rest in zip(*(column.tolist() for column in columns), strict=True):
             entry = Entry(number, number, *rest)
             self._ledger.add(revive(self._issuer, number, entry), self.issued)
@@ -611,7 +626,7 @@ class Recalibrator:
 
     def certificate(self) -> Certificate:
         """Return what was measured so far, and each theorem's bound beside it."""
-        with self._lock:
+        with passing(self._gate):
             self._ledger.sweep(self.issued)
             waiting = len(self._ledger)
             gone = self.issued - self.rounds - waiting
@@ -680,7 +695,7 @@ class Recalibrator:
             self._view: Words = self._machine.data
             self._real_view: Reals = self._machine.view(np.float64).data
 
-    def _toss_coins(self, words: list[Any], j: int, at: int) -> list[float]:
+    def _toss(self, words: list[Any], j: int, at: int) -> list[float]:
         """Make the coins of the present turn of bucket ``j``."""
         self._check_room()
         start = words[at + CLOCK] & ~TURN
@@ -689,50 +704,13 @@ class Recalibrator:
         self._coins[j] = coins
         return coins
 
-    def _settle(self, ticket: Ticket, outcome: int) -> None:
-        words, place, weight = self._words or self._to_plain(), ticket.place, ticket.weight
-        at = self._starts[place >> 16]
-        if self._many:
-            rest = self._cells, self._table, ticket.number
-            if not self._program.recall(words, words, at, *rest):
-                weight = -1.0
-        cell, side = place & CELL, place >> 15 & 1
-        self._update(words, words, at, self._table, cell, side, weight, outcome)
-        self._charge(words, ticket.raw, outcome)
-
-    def _charge(self, words: list[Any], raw: float, outcome: int) -> None:
-        if self._squared:
-            words[CHARGED] += (outcome - raw) * (outcome - raw)
-        else:
-            words[CHARGED] += scores.charge(words[LOSS], raw, outcome)
-
-    def _book(self, j: int, raw: float, outcome: int, noted: bool) -> None:
-        """Announce and learn a round, drawn now unless it was noted."""
-        words, at = self._words or self._to_plain(), self._starts[j]
-        place, weight = self._answers[j], self._weights[j]
-        clock = words[at + CLOCK]
-        if not noted or self._many:
-            coins = self._coins[j] or self._toss_coins(words, j, at)
-            rest = self._cells, self._table, coins[clock & TURN]
-            cell, side, now = self._draw(words, words, at, *rest)
-            drawn = (j << 16) | (side << 15) | cell
-            # A late outcome may have changed the law of an all-pairs rule since it was noted.
-            weight = now if not noted or (drawn, now) == (place, weight) else -1.0
-            place = place if noted else drawn
-        cell = place & CELL
-        self._update(words, words, at, self._table, cell, place >> 15 & 1, weight, outcome)
-        words[at + POSITION] = cell
-        words[at + CLOCK] = clock + 1
-        if clock & TURN == TURN:
-            self._coins[j] = None
-        if self._squared:
-            words[CHARGED] += (outcome - raw) * (outcome - raw)
-        else:
-            words[CHARGED] += scores.charge(words[LOSS], raw, outcome)
+    def _recall(self, words: list[Any], at: int, number: int) -> bool:
+        return self._program.recall(words, words, at, self._cells, self._table, number)
 
     def _overtake_all(self) -> None:
         """Forget the coins at hand, and mark every noted prediction as overtaken."""
-        self._asked = [None if asked is None else OVERTAKEN for asked in self._asked]
+        asked = self._blocks(self._to_flat()).view(np.float64)[:, ASKED]
+        asked[asked != IDLE] = OVERTAKEN
         self._coins = [None] * self._buckets
 
     def _check_room(self, rounds: int = 1) -> None:
@@ -767,7 +745,7 @@ class Recalibrator:
     # ------------------------------------------------------------------- documents
 
     def _document(self) -> Document:
-        with self._lock:
+        with passing(self._gate):
             flat = self._to_flat()
             blocks = self._blocks(flat)
             touched = np.flatnonzero(blocks[:, CLOCK] > 0)
@@ -783,8 +761,10 @@ class Recalibrator:
                 "learned": self.rounds,
                 "charged": float(flat.view(np.float64)[CHARGED]).hex(),
             }
+            kept = blocks[touched]
+            kept[:, [ASKED, ANSWER, NOTED]] = 0
             arrays = {
-                "blocks": blocks[touched].reshape(-1),
+                "blocks": kept.reshape(-1),
                 "touched": touched.astype(np.int64),
                 "tickets": self._ledger.to_words(self.issued),
             }
