@@ -42,7 +42,7 @@ class Registry(Generic[T]):
 
     def get(self, name: str) -> T:
         """Return the entry of that name, or say which names there are."""
-        if name not in self._entries:
+        if not isinstance(name, str) or name not in self._entries:
             listed = ", ".join(repr(known) for known in self.names())
             raise UnknownName(f"{self.noun} must be one of {listed}, got {name!r}")
         return self._entries[name]

@@ -26,6 +26,7 @@ from calibrant.kernels.layout import (
     FRESH,
     HEAD,
     HEADER,
+    HOME,
     KEY,
     POSITION,
     SCALE,
@@ -224,6 +225,7 @@ class Calibrator:
         for j, centre in enumerate(centres):
             block = words[blocks + j * stride : blocks + (j + 1) * stride]
             block[POSITION] = grid.nearest(centre.numerator, centre.denominator)
+            block[HOME] = block[POSITION]
             block[KEY] = keys[j] if keys else 0
             block[FRESH] = -1
             middle = int(centre * scale)

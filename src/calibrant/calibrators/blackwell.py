@@ -73,7 +73,7 @@ class Blackwell(Calibrator):
     name = "blackwell"
     program = assemble(
         "blackwell",
-        draw=two_point.make_draw(blackwell.lean, blackwell.weigh),
+        draw=two_point.make_draw(blackwell.lean, blackwell.weigh, blackwell.start),
         update=blackwell.update,
         amend=blackwell.amend,
         mean=two_point.mean,

@@ -26,6 +26,7 @@ from calibrant.errors import (
     TicketError,
     UnknownTicket,
 )
+from calibrant.kernels.layout import CELL
 
 __all__ = ["MAX_OPEN", "YOUNG", "Entry", "Ledger", "Vault", "key_of"]
 
@@ -306,10 +307,18 @@ class Ledger:
         reals = np.array([entry[3:] for entry in entries], np.float64).reshape(-1, 3)
         return np.hstack([words, reals.view(np.int64)]).reshape(-1)
 
-    def load_words(self, words: NDArray[np.int64]) -> None:
+    def load_words(self, words: NDArray[np.int64], issued: int, buckets: int) -> None:
         """Keep the tickets that :meth:`to_words` gave."""
         rows = words.reshape(-1, 6)
         reals = np.ascontiguousarray(rows[:, 3:]).view(np.float64)
+        key, number, place = rows[:, :3].T
+        named, unit = key >= 1 << 62, (reals[:, :2] >= 0.0) & (reals[:, :2] <= 1.0)
+        inside = (place >= 0) & (place >> 16 < buckets) & ((place & CELL) < self.issuer.grid.cells)
+        fits = (named | (key == number)) & (number < issued) & inside & unit.all(1)
+        if not fits.all() or (np.diff(number, prepend=-1) <= 0).any():
+            raise ValueError("tickets that were never issued")
+        if len(np.unique(key)) < len(key):
+            raise ValueError("tickets with one id")
         for row, (weight, raw, time) in zip(rows[:, :3].tolist(), reals.tolist(), strict=True):
             self.vault.add(Entry(row[0], row[1], row[2], weight, raw, time))
 
@@ -352,7 +361,8 @@ def entry_of(ticket: Ticket) -> Entry:
 def revive(issuer: Issuer, id: int | str, entry: Entry) -> Ticket:
     """Return a ticket again from what was kept of it; its clock and law were not."""
     time = None if entry.time != entry.time else entry.time
-    return Ticket(issuer, id, entry.number, entry.place, entry.weight, entry.raw, time, None, None)
+    law = () if issuer.many else None
+    return Ticket(issuer, id, entry.number, entry.place, entry.weight, entry.raw, time, None, law)
 
 
 def _as_id(id: Any) -> int | str:

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
+from calibrant.core import check
 from calibrant.core.grid import Grid
 from calibrant.core.mixture import Mixture
-from calibrant.errors import CorruptState
+from calibrant.errors import CorruptState, InvalidInput
 from calibrant.kernels.layout import CELL, pack, unpack
 
 __all__ = ["Issuer", "Ticket"]
 
 
 class Issuer:
-    """What the tickets of one recalibrator have in common: its fingerprint and its grid."""
+    """What the tickets of one recalibrator have in common.
 
-    __slots__ = ("fingerprint", "grid", "values")
+    Its fingerprint, its grid, and whether its mixtures may have ``many`` points.
+    """
 
-    def __init__(self, fingerprint: str, grid: Grid) -> None:
+    __slots__ = ("fingerprint", "grid", "many", "values")
+
+    def __init__(self, fingerprint: str, grid: Grid, many: bool = False) -> None:
         self.fingerprint = fingerprint
         self.grid = grid
+        self.many = many
         self.values: tuple[float, ...] = tuple(grid.values.tolist())
 
 
@@ -110,8 +115,13 @@ class Ticket:
 
     @property
     def mixture(self) -> Mixture:
-        """What was announced before the draw."""
+        """What was announced before the draw.
+
+        A law of many points is known to the ticket that was returned, and not kept.
+        """
         values = self.issuer.values
+        if self._law == ():
+            raise InvalidInput("mixture must be asked of the ticket that forecast() returned")
         if self._law is not None:
             indices = tuple(k for k, weight in enumerate(self._law) if weight > 0.0)
             weights = tuple(self._law[k] for k in indices)
@@ -142,24 +152,50 @@ class Ticket:
     def from_dict(cls, data: dict[str, Any]) -> Ticket:
         """Read a ticket back from what :meth:`to_dict` gave."""
         try:
-            issuer = Issuer(str(data["issuer"]), Grid(data["grid"], data["resolution"]))
-            law = None if data["law"] is None else tuple(map(float, data["law"]))
+            grid = Grid(data["grid"], data["resolution"])
+            law, clock, time = data["law"], data["clock"], data["time"]
             ticket = cls(
-                issuer,
-                data["id"],
-                int(data["number"]),
-                pack(*map(int, data["place"])),
-                float(data["weight"]),
-                float(data["raw"]),
-                data["time"],
-                data["clock"],
-                law,
+                Issuer(_text(data["issuer"]), grid, law is not None),
+                data["id"] if type(data["id"]) is int else _text(data["id"]),
+                check.whole(data["number"], "number"),
+                _place(data["place"], data["weight"], law, grid.cells),
+                check.probability(data["weight"], "weight"),
+                check.probability(data["raw"]),
+                None if time is None else check.real(time, "time"),
+                None if clock is None else check.whole(clock, "clock"),
+                None if law is None else _law(law, grid.cells),
             )
-            ticket.outcome = data["outcome"]
+            if data["outcome"] is not None:
+                ticket.outcome = check.outcome(data["outcome"])
         except (KeyError, TypeError, ValueError) as error:
             raise CorruptState(f"ticket must be what Ticket.to_dict() gave, got {error}") from error
         return ticket
 
     def __repr__(self) -> str:
+        mean = "unknown" if self._law == () else f"{self.mean:g}"
         state = "open" if self.outcome is None else f"outcome={self.outcome}"
-        return f"Ticket(id={self.id!r}, value={self.value:g}, mean={self.mean:g}, {state})"
+        return f"Ticket(id={self.id!r}, value={self.value:g}, mean={mean}, {state})"
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise InvalidInput(f"id must be a string or a number, got {value!r}")
+    return value
+
+
+def _place(place: Any, weight: float, law: Any, cells: int) -> int:
+    bucket, cell, side = place
+    check.whole(bucket, "bucket", high=(1 << 20) - 1)
+    check.whole(side, "side", high=1)
+    check.whole(cell, "cell", high=cells - 1)
+    if law is None:
+        # The pair lies on the grid, whichever of its two cells was drawn.
+        check.whole(cell - side, "low cell", high=cells - 1 - (weight < 1.0))
+    return pack(bucket, cell, side)
+
+
+def _law(law: Any, cells: int) -> tuple[float, ...]:
+    weights = tuple(check.probability(weight, "weight") for weight in law)
+    if len(weights) not in (0, cells):
+        raise InvalidInput(f"law must have {cells} weights, got {len(weights)}")
+    return weights

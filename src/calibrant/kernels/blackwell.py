@@ -15,8 +15,11 @@ from typing import Final
 from calibrant.kernels.layout import (
     CELLS,
     HEAD,
+    HOME,
+    INDEX,
     LEARNED,
     PARAMETERS,
+    POSITION,
     SCALE,
     VALUES,
     Reals,
@@ -34,6 +37,12 @@ RATE: Final = PARAMETERS + 1
 """(real) The fixed step, or twice the number of cells for the square-root step."""
 EXPECTED: Final = PARAMETERS + 2
 """Whether both cells of the announced pair learn, each by its weight."""
+
+
+def start(words: Words, at: int) -> int:
+    """Search from the last draw; with expected updates from one place, whatever the draws."""
+    where: int = words[at + HOME] if words[EXPECTED] == 1 else words[at + POSITION]
+    return where & INDEX
 
 
 def lean(words: Words, reals: Reals, at: int, table: int, k: int) -> float:
@@ -74,15 +83,11 @@ def update(
 
 
 def nudge(words: Words, reals: Reals, at: int, k: int, push: float) -> None:
-    """Take one projected gradient step in coordinate ``k``."""
-    if push != 0.0:
-        reals[at + HEAD + 4 * k + 3] += push * push
-        move(words, reals, at, k, push)
-
-
-def move(words: Words, reals: Reals, at: int, k: int, push: float) -> None:
     """Move coordinate ``k`` by the present step times ``push``, and back into [-1, 1]."""
+    if push == 0.0:
+        return
     where = at + HEAD + 4 * k + 2
+    reals[where + 1] += push * push
     step = reals[RATE]
     if words[STEP] == SQUARE_ROOT:
         step = math.sqrt(step / words[at + LEARNED])
@@ -104,12 +109,12 @@ def amend(
     """Replace an outcome: exactly in the counts, by one more step in the coordinates.
 
     A projected step cannot be undone, so the difference is learned as a gradient of
-    its own at the present step size.
+    its own.
     """
     words[at + HEAD + 4 * cell] += words[SCALE] * change
     if words[EXPECTED] == 0:
-        move(words, reals, at, cell, float(change))
+        nudge(words, reals, at, cell, float(change))
         return
-    move(words, reals, at, cell - side, weight * change)
+    nudge(words, reals, at, cell - side, weight * change)
     if weight < 1.0:
-        move(words, reals, at, cell - side + 1, (1.0 - weight) * change)
+        nudge(words, reals, at, cell - side + 1, (1.0 - weight) * change)

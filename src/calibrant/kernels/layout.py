@@ -74,6 +74,8 @@ ANSWER: Final = 7
 """Cell and side of that draw."""
 NOTED: Final = 8
 """(real) Its weight."""
+HOME: Final = 9
+"""Where the search of this block started in the beginning."""
 HEAD: Final = 14
 """Words of a block before its cells; the last four stay zero, a cell below the bottom one."""
 TAIL: Final = 4

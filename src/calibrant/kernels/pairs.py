@@ -21,6 +21,7 @@ from calibrant.kernels.layout import (
     CELLS,
     FRESH,
     HEAD,
+    HOME,
     INDEX,
     LEARNED,
     PARAMETERS,
@@ -81,10 +82,11 @@ def exponential_rates(words: Words, reals: Reals, at: int, cells: int, table: in
 def polynomial_rates(words: Words, reals: Reals, at: int, cells: int, table: int) -> bool:
     """Fill the rates max(R, 0); True if a cell without regret can be played alone.
 
-    Of the cells without regret, the one nearest to the last draw becomes the law.
+    Of the cells without regret, the one nearest to the last draw becomes the law; with
+    expected updates the one nearest to where the bucket began, whatever the draws.
     """
     values, scratch = table + cells + VALUES, words[SCRATCH] & INDEX
-    position = words[at + POSITION] & INDEX
+    position = (words[at + HOME] if words[EXPECTED] == 1 else words[at + POSITION]) & INDEX
     alone, nearest = -1, cells
     for i in range(cells):
         reals[scratch + i] = 0.0
@@ -233,6 +235,10 @@ def amend(
     weight: float,
     change: int,
 ) -> None:
-    """Replace an outcome at the drawn cell, whose weight is one on average."""
+    """Replace an outcome at the drawn cell, whose weight is one on average.
+
+    The law of an open ticket cannot be computed again from what this leaves behind.
+    """
+    words[at + FRESH] = -1
     words[at + HEAD + 4 * cell] += words[SCALE] * change
     reals[at + HEAD + 4 * cell + 3] += change

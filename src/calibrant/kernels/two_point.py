@@ -43,17 +43,27 @@ from typing import Any
 from calibrant.kernels.layout import INDEX, POSITION, VALUES, Reals, Words
 
 
+def position(words: Words, at: int) -> int:
+    """Start the search at the cell that was drawn last."""
+    drawn: int = words[at + POSITION] & INDEX
+    return drawn
+
+
 def make_draw(
-    lean: Callable[..., Any], weigh: Callable[..., float]
+    lean: Callable[..., Any],
+    weigh: Callable[..., float],
+    start: Callable[[Words, int], int] = position,
 ) -> Callable[[Words, Reals, int, int, int, float], tuple[int, int, float]]:
     """Return ``draw(words, reals, at, cells, table, u)`` for a rule's ``lean`` and ``weigh``.
+
+    ``start(words, at)`` says where to begin the search.
 
     It returns the cell on which the coin ``u`` falls, its side in the pair (0 low,
     1 high) and the probability of the low cell; a cell announced alone has weight one.
     """
 
     def settle(words: Words, reals: Reals, at: int, cells: int, table: int) -> tuple[int, float]:
-        near = words[at + POSITION]
+        near = start(words, at)
         leaning = lean(words, reals, at, table, near)
         ahead = 1 if leaning > 0 else -1
         end = cells - 1 if leaning > 0 else 0
@@ -83,7 +93,7 @@ def make_draw(
     def draw(
         words: Words, reals: Reals, at: int, cells: int, table: int, u: float
     ) -> tuple[int, int, float]:
-        low = words[at + POSITION] & INDEX
+        low = start(words, at)
         leaning = lean(words, reals, at, table, low)
         if leaning == 0:
             return low, 0, 1.0

@@ -87,9 +87,9 @@ def checked(carry: Any) -> Pending:
         raise InvalidType(f"carry must be a Pending, got {carry!r}")
     check.same_length(**vars(carry))
     outcome = check.outcomes(carry.outcome, "carry")
-    numbers, times = np.unique(carry.number, return_counts=True)
-    if (times > 1).any():
-        number = int(numbers[np.argmax(times > 1)])
+    numbers, seen = np.unique(carry.number, return_counts=True)
+    if (seen > 1).any():
+        number = int(numbers[np.argmax(seen > 1)])
         raise RepeatedTicket(f"ticket {number} must be carried once, got it twice")
     return Pending(carry.number, carry.available, outcome)
 

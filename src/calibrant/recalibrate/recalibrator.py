@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from bisect import bisect_right
 from fractions import Fraction
 from typing import Any, Final, Self
@@ -43,6 +44,7 @@ from calibrant.kernels.layout import (
     LOSS,
     NOTED,
     OVERTAKEN,
+    POSITION,
     SCALE,
     STRIDE,
     TABLE,
@@ -175,9 +177,7 @@ class Recalibrator:
         rule = _rule(method, parameters)
         name = require_proper(loss).name
         check.choice(name, "loss", tuple(LOSS_CODES))
-        size = check.whole(buckets, "buckets", low=1, high=MAX_BUCKETS)
-        strength = check.whole(prior, "prior", high=MAX_PRIOR)
-        cap = check.whole(max_open, "max_open", low=1, high=MAX_OPEN)
+        size, strength, cap = _sizes(buckets, prior, max_open)
         self._set_up(rule, size, strength, name, cap, secret_of(seed, key))
 
     def _set_up(
@@ -194,7 +194,8 @@ class Recalibrator:
         self._edges = [j / buckets for j in range(buckets)]
         # Rounds beyond which a gap could leave 63 bits.
         self._capacity = MAX_GAP // int(flat[SCALE]) - prior
-        self._issuer = Issuer(fingerprint(secret), rule.lattice)
+        whose = fingerprint(secret, rule.name, rule.parameters, buckets, prior)
+        self._issuer = Issuer(whose, rule.lattice, rule.program.many)
         self._values = self._issuer.values
         self._ledger = Ledger(self._issuer, max_open)
         self._young = self._ledger.young
@@ -295,7 +296,7 @@ class Recalibrator:
             id, time = _checked(id, time, groups, context)
         gate = self._gate
         try:
-            gate.pop()
+            del gate[0]
         except IndexError:
             wait(gate)
         try:
@@ -343,7 +344,7 @@ class Recalibrator:
             outcome = check.outcome(outcome)
         gate = self._gate
         try:
-            gate.pop()
+            del gate[0]
         except IndexError:
             wait(gate)
         try:
@@ -407,7 +408,7 @@ class Recalibrator:
             raw = check.probability(raw)
         gate = self._gate
         try:
-            gate.pop()
+            del gate[0]
         except IndexError:
             wait(gate)
         try:
@@ -435,7 +436,7 @@ class Recalibrator:
             outcome = check.outcome(outcome)
         gate = self._gate
         try:
-            gate.pop()
+            del gate[0]
         except IndexError:
             wait(gate)
         try:
@@ -507,8 +508,11 @@ class Recalibrator:
         raws = check.probabilities(raw)
         told = check.outcomes(outcomes)
         check.same_length(raw=raws, outcomes=told)
+        at_once = available is None and carry is None
+        if at_once and time is None:
+            return self._replay_at_once(raws, told)
         when = times(time, len(raws))
-        if available is None and carry is None:
+        if at_once:
             return self._replay_at_once(raws, told)
         known = when if available is None else arrivals(available, when)
         stamps = np.full(len(raws), np.nan) if time is None else when
@@ -777,20 +781,40 @@ class Recalibrator:
         return made
 
     def _restore(self, document: Document) -> None:
-        s = document.settings
+        s, arrays = document.settings, document.arrays
         try:
-            rule = _rule(s["method"], s["parameters"])
-            secret = bytes.fromhex(s["secret"])
-            self._set_up(rule, s["buckets"], s["prior"], s["loss"], s["max_open"], secret)
-            self._ticketed, self._observed = s["issued"], s["learned"]
-            flat = self._to_flat()
-            flat.view(np.float64)[CHARGED] = float.fromhex(s["charged"])
-            touched = document.arrays["touched"]
-            blocks = document.arrays["blocks"].reshape(len(touched), self._stride)
-            self._blocks(flat)[touched] = blocks
-            self._ledger.load_words(document.arrays["tickets"])
-        except (KeyError, IndexError, TypeError, ValueError) as error:
+            size, strength, cap = _sizes(s["buckets"], s["prior"], s["max_open"])
+            loss = check.choice(s["loss"], "loss", tuple(LOSS_CODES))
+            rule, secret = _rule(s["method"], s["parameters"]), bytes.fromhex(s["secret"])
+            self._set_up(rule, size, strength, loss, cap, secret)
+            self._ticketed = check.whole(s["issued"], "issued")
+            self._observed = check.whole(s["learned"], "learned", high=self._ticketed)
+            self._to_flat().view(np.float64)[CHARGED] = float.fromhex(s["charged"])
+            self._load_blocks(arrays["touched"], arrays["blocks"])
+            self._ledger.load_words(arrays["tickets"], self._ticketed, size)
+        except (KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
             raise CorruptState(f"state must be of a recalibrator, got {error}") from error
+
+    def _load_blocks(self, touched: NDArray[np.int64], words: NDArray[np.int64]) -> None:
+        blocks, all_blocks = (
+            words.reshape(len(touched), self._stride),
+            self._blocks(self._to_flat()),
+        )
+        if (np.diff(touched, prepend=-1) <= 0).any():
+            raise ValueError("buckets that are not in order")
+        if (blocks[:, KEY] != all_blocks[touched, KEY]).any() or (blocks[:, CLOCK] <= 0).any():
+            raise ValueError("buckets with other coins")
+        if ((blocks[:, POSITION] < 0) | (blocks[:, POSITION] >= self._cells)).any():
+            raise ValueError("positions off the grid")
+        all_blocks[touched] = blocks
+
+
+def _sizes(buckets: Any, prior: Any, max_open: Any) -> tuple[int, int, int]:
+    return (
+        check.whole(buckets, "buckets", low=1, high=MAX_BUCKETS),
+        check.whole(prior, "prior", high=MAX_PRIOR),
+        check.whole(max_open, "max_open", low=1, high=MAX_OPEN),
+    )
 
 
 def _rule(method: str | Calibrator, parameters: dict[str, Any]) -> Calibrator:
@@ -800,7 +824,7 @@ def _rule(method: str | Calibrator, parameters: dict[str, Any]) -> Calibrator:
             raise InvalidInput(f"parameters must be given to the calibrator itself, got {listed}")
         return method
     made = calibrators.get(method)
-    known = set(made.__dataclass_fields__)  # type: ignore[attr-defined]
+    known = {field.name for field in dataclasses.fields(made)}
     for name in parameters:
         if name not in known:
             listed = ", ".join(sorted(known))

@@ -35,6 +35,11 @@ def block_key(secret: bytes, block: int) -> int:
     return int.from_bytes(hashed, "little") >> 1
 
 
-def fingerprint(secret: bytes) -> str:
-    """Return what may be shown of a secret, to tell whose ticket it is."""
-    return hashlib.blake2b(secret, digest_size=8, person=b"ticket").hexdigest()
+def fingerprint(secret: bytes, *shape: object) -> str:
+    """Return what may be shown of a secret, to tell whose ticket it is.
+
+    ``shape`` is whatever else a ticket depends on: the calibrator, the buckets, the prior.
+    """
+    hashed = hashlib.blake2b(secret, digest_size=8, person=b"ticket")
+    hashed.update(repr(shape).encode())
+    return hashed.hexdigest()

@@ -1,0 +1,271 @@
+"""Write the parts of the documentation that follow from the code.
+
+A page holds such a part between two comments::
+
+    <!-- begin calibrators -->
+    <!-- end calibrators -->
+
+``script/docs`` runs this module, which fills every part of every page anew; a test compares
+the pages with what it would write.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+import itertools
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import calibrant.calibrators
+from calibrant import Certificate, Recalibrator, Run, errors
+from calibrant.core.ticket import Ticket
+from calibrant.registry import calibrators
+
+__all__ = ["PARTS", "pages", "render"]
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+SOURCE = ROOT / "src" / "calibrant"
+PART = re.compile(r"(<!-- begin (?P<name>[\w ]+) -->\n).*?(<!-- end (?P=name) -->\n)", re.DOTALL)
+SECTIONS = {
+    "": "Start here",
+    "how-to": "How to",
+    "reference": "Reference",
+    "theory": "Theory",
+    "decisions": "Decisions",
+}
+
+
+def render(text: str) -> str:
+    """Return a page's text with all its generated parts as they should be."""
+    return PART.sub(lambda found: found[1] + PARTS[found["name"]]() + found[3], text)
+
+
+def pages() -> list[Path]:
+    """Return every page under docs."""
+    return sorted(DOCS.rglob("*.md"))
+
+
+def table(titles: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """Return a Markdown table."""
+    titles = list(titles)
+    lines = [titles, ["---"] * len(titles), *rows]
+    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+
+
+def first_sentence(text: str | None) -> str:
+    """Return how a docstring or a page begins, on one line and without links."""
+    paragraph = " ".join((text or "").strip().partition("\n\n")[0].split())
+    plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", paragraph)
+    plain = re.sub(r":\w+:`[~.]*([^`]*)`", r"`\1`", plain).replace("``", "`")
+    return re.split(r"(?<=[.?])\s", plain)[0]
+
+
+def code(text: object) -> str:
+    return f"`{text}`"
+
+
+# Calibrators.
+
+
+def calibrator_table() -> str:
+    """Return what each registered calibrator says about itself."""
+    rows = (
+        [
+            code(name),
+            code(made.__name__),
+            made.guarantee if made.guarantee == "none" else code(made.guarantee),
+            made.assumption,
+            made.cost,
+            made.reference,
+        ]
+        for name, made in registered()
+    )
+    titles = ["name", "class", "guarantee", "assumption", "cost", "reference"]
+    return table(titles, rows)
+
+
+def parameter_table() -> str:
+    """Return the parameters that each calibrator has besides resolution and grid."""
+    shared = {field.name for field in dataclasses.fields(calibrant.calibrators.Calibrator)}
+    rows = [
+        [code(name), code(field.name), code(repr(field.default))]
+        for name, made in registered()
+        for field in dataclasses.fields(made)
+        if field.name not in shared
+    ]
+    return table(["calibrator", "parameter", "default"], rows)
+
+
+def registered() -> list[tuple[str, Any]]:
+    return [(name, calibrators.get(name)) for name in calibrators.names()]
+
+
+# Exceptions.
+
+
+def exception_table() -> str:
+    """Return every exception with what else it is and what it means."""
+    rows = ([code(made.__name__), parents(made), first_sentence(made.__doc__)] for made in raised())
+    return table(["exception", "is also a", "meaning"], rows)
+
+
+def raised() -> list[type[Exception]]:
+    return [getattr(errors, name) for name in errors.__all__]
+
+
+def parents(made: type[Exception]) -> str:
+    bases = [base.__name__ for base in made.__bases__]
+    return ", ".join(code(base) for base in bases if base != "Exception") or "`Exception`"
+
+
+# Members of the public classes.
+
+
+def member_table(made: type) -> Callable[[], str]:
+    """Return a function that lists what a class offers."""
+
+    def listed() -> str:
+        rows = ([code(call), first_sentence(text)] for call, text in members(made))
+        return table(["member", "what it is or does"], rows)
+
+    return listed
+
+
+def members(made: type) -> Iterator[tuple[str, str | None]]:
+    """Yield how each public method and property is used, and its docstring."""
+    for name, value in vars(made).items():
+        if name.startswith("_"):
+            continue
+        if isinstance(value, property):
+            yield name, value.__doc__
+        elif isinstance(value, classmethod):
+            yield f"{made.__name__}.{name}{signature(value.__func__)}", value.__doc__
+        elif inspect.isfunction(value):
+            yield name + signature(value), value.__doc__
+
+
+def signature(function: Callable[..., Any]) -> str:
+    """Return the parameters of a method with their defaults, and without self and types."""
+    found = inspect.signature(function)
+    kept = [p.replace(annotation=p.empty) for p in list(found.parameters.values())[1:]]
+    return str(found.replace(parameters=kept, return_annotation=found.empty))
+
+
+def docstring_table(made: type, section: str) -> Callable[[], str]:
+    """Return a function that lists what a section of a class's docstring describes."""
+
+    def listed() -> str:
+        text = inspect.cleandoc(made.__doc__ or "")
+        part = re.split(rf"{section}\n-+\n|\n\n\w+\n-+\n", text)[1]
+        return table([section.lower().removesuffix("s"), "what it is"], described(part))
+
+    return listed
+
+
+def described(text: str) -> Iterator[list[str]]:
+    """Yield the entries of a docstring's section: unindented names, indented words."""
+    for names, words in re.findall(r"^([\w*][\w*, ]*)\n((?: {4}.*\n?)+)", text, re.MULTILINE):
+        plain = " ".join(words.split()).replace("``", "`")
+        yield [", ".join(map(code, names.split(", "))), plain]
+
+
+# The inside.
+
+
+def layer_table() -> str:
+    """Return the layers from top to bottom, each with the first sentence of its package."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    layers = settings["tool"]["importlinter"]["contracts"][0]["layers"]
+    rows = []
+    for layer in layers:
+        found = [name for name in re.findall(r"\w+", layer) if source_of(name)]
+        rows += [[" ".join(map(code, found)), " ".join(map(purpose, found))]] if found else []
+    return table(["layer", "what it is"], rows)
+
+
+def source_of(name: str) -> Path | None:
+    places = (SOURCE / name / "__init__.py", SOURCE / f"{name}.py")
+    return next((place for place in places if place.exists()), None)
+
+
+def purpose(name: str) -> str:
+    source = source_of(name)
+    return first_sentence(ast.get_docstring(ast.parse(source.read_text()))) if source else ""
+
+
+def word_table(first: str, last: str) -> Callable[[], str]:
+    """Return a function that lists the words of the flat state between two names."""
+
+    def listed() -> str:
+        found = list(constants(SOURCE / "kernels" / "layout.py"))
+        names = [name for name, _, _ in found]
+        part = found[names.index(first) : names.index(last) + 1]
+        return table(["word", "name", "meaning"], ([str(n), code(name), t] for name, n, t in part))
+
+    return listed
+
+
+def constants(source: Path) -> Iterator[tuple[str, int, str]]:
+    """Yield the whole numbers that a module names and describes."""
+    body = ast.parse(source.read_text()).body
+    for node, after in itertools.pairwise(body):
+        match node, after:
+            case (
+                ast.AnnAssign(target=ast.Name(id=name), value=ast.Constant(value=int(number))),
+                ast.Expr(value=ast.Constant(value=str(text))),
+            ):
+                yield name, number, " ".join(text.split())
+
+
+# The list of pages.
+
+
+def page_list() -> str:
+    """Return all pages by kind, each with its title and how it begins."""
+    lines = []
+    for folder, title in SECTIONS.items():
+        found = [page for page in pages() if page.parent == DOCS / folder and page.stem != "index"]
+        found.sort(key=lambda page: page.stem != "tutorial")
+        lines += [f"\n## {title}\n\n", *map(entry, found)] if found else []
+    return "".join(lines) + "\n"
+
+
+def entry(page: Path) -> str:
+    title, _, rest = page.read_text().partition("\n")
+    link = f"[{title.removeprefix('# ')}]({page.relative_to(DOCS).as_posix()})"
+    return f"- {link}: {first_sentence(rest)}\n"
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    "calibrators": calibrator_table,
+    "parameters": parameter_table,
+    "exceptions": exception_table,
+    "recalibrator": member_table(Recalibrator),
+    "settings": docstring_table(Recalibrator, "Parameters"),
+    "ticket": docstring_table(Ticket, "Attributes"),
+    "run": docstring_table(Run, "Attributes"),
+    "certificate": docstring_table(Certificate, "Attributes"),
+    "layers": layer_table,
+    "header words": word_table("BUCKETS", "HEADER"),
+    "block words": word_table("POSITION", "TAIL"),
+    "pages": page_list,
+}
+
+
+def main() -> None:
+    """Write every page whose generated parts are not as they should be."""
+    for page in pages():
+        text = page.read_text()
+        if (made := render(text)) != text:
+            page.write_text(made)
+            print(f"wrote {page.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()

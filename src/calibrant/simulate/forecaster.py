@@ -1,0 +1,235 @@
+"""Where raw forecasts come from, and the ready-made forecasters by name."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.core import check
+from calibrant.errors import InvalidInput, InvalidType
+from calibrant.kernels import games
+from calibrant.kernels.layout import Words
+from calibrant.kernels.portable import sigmoid
+from calibrant.registry import Registry
+from calibrant.simulate.board import Setting, new_board, put, views
+from calibrant.simulate.coins import Coins
+
+__all__ = [
+    "BuiltInForecaster",
+    "Constant",
+    "Forecaster",
+    "Informed",
+    "Logistic",
+    "Noise",
+    "Uniform",
+    "forecasters",
+    "get_forecaster",
+]
+
+
+class Forecaster(ABC):
+    """The forecaster F of the paper's protocol: features in, a raw forecast out.
+
+    A subclass is a frozen dataclass of parameters with pure methods; what it learns is
+    the state that they pass on.
+    """
+
+    name: ClassVar[str] = "custom"
+
+    def start(self) -> Any:
+        """Return the state before the first round; None for one that does not learn."""
+        return None
+
+    @abstractmethod
+    def forecast(self, state: Any, features: tuple[float, ...], coins: Coins) -> float:
+        """Return the raw forecast, in [0, 1] (step 2)."""
+
+    def learn(self, state: Any, features: tuple[float, ...], outcome: int) -> Any:
+        """Return the state after the outcome (step 5)."""
+        return state
+
+
+forecasters: Registry[type[Forecaster]] = Registry("forecaster")
+"""Every ready-made forecaster by name."""
+
+
+class BuiltInForecaster(Forecaster):
+    """A forecaster that is a kernel: the same function answers alone and in batches."""
+
+    code: ClassVar[int]
+    """By which :func:`calibrant.kernels.games.answer` knows it."""
+
+    @property
+    @abstractmethod
+    def settings(self) -> tuple[Setting, ...]:
+        """The parameters, as the kernel reads them."""
+
+    def forecast(self, state: Any, features: tuple[float, ...], coins: Coins) -> float:
+        """Return the kernel's answer to the first feature."""
+        board = new_board()
+        board[games.ROUND] = coins.round
+        board.view(np.float64)[games.FEATURE] = features[0] if features else np.nan
+        self.sit_down(board, coins)
+        return games.answer(*views(board))
+
+    def sit_down(self, board: Words, coins: Coins) -> None:
+        """Write the forecaster, its settings and its coins on the board."""
+        board[games.FORECASTER] = self.code
+        board[games.FORECASTER_KEY] = coins.key
+        put(board, games.HABITS, self.settings)
+
+
+@forecasters.add("constant")
+@dataclass(frozen=True)
+class Constant(BuiltInForecaster):
+    """The same raw forecast in every round."""
+
+    value: float = 0.5
+
+    name = "constant"
+    code = games.CONSTANT
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", check.probability(self.value, "value"))
+
+    @property
+    def settings(self) -> tuple[Setting, ...]:
+        """The value."""
+        return (self.value,)
+
+
+@forecasters.add("uniform")
+@dataclass(frozen=True)
+class Uniform(BuiltInForecaster):
+    """Uniform on [0, 1], whatever happens: every bucket gets its share of noise."""
+
+    name = "uniform"
+    code = games.UNIFORM
+
+    @property
+    def settings(self) -> tuple[Setting, ...]:
+        """Nothing to set."""
+        return ()
+
+
+@forecasters.add("noise")
+@dataclass(frozen=True)
+class Noise(BuiltInForecaster):
+    """0 or 1 by the toss of a coin: the raw forecasts of the paper's second experiment."""
+
+    probability: float = 0.5
+
+    name = "noise"
+    code = games.NOISE
+
+    def __post_init__(self) -> None:
+        probability = check.probability(self.probability, "probability")
+        object.__setattr__(self, "probability", probability)
+
+    @property
+    def settings(self) -> tuple[Setting, ...]:
+        """The probability of 1."""
+        return (self.probability,)
+
+
+@forecasters.add("informed")
+@dataclass(frozen=True)
+class Informed(BuiltInForecaster):
+    """Pass the feature on, shrunk to [``low``, ``high``]: the paper's first experiment.
+
+    Where the feature is the outcome to come, this is a perfect forecaster that is not
+    calibrated: 0.3 before each 0 and 0.7 before each 1.
+    """
+
+    low: float = 0.3
+    high: float = 0.7
+
+    name = "informed"
+    code = games.INFORMED
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "low", check.probability(self.low, "low"))
+        object.__setattr__(self, "high", check.probability(self.high, "high"))
+
+    @property
+    def settings(self) -> tuple[Setting, ...]:
+        """Both ends."""
+        return self.low, self.high
+
+    def forecast(self, state: Any, features: tuple[float, ...], coins: Coins) -> float:
+        """Return the first feature, shrunk."""
+        if not features:
+            raise InvalidInput(
+                "features must hold what the informed forecaster passes on, got (): "
+                "this adversary reveals nothing"
+            )
+        return super().forecast(state, features, coins)
+
+
+@forecasters.add("logistic")
+@dataclass(frozen=True)
+class Logistic(Forecaster):
+    """Logistic regression on the features, learned by online gradient descent.
+
+    Parameters
+    ----------
+    step
+        The learning rate; the state is the vector of weights, the bias first.
+
+    Examples
+    --------
+    >>> rule = Logistic(step=0.5)
+    >>> state = rule.learn(rule.start(), (1.0, -1.0), 1)
+    >>> state
+    array([ 0.25,  0.25, -0.25])
+    """
+
+    step: float = 0.1
+
+    name = "logistic"
+
+    def __post_init__(self) -> None:
+        positive = check.real(self.step, "step", low=1e-12, rule="a finite number above 0")
+        object.__setattr__(self, "step", positive)
+
+    def start(self) -> NDArray[np.float64]:
+        """Return no weights; the first features say how many there are."""
+        return np.zeros(0)
+
+    def forecast(
+        self, state: NDArray[np.float64], features: tuple[float, ...], coins: Coins
+    ) -> float:
+        """Return the probability under the present weights."""
+        return self._probability(*self._aligned(state, features))
+
+    def learn(
+        self, state: NDArray[np.float64], features: tuple[float, ...], outcome: int
+    ) -> NDArray[np.float64]:
+        """Take one gradient step on the log loss."""
+        weights, inputs = self._aligned(state, features)
+        return weights + self.step * (outcome - self._probability(weights, inputs)) * inputs
+
+    def _probability(self, weights: NDArray[np.float64], inputs: NDArray[np.float64]) -> float:
+        return sigmoid(float(weights @ inputs))
+
+    def _aligned(
+        self, state: NDArray[np.float64], features: tuple[float, ...]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        inputs = np.array((1.0, *features))
+        weights = state if len(state) else np.zeros(len(inputs))
+        if len(weights) != len(inputs):
+            raise InvalidInput(f"features must be {len(weights) - 1} numbers, got {features!r}")
+        return weights, inputs
+
+
+def get_forecaster(forecaster: Forecaster | str) -> Forecaster:
+    """Return a forecaster, given itself or the name of one with its default parameters."""
+    if isinstance(forecaster, Forecaster):
+        return forecaster
+    if isinstance(forecaster, str):
+        return forecasters.get(forecaster)()
+    raise InvalidType(f"forecaster must be a Forecaster or the name of one, got {forecaster!r}")

@@ -1,0 +1,317 @@
+"""The pages that follow from the code do, and what pages name exists."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import importlib.util
+import inspect
+import os
+import pkgutil
+import re
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import calibrant
+from calibrant import Recalibrator
+from calibrant.calibrators import Calibrator, FosterHart
+from calibrant.calibrators.base import MAX_BUCKETS, MAX_PRIOR
+from calibrant.core.grid import MAX_RESOLUTION, MAX_SPACED
+from calibrant.core.ledger import MAX_OPEN
+from calibrant.recalibrate.recalibrator import LOSS_CODES
+from calibrant.registry import calibrators
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "src" / "calibrant"
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+
+
+def load_tables() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("docs_tables", ROOT / "docs" / "tables.py")
+    assert spec is not None
+    assert spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+tables = load_tables()
+
+
+# Generated parts.
+
+
+@every_page
+def test_generated_parts_are_what_script_docs_would_write(page: Path) -> None:
+    text = page.read_text()
+    assert tables.render(text) == text, "run script/docs"
+
+
+def test_every_part_stands_on_a_page() -> None:
+    used = {found["name"] for page in PAGES for found in tables.PART.finditer(page.read_text())}
+    assert used == set(tables.PARTS)
+
+
+def test_every_marker_belongs_to_a_part() -> None:
+    for page in PAGES:
+        text = page.read_text()
+        assert len(re.findall("<!-- (?:begin|end) ", text)) == 2 * len(tables.PART.findall(text))
+
+
+def test_what_stands_between_two_markers_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(tables.PARTS, "greeting", lambda: "hello\n")
+    before = "a\n<!-- begin greeting -->\nold\n\nolder\n<!-- end greeting -->\nb\n"
+    after = "a\n<!-- begin greeting -->\nhello\n<!-- end greeting -->\nb\n"
+    assert tables.render(before) == after
+    assert tables.render(after) == after
+
+
+def test_a_part_that_nobody_makes_is_an_error() -> None:
+    with pytest.raises(KeyError, match="nobody"):
+        tables.render("<!-- begin nobody -->\n<!-- end nobody -->\n")
+
+
+def test_only_pages_that_changed_are_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "old.md").write_text("<!-- begin exceptions -->\n<!-- end exceptions -->\n")
+    (tmp_path / "plain.md").write_text("nothing to do\n")
+    monkeypatch.setattr(tables, "ROOT", tmp_path)
+    monkeypatch.setattr(tables, "DOCS", tmp_path)
+    tables.main()
+    assert "`UnknownTicket`" in (tmp_path / "old.md").read_text()
+    tables.main()
+    assert capsys.readouterr().out == "wrote old.md\n"
+
+
+def test_the_script_that_writes_them_can_be_run_and_parsed() -> None:
+    script = ROOT / "script" / "docs"
+    assert os.access(script, os.X_OK)
+    subprocess.run(["sh", "-n", str(script)], check=True)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Newcomer(FosterHart):
+    name = "newcomer"
+    guarantee = "E C2 <= 0"
+    charm: float = 0.5
+
+
+def test_a_new_calibrator_comes_into_the_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(calibrators._entries, "newcomer", Newcomer)
+    assert "| `newcomer` | `Newcomer` | `E C2 <= 0` |" in tables.PARTS["calibrators"]()
+    assert "| `newcomer` | `charm` | `0.5` |" in tables.PARTS["parameters"]()
+
+
+def test_every_registered_calibrator_is_on_its_page() -> None:
+    text = (ROOT / "docs" / "reference" / "calibrators.md").read_text()
+    rows = {row.split("|")[1].strip(" `") for row in text.splitlines() if row.startswith("| `")}
+    assert set(calibrators.names()) <= rows
+
+
+def test_sentences_end_where_they_should() -> None:
+    assert tables.first_sentence("One thing.  Another.\n\nMore.") == "One thing."
+    assert tables.first_sentence("See [the\nrest](x.md) at ``0.5``, and\n:meth:`~a.b` too.") == (
+        "See the rest at `0.5`, and `a.b` too."
+    )
+    assert tables.first_sentence(None) == ""
+
+
+# Settings and limits.
+
+
+def told() -> str:
+    return (ROOT / "docs" / "reference" / "recalibrator.md").read_text()
+
+
+def test_every_setting_of_the_recalibrator_is_documented() -> None:
+    named = set(inspect.signature(Recalibrator).parameters) - {"parameters"}
+    named |= {field.name for field in dataclasses.fields(Calibrator)}
+    assert [name for name in sorted(named) if f"`{name}`" not in told()] == []
+
+
+def test_limits_are_those_of_the_code() -> None:
+    table = told().partition("| setting | range |\n")[2].partition("\n\n")[0]
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", table, re.MULTILINE))
+    assert rows["resolution"] == f"1 to {MAX_RESOLUTION:,}; 2 to {MAX_SPACED:,} on the spaced grids"
+    assert rows["buckets"] == f"1 to {MAX_BUCKETS:,}"
+    assert rows["prior"] == f"0 to {MAX_PRIOR:,}"
+    assert rows["max_open"] == f"1 to {MAX_OPEN:,}"
+    assert rows["loss"] == ", ".join(f'`"{name}"`' for name in LOSS_CODES)
+
+
+def test_every_environment_variable_is_in_the_contributing_page() -> None:
+    files = [*SOURCE.rglob("*.py"), *ROOT.glob("script/*"), ROOT / "tests" / "conftest.py"]
+    used = {name for file in files for name in re.findall(r"CALIBRANT_[A-Z]+", file.read_text())}
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    assert "CALIBRANT_COMPILE" in used
+    assert [name for name in sorted(used) if f"`{name}`" not in text] == []
+
+
+def dependencies() -> set[str]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    rows = [*project["dependencies"]]
+    rows += [row for extra in project["optional-dependencies"].values() for row in extra]
+    return {re.split(r"[<>=\[]", row)[0] for row in rows} - {"calibrant"}
+
+
+def test_every_dependency_has_a_reason_on_the_design_page() -> None:
+    section = (ROOT / "docs" / "design.md").read_text().partition("## Dependencies\n")[2]
+    named = set(re.findall(r"`([\w-]+)`", section)) - {"fast", "cli", "plot"}
+    assert named == dependencies()
+
+
+# What pages name.
+
+
+def known_tests() -> set[str]:
+    text = "".join(file.read_text() for file in sorted(ROOT.glob("tests/test_*.py")))
+    return set(re.findall(r"def (test_\w+)", text))
+
+
+@every_page
+def test_every_test_that_a_page_names_exists(page: Path) -> None:
+    named = re.findall(r"`(test_\w+)`", page.read_text())
+    assert [name for name in named if name not in known_tests()] == []
+
+
+@every_page
+def test_every_file_that_a_page_names_exists(page: Path) -> None:
+    named = re.findall(r"`((?:[\w-]+/)+[\w-]+\.(?:py|md|c))`", page.read_text())
+    places = (ROOT, SOURCE, page.parent)
+    assert [name for name in named if not any((place / name).exists() for place in places)] == []
+
+
+PACKAGES = "bounds|calibrators|core|errors|experts|kernels|losses|metrics|recalibrate|registry"
+DOTTED = re.compile(rf"`(?:calibrant\.|(?=(?:{PACKAGES})\.))([a-z]\w*(?:\.\w+)*)`")
+
+
+def resolve(path: str) -> Any:
+    """Return what a dotted name below calibrant stands for, importing what must be."""
+    found: Any = calibrant
+    name = "calibrant"
+    for part in path.split("."):
+        name = f"{name}.{part}"
+        if not hasattr(found, part):
+            importlib.import_module(name)
+        found = getattr(found, part)
+    return found
+
+
+@every_page
+def test_every_dotted_name_on_a_page_leads_somewhere(page: Path) -> None:
+    for path in DOTTED.findall(page.read_text()):
+        if not path.endswith((".py", ".md")):
+            resolve(path)
+
+
+def test_a_dotted_name_that_leads_nowhere_is_found() -> None:
+    assert resolve("bounds.foster_hart") is calibrant.bounds.foster_hart
+    with pytest.raises(ModuleNotFoundError):
+        resolve("bounds.nobody")
+
+
+def test_the_readme_begins_with_ten_lines_that_forecast_observe_and_certify() -> None:
+    first = re.search(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.M | re.S)
+    assert first is not None
+    assert len(first[1].splitlines()) <= 10
+    assert all(call in first[1] for call in (".forecast(", ".observe(", ".certificate("))
+
+
+def test_every_promise_of_the_mean_is_denied_wherever_the_two_outputs_are_told_apart() -> None:
+    for name in ("README.md", "docs/tutorial.md", "docs/decisions/draw-and-mean.md"):
+        text = " ".join((ROOT / name).read_text().split())
+        assert "no such promise" in text
+        assert "any adversary that does not see it" in text.replace("*", "")
+
+
+# The glossary.
+
+GLOSSARY = ROOT / "docs" / "reference" / "glossary.md"
+ROW = re.compile(r"^\| ([\w, ]+) \| ([^|]+) \|(.*)\|$", re.MULTILINE)
+DRAWING = ("cli", "demo", "plot", "report", "stream", "summary")
+EXCEPTIONS = {"calibrant.losses.custom.CustomLoss.label": "the name of a loss"}
+
+
+def synonyms() -> set[str]:
+    rows = ROW.findall(GLOSSARY.read_text())
+    return {word for *_, others in rows for word in re.findall(r"`(\w+)`", others)}
+
+
+def parts_of(name: str) -> set[str]:
+    """Return the words of a name, and the name itself."""
+    words = {word.lower() for word in re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]+", name)}
+    return words | {word.removesuffix("s") for word in words} | {name}
+
+
+def public_modules() -> Iterator[ModuleType]:
+    for found in pkgutil.walk_packages(calibrant.__path__, "calibrant."):
+        if found.name.split(".")[1] not in DRAWING:
+            yield importlib.import_module(found.name)
+
+
+def names_in(module: ModuleType) -> Iterator[str]:
+    """Yield the public names of a module, of its classes' members and of their parameters."""
+    for name in getattr(module, "__all__", ()):
+        value = getattr(module, name)
+        if getattr(value, "__module__", module.__name__) == module.__name__:
+            place = f"{module.__name__}.{name}"
+            yield place
+            yield from names_under(value, place)
+
+
+def names_under(value: Any, place: str) -> Iterator[str]:
+    if inspect.isfunction(value):
+        yield from (f"{place}.{name}" for name in inspect.signature(value).parameters)
+    elif inspect.isclass(value):
+        for name in {**value.__dict__, **inspect.get_annotations(value)}:
+            if not name.startswith("_"):
+                yield f"{place}.{name}"
+                yield from names_under(inspect.getattr_static(value, name, None), f"{place}.{name}")
+
+
+def offenders(names: Iterator[str]) -> list[str]:
+    forbidden = synonyms()
+    return sorted({name for name in names if parts_of(name.rpartition(".")[2]) & forbidden})
+
+
+def test_public_names_avoid_the_synonyms_of_the_glossary() -> None:
+    found = offenders(name for module in public_modules() for name in names_in(module))
+    assert found == sorted(EXCEPTIONS)
+
+
+def test_a_synonym_would_be_found() -> None:
+    made = ModuleType("calibrant.planted")
+    exec(
+        "__all__ = ['PredictionLog', 'go', 'fine']\n"
+        "class PredictionLog:\n    n_bins: int = 3\n    def keep(self, labels): ...\n"
+        "def go(targets): ...\n"
+        "def fine(outcome): ...\n",
+        made.__dict__,
+    )
+    planted = "calibrant.planted."
+    assert offenders(names_in(made)) == [
+        planted + "PredictionLog",
+        planted + "PredictionLog.keep.labels",
+        planted + "PredictionLog.n_bins",
+        planted + "go.targets",
+    ]
+
+
+def test_the_glossary_explains_the_words_of_the_public_face() -> None:
+    words = {word for row in ROW.findall(GLOSSARY.read_text()) for word in row[0].split(", ")}
+    assert {"round", "outcome", "forecast", "raw forecast", "draw", "mixture", "bucket"} <= words
+    assert {"ticket", "grid", "index", "rule", "state", "adversary", "certificate"} <= words
+
+
+def test_no_word_of_the_glossary_is_a_synonym_of_another() -> None:
+    words = {word for row in ROW.findall(GLOSSARY.read_text()) for word in row[0].split(", ")}
+    assert words & synonyms() == set()
+    assert len(synonyms()) > 20

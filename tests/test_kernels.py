@@ -1,0 +1,433 @@
+"""Every calibrator against its ten-line version, and the kernel functions one by one."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import math
+import pathlib
+import random
+import sys
+from fractions import Fraction
+
+import naive_calibrators as naive
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from calibrant.calibrators import (
+    Blackwell,
+    ExponentialRegret,
+    Foster99,
+    FosterHart,
+    PolynomialRegret,
+    RegretMatching,
+    RunningMean,
+)
+from calibrant.core.grid import GRIDS
+from calibrant.core.place import bucket
+from calibrant.kernels import compile as compile_module
+from calibrant.kernels import gaps, pairs, rounds, scores, two_point
+from calibrant.kernels.coin import coin
+from calibrant.kernels.layout import BLOCKS, HEAD, POSITION, pack, unpack
+from calibrant.kernels.place import bucket_of
+from calibrant.losses import get_loss
+
+pytestmark = pytest.mark.base
+
+CENTRES = (Fraction(1, 2), Fraction(7, 40), Fraction(19, 20))
+
+TWO_POINT = {
+    "foster_hart": (FosterHart(resolution=6), naive.FosterHart, {}),
+    "regret_matching": (RegretMatching(resolution=6), naive.RegretMatching, {}),
+    "foster99": (Foster99(resolution=6), naive.Foster99, {}),
+    "running_mean": (RunningMean(resolution=6), naive.RunningMean, {}),
+    "blackwell, adaptive": (Blackwell(resolution=6), naive.Blackwell, {}),
+    "blackwell, sqrt": (Blackwell(resolution=6, step="sqrt"), naive.Blackwell, {"step": "sqrt"}),
+    "blackwell, fixed": (
+        Blackwell(resolution=6, step="fixed", eta=0.3),
+        naive.Blackwell,
+        {"step": "fixed", "eta": 0.3},
+    ),
+}
+ALL_PAIRS = {
+    "exponential_regret": (ExponentialRegret(resolution=6), naive.ExponentialRegret, {}),
+    "exponential_regret, fixed": (
+        ExponentialRegret(resolution=6, eta=0.4, updates="realised"),
+        naive.ExponentialRegret,
+        {"eta": 0.4},
+    ),
+    "polynomial_regret": (PolynomialRegret(resolution=6), naive.PolynomialRegret, {}),
+    "polynomial_regret, expected": (
+        PolynomialRegret(resolution=6, updates="expected"),
+        naive.PolynomialRegret,
+        {},
+    ),
+}
+
+
+def on(rule, grid):
+    return dataclasses.replace(rule, grid=grid)
+
+
+def law_of(mixture, cells):
+    """The weight of every cell, of a mixture of ours or of the obvious version's."""
+    law = np.zeros(cells)
+    if isinstance(mixture, dict):
+        law[list(mixture)] = [float(weight) for weight in mixture.values()]
+    else:
+        law[list(mixture.indices)] = mixture.weights
+    return law
+
+
+def outcome_of(law, values, played: int, rng: random.Random) -> int:
+    """Mostly what the mean did not expect, now and then anything, for a while always one."""
+    if 40 <= played < 60:
+        return 1
+    if rng.random() < 0.3:
+        return rng.randrange(2)
+    return int(law @ values < 0.5)
+
+
+@pytest.mark.parametrize("prior", [0, 1, 3])
+@pytest.mark.parametrize("grid", GRIDS)
+@pytest.mark.parametrize("variant", TWO_POINT)
+def test_a_two_point_rule_plays_as_its_obvious_version_does(variant, grid, prior) -> None:
+    rule, slow, options = TWO_POINT[variant]
+    rule = on(rule, grid)
+    cells, rng = rule.lattice.cells, random.Random(f"{variant} {grid} {prior}")
+    for centre in CENTRES:
+        state = rule.start(prior=prior, centre=centre)
+        obvious = slow(naive.fractions(rule.lattice), prior, centre, **options)
+        for played in range(90):
+            law = law_of(rule.forecast(state), cells)
+            assert law == pytest.approx(law_of(obvious.mixture(), cells), abs=1e-12)
+            drawn = rng.choices(range(cells), law)[0]
+            y = outcome_of(law, rule.lattice.values, played, rng)
+            state = rule.update(state, drawn, y)
+            obvious.update(drawn, y)
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+@pytest.mark.parametrize("step", ["adaptive", "sqrt"])
+def test_expected_updates_move_both_cells_by_their_weights(step, grid) -> None:
+    rule = Blackwell(resolution=6, grid=grid, step=step, updates="expected")
+    rng = random.Random(f"{step} {grid}")
+    for prior in (0, 2):
+        state = rule.start(prior=prior, centre=CENTRES[1])
+        obvious = naive.Blackwell(naive.fractions(rule.lattice), prior, CENTRES[1], step=step)
+        for played in range(90):
+            mixture = rule.forecast(state)
+            law = law_of(mixture, rule.lattice.cells)
+            drawn = rng.choice(mixture.indices)
+            y = outcome_of(law, rule.lattice.values, played, rng)
+            state = rule.update(state, drawn, y)
+            obvious.update(drawn, y, dict(zip(mixture.indices, mixture.weights, strict=True)))
+            assert cells_of(rule, state)[:, 2].view(float) == pytest.approx(obvious.theta)
+            assert cells_of(rule, state)[:, 3].view(float) == pytest.approx(obvious.squares)
+
+
+def cells_of(rule, state):
+    """The words of each cell, one row for each."""
+    start, width = int(state[BLOCKS]) + HEAD, rule.cell_words
+    return state[start : start + width * rule.lattice.cells].reshape(-1, width).copy("F")
+
+
+@pytest.mark.parametrize("prior", [0, 2])
+@pytest.mark.parametrize("grid", GRIDS)
+@pytest.mark.parametrize("variant", ALL_PAIRS)
+def test_an_all_pairs_rule_plays_the_law_that_its_regrets_leave_alone(variant, grid, prior) -> None:
+    rule, slow, options = ALL_PAIRS[variant]
+    rule = on(rule, grid)
+    cells, rng = rule.lattice.cells, random.Random(f"{variant} {grid}")
+    state = rule.start(prior=prior, centre=CENTRES[1])
+    obvious = slow(naive.fractions(rule.lattice), prior, CENTRES[1], **options)
+    for played in range(90):
+        law, rates = law_of(rule.forecast(state), cells), obvious.rates()
+        assert law.sum() == pytest.approx(1.0, abs=1e-14)
+        assert np.abs(law @ rates - law * rates.sum(1)).max() < 1e-12 * max(rates.max(), 1.0)
+        if slow is naive.ExponentialRegret:
+            assert law == pytest.approx(obvious.law(), rel=1e-9)
+        drawn = rng.choices(range(cells), law)[0]
+        y = outcome_of(law, rule.lattice.values, played, rng)
+        state = rule.update(state, drawn, y)
+        obvious.update(law if rule.updates == "expected" else np.eye(cells)[drawn], y)
+
+
+# The search.
+
+
+def search(leans: list[int], position: int):
+    """Return the pair that the search finds, and how many cells it looked at."""
+    looked = []
+
+    def lean(words, reals, at, table, k):
+        looked.append(k)
+        return leans[k] if 0 <= k < len(leans) else 0
+
+    draw = two_point.make_draw(lean, lambda *where: 0.5)
+    words = [0] * 20
+    words[POSITION] = position
+    low, _, weight = draw(words, words, 0, len(leans), 0, 0.0)
+    return low, weight, looked
+
+
+def admissible(leans: list[int], low: int, weight: float) -> bool:
+    if weight < 1.0:
+        return leans[low] > 0 > leans[low + 1]
+    outwards = (low == 0 and leans[0] < 0) or (low == len(leans) - 1 and leans[-1] > 0)
+    return leans[low] == 0 or outwards
+
+
+@given(st.lists(st.integers(-2, 2), min_size=1, max_size=40), st.data())
+def test_whatever_the_leans_the_search_finds_an_admissible_pair(leans, data) -> None:
+    position = data.draw(st.integers(0, len(leans) - 1))
+    low, weight, _ = search(leans, position)
+    assert admissible(leans, low, weight)
+
+
+@given(st.integers(0, 14), st.integers(0, 2**32), st.sampled_from([0.0, 0.001, 0.5]), st.data())
+def test_the_search_looks_at_a_logarithm_of_the_cells(power, seed, zeros, data) -> None:
+    cells = 2**power + 1
+    rng = np.random.default_rng(seed)
+    leans = np.where(rng.random(cells) < 0.5, -1, 1) * (rng.random(cells) >= zeros)
+    position = data.draw(st.integers(0, cells - 1))
+    low, weight, looked = search(leans.tolist(), position)
+    assert admissible(leans.tolist(), low, weight)
+    assert len(looked) <= 2 * math.ceil(math.log2(cells)) + 6
+
+
+@given(st.integers(1, 14), st.data())
+def test_far_from_the_only_change_of_sign_it_takes_no_more(power, data) -> None:
+    cells = 2**power + 1
+    change = data.draw(st.integers(1, cells - 1))
+    leans = [1] * change + [-1] * (cells - change)
+    position = data.draw(st.sampled_from([0, cells - 1, cells // 2]))
+    low, weight, looked = search(leans, position)
+    assert (low, weight) == (change - 1, 0.5)
+    assert len(looked) <= 2 * math.ceil(math.log2(cells)) + 6
+
+
+@given(st.integers(2, 40), st.data())
+def test_next_to_the_change_of_sign_it_looks_at_two_cells(cells, data) -> None:
+    change = data.draw(st.integers(1, cells - 1))
+    leans = [1] * change + [-1] * (cells - change)
+    for position in (change - 1, change):
+        assert search(leans, position)[2] in ([change - 1, change], [change, change - 1])
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+@pytest.mark.parametrize("make", [FosterHart, RegretMatching, Foster99, Blackwell])
+def test_a_coin_at_the_weight_falls_on_the_upper_cell(make, grid) -> None:
+    rule = make(resolution=5, grid=grid)
+    state, rng = rule.start(prior=1), random.Random(1)
+    for _ in range(30):
+        mixture = rule.forecast(state)
+        assert mixture.draw(mixture.weights[0]) == mixture.indices[-1]
+        assert mixture.draw(0.0) == mixture.indices[0]
+        state = rule.update(state, rng.choice(mixture.indices), rng.randrange(2))
+
+
+# Stationary laws.
+
+
+def law_from(rates: np.ndarray, pressures: np.ndarray) -> np.ndarray:
+    cells = len(rates)
+    words = [0] * (32 + 2 * cells + cells * cells)
+    words[pairs.SCRATCH] = 32
+    words[32 + cells : 32 + 2 * cells] = pressures.tolist()
+    words[32 + 2 * cells :] = rates.reshape(-1).tolist()
+    pairs.spread(words, words, cells, pairs.eliminate(words, words, cells))
+    return np.array(words[32 : 32 + cells])
+
+
+RATES = st.lists(
+    st.lists(st.one_of(st.just(0.0), st.floats(1e-6, 1e6)), min_size=5, max_size=5),
+    min_size=5,
+    max_size=5,
+)
+
+
+@given(RATES, st.integers(2, 5))
+def test_elimination_finds_a_law_that_the_flow_leaves_alone(rows, cells) -> None:
+    rates = np.array(rows)[:cells, :cells]
+    law = law_from(rates, np.zeros(cells))
+    assert law.min() >= 0.0
+    assert law.sum() == pytest.approx(1.0, abs=1e-12)
+    assert naive.net_flow(law, rates).max() < 1e-9
+
+
+@given(RATES, st.lists(st.floats(-30, 30), min_size=5, max_size=5))
+def test_rows_may_be_written_each_in_its_own_unit(rows, pressures) -> None:
+    rates, pressures = np.array(rows) + 1e-6, np.array(pressures)
+    law = law_from(rates, pressures)
+    assert naive.net_flow(law, rates * np.exp(pressures)[:, None]).max() < 1e-9
+
+
+def test_a_long_chain_does_not_leave_the_range_of_doubles() -> None:
+    cells = 60
+    rates = np.zeros((cells, cells))
+    for k in range(cells - 1):
+        rates[k, k + 1], rates[k + 1, k] = 1.0, 1e-9
+    law = law_from(rates, np.zeros(cells))
+    assert np.isfinite(law).all()
+    assert law.sum() == pytest.approx(1.0, abs=1e-12)
+    assert law[-1] == pytest.approx(1.0, abs=1e-8)
+    assert law[-2] == pytest.approx(1e-9, rel=1e-6)
+
+
+def test_regrets_of_any_size_give_a_law() -> None:
+    rule = ExponentialRegret(resolution=8, eta=1.0, updates="realised")
+    state = rule.start(prior=1 << 20, centre=Fraction(9, 10))
+    for k in range(20):
+        mixture = rule.forecast(state)
+        assert sum(mixture.weights) == pytest.approx(1.0, abs=1e-12)
+        assert all(0.0 < w <= 1.0 for w in mixture.weights)
+        state = rule.update(state, mixture.indices[k % len(mixture.indices)], k % 2)
+
+
+# Places, buckets and losses.
+
+
+@given(st.integers(0, 2**20 - 1), st.integers(0, 2**15 - 1), st.integers(0, 1))
+def test_a_place_is_one_word_and_comes_apart_again(j, cell, side) -> None:
+    assert unpack(pack(j, cell, side)) == (j, cell, side)
+    assert pack(j, cell, side) < 2**40
+
+
+def table_of(buckets: int) -> list[float]:
+    return [j / buckets for j in range(buckets)] + [2.0]
+
+
+@pytest.mark.parametrize("start", range(1, 400, 57))
+def test_every_edge_is_in_its_own_bucket_whatever_the_number(start) -> None:
+    for buckets in range(start, min(start + 57, 400)):
+        edges = table_of(buckets)
+        found = [bucket_of(edges, 0, buckets, j / buckets) for j in range(buckets)]
+        assert found == list(range(buckets))
+        assert bucket_of(edges, 0, buckets, 1.0) == buckets - 1
+        assert bucket_of(edges, 0, buckets, -0.0) == 0
+
+
+@given(st.floats(0, 1), st.integers(1, 500))
+def test_the_table_of_edges_and_the_formula_agree(raw, buckets) -> None:
+    for value in (raw, math.nextafter(raw, 2.0), math.nextafter(raw, -1.0)):
+        if 0.0 <= value <= 1.0:
+            assert bucket_of(table_of(buckets), 0, buckets, value) == bucket(value, buckets)
+
+
+@pytest.mark.parametrize("name", ["squared", "log", "misclassification", "spherical"])
+@given(raw=st.floats(0, 1), outcome=st.integers(0, 1))
+def test_a_charge_is_the_loss(name, raw, outcome) -> None:
+    code = getattr(scores, name.upper())
+    assert scores.charge(code, raw, outcome) == pytest.approx(
+        get_loss(name)(outcome, raw), rel=1e-12, abs=1e-15
+    )
+
+
+# What is handed to the compiler.
+
+
+class Compiler:
+    """Stands in for Numba and notes what it is given."""
+
+    def __init__(self) -> None:
+        self.jitted, self.registered, self.unsigned = [], [], []
+        self.extending = self
+
+    def njit(self, function, **options):
+        self.jitted.append((function.__name__, options))
+        return function
+
+    def register_jitable(self, **options):
+        return lambda function: self.registered.append((function, options["inline"]))
+
+    def overload(self, function, **options):
+        self.unsigned.append(function)
+        return lambda typing: self.unsigned.append(typing(int, int))
+
+
+@pytest.fixture
+def numba(monkeypatch: pytest.MonkeyPatch) -> Compiler:
+    made = Compiler()
+    monkeypatch.setitem(sys.modules, "numba", made)
+    monkeypatch.setitem(sys.modules, "numba.extending", made)
+    return made
+
+
+@pytest.fixture
+def compiler():
+    """A copy of the module that has not seen any function yet."""
+    spec = importlib.util.spec_from_file_location("fresh_compile", compile_module.__file__)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_compiler_is_given_the_very_functions_that_run_without_it(numba, compiler) -> None:
+    replay, name = FosterHart.program.replay, FosterHart.program.replay.__qualname__
+    try:
+        made = compiler.compiled(replay, "foster_hart", nogil=True)
+        assert replay.__qualname__ == f"replay_foster_hart_{compiler.digest()}"
+    finally:
+        replay.__qualname__ = name
+    assert made is replay
+    options = {"cache": True, "error_model": "numpy", "nogil": True, "_nrt": False}
+    assert ("replay", options) in numba.jitted
+    known = dict(numba.registered)
+    for function in (gaps.lean, gaps.weigh, gaps.update, bucket_of, two_point.mean, scores.charge):
+        assert function in known
+    assert known[bucket_of] == known[gaps.update] == "always"
+    assert known[scores.charge_other] == "never"
+    assert len(known) == len(numba.registered)
+
+
+def test_compiled_coins_are_thrown_with_unsigned_words(numba, compiler) -> None:
+    assert compiler.register(coin) is coin
+    thrown, implementation = numba.unsigned
+    assert thrown is coin
+    numba.njit = None
+    words = np.array([3, 5])
+    with np.errstate(over="ignore"):
+        assert implementation(words[0], words[1]) == coin(3, 5)
+    assert compiler.register(coin) is coin
+    assert len(numba.unsigned) == 2
+
+
+def test_the_cache_is_keyed_by_the_sources_of_all_kernels(compiler, monkeypatch, tmp_path) -> None:
+    before = compiler.digest()
+    for source in pathlib.Path(compiler.__file__).parent.glob("*.py"):
+        (tmp_path / source.name).write_bytes(source.read_bytes())
+    monkeypatch.setattr(compiler, "__file__", str(tmp_path / "compile.py"))
+    compiler.digest.cache_clear()
+    assert compiler.digest() == before
+    with open(tmp_path / "gaps.py", "a") as changed:
+        changed.write("# changed\n")
+    compiler.digest.cache_clear()
+    assert compiler.digest() != before
+
+
+@pytest.mark.parametrize(
+    ("asked", "found", "expected"),
+    [("auto", True, True), ("auto", False, False), ("off", True, False), (None, True, True)],
+)
+def test_the_compiler_can_be_absent_or_switched_off(
+    compiler, monkeypatch, asked, found, expected
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object() if found else None)
+    if asked is None:
+        monkeypatch.delenv("CALIBRANT_COMPILE", raising=False)
+    else:
+        monkeypatch.setenv("CALIBRANT_COMPILE", asked)
+    assert compiler.available() is expected
+
+
+def test_a_program_has_a_machine_only_where_there_is_a_compiler(monkeypatch) -> None:
+    monkeypatch.setattr(rounds, "compiled", lambda function, name, nogil=False: (function, name))
+    monkeypatch.setattr(rounds, "available", lambda: False)
+    assert dataclasses.replace(FosterHart.program).machine is None
+    monkeypatch.setattr(rounds, "available", lambda: True)
+    program = dataclasses.replace(FosterHart.program)
+    assert program.machine.replay == (program.replay, "foster_hart")
+    assert program.machine.update is program.update

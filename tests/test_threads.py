@@ -1,0 +1,221 @@
+"""Several threads at once: nothing is lost, nothing is counted twice."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import players
+import pytest
+
+from calibrant import Recalibrator
+from calibrant.core import gate as gates
+from calibrant.errors import CalibrantError, RepeatedTicket
+from calibrant.registry import calibrators
+
+pytestmark = pytest.mark.base
+
+THREADS = 8
+
+
+@pytest.fixture(autouse=True)
+def frequent_switches() -> Iterator[None]:
+    """Let threads interrupt each other as often as they can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def together(work: Callable[[int], None]) -> None:
+    """Run ``work(0)`` to ``work(7)`` at the same time; raise what any of them raised."""
+    start, failures = threading.Barrier(THREADS), []
+
+    def run(k: int) -> None:
+        try:
+            start.wait()
+            work(k)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=run, args=(k,)) for k in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
+
+
+@pytest.mark.parametrize("name", calibrators.names())
+def test_forecasts_and_outcomes_from_many_threads_are_all_counted(name: str) -> None:
+    rec = Recalibrator(name, resolution=4, buckets=4, seed=1)
+    rounds = 40 if rec.calibrator.program.many else 150
+    seen: list[list[tuple[int, int, int]]] = [[] for _ in range(THREADS)]
+
+    def work(k: int) -> None:
+        raw, outcomes = players.stream(rounds, k)
+        waiting = []
+        for p, y in zip(raw, outcomes, strict=True):
+            waiting.append((rec.forecast(p), y))
+            seen[k].append((waiting[-1][0].number, waiting[-1][0].bucket, waiting[-1][0].clock))
+            if len(waiting) > k:
+                rec.observe(*waiting.pop(0))
+        for ticket, y in waiting:
+            rec.observe(ticket.id, y)
+
+    together(work)
+    total = THREADS * rounds
+    assert (rec.rounds, rec.issued, rec.open) == (total, total, 0)
+    numbers = sorted(number for rows in seen for number, _, _ in rows)
+    assert numbers == list(range(total))
+    assert len({(bucket, clock) for rows in seen for _, bucket, clock in rows}) == total
+    record = rec.certificate()
+    assert (record.rounds, record.open, record.expired) == (total, 0, 0)
+    ones = sum(sum(players.stream(rounds, k)[1]) for k in range(THREADS))
+    assert rec._account().ones.sum() == ones
+    assert rec._account().counts.sum() == total
+    again = Recalibrator.from_bytes(rec.to_bytes())
+    assert again == rec
+
+
+def test_single_calls_from_many_threads_are_all_counted() -> None:
+    rec = Recalibrator(resolution=4, buckets=8, seed=1)
+
+    def work(k: int) -> None:
+        for y in [0, 1] * 100:
+            value = rec.predict_one((k + 0.5) / 8)
+            assert 0.0 <= value <= 1.0
+            rec.learn_one((k + 0.5) / 8, y)
+
+    together(work)
+    assert rec.rounds == THREADS * 200
+    assert rec._account().counts.sum(1).tolist() == [200] * 8
+    alone = Recalibrator(resolution=4, buckets=8, seed=1)
+    for k in range(8):
+        players.one_by_one(alone, [(k + 0.5) / 8] * 200, [0, 1] * 100)
+    mine, its = rec.to_dict()["arrays"], alone.to_dict()["arrays"]
+    assert mine == its
+
+
+def test_batches_from_many_threads_do_not_mix() -> None:
+    rec = Recalibrator(resolution=4, buckets=3, seed=1)
+    firsts = []
+
+    def work(k: int) -> None:
+        raw, outcomes = players.stream(60, k)
+        for _ in range(5):
+            run = rec.replay(raw, outcomes)
+            firsts.append(run.first)
+            run = rec.replay(raw, outcomes, available=np.full(60, np.inf))
+            for number, y in zip(run.ticket, outcomes, strict=True):
+                rec.observe(number, y)
+            firsts.append(run.first)
+
+    together(work)
+    assert rec.rounds == THREADS * 5 * 120
+    assert rec.open == 0
+    assert sorted(firsts) == list(range(0, THREADS * 5 * 120, 60))
+    assert rec._account().counts.sum() == rec.rounds
+
+
+def test_states_taken_while_others_work_are_whole() -> None:
+    rec = Recalibrator(resolution=4, buckets=3, seed=1)
+    taken = []
+
+    def work(k: int) -> None:
+        for p, y in zip(*players.stream(60, k), strict=True):
+            if k == 0:
+                taken.append((rec.to_bytes(), rec.certificate()))
+            elif k == 1:
+                rec.replay([p], [y])
+            else:
+                rec.observe(rec.forecast(p), y)
+
+    together(work)
+    for data, record in taken:
+        again = Recalibrator.from_bytes(data)
+        account = again._account()
+        assert account.counts.sum() == again.rounds <= again.issued
+        assert again.issued == again.rounds + again.open
+        assert record.rounds + record.open + record.expired <= rec.issued
+
+
+def test_of_threads_that_tell_one_outcome_one_is_heard() -> None:
+    rec = Recalibrator(resolution=4, buckets=1, seed=1)
+    for _ in range(30):
+        ticket, refused = rec.forecast(0.5), []
+
+        def work(k: int, ticket=ticket, refused=refused) -> None:
+            try:
+                rec.observe(ticket.id, 1)
+            except RepeatedTicket:
+                refused.append(k)
+
+        together(work)
+        assert len(refused) == THREADS - 1
+    assert rec.rounds == 30
+
+
+def test_an_error_leaves_the_way_free_for_the_next() -> None:
+    rec = Recalibrator(resolution=4, buckets=1, seed=1)
+
+    def work(k: int) -> None:
+        for _ in range(50):
+            with pytest.raises(CalibrantError):
+                rec.observe(10**6, 1)
+            with pytest.raises(CalibrantError):
+                rec.replay([0.5], [1], carry=3)
+            rec.learn_one(0.5, 1) if k == 0 else None
+
+    together(work)
+    assert rec.rounds == 50
+
+
+# The gate.
+
+
+def test_whoever_waits_looks_again_ever_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    gate, pauses = [], []
+
+    def sleep(pause: float) -> None:
+        pauses.append(pause)
+        if len(pauses) == 14:
+            gate.append(None)
+
+    monkeypatch.setattr(gates.time, "sleep", sleep)
+    gates.wait(gate)
+    assert gate == []
+    assert pauses[:3] == [1e-6, 2e-6, 4e-6]
+    assert max(pauses) == pauses[-1] == 1e-3
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda rec: rec.forecast(0.5),
+        lambda rec: rec.observe(0, 1),
+        lambda rec: rec.predict_one(0.5),
+        lambda rec: rec.learn_one(0.5, 1),
+        lambda rec: rec.replay([0.5], [1]),
+        lambda rec: rec.to_bytes(),
+        lambda rec: rec.certificate(),
+        lambda rec: rec.open,
+    ],
+)
+def test_every_call_waits_for_its_turn(call, monkeypatch: pytest.MonkeyPatch) -> None:
+    rec = Recalibrator(resolution=4, buckets=2, seed=1)
+    rec.forecast(0.1)
+    rec._gate.pop()
+    waited = []
+
+    def sleep(pause: float) -> None:
+        waited.append(pause)
+        rec._gate.append(None)
+
+    monkeypatch.setattr(gates.time, "sleep", sleep)
+    call(rec)
+    assert len(waited) == 1
+    assert rec._gate == [None]
