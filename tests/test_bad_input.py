@@ -24,6 +24,7 @@ from calibrant.errors import (
     InvalidType,
     UnknownName,
 )
+from calibrant.kernels.layout import CLOCK, KEY, POSITION
 from calibrant.registry import calibrators
 
 pytestmark = pytest.mark.base
@@ -240,7 +241,7 @@ def test_whatever_arrays_come_are_taken_or_refused(raw, outcomes, available, tim
 BUCKETS = "buckets must be a whole number from 1 to 1048576, got "
 MAX_OPEN = "max_open must be a whole number from 1 to 4194304, got "
 SEED = f"seed must be a whole number from {-(2**127)} to {2**127}, got "
-KEY = "key must be a string or a whole number, got "
+WRONG_KEY = "key must be a string or a whole number, got "
 PARAMETERS = "parameters of foster_hart must be among grid, resolution, got "
 
 
@@ -258,9 +259,9 @@ PARAMETERS = "parameters of foster_hart must be among grid, resolution, got "
         ({"seed": 0.5}, InvalidInput, SEED + "0.5"),
         ({"seed": "s"}, InvalidType, SEED + "'s'"),
         ({"seed": 2**200}, InvalidInput, SEED + str(2**200)),
-        ({"key": 1.5}, InvalidType, KEY + "1.5"),
-        ({"key": True}, InvalidType, KEY + "True"),
-        ({"key": b"a"}, InvalidType, KEY + "b'a'"),
+        ({"key": 1.5}, InvalidType, WRONG_KEY + "1.5"),
+        ({"key": True}, InvalidType, WRONG_KEY + "True"),
+        ({"key": b"a"}, InvalidType, WRONG_KEY + "b'a'"),
         ({"step": 3}, InvalidType, PARAMETERS + "'step'"),
         ({"name": "x"}, InvalidType, PARAMETERS + "'name'"),
         ({"method": 3}, UnknownName, None),
@@ -454,6 +455,7 @@ FORGED = [
     ("arrays", "tickets", [1, 1, 1 << 50, 0, 0, 0]),
     ("arrays", "tickets", [1, 1, 9, 0, 0, 0]),
     ("arrays", "tickets", [1, 1, 0, 0, 0, 0] * 2),
+    ("arrays", "tickets", [1 << 62, 1, 0, 0, 0, 0, 1 << 62, 2, 0, 0, 0, 0]),
 ]  # fmt: skip
 
 
@@ -475,6 +477,16 @@ def test_a_state_with_a_good_checksum_and_nonsense_inside_is_refused(where, what
         document.settings[what] = value
     else:
         document.arrays[what] = np.array(value, np.int64)
+    with pytest.raises(CorruptState, match=r"^state must be of a recalibrator, got "):
+        Recalibrator.from_bytes(document.to_bytes())
+
+
+@pytest.mark.parametrize(
+    ("word", "value"), [(POSITION, 5), (POSITION, -1), (KEY, 7), (CLOCK, 0), (CLOCK, -3)]
+)
+def test_a_bucket_that_cannot_be_is_refused(word: int, value: int) -> None:
+    document = stored("foster_hart")._document()
+    document.arrays["blocks"][word] = value
     with pytest.raises(CorruptState, match=r"^state must be of a recalibrator, got "):
         Recalibrator.from_bytes(document.to_bytes())
 

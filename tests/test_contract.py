@@ -69,7 +69,7 @@ def test_a_forecast_is_a_distribution_on_the_grid(variant: str, grid: str, size:
     values, rng = rule.lattice.values, np.random.default_rng(size)
     for prior in (0, 2):
         state = rule.start(prior=prior)
-        for _ in range(25):
+        for _ in range(12):
             mixture = rule.forecast(state)
             assert all(0.0 < weight <= 1.0 for weight in mixture.weights)
             assert sum(mixture.weights) == pytest.approx(1.0, abs=1e-14)
@@ -369,7 +369,7 @@ def test_a_calibrator_starts_anywhere(variant: str) -> None:
 @every_grid
 @every_variant
 def test_tickets_single_calls_and_batches_play_the_same_game(variant: str, grid: str) -> None:
-    rounds = 90 if VARIANTS[variant][0] in ALL_PAIRS else 220
+    rounds = 60 if VARIANTS[variant][0] in ALL_PAIRS else 200
     raw, outcomes = players.stream(rounds, 4, edges=3)
     one, other, third = (recalibrator(variant, resolution=5, grid=grid) for _ in range(3))
     values, means = players.by_tickets(one, raw, outcomes)
@@ -503,7 +503,7 @@ def resumed(rec: Recalibrator, way: str) -> Recalibrator:
 @pytest.mark.parametrize("way", ["bytes", "json", "pickle", "copy"])
 @every_variant
 def test_cut_anywhere_stored_and_resumed_nothing_changes(variant: str, way: str) -> None:
-    raw, outcomes = players.stream(60, 8)
+    raw, outcomes = players.stream(40, 8)
     rec = recalibrator(variant, resolution=4, prior=1, max_open=50)
     whole = recalibrator(variant, resolution=4, prior=1, max_open=50)
     for k, (p, y) in enumerate(zip(raw, outcomes, strict=True)):

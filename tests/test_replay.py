@@ -86,6 +86,14 @@ def test_a_batch_may_be_cut_anywhere(variant: str) -> None:
     assert one.to_bytes() == other.to_bytes()
 
 
+def test_times_alone_make_a_batch_no_different() -> None:
+    raw, outcomes = players.stream(30, 2)
+    one, other = make("foster_hart"), make("foster_hart")
+    run = one.replay(raw, outcomes, time=np.arange(30))
+    assert run.forecast.tolist() == other.replay(raw, outcomes).forecast.tolist()
+    assert one.to_bytes() == other.to_bytes()
+
+
 def test_an_empty_batch_changes_nothing() -> None:
     rec = make("foster_hart")
     rec.replay([0.5], [1])

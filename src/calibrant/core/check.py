@@ -114,17 +114,17 @@ def choice(value: Any, name: str, options: tuple[str, ...]) -> str:
 def probabilities(values: Any, name: str = "raw forecasts") -> NDArray[np.float64]:
     """Return ``values`` as a contiguous one-dimensional array of numbers in [0, 1]."""
     array = _array(values, name, "numbers in [0, 1]").astype(np.float64, copy=False)
-    bad = ~((array >= 0.0) & (array <= 1.0))
-    refuse_first(bad, array, name, "a number in [0, 1]")
+    if array.size and not (array.min() >= 0.0 and array.max() <= 1.0):
+        refuse_first(~((array >= 0.0) & (array <= 1.0)), array, name, "a number in [0, 1]")
     return np.ascontiguousarray(array)
 
 
 def outcomes(values: Any, name: str = "outcomes") -> NDArray[np.uint8]:
     """Return ``values`` as a contiguous one-dimensional array of 0 and 1."""
     array = _array(values, name, "outcomes, each 0 or 1")
-    if array.dtype != np.bool_:
-        bad = ~((array == 0) | (array == 1))
-        refuse_first(bad, array, name, "0 or 1")
+    whole = array.dtype.kind in "iu" and array.size > 0
+    if array.dtype.kind != "b" and not (whole and array.min() >= 0 and array.max() <= 1):
+        refuse_first(~((array == 0) | (array == 1)), array, name, "0 or 1")
     return np.ascontiguousarray(array.astype(np.uint8, copy=False))
 
 

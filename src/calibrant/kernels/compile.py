@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from calibrant.kernels.coin import coin
 
-__all__ = ["available", "compiled", "register"]
+__all__ = ["available", "compiled", "entry_point", "register"]
 
 HOT: Final = frozenset({"bucket_of", "draw", "mean", "update"})
 """Functions that are written into their callers before the optimiser sees them: a quarter
@@ -75,6 +75,17 @@ def compiled(function: Callable[..., Any], name: str, nogil: bool = False) -> Ca
         function, cache=True, error_model="numpy", nogil=nogil, _nrt=False
     )
     return made
+
+
+def entry_point(dispatcher: Any) -> Callable[..., Any]:
+    """Return the machine code of a function that was compiled for one kind of arguments.
+
+    It skips the dispatcher's look at the arguments (measured: 70 instead of 165 ns a
+    call), so they must be exactly of that kind; the dispatcher must be kept alive.
+    """
+    (made,) = dispatcher.overloads.values()
+    entry: Callable[..., Any] = made.entry_point
+    return entry
 
 
 def _called(function: Callable[..., Any]) -> list[Callable[..., Any]]:

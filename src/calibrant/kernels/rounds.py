@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.kernels.coin import coin
-from calibrant.kernels.compile import available, compiled
+from calibrant.kernels.compile import available, compiled, entry_point
 from calibrant.kernels.layout import (
     ANSWER,
     ASKED,
@@ -25,6 +25,7 @@ from calibrant.kernels.layout import (
     CELLS,
     CHARGED,
     CLOCK,
+    COUNTED,
     EDGES,
     FIRST_NUMBER,
     FRESH,
@@ -97,6 +98,22 @@ class Program:
             settle_flat=compiled(self.settle_flat, self.name),
             replay=compiled(self.replay, self.name, nogil=True),
             replay_late=compiled(self.replay_late, self.name, nogil=True),
+        )
+
+    def steps(self, flat: Any) -> Program:
+        """Return this compiled program with its single steps ready to be called.
+
+        ``flat`` is a state to try them on, which compiles them.
+        """
+        self.settle_flat(flat, self.issue_flat(flat, 0.5), 1.0, 0.5, 1)
+        self.note_flat(flat, 0.5)
+        self.book_flat(flat, 0.5, 1)
+        return replace(
+            self,
+            note_flat=entry_point(self.note_flat),
+            book_flat=entry_point(self.book_flat),
+            issue_flat=entry_point(self.issue_flat),
+            settle_flat=entry_point(self.settle_flat),
         )
 
 
@@ -199,6 +216,7 @@ def assemble(
     def issue_flat(flat: Any, raw: float) -> int:
         reals = flat.view(np.float64)
         at = block_of(flat, reals, raw)
+        flat[COUNTED] = flat[at + CLOCK]
         u = coin(flat[at + KEY], flat[at + CLOCK])
         table = flat[TABLE] & INDEX
         cell, side, reals[WEIGHT] = issue(flat, reals, at, flat[CELLS] & INDEX, table, u)

@@ -36,6 +36,7 @@ from calibrant.kernels.layout import (
     CELLS,
     CHARGED,
     CLOCK,
+    COUNTED,
     FIRST_NUMBER,
     FRESH,
     HEAD,
@@ -303,14 +304,14 @@ class Recalibrator:
             number = self._ticketed + self._booked
             if id is not None and self._ledger.holds(id, number):
                 raise RepeatedTicket(f"id must not be that of an open ticket, got {id!r}")
-            j = bisect_right(self._edges, raw) - 1
-            at, law = self._starts[j], None
+            law = None
             if self._steps is not None:
-                clock = self._view[at + CLOCK]
                 place = self._steps.issue_flat(self._machine, raw)
                 weight: float = self._real_view[WEIGHT]
+                clock = self._view[COUNTED]
             else:
-                words = self._words or self._to_plain()
+                j = bisect_right(self._edges, raw) - 1
+                at, words = self._starts[j], self._words or self._to_plain()
                 clock = words[at + CLOCK]
                 coins = self._coins[j] or self._toss(words, j, at)
                 cell, side, weight = self._issue(
@@ -348,7 +349,15 @@ class Recalibrator:
         except IndexError:
             wait(gate)
         try:
-            found = self._ledger.find(ticket, self._ticketed + self._booked)
+            issued = self._ticketed + self._booked
+            found: Ticket
+            # The common case of Ledger.find, without the call: a young ticket, given itself.
+            if ticket.__class__ is Ticket and self._young.get(ticket.id) is ticket:
+                found = ticket
+                if issued - found.number > self._ledger.max_open:
+                    found = self._ledger.find(ticket, issued)
+            else:
+                found = self._ledger.find(ticket, issued)
             if time is not None:
                 _not_before(time, found)
             place, weight = found.place, found.weight
@@ -467,11 +476,7 @@ class Recalibrator:
         machine = self._program.machine
         if machine is not None and not self._rule.weighted:
             with passing(self._gate):
-                flat = self._to_flat().copy()
-                machine.settle_flat(flat, machine.issue_flat(flat, 0.5), 1.0, 0.5, 1)
-                machine.note_flat(flat, 0.5)
-                machine.book_flat(flat, 0.5, 1)
-                self._steps = machine
+                self._steps = machine.steps(self._to_flat().copy())
                 self._use_steps()
         return self
 
@@ -534,7 +539,7 @@ class Recalibrator:
                 self._use_steps()
             self._ledger.make_way(first, len(raw))
             self._booked += len(raw)
-        return Run(forecast, mean, buckets_of(raw, self._buckets), first, Pending())
+        return Run(forecast, mean, self._buckets, raw, first, Pending())
 
     def _replay_late(
         self,
@@ -565,8 +570,7 @@ class Recalibrator:
             self._keep(fresh, raws, notes, numbers, stamps[fresh - len(held)])
             pending = Pending(numbers[plan.waiting], arrives[plan.waiting], told[plan.waiting])
         own = slice(len(held), None)
-        bucket = buckets_of(raw, self._buckets)
-        return Run(forecast[own], mean[own], bucket, first, pending)
+        return Run(forecast[own], mean[own], self._buckets, raw, first, pending)
 
     def _play(
         self,
@@ -796,10 +800,8 @@ class Recalibrator:
             raise CorruptState(f"state must be of a recalibrator, got {error}") from error
 
     def _load_blocks(self, touched: NDArray[np.int64], words: NDArray[np.int64]) -> None:
-        blocks, all_blocks = (
-            words.reshape(len(touched), self._stride),
-            self._blocks(self._to_flat()),
-        )
+        blocks = words.reshape(len(touched), self._stride)
+        all_blocks = self._blocks(self._to_flat())
         if (np.diff(touched, prepend=-1) <= 0).any():
             raise ValueError("buckets that are not in order")
         if (blocks[:, KEY] != all_blocks[touched, KEY]).any() or (blocks[:, CLOCK] <= 0).any():

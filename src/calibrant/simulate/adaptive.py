@@ -56,7 +56,7 @@ class GreedyAccuracy(BuiltInAdversary):
 
     Parameters
     ----------
-    target
+    aim
         ``"regret"``: the expected squared loss of the draw less that of the raw forecast,
         the second half of the paper's definition of recalibration.  ``"loss"``: the
         former alone.
@@ -69,19 +69,19 @@ class GreedyAccuracy(BuiltInAdversary):
     ``Threshold(0.5)``.
     """
 
-    target: str = "regret"
+    aim: str = "regret"
 
     name = "greedy_accuracy"
     sees = "the announced mean and the raw forecast"
     code = games.ACCURACY
 
     def __post_init__(self) -> None:
-        check.choice(self.target, "target", ("regret", "loss"))
+        check.choice(self.aim, "aim", ("regret", "loss"))
 
     @property
     def settings(self) -> tuple[Setting, ...]:
         """Whether the raw forecast counts."""
-        return (int(self.target == "regret"),)
+        return (int(self.aim == "regret"),)
 
 
 @adversaries.add("greedy_calibration")
