@@ -55,6 +55,8 @@ def register(function: Callable[..., Any]) -> Callable[..., Any]:
         return function
     for called in _called(function):
         register(called)
+    if function.__closure__:
+        function.__qualname__ = f"{function.__name__}_{_label(function)}"
     inline = "always" if function.__name__ in HOT else "never"
     register_jitable(inline=inline, _nrt=False)(function)
     return function
@@ -93,6 +95,23 @@ def _called(function: Callable[..., Any]) -> list[Callable[..., Any]]:
     inner = [cell.cell_contents for cell in function.__closure__ or ()]
     outer = [function.__globals__.get(name) for name in code.co_names]
     return [f for f in inner + outer if _is_kernel(f)]
+
+
+def _label(function: Any) -> str:
+    """Return a name that tells a function made for one rule from its siblings for others.
+
+    Machine code is linked by name, and a cached program brings the names of the process
+    that compiled it: two functions of one name in two programs would be taken for one.
+    """
+    seen = hashlib.blake2b(digest().encode(), digest_size=8)
+    for cell in function.__closure__ or ():
+        inner = cell.cell_contents
+        known = _is_kernel(inner)
+        seen.update(
+            f"{inner.__module__}.{inner.__name__} ".encode() if known else repr(inner).encode()
+        )
+        seen.update(_label(inner).encode() if known else b" ")
+    return seen.hexdigest()
 
 
 def _is_kernel(value: Any) -> bool:

@@ -52,6 +52,8 @@ PARAMETERS: Final = 12
 """First of the rule's own parameters."""
 WEIGHT: Final = 16
 """(real) Where a compiled step leaves the weight of the forecast it made."""
+ENDLESS: Final = 18
+"""How many of the raw forecast's losses were infinite; `CHARGED` adds up the others."""
 COUNTED: Final = 17
 """Where it leaves the clock of its block."""
 HEADER: Final = 20

@@ -47,7 +47,7 @@ from calibrant.kernels.layout import (
     unpack,
 )
 from calibrant.kernels.place import bucket_of
-from calibrant.kernels.scores import charge
+from calibrant.kernels.scores import SQUARED, bill, charge
 
 Draw = Callable[[Words, Reals, int, int, int, float], tuple[int, int, float]]
 Mean = Callable[[Words, Reals, int, int, int, int, float], float]
@@ -172,7 +172,7 @@ def assemble(
             if drawn != cell or now != weight:
                 weight = -1.0
         update(words, reals, at, table, cell, side, weight, outcome)
-        reals[CHARGED] += charge(words[LOSS], raw, outcome)
+        bill(words, reals, raw, outcome)
         reals[at + ASKED] = OVERTAKEN if asked != IDLE and asked != raw + 1.0 else IDLE
         words[at + POSITION] = cell
         words[at + CLOCK] += 1
@@ -199,7 +199,7 @@ def assemble(
         outcome: int,
     ) -> None:
         update(words, reals, at, table, place & CELL, (place >> 15) & 1, weight, outcome)
-        reals[CHARGED] += charge(words[LOSS], raw, outcome)
+        bill(words, reals, raw, outcome)
 
     def note_flat(flat: Any, raw: float) -> int:
         reals = flat.view(np.float64)
@@ -233,7 +233,7 @@ def assemble(
         cells, table = words[CELLS] & INDEX, words[TABLE] & INDEX
         blocks, stride = words[BLOCKS] & INDEX, words[STRIDE] & INDEX
         edges, buckets = words[EDGES] & INDEX, words[BUCKETS] & INDEX
-        loss, charged = words[LOSS], reals[CHARGED]
+        squared, charged = words[LOSS] == SQUARED, reals[CHARGED]
         for t in range(len(raw)):
             p, y = raw[t], int(outcomes[t])
             at = blocks + (bucket_of(reals, edges, buckets, p) & INDEX) * stride
@@ -245,8 +245,12 @@ def assemble(
             update(words, reals, at, table, cell, side, weight, y)
             words[at + POSITION] = cell
             words[at + CLOCK] = clock + 1
-            charged += charge(loss, p, y)
-        reals[CHARGED] = charged
+            if squared:
+                charged += charge(SQUARED, p, y)
+            else:
+                bill(words, reals, p, y)
+        if squared:
+            reals[CHARGED] = charged
 
     def replay_late(
         words: Words,
@@ -283,7 +287,7 @@ def assemble(
                 if many and not recall(words, reals, at, cells, table, number):
                     weight = -1.0
                 update(words, reals, at, table, cell, side, weight, y)
-                reals[CHARGED] += charge(words[LOSS], raw[row], y)
+                bill(words, reals, raw[row], y)
 
     return Program(
         name=name,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
+from calibrant.kernels.layout import CHARGED, ENDLESS, LOSS, Reals, Words
 from calibrant.kernels.portable import log
 
 SQUARED: Final = 0
@@ -22,6 +23,24 @@ def charge(code: int, forecast: float, outcome: int) -> float:
     if code == SQUARED:
         return (outcome - forecast) * (outcome - forecast)
     return charge_other(code, forecast, outcome)
+
+
+def bill(words: Words, reals: Reals, forecast: float, outcome: int) -> None:
+    """Add the raw forecast's loss to the account; infinite ones are counted."""
+    cost = charge(words[LOSS], forecast, outcome)
+    if cost < math.inf:
+        reals[CHARGED] += cost
+    else:
+        words[ENDLESS] += 1
+
+
+def refund(words: Words, reals: Reals, forecast: float, outcome: int) -> None:
+    """Take the raw forecast's loss off the account again."""
+    cost = charge(words[LOSS], forecast, outcome)
+    if cost < math.inf:
+        reals[CHARGED] -= cost
+    else:
+        words[ENDLESS] -= 1
 
 
 def charge_other(code: int, forecast: float, outcome: int) -> float:

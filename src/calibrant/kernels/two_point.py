@@ -97,12 +97,10 @@ def make_draw(
         leaning = lean(words, reals, at, table, low)
         if leaning == 0:
             return low, 0, 1.0
-        if leaning < 0:
-            low -= 1
-            answer = -lean(words, reals, at, table, low)
-        else:
-            answer = lean(words, reals, at, table, low + 1)
-        if answer < 0:
+        low -= leaning < 0
+        answer = lean(words, reals, at, table, low + (leaning > 0))
+        # One test of both signs: the compiler turns it into no branch on either.
+        if answer != 0 and (answer < 0) != (leaning < 0):
             weight = weigh(words, reals, at, table, low)
         else:
             low, weight = settle(words, reals, at, cells, table)

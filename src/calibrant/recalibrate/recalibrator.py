@@ -37,6 +37,7 @@ from calibrant.kernels.layout import (
     CHARGED,
     CLOCK,
     COUNTED,
+    ENDLESS,
     FIRST_NUMBER,
     FRESH,
     HEAD,
@@ -391,8 +392,8 @@ class Recalibrator:
             at, change = self._starts[bucket], 2 * outcome - 1
             words = self._to_plain()
             self._program.amend(words, words, at, self._table, cell, side, ticket.weight, change)
-            words[CHARGED] -= scores.charge(words[LOSS], ticket.raw, 1 - outcome)
-            words[CHARGED] += scores.charge(words[LOSS], ticket.raw, outcome)
+            scores.refund(words, words, ticket.raw, 1 - outcome)
+            scores.bill(words, words, ticket.raw, outcome)
             self._use_steps()
             ticket.outcome = outcome
         return ticket
@@ -638,7 +639,8 @@ class Recalibrator:
             self._ledger.sweep(self.issued)
             waiting = len(self._ledger)
             gone = self.issued - self.rounds - waiting
-            charged = float(self._to_flat().view(np.float64)[CHARGED])
+            flat = self._to_flat()
+            charged = float("inf") if flat[ENDLESS] else float(flat.view(np.float64)[CHARGED])
             loss = get_loss(self._loss)
             return certify(self._rule, self._account(), loss, charged, waiting, gone)
 
@@ -768,6 +770,7 @@ class Recalibrator:
                 "issued": self.issued,
                 "learned": self.rounds,
                 "charged": float(flat.view(np.float64)[CHARGED]).hex(),
+                "endless": int(flat[ENDLESS]),
             }
             kept = blocks[touched]
             kept[:, [ASKED, ANSWER, NOTED]] = 0
@@ -794,6 +797,7 @@ class Recalibrator:
             self._ticketed = check.whole(s["issued"], "issued")
             self._observed = check.whole(s["learned"], "learned", high=self._ticketed)
             self._to_flat().view(np.float64)[CHARGED] = float.fromhex(s["charged"])
+            self._to_flat()[ENDLESS] = check.whole(s["endless"], "endless")
             self._load_blocks(arrays["touched"], arrays["blocks"])
             self._ledger.load_words(arrays["tickets"], self._ticketed, size)
         except (KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
