@@ -1,0 +1,29 @@
+"""The command ``calibrant``.
+
+This module needs nothing but the base install; everything else of the command line
+needs the extra ``cli``, and says so.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from typing import Final
+
+from calibrant.cli.codes import ExitCode
+
+__all__ = ["ExitCode", "main"]
+
+NEEDED: Final = ("typer", "rich", "pyarrow", "msgspec")
+
+
+def main() -> int:
+    """Run the command line; return the exit code."""
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        told = f"the command line needs {', '.join(missing)}, not installed here"
+        print(f'calibrant: {told}: pip install "calibrant[cli]"', file=sys.stderr)
+        return ExitCode.MISSING_EXTRA
+    from calibrant.cli.app import run
+
+    return run()

@@ -1,0 +1,112 @@
+"""All commands together, and what becomes of their errors."""
+
+from __future__ import annotations
+
+import functools
+import os
+import signal
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from calibrant._version import __version__
+from calibrant.cli import screen
+from calibrant.cli.bound import bound
+from calibrant.cli.codes import ExitCode
+from calibrant.cli.compare import compare
+from calibrant.cli.methods import methods
+from calibrant.cli.play import play
+from calibrant.cli.replay import replay
+from calibrant.cli.report import report
+from calibrant.errors import CalibrantError, CorruptState, MissingExtra
+from calibrant.stream import BadRow, StateMismatch, Unreadable, Unwritable
+
+__all__ = ["app", "run"]
+
+app = typer.Typer(
+    name="calibrant",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+def guarded(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command whose failures are one line and an exit code."""
+
+    @functools.wraps(command)
+    def run(**arguments: Any) -> None:
+        try:
+            command(**arguments)
+        except BrokenPipeError:
+            # Python would complain once more when it flushes what nobody reads.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(ExitCode.PIPE) from None
+        except KeyboardInterrupt:
+            screen.say("interrupted")
+            raise typer.Exit(ExitCode.INTERRUPTED) from None
+        except CalibrantError as error:
+            screen.say(" ".join(str(error).split()))
+            raise typer.Exit(code_of(error)) from None
+
+    return run
+
+
+for command in (replay, play, compare, bound, methods, report):
+    app.command()(guarded(command))
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"calibrant {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def calibrant(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Tell the version."),
+    ] = False,
+) -> None:
+    """Probabilities you can trust on a live stream.
+
+    \b
+    Example:
+      calibrant replay games.csv --report games.html
+    """
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Run a command; return its exit code."""
+    before = signal.signal(signal.SIGTERM, _terminate)
+    try:
+        return int(app(args=arguments, standalone_mode=False, prog_name="calibrant") or 0)
+    except Exception as error:
+        if not hasattr(error, "format_message"):
+            raise
+        screen.say(" ".join(error.format_message().split()))
+        return ExitCode.USAGE
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def code_of(error: CalibrantError) -> ExitCode:
+    """Return the exit code of an error."""
+    kinds = {
+        Unreadable: ExitCode.INPUT,
+        BadRow: ExitCode.ROW,
+        Unwritable: ExitCode.OUTPUT,
+        StateMismatch: ExitCode.STATE,
+        CorruptState: ExitCode.STATE,
+        MissingExtra: ExitCode.MISSING_EXTRA,
+    }
+    found = (code for kind, code in kinds.items() if isinstance(error, kind))
+    return next(found, ExitCode.USAGE)
+
+
+def _terminate(number: int, frame: FrameType | None) -> NoReturn:
+    raise SystemExit(ExitCode.TERMINATED)

@@ -1,0 +1,284 @@
+"""``calibrant replay``."""
+
+from __future__ import annotations
+
+import shlex
+import time as clock
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from calibrant.cli import screen
+from calibrant.cli.options import (
+    Available,
+    Buckets,
+    Epsilon,
+    Force,
+    Format,
+    GridName,
+    Inputs,
+    Json,
+    Logit,
+    LossName,
+    Method,
+    OutcomeColumn,
+    Percent,
+    Plots,
+    Prior,
+    RawColumn,
+    ReportFile,
+    Resolution,
+    Score,
+    Seed,
+    SummaryFile,
+    TimeColumn,
+    scale_of,
+)
+from calibrant.cli.play import recalibrator_words
+from calibrant.cli.products import Products, tell_story
+from calibrant.core import check
+from calibrant.stream import (
+    ADDED,
+    FORMATS,
+    Columns,
+    Drafts,
+    Job,
+    OnFault,
+    Options,
+    Quarantine,
+    Session,
+    Skip,
+    Stop,
+    Writer,
+    format_of,
+    open_output,
+    open_session,
+    open_writer,
+)
+from calibrant.stream import replay as replay_job
+from calibrant.stream.readers import BATCH_ROWS
+from calibrant.stream.source import Source
+from calibrant.stream.state import dump, read
+from calibrant.stream.writers import naming
+from calibrant.summary import Story, tell
+
+__all__ = ["replay"]
+
+
+def replay(
+    inputs: Inputs,
+    raw: RawColumn = None,
+    outcome: OutcomeColumn = None,
+    time: TimeColumn = None,
+    available: Available = None,
+    logit: Logit = False,
+    percent: Percent = False,
+    score: Score = False,
+    format: Format = None,
+    method: Method = None,
+    resolution: Resolution = None,
+    buckets: Buckets = None,
+    grid: GridName = None,
+    epsilon: Epsilon = None,
+    loss: LossName = None,
+    prior: Prior = None,
+    seed: Seed = None,
+    state: Annotated[
+        str | None,
+        typer.Option(
+            "--state", metavar="FILE", help="Go on from this file if it is there; write it."
+        ),
+    ] = None,
+    out: Annotated[
+        str | None,
+        typer.Option(
+            "--out", metavar="FILE", help="Write the rows and their forecasts; - is stdout."
+        ),
+    ] = None,
+    prefix: Annotated[
+        str,
+        typer.Option("--prefix", metavar="TEXT", help="Put this before the names of new columns."),
+    ] = "",
+    summary: SummaryFile = None,
+    report: ReportFile = None,
+    plots: Plots = None,
+    on_error: Annotated[
+        str,
+        typer.Option(
+            "--on-error", metavar="RULE", help="Bad rows: stop, skip, or quarantine=FILE."
+        ),
+    ] = "stop",
+    flush: Annotated[
+        bool,
+        typer.Option("--flush", help="Answer each line before the next is read; with --out -."),
+    ] = False,
+    force: Force = False,
+    as_json: Json = False,
+    batch_rows: Annotated[int, typer.Option("--batch-rows", hidden=True)] = BATCH_ROWS,
+) -> None:
+    """Recalibrate a stream of raw forecasts and outcomes, and say what it was worth.
+
+    Each row gets the forecast that calibrant would have made at that moment, knowing
+    only the rows before it.
+
+    \b
+    Example:
+      calibrant replay games.csv --raw prob --outcome won --out games.parquet --report games.html
+    """
+    check.choice(format or "csv", "--format", FORMATS)
+    _refuse(available is not None and time is None, "--available needs --time")
+    _refuse(flush and out != "-", "--flush needs --out -")
+    _refuse(as_json and out == "-", "--json and --out - both want standard output")
+    scale = scale_of(logit, percent, score)
+    Run(
+        Job(tuple(inputs), raw, outcome, time, available, format, flush, batch_rows),
+        Options(method, resolution, buckets, grid, epsilon, loss, prior, seed, scale),
+        Outputs(out, state, on_error, prefix, force),
+        Products(summary, report, plots),
+    ).go(as_json)
+
+
+def _refuse(wrong: bool, told: str) -> None:
+    if wrong:
+        raise typer.BadParameter(told)
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Where rows and state go, and how."""
+
+    out: str | None
+    state: str | None
+    on_error: str
+    prefix: str
+    force: bool
+
+
+@dataclass
+class Run:
+    """One replay from its options to its last file."""
+
+    job: Job
+    options: Options
+    outputs: Outputs
+    products: Products
+    places: dict[str, Path] = field(default_factory=dict)
+    columns: Columns | None = None
+    interrupted: bool = False
+
+    def go(self, as_json: bool) -> None:
+        """Read, play, write, tell."""
+        stored = None if self.outputs.state is None else read(self.outputs.state)
+        session = open_session(self.options, stored)
+        with Drafts(force=self.outputs.force) as drafts:
+            self._reserve(drafts)
+            story = self._story(session, self._play(session))
+            self.products.write(story, self.places)
+            if self.outputs.state is not None:
+                with naming(self.outputs.state):
+                    self.places["state"].write_bytes(dump(session))
+            drafts.commit()
+        tell_story(story, as_json=as_json, error=self.outputs.out == "-")
+        if self.interrupted:
+            raise KeyboardInterrupt
+
+    def _reserve(self, drafts: Drafts) -> None:
+        """Find out before the work whether everything can be written after it."""
+        to = self.outputs
+        aside = quarantine_of(to.on_error)
+        if to.out is not None and to.out != "-":
+            self.places["out"] = drafts.reserve(to.out)
+        if aside is not None:
+            self.places["quarantine"] = drafts.reserve(aside)
+        self.places |= self.products.reserve(drafts)
+        if to.state is not None:
+            # The last to be put in its place: if it is there, so is everything else.
+            self.places["state"] = drafts.reserve(to.state, replace=True, secret=True)
+
+    def _play(self, session: Session) -> dict[str, float]:
+        """Play all rounds; return how long it took."""
+        before, began = session.recalibrator.issued, clock.perf_counter()
+        with ExitStack() as stack:
+            on_fault = self._on_fault(stack)
+            show = stack.enter_context(screen.progress(self.job.inputs))
+            start = self._starter(stack)
+            try:
+                replay_job(self.job, session, on_fault, start=start, progress=show)
+            except KeyboardInterrupt:
+                # What a filter has answered is out of the house: its state must say so.
+                if not self.job.one_by_one or session.recalibrator.issued == before:
+                    raise
+                self.interrupted = True
+        seconds = clock.perf_counter() - began
+        rows = session.recalibrator.issued - before
+        return {"seconds": seconds, "rounds_per_second": rows / seconds}
+
+    def _on_fault(self, stack: ExitStack) -> OnFault:
+        name = quarantine_of(self.outputs.on_error)
+        if name is None:
+            return Stop() if self.outputs.on_error == "stop" else Skip()
+        stream = stack.enter_context(open_output(self.places["quarantine"], name))
+        return Quarantine(stream, format_of(name) or "csv", name)
+
+    def _starter(self, stack: ExitStack) -> Callable[[Source, Columns], Writer | None]:
+        def start(source: Source, columns: Columns) -> Writer | None:
+            self.columns = columns
+            self._say_guesses(columns)
+            name = self.outputs.out
+            if name is None:
+                return None
+            stream = stack.enter_context(open_output(self.places.get("out"), name))
+            names = [self.outputs.prefix + added for added in ADDED]
+            return open_writer(stream, format_of(name) or source.format, columns, names)
+
+        return start
+
+    def _say_guesses(self, columns: Columns) -> None:
+        told = []
+        if self.job.raw is None:
+            told.append(f"raw forecasts from column {columns.raw!r}")
+        if self.job.outcome is None:
+            told.append(f"outcomes from column {columns.outcome!r}")
+        if told:
+            screen.say(" and ".join(told))
+
+    def _story(self, session: Session, timing: dict[str, float]) -> Story:
+        columns = {name: value for name, value in vars(self.columns).items() if value}
+        return tell(
+            session.collector,
+            session.recalibrator,
+            seed=session.seed,
+            settings={
+                "command": self._command(session, columns),
+                "inputs": list(self.job.inputs),
+                "columns": columns,
+                "scale": session.scale.kind,
+            },
+            counts={"n_skipped": session.skipped, "n_unresolved": session.unresolved},
+            timing=timing,
+        )
+
+    def _command(self, session: Session, columns: dict[str, str]) -> str:
+        """Return the command that makes these numbers again."""
+        words = ["calibrant", "replay", *self.job.inputs]
+        words += [word for name, value in columns.items() for word in (f"--{name}", value)]
+        words += [] if session.scale.kind == "probability" else [f"--{session.scale.kind}"]
+        words += recalibrator_words(session)
+        words += [] if self.outputs.on_error == "stop" else ["--on-error", "skip"]
+        words += [] if self.outputs.state is None else ["--state", self.outputs.state]
+        return shlex.join(words)
+
+
+def quarantine_of(on_error: str) -> str | None:
+    """Return the file for bad rows, None if they have none; refuse what is no such option."""
+    kind, _, name = on_error.partition("=")
+    if kind == "quarantine" and name:
+        if format_of(name) == "parquet":
+            raise typer.BadParameter("--on-error quarantine= must be a CSV, TSV or JSON Lines file")
+        return name
+    check.choice(on_error, "--on-error", ("stop", "skip", "quarantine=FILE"))
+    return None

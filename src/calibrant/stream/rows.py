@@ -1,0 +1,140 @@
+"""The rules that every row must obey, and what is left of rows that do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.stream.columns import Columns
+from calibrant.stream.piece import Piece
+from calibrant.stream.scale import Scale
+from calibrant.stream.values import Numbers, numbers, times
+
+__all__ = ["Problem", "Rounds", "Rules"]
+
+Reals = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """Rows that obey the rules, as arrays of one length.
+
+    ``known`` says which rows have an outcome; ``time`` and ``available`` are None where the
+    input has no such column.
+    """
+
+    raw: Reals
+    outcomes: NDArray[np.uint8]
+    known: Mask
+    time: Reals | None
+    available: Reals | None
+
+    def __len__(self) -> int:
+        return len(self.raw)
+
+
+class Problem(NamedTuple):
+    """A rule that a row breaks: the row's place in its piece, and what is wrong there."""
+
+    row: int
+    column: str
+    value: Any
+    rule: str
+
+    def __str__(self) -> str:
+        told = "nothing" if self.value is None or self.value == "" else repr(self.value)
+        return f"{self.column} must be {self.rule}, got {told}"
+
+
+class Rules:
+    """Check rows and read their numbers.
+
+    Parameters
+    ----------
+    columns
+        Which column means what.
+    scale
+        What raw forecasts are given as.
+    last
+        The time of the row before the first one.
+    """
+
+    def __init__(self, columns: Columns, scale: Scale, last: float = -np.inf) -> None:
+        self.columns, self.scale, self.last = columns, scale, last
+
+    def read(self, piece: Piece) -> tuple[Rounds, Mask, list[Problem]]:
+        """Return the rounds of a piece, which of its rows they are, and what is wrong with others.
+
+        Time and the largest score go on from the rows that obey; others leave no trace.
+        """
+        raw, outcome = (numbers(piece.column(name)) for name in self.columns.names[:2])
+        wrong = {
+            "raw": ~self.scale.allows(raw.values),
+            "outcome": ~(outcome.missing | (outcome.values == 0.0) | (outcome.values == 1.0)),
+        }
+        good = ~(wrong["raw"] | wrong["outcome"])
+        time, available = self._times(piece, good, wrong)
+        problems = [] if good.all() else self._problems(piece, wrong)
+        rounds = Rounds(
+            self.scale.apply(raw.values[good]),
+            (outcome.values[good] == 1.0).astype(np.uint8),
+            ~outcome.missing[good],
+            None if time is None else time[good],
+            None if available is None else available[good],
+        )
+        if time is not None and good.any():
+            self.last = float(time[good][-1])
+        return rounds, good, problems
+
+    def _times(
+        self, piece: Piece, good: Mask, wrong: dict[str, Mask]
+    ) -> tuple[Reals | None, Reals | None]:
+        """Read both times; take rows that break their rules out of ``good``."""
+        if self.columns.time is None:
+            return None, None
+        time = times(piece.column(self.columns.time)).values
+        early, available = self._available(piece, time)
+        wrong["time"] = ~self._in_order(time, good & ~early)
+        wrong["available"] = early
+        good &= ~(wrong["time"] | early)
+        return time, available
+
+    def _available(self, piece: Piece, time: Reals) -> tuple[Mask, Reals | None]:
+        if self.columns.available is None:
+            return np.zeros(len(time), np.bool_), None
+        found = times(piece.column(self.columns.available))
+        return _too_early(found, time), np.where(found.missing, np.inf, found.values)
+
+    def _in_order(self, time: Reals, good: Mask) -> Mask:
+        finite = np.isfinite(time)
+        seen = np.where(good & finite, time, -np.inf)
+        before = np.maximum.accumulate(np.append(self.last, seen))[:-1]
+        return finite & (time >= before)
+
+    def _problems(self, piece: Piece, wrong: dict[str, Mask]) -> list[Problem]:
+        names = {
+            "raw": (self.columns.raw, self.scale.rule),
+            "outcome": (self.columns.outcome, "0 or 1"),
+            "time": (self.columns.time, "a time that is not before the row above"),
+            "available": (self.columns.available, "a time that is not before the row's own"),
+        }
+        found: dict[int, Problem] = {}
+        for part, mask in wrong.items():
+            name, rule = names[part]
+            for row in np.flatnonzero(mask).tolist():
+                found.setdefault(row, Problem(row, str(name), _shown(piece, name, row), rule))
+        return [found[row] for row in sorted(found)]
+
+
+def _too_early(available: Numbers, time: Reals) -> Mask:
+    with np.errstate(invalid="ignore"):
+        return ~(available.missing | (available.values >= time))
+
+
+def _shown(piece: Piece, name: str | None, row: int) -> Any:
+    value = piece.column(str(name))[row]
+    return value.as_py() if hasattr(value, "as_py") else value

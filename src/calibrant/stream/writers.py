@@ -1,0 +1,233 @@
+"""Outputs piece by piece: the input's columns, and what the recalibrator made of them."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from calibrant.errors import CalibrantError
+from calibrant.stream.columns import Columns
+from calibrant.stream.failure import BadRow, Unwritable
+from calibrant.stream.piece import LinePiece, Piece
+from calibrant.stream.session import Answers
+from calibrant.stream.source import compression_of
+
+__all__ = ["ADDED", "Writer", "naming", "open_output", "open_writer"]
+
+ADDED: Final = ("forecast", "mean", "bucket", "ticket")
+"""The columns that are added."""
+GROUP_ROWS: Final = 1 << 19
+"""Rows in a row group."""
+SPECIAL: Final = '"\r\n'
+
+
+class Writer(ABC):
+    """An output that takes pieces in order."""
+
+    def __init__(self, stream: Any, columns: Columns, names: Sequence[str]) -> None:
+        self.stream, self.columns, self.names = stream, columns, names
+
+    @abstractmethod
+    def write(self, piece: Piece, answers: Answers) -> None:
+        """Write the rows of a piece with their answers."""
+
+    def close(self) -> None:
+        """Write what is still to be written; most writers keep nothing back."""
+        self.stream.flush()
+
+
+class TextWriter(Writer):
+    """CSV or TSV; a value is quoted where it has to be."""
+
+    def __init__(
+        self, stream: Any, columns: Columns, names: Sequence[str], delimiter: str = ","
+    ) -> None:
+        super().__init__(stream, columns, names)
+        self._delimiter = delimiter
+        self._begun = False
+
+    def write(self, piece: Piece, answers: Answers) -> None:
+        table = piece.batch(None)
+        if not self._begun:
+            self._begin(table.schema.names)
+        fields = [self._quoted(as_text(column)) for column in table.columns]
+        fields += [pc.cast(pa.array(answer), pa.string()) for answer in answers]
+        # Each line ends within its last field, so that the joined values lie end to end.
+        fields[-1] = pc.binary_join_element_wise(fields[-1], "\n", "")
+        options = {"null_handling": "replace", "null_replacement": ""}
+        lines = pc.binary_join_element_wise(*fields, self._delimiter, **options)
+        for part in lines.chunks if isinstance(lines, pa.ChunkedArray) else [lines]:
+            self.stream.write(_bytes_of(part))
+
+    def _begin(self, names: list[str]) -> None:
+        self._begun = True
+        line = self._delimiter.join(quoted(name, self._delimiter) for name in (*names, *self.names))
+        self.stream.write(f"{line}\n".encode())
+
+    def _quoted(self, column: Any) -> Any:
+        content = _bytes_of(column)
+        if not any(mark.encode() in content for mark in (self._delimiter, *SPECIAL)):
+            return column
+        needed = pc.match_substring_regex(column, f'[{self._delimiter}"\r\n]')
+        doubled = pc.replace_substring(column, '"', '""')
+        return pc.if_else(needed, pc.binary_join_element_wise('"', doubled, '"', ""), column)
+
+
+class JsonLinesWriter(Writer):
+    """JSON Lines; lines that came as JSON are kept to the letter."""
+
+    def write(self, piece: Piece, answers: Answers) -> None:
+        columns = zip(*(answer.tolist() for answer in answers), strict=True)
+        if isinstance(piece, LinePiece):
+            keys = [msgspec.json.encode(name).decode() for name in self.names]
+            form = ",".join(f"{key}:{{!r}}" for key in keys).format
+            pairs = zip(piece.lines, columns, strict=True)
+            lines = [b"%b,%b}\n" % (line[:-1].rstrip(), form(*row).encode()) for line, row in pairs]
+        else:
+            rows = zip(piece.batch(self.columns).to_pylist(), columns, strict=True)
+            new = [row | dict(zip(self.names, added, strict=True)) for row, added in rows]
+            lines = [msgspec.json.encode(row) + b"\n" for row in new]
+        self.stream.write(b"".join(lines))
+
+
+class ParquetWriter(Writer):
+    """Parquet, in row groups of half a million rows."""
+
+    def __init__(self, stream: Any, columns: Columns, names: Sequence[str]) -> None:
+        super().__init__(stream, columns, names)
+        self._waiting: list[Any] = []
+        self._rows = 0
+        self._file: Any = None
+
+    def write(self, piece: Piece, answers: Answers) -> None:
+        table = piece.batch(self.columns)
+        kinds = (pa.float64(), pa.float64(), pa.int32(), pa.int64())
+        added = [pa.array(answer, kind) for answer, kind in zip(answers, kinds, strict=True)]
+        names = [*table.schema.names, *self.names]
+        batch = pa.record_batch([*table.columns, *added], names=names)
+        self._waiting.append(self._fitted(batch))
+        self._rows += len(batch)
+        if self._rows >= GROUP_ROWS:
+            self._flush()
+
+    def close(self) -> None:
+        if self._waiting:
+            self._flush()
+        self._file.close()
+        super().close()
+
+    def _fitted(self, batch: Any) -> Any:
+        if self._file is None and not self._waiting:
+            return batch
+        schema = self._waiting[0].schema if self._waiting else self._file.schema
+        try:
+            return batch.cast(schema)
+        except pa.ArrowException as error:
+            raise BadRow(f"every input must have columns of the same kinds: {error}") from error
+
+    def _flush(self) -> None:
+        table = pa.Table.from_batches(self._waiting)
+        if self._file is None:
+            self._file = pq.ParquetWriter(self.stream, table.schema, **settings(table.schema))
+        self._file.write_table(table, row_group_size=GROUP_ROWS)
+        self._waiting, self._rows = [], 0
+
+
+def settings(schema: Any) -> dict[str, Any]:
+    """Return how a Parquet file of that schema is written.
+
+    A dictionary of doubles costs four times what it saves, so only text gets one.
+    """
+    text = [field.name for field in schema if pa.types.is_string(field.type)]
+    return {"use_dictionary": text or False, "compression": "snappy"}
+
+
+def as_text(column: Any) -> Any:
+    """Return a column as text, whatever it holds."""
+    if pa.types.is_string(column.type):
+        return column
+    try:
+        return pc.cast(column, pa.string())
+    except pa.ArrowException:
+        values = column.to_pylist()
+        told = [None if v is None else msgspec.json.encode(v).decode() for v in values]
+        return pa.array(told, pa.string())
+
+
+def quoted(text: str, delimiter: str) -> str:
+    """Return a value as CSV writes it.
+
+    >>> quoted("plain", ","), quoted('a "b", c', ",")
+    ('plain', '"a ""b"", c"')
+    """
+    if any(mark in text for mark in (delimiter, *SPECIAL)):
+        return '"' + text.replace('"', '""') + '"'
+    return text
+
+
+def _bytes_of(column: Any) -> bytes:
+    """Return the values of a text column end to end."""
+    _, offsets, data = column.buffers()
+    if data is None or len(column) == 0:
+        return b""
+    ends = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
+    return bytes(memoryview(data)[ends[0] : ends[-1]])
+
+
+def open_writer(stream: Any, format: str, columns: Columns, names: Sequence[str]) -> Writer:
+    """Return the writer of a format onto a stream of bytes."""
+    if format == "parquet":
+        return ParquetWriter(stream, columns, names)
+    if format == "jsonl":
+        return JsonLinesWriter(stream, columns, names)
+    return TextWriter(stream, columns, names, "\t" if format == "tsv" else ",")
+
+
+@contextmanager
+def naming(name: str) -> Iterator[None]:
+    """Turn whatever keeps ``name`` from being written into one line about it."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        if isinstance(error, CalibrantError) or error.errno is None:
+            raise
+        raise Unwritable(f"{name}: cannot be written: {os.strerror(error.errno)}") from error
+
+
+@contextmanager
+def open_output(place: Path | None, name: str) -> Iterator[Any]:
+    """Open the file ``place``, or standard output; ``name`` tells the compression."""
+    with naming(name):
+        if place is None:
+            yield sys.stdout.buffer
+            sys.stdout.buffer.flush()
+            return
+        with open(place, "wb", buffering=1 << 20) as below, _compressed(below, name) as stream:
+            yield stream
+
+
+@contextmanager
+def _compressed(below: Any, name: str) -> Iterator[Any]:
+    kind = compression_of(name)
+    if kind == "gzip":
+        with gzip.GzipFile(filename="", mode="wb", fileobj=below, mtime=0) as stream:
+            yield stream
+    elif kind == "zstd":
+        with pa.CompressedOutputStream(below, "zstd") as stream:
+            yield stream
+    else:
+        yield below

@@ -1,0 +1,651 @@
+"""The command line: every command, every product, every way to fail."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("typer", reason="needs the extra cli")
+pytest.importorskip("pyarrow", reason="needs the extra cli")
+pytest.importorskip("jinja2", reason="needs the extra plot")
+pytest.importorskip("matplotlib", reason="needs the extra plot")
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from calibrant import Recalibrator
+from calibrant.cli import ExitCode, main
+from calibrant.cli.app import run
+from calibrant.cli.screen import closing_lines
+from calibrant.registry import calibrators
+from calibrant.stream import open_output, state
+from calibrant.summary import Story
+
+ROOT = Path(__file__).resolve().parent.parent
+ROWS = 300
+
+
+@pytest.fixture
+def games(tmp_path: Path) -> Path:
+    generator = np.random.default_rng(8)
+    raw = generator.random(ROWS).round(4)
+    outcomes = (generator.random(ROWS) < 0.3 + 0.4 * raw).astype(int)
+    path = tmp_path / "games.csv"
+    rows = [f"{t},{p},{y}" for t, (p, y) in enumerate(zip(raw, outcomes, strict=True))]
+    path.write_text("\n".join(["t,prob,won", *rows]) + "\n")
+    return path
+
+
+def ran(*words: Any) -> int:
+    return run([str(word) for word in words])
+
+
+def environment(**changes: str) -> dict[str, str]:
+    paths = os.pathsep.join([str(ROOT / "src"), *filter(None, sys.path)])
+    return {**os.environ, "PYTHONPATH": paths, "CALIBRANT_COMPILE": "off", **changes}
+
+
+def started(*words: Any, **options: Any) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "calibrant.cli", *map(str, words)]
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    return subprocess.Popen(command, env=environment(), **{**pipes, **options})  # type: ignore[call-overload,no-any-return]
+
+
+# ---------------------------------------------------------------------------- replay
+
+
+def test_one_command_writes_rows_summary_report_pictures_and_state(
+    games: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, summary, report = (tmp_path / name for name in ("o.parquet", "s.json", "r.html"))
+    plots, stored = tmp_path / "plots", tmp_path / "state"
+    code = ran(
+        "replay", games, "--seed", 5, "--out", out, "--summary", summary, "--report", report,
+        "--plots", plots, "--state", stored,
+    )  # fmt: skip
+    assert code == ExitCode.OK
+    assert pq.read_table(out).column_names == [
+        "t", "prob", "won", "forecast", "mean", "bucket", "ticket",
+    ]  # fmt: skip
+    assert report.read_text().startswith("<!")
+    assert {path.suffix for path in plots.iterdir()} == {".png", ".svg"}
+    found = state.read(str(stored))
+    assert found is not None
+    assert found.recalibrator.rounds == ROWS
+    told = json.loads(summary.read_text())
+    assert (told["version"], told["seed"], told["n_rounds"]) == (1, 5, ROWS)
+    assert sorted(os.listdir(tmp_path)) == sorted(
+        ["games.csv", "o.parquet", "s.json", "r.html", "plots", "state"]
+    )
+    shown = capsys.readouterr()
+    assert "Brier score" in shown.out
+    assert shown.err == (
+        "calibrant: raw forecasts from column 'prob' and outcomes from column 'won'\n"
+    )
+
+
+def test_the_answers_are_those_of_the_library(games: Path, tmp_path: Path) -> None:
+    out = tmp_path / "o.parquet"
+    options = ("--method", "blackwell", "--resolution", 9, "--buckets", 7, "--prior", 2)
+    ran("replay", games, "--seed", 5, "--out", out, *options, "--grid", "midpoints")
+    table = pq.read_table(out)
+    rec = Recalibrator("blackwell", resolution=9, buckets=7, prior=2, seed=5, grid="midpoints")
+    made = rec.replay(table["prob"].to_numpy(), table["won"].to_numpy())
+    for name in ("forecast", "mean", "bucket", "ticket"):
+        assert table[name].to_numpy().tolist() == getattr(made, name).tolist()
+
+
+def test_the_same_seed_gives_the_same_json_outside_timing(
+    games: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = []
+    for rows in (1, 64, 100_000):
+        assert ran("replay", games, "--seed", 5, "--json", "--batch-rows", rows) == 0
+        told.append(json.loads(capsys.readouterr().out))
+    timings = [summary.pop("timing") for summary in told]
+    assert told[0] == told[1] == told[2]
+    assert set(timings[0]) == {"seconds", "rounds_per_second", "run"}
+    assert "detail" not in told[0]
+
+
+def test_the_command_in_a_summary_makes_it_again(games: Path, tmp_path: Path) -> None:
+    first, second = tmp_path / "a.json", tmp_path / "b.json"
+    ran("replay", games, "--epsilon", 0.2, "--loss", "log", "--summary", first)
+    told = json.loads(first.read_text())
+    command = told["timing"]["run"]["command"]
+    assert command.startswith(f"calibrant replay {games} --raw prob --outcome won --method ")
+    assert run([*command.split()[1:], "--summary", str(second)]) == 0
+    again = json.loads(second.read_text())
+    assert told.pop("timing") != again.pop("timing")
+    assert told == again
+
+
+def test_percent_logit_and_score_are_scales(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "d.csv"
+    source.write_text("p,y\n50,1\n-3,0\n")
+    assert ran("replay", source, "--score", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["timing"]["run"]["command"].count("--score") == 1
+    assert ran("replay", source, "--logit") == 0
+    assert ran("replay", source, "--percent") == ExitCode.ROW
+    assert "row 2: p must be a number in [0, 100], got '-3'" in capsys.readouterr().err
+    assert ran("replay", source, "--percent", "--logit") == ExitCode.USAGE
+    assert "--logit and --percent exclude each other" in capsys.readouterr().err
+
+
+def test_late_outcomes_and_rows_without_one_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "d.csv"
+    source.write_text("p,y,t,a\n0.5,1,1,3\n0.5,,2,\n0.5,0,3,9\n")
+    assert ran("replay", source, "--time", "t", "--available", "a", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["n_rounds"], told["n_unresolved"]) == (2, 1)
+    assert told["certificate"]["rounds"] == 1
+    assert told["certificate"]["open"] == 2
+    assert ran("replay", source) == 0
+    assert "1 rows without an outcome" in capsys.readouterr().out
+
+
+def test_two_nights_with_a_state_give_the_rows_of_one(games: Path, tmp_path: Path) -> None:
+    header, *lines = games.read_text().splitlines(keepends=True)
+    whole, night = tmp_path / "whole.csv", [tmp_path / "1.csv", tmp_path / "2.csv"]
+    halves = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    halves[0].write_text("".join([header, *lines[:120]]))
+    halves[1].write_text("".join([header, *lines[120:]]))
+    ran("replay", games, "--seed", 6, "--out", whole, "--summary", tmp_path / "whole.json")
+    stored = tmp_path / "state"
+    for half, out in zip(halves, night, strict=True):
+        assert ran("replay", half, "--seed", 6, "--out", out, "--state", stored,
+                   "--summary", f"{out}.json") == 0  # fmt: skip
+    rows = night[0].read_text() + night[1].read_text().partition("\n")[2]
+    assert rows == whole.read_text()
+    told = [json.loads((tmp_path / name).read_text()) for name in ("whole.json", "2.csv.json")]
+    for summary in told:
+        del summary["timing"]
+    assert told[0] == told[1]
+    assert stored.stat().st_mode & 0o777 == 0o600
+
+
+def test_rows_to_standard_output_leave_the_table_to_standard_error(
+    games: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    assert ran("replay", games, "--out", "-", "--seed", 1) == 0
+    shown = capfdbinary.readouterr()
+    assert shown.out.startswith(b"t,prob,won,forecast,mean,bucket,ticket\n0,")
+    assert b"Brier score" in shown.err
+
+
+def test_bad_rows_are_skipped_or_set_aside_and_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, aside = tmp_path / "d.csv", tmp_path / "bad.csv"
+    source.write_text("p,y\n0.5,1\n2,1\n0.5,x\n")
+    assert ran("replay", source, "--on-error", "skip") == 0
+    assert "2 bad rows passed over" in capsys.readouterr().out
+    assert ran("replay", source, "--on-error", f"quarantine={aside}") == 0
+    assert len(aside.read_text().splitlines()) == 3
+    assert ran("replay", source, "--on-error", f"quarantine={aside}") == ExitCode.OUTPUT
+
+
+def test_a_prefix_keeps_old_columns_apart(games: Path, tmp_path: Path) -> None:
+    out = tmp_path / "o.csv"
+    ran("replay", games, "--out", out, "--prefix", "cal_")
+    assert out.read_text().startswith("t,prob,won,cal_forecast,cal_mean,cal_bucket,cal_ticket\n")
+
+
+# --------------------------------------------------------------------- what goes wrong
+
+
+@pytest.mark.parametrize(
+    ("content", "words", "code", "told"),
+    [
+        (b"p,won\n0.5,1\n", ["--raw", "q"], 3, "no column 'q'; there are: p, won"),
+        (b"a,won\n0.5,1\n", [], 3, "no column looks like raw forecasts; name it with --raw"),
+        (b"p,y\n0.5,1\nnan,1\n", [], 4, "row 2: p must be a number in [0, 1], got 'nan'"),
+        (b"p,y\n1.2,1\n", [], 4, "row 1: p must be a number in [0, 1], got '1.2'"),
+        (b"p,y\nhigh,1\n", [], 4, "row 1: p must be a number in [0, 1], got 'high'"),
+        (b"p,y\n0.5,2\n", [], 4, "row 1: y must be 0 or 1, got '2'"),
+        (b"", [], 3, "must begin with the names of its columns, got nothing"),
+        (b"p,y\n", [], 3, "must have one row at least, got none"),
+        (gzip.compress(b"p,y\n" + b"0.5,1\n" * 9000)[:-9], [], 3, "Compressed file ended"),
+    ],
+)  # fmt: skip
+def test_a_bad_input_is_one_line_an_exit_code_and_no_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes, words: list[str],
+    code: int, told: str,
+) -> None:  # fmt: skip
+    source = tmp_path / "d.csv"
+    source.write_bytes(content)
+    outputs = ["--out", tmp_path / "o.csv", "--summary", tmp_path / "s.json", "--state",
+               tmp_path / "state", "--report", tmp_path / "r.html", "--plots", tmp_path / "p",
+               ]  # fmt: skip
+    assert ran("replay", source, *words, *outputs) == code
+    shown = capsys.readouterr().err.splitlines()
+    assert shown[-1].startswith(f"calibrant: {source}: ")
+    assert told in shown[-1]
+    assert os.listdir(tmp_path) == ["d.csv"]
+
+
+def test_a_missing_file_a_directory_and_a_locked_one_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert ran("replay", tmp_path / "no.csv") == ExitCode.INPUT
+    assert "no.csv: cannot be read: No such file or directory" in capsys.readouterr().err
+    assert ran("replay", tmp_path) == ExitCode.INPUT
+    assert "cannot be read: Is a directory" in capsys.readouterr().err
+
+    def locked(name: str) -> None:
+        raise PermissionError(13, "Permission denied", name)
+
+    monkeypatch.setattr("calibrant.stream.source.io.FileIO", locked)
+    assert ran("replay", "secret.csv") == ExitCode.INPUT
+    assert "secret.csv: cannot be read: Permission denied" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["o.csv", "o.parquet", "o.jsonl", "o.csv.gz", "o.csv.zst"])
+def test_a_disk_that_fills_up_leaves_nothing_behind(
+    tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "d.parquet"
+    rows = 6000
+    raw = np.random.default_rng(1).random(rows)
+    pq.write_table(pa.table({"p": raw, "y": np.ones(rows, int)}), source)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))
+    try:
+        code = ran("replay", source, "--out", tmp_path / name)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert code == ExitCode.OUTPUT
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last == f"calibrant: {tmp_path / name}: cannot be written: File too large"
+    assert os.listdir(tmp_path) == ["d.parquet"]
+
+
+@pytest.mark.parametrize("option", ["--summary", "--report", "--plots", "--state"])
+def test_no_room_for_any_product_leaves_nothing_behind(
+    games: Path, tmp_path: Path, option: str, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    def full(*arguments: Any, **options: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    def full_output(place: Path, name: str) -> Any:
+        return open_output(Path("/dev/full"), name)
+
+    monkeypatch.setattr("calibrant.cli.products.open_output", full_output)
+    monkeypatch.setattr("calibrant.report.write", full)
+    monkeypatch.setattr("calibrant.plot.save_all", full)
+    monkeypatch.setattr("calibrant.cli.replay.dump", full)
+    target = tmp_path / "product"
+    assert ran("replay", games, "--out", tmp_path / "o.csv", option, target) == ExitCode.OUTPUT
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last == f"calibrant: {target}: cannot be written: No space left on device"
+    assert os.listdir(tmp_path) == ["games.csv"]
+
+
+def test_what_is_there_already_is_kept_without_force(
+    games: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "o.csv"
+    out.write_text("precious")
+    assert ran("replay", games, "--out", out) == ExitCode.OUTPUT
+    assert f"{out}: is there already; --force replaces it" in capsys.readouterr().err
+    assert out.read_text() == "precious"
+    assert ran("replay", games, "--out", out, "--force") == 0
+    assert out.read_text().startswith("t,prob")
+
+
+def test_a_state_that_does_not_fit_is_refused(
+    games: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stored = tmp_path / "state"
+    ran("replay", games, "--seed", 1, "--state", stored)
+    before = stored.read_bytes()
+    assert ran("replay", games, "--seed", 2, "--state", stored) == ExitCode.STATE
+    assert "seed must be as in the state, 1, got 2" in capsys.readouterr().err
+    assert stored.read_bytes() == before
+    stored.write_bytes(before[:-4])
+    assert ran("replay", games, "--state", stored) == ExitCode.STATE
+    assert f"calibrant: {stored}: state must be whole" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--available", "a"], "--available needs --time"),
+        (["--flush"], "--flush needs --out -"),
+        (["--json", "--out", "-"], "--json and --out - both want standard output"),
+        (["--format", "xml"], "--format must be one of 'csv', 'tsv', 'jsonl', 'parquet', got 'x"),
+        (["--on-error", "ignore"], "--on-error must be one of 'stop', 'skip', 'quarantine=FILE', "
+         "got 'ignore'"),
+        (["--on-error", "quarantine=x.parquet"], "must be a CSV, TSV or JSON Lines file"),
+        (["--method", "best"], "method must be one of 'blackwell',"),
+        (["--resolution", "0"], "resolution must be"),
+        (["--nonsense"], "No such option: --nonsense"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_asked_is_told_in_one_line(
+    games: Path, capsys: pytest.CaptureFixture[str], words: list[str], told: str
+) -> None:
+    assert ran("replay", games, *words) == ExitCode.USAGE
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith("calibrant: ")
+    assert told in lines[0]
+
+
+def test_a_bug_keeps_its_traceback(games: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*arguments: Any) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("calibrant.cli.replay.open_session", broken)
+    with pytest.raises(ZeroDivisionError):
+        ran("replay", games)
+
+
+# ---------------------------------------------------------------- signals and pipes
+
+
+def test_a_filter_answers_each_line_before_it_reads_the_next(tmp_path: Path) -> None:
+    process = started("replay", "-", "--out", "-", "--flush", "--seed", 1, "--state",
+                      tmp_path / "state")  # fmt: skip
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(b"p,y\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == b"p,y,forecast,mean,bucket,ticket\n"
+    for ticket, line in enumerate([b"0.5,1", b"0.25,0", b"0.5,"]):
+        process.stdin.write(line + b"\n")
+        process.stdin.flush()
+        answer = process.stdout.readline()
+        assert answer.startswith(line + b",")
+        assert answer.endswith(b",%d\n" % ticket)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate()
+    assert process.returncode == ExitCode.INTERRUPTED
+    assert errors.splitlines()[-1] == b"calibrant: interrupted"
+    found = state.read(str(tmp_path / "state"))
+    assert found is not None
+    assert (found.recalibrator.issued, found.recalibrator.rounds) == (3, 2)
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGINT, ExitCode.INTERRUPTED), (signal.SIGTERM, ExitCode.TERMINATED)],
+)
+def test_an_interrupt_leaves_no_half_written_file(
+    tmp_path: Path, number: signal.Signals, code: ExitCode
+) -> None:
+    read, write = os.pipe()
+    process = started("replay", "-", "--out", tmp_path / "o.csv", "--state", tmp_path / "state",
+                      stdin=read)  # fmt: skip
+    os.write(write, b"p,y\n" + b"0.5,1\n" * 10)
+    assert process.stderr is not None
+    assert b"raw forecasts from column 'p'" in process.stderr.readline()
+    assert any(name.endswith(".part") for name in os.listdir(tmp_path))
+    process.send_signal(number)
+    os.write(write, b"0.5,1\n" * 10)
+    os.close(write)
+    process.communicate()
+    os.close(read)
+    assert process.returncode == code
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_reader_that_stops_reading_ends_the_command_quietly(tmp_path: Path) -> None:
+    source = tmp_path / "d.csv"
+    source.write_text("p,y\n" + "0.5,1\n" * 20_000)
+    process = started("replay", source, "--out", "-")
+    assert process.stdout is not None
+    process.stdout.read(10)
+    process.stdout.close()
+    process.wait()
+    assert process.stderr is not None
+    errors = process.stderr.read()
+    process.stderr.close()
+    assert process.stdin is not None
+    process.stdin.close()
+    assert process.returncode == ExitCode.PIPE
+    assert b"Traceback" not in errors
+
+
+def test_an_interrupt_within_the_command_is_told(
+    games: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*arguments: Any, **options: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("calibrant.cli.replay.replay_job", interrupt)
+    assert ran("replay", games) == ExitCode.INTERRUPTED
+    assert capsys.readouterr().err == "calibrant: interrupted\n"
+
+
+# --------------------------------------------------------------------- other commands
+
+
+def test_play_tells_the_same_summary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    summary = tmp_path / "s.json"
+    words = ("--adversary", "threshold", "--rounds", 400, "--resolution", 10, "--buckets", 10)
+    assert ran("play", *words, "--seed", 1, "--json", "--summary", summary) == 0
+    told, stored = json.loads(capsys.readouterr().out), json.loads(summary.read_text())
+    assert told["n_rounds"] == 400
+    assert told["forecast"]["calibration_l1"] < 0.1 < told["raw"]["calibration_l1"]
+    del stored["detail"]
+    assert stored == told
+    command = told["timing"]["run"]["command"]
+    assert run([*command.split()[1:], "--json"]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert {**again, "timing": 0} == {**told, "timing": 0}
+
+
+def test_play_lists_who_can_play(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ran("play", "--list", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert "threshold" in told["adversaries"]
+    assert "noise" in told["forecasters"]
+    assert ran("play", "--list") == 0
+    assert "adversaries:\n" in capsys.readouterr().out
+    assert ran("play", "--adversary", "nobody") == ExitCode.USAGE
+    assert "adversary must be one of" in capsys.readouterr().err
+
+
+def test_play_writes_products_and_shows_a_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ran("play", "--rounds", 50, "--report", tmp_path / "r.html") == 0
+    assert "50 rounds, foster_hart" in capsys.readouterr().out
+    assert os.listdir(tmp_path) == ["r.html"]
+
+
+def test_compare_ranks_every_method_and_the_raw_forecasts(
+    games: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ran("compare", games, "--resolution", 5, "--by", "calibration_l2", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert {row["method"] for row in told["methods"]} == {*calibrators.names(), "(raw)"}
+    errors = [row["calibration_l2"] for row in told["methods"]]
+    assert errors == sorted(errors)
+    assert [row["rank"] for row in told["methods"]] == list(range(1, len(errors) + 1))
+    alone = ("--method", "foster_hart", "--seed", 0, "--resolution", 5)
+    assert ran("compare", games, *alone, "--json") == 0
+    [row] = [r for r in json.loads(capsys.readouterr().out)["methods"] if r["method"][0] == "f"]
+    assert ran("replay", games, *alone, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["forecast"]["brier"] == row["brier"]
+
+
+def test_compare_shows_a_table_and_can_skip_bad_rows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "d.csv"
+    source.write_text("p,y\n0.5,1\n7,1\n")
+    assert ran("compare", source, "--method", "foster_hart", "--skip") == 0
+    assert "1 rounds, drawn forecasts; * ranked by" in capsys.readouterr().out
+    assert ran("compare", source) == ExitCode.ROW
+    assert ran("compare", "-") == ExitCode.USAGE
+    assert ran("compare", source, "--by", "beauty") == ExitCode.USAGE
+
+
+def test_bound_tells_resolution_bounds_and_horizons(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ran("bound", "--epsilon", 0.1, "--loss", "squared", "--rounds", 100_000, "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["resolution"], told["buckets"], told["resolution_paper"]) == (15, 15, 60)
+    rows = {row["method"]: row for row in told["methods"]}
+    assert set(rows) == set(calibrators.names())
+    own = rows["foster_hart"]
+    assert own["c1"] == pytest.approx(own["c2"] ** 0.5)
+    assert own["regret"] < 0.1
+    assert own["horizon"] < 100_000
+    assert rows["running_mean"]["c1"] is None
+    assert ran("bound", "--epsilon", 0.1) == 0
+    shown = capsys.readouterr().out
+    assert "rounds until 0.1" in shown
+    assert f"{own['horizon']:,}" in shown
+
+
+def test_bound_without_epsilon_takes_the_usual_sizes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ran("bound", "--loss", "log", "--buckets", 30) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("log loss, resolution 20, 30 buckets")
+    assert "rounds until" not in shown
+    assert ran("bound", "--epsilon", 0.3, "--loss", "log", "--resolution", 3, "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["resolution_paper"] is None
+    assert {row["horizon"] for row in told["methods"] if row["theorem"] is None} == {None}
+    assert ran("bound", "--epsilon", 0.01, "--resolution", 3, "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert {row["horizon"] for row in told["methods"]} == {None}
+    assert ran("bound", "--loss", "hinge") == ExitCode.USAGE
+    assert ran("bound", "--rounds", 0) == ExitCode.USAGE
+
+
+def test_methods_lists_the_registry(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ran("methods", "--json") == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["name"] for row in rows] == list(calibrators.names())
+    assert all(row[key] for row in rows for key in ("bound", "cost", "reference", "summary"))
+    assert ran("methods") == 0
+    shown = capsys.readouterr().out
+    for name in calibrators.names():
+        assert name in shown
+
+
+def test_report_combines_summaries(
+    games: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = [tmp_path / "a.json", tmp_path / "b.json"]
+    for seed, name in enumerate(names):
+        ran("replay", games, "--seed", seed, "--summary", name)
+    out = tmp_path / "r.html"
+    capsys.readouterr()
+    assert ran("report", *names, "--out", out, "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["report"] == str(out)
+    assert len(told["summaries"]) == 2
+    assert ran("report", names[0], "--out", out) == ExitCode.OUTPUT
+
+
+def test_report_tells_the_headline(
+    games: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("calibrant.report.write_many", lambda stories, place: None)
+    name, out = tmp_path / "a.json", tmp_path / "r.html"
+    ran("replay", games, "--seed", 1, "--summary", name)
+    capsys.readouterr()
+    assert ran("report", name, "--out", out) == 0
+    shown = capsys.readouterr()
+    assert re.match(rf"{name}: \S.* Brier \S+ → \S+\n$", shown.out)
+    assert shown.err == f"calibrant: wrote {out}\n"
+
+
+def test_report_refuses_what_is_no_summary(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "s.json"
+    assert ran("report", source) == ExitCode.INPUT
+    for content, told in (("{", "must be JSON"), ("{}", "summary must be an object")):
+        source.write_text(content)
+        assert ran("report", source) == ExitCode.STATE
+        assert f"calibrant: {source}: {told}" in capsys.readouterr().err
+
+
+# ---------------------------------------------------------------------- the frame
+
+
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    from calibrant import __version__
+
+    assert ran("--version") == 0
+    assert capsys.readouterr().out == f"calibrant {__version__}\n"
+
+
+@pytest.mark.parametrize("command", ["replay", "play", "compare", "bound", "methods", "report"])
+def test_every_command_has_an_example_and_speaks_json(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ran(command, "--help") == 0
+    shown = capsys.readouterr().out
+    assert re.search(rf"Example:\n +calibrant {command} ", shown)
+    assert "--json" in shown
+
+
+def test_completion_knows_the_methods() -> None:
+    asked = {
+        "_CALIBRANT_COMPLETE": "complete_bash",
+        "COMP_WORDS": "calibrant replay --method fo",
+        "COMP_CWORD": "3",
+    }
+    code = "from calibrant.cli import main; import sys; sys.argv[0] = 'calibrant'; main()"
+    ran = subprocess.run(
+        [sys.executable, "-c", code], env=environment(**asked), capture_output=True, text=True
+    )
+    assert ran.stdout.split() == ["foster99", "foster_hart"]
+
+
+def test_main_runs_a_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["calibrant", "methods"])
+    assert main() == 0
+    assert "foster_hart" in capsys.readouterr().out
+
+
+def test_python_can_run_the_package_as_a_command() -> None:
+    process = started("--version")
+    out, _ = process.communicate()
+    assert out.startswith(b"calibrant ")
+
+
+def test_a_report_without_its_extra_says_what_to_install(
+    games: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    code = ran("replay", games, "--report", tmp_path / "r.html")
+    assert code == ExitCode.MISSING_EXTRA
+    assert 'pip install "calibrant[plot]"' in capsys.readouterr().err
+    assert os.listdir(tmp_path) == ["games.csv"]
+
+
+def test_the_closing_lines_fit_the_numbers(games: Path, tmp_path: Path) -> None:
+    summary = tmp_path / "s.json"
+    ran("replay", games, "--seed", 1, "--summary", summary)
+    told = Story.from_dict(json.loads(summary.read_text())).summary
+    lines = closing_lines(told)
+    assert lines[1].endswith("it holds")
+    assert "is exceeded" in closing_lines({**told, "certificate_holds": False})[1]
+    bare = {**told, "bound": dict.fromkeys(("c1", "c2", "regret"))}
+    assert len(closing_lines(bare)) == 1

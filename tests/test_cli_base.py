@@ -1,0 +1,31 @@
+"""The command line of the bare install: it says what to install."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+import pytest
+
+from calibrant.cli import NEEDED, ExitCode, main
+
+pytestmark = pytest.mark.base
+
+
+def test_without_the_extra_the_command_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def nothing(name: str, *rest: Any) -> None:
+        return None
+
+    monkeypatch.setattr(importlib.util, "find_spec", nothing)
+    assert main() == ExitCode.MISSING_EXTRA == 7
+    assert capsys.readouterr().err == (
+        f"calibrant: the command line needs {', '.join(NEEDED)}, not installed here: "
+        'pip install "calibrant[cli]"\n'
+    )
+
+
+def test_the_exit_codes_are_told_apart() -> None:
+    assert len({code.value for code in ExitCode}) == len(ExitCode)
+    assert all(code.meaning for code in ExitCode)

@@ -1,0 +1,77 @@
+"""The pages about the command line say what it does."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("typer", reason="needs the extra cli")
+pytest.importorskip("pyarrow", reason="needs the extra cli")
+pytest.importorskip("jinja2", reason="needs the extra plot")
+pytest.importorskip("matplotlib", reason="needs the extra plot")
+
+from calibrant import Recalibrator
+from calibrant.cli import ExitCode
+from calibrant.cli.app import run
+from calibrant.cli.reference import page
+from calibrant.summary import Collector, tell
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+FENCE = re.compile(r"^```(?P<language>\w+)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
+KEY = re.compile(r"^\| `(?P<key>[\w.]+)` \|", re.MULTILINE)
+
+
+def test_the_reference_is_what_the_commands_say() -> None:
+    told = "make it anew with: python -m calibrant.cli.reference > docs/reference/cli.md"
+    assert (DOCS / "reference" / "cli.md").read_text() == page(), told
+
+
+def test_the_reference_lists_every_exit_code() -> None:
+    text = (DOCS / "reference" / "cli.md").read_text()
+    for code in ExitCode:
+        assert f"| {code.value} | {code.meaning} |" in text
+
+
+def test_the_how_to_does_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = (DOCS / "how-to" / "replay.md").read_text()
+    commands = 0
+    names: dict[str, Any] = {}
+    for block in FENCE.finditer(text):
+        if block["language"] == "python":
+            exec(compile(block["body"], "replay.md", "exec"), names)
+        elif block["language"] == "console":
+            for line in block["body"].splitlines():
+                assert run(shlex.split(line.removeprefix("$ calibrant "))) == 0
+                commands += 1
+    assert commands == 5
+    assert {"games.parquet", "games.html", "all.json", "bad.csv"} <= set(os.listdir(tmp_path))
+    assert json.loads(Path("all.json").read_text())["n_rounds"] == 4000
+
+
+def keys(data: dict[str, Any], depth: int) -> Iterator[str]:
+    for key, value in data.items():
+        yield key
+        if depth and isinstance(value, dict) and key not in ("detail", "raw", "forecast", "mean"):
+            yield from (f"{key}.{below}" for below in keys(value, depth - 1))
+
+
+def test_the_summary_page_describes_every_key() -> None:
+    rec = Recalibrator(seed=1)
+    made = rec.replay(np.full(10, 0.5), np.ones(10))
+    collector = Collector(rec.calibrator.lattice.values)
+    collector.update(np.full(10, 0.5), made.forecast, made.mean, np.ones(10))
+    timing = {"seconds": 1.0, "rounds_per_second": 10.0}
+    told = tell(collector, rec, seed=1, timing=timing).to_dict()
+    text = (DOCS / "reference" / "summary.md").read_text()
+    described = [match["key"] for match in KEY.finditer(text)]
+    assert set(described) == {*keys(told, 1), *told["raw"]}
+    assert len(described) == len(set(described))
