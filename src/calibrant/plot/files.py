@@ -1,0 +1,32 @@
+"""Files that are whole or not there."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+__all__ = ["put"]
+
+
+def put(path: str | os.PathLike[str], content: bytes) -> Path:
+    """Write ``content`` beside ``path``, then move it there in one step; return the path.
+
+    Whatever interrupts it, ``path`` holds all of the new content or all of the old.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     put(Path(place) / "note.txt", b"all of it").read_text()
+    'all of it'
+    """
+    goal = Path(path)
+    beside = goal.with_name(f".{goal.name}.{secrets.token_hex(6)}.part")
+    try:
+        with beside.open("xb") as file:
+            file.write(content)
+        beside.replace(goal)
+    finally:
+        beside.unlink(missing_ok=True)
+    return goal

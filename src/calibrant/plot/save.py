@@ -1,0 +1,79 @@
+"""All pictures of a story, as files."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+from calibrant.plot.buckets import prepare_buckets
+from calibrant.plot.canvas import png, svg
+from calibrant.plot.decomposition import prepare_decomposition
+from calibrant.plot.drawing import Drawing
+from calibrant.plot.files import put
+from calibrant.plot.histogram import prepare_histogram
+from calibrant.plot.over_time import prepare_over_time
+from calibrant.plot.reliability import prepare_reliability
+from calibrant.plot.vector import settled
+from calibrant.plot.windows import prepare_windows
+from calibrant.summary import Story
+
+__all__ = ["PICTURES", "prepare_all", "save_all"]
+
+PICTURES: Final = (
+    "reliability",
+    "reliability_mean",
+    "calibration_over_time",
+    "calibration_l1_over_time",
+    "brier_over_time",
+    "windows",
+    "histogram",
+    "buckets",
+    "decomposition",
+)
+"""The names of the files, in the order of a report."""
+
+
+def prepare_all(story: Story) -> dict[str, Drawing]:
+    """Return the numbers of every picture of a story by name; needs no matplotlib."""
+    means = {name: story.curves[name] for name in ("raw", "mean")}
+    drawings = (
+        prepare_reliability(story),
+        prepare_reliability(means),
+        prepare_over_time(story, quantity="c2"),
+        prepare_over_time(story, quantity="c1"),
+        prepare_over_time(story, quantity="brier"),
+        prepare_windows(story),
+        prepare_histogram(story),
+        prepare_buckets(story),
+        prepare_decomposition(story),
+    )
+    return dict(zip(PICTURES, drawings, strict=True))
+
+
+def save_all(story: Story, directory: str | os.PathLike[str], *, dpi: float = 200.0) -> list[Path]:
+    """Write every picture of a story as PNG and SVG; return the paths.
+
+    Parameters
+    ----------
+    story : Story
+        What to draw.
+    directory : path
+        Where to; made if it is not there.  Files of the same names are replaced, each in
+        one step.
+    dpi : float
+        Pixels per inch of the PNG files.
+
+    Notes
+    -----
+    The files depend on the story and on the version of matplotlib, on nothing else: not
+    on the time, and not on the caller's matplotlib settings.
+    """
+    place = Path(directory)
+    place.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, drawing in prepare_all(story).items():
+        figure = drawing.draw().figure
+        written.append(put(place / f"{name}.png", png(figure, dpi)))
+        written.append(put(place / f"{name}.svg", settled(svg(figure)).encode()))
+    return written

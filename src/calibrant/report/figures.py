@@ -1,0 +1,126 @@
+"""The pictures of a report, with the words that belong to them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from calibrant.plot import Drawing, prepare_all
+from calibrant.plot.canvas import svg
+from calibrant.plot.vector import inline
+from calibrant.report.judge import spread
+from calibrant.report.tables import shown
+from calibrant.summary import Story
+
+__all__ = ["Figure", "figures"]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A picture as an element of the page, its title and its caption."""
+
+    title: str
+    caption: str
+    image: str
+
+
+WORDS: Final = {
+    "reliability": (
+        "What forecasts meant",
+        "How often it happened against how likely it was said to be, in 20 equal buckets. On the "
+        "dotted line forecasts mean what they say. Marks grow with the number of rounds, bars "
+        "are exact 95 % binomial limits, and the strip counts rounds.",
+    ),
+    "reliability_mean": (
+        "The same for the mean forecast",
+        "The mean forecast is what the drawn one is on average: it lacks the noise of the draw, "
+        "and the guarantee, which is about the drawn one.",
+    ),
+    "buckets": (
+        "What became of your forecasts",
+        "For each bucket of raw forecasts: the average you said, the average said now, and how "
+        "often it happened, with exact 95 % binomial limits.",
+    ),
+    "calibration_over_time": (
+        "Calibration error over time",
+        "Squared calibration error of all rounds so far, on a logarithmic axis, and what the "
+        "theorem promises in the worst case, against any adversary.",
+    ),
+    "calibration_l1_over_time": (
+        "Calibration error C1 over time",
+        "Of the drawn forecasts over all rounds so far, on a logarithmic axis, and what the "
+        "theorem promises in the worst case, against any adversary.",
+    ),
+    "brier_over_time": (
+        "Accuracy over time",
+        "Brier score of all rounds so far; lower is better.",
+    ),
+    "windows": (
+        "Calibration error window by window",
+        "Squared calibration error of consecutive stretches of rounds; the worst ones are shaded. "
+        "Noise adds to each.",
+    ),
+    "histogram": (
+        "How forecasts are spread",
+        "Share of rounds by forecast: raw upwards, recalibrated and drawn downwards.",
+    ),
+    "decomposition": (
+        "What the Brier score is made of",
+        "The solid end of a bar is what miscalibration adds; the dashed line is the score of "
+        "always saying the base rate.",
+    ),
+}
+
+
+def figures(story: Story, prefix: str = "f") -> dict[str, Figure]:
+    """Return the pictures that a story calls for, by name.
+
+    Parameters
+    ----------
+    story
+        What to draw.
+    prefix
+        What ids begin with; must differ between the stories of a page.
+    """
+    drawings = prepare_all(story)
+    if np.isfinite(story.trace.bound_c2).any() or not np.isfinite(story.trace.bound_c1).any():
+        del drawings["calibration_l1_over_time"]
+    return {name: _figure(name, each, story, prefix) for name, each in drawings.items()}
+
+
+def _figure(name: str, drawing: Drawing, story: Story, prefix: str) -> Figure:
+    title, caption = WORDS[name]
+    drawn = svg(drawing.draw().figure)
+    return Figure(title, caption, inline(drawn, f"{prefix}-{name}", title, _describe(name, story)))
+
+
+def _describe(name: str, story: Story) -> str:
+    """Return the numbers that matter most, for those who cannot see the picture."""
+    told = story.summary
+    pairs = {
+        "reliability": ("average distance from the line", *_gaps(story, "raw", "forecast")),
+        "reliability_mean": ("average distance from the line", *_gaps(story, "raw", "mean")),
+        "calibration_over_time": ("C2 in the end", *_scores(told, "calibration_l2")),
+        "brier_over_time": ("Brier score in the end", *_scores(told, "brier")),
+        "windows": ("worst window", *_scores(told, "worst_window_l2")),
+        "decomposition": ("miscalibration", *_miscalibration(story)),
+    }
+    if name not in pairs:
+        return WORDS[name][1]
+    what, before, after = pairs[name]
+    return f"{WORDS[name][1]} {what[0].upper()}{what[1:]}: {before} before, {after} after."
+
+
+def _gaps(story: Story, before: str, after: str) -> tuple[str, str]:
+    return shown(spread(story.curves[before])), shown(spread(story.curves[after]))
+
+
+def _scores(told: dict[str, Any], key: str) -> tuple[str, str]:
+    return shown(told["raw"][key]), shown(told["forecast"][key])
+
+
+def _miscalibration(story: Story) -> tuple[str, str]:
+    raw, now = (story.decompositions[name] for name in ("raw", "forecast"))
+    return shown(raw.reliability), shown(now.reliability)

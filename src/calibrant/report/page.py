@@ -1,0 +1,199 @@
+"""One self-contained page: no script, no network, light and dark, on screen and on paper."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from calibrant.errors import InvalidInput, MissingExtra
+from calibrant.plot.files import put
+from calibrant.plot.palette import DARK, LIGHT
+from calibrant.registry import calibrators
+from calibrant.report import tables
+from calibrant.report.figures import Figure, figures
+from calibrant.report.headline import headline
+from calibrant.report.judge import number
+from calibrant.report.tables import Table, shown
+from calibrant.summary import Story
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+__all__ = ["render", "write", "write_many"]
+
+BOTH: Final = ("raw", "forecast")
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """What the page says about one story.
+
+    Attributes
+    ----------
+    anchor, name
+        Where to find it, and what it is called.
+    headline, facts, promise
+        The sentence on top, what stands below it, and how the guarantee fared.
+    figures, tables
+        By name.
+    command, code
+        How to make it again: on the command line, if it was made there, and in Python.
+    """
+
+    anchor: str
+    name: str
+    headline: str
+    facts: tuple[str, ...]
+    promise: str
+    figures: dict[str, Figure]
+    tables: dict[str, Table]
+    command: str | None
+    code: str
+
+
+def write(story: Story, path: str | os.PathLike[str]) -> Path:
+    """Write the report of one story; return the path.
+
+    Parameters
+    ----------
+    story : Story
+        What to tell.
+    path : path
+        An HTML file.  It is written beside and then moved there, so that no half of it is
+        ever seen; one that is there already is replaced.
+    """
+    return write_many([story], path)
+
+
+def write_many(stories: Sequence[Story], path: str | os.PathLike[str]) -> Path:
+    """Write one report of several stories: a table to compare them, then one after the other."""
+    return put(path, render(stories).encode())
+
+
+def render(stories: Sequence[Story]) -> str:
+    """Return the page that :func:`write_many` writes."""
+    if not stories:
+        raise InvalidInput(f"stories must be at least one, got {stories!r}")
+    chapters = [_chapter(story, place) for place, story in enumerate(stories, 1)]
+    return _template().render(
+        title=f"Calibration of {' and '.join(c.name for c in chapters[:3])}",
+        chapters=chapters,
+        overview=_overview(chapters, stories) if len(chapters) > 1 else None,
+        light=_variables(LIGHT),
+        dark=_variables(DARK),
+    )
+
+
+def _template() -> Template:
+    try:
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+    except ModuleNotFoundError as error:
+        told = 'reports need jinja2, which is not installed: pip install "calibrant[plot]"'
+        raise MissingExtra(told) from error
+    return Environment(
+        loader=PackageLoader("calibrant.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    ).get_template("page.html")
+
+
+def _variables(colours: dict[str, str]) -> str:
+    return " ".join(f"--{role}: {colour};" for role, colour in colours.items())
+
+
+def _chapter(story: Story, place: int) -> Chapter:
+    return Chapter(
+        anchor=f"run{place}",
+        name=_name(story),
+        headline=unbroken(headline(story)),
+        facts=_facts(story),
+        promise=promise(story),
+        figures=figures(story, f"run{place}") if story.summary["n_rounds"] else {},
+        tables={
+            "scores": tables.scores(story),
+            "buckets": tables.buckets(story),
+            "parts": tables.parts(story),
+            "promises": tables.promises(story),
+            "settings": tables.settings(story),
+        },
+        command=_command(story.settings.get("command")),
+        code=_code(story),
+    )
+
+
+def _name(story: Story) -> str:
+    inputs = story.settings.get("inputs") or []
+    listed = [inputs] if isinstance(inputs, str) else [str(each) for each in inputs]
+    names = ["standard input" if each == "-" else os.path.basename(each) for each in listed]
+    return ", ".join(names) or f"a run of {story.summary['method']}"
+
+
+def _facts(story: Story) -> tuple[str, ...]:
+    told = story.summary
+    counts = [f"{int(told['n_rounds']):,} rounds", f"base rate {shown(told['base_rate'], 3)}"]
+    for key, words in (("n_skipped", "rows skipped"), ("n_unresolved", "without an outcome yet")):
+        if told.get(key):
+            counts.append(f"{int(told[key]):,} {words}")
+    seed = "no seed" if told["seed"] is None else f"seed {told['seed']}"
+    size = f"resolution {told['resolution']}, {told['buckets']} buckets"
+    return (*counts, f"{told['method']}, {size}, {seed}")
+
+
+def unbroken(sentence: str) -> str:
+    """Return ``sentence`` with spaces that no line ends at around its signs.
+
+    >>> unbroken("0.79 ± 0.02").split(" ")
+    ['0.79\\xa0±\\xa00.02']
+    """
+    return re.sub(" ([±→]) ", "\u00a0\\1\u00a0", sentence)
+
+
+def promise(story: Story) -> str:
+    """Return a sentence on whether the guarantee was kept."""
+    holds, told = story.summary["certificate_holds"], story.summary["bound"]
+    if not story.summary["n_rounds"]:
+        return "What was promised will be checked once there are rounds."
+    if holds is None:
+        return f"{story.summary['method']} makes no promise that could be checked here."
+    measured, c2 = number(story.summary["certificate"]["c2"]), told["c2"]
+    pair = "" if c2 is None else f" C2 is {shown(measured)}, and the bound is {shown(c2)}."
+    if holds:
+        return f"The guarantee, which holds against any adversary, was kept.{pair}"
+    return (
+        f"A bound was exceeded in this run.{pair} Bounds hold on average over the draws, so a "
+        "single run may exceed a tight one."
+    )
+
+
+def _command(given: Any) -> str | None:
+    if given is None or isinstance(given, str):
+        return given
+    return shlex.join(str(word) for word in given)
+
+
+def _code(story: Story) -> str:
+    """Return the Python that makes the same recalibrator."""
+    method = story.summary["method"]
+    rule = calibrators.get(method) if method in calibrators.names() else None
+    names = [*getattr(rule, "__dataclass_fields__", ()), "buckets", "prior", "loss", "seed"]
+    words = [f"{name}={story.settings[name]!r}" for name in names if name in story.settings]
+    return f"Recalibrator({', '.join([repr(method), *words])})"
+
+
+def _overview(chapters: Sequence[Chapter], stories: Sequence[Story]) -> Table:
+    header = ("run", "rounds", "Brier before", "now", "C2 before", "now", "promise")
+    return Table("All runs", header, tuple(map(_line, chapters, stories)), (0, 6))
+
+
+def _line(chapter: Chapter, story: Story) -> tuple[str, ...]:
+    told = story.summary
+    pairs = [shown(told[name][key]) for key in ("brier", "calibration_l2") for name in BOTH]
+    kept = {True: "kept", False: "exceeded", None: "none"}[told["certificate_holds"]]
+    return (chapter.name, f"{int(told['n_rounds']):,}", *pairs, kept)

@@ -1,0 +1,500 @@
+"""Reports: every word right, also in awkward cases, in one page that needs nothing else."""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from stories import Group, awkward, overconfident, replayed, told
+
+from calibrant.errors import InvalidInput, MissingExtra
+from calibrant.metrics import calibration_curve
+from calibrant.plot import palette, vector
+from calibrant.report import headline, render, tables, write, write_many
+from calibrant.report.judge import accuracy, beyond_noise, matters, off, spread
+from calibrant.report.page import promise
+from calibrant.summary import Story
+
+# ------------------------------------------------------------------------ sentences
+
+# Of these, half are said to be 0.8 and are 0.62, half 0.95 and are 0.79.
+FIXED = (Group(0.8, 0.6, 0.62, 5000), Group(0.95, 0.8, 0.79, 5000))
+
+SENTENCES = {
+    "fixed": (
+        FIXED,
+        "Your 0.80 meant 0.62; now 0.80 means 0.79 ± 0.01; accuracy improved: Brier 0.230 → 0.201.",
+    ),
+    "fixed at no cost": (
+        (Group(0.62, 0.5, 0.5, 550), Group(0.3, 0.3, 0.3, 9000)),
+        "Your 0.62 meant 0.50; the forecast in its place is now 0.50 on average; "
+        "accuracy unchanged: Brier 0.213 → 0.212.",
+    ),
+    "closer": (
+        (Group(0.9, 0.8, 0.6, 4000), Group(0.8, 0.8, 0.6, 4000)),
+        "Your 0.80 meant 0.60; now 0.80 means 0.60 ± 0.01, still off; "
+        "accuracy improved: Brier 0.305 → 0.280.",
+    ),
+    "there but for the resolution": (
+        (Group(0.9, 0.65, 0.63, 9000), Group(0.66, 0.65, 0.63, 9000)),
+        "Your 0.66 meant 0.63; now 0.65 means 0.63 ± 0.01, as close as a resolution of 20 "
+        "promises; accuracy improved: Brier 0.270 → 0.234.",
+    ),
+    "right there but not elsewhere": (
+        (Group(0.8, 0.2, 0.62, 5000), Group(0.95, 0.8, 0.79, 5000), Group(0.1, 0.2, 0.9, 5000)),
+        "Your 0.80 meant 0.62; now 0.80 means 0.79 ± 0.01, though other forecasts are still off; "
+        "accuracy improved: Brier 0.397 → 0.386.",
+    ),
+    "elsewhere": (
+        (Group(0.98, 0.6, 0.7, 4000), Group(0.3, 0.3, 0.3, 4000)),
+        "Your 0.98 meant 0.70; the forecast in its place is now 0.60 on average, closer but not "
+        "there yet; accuracy improved: Brier 0.249 → 0.215.",
+    ),
+    "worse": (
+        (Group(0.5, 0.6, 0.5, 6000),),
+        "Calibration got worse: your forecasts were off by 0.000 on average, the recalibrated ones "
+        "are by 0.100; accuracy got worse: Brier 0.250 → 0.260.",
+    ),
+    "worse for rare events": (
+        (Group(0.002, 0.05, 0.002, 20_000),),
+        "Calibration got worse: your forecasts were off by 0.000 on average, the recalibrated ones "
+        "are by 0.048; accuracy got worse: Brier 0.00200 → 0.00430.",
+    ),
+    "fixed for rare events": (
+        (Group(0.01, 0.0, 0.001, 20_000), Group(0.1, 0.05, 0.05, 2000)),
+        "Your 0.010 meant 0.001; now 0.000 means 0.001 ± 0.001, as close as a resolution of 20 "
+        "promises; accuracy improved: Brier 0.00553 → 0.00523.",
+    ),
+    "nothing to fix": (
+        (Group(0.5, 0.5, 0.5, 400), Group(0.3, 0.3, 0.29, 300)),
+        "Your forecasts were calibrated already, as far as 700 rounds can tell (off by 0.004 on "
+        "average, within noise), and stayed so; accuracy unchanged: Brier 0.231 → 0.231.",
+    ),
+    "nothing worth fixing": (
+        (Group(0.5, 0.5, 0.508, 19_000),),
+        "Your forecasts were calibrated already, as far as 19,000 rounds can tell (off by 0.008 on "
+        "average, too little to matter), and stayed so; accuracy unchanged: Brier 0.250 → 0.250.",
+    ),
+    "slightly spoilt": (
+        (Group(0.5, 0.5, 0.5, 9000), Group(0.31, 0.35, 0.31, 1800)),
+        "Your forecasts were calibrated already, as far as 10,800 rounds can tell (off by 0.000 on "
+        "average, within noise), and are off by 0.007 now; accuracy unchanged: "
+        "Brier 0.244 → 0.244.",
+    ),
+    "too uncertain": (
+        tuple(Group(0.62, k / 20, 0.5, 16) for k in (5, 6, 7, 8, 12, 13, 14, 15)),
+        "Your 0.62 meant 0.50; the forecast in its place is now 0.50 on average, too uncertain to "
+        "call it better; no clear change in accuracy: Brier 0.264 → 0.284.",
+    ),
+    "all happened": (
+        (Group(0.9, 0.95, 1.0, 1200),),
+        "All 1,200 outcomes were 1; your forecasts averaged 0.90, the recalibrated ones 0.95; "
+        "accuracy improved: Brier 0.010 → 0.003.",
+    ),
+    "none happened": (
+        (Group(0.004, 0.0, 0.0, 1200),),
+        "All 1,200 outcomes were 0; your forecasts averaged 0.004, the recalibrated ones 0.000; "
+        "accuracy improved: Brier 0.00002 → 0.00000.",
+    ),
+    "few": (
+        (Group(0.75, 0.5, 0.5, 10),),
+        "10 rounds are too few to judge calibration; Brier 0.312 → 0.250.",
+    ),
+    "few and all alike": (
+        (Group(0.75, 0.5, 1.0, 10),),
+        "10 rounds, all with outcome 1, are too few to judge calibration; Brier 0.062 → 0.250.",
+    ),
+    "one": (
+        (Group(0.75, 0.5, 0.0, 1),),
+        "1 round, with outcome 0, is too few to judge calibration; Brier 0.562 → 0.250.",
+    ),
+    "none": (
+        (Group(0.75, 0.5, 0.0, 0),),
+        "There are no rounds, so there is nothing to judge.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SENTENCES)
+def test_the_headline_is_right(case: str) -> None:
+    groups, expected = SENTENCES[case]
+    assert headline(told(*groups)) == expected
+
+
+@settings(max_examples=15)
+@given(
+    st.lists(
+        st.builds(
+            Group,
+            st.integers(0, 50).map(lambda k: k / 50),
+            st.integers(0, 20).map(lambda k: k / 20),
+            st.integers(0, 10).map(lambda k: k / 10),
+            st.integers(0, 120),
+        ),
+        min_size=1,
+        max_size=6,
+    )
+)
+def test_whatever_happened_there_is_one_sentence_without_nonsense(groups: list[Group]) -> None:
+    story = told(*groups)
+    sentence = headline(story)
+    assert sentence.endswith(".")
+    assert sentence[0].isupper() or sentence[0].isdigit()
+    assert not re.search(r"nan|inf|None|-0\.0|  ", sentence)
+    assert headline(Story.from_dict(story.to_dict())) == sentence
+
+
+def with_regret(story: Story, value: float, low: float, high: float) -> Story:
+    regret = story.summary["regret_brier"] | {"value": value, "low": low, "high": high}
+    return replace(story, summary=story.summary | {"regret_brier": regret})
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "expected"),
+    [
+        (0.0, -0.004, 0.004, "same"),
+        (0.0005, 0.0001, 0.0009, "same"),
+        (0.001, -0.02, 0.02, "unclear"),
+        (0.004, 0.001, 0.007, "slightly worse"),
+        (-0.004, -0.007, -0.001, "slightly improved"),
+        (0.02, 0.01, 0.03, "worse"),
+        (-0.02, -0.03, -0.01, "improved"),
+        (-0.02, math.nan, math.nan, "unknown"),
+    ],
+)
+def test_accuracy_is_judged_by_its_interval(
+    value: float, low: float, high: float, expected: str
+) -> None:
+    story = told(Group(0.5, 0.5, 0.5, 200))
+    assert accuracy(with_regret(story, value, low, high)) == expected
+
+
+def test_a_small_brier_score_makes_small_changes_matter() -> None:
+    story = told(Group(0.01, 0.0, 0.01, 2000))
+    assert accuracy(with_regret(story, 0.001, 0.0005, 0.0015)) == "worse"
+
+
+def test_without_an_interval_the_sentence_claims_nothing_about_accuracy() -> None:
+    story = with_regret(told(*FIXED), -0.02, math.nan, math.nan)
+    assert headline(story).endswith("now 0.80 means 0.79 ± 0.01; Brier 0.230 → 0.201.")
+
+
+def test_a_change_too_small_for_three_digits_is_shown_with_more() -> None:
+    story = with_regret(told(Group(0.5, 0.5, 0.5, 3000)), -0.02, -0.03, -0.01)
+    assert headline(story).endswith("accuracy improved: Brier 0.25000 → 0.25000.")
+
+
+def test_calibrated_forecasts_are_hardly_ever_called_miscalibrated() -> None:
+    dice = np.random.default_rng(11)
+    truths = dice.random((60, 400))
+    events = dice.random((60, 400)) < truths
+    pairs = zip(truths, events, strict=True)
+    called = sum(off(calibration_curve(p, y, buckets=20)) for p, y in pairs)
+    # Each is called off with probability 5 % at most, and of 60 more than 9 once in 500 times.
+    assert called <= 9
+
+
+def test_forecasts_are_off_only_if_a_twentieth_of_the_rounds_is() -> None:
+    most, some = Group(0.5, 0.5, 0.5, 9700), Group(0.9, 0.9, 0.1, 300)
+    curve = told(most, some).curves["raw"]
+    assert beyond_noise(curve).sum() == 1
+    assert not off(curve)
+    assert off(told(most, replace(some, rounds=600)).curves["raw"])
+    assert not off(told(most, replace(some, rounds=600)).curves["raw"], allowed=0.85)
+
+
+def test_how_far_forecasts_are_off_on_average_is_the_binned_calibration_error() -> None:
+    raw, outcomes = overconfident(500)
+    story = replayed(raw, outcomes)
+    assert spread(story.curves["raw"]) == pytest.approx(story.summary["raw"]["calibration_l1"])
+    assert math.isnan(spread(awkward()["nothing"].curves["raw"]))
+
+
+def test_what_matters_depends_on_how_rare_the_event_is() -> None:
+    assert matters([0.5, 0.5, 0.002, 0.998], [0.509, 0.511, 0.0017, 0.9974]).tolist() == [
+        False,
+        True,
+        False,
+        True,
+    ]
+
+
+# --------------------------------------------------------------------------- tables
+
+
+@pytest.mark.parametrize("name", awkward())
+def test_every_table_has_as_many_cells_in_a_row_as_in_its_header(name: str) -> None:
+    story = awkward()[name]
+    made = [getattr(tables, kind)(story) for kind in KINDS]
+    for table in made:
+        assert all(len(row) == len(table.header) for row in table.rows)
+        assert not any("nan" in cell or "None" in cell for row in table.rows for cell in row)
+
+
+KINDS = ("scores", "buckets", "parts", "promises", "settings")
+
+
+def test_the_table_of_scores_holds_the_summary() -> None:
+    story = told(*FIXED)
+    rows = {row[0]: row[1:4] for row in tables.scores(story).rows}
+    for label, key, _ in tables.SCORES:
+        expected = tuple(tables.shown(story.summary[n][key]) for n in ("raw", "forecast", "mean"))
+        assert rows[label] == expected
+    assert rows["Brier score"] == ("0.2298", "0.2010", "0.2010")
+    assert set(story.summary["raw"]) - {key for _, key, _ in tables.SCORES} == {
+        "log_loss_clipped",
+        "smooth_error",
+    }
+
+
+def test_sure_mistakes_are_told_below_the_scores() -> None:
+    notes = tables.scores(awkward()["never right"]).notes
+    assert notes[-1].startswith("In the log loss an outcome that was called impossible counts")
+    assert notes[-1].endswith("rounds where it happened: 200 raw.")
+
+
+def test_buckets_without_rounds_are_left_out() -> None:
+    table = tables.buckets(told(*FIXED))
+    assert table.rows == (
+        ("0.80 to 0.85", "5,000", "0.800", "0.620", "0.600", "-0.180", "+0.020"),
+        ("0.95 to 1.00", "5,000", "0.950", "0.790", "0.800", "-0.160", "-0.010"),
+    )
+
+
+def test_a_promise_is_kept_exceeded_or_was_never_made() -> None:
+    story = replayed(*overconfident(300))
+    assert {row[3] for row in tables.promises(story).rows} == {"kept"}
+    bound = story.summary["bound"] | {"c2": 1e-9}
+    broken = replace(story, summary=story.summary | {"bound": bound, "certificate_holds": False})
+    assert tables.promises(broken).rows[1][3] == "exceeded in this run"
+    assert promise(broken).startswith("A bound was exceeded in this run. C2 is 0.0")
+    assert promise(story).startswith("The guarantee, which holds against any adversary, was kept.")
+    assert {row[3] for row in tables.promises(awkward()["no promise"]).rows} == {"no promise"}
+
+
+def test_settings_are_told_in_plain_words_with_the_time_it_took() -> None:
+    story = awkward()["nothing"]
+    chosen = {"columns": {"raw": "p"}, "inputs": ["a.csv", "b.csv"]}
+    changed = replace(
+        story,
+        settings=story.settings | chosen,
+        summary=story.summary | {"timing": {"seconds": 1.23456}},
+    )
+    rows = dict(tables.settings(changed).rows)
+    assert rows["columns"] == "raw = p"
+    assert rows["inputs"] == "a.csv, b.csv"
+    assert rows["timing: seconds"] == "1.235"
+    assert rows["calibrant"] == story.summary["calibrant"]
+
+
+def test_infinite_numbers_have_a_sign_of_their_own() -> None:
+    assert (tables.shown(math.inf), tables.shown(-math.inf)) == ("∞", "-∞")
+
+
+# ----------------------------------------------------------------------------- page
+
+VOID = {"meta", "br", "link", "img", "hr", "input"}
+SHAPES = {"path", "use", "rect", "circle", "line"}
+
+
+class Checker(HTMLParser):
+    """Reads a page and keeps what the tests ask about."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.named: list[str] = []
+        self.tags: list[str] = []
+        self.classes: list[str] = []
+        self.feed(page)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._note(tag, attrs)
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._note(tag, attrs)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def _note(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        for name, value in attrs:
+            text = value or ""
+            if name == "id":
+                self.ids.append(text)
+            if name in ("href", "src", "xlink:href", "action", "data", "srcset", "poster"):
+                self.links.append(text)
+            if name == "aria-labelledby":
+                self.named += text.split()
+
+
+@pytest.fixture(scope="module")
+def story() -> Story:
+    return replayed(*overconfident(1500))
+
+
+@pytest.fixture(scope="module")
+def page(story: Story) -> str:
+    pytest.importorskip("matplotlib", reason='needs the extra "plot"')
+    return render([story])
+
+
+def test_the_page_is_well_formed_and_every_id_is_its_own(page: str) -> None:
+    checked = Checker(page)
+    assert page.startswith("<!DOCTYPE html>")
+    assert len(checked.ids) == len(set(checked.ids)) > 0
+    assert set(checked.named) <= set(checked.ids)
+    assert checked.tags.count("h1") == 1
+    assert checked.tags.count("svg") == checked.tags.count("figure") == 8
+
+
+def test_the_page_needs_nothing_from_elsewhere(page: str) -> None:
+    checked = Checker(page)
+    assert [link for link in checked.links if not link.startswith("#")] == []
+    assert {link[1:] for link in checked.links} <= set(checked.ids)
+    assert not {"script", "link", "img", "iframe", "object", "embed"} & set(checked.tags)
+    assert re.findall(r"https?://[^\"\s]+", page) == ["http://www.w3.org/1999/xlink"] * 8
+    assert re.findall(r"url\((?!#)|@import|@font-face", page) == []
+    assert "default-src 'none'" in page
+
+
+def test_images_take_all_their_colours_from_the_page(page: str) -> None:
+    for image in re.findall(r"<svg.*?</svg>", page, re.DOTALL):
+        inherited = re.sub(r"var\(--[a-z]+, #[0-9a-f]{6}\)", "", image)
+        assert vector.COLOUR.findall(inherited) == []
+        assert "rgb(" not in image
+
+
+def test_the_page_has_a_language_a_title_and_colours_for_light_and_dark(page: str) -> None:
+    assert '<html lang="en">' in page
+    assert "<title>Calibration of a run of foster_hart</title>" in page
+    assert "prefers-color-scheme: dark" in page
+    for colours in (palette.LIGHT, palette.DARK):
+        assert all(f"--{role}: {colour};" in page for role, colour in colours.items())
+
+
+def test_tables_have_captions_and_headers_with_a_scope(page: str) -> None:
+    for table in re.findall(r"<table>.*?</table>", page, re.DOTALL):
+        assert "<caption>" in table
+        assert set(re.findall(r"<th\b([^>]*)>", table)) <= {
+            ' scope="col"',
+            ' scope="col" class="n"',
+            ' scope="row"',
+        }
+
+
+def test_the_page_says_the_headline_the_promise_and_how_to_repeat_it(
+    page: str, story: Story
+) -> None:
+    rate = f"{story.summary['base_rate']:.3f}"
+    facts = f"1,500 rounds · base rate {rate} · foster_hart, resolution 20, 20 buckets, seed 1"
+    assert f"<h1>{headline(story)}</h1>" in page.replace("\u00a0", " ")
+    assert facts in page
+    assert "The guarantee, which holds against any adversary, was kept." in page
+    code = "Recalibrator(&#39;foster_hart&#39;, resolution=20, grid=&#39;endpoints&#39;, "
+    assert f"{code}buckets=20, prior=1, seed=1)" in page
+    assert "On the command line" not in page
+
+
+def test_the_same_story_gives_the_same_page_also_by_way_of_json(page: str, story: Story) -> None:
+    assert render([Story.from_dict(story.to_dict())]) == page
+
+
+def test_nothing_that_a_user_wrote_becomes_markup() -> None:
+    evil = '<script>alert("x")</script>'
+    story = awkward()["nothing"]
+    given_settings = {"inputs": [evil, "-"], "command": ["calibrant", "replay", evil], "note": evil}
+    page = render([replace(story, settings=story.settings | given_settings)])
+    assert "<script" not in page
+    assert "alert(" in page
+    Checker(page)
+
+
+def test_a_command_is_shown_as_it_can_be_typed() -> None:
+    story = awkward()["nothing"]
+    words = ["calibrant", "replay", "my games.csv", "--seed", 3]
+    page = render([replace(story, settings=story.settings | {"command": words})])
+    assert "<code>calibrant replay &#39;my games.csv&#39; --seed 3</code>" in page
+    page = render([replace(story, settings=story.settings | {"command": "calibrant play"})])
+    assert "<code>calibrant play</code>" in page
+
+
+def test_rows_that_made_no_round_are_told() -> None:
+    story = awkward()["nothing"]
+    summary = story.summary | {"n_skipped": 1200, "n_unresolved": 3, "seed": None}
+    page = render([replace(story, summary=summary)])
+    assert "1,200 rows skipped · 3 without an outcome yet" in page
+    assert "no seed" in page
+
+
+def test_a_method_that_nobody_knows_is_shown_with_what_all_have_in_common() -> None:
+    story = awkward()["nothing"]
+    page = render([replace(story, summary=story.summary | {"method": "mine"})])
+    assert "Recalibrator(&#39;mine&#39;, buckets=20, prior=1, seed=1)" in page
+
+
+def test_without_rounds_there_are_no_pictures_but_the_settings() -> None:
+    page = render([awkward()["nothing"]])
+    assert "<figure>" not in page
+    assert "What was promised will be checked once there are rounds." in page
+    assert "<caption>Settings</caption>" in page
+
+
+def test_a_bound_on_c1_alone_gets_its_own_picture() -> None:
+    page = render([replayed(*overconfident(120), method="regret_matching")])
+    assert "Calibration error C1 over time" in page
+    assert page.count("<figure>") == 9
+
+
+def test_a_method_without_a_promise_says_so() -> None:
+    told_so = "running_mean makes no promise that could be checked here."
+    assert promise(awkward()["no promise"]) == told_so
+
+
+def test_several_runs_are_compared_and_then_told_one_by_one(tmp_path: Path) -> None:
+    stories = [awkward()["one round"], awkward()["nothing"]]
+    named = [
+        replace(s, settings=s.settings | {"inputs": f"dir/{k}.csv"}) for k, s in enumerate(stories)
+    ]
+    goal = write_many(named, tmp_path / "both.html")
+    page = goal.read_text()
+    checked = Checker(page)
+    assert len(checked.ids) == len(set(checked.ids))
+    assert {"#run1", "#run2"} <= set(checked.links)
+    assert "<title>Calibration of 0.csv and 1.csv</title>" in page
+    assert "<caption>All runs</caption>" in page
+    assert checked.tags.count("h1") == 1
+
+
+def test_a_report_is_written_to_its_place(tmp_path: Path) -> None:
+    goal = write(awkward()["nothing"], tmp_path / "report.html")
+    assert goal.read_text() == render([awkward()["nothing"]])
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_a_report_of_nothing_is_refused() -> None:
+    with pytest.raises(InvalidInput, match=r"^stories must be at least one, got \[\]$"):
+        render([])
+
+
+def test_a_missing_jinja2_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(MissingExtra) as caught:
+        render([awkward()["nothing"]])
+    expected = 'reports need jinja2, which is not installed: pip install "calibrant[plot]"'
+    assert str(caught.value) == expected
