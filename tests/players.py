@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import heapq
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -107,6 +108,7 @@ def disguised(program):
         def call(*given):
             return function(*(Buffer(x) if isinstance(x, np.ndarray) else x for x in given))
 
+        call.overloads = {"the only one": SimpleNamespace(entry_point=call)}
         return call
 
     def on_lists(function):

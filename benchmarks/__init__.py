@@ -1,0 +1,1 @@
+"""How fast the package is, as ratios to things that everybody can run."""

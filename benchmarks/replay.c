@@ -1,0 +1,140 @@
+/* The reference loops: what a careful C programmer would write for a batch of rounds.
+ *
+ * They work on the state of calibrant.kernels.layout, whose names (BLOCKS, HEAD, ...) are
+ * defined on the compiler's command line, so that forecasts, means and the whole state
+ * afterwards can be compared with ours bit for bit. Outcomes are learned at
+ * once, so the remembered position always stands where the leans change sign, and the
+ * search looks at two cells; what the package needs for late outcomes is left out here.
+ */
+#include <math.h>
+#include <stdint.h>
+
+typedef struct {
+    int64_t low; /* the lower cell of the pair */
+    double weight; /* its probability; one if it is announced alone */
+} pair;
+
+static inline double coin(uint64_t key, uint64_t clock) {
+    uint64_t z = key + clock * 0x9E3779B97F4A7C15u;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return (double)((z ^ (z >> 31)) >> 11) * 0x1p-53;
+}
+
+static inline int64_t bucket_of(const double *edges, int64_t buckets, double raw) {
+    int64_t j = (int64_t)(raw * (double)buckets);
+    j = j < buckets - 1 ? j : buckets - 1;
+    return j - (edges[j] > raw) + (edges[j + 1] <= raw);
+}
+
+/* What the three rules differ in: lean, weigh and learn. `values` are the grid's scaled
+ * numerators for the first two rules and its real values for the third. */
+
+static inline int64_t foster_hart_lean(const int64_t *cells, const int64_t *values, int64_t k) {
+    (void)values;
+    return cells[2 * k];
+}
+
+static inline double foster_hart_weigh(const int64_t *cells, const int64_t *values, int64_t k) {
+    const int64_t *c = cells + 2 * k;
+    double here = (double)c[0] * (double)c[3], above = -(double)c[2] * (double)c[1];
+    (void)values;
+    return above / (here + above);
+}
+
+static inline int64_t regret_matching_lean(const int64_t *cells, const int64_t *values, int64_t k) {
+    int64_t gap = 2 * cells[2 * k], count = cells[2 * k + 1];
+    int64_t up = gap - (values[k + 1] - values[k]) * count;
+    int64_t down = gap + (values[k] - values[k - 1]) * count;
+    return (up > 0 ? up : 0) + (down < 0 ? down : 0);
+}
+
+static inline double regret_matching_weigh(const int64_t *cells, const int64_t *values, int64_t k) {
+    const int64_t *c = cells + 2 * k;
+    int64_t width = values[k + 1] - values[k];
+    double here = (double)(2 * c[0] - width * c[1]);
+    double above = (double)(-2 * c[2] - width * c[3]);
+    return above / (here + above);
+}
+
+static inline double blackwell_lean(const double *cells, const double *values, int64_t k) {
+    (void)values;
+    return cells[4 * k + 2];
+}
+
+static inline double blackwell_weigh(const double *cells, const double *values, int64_t k) {
+    double here = cells[4 * k + 2], above = -cells[4 * k + 6];
+    (void)values;
+    return above / (here + above);
+}
+
+static inline void gaps_learn(int64_t *words, int64_t *block, int64_t cell, int64_t outcome) {
+    int64_t *c = block + HEAD + 2 * cell;
+    c[0] += words[SCALE] * outcome - words[words[TABLE] + cell];
+    c[1] += 1;
+}
+
+/* The adaptive step with realised updates, the defaults of `Blackwell`. */
+static inline void blackwell_learn(int64_t *words, int64_t *block, int64_t cell, int64_t outcome) {
+    const double *values = (const double *)words + words[TABLE] + words[CELLS] + VALUES;
+    int64_t *c = block + HEAD + 4 * cell;
+    double *r = (double *)c;
+    double push = (double)outcome - values[cell];
+    c[0] += words[SCALE] * outcome - words[words[TABLE] + cell];
+    c[1] += 1;
+    block[LEARNED] += 1;
+    if (push != 0.0) {
+        double theta;
+        r[3] += push * push;
+        theta = r[2] + sqrt(2.0 / r[3]) * push;
+        theta = theta > -1.0 ? theta : -1.0;
+        r[2] = theta < 1.0 ? theta : 1.0;
+    }
+}
+
+/* Two cells that lean towards each other share the forecast; a cell that leans nowhere, or
+ * off the grid, has it alone. */
+#define MAKE_FORECAST(rule, number)                                                              \
+    static inline pair rule##_forecast(const number *cells, const number *values, int64_t count, \
+                                       int64_t position) {                                       \
+        number lean = rule##_lean(cells, values, position), answer;                              \
+        int64_t other = position + (lean > 0) - (lean < 0), low = position - (lean < 0);         \
+        if (lean == 0 || other < 0 || other == count) return (pair){position, 1.0};              \
+        answer = rule##_lean(cells, values, other);                                              \
+        if (answer == 0) return (pair){other, 1.0};                                              \
+        return (pair){low, rule##_weigh(cells, values, low)};                                    \
+    }
+
+#define MAKE_REPLAY(rule, number, own_values, learn)                                             \
+    MAKE_FORECAST(rule, number)                                                                  \
+    void rule(int64_t *words, const double *raw, const uint8_t *outcomes, double *forecast,      \
+              double *mean, int64_t rounds) {                                                    \
+        double *reals = (double *)words;                                                         \
+        const double *edges = reals + words[EDGES];                                              \
+        const double *grid = reals + words[TABLE] + words[CELLS] + VALUES;                       \
+        const int64_t buckets = words[BUCKETS], count = words[CELLS];                            \
+        const int64_t stride = words[STRIDE];                                                    \
+        int64_t *blocks = words + words[BLOCKS];                                                 \
+        double charged = reals[CHARGED];                                                         \
+        for (int64_t t = 0; t < rounds; t++) {                                                   \
+            double p = raw[t];                                                                   \
+            int64_t y = outcomes[t];                                                             \
+            int64_t *block = blocks + bucket_of(edges, buckets, p) * stride;                     \
+            double u = coin((uint64_t)block[KEY], (uint64_t)block[CLOCK]);                       \
+            pair made = rule##_forecast((const number *)(block + HEAD),                          \
+                                        (const number *)(own_values), count, block[POSITION]);   \
+            int64_t cell = made.low + (u >= made.weight);                                        \
+            forecast[t] = grid[cell];                                                            \
+            mean[t] = grid[made.low] * made.weight +                                             \
+                      grid[made.low + (made.weight < 1.0)] * (1.0 - made.weight);                \
+            learn(words, block, cell, y);                                                        \
+            block[POSITION] = cell;                                                              \
+            block[CLOCK] += 1;                                                                   \
+            charged += ((double)y - p) * ((double)y - p);                                        \
+        }                                                                                        \
+        reals[CHARGED] = charged;                                                                \
+    }
+
+MAKE_REPLAY(foster_hart, int64_t, words + words[TABLE], gaps_learn)
+MAKE_REPLAY(regret_matching, int64_t, words + words[TABLE], gaps_learn)
+MAKE_REPLAY(blackwell, double, grid, blackwell_learn)

@@ -1,0 +1,252 @@
+from __future__ import annotations
+
+import json
+import math
+
+import naive_metrics as naive
+import numpy as np
+import players
+import pytest
+
+from calibrant import Certificate, Recalibrator
+from calibrant.bounds import regret_bound
+from calibrant.calibrators import FosterHart
+from calibrant.core.grid import GRIDS
+from calibrant.losses import get_loss
+from calibrant.metrics import calibration_error, mean_loss
+from calibrant.registry import calibrators
+
+pytestmark = pytest.mark.base
+
+NAMES = calibrators.names()
+LOSSES = ("squared", "log", "misclassification", "spherical")
+every_name = pytest.mark.parametrize("name", NAMES)
+
+VARIANTS = {name: (name, {}) for name in NAMES} | {
+    "blackwell, sqrt": ("blackwell", {"step": "sqrt"}),
+    "blackwell, fixed": ("blackwell", {"step": "fixed", "horizon": 150}),
+    "blackwell, expected": ("blackwell", {"updates": "expected"}),
+    "exponential_regret, realised": ("exponential_regret", {"updates": "realised"}),
+    "exponential_regret, horizon": ("exponential_regret", {"horizon": 150}),
+    "polynomial_regret, expected": ("polynomial_regret", {"updates": "expected"}),
+}
+every_variant = pytest.mark.parametrize("variant", VARIANTS)
+
+QUANTITIES = {
+    "blackwell": ["C1", "regret"] * 2,
+    "blackwell, sqrt": ["C1", "regret"],
+    "blackwell, fixed": ["C1", "regret"],
+    "blackwell, expected": ["pseudo C1"] * 2,
+    "exponential_regret": ["pseudo C2"],
+    "exponential_regret, realised": ["C2", "C1", "regret"],
+    "exponential_regret, horizon": ["pseudo C2"],
+    "foster99": ["C1", "regret"] * 2,
+    "foster_hart": ["C2", "C1", "regret"] * 2,
+    "polynomial_regret": ["C2", "C1", "regret"],
+    "polynomial_regret, expected": ["pseudo C2"],
+    "regret_matching": ["C1", "regret"] * 2,
+    "running_mean": [],
+}
+
+
+def played(variant: str, rounds: int = 150, **options: object):
+    name, parameters = VARIANTS[variant]
+    rec = Recalibrator(name, **({"resolution": 5, "buckets": 4, "seed": 6} | parameters | options))
+    raw, outcomes = players.stream(rounds, 3, edges=20)
+    return rec, raw, outcomes, rec.replay(raw, outcomes)
+
+
+def clipped(raw: list[float]) -> list[float]:
+    return [min(max(p, 0.01), 0.99) for p in raw]
+
+
+# What was measured.
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+@every_name
+def test_calibration_errors_are_those_of_the_draws(name: str, grid: str) -> None:
+    rec, _, outcomes, run = played(name, grid=grid, prior=2)
+    record = rec.certificate()
+    drawn = run.forecast
+    assert record.rounds == 150
+    for power, overall, apart in (
+        (1, record.c1, record.c1_buckets),
+        (2, record.c2, record.c2_buckets),
+    ):
+        assert overall == pytest.approx(calibration_error(drawn, outcomes, power=power), abs=1e-13)
+        slow = naive.calibration_error(drawn.tolist(), outcomes, power)
+        assert overall == pytest.approx(slow, abs=1e-13)
+        told, parts = np.array(outcomes), []
+        for j in set(run.bucket.tolist()):
+            here = run.bucket == j
+            parts.append(here.mean() * calibration_error(drawn[here], told[here], power=power))
+        assert apart == pytest.approx(sum(parts), abs=1e-13)
+        assert overall <= apart + 1e-13
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@every_name
+def test_losses_and_regret_are_those_of_the_draws(name: str, loss: str) -> None:
+    rec = Recalibrator(name, resolution=6, grid="midpoints", buckets=4, seed=6, loss=loss)
+    raw, outcomes = players.stream(80, 4)
+    raw = clipped(raw)
+    run = rec.replay(raw, outcomes)
+    record, price = rec.certificate(), get_loss(loss)
+    assert record.loss_name == loss
+    assert record.loss == pytest.approx(float(price(outcomes, run.forecast).mean()), abs=1e-13)
+    assert record.raw_loss == pytest.approx(float(price(outcomes, np.array(raw)).mean()), abs=1e-13)
+    assert record.regret == record.loss - record.raw_loss
+    assert record.raw_loss == pytest.approx(mean_loss(raw, outcomes, loss=loss), abs=1e-13)
+
+
+def test_the_log_loss_of_a_certain_error_is_infinite() -> None:
+    rec = Recalibrator(resolution=4, buckets=1, seed=1, prior=0, loss="log")
+    for _ in range(4):
+        rec.learn_one(0.5, 1)
+    assert rec.certificate().loss < math.inf
+    rec.learn_one(0.5, 1)
+    assert rec.predict_one(0.5) == 1.0
+    rec.learn_one(0.5, 0)
+    record = rec.certificate()
+    assert record.loss == math.inf
+    assert record.raw_loss == pytest.approx(math.log(2))
+    assert Recalibrator.from_bytes(rec.to_bytes()).certificate() == record
+
+
+@every_name
+def test_open_and_expired_tickets_are_counted_apart(name: str) -> None:
+    rec = Recalibrator(name, resolution=4, buckets=2, seed=1, max_open=10)
+    tickets = [rec.forecast(0.3) for _ in range(25)]
+    for ticket in tickets[15:18]:
+        rec.observe(ticket, 1)
+    record = rec.certificate()
+    assert (record.rounds, record.open, record.expired) == (3, 7, 15)
+    assert record.method == name
+
+
+def test_before_the_first_outcome_there_is_nothing_to_promise() -> None:
+    rec = Recalibrator(seed=1)
+    rec.forecast(0.5)
+    record = rec.certificate()
+    assert (record.rounds, record.open, record.c1, record.c2, record.loss) == (0, 1, 0.0, 0.0, 0.0)
+    assert record.bounds == ()
+    assert record.holds is None
+    assert record.bound("C1") is None
+
+
+# What was promised.
+
+
+@pytest.mark.parametrize("prior", [0, 3])
+@every_variant
+def test_every_theorem_of_a_calibrator_is_there(variant: str, prior: int) -> None:
+    rec, *_ = played(variant, prior=prior)
+    record = rec.certificate()
+    assert [bound.quantity for bound in record.bounds] == QUANTITIES[variant]
+    worst = rec.calibrator.bound(150, buckets=4, prior=prior)
+    assert record.bounds[:1] == ((worst,) if worst else ())
+    for quantity in set(QUANTITIES[variant]):
+        found = [float(b) for b in record.bounds if b.quantity == quantity]
+        assert record.bound(quantity) == min(found)
+
+
+@pytest.mark.parametrize("prior", [0, 1, 5])
+@pytest.mark.parametrize("rounds", [1, 10, 150, 600])
+@pytest.mark.parametrize("grid", GRIDS)
+@pytest.mark.parametrize(
+    "variant", ["foster_hart", "foster99", "regret_matching", "blackwell", "blackwell, expected"]
+)
+def test_what_was_counted_only_tightens_a_bound(variant, grid, rounds, prior) -> None:
+    rec, *_ = played(variant, rounds=rounds, grid=grid, prior=prior)
+    record = rec.certificate()
+    half = len(record.bounds) // 2
+    assert half > 0
+    for worst, measured in zip(record.bounds[:half], record.bounds[half:], strict=True):
+        assert worst.quantity == measured.quantity
+        assert measured.value <= worst.value * (1 + 1e-12)
+        power = 2 if "C2" in worst.quantity else 1
+        if worst.quantity != "regret":
+            assert measured.value >= rec.calibrator.lattice.half_cell**power
+
+
+@every_variant
+def test_a_long_game_stays_below_every_worst_case(variant: str) -> None:
+    rounds = 250 if VARIANTS[variant][0] in ("exponential_regret", "polynomial_regret") else 3_000
+    rec, *_ = played(variant, rounds=rounds)
+    record = rec.certificate()
+    worst = rec.calibrator.bound(rounds, buckets=4, prior=1)
+    if worst is None:
+        assert record.holds is None
+        return
+    measured = {"C1": record.c1_buckets, "C2": record.c2_buckets}
+    if worst.quantity in measured:
+        assert measured[worst.quantity] <= worst.value
+        assert record.regret <= regret_bound(worst, "squared", 4).value
+        assert record.holds is True
+    else:
+        assert record.holds is None
+
+
+def test_a_record_that_breaks_a_bound_does_not_hold() -> None:
+    rec, *_ = played("foster_hart")
+    record = rec.certificate()
+    assert record.holds is True
+    broken = Certificate(**{**vars(record), "c2": 2.0})
+    assert broken.holds is False
+
+
+def test_bounds_of_an_improper_comparison_are_left_out() -> None:
+    from calibrant.recalibrate.certificate import certify
+
+    rec, *_ = played("foster_hart")
+    record = certify(rec.calibrator, rec._account(), get_loss("absolute"), 3.0, 0, 0)
+    assert [bound.quantity for bound in record.bounds] == ["C2", "C1"] * 2
+    assert record.loss_name == "absolute"
+
+
+# How it is told.
+
+
+def test_a_certificate_reads_well() -> None:
+    rec, *_ = played("foster_hart")
+    record = rec.certificate()
+    lines = str(record).splitlines()
+    assert lines[0] == "foster_hart: 150 rounds, 0 open, 0 expired"
+    assert lines[1] == f"  C1 {record.c1:.5f}   C2 {record.c2:.6f}"
+    assert lines[2] == (
+        f"  squared loss {record.loss:.5f}, raw {record.raw_loss:.5f}, regret {record.regret:+.5f}"
+    )
+    assert lines[3:] == [f"  {bound}" for bound in record.bounds]
+
+
+def test_the_baseline_says_that_it_promises_nothing() -> None:
+    rec, *_ = played("running_mean")
+    assert str(rec.certificate()).splitlines()[3:] == ["  no guarantee"]
+
+
+@every_variant
+def test_a_certificate_is_data(variant: str) -> None:
+    rec, *_ = played(variant)
+    record = rec.certificate()
+    data = json.loads(json.dumps(record.to_dict()))
+    assert data["method"] == record.method
+    assert data["holds"] == record.holds
+    assert [b["value"] for b in data["bounds"]] == [b.value for b in record.bounds]
+    numbers = {
+        key: data[key] for key in ("rounds", "open", "expired", "c1", "c2", "loss", "regret")
+    }
+    assert numbers == {key: getattr(record, key) for key in numbers}
+
+
+def test_taking_a_certificate_changes_nothing() -> None:
+    rec, *_ = played("foster_hart")
+    before = rec.to_bytes()
+    assert rec.certificate() == rec.certificate()
+    assert rec.to_bytes() == before
+
+
+def test_a_calibrator_given_as_itself_is_certified_by_its_name() -> None:
+    rec = Recalibrator(FosterHart(resolution=3), seed=1)
+    rec.learn_one(0.5, 1)
+    assert rec.certificate().method == "foster_hart"
