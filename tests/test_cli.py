@@ -7,10 +7,12 @@ import json
 import os
 import re
 import resource
+import runpy
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,11 +27,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from calibrant import Recalibrator
-from calibrant.cli import ExitCode, main
-from calibrant.cli.app import run
+from calibrant.cli import ExitCode, main, options, play, screen
+from calibrant.cli.app import _terminate, run
 from calibrant.cli.screen import closing_lines
 from calibrant.registry import calibrators
-from calibrant.stream import open_output, state
+from calibrant.simulate import adversaries, forecasters
+from calibrant.stream import open_output, replay, state
 from calibrant.summary import Story
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -434,6 +437,43 @@ def test_an_interrupt_within_the_command_is_told(
     assert capsys.readouterr().err == "calibrant: interrupted\n"
 
 
+def test_an_interrupted_filter_keeps_what_it_has_answered(
+    games: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*arguments: Any, **options: Any) -> None:
+        replay(*arguments, **options)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("calibrant.cli.replay.replay_job", interrupted)
+    stored = tmp_path / "state"
+    code = ran("replay", games, "--out", "-", "--flush", "--state", stored)
+    assert code == ExitCode.INTERRUPTED
+    found = state.read(str(stored))
+    assert found is not None
+    assert found.recalibrator.issued == ROWS
+
+
+def test_a_broken_pipe_is_quiet(
+    games: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(*arguments: Any, **options: Any) -> None:
+        raise BrokenPipeError(32, "Broken pipe")
+
+    monkeypatch.setattr("calibrant.cli.replay.replay_job", broken)
+    with open(tmp_path / "stdout", "w") as stdout:
+        monkeypatch.setattr(sys, "stdout", stdout)
+        assert ran("replay", games) == ExitCode.PIPE
+        print("nobody reads this", file=stdout, flush=True)
+    assert (tmp_path / "stdout").read_text() == ""
+    assert capsys.readouterr().err == ""
+
+
+def test_sigterm_ends_a_run_with_its_own_code() -> None:
+    with pytest.raises(SystemExit) as caught:
+        _terminate(signal.SIGTERM, None)
+    assert caught.value.code == ExitCode.TERMINATED
+
+
 # --------------------------------------------------------------------- other commands
 
 
@@ -615,18 +655,45 @@ def test_completion_knows_the_methods() -> None:
     assert ran.stdout.split() == ["foster99", "foster_hart"]
 
 
+def test_completion_offers_every_name() -> None:
+    assert options._methods() == list(calibrators.names())
+    assert play._adversaries() == list(adversaries.names())
+    assert play._forecasters() == list(forecasters.names())
+
+
+def test_the_bar_tells_rounds_and_their_rate() -> None:
+    task: Any = SimpleNamespace(elapsed=2.0, fields={"rounds": 5000})
+    assert screen.Rate().render(task).plain == "5,000 rounds 2,500/s"
+    task.elapsed = None
+    assert screen.Rate().render(task).plain == "5,000 rounds "
+
+
+def test_a_bar_is_shown_on_a_terminal_only(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for forced, shown in (("", False), ("1", True)):
+        monkeypatch.setenv("FORCE_COLOR", forced)
+        with screen.progress(("a.csv", "b.csv")) as show:
+            show(10, 1, 2)
+        assert ("2 inputs" in capsys.readouterr().err) == shown
+
+
+def test_the_package_can_be_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["calibrant", "--version"])
+    with pytest.raises(SystemExit) as caught:
+        runpy.run_module("calibrant.cli", run_name="__main__")
+    assert caught.value.code == 0
+    assert capsys.readouterr().out.startswith("calibrant ")
+
+
 def test_main_runs_a_command(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["calibrant", "methods"])
     assert main() == 0
     assert "foster_hart" in capsys.readouterr().out
-
-
-def test_python_can_run_the_package_as_a_command() -> None:
-    process = started("--version")
-    out, _ = process.communicate()
-    assert out.startswith(b"calibrant ")
 
 
 def test_a_report_without_its_extra_says_what_to_install(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import runpy
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +20,7 @@ pytest.importorskip("jinja2", reason="needs the extra plot")
 pytest.importorskip("matplotlib", reason="needs the extra plot")
 
 from calibrant import Recalibrator
-from calibrant.cli import ExitCode
+from calibrant.cli import ExitCode, reference
 from calibrant.cli.app import run
 from calibrant.cli.reference import page
 from calibrant.summary import Collector, tell
@@ -32,6 +33,11 @@ KEY = re.compile(r"^\| `(?P<key>[\w.]+)` \|", re.MULTILINE)
 def test_the_reference_is_what_the_commands_say() -> None:
     told = "make it anew with: python -m calibrant.cli.reference > docs/reference/cli.md"
     assert (DOCS / "reference" / "cli.md").read_text() == page(), told
+
+
+def test_the_reference_can_be_made_anew(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(reference.__file__), run_name="__main__")
+    assert capsys.readouterr().out == page()
 
 
 def test_the_reference_lists_every_exit_code() -> None:

@@ -122,7 +122,7 @@ def test_without_the_raw_forecast_the_bernoulli_game_costs_a_quarter() -> None:
     seed=st.integers(0, 99),
     grid=st.sampled_from(GRIDS),
 )
-@settings(max_examples=12)
+@settings(max_examples=8)
 def test_errors_of_the_whole_are_at_most_those_of_the_buckets(name, plays, seed, grid) -> None:
     raw, outcomes = map(list, zip(*plays, strict=True))
     rec = Recalibrator(name, resolution=3, buckets=4, seed=seed, grid=grid)
@@ -208,16 +208,16 @@ def test_every_multiple_of_one_over_m_opens_its_own_bucket(start: int) -> None:
     ids=str,
 )
 def test_expected_updates_do_not_depend_on_the_seed(name, options, grid) -> None:
-    rounds = 100 if name.endswith("regret") else 400
+    rounds = 60 if name.endswith("regret") else 400
     for prior in (0, 1):
         seen = []
-        for seed in range(4):
+        for seed in range(3):
             rec = Recalibrator(
                 name, resolution=6, buckets=2, seed=seed, grid=grid, prior=prior, **options
             )
             raw, outcomes = players.stream(rounds, 6)
             seen.append(rec.replay(raw, outcomes).mean.tolist())
-        assert seen[0] == seen[1] == seen[2] == seen[3]
+        assert seen[0] == seen[1] == seen[2]
 
 
 def test_realised_updates_do_depend_on_it() -> None:

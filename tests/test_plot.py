@@ -309,7 +309,11 @@ def test_pictures_do_not_depend_on_ids_that_are_drawn_at_random(story: Story) ->
     assert vector.settled(first) == vector.settled(second)
 
 
-STYLES = ["dark_background", "seaborn-v0_8", "seaborn-v0_8-poster"]
+STYLES: dict[str, Any] = {
+    "dark": "dark_background",
+    "seaborn": ["seaborn-v0_8", "seaborn-v0_8-poster"],
+    "serif": {"font.family": ["DejaVu Serif"], "savefig.bbox": "tight", "axes.grid": True},
+}
 
 
 @pytest.fixture(scope="module")
@@ -331,7 +335,7 @@ def rendered(story: Story) -> dict[str, str]:
 def test_a_callers_style_sheet_does_not_reach_our_own_figures(
     style: str, story: Story, plainly: dict[str, str]
 ) -> None:
-    with matplotlib.style.context(style):
+    with matplotlib.style.context(STYLES[style]):
         assert rendered(story) == plainly
 
 

@@ -409,6 +409,7 @@ def test_the_page_says_the_headline_the_promise_and_how_to_repeat_it(
     code = "Recalibrator(&#39;foster_hart&#39;, resolution=20, grid=&#39;endpoints&#39;, "
     assert f"{code}buckets=20, prior=1, seed=1)" in page
     assert "On the command line" not in page
+    assert "The drawn forecasts are promised to be calibrated" in page
 
 
 def test_the_same_story_gives_the_same_page_also_by_way_of_json(page: str, story: Story) -> None:
@@ -463,11 +464,15 @@ def test_a_bound_on_c1_alone_gets_its_own_picture() -> None:
 
 def test_a_method_without_a_promise_says_so() -> None:
     told_so = "running_mean makes no promise that could be checked here."
-    assert promise(awkward()["no promise"]) == told_so
+    story = awkward()["no promise"]
+    assert promise(story) == told_so
+    page = render([story])
+    assert "Nothing is promised here." in page
+    assert "The drawn forecasts are promised" not in page
 
 
 def test_several_runs_are_compared_and_then_told_one_by_one(tmp_path: Path) -> None:
-    stories = [awkward()["one round"], awkward()["nothing"]]
+    stories = [awkward()["one round"], awkward()["ten rounds"]]
     named = [
         replace(s, settings=s.settings | {"inputs": f"dir/{k}.csv"}) for k, s in enumerate(stories)
     ]

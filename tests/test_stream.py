@@ -52,6 +52,12 @@ from calibrant.summary import summarise, tell
 ROWS = 700
 
 
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let text be read in small blocks, so that it is cut in many places."""
+    monkeypatch.setattr("calibrant.stream.readers.LEAST_BLOCK", 256)
+
+
 def data(rows: int = ROWS, seed: int = 3) -> dict[str, list[Any]]:
     generator = np.random.default_rng(seed)
     raw = generator.random(rows).round(6)
@@ -406,6 +412,20 @@ def test_each_line_is_answered_before_the_next_one_is_read(
     job = Job(("-",), format=format, one_by_one=True)
     replay(job, Options(seed=1).session(), Stop(), start=start)
     assert log[-4:] == ["read", "wrote", "read", "wrote"]
+
+
+def test_one_by_one_may_be_late_and_without_outcomes(tmp_path: Path) -> None:
+    columns = {key: column[:120] for key, column in data().items()}
+    columns["y"][5:90:7] = [None] * 13
+    columns["known"][3:80:11] = [None] * 7
+    source = write(tmp_path / "d.csv", columns)
+    late = {"time": "t", "available": "known"}
+    found = []
+    for one_by_one in (False, True):
+        out = tmp_path / f"{one_by_one}.jsonl"
+        session = run(source, out=out, one_by_one=one_by_one, **late)
+        found.append((out.read_text(), dump(session)))
+    assert found[0] == found[1]
 
 
 def test_parquet_has_no_lines(tmp_path: Path) -> None:
@@ -857,3 +877,21 @@ def test_log_odds_of_long_batches_are_compiled(monkeypatch: pytest.MonkeyPatch) 
     values = np.zeros(20_001)
     assert (Scale("logit").apply(values) == 0.5).all()
     assert asked == ["odds"]
+
+
+def test_an_outcome_that_comes_too_late_is_dropped_one_by_one_and_in_batches(
+    tmp_path: Path,
+) -> None:
+    columns = data(60)
+    columns["t"], columns["known"] = list(range(60)), [t + 20 for t in range(60)]
+    source = write(tmp_path / "d.csv", columns)
+    found = []
+    for rows in (1, 60):
+        session = Options(seed=11).session()
+        session.recalibrator = Recalibrator(seed=11, max_open=10)
+        late = {"time": "t", "available": "known", "one_by_one": rows == 1}
+        run(source, session=session, **late)
+        found.append(session.recalibrator.to_bytes())
+        assert session.recalibrator.rounds == 0
+        assert session.recalibrator.certificate().expired == 50
+    assert found[0] == found[1]

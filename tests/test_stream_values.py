@@ -20,7 +20,7 @@ from calibrant.errors import InvalidInput
 from calibrant.kernels.portable import sigmoid
 from calibrant.stream import Columns, Scale, Unreadable
 from calibrant.stream.columns import OUTCOME_NAMES, RAW_NAMES, choose
-from calibrant.stream.piece import ArrowPiece, LinePiece, Piece
+from calibrant.stream.piece import ArrowPiece, FieldsPiece, LinePiece, Piece
 from calibrant.stream.rows import Rules
 from calibrant.stream.values import numbers, times
 
@@ -255,6 +255,15 @@ def test_what_is_wrong_with_a_row_does_not_depend_on_where_the_stream_is_cut(
         return raws, goods
 
     assert read([rows]) == read([part for part in (rows[:cut], rows[cut:]) if part])
+
+
+def test_a_single_row_of_text_is_a_piece_like_others() -> None:
+    piece = FieldsPiece(["p", "y"], ["0.5", "1"])
+    assert piece.take(np.array([True])) is piece
+    assert piece.batch(Columns("p", "y")).to_pylist() == [{"p": 0.5, "y": 1}]
+    assert piece.content(0) == '{"p":"0.5","y":"1"}'
+    rounds, _, _ = Rules(Columns("p", "y"), Scale()).read(piece)
+    assert len(piece) == len(rounds) == 1
 
 
 def test_json_lines_obey_the_same_rules() -> None:

@@ -110,7 +110,7 @@ def test_more_tickets_than_stay_young_are_told_in_any_order(name: str) -> None:
 def test_many_open_tickets_take_48_bytes_each_in_memory_and_stored() -> None:
     rec = make()
     empty = len(rec.to_bytes())
-    count = 30_000
+    count = 12_000
     run = rec.replay(np.full(count, 0.5), np.ones(count), available=np.full(count, np.inf))
     assert rec.open == len(run.pending) == count
     vault = rec._ledger.vault
@@ -120,7 +120,7 @@ def test_many_open_tickets_take_48_bytes_each_in_memory_and_stored() -> None:
     again = Recalibrator.from_bytes(data)
     assert again.open == count
     assert again._ledger.vault.nbytes <= 48 * count
-    for number in (0, 1, 17_777, count - 1):
+    for number in (0, 1, 7_777, count - 1):
         assert again.observe(number, 1).number == number
     assert again.open == count - 4
 
@@ -419,7 +419,7 @@ def cells_of(rec: Recalibrator) -> list[list[int]]:
 @pytest.mark.parametrize("grid", GRIDS)
 @pytest.mark.parametrize("name", WHOLE)
 @given(st.lists(st.tuples(st.integers(0, 1), st.booleans()), min_size=1, max_size=25))
-@settings(max_examples=15)
+@settings(max_examples=8)
 def test_correcting_is_as_if_the_other_outcome_had_come(name, grid, plays) -> None:
     wrong, right = (make(name, grid=grid, resolution=4) for _ in range(2))
     raw, _ = players.stream(len(plays), 5)

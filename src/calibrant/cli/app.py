@@ -43,7 +43,9 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             command(**arguments)
         except BrokenPipeError:
             # Python would complain once more when it flushes what nobody reads.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, sys.stdout.fileno())
+            os.close(nowhere)
             raise typer.Exit(ExitCode.PIPE) from None
         except KeyboardInterrupt:
             screen.say("interrupted")

@@ -27,7 +27,10 @@ def charge(code: int, forecast: float, outcome: int) -> float:
 
 def bill(words: Words, reals: Reals, forecast: float, outcome: int) -> None:
     """Add the raw forecast's loss to the account; infinite ones are counted."""
-    cost = charge(words[LOSS], forecast, outcome)
+    if words[LOSS] == SQUARED:
+        reals[CHARGED] += (outcome - forecast) * (outcome - forecast)
+        return
+    cost = charge_other(words[LOSS], forecast, outcome)
     if cost < math.inf:
         reals[CHARGED] += cost
     else:

@@ -455,9 +455,9 @@ class Recalibrator:
             else:
                 j = bisect_right(self._edges, raw) - 1
                 at, words = self._starts[j], self._words or self._to_plain()
-                coins = self._coins[j] or self._toss(words, j, at)
-                clock = words[at + CLOCK]
-                u = coins[clock & TURN]
+                clock, u = words[at + CLOCK], 0.0
+                if words[at + ASKED] == IDLE or self._many:
+                    u = (self._coins[j] or self._toss(words, j, at))[clock & TURN]
                 booked = self._book(words, words, at, self._cells, self._table, raw, u, outcome)
                 if clock & TURN == TURN:
                     self._coins[j] = None

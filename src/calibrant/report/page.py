@@ -27,6 +27,16 @@ if TYPE_CHECKING:
 __all__ = ["render", "write", "write_many"]
 
 BOTH: Final = ("raw", "forecast")
+MANY: Final = 3
+
+GUARANTEE: Final = (
+    "The drawn forecasts are promised to be calibrated, on average over the draws and whatever "
+    "the outcomes, as long as nobody knows a draw before its outcome is settled. Raw and mean "
+    "forecasts are promised nothing."
+)
+NO_GUARANTEE: Final = (
+    "Nothing is promised here. Forecasts that are calibrated on this stream may not be on the next."
+)
 
 
 @dataclass(frozen=True)
@@ -37,8 +47,8 @@ class Chapter:
     ----------
     anchor, name
         Where to find it, and what it is called.
-    headline, facts, promise
-        The sentence on top, what stands below it, and how the guarantee fared.
+    headline, facts, promise, guarantee
+        The sentence on top, what stands below it, how the guarantee fared, and what it is.
     figures, tables
         By name.
     command, code
@@ -50,6 +60,7 @@ class Chapter:
     headline: str
     facts: tuple[str, ...]
     promise: str
+    guarantee: str
     figures: dict[str, Figure]
     tables: dict[str, Table]
     command: str | None
@@ -81,7 +92,7 @@ def render(stories: Sequence[Story]) -> str:
         raise InvalidInput(f"stories must be at least one, got {stories!r}")
     chapters = [_chapter(story, place) for place, story in enumerate(stories, 1)]
     return _template().render(
-        title=f"Calibration of {' and '.join(c.name for c in chapters[:3])}",
+        title=f"Calibration of {enumerated([chapter.name for chapter in chapters])}",
         chapters=chapters,
         overview=_overview(chapters, stories) if len(chapters) > 1 else None,
         light=_variables(LIGHT),
@@ -115,6 +126,7 @@ def _chapter(story: Story, place: int) -> Chapter:
         headline=unbroken(headline(story)),
         facts=_facts(story),
         promise=promise(story),
+        guarantee=NO_GUARANTEE if story.summary["certificate_holds"] is None else GUARANTEE,
         figures=figures(story, f"run{place}") if story.summary["n_rounds"] else {},
         tables={
             "scores": tables.scores(story),
@@ -132,7 +144,17 @@ def _name(story: Story) -> str:
     inputs = story.settings.get("inputs") or []
     listed = [inputs] if isinstance(inputs, str) else [str(each) for each in inputs]
     names = ["standard input" if each == "-" else os.path.basename(each) for each in listed]
-    return ", ".join(names) or f"a run of {story.summary['method']}"
+    return enumerated(names) if names else f"a run of {story.summary['method']}"
+
+
+def enumerated(names: Sequence[str]) -> str:
+    """Return up to three names in words, and how many more there are.
+
+    >>> enumerated(["a"]), enumerated(["a", "b"]), enumerated(["a", "b", "c", "d", "e"])
+    ('a', 'a and b', 'a, b, c and 2 more')
+    """
+    told = list(names) if len(names) <= MANY else [*names[:MANY], f"{len(names) - MANY} more"]
+    return " and ".join(filter(None, [", ".join(told[:-1]), told[-1]]))
 
 
 def _facts(story: Story) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from calibrant.stream.columns import Columns
 from calibrant.stream.failure import BadRow
 from calibrant.stream.values import numbers
 
-__all__ = ["ArrowPiece", "LinePiece", "Piece"]
+__all__ = ["ArrowPiece", "FieldsPiece", "LinePiece", "Piece"]
 
 
 class Piece(Protocol):
@@ -62,6 +62,30 @@ class ArrowPiece:
         if typed is None or not self.text:
             return self.table
         return _with_numbers(self.table, typed)
+
+
+@dataclass(frozen=True)
+class FieldsPiece:
+    """One row of a CSV or TSV file."""
+
+    names: list[str]
+    fields: list[str]
+
+    def __len__(self) -> int:
+        return 1
+
+    def column(self, name: str) -> list[Any]:
+        return [self.fields[self.names.index(name)]]
+
+    def take(self, wanted: NDArray[np.bool_]) -> FieldsPiece:
+        return self
+
+    def content(self, row: int) -> str:
+        return _json(dict(zip(self.names, self.fields, strict=True)))
+
+    def batch(self, typed: Columns | None) -> Any:
+        columns = [pa.array([field], pa.string()) for field in self.fields]
+        return ArrowPiece(pa.record_batch(columns, names=self.names), text=True).batch(typed)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from calibrant.errors import CalibrantError
 from calibrant.stream.failure import Unreadable
-from calibrant.stream.piece import ArrowPiece, LinePiece, Piece
+from calibrant.stream.piece import ArrowPiece, FieldsPiece, LinePiece, Piece
 from calibrant.stream.source import Source
 
 __all__ = ["BATCH_ROWS", "Misfit", "Reader", "open_reader"]
@@ -220,8 +220,7 @@ class LineReader(TextReader):
         lines = (line.decode() for line in self.source.stream)
         for number, fields in enumerate(csv.reader(lines, delimiter=self._delimiter), 1):
             if len(fields) == len(self.names):
-                columns = [pa.array([field], pa.string()) for field in fields]
-                yield ArrowPiece(pa.record_batch(columns, names=self.names), text=True)
+                yield FieldsPiece(self.names, fields)
             elif fields:
                 told = f"row must be {len(self.names)} fields, got {len(fields)}"
                 self._on_misfit(Misfit(number, told, self._delimiter.join(fields)))

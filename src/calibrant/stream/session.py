@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.errors import ExpiredTicket
 from calibrant.recalibrate import Pending, Recalibrator
 from calibrant.recalibrate.recalibrator import SHORT
 from calibrant.stream.rows import Rounds
@@ -94,6 +95,8 @@ class Session:
             yield slice(start, min(start + step, rows))
 
     def _play(self, rounds: Rounds) -> Answers:
+        if len(rounds) == 1:
+            return self._play_one(rounds)
         first = self.recalibrator.issued
         if rounds.available is None and rounds.known.all() and not len(self.pending):
             run = self.recalibrator.replay(rounds.raw, rounds.outcomes)
@@ -107,6 +110,34 @@ class Session:
             self.pending = _expected(run.pending)
         # A mean is a sum of products and may round to just above 1.
         return Answers(run.forecast, np.minimum(run.mean, 1.0), run.bucket, run.ticket)
+
+    def _play_one(self, rounds: Rounds) -> Answers:
+        """Do the same for one row, without the overhead of a batch."""
+        number = self.recalibrator.issued
+        time = float(number if rounds.time is None else rounds.time[0])
+        self._learn_until(time)
+        ticket = self.recalibrator.forecast(float(rounds.raw[0]), time=time)
+        if rounds.known[0]:
+            known = time if rounds.available is None else float(rounds.available[0])
+            told = Pending(np.array([number]), np.array([known]), rounds.outcomes)
+            self.pending = _expected(_appended(self.pending, told))
+            self._learn_until(time)
+        mean = min(ticket.mean, 1.0)
+        found = (ticket.value, mean), (ticket.bucket, number)
+        return Answers(*(np.array([value]) for pair in found for value in pair))
+
+    def _learn_until(self, time: float) -> None:
+        """Learn what is known by ``time``, in the order in which it became known."""
+        pending = self.pending
+        if not len(pending) or pending.available.min() > time:
+            return
+        known = pending.available <= time
+        for t in np.lexsort((pending.number, pending.available))[: int(known.sum())].tolist():
+            try:
+                self.recalibrator.observe(int(pending.number[t]), int(pending.outcome[t]))
+            except ExpiredTicket:
+                continue
+        self.pending = _chosen(pending, ~known)
 
 
 def _joined(parts: list[Answers]) -> Answers:
@@ -129,5 +160,13 @@ def _order(first: int, rows: int) -> Reals:
 
 def _expected(pending: Pending) -> Pending:
     """Leave out the outcomes that will never come; their tickets expire by themselves."""
-    coming = np.isfinite(pending.available)
-    return Pending(pending.number[coming], pending.available[coming], pending.outcome[coming])
+    return _chosen(pending, np.isfinite(pending.available))
+
+
+def _chosen(pending: Pending, wanted: NDArray[np.bool_]) -> Pending:
+    return Pending(pending.number[wanted], pending.available[wanted], pending.outcome[wanted])
+
+
+def _appended(pending: Pending, more: Pending) -> Pending:
+    pairs = zip(vars(pending).values(), vars(more).values(), strict=True)
+    return Pending(*(np.concatenate(pair) for pair in pairs))

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from calibrant.errors import CalibrantError
 from calibrant.stream.columns import Columns
 from calibrant.stream.failure import BadRow, Unwritable
-from calibrant.stream.piece import LinePiece, Piece
+from calibrant.stream.piece import FieldsPiece, LinePiece, Piece
 from calibrant.stream.session import Answers
 from calibrant.stream.source import compression_of
 
@@ -59,6 +59,9 @@ class TextWriter(Writer):
         self._begun = False
 
     def write(self, piece: Piece, answers: Answers) -> None:
+        if isinstance(piece, FieldsPiece):
+            self._write_line(piece.fields, answers)
+            return
         table = piece.batch(None)
         if not self._begun:
             self._begin(table.schema.names)
@@ -73,7 +76,16 @@ class TextWriter(Writer):
 
     def _begin(self, names: list[str]) -> None:
         self._begun = True
-        line = self._delimiter.join(quoted(name, self._delimiter) for name in (*names, *self.names))
+        self._write_fields([*names, *self.names])
+
+    def _write_line(self, fields: list[str], answers: Answers) -> None:
+        # Arrow writes the doubles, so that a line is the same as in a batch.
+        reals = pc.cast(pa.array([float(answers.forecast[0]), float(answers.mean[0])]), pa.string())
+        wholes = int(answers.bucket[0]), int(answers.ticket[0])
+        self._write_fields([*fields, *reals.to_pylist(), *map(str, wholes)])
+
+    def _write_fields(self, fields: list[str]) -> None:
+        line = self._delimiter.join(quoted(field, self._delimiter) for field in fields)
         self.stream.write(f"{line}\n".encode())
 
     def _quoted(self, column: Any) -> Any:
