@@ -26,6 +26,7 @@ from calibrant.calibrators import (
     RunningMean,
 )
 from calibrant.core.grid import GRIDS
+from calibrant.core.mixture import Mixture
 from calibrant.core.place import bucket
 from calibrant.kernels import compile as compile_module
 from calibrant.kernels import gaps, pairs, rounds, running_mean, scores, two_point
@@ -158,8 +159,8 @@ def test_an_all_pairs_rule_plays_the_law_that_its_regrets_leave_alone(variant, g
 # The search.
 
 
-def search(leans: list[int], position: int):
-    """Return the pair that the search finds, and how many cells it looked at."""
+def search(leans: list[int], position: int, coin: float = 0.0):
+    """Return the cell that the search draws, its weight, and which cells it looked at."""
     looked = []
 
     def lean(words, reals, at, table, k):
@@ -169,8 +170,9 @@ def search(leans: list[int], position: int):
     draw = two_point.make_draw(lean, lambda *where: 0.5)
     words = [0] * 20
     words[POSITION] = position
-    low, _, weight = draw(words, words, 0, len(leans), 0, 0.0)
-    return low, weight, looked
+    cell, side, weight = draw(words, words, 0, len(leans), 0, coin)
+    assert side == (coin >= weight)
+    return cell, weight, looked
 
 
 def admissible(leans: list[int], low: int, weight: float) -> bool:
@@ -217,16 +219,33 @@ def test_next_to_the_change_of_sign_it_looks_at_two_cells(cells, data) -> None:
         assert search(leans, position)[2] in ([change - 1, change], [change, change - 1])
 
 
-@pytest.mark.parametrize("grid", GRIDS)
-@pytest.mark.parametrize("make", [FosterHart, RegretMatching, Foster99, Blackwell])
-def test_a_coin_at_the_weight_falls_on_the_upper_cell(make, grid) -> None:
-    rule = make(resolution=5, grid=grid)
-    state, rng = rule.start(prior=1), random.Random(1)
-    for _ in range(30):
-        mixture = rule.forecast(state)
-        assert mixture.draw(mixture.weights[0]) == mixture.indices[-1]
-        assert mixture.draw(0.0) == mixture.indices[0]
-        state = rule.update(state, rng.choice(mixture.indices), rng.randrange(2))
+@pytest.mark.parametrize("position", range(4))
+def test_a_coin_below_the_weight_falls_on_the_lower_cell_and_at_it_on_the_upper(position) -> None:
+    leans, below = [1, 1, -1, -1], math.nextafter(0.5, 0.0)
+    assert [search(leans, position, u)[0] for u in (0.0, below, 0.5, 1.0 - 2**-53)] == [1, 1, 2, 2]
+    mixture = Mixture((1, 2), (0.5, 0.5), (0.25, 0.5))
+    assert [mixture.draw(u) for u in (0.0, below, 0.5, 1.0 - 2**-53)] == [1, 1, 2, 2]
+
+
+# Weights of numbers that do not fit into the 53 bits of a double.
+
+BIG = st.integers(2**54, 2**58)
+COUNT = st.integers(1, 2**20)
+
+
+@given(BIG, BIG, COUNT, COUNT, st.integers(1, 2**36))
+def test_weights_are_quotients_of_doubles_as_compiled_code_has_them(up, down, n, m, width) -> None:
+    # Cell 0 leans up by `up` and cell 1 down by `down`; their values are `width` apart.
+    words = [0] * HEAD + [up, n, -down, m] + [0, width]
+    table = HEAD + 4
+    a, b = float(up) * float(m), float(down) * float(n)
+    assert gaps.weigh(words, words, 0, table, 0) == b / (a + b)
+    here, above = 2 * up - width * n, 2 * down - width * m
+    if here > 0 < above:
+        share = float(above) / float(here + above)
+        assert gaps.weigh_cumulative(words, words, 0, table, 0) == share
+        a, b = float(here) * float(m), float(above) * float(n)
+        assert gaps.weigh_average(words, words, 0, table, 0) == b / (a + b)
 
 
 # Stationary laws.

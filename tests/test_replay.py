@@ -75,6 +75,20 @@ def test_a_batch_equals_the_loop_on_every_grid(grid: str, way: str) -> None:
         assert one.to_bytes() == other.to_bytes()
 
 
+@each_way
+def test_a_batch_equals_the_loop_beyond_53_bits(way: str) -> None:
+    raw, outcomes = players.stream(200, 1)
+    options = {"grid": "logit", "buckets": 1023, "prior": 1 << 20}
+    one, other = make("foster_hart", **options), make("foster_hart", **options)
+    raw = [0.5 + p / 1023 / 4 for p in raw]
+    values, means = players.by_tickets(one, raw, outcomes)
+    with players.batches(other, way):
+        run = other.replay(raw, outcomes)
+    assert run.forecast.tolist() == values
+    assert run.mean.tolist() == means
+    assert one.to_bytes() == other.to_bytes()
+
+
 @every_variant
 def test_a_batch_may_be_cut_anywhere(variant: str) -> None:
     raw, outcomes = players.stream(80, 2)

@@ -19,9 +19,13 @@ from calibrant.errors import InvalidInput, MissingExtra
 from calibrant.metrics import calibration_curve
 from calibrant.plot import palette, vector
 from calibrant.report import headline, render, tables, write, write_many
+from calibrant.report.figures import chosen
 from calibrant.report.judge import accuracy, beyond_noise, matters, off, spread
-from calibrant.report.page import promise
+from calibrant.report.page import guarantee, promise
 from calibrant.summary import Story
+
+pytest.importorskip("jinja2", reason='needs the extra "plot"')
+pytest.importorskip("matplotlib", reason='needs the extra "plot"')
 
 # ------------------------------------------------------------------------ sentences
 
@@ -350,7 +354,6 @@ def story() -> Story:
 
 @pytest.fixture(scope="module")
 def page(story: Story) -> str:
-    pytest.importorskip("matplotlib", reason='needs the extra "plot"')
     return render([story])
 
 
@@ -456,19 +459,17 @@ def test_without_rounds_there_are_no_pictures_but_the_settings() -> None:
     assert "<caption>Settings</caption>" in page
 
 
-def test_a_bound_on_c1_alone_gets_its_own_picture() -> None:
-    page = render([replayed(*overconfident(120), method="regret_matching")])
-    assert "Calibration error C1 over time" in page
-    assert page.count("<figure>") == 9
+def test_c1_has_a_picture_of_its_own_if_the_theorem_is_about_c1() -> None:
+    about_c2 = chosen(replayed(*overconfident(120)))
+    about_c1 = chosen(replayed(*overconfident(120), method="regret_matching"))
+    assert set(about_c1) - set(about_c2) == {"calibration_l1_over_time"}
+    assert set(chosen(awkward()["no promise"])) == set(about_c2)
 
 
 def test_a_method_without_a_promise_says_so() -> None:
-    told_so = "running_mean makes no promise that could be checked here."
     story = awkward()["no promise"]
-    assert promise(story) == told_so
-    page = render([story])
-    assert "Nothing is promised here." in page
-    assert "The drawn forecasts are promised" not in page
+    assert promise(story) == "running_mean makes no promise that could be checked here."
+    assert guarantee(story).startswith("Nothing is promised here.")
 
 
 def test_several_runs_are_compared_and_then_told_one_by_one(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from stories import overconfident, replayed
 from calibrant.plot import palette
 from calibrant.report import write
 
+pytest.importorskip("jinja2", reason='needs the extra "plot"')
 pytest.importorskip("matplotlib", reason='needs the extra "plot"')
 from matplotlib.image import imread
 

@@ -53,7 +53,8 @@ def weigh_cumulative(words: Words, reals: Reals, at: int, table: int, k: int) ->
     across = width(words, table, k)
     here = 2 * words[cell] - across * words[cell + 1]
     above = -2 * words[cell + 2] - across * words[cell + 3]
-    share: float = above / (here + above)
+    # A quotient of doubles: that of the whole numbers would be rounded once, not thrice.
+    share: float = above * 1.0 / (here + above)
     return share
 
 

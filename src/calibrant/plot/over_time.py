@@ -27,7 +27,9 @@ __all__ = ["OverTime", "over_time", "prepare_over_time"]
 Reals = NDArray[np.float64]
 
 POINTS: Final = 512
+"""As many as a picture can show."""
 MOST_VALUES: Final = 4096
+"""Cells whose sums are kept at each point, at most."""
 QUANTITIES: Final = ("c2", "c1", "brier")
 TITLES: Final = {
     "c2": "calibration error C2",
@@ -37,7 +39,9 @@ TITLES: Final = {
 BOUND: Final = "theorem's bound"
 DOTS: Final = (0.0, (1.0, 1.5))
 EARLY: Final = 0.05
+"""Share of the rounds whose averages are mostly noise."""
 FEW: Final = 20
+"""Points below which each is marked."""
 WIDE: Final = 2.0
 """Decades on a logarithmic axis from which powers of ten alone are labels enough."""
 

@@ -84,10 +84,15 @@ def figures(story: Story, prefix: str = "f") -> dict[str, Figure]:
     prefix
         What ids begin with; must differ between the stories of a page.
     """
+    return {name: _figure(name, each, story, prefix) for name, each in chosen(story).items()}
+
+
+def chosen(story: Story) -> dict[str, Drawing]:
+    """Return the drawings that tell something: C1 over time only if the theorem is about C1."""
     drawings = prepare_all(story)
     if np.isfinite(story.trace.bound_c2).any() or not np.isfinite(story.trace.bound_c1).any():
         del drawings["calibration_l1_over_time"]
-    return {name: _figure(name, each, story, prefix) for name, each in drawings.items()}
+    return drawings
 
 
 def _figure(name: str, drawing: Drawing, story: Story, prefix: str) -> Figure:

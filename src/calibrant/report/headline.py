@@ -29,6 +29,7 @@ FEW: Final = 100
 """Rounds below which nothing is claimed about calibration."""
 MOST_DIGITS: Final = 4
 SMALL_BRIER: Final = 0.01
+"""A score below which three digits show little."""
 
 ACCURACY: Final[dict[Accuracy, str]] = {
     "same": "accuracy unchanged: ",

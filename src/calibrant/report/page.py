@@ -126,7 +126,7 @@ def _chapter(story: Story, place: int) -> Chapter:
         headline=unbroken(headline(story)),
         facts=_facts(story),
         promise=promise(story),
-        guarantee=NO_GUARANTEE if story.summary["certificate_holds"] is None else GUARANTEE,
+        guarantee=guarantee(story),
         figures=figures(story, f"run{place}") if story.summary["n_rounds"] else {},
         tables={
             "scores": tables.scores(story),
@@ -192,6 +192,11 @@ def promise(story: Story) -> str:
         f"A bound was exceeded in this run.{pair} Bounds hold on average over the draws, so a "
         "single run may exceed a tight one."
     )
+
+
+def guarantee(story: Story) -> str:
+    """Return what is promised at all."""
+    return NO_GUARANTEE if story.summary["certificate_holds"] is None else GUARANTEE
 
 
 def _command(given: Any) -> str | None:

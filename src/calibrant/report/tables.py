@@ -185,13 +185,13 @@ def _timing(story: Story) -> dict[str, Any]:
 def plainly(value: Any) -> str:
     """Return a setting as text.
 
-    >>> plainly(None), plainly(["a", "b"]), plainly({"raw": "p"}), plainly(0.123456789)
-    ('none', 'a, b', 'raw = p', '0.1235')
+    >>> plainly(None), plainly(["a", "b"]), plainly({"raw": "p"}), plainly(0.12345), plainly(1e6)
+    ('none', 'a, b', 'raw = p', '0.1235', '1,000,000')
     """
     if isinstance(value, dict):
         return ", ".join(f"{key} = {plainly(item)}" for key, item in value.items())
     if isinstance(value, (list, tuple)):
         return ", ".join(plainly(item) for item in value)
     if isinstance(value, float):
-        return f"{value:,.4g}"
+        return f"{value:,.0f}" if abs(value) >= 1000.0 else f"{value:.4g}"
     return "none" if value is None else str(value)
