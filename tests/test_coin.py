@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from calibrant import Recalibrator
 from calibrant.errors import ForeignTicket, InvalidInput
 from calibrant.kernels.coin import FIRST, GAMMA, MASK, SECOND, coin
+from calibrant.recalibrate.recalibrator import TURN
 from calibrant.recalibrate.secret import block_key, secret_of
 from calibrant.registry import calibrators
 
@@ -288,3 +289,21 @@ def test_an_outcome_never_changes_a_coin_that_was_thrown() -> None:
         other.observe(its, 1 - y)
     assert [a.index for a, _ in kept] == [b.index for _, b in kept]
     assert one.forecast(0.5).clock == other.forecast(0.5).clock == 20
+
+
+@pytest.mark.parametrize("single", [True, False])
+def test_coins_made_ahead_are_those_of_a_batch(single: bool) -> None:
+    rounds = 2 * (TURN + 1) + 9
+    outcomes = [k * k % 7 % 2 for k in range(rounds)]
+    rec, batch = (Recalibrator(buckets=1, seed=4) for _ in range(2))
+    drawn = []
+    for outcome in outcomes:
+        if single:
+            drawn.append(rec.predict_one(0.4))
+            rec.learn_one(0.4, outcome)
+        else:
+            ticket = rec.forecast(0.4)
+            drawn.append(ticket.value)
+            rec.observe(ticket, outcome)
+    assert drawn == batch.replay([0.4] * rounds, outcomes).forecast.tolist()
+    assert rec == batch

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import signal
+import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from calibrant import Recalibrator
-from calibrant.core.gate import Gate, passing
+from calibrant.core.gate import Gate, passing, wait
+from calibrant.recalibrate import recalibrator
 
 pytestmark = pytest.mark.base
 
@@ -56,3 +59,36 @@ def play_until(alarm: float, rec: Recalibrator, call: str) -> None:
         else:
             rec.predict_one(0.3)
             rec.learn_one(0.3, 1)
+
+
+CALLS: dict[str, Callable[[Recalibrator], Any]] = {
+    "forecast": lambda rec: rec.forecast(0.3),
+    "observe": lambda rec: rec.observe(0, 1),
+    "predict_one": lambda rec: rec.predict_one(0.3),
+    "learn_one": lambda rec: rec.learn_one(0.3, 1),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_call_waits_while_another_one_has_the_gate(
+    call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rec, other = Recalibrator(seed=1), Recalibrator(seed=1)
+    rec.forecast(0.9)
+    other.forecast(0.9)
+    waiting = threading.Event()
+
+    def told(gate: Gate) -> None:
+        waiting.set()
+        wait(gate)
+
+    monkeypatch.setattr(recalibrator, "wait", told)
+    rec._gate.clear()
+    caller = threading.Thread(target=CALLS[call], args=(rec,))
+    caller.start()
+    assert waiting.wait(timeout=30)
+    assert caller.is_alive()
+    rec._gate.append(None)
+    caller.join(timeout=30)
+    CALLS[call](other)
+    assert rec == other
