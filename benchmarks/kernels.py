@@ -14,7 +14,7 @@ from benchmarks.measure import Job, Run, interleave
 from benchmarks.reference import Loop, c_compiler, c_loops, game
 from calibrant import Recalibrator
 from calibrant.calibrators import Calibrator
-from calibrant.kernels.compile import available
+from calibrant.kernels.rounds import Program
 from calibrant.recalibrate.secret import block_key, secret_of
 from calibrant.registry import calibrators
 
@@ -29,8 +29,6 @@ LOOP_BAR, GROWTH_BAR = 1.5, 2.5
 
 def run(*, rounds: int = 1_000_000, repeats: int = 15) -> list[Row]:
     """Return two rows for each rule and size, then one for each rule's growth."""
-    if not available():
-        raise RuntimeError("batches must be compiled to be measured, got no Numba")
     rows = []
     if c_compiler() is not None:
         loops = c_loops(*RULES)
@@ -89,6 +87,15 @@ def state(rule: str, size: int) -> NDArray[np.int64]:
     return made.flat(size, prior=1, centres=centres, keys=keys)
 
 
+def compiled(rule: str) -> Program:
+    """Return the rule's kernels as machine code."""
+    kind: type[Calibrator] = calibrators.get(rule)
+    machine = kind.program.machine
+    if machine is None:
+        raise RuntimeError("batches must be compiled to be measured, got no Numba")
+    return machine
+
+
 def replay(rule: str, size: int, raw: Any, outcomes: Any) -> Run:
     """Measure the public call: checks, rounds, and the arrays that it returns."""
     return partial(fresh(rule, size).replay, raw, outcomes)
@@ -96,8 +103,7 @@ def replay(rule: str, size: int, raw: Any, outcomes: Any) -> Run:
 
 def kernel(rule: str, size: int, raw: Any, outcomes: Any) -> Run:
     """Measure the compiled rounds alone, as the C loop is measured."""
-    machine = calibrators.get(rule).program.machine
-    words = state(rule, size)
+    machine, words = compiled(rule), state(rule, size)
     return partial(fill, partial(machine.replay, words, words.view(np.float64)), raw, outcomes)
 
 
@@ -117,8 +123,8 @@ def check_same(rule: str, size: int, loop: Loop, raw: Any, outcomes: Any) -> Non
     """Raise unless C, kernel and ``replay`` agree in forecasts, means and state, to the bit."""
     run = fresh(rule, size).replay(raw, outcomes)
     ours, its = state(rule, size), state(rule, size)
-    play = calibrators.get(rule).program.machine.replay
-    mine = fill(partial(play, ours, ours.view(np.float64)), raw, outcomes)
+    play = partial(compiled(rule).replay, ours, ours.view(np.float64))
+    mine = fill(play, raw, outcomes)
     theirs = fill(partial(loop, its), raw, outcomes)
     pairs = [*zip(mine, theirs, strict=True), *zip((run.forecast, run.mean), theirs, strict=True)]
     if not all(np.array_equal(one, other) for one, other in [*pairs, (ours, its)]):

@@ -65,7 +65,7 @@ def logistic_regression(raw: list[float], outcomes: list[int]) -> Run:
     """Measure River's predict and learn."""
     from river.linear_model import LogisticRegression
 
-    model = LogisticRegression()
+    model: Any = LogisticRegression()
     features, labels = [{"x": p} for p in raw], [bool(y) for y in outcomes]
 
     def play() -> None:

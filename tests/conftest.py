@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -60,5 +61,7 @@ class NoSkips:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A shell that starts a job in the background lets it ignore interrupts, for good.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if os.environ.get("CALIBRANT_REQUIRE") == "all":
         config.pluginmanager.register(NoSkips(), "no skips")

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from calibrant import Recalibrator
 from calibrant.errors import ForeignTicket, InvalidInput
 from calibrant.kernels.coin import FIRST, GAMMA, MASK, SECOND, coin
-from calibrant.recalibrate.recalibrator import TURN
+from calibrant.recalibrate.recalibrator import COINS
 from calibrant.recalibrate.secret import block_key, secret_of
 from calibrant.registry import calibrators
 
@@ -293,7 +293,7 @@ def test_an_outcome_never_changes_a_coin_that_was_thrown() -> None:
 
 @pytest.mark.parametrize("single", [True, False])
 def test_coins_made_ahead_are_those_of_a_batch(single: bool) -> None:
-    rounds = 2 * (TURN + 1) + 9
+    rounds = 2 * COINS + 99
     outcomes = [k * k % 7 % 2 for k in range(rounds)]
     rec, batch = (Recalibrator(buckets=1, seed=4) for _ in range(2))
     drawn = []
@@ -307,3 +307,38 @@ def test_coins_made_ahead_are_those_of_a_batch(single: bool) -> None:
             rec.observe(ticket, outcome)
     assert drawn == batch.replay([0.4] * rounds, outcomes).forecast.tolist()
     assert rec == batch
+
+
+def interrupt(*where: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_an_interrupt_between_coin_and_draw_leaves_the_coins_in_step() -> None:
+    rec, other = (Recalibrator(buckets=1, seed=4) for _ in range(2))
+    rec.forecast(0.5)
+    announce, rec._issue = rec._issue, interrupt
+    with pytest.raises(KeyboardInterrupt):
+        rec.forecast(0.5)
+    rec._issue = announce
+    drawn = [rec.forecast(0.5) for _ in range(200)]
+    wanted = [other.forecast(0.5) for _ in range(201)][1:]
+    assert [(t.clock, t.index) for t in drawn] == [(t.clock, t.index) for t in wanted]
+
+
+def test_an_interrupt_while_a_round_is_booked_leaves_the_coins_in_step() -> None:
+    rec, other = (Recalibrator(buckets=1, seed=4) for _ in range(2))
+    learn = rec._book
+
+    def booked_and_interrupted(*given: object) -> bool:
+        learn(*given)
+        raise KeyboardInterrupt
+
+    rec._book = booked_and_interrupted
+    with pytest.raises(KeyboardInterrupt):
+        rec.learn_one(0.5, 1)
+    rec._book = learn
+    other.learn_one(0.5, 1)
+    for k in range(200):
+        assert rec.predict_one(0.5) == other.predict_one(0.5)
+        rec.learn_one(0.5, k % 2)
+        other.learn_one(0.5, k % 2)

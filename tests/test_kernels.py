@@ -159,6 +159,9 @@ def test_an_all_pairs_rule_plays_the_law_that_its_regrets_leave_alone(variant, g
 # The search.
 
 
+PAIR = (0, 1), (1, -1)
+
+
 def search(leans: list[int], position: int, coin: float = 0.0):
     """Return the cell that the search draws, its weight, and which cells it looked at."""
     looked = []
@@ -167,7 +170,11 @@ def search(leans: list[int], position: int, coin: float = 0.0):
         looked.append(k)
         return leans[k] if 0 <= k < len(leans) else 0
 
-    draw = two_point.make_draw(lean, lambda *where: 0.5)
+    def weigh(words, reals, at, table, k):
+        looked.append(k if k == words[POSITION] - 1 else k + 1)
+        return tuple(sign * leans[k + i] if 0 <= k + i < len(leans) else 0 for i, sign in PAIR)
+
+    draw = two_point.make_draw(lean, weigh)
     words = [0] * 20
     words[POSITION] = position
     cell, side, weight = draw(words, words, 0, len(leans), 0, coin)
@@ -238,14 +245,17 @@ def test_weights_are_quotients_of_doubles_as_compiled_code_has_them(up, down, n,
     # Cell 0 leans up by `up` and cell 1 down by `down`; their values are `width` apart.
     words = [0] * HEAD + [up, n, -down, m] + [0, width]
     table = HEAD + 4
-    a, b = float(up) * float(m), float(down) * float(n)
-    assert gaps.weigh(words, words, 0, table, 0) == b / (a + b)
+    both = float(up) * float(m), float(down) * float(n)
+    assert exactly(gaps.weigh(words, words, 0, table, 0), both)
     here, above = 2 * up - width * n, 2 * down - width * m
-    if here > 0 < above:
-        share = float(above) / float(here + above)
-        assert gaps.weigh_cumulative(words, words, 0, table, 0) == share
-        a, b = float(here) * float(m), float(above) * float(n)
-        assert gaps.weigh_average(words, words, 0, table, 0) == b / (a + b)
+    both = float(here), float(above)
+    assert exactly(gaps.weigh_cumulative(words, words, 0, table, 0), both)
+    both = float(here) * float(m), float(above) * float(n)
+    assert exactly(gaps.weigh_average(words, words, 0, table, 0), both)
+
+
+def exactly(found: tuple[float, float], wanted: tuple[float, float]) -> bool:
+    return all(type(x) is float for x in found) and found == wanted
 
 
 # Stationary laws.
@@ -308,7 +318,7 @@ def test_regrets_of_any_size_give_a_law() -> None:
 
 def test_the_nearest_cell_never_shares_and_a_pair_is_never_recalled() -> None:
     words = [0] * 20
-    assert running_mean.weigh(words, words, 0, 0, 3) == 0.5
+    assert running_mean.weigh(words, words, 0, 0, 3) == (0.0, 0.0)
     assert two_point.recall(words, words, 0, 0, 0, 7) is True
 
 
@@ -422,8 +432,10 @@ def test_compiled_coins_are_thrown_with_unsigned_words(numba, compiler) -> None:
 
 def test_the_cache_is_keyed_by_the_sources_of_all_kernels(compiler, monkeypatch, tmp_path) -> None:
     before = compiler.digest()
-    for source in pathlib.Path(compiler.__file__).parent.glob("*.py"):
-        (tmp_path / source.name).write_bytes(source.read_bytes())
+    here = pathlib.Path(compiler.__file__).parent
+    for source in here.rglob("*.py"):
+        (tmp_path / source.relative_to(here)).parent.mkdir(exist_ok=True)
+        (tmp_path / source.relative_to(here)).write_bytes(source.read_bytes())
     monkeypatch.setattr(compiler, "__file__", str(tmp_path / "compile.py"))
     compiler.digest.cache_clear()
     assert compiler.digest() == before

@@ -51,11 +51,10 @@ def lean(words: Words, reals: Reals, at: int, table: int, k: int) -> float:
     return theta
 
 
-def weigh(words: Words, reals: Reals, at: int, table: int, k: int) -> float:
-    """Probability of ``k`` in proportion to the coordinate of ``k + 1``."""
-    here = reals[at + HEAD + 4 * k + 2]
-    above = -reals[at + HEAD + 4 * k + 6]
-    return above / (here + above)  # type: ignore[no-any-return]
+def weigh(words: Words, reals: Reals, at: int, table: int, k: int) -> tuple[float, float]:
+    """Compare the coordinates of ``k`` and ``k + 1``."""
+    cell = at + HEAD + 4 * k
+    return reals[cell + 2], -reals[cell + 6]
 
 
 def update(

@@ -26,14 +26,11 @@ def lean(words: Words, reals: Reals, at: int, table: int, k: int) -> int:
     return gap
 
 
-def weigh(words: Words, reals: Reals, at: int, table: int, k: int) -> float:
-    """Probability of ``k`` in proportion to the average gap of ``k + 1``."""
+def weigh(words: Words, reals: Reals, at: int, table: int, k: int) -> tuple[float, float]:
+    """Compare the average gaps of ``k`` and ``k + 1``, both times the product of the counts."""
     cell = at + HEAD + 2 * k
     # Products are taken as doubles: they may exceed 63 bits.
-    here = words[cell] * 1.0 * words[cell + 3]
-    above = words[cell + 2] * -1.0 * words[cell + 1]
-    share: float = above / (here + above)
-    return share
+    return words[cell] * 1.0 * words[cell + 3], words[cell + 2] * -1.0 * words[cell + 1]
 
 
 def lean_with_slack(words: Words, reals: Reals, at: int, table: int, k: int) -> int:
@@ -47,25 +44,24 @@ def lean_with_slack(words: Words, reals: Reals, at: int, table: int, k: int) -> 
     return short if short < 0 else 0
 
 
-def weigh_cumulative(words: Words, reals: Reals, at: int, table: int, k: int) -> float:
-    """Probability of ``k`` in proportion to the total regret of ``k + 1``."""
+def weigh_cumulative(
+    words: Words, reals: Reals, at: int, table: int, k: int
+) -> tuple[float, float]:
+    """Compare the total excesses of ``k`` and ``k + 1``."""
     cell = at + HEAD + 2 * k
     across = width(words, table, k)
-    here = 2 * words[cell] - across * words[cell + 1]
-    above = -2 * words[cell + 2] - across * words[cell + 3]
-    # A quotient of doubles: that of the whole numbers would be rounded once, not thrice.
-    share: float = above * 1.0 / (here + above)
-    return share
+    here = (2 * words[cell] - across * words[cell + 1]) * 1.0
+    above = (-2 * words[cell + 2] - across * words[cell + 3]) * 1.0
+    return here, above
 
 
-def weigh_average(words: Words, reals: Reals, at: int, table: int, k: int) -> float:
-    """Probability of ``k`` in proportion to the average excess of ``k + 1``."""
+def weigh_average(words: Words, reals: Reals, at: int, table: int, k: int) -> tuple[float, float]:
+    """Compare the average excesses of ``k`` and ``k + 1``, times the product of the counts."""
     cell = at + HEAD + 2 * k
     across = width(words, table, k)
     here = (2 * words[cell] - across * words[cell + 1]) * 1.0 * words[cell + 3]
     above = (-2 * words[cell + 2] - across * words[cell + 3]) * 1.0 * words[cell + 1]
-    share: float = above / (here + above)
-    return share
+    return here, above
 
 
 def width(words: Words, table: int, k: int) -> int:

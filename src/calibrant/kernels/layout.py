@@ -92,6 +92,9 @@ OVERTAKEN: Final = -2.0
 INDEX: Final = 0x7FFF_FFFF
 """Mask for positions read from the state, so that the compiler knows them to be positive."""
 
+NARROW: Final = 0xF_FFFF
+"""Mask for bucket numbers and block sizes, whose products it keeps within 40 bits."""
+
 VALUES: Final = 1
 """Grid values start this many words after the K numerators."""
 

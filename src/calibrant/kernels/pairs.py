@@ -117,11 +117,13 @@ def eliminate(words: Words, reals: Reals, cells: int) -> int:
             out += reals[rates + n * cells + j]
         if out == 0.0:
             return n
+        for j in range(n):
+            reals[rates + n * cells + j] /= out
         for i in range(n):
             into = reals[rates + i * cells + n]
             reals[rates + i * cells + n] = into / out
             for j in range(n):
-                reals[rates + i * cells + j] += into * (reals[rates + n * cells + j] / out)
+                reals[rates + i * cells + j] += into * reals[rates + n * cells + j]
     return 0
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from calibrant.kernels.coin import coin
 from calibrant.kernels.compile import available, compiled, entry_point
+from calibrant.kernels.inline import inlined
 from calibrant.kernels.layout import (
     ANSWER,
     ASKED,
@@ -33,6 +34,7 @@ from calibrant.kernels.layout import (
     INDEX,
     KEY,
     LOSS,
+    NARROW,
     NOTED,
     OVERTAKEN,
     POSITION,
@@ -84,6 +86,17 @@ class Program:
     settle_flat: Callable[[Any, int, float, float, int], None]
     replay: Callable[[Words, Reals, Any, Any, Any, Any], None]
     replay_late: Callable[..., None]
+
+    @functools.cached_property
+    def written_out(self) -> Program:
+        """The same program with the single steps of plain Python written out, for speed."""
+        return replace(
+            self,
+            note=inlined(self.note, self.name),
+            book=inlined(self.book, self.name),
+            issue=inlined(self.issue, self.name),
+            settle=inlined(self.settle, self.name),
+        )
 
     @functools.cached_property
     def machine(self) -> Program | None:
@@ -158,13 +171,16 @@ def assemble(
         u: float,
         outcome: int,
     ) -> bool:
-        asked = reals[at + ASKED]
-        if asked == OVERTAKEN:
-            return False
+        asked, after = reals[at + ASKED], IDLE
         cell, side, weight = words[at + ANSWER], 0, 1.0
-        if asked == IDLE:
-            cell, side, weight = draw(words, reals, at, cells, table, u)
-        elif weighted:
+        if asked != raw + 1.0:
+            if asked == OVERTAKEN:
+                return False
+            if asked == IDLE:
+                cell, side, weight = draw(words, reals, at, cells, table, u)
+            else:
+                after = OVERTAKEN
+        if weighted and asked != IDLE:
             cell, side, weight = cell & CELL, cell >> 15, reals[at + NOTED]
         if many and asked != IDLE:
             # A late outcome may have changed the law since it was noted.
@@ -173,7 +189,7 @@ def assemble(
                 weight = -1.0
         update(words, reals, at, table, cell, side, weight, outcome)
         bill(words, reals, raw, outcome)
-        reals[at + ASKED] = OVERTAKEN if asked != IDLE and asked != raw + 1.0 else IDLE
+        reals[at + ASKED] = after
         words[at + POSITION] = cell
         words[at + CLOCK] += 1
         return True
@@ -223,7 +239,7 @@ def assemble(
         return pack((at - flat[BLOCKS]) // flat[STRIDE], cell, side)
 
     def settle_flat(flat: Any, place: int, weight: float, raw: float, outcome: int) -> None:
-        at = (flat[BLOCKS] & INDEX) + (place >> 16) * (flat[STRIDE] & INDEX)
+        at = (flat[BLOCKS] & INDEX) + (place >> 16) * (flat[STRIDE] & NARROW)
         table = flat[TABLE] & INDEX
         settle(flat, flat.view(np.float64), at, table, place, weight, raw, outcome)
 
@@ -231,15 +247,16 @@ def assemble(
         words: Words, reals: Reals, raw: Any, outcomes: Any, forecast: Any, means: Any
     ) -> None:
         cells, table = words[CELLS] & INDEX, words[TABLE] & INDEX
-        blocks, stride = words[BLOCKS] & INDEX, words[STRIDE] & INDEX
+        blocks, stride = words[BLOCKS] & INDEX, words[STRIDE] & NARROW
         edges, buckets = words[EDGES] & INDEX, words[BUCKETS] & INDEX
         squared, charged = words[LOSS] == SQUARED, reals[CHARGED]
         for t in range(len(raw)):
             p, y = raw[t], int(outcomes[t])
-            at = blocks + (bucket_of(reals, edges, buckets, p) & INDEX) * stride
+            at = blocks + (bucket_of(reals, edges, buckets, p) & NARROW) * stride
             clock = words[at + CLOCK]
             u = coin(words[at + KEY], clock)
             cell, side, weight = draw(words, reals, at, cells, table, u)
+            cell &= CELL
             forecast[t] = reals[table + cells + VALUES + cell]
             means[t] = mean(words, reals, cells, table, cell, side, weight)
             update(words, reals, at, table, cell, side, weight, y)
@@ -263,12 +280,12 @@ def assemble(
         notes: Any,
     ) -> None:
         cells, table = words[CELLS] & INDEX, words[TABLE] & INDEX
-        blocks, stride = words[BLOCKS] & INDEX, words[STRIDE] & INDEX
+        blocks, stride = words[BLOCKS] & INDEX, words[STRIDE] & NARROW
         edges, buckets = words[EDGES] & INDEX, words[BUCKETS] & INDEX
         for e in range(len(events)):
             t = events[e]
             row = t if t >= 0 else -1 - t
-            at = blocks + (bucket_of(reals, edges, buckets, raw[row]) & INDEX) * stride
+            at = blocks + (bucket_of(reals, edges, buckets, raw[row]) & NARROW) * stride
             if t >= 0:
                 u = coin(words[at + KEY], words[at + CLOCK])
                 cell, side, weight = draw(words, reals, at, cells, table, u)
@@ -313,5 +330,5 @@ def assemble(
 def block_of(words: Words, reals: Reals, raw: float) -> int:
     """Return where the block of a raw forecast's bucket starts."""
     j = bucket_of(reals, words[EDGES] & INDEX, words[BUCKETS] & INDEX, raw)
-    at: int = (words[BLOCKS] & INDEX) + (j & INDEX) * (words[STRIDE] & INDEX)
+    at: int = (words[BLOCKS] & INDEX) + (j & NARROW) * (words[STRIDE] & NARROW)
     return at

@@ -18,9 +18,9 @@ def lean(words: Words, reals: Reals, at: int, table: int, k: int) -> int:
     return int(above) - int(below)
 
 
-def weigh(words: Words, reals: Reals, at: int, table: int, k: int) -> float:
-    """Return one half; no two cells ever lean towards each other here."""
-    return 0.5
+def weigh(words: Words, reals: Reals, at: int, table: int, k: int) -> tuple[float, float]:
+    """Return nothing to compare; no two cells ever lean towards each other here."""
+    return 0.0, 0.0
 
 
 def update(

@@ -21,14 +21,16 @@ def charge(code: int, forecast: float, outcome: int) -> float:
     (0.25, 0.0)
     """
     if code == SQUARED:
-        return (outcome - forecast) * (outcome - forecast)
+        miss = outcome - forecast
+        return miss * miss
     return charge_other(code, forecast, outcome)
 
 
 def bill(words: Words, reals: Reals, forecast: float, outcome: int) -> None:
     """Add the raw forecast's loss to the account; infinite ones are counted."""
     if words[LOSS] == SQUARED:
-        reals[CHARGED] += (outcome - forecast) * (outcome - forecast)
+        miss = outcome - forecast
+        reals[CHARGED] += miss * miss
         return
     cost = charge_other(words[LOSS], forecast, outcome)
     if cost < math.inf:

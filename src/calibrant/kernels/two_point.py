@@ -11,7 +11,8 @@ whatever the outcome.  A rule is therefore three functions:
     sign and size of cell ``k``'s lean.  An end cell that leans off the grid is
     announced alone (on a grid from 0 to 1 none ever does).
 ``weigh(words, reals, at, table, k)``
-    probability of ``k`` when ``k`` and ``k + 1`` lean towards each other.
+    how strongly ``k`` leans up and ``k + 1`` leans down, on one scale; if both are
+    positive, ``k`` is drawn in proportion to the latter.
 ``update(words, reals, at, table, cell, side, weight, outcome)``
     learn an outcome.
 
@@ -40,30 +41,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from calibrant.kernels.layout import INDEX, POSITION, VALUES, Reals, Words
-
-
-def position(words: Words, at: int) -> int:
-    """Start the search at the cell that was drawn last."""
-    drawn: int = words[at + POSITION] & INDEX
-    return drawn
+from calibrant.kernels.layout import CELL, INDEX, POSITION, VALUES, Reals, Words
 
 
 def make_draw(
     lean: Callable[..., Any],
-    weigh: Callable[..., float],
-    start: Callable[[Words, int], int] = position,
+    weigh: Callable[..., tuple[float, float]],
+    start: Callable[[Words, int], int] | None = None,
 ) -> Callable[[Words, Reals, int, int, int, float], tuple[int, int, float]]:
     """Return ``draw(words, reals, at, cells, table, u)`` for a rule's ``lean`` and ``weigh``.
 
-    ``start(words, at)`` says where to begin the search.
+    ``start(words, at)`` says where to begin the search: by default at the last draw.
 
     It returns the cell on which the coin ``u`` falls, its side in the pair (0 low,
     1 high) and the probability of the low cell; a cell announced alone has weight one.
     """
 
     def settle(words: Words, reals: Reals, at: int, cells: int, table: int) -> tuple[int, float]:
-        near = start(words, at)
+        near = words[at + POSITION] & INDEX if start is None else start(words, at)
         leaning = lean(words, reals, at, table, near)
         ahead = 1 if leaning > 0 else -1
         end = cells - 1 if leaning > 0 else 0
@@ -88,25 +83,27 @@ def make_draw(
         if leaning == 0:
             return far, 1.0
         low = min(near, far)
-        return low, weigh(words, reals, at, table, low)
+        here, above = weigh(words, reals, at, table, low)
+        return low, above / (here + above)
 
     def draw(
         words: Words, reals: Reals, at: int, cells: int, table: int, u: float
     ) -> tuple[int, int, float]:
-        low = start(words, at)
+        low = words[at + POSITION] & INDEX if start is None else start(words, at)
         leaning = lean(words, reals, at, table, low)
         if leaning == 0:
             return low, 0, 1.0
-        low -= leaning < 0
-        answer = lean(words, reals, at, table, low + (leaning > 0))
-        # One test of both signs: the compiler turns it into no branch on either.
-        if answer != 0 and (answer < 0) != (leaning < 0):
-            weight = weigh(words, reals, at, table, low)
+        # No jump hangs on a sign or on the coin: the processor would guess either wrong
+        # half of the time, which costs compiled code as much as the rest of the round.
+        if leaning < 0:
+            low -= 1
+        here, above = weigh(words, reals, at, table, low)
+        if here > 0 and above > 0:
+            weight = above / (here + above)
         else:
             low, weight = settle(words, reals, at, cells, table)
-        if u >= weight:
-            return low + 1, 1, weight
-        return low, 0, weight
+        side = 1 if u >= weight else 0
+        return low + side, side, weight
 
     return draw
 
@@ -115,7 +112,7 @@ def mean(
     words: Words, reals: Reals, cells: int, table: int, cell: int, side: int, weight: float
 ) -> float:
     """Return the mean of the announced pair, the same whichever of the two was drawn."""
-    low = table + cells + VALUES + cell - side
+    low = table + cells + VALUES + ((cell - side) & CELL)
     middle: float = reals[low] * weight + reals[low + (weight < 1.0)] * (1.0 - weight)
     return middle
 

@@ -17,7 +17,7 @@ from calibrant.calibrators.storage import Storage
 from calibrant.core import check
 from calibrant.core.codec import Document
 from calibrant.core.gate import Gate, passing, wait
-from calibrant.core.ledger import MAX_OPEN, YOUNG, Entry, Ledger, revive
+from calibrant.core.ledger import MAX_OPEN, Entry, Ledger, revive
 from calibrant.core.place import buckets_of
 from calibrant.core.ticket import Issuer, Ticket
 from calibrant.errors import (
@@ -66,6 +66,7 @@ from calibrant.registry import calibrators
 __all__ = ["Recalibrator"]
 
 KIND: Final = "recalibrator"
+blank: Final = object.__new__
 LOSS_CODES: Final = {
     "squared": scores.SQUARED,
     "log": scores.LOG,
@@ -74,8 +75,9 @@ LOSS_CODES: Final = {
 }
 SHORT: Final = 20_000
 """Batches up to this long do not start the compiler: it would take longer than they do."""
-TURN: Final = 255
-"""Coins of a bucket are made 256 at a time: singly they cost as much as the forecast."""
+FIRST_COINS: Final = 64
+COINS: Final = 1024
+"""Coins of a bucket that are made at a time: singly they cost as much as the forecast."""
 
 
 class Recalibrator:
@@ -130,20 +132,24 @@ class Recalibrator:
 
     __slots__ = (
         "__weakref__",
+        "_asked",
         "_book",
         "_booked",
+        "_bucket",
         "_buckets",
         "_capacity",
         "_cells",
         "_coins",
         "_edges",
+        "_filed",
         "_gate",
         "_issue",
         "_issuer",
-        "_ledger",
+        "_latest",
         "_loss",
         "_machine",
         "_many",
+        "_max_open",
         "_note",
         "_observed",
         "_prior",
@@ -161,7 +167,6 @@ class Recalibrator:
         "_values",
         "_view",
         "_words",
-        "_young",
     )
 
     def __init__(
@@ -199,15 +204,16 @@ class Recalibrator:
         whose = fingerprint(secret, rule.name, rule.parameters, buckets, prior)
         self._issuer = Issuer(whose, rule.lattice, rule.program.many)
         self._values = self._issuer.values
-        self._ledger = Ledger(self._issuer, max_open)
-        self._young = self._ledger.young
+        self._filed = Ledger(self._issuer, max_open)
+        self._latest: Ticket | None = None
+        self._max_open = max_open
         self._ticketed = self._observed = self._booked = 0
         self._words: list[Any] | None = None
-        self._coins: list[list[float] | None] = [None] * buckets
+        self._forget_coins()
+        self._asked, self._bucket = IDLE - 1.0, 0
         self._steps: Program | None = None
-        program = rule.program
-        self._note, self._book = program.note, program.book
-        self._issue, self._settle, self._many = program.issue, program.settle, program.many
+        self._many = rule.program.many
+        self._use_functions(rule.program)
         self._gate: Gate = [None]
 
     @classmethod
@@ -292,7 +298,7 @@ class Recalibrator:
         groups, context
             Not used by this class.
         """
-        if raw.__class__ is not float or not 0.0 <= raw <= 1.0:
+        if type(raw) is not float or not 0.0 <= raw <= 1.0:
             raw = check.probability(raw)
         if id is not None or time is not None or groups is not None or context is not None:
             id, time = _checked(id, time, groups, context)
@@ -316,33 +322,37 @@ class Recalibrator:
                 clock = words[at + CLOCK]
                 coins = self._coins[j] or self._toss(words, j, at)
                 cell, side, weight = self._issue(
-                    words, words, at, self._cells, self._table, coins[clock & TURN]
+                    words, words, at, self._cells, self._table, coins.pop()
                 )
                 place = (j << 16) | (side << 15) | cell
-                if clock & TURN == TURN:
-                    self._coins[j] = None
                 if self._many:
                     law = tuple(self._rule.law(words))
                     words[at + FRESH] = number
-            name = number if id is None else id
-            ticket = Ticket(self._issuer, name, number, place, weight, raw, time, clock, law)
+            # Ticket(...) without the call of its __init__, which takes as long as the rule.
+            ticket = blank(Ticket)
+            ticket.id = number if id is None else id
+            ticket.issuer, ticket.number, ticket.clock = self._issuer, number, clock
+            ticket.raw, ticket.place, ticket.weight = raw, place, weight
+            ticket.time, ticket._law, ticket.outcome = time, law, None
             self._ticketed += 1
-            young = self._young
-            young[name] = ticket
-            if len(young) > YOUNG or number >= self._ledger.sweep_at:
-                self._ledger.store_away(number + 1)
+            if self._latest is not None:
+                self._filed.add(self._latest, number)
+            self._latest = ticket
+        except BaseException:
+            self._forget_coins()
+            raise
         finally:
             gate.append(None)
         return ticket
 
     def observe(
-        self, ticket: Ticket | int | str, outcome: int, *, time: float | None = None
+        self, ticket: Ticket | int | str, outcome: int, time: float | None = None
     ) -> Ticket:
         """Report the outcome of an open ticket, given itself or its id; in any order.
 
         Returns the ticket with its outcome, which :meth:`correct` needs later.
         """
-        if outcome.__class__ is not int or not 0 <= outcome <= 1:
+        if type(outcome) is not int or not 0 <= outcome <= 1:
             outcome = check.outcome(outcome)
         gate = self._gate
         try:
@@ -351,14 +361,11 @@ class Recalibrator:
             wait(gate)
         try:
             issued = self._ticketed + self._booked
-            found: Ticket
-            # The common case of Ledger.find, without the call: a young ticket, given itself.
-            if ticket.__class__ is Ticket and self._young.get(ticket.id) is ticket:
-                found = ticket
-                if issued - found.number > self._ledger.max_open:
-                    found = self._ledger.find(ticket, issued)
+            latest = self._latest
+            if latest is not None and latest is ticket and issued - latest.number <= self._max_open:
+                found = latest
             else:
-                found = self._ledger.find(ticket, issued)
+                latest, found = None, self._ledger.find(ticket, issued)
             if time is not None:
                 _not_before(time, found)
             place, weight = found.place, found.weight
@@ -369,11 +376,13 @@ class Recalibrator:
                 if self._many and not self._recall(words, at, found.number):
                     weight = -1.0
                 self._settle(words, words, at, self._table, place, weight, found.raw, outcome)
-            if self._young.pop(found.id, None) is None:
+            if latest is not None:
+                self._latest = None
+            else:
                 self._ledger.close(found)
             self._observed += 1
             found.outcome = outcome
-            if ticket.__class__ is Ticket:
+            if found is not ticket and type(ticket) is Ticket:
                 ticket.outcome = outcome
         finally:
             gate.append(None)
@@ -414,7 +423,7 @@ class Recalibrator:
         Changes nothing; call :meth:`learn_one` with the same raw forecast to make it
         a round.
         """
-        if raw.__class__ is not float or not 0.0 <= raw <= 1.0:
+        if type(raw) is not float or not 0.0 <= raw <= 1.0:
             raw = check.probability(raw)
         gate = self._gate
         try:
@@ -425,11 +434,11 @@ class Recalibrator:
             if self._steps is not None:
                 cell = self._steps.note_flat(self._machine, raw)
             else:
-                j = bisect_right(self._edges, raw) - 1
+                self._bucket = j = bisect_right(self._edges, raw) - 1
+                self._asked = raw
                 at, words = self._starts[j], self._words or self._to_plain()
                 coins = self._coins[j] or self._toss(words, j, at)
-                u = coins[words[at + CLOCK] & TURN]
-                cell = self._note(words, words, at, self._cells, self._table, raw, u)
+                cell = self._note(words, words, at, self._cells, self._table, raw, coins[-1])
         finally:
             gate.append(None)
         return self._values[cell]
@@ -440,9 +449,9 @@ class Recalibrator:
         Without one, the round is drawn now.  Refused if a forecast in the same bucket
         came between: the announced draw would no longer be this round's.
         """
-        if raw.__class__ is not float or not 0.0 <= raw <= 1.0:
+        if type(raw) is not float or not 0.0 <= raw <= 1.0:
             raw = check.probability(raw)
-        if outcome.__class__ is not int or not 0 <= outcome <= 1:
+        if type(outcome) is not int or not 0 <= outcome <= 1:
             outcome = check.outcome(outcome)
         gate = self._gate
         try:
@@ -453,17 +462,20 @@ class Recalibrator:
             if self._steps is not None:
                 booked = self._steps.book_flat(self._machine, raw, outcome)
             else:
-                j = bisect_right(self._edges, raw) - 1
+                # The bucket is known if this is what was asked for last.
+                j = self._bucket if raw == self._asked else bisect_right(self._edges, raw) - 1
                 at, words = self._starts[j], self._words or self._to_plain()
-                clock, u = words[at + CLOCK], 0.0
-                if words[at + ASKED] == IDLE or self._many:
-                    u = (self._coins[j] or self._toss(words, j, at))[clock & TURN]
+                coins = self._coins[j] or self._toss(words, j, at)
+                u = coins[-1]
                 booked = self._book(words, words, at, self._cells, self._table, raw, u, outcome)
-                if clock & TURN == TURN:
-                    self._coins[j] = None
+                if booked:
+                    coins.pop()
             if not booked:
                 raise _overtaken(raw)
             self._booked += 1
+        except BaseException:
+            self._forget_coins()
+            raise
         finally:
             gate.append(None)
 
@@ -688,6 +700,18 @@ class Recalibrator:
 
     # ------------------------------------------------------------------ internals
 
+    @property
+    def _ledger(self) -> Ledger:
+        """The open tickets, all filed.
+
+        The latest is filed only when it is asked for or followed by another: most outcomes
+        come before the next forecast, and filing takes a tenth of a round.
+        """
+        if self._latest is not None:
+            latest, self._latest = self._latest, None
+            self._filed.add(latest, self.issued)
+        return self._filed
+
     def _to_plain(self) -> list[Any]:
         """Go over to the list of words, on which plain Python is fast."""
         self._words = self._storage.words()
@@ -705,11 +729,23 @@ class Recalibrator:
             self._view: Words = self._machine.data
             self._real_view: Reals = self._machine.view(np.float64).data
 
+    def _use_functions(self, program: Program) -> None:
+        self._note, self._book = program.note, program.book
+        self._issue, self._settle = program.issue, program.settle
+
+    def _forget_coins(self) -> None:
+        """Make coins anew when they are needed: for the clock has moved, or was interrupted."""
+        self._coins: list[list[float]] = [[] for _ in range(self._buckets)]
+
     def _toss(self, words: list[Any], j: int, at: int) -> list[float]:
-        """Make the coins of the present turn of bucket ``j``."""
+        """Make the next coins of bucket ``j``, the first of them last."""
         self._check_room()
-        start = words[at + CLOCK] & ~TURN
-        clocks = np.arange(start, start + TURN + 1, dtype=np.uint64)
+        start, size = words[at + CLOCK], FIRST_COINS
+        if start > 0:
+            # Neither pays for a few rounds: writing functions out takes as long as thousands.
+            self._use_functions(self._program.written_out)
+            size = COINS
+        clocks = np.arange(start, start + size, dtype=np.uint64)[::-1]
         coins: list[float] = coin(np.uint64(words[at + KEY]), clocks).tolist()  # type: ignore[arg-type, attr-defined]
         self._coins[j] = coins
         return coins
@@ -721,7 +757,7 @@ class Recalibrator:
         """Forget the coins at hand, and mark every noted prediction as overtaken."""
         asked = self._blocks(self._to_flat()).view(np.float64)[:, ASKED]
         asked[asked != IDLE] = OVERTAKEN
-        self._coins = [None] * self._buckets
+        self._forget_coins()
 
     def _check_room(self, rounds: int = 1) -> None:
         if self._observed + self._booked + rounds > self._capacity:
