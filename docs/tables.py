@@ -22,9 +22,11 @@ from pathlib import Path
 from typing import Any
 
 import calibrant.calibrators
-from calibrant import Certificate, Recalibrator, Run, errors
+import calibrant.transforms
+from calibrant import Calibrant, Certificate, Recalibrator, Run, errors
 from calibrant.core.ticket import Ticket
-from calibrant.registry import calibrators
+from calibrant.recalibrate import Chain, Link
+from calibrant.registry import Registry, calibrators, transforms
 
 __all__ = ["PARTS", "pages", "render"]
 
@@ -70,24 +72,23 @@ def code(text: object) -> str:
     return f"`{text}`"
 
 
-# Calibrators.
+# Calibrators and transforms.
 
 
-def calibrator_table() -> str:
-    """Return what each registered calibrator says about itself."""
-    rows = (
-        [
-            code(name),
-            code(made.__name__),
-            made.guarantee if made.guarantee == "none" else code(made.guarantee),
-            made.assumption,
-            made.cost,
-            made.reference,
-        ]
-        for name, made in registered()
-    )
-    titles = ["name", "class", "guarantee", "assumption", "cost", "reference"]
-    return table(titles, rows)
+def fact_table(registry: Registry[type]) -> Callable[[], str]:
+    """Return a function that lists what each entry of a registry says about itself."""
+
+    def listed() -> str:
+        titles = ["name", "class", "guarantee", "assumption", "cost", "reference"]
+        return table(titles, map(facts, registered(registry)))
+
+    return listed
+
+
+def facts(entry: tuple[str, Any]) -> list[str]:
+    name, made = entry
+    promise = made.guarantee if made.guarantee == "none" else code(made.guarantee)
+    return [code(name), code(made.__name__), promise, made.assumption, made.cost, made.reference]
 
 
 def parameter_table() -> str:
@@ -95,15 +96,31 @@ def parameter_table() -> str:
     shared = {field.name for field in dataclasses.fields(calibrant.calibrators.Calibrator)}
     rows = [
         [code(name), code(field.name), code(repr(field.default))]
-        for name, made in registered()
+        for name, made in registered(calibrators)
         for field in dataclasses.fields(made)
         if field.name not in shared
     ]
     return table(["calibrator", "parameter", "default"], rows)
 
 
-def registered() -> list[tuple[str, Any]]:
-    return [(name, calibrators.get(name)) for name in calibrators.names()]
+def setting_table() -> str:
+    """Return the parameters of each transform."""
+    rows = [
+        [code(name), ", ".join(settings_of(made())) or "none"]
+        for name, made in registered(transforms)
+    ]
+    return table(["transform", "parameters"], rows)
+
+
+def settings_of(transform: calibrant.transforms.Transform) -> Iterator[str]:
+    for field in dataclasses.fields(transform):
+        value = getattr(transform, field.name)
+        plain = not isinstance(value, (tuple, calibrant.transforms.Transform))
+        yield code(f"{field.name}={value!r}" if plain else field.name)
+
+
+def registered(registry: Registry[type]) -> list[tuple[str, Any]]:
+    return [(name, registry.get(name)) for name in registry.names()]
 
 
 # Exceptions.
@@ -243,10 +260,15 @@ def entry(page: Path) -> str:
 
 
 PARTS: dict[str, Callable[[], str]] = {
-    "calibrators": calibrator_table,
+    "calibrators": fact_table(calibrators),
+    "transforms": fact_table(transforms),
+    "transform parameters": setting_table,
     "parameters": parameter_table,
     "exceptions": exception_table,
     "recalibrator": member_table(Recalibrator),
+    "calibrant settings": docstring_table(Calibrant, "Parameters"),
+    "chain": docstring_table(Chain, "Attributes"),
+    "link": docstring_table(Link, "Attributes"),
     "settings": docstring_table(Recalibrator, "Parameters"),
     "ticket": docstring_table(Ticket, "Attributes"),
     "run": docstring_table(Run, "Attributes"),

@@ -63,5 +63,6 @@ class NoSkips:
 def pytest_configure(config: pytest.Config) -> None:
     # A shell that starts a job in the background lets it ignore interrupts, for good.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    if os.environ.get("CALIBRANT_REQUIRE") == "all":
+    worker = hasattr(config, "workerinput")
+    if os.environ.get("CALIBRANT_REQUIRE") == "all" and not worker:
         config.pluginmanager.register(NoSkips(), "no skips")

@@ -20,7 +20,7 @@ WAYS = ("plain", "compiled") if available() else ("plain",)
 @contextmanager
 def batches(rec, way):
     """Run the batches of this rule plain or compiled, however short they are."""
-    made, short = vars(rec.calibrator.program), recalibrator.SHORT
+    made, short = vars(rec._functions), recalibrator.SHORT
     kept = made.pop("machine", None)
     recalibrator.SHORT = -1 if way == "compiled" else 1 << 60
     try:
@@ -113,8 +113,10 @@ def disguised(program):
 
     def on_lists(function):
         def call(flat, reals, *given):
+            # Raw forecasts, outcomes and events come as lists; the rest is written to.
             given = [
-                x.tolist() if x.dtype != np.float64 or k < 1 else x for k, x in enumerate(given)
+                x.tolist() if k < 1 or (k < 3 and x.dtype != np.float64) else x
+                for k, x in enumerate(given)
             ]
             return function(Buffer(flat), Buffer(reals), *given)
 

@@ -38,6 +38,7 @@ from calibrant.bounds import (
     pinelis,
     polynomial_regret,
     regret_bound,
+    regret_limit,
     regret_matching,
     resolution_paper,
     resolution_sharp,
@@ -46,6 +47,9 @@ from calibrant.bounds import (
     theorem,
     theorem_names,
 )
+from calibrant.bounds.game import EXPECTED, PATHWISE
+from calibrant.bounds.resolution import first_size
+from calibrant.core.grid import GRIDS, Grid
 from calibrant.errors import CalibrantError, ImproperLoss, InvalidInput
 from calibrant.losses import get_loss
 
@@ -245,6 +249,22 @@ def test_fosters_bound_is_the_smaller_of_the_quoted_and_the_derived(T, m):
     assert (bound.source == "cited") == (quoted <= derived)
 
 
+@pytest.mark.parametrize("grid", GRIDS)
+def test_fosters_bound_is_quoted_for_midpoints_only(grid):
+    lattice, T = Grid(grid, 10), 10**6
+    bound = foster99(T, lattice.cells, lattice.half_cell)
+    assert bound.source == ("cited" if grid == "midpoints" else "sharper")
+    derived = math.sqrt(lattice.cells * (1 + math.log(T / lattice.cells)) / T)
+    extra = 2 * math.sqrt(10 / T) if grid == "midpoints" else derived
+    assert bound.value == pytest.approx(lattice.half_cell + extra)
+    fewer = foster99(T, lattice.cells, lattice.half_cell, buckets=3, visited=4)
+    assert fewer.value == pytest.approx(
+        lattice.half_cell + math.sqrt(4 * (1 + math.log(T / 4)) / T)
+    )
+    # As many visited cells as a bucket has points are no grid of midpoints.
+    assert foster99(T, 11, 1 / 20, buckets=3, visited=10).source == "sharper"
+
+
 def test_fosters_bound_with_a_prior_follows_its_formula():
     T, k0, h, grid = 400, 2, 0.125, (np.arange(4) + 0.5) / 4
     s = k0 * (0.5 - grid)
@@ -324,7 +344,7 @@ def test_gradient_descent_has_an_expected_a_sure_and_a_pathwise_form(bound):
         (lambda: pinelis(5, 0, 0.1), "cells must be a whole number of at least 1, got 0"),
         (
             lambda: drawn(foster_hart(9, 2, 0.5), 9, 2),
-            "bound must be one of pseudo C1 or C2, got 'C2'",
+            "bound must be one of pseudo C1, C2 or regret, got 'C2'",
         ),
         (
             lambda: algorithm1_measured("foster_hart", [3], 2, 0.5, failure=0.1),
@@ -365,6 +385,38 @@ def test_gradient_descent_has_an_expected_a_sure_and_a_pathwise_form(bound):
         (
             lambda: resolution_sharp(1e-8, "squared"),
             "epsilon must be reachable with 65536 cells, got 1e-08",
+        ),
+        (
+            lambda: resolution_sharp(1e-5, "squared", "logit"),
+            "epsilon must be reachable with 4096 cells, got 1e-05",
+        ),
+        (
+            lambda: resolution_sharp(1e-5, "misclassification", "arcsine"),
+            "epsilon must be reachable with 4096 cells, got 1e-05",
+        ),
+        (
+            lambda: resolution_sharp(0.1, "log", "endpoints"),
+            "epsilon must be reachable with 65536 cells, got 0.1",
+        ),
+        (
+            lambda: resolution_sharp(0.1, "squared", "linear"),
+            "grid must be one of 'endpoints', 'midpoints', 'logit', 'arcsine', got 'linear'",
+        ),
+        (
+            lambda: regret_limit("squared", 10, 0),
+            "buckets must be a whole number of at least 1, got 0",
+        ),
+        (
+            lambda: regret_bound(
+                regret_bound(exponential_regret(9, 2, 0.5), "squared", 10), "squared", 10
+            ),
+            "calibration must be a bound on C1 or C2, got one on 'pseudo regret'",
+        ),
+        (
+            lambda: drawn(
+                regret_bound(exponential_regret(9, 2, 0.5), "squared", 10), 9, 2, failure=0.1
+            ),
+            "failure must be None for a bound on regret, got 0.1",
         ),
         (
             lambda: horizon(0.002, lambda T: foster_hart(T, 11, 0.05)),
@@ -464,6 +516,22 @@ def test_draws_stray_from_mixtures_by_the_root_of_cells_over_rounds():
     assert "0.99" in sure.assumption
     already = blackwell_fixed(1000, 11, 0.05, expected=True)
     assert drawn(already, 1000, 11).value == pytest.approx(already.value + math.sqrt(11 / 1000))
+
+
+@pytest.mark.parametrize("loss", PROPER)
+def test_a_bound_on_mixtures_gives_one_on_their_regret_and_in_the_mean_on_that_of_draws(loss):
+    ends = {"low": 0.05, "high": 0.95}
+    pseudo = exponential_regret(10**6, 10, 0.05)
+    sure = regret_bound(pseudo, loss, 10, **ends)
+    assert sure.quantity == "pseudo regret"
+    assert sure.assumption == pseudo.assumption == PATHWISE
+    realised = exponential_regret(10**6, 10, 0.05, realised=True)
+    mean = drawn(sure, 10**6, 10, buckets=10)
+    assert (mean.quantity, mean.assumption, mean.source) == ("regret", EXPECTED, sure.source)
+    assert mean.value == sure.value == regret_bound(realised, loss, 10, **ends).value
+    assert regret_bound(realised, loss, 10, **ends).quantity == "regret"
+    assert swap_regret_bound(pseudo, loss, **ends).quantity == "pseudo regret"
+    assert swap_regret_bound(realised, loss, **ends).quantity == "regret"
 
 
 # Laws over all theorems.
@@ -651,6 +719,48 @@ def test_the_sharp_resolution_is_the_smallest_that_will_do(name, epsilon):
     assert limit(found) < epsilon
     assert found == stride or limit(found - stride) >= epsilon
     assert found % stride == 0
+
+
+@pytest.mark.parametrize("name", PROPER)
+@pytest.mark.parametrize("kind", GRIDS)
+def test_the_sharp_resolution_of_a_grid_is_the_first_that_will_do_on_it(kind, name):
+    loss = get_loss(name)
+
+    def limit(N):
+        grid = Grid(kind, N)
+        ends = {"low": float(grid.values[0]), "high": float(grid.values[-1])}
+        return regret_bound(grid.half_cell, loss, N, **ends).value
+
+    if name == "log" and kind == "endpoints":
+        assert limit(50) == math.inf
+        return
+    stride = 2 if name == "misclassification" else 1
+    found = resolution_sharp(0.3, name, kind)
+    least = 1 if kind == "endpoints" else 2
+    fitting = [N for N in range(least, found + 1) if limit(N) < 0.3]
+    assert fitting[0] == found
+    assert found % stride == 0
+    assert regret_limit(name, found, found, kind) == pytest.approx(limit(found))
+
+
+def late_alarm(outcome, forecast):
+    alarm = forecast >= 0.1
+    return 0.9 * (not alarm) if outcome else 0.1 * alarm
+
+
+def test_a_jump_between_powers_of_two_is_found():
+    # Buckets cost nothing if a tenth is one of their edges, else a tenth.
+    assert resolution_sharp(0.05, late_alarm) == 20
+    assert regret_limit(late_alarm, 20, 20) == pytest.approx(1 / 40)
+    assert regret_limit(late_alarm, 2048, 2048) > 0.1
+    assert first_size(lambda size: 0.2, lambda limit: limit < 0.1) is None
+    assert first_size(lambda size: float(size != 255), lambda limit: limit < 0.1) == 255
+
+
+def test_a_shape_for_a_loss_that_jumps_has_an_edge_there():
+    found = best_shape(0.2, late_alarm)
+    assert found.buckets == 10 or regret_limit(late_alarm, found.resolution, found.buckets) < 0.2
+    assert smallest_shape(0.1, lambda N, M, T: 0.0 if M % 10 == 0 else 1.0).buckets % 10 == 0
 
 
 @given(epsilon=st.floats(0.01, 2.0), B=st.floats(0.1, 5.0))

@@ -2,18 +2,23 @@ from __future__ import annotations
 
 import json
 import math
+from collections import deque
 
+import naive_bounds
 import naive_metrics as naive
 import numpy as np
 import players
 import pytest
+from naive_losses import FORMULAS
 
 from calibrant import Certificate, Recalibrator
 from calibrant.bounds import regret_bound
+from calibrant.bounds.game import EXPECTED, PATHWISE
 from calibrant.calibrators import FosterHart
 from calibrant.core.grid import GRIDS
 from calibrant.losses import get_loss
 from calibrant.metrics import calibration_error, mean_loss
+from calibrant.recalibrate.certificate import certify
 from calibrant.registry import calibrators
 
 pytestmark = pytest.mark.base
@@ -36,14 +41,14 @@ QUANTITIES = {
     "blackwell": ["C1", "regret"] * 2,
     "blackwell, sqrt": ["C1", "regret"],
     "blackwell, fixed": ["C1", "regret"],
-    "blackwell, expected": ["pseudo C1"] * 2,
-    "exponential_regret": ["pseudo C2"],
+    "blackwell, expected": ["C1", "regret", "pseudo C1"] * 2,
+    "exponential_regret": ["C1", "regret", "pseudo C2"],
     "exponential_regret, realised": ["C2", "C1", "regret"],
-    "exponential_regret, horizon": ["pseudo C2"],
+    "exponential_regret, horizon": ["C1", "regret", "pseudo C2"],
     "foster99": ["C1", "regret"] * 2,
     "foster_hart": ["C2", "C1", "regret"] * 2,
     "polynomial_regret": ["C2", "C1", "regret"],
-    "polynomial_regret, expected": ["pseudo C2"],
+    "polynomial_regret, expected": ["C1", "regret", "pseudo C2"],
     "regret_matching": ["C1", "regret"] * 2,
     "running_mean": [],
 }
@@ -145,7 +150,7 @@ def test_every_theorem_of_a_calibrator_is_there(variant: str, prior: int) -> Non
     record = rec.certificate()
     assert [bound.quantity for bound in record.bounds] == QUANTITIES[variant]
     worst = rec.calibrator.bound(150, buckets=4, prior=prior)
-    assert record.bounds[:1] == ((worst,) if worst else ())
+    assert worst is None or worst in record.bounds
     for quantity in set(QUANTITIES[variant]):
         found = [float(b) for b in record.bounds if b.quantity == quantity]
         assert record.bound(quantity) == min(found)
@@ -166,7 +171,7 @@ def test_what_was_counted_only_tightens_a_bound(variant, grid, rounds, prior) ->
         assert worst.quantity == measured.quantity
         assert measured.value <= worst.value * (1 + 1e-12)
         power = 2 if "C2" in worst.quantity else 1
-        if worst.quantity != "regret":
+        if worst.quantity.endswith(("C1", "C2")):
             assert measured.value >= rec.calibrator.lattice.half_cell**power
 
 
@@ -182,10 +187,8 @@ def test_a_long_game_stays_below_every_worst_case(variant: str) -> None:
     measured = {"C1": record.c1_buckets, "C2": record.c2_buckets}
     if worst.quantity in measured:
         assert measured[worst.quantity] <= worst.value
-        assert record.regret <= regret_bound(worst, "squared", 4).value
-        assert record.holds is True
-    else:
-        assert record.holds is None
+    assert record.regret <= regret_bound(worst, "squared", 4).value
+    assert record.holds is True
 
 
 def test_a_record_that_breaks_a_bound_does_not_hold() -> None:
@@ -197,12 +200,88 @@ def test_a_record_that_breaks_a_bound_does_not_hold() -> None:
 
 
 def test_bounds_of_an_improper_comparison_are_left_out() -> None:
-    from calibrant.recalibrate.certificate import certify
-
     rec, *_ = played("foster_hart")
     record = certify(rec.calibrator, rec._account(), get_loss("absolute"), 3.0, 0, 0)
     assert [bound.quantity for bound in record.bounds] == ["C2", "C1"] * 2
     assert record.loss_name == "absolute"
+    rec, *_ = played("exponential_regret")
+    record = certify(rec.calibrator, rec._account(), get_loss("absolute"), 3.0, 0, 0)
+    assert [bound.quantity for bound in record.bounds] == ["C1", "pseudo C2"]
+
+
+CURVATURES = {
+    "squared": lambda low, high: 1.0,
+    "log": lambda low, high: 1 / min(low * (1 - low), high * (1 - high)) if low else math.inf,
+    "misclassification": lambda low, high: math.inf,
+    "spherical": lambda low, high: math.sqrt(2),
+}
+
+
+def late_rounds(rec: Recalibrator, rounds: int, delay: int):
+    """Play with so many outcomes outstanding at each forecast; return what was played."""
+    raw, outcomes = players.stream(rounds, 3, edges=20)
+    waiting, seen = deque(), []
+    for p, y in zip(raw, outcomes, strict=True):
+        if len(waiting) > delay:
+            rec.observe(*waiting.popleft())
+        ticket = rec.forecast(p)
+        waiting.append((ticket, y))
+        mixture = tuple(zip(ticket.mixture.indices, ticket.mixture.weights, strict=True))
+        seen.append((ticket.bucket, ticket.index, y, mixture))
+    for ticket, y in waiting:
+        rec.observe(ticket, y)
+    return seen
+
+
+@pytest.mark.parametrize(("rounds", "prior", "delay"), [(70, 0, 0), (70, 3, 0), (12, 1, 0)])
+@pytest.mark.parametrize("grid", GRIDS)
+@every_variant
+def test_every_promise_is_what_the_rounds_alone_say(variant, grid, rounds, prior, delay) -> None:
+    promises_are_what_the_rounds_say(variant, grid, rounds, prior, delay)
+
+
+@pytest.mark.parametrize("prior", [0, 2])
+@pytest.mark.parametrize("grid", ["endpoints", "logit"])
+@every_variant
+def test_every_promise_counts_late_outcomes(variant: str, grid: str, prior: int) -> None:
+    promises_are_what_the_rounds_say(variant, grid, 40, prior, delay=3)
+
+
+def promises_are_what_the_rounds_say(variant, grid, rounds, prior, delay) -> None:
+    name, parameters = VARIANTS[variant]
+    rec = Recalibrator(name, resolution=5, grid=grid, buckets=4, prior=prior, seed=6, **parameters)
+    seen, values = late_rounds(rec, rounds, delay), rec.calibrator.lattice.values.tolist()
+    assert rec.delay == delay
+    r = naive_bounds.Run(seen, values, 4, prior, delay)
+    found = naive_bounds.theorems(r, name, grid == "midpoints", **parameters)
+    for loss in LOSSES:
+        price, ends = get_loss(loss), (values[0], values[-1])
+        priced = naive_bounds.priced(
+            FORMULAS[loss],
+            CURVATURES[loss](*ends),
+            price.comparators(4).tolist(),
+            price.bucket_cost(4),
+            values,
+        )
+        wanted = [part for bound in found for part in naive_bounds.promises(r, bound, priced)]
+        record = certify(rec.calibrator, rec._account(), price, 0.0, 0, 0)
+        assert [b.quantity for b in record.bounds] == [quantity for quantity, _ in wanted]
+        told = [b.value for b in record.bounds]
+        assert told == pytest.approx([value for _, value in wanted], rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "variant", ["exponential_regret", "polynomial_regret, expected", "blackwell, expected"]
+)
+def test_what_is_promised_of_draws_says_that_it_is_an_expectation(variant: str) -> None:
+    rec, *_ = played(variant)
+    record = rec.certificate()
+    for bound in record.bounds:
+        sure = bound.quantity.startswith("pseudo")
+        assert bound.assumption == (PATHWISE if sure else EXPECTED)
+    assert record.holds is True
+    assert Certificate(**{**vars(record), "regret": 20.0}).holds is False
+    assert Certificate(**{**vars(record), "c1": 20.0}).holds is False
 
 
 # How it is told.
@@ -223,6 +302,35 @@ def test_a_certificate_reads_well() -> None:
 def test_the_baseline_says_that_it_promises_nothing() -> None:
     rec, *_ = played("running_mean")
     assert str(rec.certificate()).splitlines()[3:] == ["  no guarantee"]
+
+
+def test_before_the_first_round_there_is_no_verdict_to_tell() -> None:
+    for name in ("foster_hart", "running_mean"):
+        rec = Recalibrator(name, seed=1)
+        assert str(rec.certificate()).splitlines()[3:] == ["  no rounds yet"]
+
+
+def test_late_outcomes_without_a_theorem_are_counted() -> None:
+    rec = Recalibrator("blackwell", resolution=4, buckets=1, seed=1)
+    late_rounds(rec, 10, 2)
+    told = str(rec.certificate()).splitlines()[3:]
+    assert told == ["  no guarantee with 2 outcomes outstanding"]
+
+
+def test_two_infinite_losses_are_not_compared_and_not_written_as_numbers() -> None:
+    rec = Recalibrator(resolution=4, buckets=2, seed=1, prior=0, loss="log")
+    for _ in range(10):
+        rec.learn_one(1.0, 1)
+    rec.learn_one(1.0, 0)
+    record = rec.certificate()
+    assert record.loss == record.raw_loss == math.inf
+    assert math.isnan(record.regret)
+    assert record.bound("regret") == math.inf
+    assert record.holds is True
+    data = json.loads(json.dumps(record.to_dict(), allow_nan=False))
+    assert (data["loss"], data["raw_loss"], data["regret"]) == (None, None, None)
+    assert None in [bound["value"] for bound in data["bounds"]]
+    assert data["c1"] == record.c1
 
 
 @every_variant

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -235,6 +236,22 @@ def test_other_shapes_and_kinds_are_refused(values: object, error: type, told: s
     assert text == f"raw forecasts must be a flat array of numbers in [0, 1], got {told}"
     text = refusal(error, check.outcomes, values)
     assert text == f"outcomes must be a flat array of outcomes, each 0 or 1, got {told}"
+
+
+@pytest.mark.parametrize("check_array", [check.probabilities, check.outcomes])
+def test_what_is_masked_is_not_uncovered(check_array: Any) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        check_array(np.ma.masked_array([1, 0, 1], [False, False, True]), "values")
+    assert str(refused.value) == "values[2] must be known, got a masked value"
+    whole = np.ma.masked_array([1, 0, 1], [False] * 3)
+    assert check_array(whole).tolist() == [1, 0, 1]
+    assert check_array(np.ma.masked_array([1.0, 0.0])).tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("check_one", [check.probability, check.outcome])
+def test_a_masked_number_is_no_number(check_one: Any) -> None:
+    with pytest.raises(InvalidType, match=r"must be .*, got masked$"):
+        check_one(np.ma.masked)
 
 
 def test_arrays_of_one_length_have_that_length() -> None:

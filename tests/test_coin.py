@@ -342,3 +342,23 @@ def test_an_interrupt_while_a_round_is_booked_leaves_the_coins_in_step() -> None
         assert rec.predict_one(0.5) == other.predict_one(0.5)
         rec.learn_one(0.5, k % 2)
         other.learn_one(0.5, k % 2)
+
+
+def test_many_buckets_do_not_keep_many_coins() -> None:
+    rec = Recalibrator(buckets=1 << 14, seed=4)
+    for k in range(0, 1 << 14, 64):
+        rec.forecast(k / (1 << 14))
+        rec.forecast(k / (1 << 14))
+    assert max(len(coins) for coins in rec._coins) <= 8
+
+
+def test_compiled_steps_refuse_rounds_beyond_what_fits() -> None:
+    rec = Recalibrator(seed=4).compile()
+    ticket = rec.forecast(0.5)
+    rec._capacity = 1
+    for call in (lambda: rec.forecast(0.5), lambda: rec.learn_one(0.5, 1)):
+        rec._booked = 1
+        with pytest.raises(InvalidInput, match="rounds must be at most 1"):
+            call()
+    rec._booked = 0
+    rec.observe(ticket, 1)

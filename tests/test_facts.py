@@ -14,8 +14,19 @@ from hypothesis import strategies as st
 
 from calibrant import Recalibrator
 from calibrant.core.grid import GRIDS, Grid
+from calibrant.kernels import pairs
+from calibrant.kernels.compile import available
+from calibrant.kernels.layout import BLOCKS, TABLE, VALUES
 from calibrant.losses import get_loss
 from calibrant.registry import calibrators
+from calibrant.simulate import (
+    Bernoulli,
+    Drifting,
+    GreedyCalibration,
+    Periodic,
+    Threshold,
+    play_many,
+)
 
 pytestmark = pytest.mark.base
 
@@ -191,6 +202,66 @@ def test_every_multiple_of_one_over_m_opens_its_own_bucket(start: int) -> None:
         assert [rec.forecast(p).bucket for p in edges[::17]] == list(range(0, m, 17))
 
 
+# Swaps to the two neighbours.
+
+
+@pytest.mark.parametrize("updates", ["realised", "expected"])
+@pytest.mark.parametrize("name", ["polynomial_regret", "exponential_regret"])
+@pytest.mark.parametrize("n", [2, 5, 10])
+def test_a_cell_cannot_regret_both_neighbours(name: str, updates: str, n: int) -> None:
+    rec = Recalibrator(name, resolution=n, buckets=1, prior=0, updates=updates, seed=2)
+    raw, outcomes = players.stream(60, 7)
+    weights, up, down = np.zeros(n + 1), np.zeros(n + 1), np.zeros(n + 1)
+    values = np.arange(n + 1) / n
+    for p, y in zip(raw, outcomes, strict=True):
+        ticket = rec.forecast(p)
+        law = {ticket.index: 1.0}
+        if updates == "expected":
+            law = dict(zip(ticket.mixture.indices, ticket.mixture.weights, strict=True))
+        rec.observe(ticket, y)
+        for k, w in law.items():
+            weights[k] += w
+            up[k] += w * ((y - values[k]) ** 2 - (y - values[k] - 1 / n) ** 2)
+            down[k] += w * ((y - values[k]) ** 2 - (y - values[k] + 1 / n) ** 2)
+    flat = rec._to_flat()
+    at, values_at = int(flat[BLOCKS]), int(flat[TABLE]) + n + 1 + VALUES
+    for k in range(1, n):
+        kept = [pairs.regret(flat.view(np.float64), at, values_at, k, j) for j in (k + 1, k - 1)]
+        assert kept == pytest.approx([up[k], down[k]], abs=1e-8)
+        assert sum(kept) == pytest.approx(-2 * weights[k] / n**2, abs=1e-8)
+        assert min(kept) <= 1e-12
+
+
+# The rules over all pairs at the size of the others.
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not available(), reason="elimination at this size needs the compiler")
+@pytest.mark.parametrize(
+    "adversary",
+    [Threshold(), Bernoulli(0.3), Periodic((0, 1)), GreedyCalibration(), Drifting()],
+    ids=lambda adversary: adversary.name,
+)
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("exponential_regret", {}),
+        ("exponential_regret", {"horizon": 20_000, "updates": "realised"}),
+        ("polynomial_regret", {}),
+        ("polynomial_regret", {"updates": "expected"}),
+    ],
+    ids=str,
+)
+def test_all_pairs_of_a_fine_grid_stay_below_their_bounds(name, options, adversary) -> None:
+    rule = calibrators.get(name)(resolution=20, **options)
+    games = play_many(rule, "constant", adversary, rounds=20_000, seeds=2, buckets=1, prior=0)
+    bound = rule.bound(20_000)
+    measured = getattr(games, bound.quantity.lower().replace(" ", "_"))[:, -1]
+    # In the mean for realised updates; two games are far enough below for each to be.
+    assert measured.max() <= bound.value
+    assert rule.lattice.cells == 21
+
+
 # Expected updates do not depend on the coins.
 
 
@@ -218,6 +289,28 @@ def test_expected_updates_do_not_depend_on_the_seed(name, options, grid) -> None
             raw, outcomes = players.stream(rounds, 6)
             seen.append(rec.replay(raw, outcomes).mean.tolist())
         assert seen[0] == seen[1] == seen[2]
+
+
+def test_a_cell_without_regret_is_chosen_by_where_the_bucket_began_and_not_by_the_draws() -> None:
+    # A stream on which several cells regret nothing at once, and the draws before differ.
+    rng = np.random.default_rng(5)
+    outcomes = rng.random(150) < rng.random()
+    means = {
+        tuple(
+            Recalibrator(
+                "polynomial_regret",
+                resolution=6,
+                buckets=1,
+                prior=1,
+                updates="expected",
+                seed=seed,
+            )
+            .replay(np.full(150, 0.5), outcomes)
+            .mean
+        )
+        for seed in range(6)
+    }
+    assert len(means) == 1
 
 
 def test_realised_updates_do_depend_on_it() -> None:

@@ -380,7 +380,7 @@ class Compiler:
 
     def overload(self, function, **options):
         self.unsigned.append(function)
-        return lambda typing: self.unsigned.append(typing(int, int))
+        return lambda typing: self.unsigned.append(typing(*[int] * typing.__code__.co_argcount))
 
 
 @pytest.fixture

@@ -383,3 +383,6 @@ def test_a_ticket_that_expired_without_an_outcome_has_none_to_correct(count: int
     assert text == f"ticket 0 {expected}"
     tickets[0].outcome = 0
     book.check_closed(tickets[0], 1, issued)
+    book.close(tickets[-1])
+    text = refusal(InvalidInput, book.check_closed, tickets[-1], 1, issued)
+    assert text.endswith("got one without; pass what observe() returned")

@@ -18,6 +18,7 @@ from calibrant.losses import (
     Squared,
     get_loss,
     loss_names,
+    registered_name,
 )
 
 PROPER = ["squared", "log", "misclassification", "spherical"]
@@ -314,6 +315,13 @@ def test_a_callable_without_a_name_is_named_by_its_text():
             return "Thing()"
 
     assert get_loss(Thing()).name == "Thing()"
+
+
+def test_a_registered_loss_is_known_by_what_it_is_and_not_by_its_name():
+    for name in loss_names():
+        assert registered_name(get_loss(name)) == name
+    assert registered_name(CustomLoss(lambda y, p: 0.0, "squared")) is None
+    assert registered_name(CustomLoss(lambda y, p: 0.0, "mine")) is None
 
 
 def test_what_cannot_be_called_makes_no_loss():

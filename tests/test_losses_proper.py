@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -9,9 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_losses import FORMULAS, violation
 
-from calibrant.errors import ImproperLoss, InvalidInput
+from calibrant.bounds import resolution_sharp
+from calibrant.errors import ImproperLoss, InvalidInput, InvalidType
 from calibrant.losses import (
     CounterExample,
+    CustomLoss,
     Squared,
     check_proper,
     counter_example,
@@ -111,6 +114,85 @@ def test_every_mixture_of_weighted_decisions_is_proper(weights, tilt):
 def test_a_loss_that_is_no_number_is_refused():
     with pytest.raises(InvalidInput, match=r"^loss must be a number at every forecast, got nan at"):
         check_proper(lambda y, p: math.nan if p == 0.5 else 0.0)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda y, p: -math.log(p) if y else -math.log(1 - p),
+        lambda y, p: -np.log(p if y else 1 - p),
+        lambda y, p: math.log(1 / p) if y else math.log(1 / (1 - p)),
+    ],
+)
+def test_a_loss_without_a_value_at_the_ends_is_infinite_there(function):
+    loss = get_loss(function)
+    assert (loss(1, 0.0), loss(0, 1.0), loss(0, 0.0)) == (math.inf, math.inf, 0.0)
+    assert loss.proper
+    assert resolution_sharp(0.5, function) == resolution_sharp(0.5, "log")
+
+
+def test_a_loss_that_overflows_is_infinite_there():
+    assert get_loss(lambda y, p: math.exp(1e4 * p))(0, 0.5) == math.inf
+
+
+def complains(outcome, forecast):
+    raise ValueError("no")
+
+
+@pytest.mark.parametrize(
+    ("function", "error", "text"),
+    [
+        (lambda y, p: None, InvalidType, "got None for outcome 0 and forecast 0.0"),
+        (lambda y, p: "0.5", InvalidType, "got '0.5' for outcome 0 and forecast 0.0"),
+        (lambda y, p: [p], InvalidType, "got [0.0] for outcome 0 and forecast 0.0"),
+        (lambda y, p: {}[p], InvalidInput, "got KeyError(0.0) for outcome 0 and forecast 0.0"),
+        (
+            complains,
+            InvalidInput,
+            "got ValueError('no') for outcome 0 and forecast 0.0011904761904761906",
+        ),
+        (
+            CustomLoss(lambda y, p: p + {}["x"], vectorised=True),
+            InvalidInput,
+            "got KeyError('x') for an array of forecasts",
+        ),
+    ],
+)
+def test_what_is_no_loss_is_told_as_one_of_our_errors(function, error, text):
+    with pytest.raises(error) as caught:
+        check_proper(function)
+    assert str(caught.value) == f"loss must be a number at every forecast, {text}"
+
+
+def test_arrays_of_another_shape_are_no_losses():
+    bad = CustomLoss(lambda y, p: np.zeros(3), "bad", vectorised=True)
+    with pytest.raises(InvalidInput, match=r"^loss must be a number at every forecast, got Value"):
+        check_proper(bad)
+
+
+def test_zero_dimensional_arrays_and_truth_values_are_numbers():
+    assert get_loss(lambda y, p: np.array((y - p) ** 2)).proper
+    assert get_loss(lambda y, p: np.bool_((p >= 0.5) != y)).proper
+
+
+@pytest.mark.parametrize("power", [1.999, 2.001, 2.01])
+def test_a_best_forecast_next_to_the_honest_one_is_found(power):
+    def loss(y, p):
+        return abs(y - p) ** power
+
+    found = check_proper(loss)
+    # The best q has q/(1 - q) = (p/(1 - p))^(1/(power - 1)), and all else is worse by squares.
+    odds = (found.belief / (1 - found.belief)) ** (1 / (power - 1))
+    assert not found.proper
+    assert found.better == pytest.approx(odds / (1 + odds), abs=2e-5)
+    shift = found.better - found.belief
+    assert found.violation == pytest.approx(shift**2, rel=0.1)
+    example = counter_example(loss)
+    assert example.better_loss < example.honest_loss
+    assert example.honest == sum(example.period) / len(example.period)
+    told = re.search(r"loss (\S+) and the constant (\S+) has (\S+)$", str(example))
+    honest, _, better = map(float, told.groups())
+    assert honest > better
 
 
 def test_a_resolution_below_two_is_refused():

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from calibrant.errors import CorruptState, InvalidInput
 from calibrant.metrics import (
     BucketedCells,
+    EqualMass,
     ExactCells,
     ExpectedCells,
     MeanLoss,
@@ -34,6 +35,7 @@ from calibrant.metrics import (
 GRID = [k / 20 for k in range(21)]
 MAKERS = {
     "buckets": lambda: BucketedCells(7),
+    "mass": lambda: EqualMass(50),
     "smooth": lambda: StreamingSmooth(50),
     "atb": lambda: StreamingATB(50),
     "auc": lambda: StreamingAUC(50),
@@ -288,6 +290,55 @@ def test_fine_grids_keep_within_their_stated_error(run: list, resolution: int) -
     exact = auc(p, y)
     assert math.isnan(exact) == math.isnan(ranking.result()) == math.isnan(ranking.error_bound)
     assert math.isnan(exact) or abs(ranking.result() - exact) <= ranking.error_bound + slack
+
+
+@given(anywhere.filter(len), st.integers(1, 60), st.integers(1, 12))
+def test_buckets_of_equal_mass_keep_within_their_stated_error(run, resolution, buckets) -> None:
+    p, y = columns(run)
+    metric = EqualMass(resolution)
+    metric.update_many(p, y)
+    exact = binned_calibration_error(p, y, buckets=buckets, strategy="mass")
+    stated = metric.error_bound(buckets=buckets)
+    assert abs(metric.result(buckets=buckets) - exact) <= stated + 1e-12
+    assert 0.0 <= stated <= 1.0
+
+
+@given(on_grid.filter(len), st.integers(1, 12))
+def test_buckets_of_equal_mass_are_exact_for_forecasts_from_a_coarser_grid(run, buckets) -> None:
+    metric = EqualMass(1000)
+    metric.update_many(*columns(run))
+    exact = binned_calibration_error(*columns(run), buckets=buckets, strategy="mass")
+    assert metric.result(buckets=buckets) == pytest.approx(exact, abs=1e-12)
+
+
+def test_buckets_of_equal_mass_err_where_a_border_cuts_a_cell() -> None:
+    metric = EqualMass(1)
+    assert math.isnan(metric.result())
+    assert math.isnan(metric.error_bound())
+    metric.update_many([0.5] * 4, [0, 1, 0, 1])
+    # All four are in one cell, and could have been two at 0.5 and two beside it.
+    assert metric.result(buckets=2) == 0.0
+    assert metric.error_bound(buckets=2) == 1.0
+    assert metric.error_bound(buckets=1) == 0.0
+    far, outcomes = [0.0, 0.0, 1.0, 1.0], [1, 1, 0, 0]
+    wrong = EqualMass(1)
+    wrong.update_many(far, outcomes)
+    assert binned_calibration_error(far, outcomes, buckets=2, strategy="mass") == 1.0
+    assert (wrong.result(buckets=2), wrong.error_bound(buckets=2)) == (0.0, 1.0)
+    for asked in (metric.result, metric.error_bound, EqualMass().result):
+        with pytest.raises(InvalidInput, match="buckets must be a whole number of at least 1, go"):
+            asked(buckets=0)
+
+
+def test_a_fine_grid_has_a_small_error_for_equal_mass() -> None:
+    rng = np.random.default_rng(2)
+    truth = rng.random(20_000)
+    outcomes = rng.random(20_000) < truth**2
+    metric = EqualMass()
+    metric.update_many(truth, outcomes)
+    exact = binned_calibration_error(truth, outcomes, strategy="mass")
+    assert abs(metric.result() - exact) < 5e-4
+    assert metric.error_bound() < 0.01
 
 
 def test_the_stated_errors_are_reached_or_nearly_so() -> None:

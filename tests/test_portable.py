@@ -15,8 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from calibrant.kernels import bits as by_bits
 from calibrant.kernels import portable
-from calibrant.kernels.portable import exp, log, logit, sigmoid
+from calibrant.kernels.compile import register
+from calibrant.kernels.portable import exp, exp_short, log, logit, sigmoid, sigmoid_short, turn
 
 Function = Callable[[float], float]
 
@@ -187,14 +189,14 @@ def test_logit_is_odd_where_one_minus_p_is_exact(p: float) -> None:
 
 @given(st.floats(5e-324, 1.7e308))
 def test_splitting_a_number_is_exact(x: float) -> None:
-    m, k = portable._split(x)
+    m, k = portable.split(x)
     assert math.sqrt(0.5) <= m <= math.sqrt(2.0)
     assert math.ldexp(m, k) == x
 
 
 @given(st.floats(0.7, 1.42), st.integers(-1021, 1023))
 def test_scaling_by_a_power_of_two_is_exact(x: float, k: int) -> None:
-    assert portable._scaled(x, k) == math.ldexp(x, k)
+    assert portable.scaled(x, k) == math.ldexp(x, k)
 
 
 @pytest.mark.parametrize("name", ["COTH", "ATANH"])
@@ -222,7 +224,7 @@ def compile_all() -> dict[str, Callable[[Any], Any]]:
     """Return a loop over an array for each function, compiled from the plain source."""
     numba = pytest.importorskip("numba")
     copy = fresh_copy()
-    for name in ("_tail", "_scaled", "_split", *NAMES):
+    for name in ("_tail", "scaled", "split", *NAMES):
         numba.extending.register_jitable(getattr(copy, name))
     return {name: _looped(numba, getattr(copy, name)) for name in NAMES}
 
@@ -273,3 +275,85 @@ def test_plain_and_compiled_agree_at_the_edges(
 )
 def test_the_last_bit_is_the_same_on_every_machine(name: str, x: float, digits: str) -> None:
     assert getattr(portable, name)(x).hex() == digits
+
+
+# exp_short and turn, and the bits that compiled code works with.
+
+
+@given(st.floats(-2.0, 0.0))
+def test_the_short_exp_is_accurate_where_it_is_meant_for(x: float) -> None:
+    assert ulps(exp_short, "exp", x) <= 9.0
+    assert 0.0 < exp_short(x) <= 1.0
+
+
+def test_the_short_exp_of_zero_is_one() -> None:
+    assert exp_short(0.0) == exp_short(-0.0) == 1.0
+
+
+@given(st.floats(-700.0, 700.0))
+def test_the_short_sigmoid_is_accurate(x: float) -> None:
+    assert ulps(sigmoid_short, "sigmoid", x) <= 4.0
+
+
+def test_the_short_sigmoid_holds_its_argument() -> None:
+    assert sigmoid_short(-math.inf) == sigmoid_short(-1e9) == sigmoid_short(-700.0) > 0.0
+    assert sigmoid_short(math.inf) == sigmoid_short(700.0) == 1.0
+    assert sigmoid_short(0.0) == sigmoid_short(-0.0) == 0.5
+
+
+@given(st.floats(-1e5, 1e5))
+def test_turning_gives_cosine_and_sine(x: float) -> None:
+    cosine, sine = turn(x)
+    slack = 3e-16 * (1.0 + abs(x))
+    assert cosine == pytest.approx(math.cos(x), abs=slack)
+    assert sine == pytest.approx(math.sin(x), abs=slack)
+
+
+@pytest.mark.parametrize("k", range(-9, 10))
+def test_turning_is_right_in_every_quarter_and_at_its_edges(k: int) -> None:
+    for x in (k * math.pi / 4, math.nextafter(k * math.pi / 4, 9.0), k + 0.1):
+        assert turn(x) == pytest.approx((math.cos(x), math.sin(x)), abs=4e-16)
+
+
+@pytest.mark.parametrize("name", ["SIN", "COS", "POWER"])
+def test_the_other_coefficients_are_those_of_the_series_too(name: str) -> None:
+    exact = {
+        "SIN": {n: (-1) ** n / math.factorial(2 * n + 1) for n in range(1, 8)},
+        "COS": {n: (-1) ** n / math.factorial(2 * n) for n in range(2, 9)},
+        "POWER": {n: 1 / math.factorial(n) for n in range(2, 14)},
+    }[name]
+    for n, value in exact.items():
+        assert getattr(portable, f"{name}_{n}") == value
+
+
+@given(st.floats(5e-324, 1.7e308))
+def test_the_bits_of_a_number_split_it_alike(x: float) -> None:
+    assert by_bits.split(x) == portable.split(x)
+
+
+@given(st.floats(0.7, 1.42), st.integers(-1021, 1023))
+def test_the_bits_of_a_power_of_two_scale_alike(x: float, k: int) -> None:
+    assert by_bits.scaled(x, k) == portable.scaled(x, k)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*NAMES, "exp_short", "sigmoid_short", "turn"])
+def test_what_the_package_compiles_agrees_to_the_last_bit(name: str) -> None:
+    numba = pytest.importorskip("numba")
+    function = getattr(portable, name)
+    scale = {"exp_short": -2.0, "sigmoid_short": -40.0, "turn": 100.0}.get(name)
+    values = arguments(name, 20_000, seed=3) if scale is None else np.linspace(0.0, scale, 20_000)
+
+    def loop(rows: Any, found: Any) -> None:
+        for row in range(rows.size):
+            found[row] = function(rows[row])
+
+    def loop_of_pairs(rows: Any, found: Any) -> None:
+        for row in range(rows.size):
+            found[row, 0], found[row, 1] = function(rows[row])
+
+    register(function)
+    rows = np.array(values)
+    found = np.empty((rows.size, 2) if name == "turn" else rows.size)
+    numba.njit(error_model="numpy")(loop_of_pairs if name == "turn" else loop)(rows, found)
+    assert bits(found) == bits([function(float(x)) for x in rows])

@@ -363,6 +363,24 @@ def test_times_may_be_dates(unit: str) -> None:
     assert run.pending.number.tolist() == same.pending.number.tolist() == [3]
 
 
+def test_dates_since_the_epoch_are_dates_like_others() -> None:
+    rec = make("foster_hart")
+    seconds = np.arange(3).astype("M8[s]")
+    assert len(rec.replay([0.1, 0.2, 0.3], [1, 0, 1], available=seconds, time=seconds).pending) == 0
+    assert rec.rounds == 3
+
+
+def test_what_is_carried_may_be_lists() -> None:
+    one, other = make("foster_hart"), make("foster_hart")
+    for rec in (one, other):
+        rec.forecast(0.5)
+    run = one.replay([0.5], [1], carry=Pending([0], [0.0], [1]))
+    arrays = Pending(np.array([0]), np.zeros(1), np.ones(1, np.uint8))
+    assert other.replay([0.5], [1], carry=arrays).mean.tolist() == run.mean.tolist()
+    assert type(run.pending.available) is np.ndarray
+    assert one.to_bytes() == other.to_bytes()
+
+
 # What is refused, and changes nothing.
 
 
@@ -439,12 +457,52 @@ def test_times_may_be_dates(unit: str) -> None:
         (
             {"carry": Pending(np.array([1]), np.zeros(1), np.full(1, 2, np.uint8))},
             InvalidInput,
-            "carry[0] must be 0 or 1, got 2",
+            "carry.outcome[0] must be 0 or 1, got 2",
         ),
         (
             {"carry": Pending(np.array([1]), np.zeros(2), np.ones(1, np.uint8))},
             InvalidInput,
             "arrays must be of one length, got: number has 1, available has 2, outcome has 1",
+        ),
+        (
+            {"carry": Pending(["1"], [0.0], [1])},
+            InvalidType,
+            "carry.number must be a flat array of ticket numbers, got dtype <U1",
+        ),
+        (
+            {"carry": Pending([1.0], [0.0], [1])},
+            InvalidType,
+            "carry.number must be a flat array of ticket numbers, got dtype float64",
+        ),
+        (
+            {"carry": Pending(1, [0.0], [1])},
+            InvalidInput,
+            "carry.number must be a flat array of ticket numbers, got shape ()",
+        ),
+        (
+            {"carry": Pending(np.array([1]), np.array(["a"]), np.array([1]))},
+            InvalidInput,
+            "carry.available must be a flat array of 1 times, got shape (1,) and dtype <U1",
+        ),
+        (
+            {"carry": Pending(np.array([1]), 3.0, np.array([1]))},
+            InvalidInput,
+            "carry.available must be a flat array of 1 times, got shape () and dtype float64",
+        ),
+        (
+            {"available": np.array(["2024-01-01", "2024-01-02", "2024-01-03"], "M8[D]")},
+            InvalidInput,
+            "time must be given where available holds dates, got None",
+        ),
+        (
+            {"available": np.ma.masked_array([1.0, 2.0, 3.0], [False, True, False])},
+            InvalidInput,
+            "available[1] must be known, got a masked value",
+        ),
+        (
+            {"time": np.ma.masked_array([1.0, 2.0, 3.0], [True, True, False])},
+            InvalidInput,
+            "time[0] must be known, got a masked value",
         ),
     ],
     ids=str,

@@ -201,6 +201,40 @@ def test_bad_arguments_are_named(arguments: Any, error: type[Exception], text: s
     assert str(caught.value) == text
 
 
+class Broken(Adversary):
+    """Plays by the rules for a while."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    def choose(self, announcement: Any, coins: Any) -> Any:
+        if announcement.round < 3:
+            return 1
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "text"),
+    [
+        (2, InvalidInput, "outcome must be 0 or 1, got 2"),
+        (None, InvalidType, "outcome must be 0 or 1, got None"),
+        (KeyError("lost"), KeyError, "'lost'"),
+    ],
+)
+def test_a_game_that_cannot_go_on_changes_nothing(answer: Any, error: Any, text: str) -> None:
+    recalibrator = Recalibrator(resolution=10, buckets=5, seed=1)
+    play(recalibrator, "uniform", "bernoulli", 20)
+    ticket = recalibrator.forecast(0.4)
+    before = recalibrator.to_bytes()
+    with pytest.raises(error) as refused:
+        play(recalibrator, "uniform", Broken(answer), 10)
+    assert str(refused.value) == text
+    assert recalibrator.to_bytes() == before
+    assert recalibrator.observe(ticket, 1).value == ticket.value
+
+
 def test_unknown_names_are_answered_with_the_known_ones() -> None:
     with pytest.raises(UnknownName, match=r"^adversary must be one of 'bernoulli', .*got 'devil'$"):
         play(recalibrator(), "constant", "devil", 1)

@@ -10,7 +10,7 @@ import numpy as np
 import players
 import pytest
 
-from calibrant import Recalibrator
+from calibrant import Calibrant, Recalibrator
 from calibrant.core import gate as gates
 from calibrant.errors import CalibrantError, RepeatedTicket
 from calibrant.registry import calibrators
@@ -205,8 +205,9 @@ def test_whoever_waits_looks_again_ever_less_often(monkeypatch: pytest.MonkeyPat
         lambda rec: rec.open,
     ],
 )
-def test_every_call_waits_for_its_turn(call, monkeypatch: pytest.MonkeyPatch) -> None:
-    rec = Recalibrator(resolution=4, buckets=2, seed=1)
+@pytest.mark.parametrize("kind", [Recalibrator, Calibrant])
+def test_every_call_waits_for_its_turn(call, kind, monkeypatch: pytest.MonkeyPatch) -> None:
+    rec = kind(resolution=4, buckets=2, seed=1)
     rec.forecast(0.1)
     rec._gate.pop()
     waited = []

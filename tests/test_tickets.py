@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calibrant import Recalibrator
+from calibrant.core import ledger
 from calibrant.core.grid import GRIDS
 from calibrant.core.ticket import Ticket
 from calibrant.errors import (
@@ -25,6 +26,7 @@ from calibrant.errors import (
     UnknownTicket,
 )
 from calibrant.kernels.layout import HEAD, TAIL
+from calibrant.recalibrate import recalibrator
 from calibrant.registry import calibrators
 
 pytestmark = pytest.mark.base
@@ -123,6 +125,32 @@ def test_many_open_tickets_take_48_bytes_each_in_memory_and_stored() -> None:
     for number in (0, 1, 7_777, count - 1):
         assert again.observe(number, 1).number == number
     assert again.open == count - 4
+
+
+def test_closing_most_of_many_tickets_gives_their_memory_back() -> None:
+    rec = make()
+    count = 12_000
+    rec.replay(np.full(count, 0.5), np.ones(count), available=np.full(count, np.inf))
+    for number in random.Random(3).sample(range(count), count - 2_000):
+        rec.observe(number, 1)
+        vault = rec._ledger.vault
+        assert vault.nbytes <= 53 * len(vault) + 6_000
+    assert rec.open == 2_000
+
+
+def test_a_ticket_that_expired_long_ago_stays_so_without_new_tickets(monkeypatch) -> None:
+    # Numbers are kept modulo WRAP; rounds without tickets must not let one come back.
+    monkeypatch.setattr(ledger, "WRAP", 1 << 12)
+    monkeypatch.setattr(ledger, "MAX_OPEN", 1 << 11)
+    monkeypatch.setattr(recalibrator, "SWEEP_MASK", (1 << 9) - 1)
+    rec = make(max_open=400)
+    for _ in range(350):
+        rec.forecast(0.3)
+    for _ in range((1 << 12) - 340):
+        rec.learn_one(0.9, 1)
+    with pytest.raises(ExpiredTicket):
+        rec.observe(5, 1)
+    assert Recalibrator.from_bytes(rec.to_bytes()) == rec
 
 
 def test_each_forecast_of_many_open_ones_costs_a_ticket_and_no_more() -> None:
@@ -611,3 +639,121 @@ def test_two_predictions_of_one_round_can_have_one_outcome() -> None:
     rec.predict_one(0.6)
     rec.learn_one(0.6, 1)
     refusal(StaleForecast, rec, rec.learn_one, 0.5, 1)
+
+
+# Corrections that cannot be right.
+
+
+def test_a_ticket_without_its_outcome_cannot_be_corrected() -> None:
+    rec = make()
+    ticket = rec.forecast(0.5)
+    for _ in range(400):
+        rec.forecast(0.1)
+    settled = rec.observe(ticket.id, 1)
+    text = refusal(InvalidInput, rec, rec.correct, ticket, 0)
+    assert text.endswith("got one without; pass what observe() returned")
+    rec.correct(settled, 0)
+
+
+@every_name
+def test_a_second_copy_of_a_ticket_cannot_correct_again(name: str) -> None:
+    rec = make(name)
+    ticket = rec.observe(rec.forecast(0.5), 1)
+    copy = Ticket.from_dict(ticket.to_dict())
+    rec.correct(ticket, 0)
+    text = refusal(RepeatedTicket, rec, rec.correct, copy, 0)
+    assert text.endswith("got 0 ones in 1 rounds: was it corrected already?")
+
+
+@pytest.mark.parametrize(
+    "change", [{"place": [0, 6, 0], "resolution": 8}, {"place": [3, 2, 0]}, {"grid": "midpoints"}]
+)
+def test_an_altered_ticket_cannot_be_corrected(change: dict[str, object]) -> None:
+    rec = make()
+    ticket = rec.observe(rec.forecast(0.5), 1)
+    altered = Ticket.from_dict(ticket.to_dict() | change)
+    assert "got an altered one" in refusal(ForeignTicket, rec, rec.correct, altered, 0)
+
+
+def test_a_closed_ticket_whose_name_is_open_again_is_told_apart_from_it() -> None:
+    rec = make()
+    first = rec.observe(rec.forecast(0.5, id="a"), 1)
+    rec.forecast(0.2, id="a")
+    assert "is known" in refusal(RepeatedTicket, rec, rec.observe, first, 1)
+    rec.correct(first, 0)
+    assert rec.open == 1
+
+
+@pytest.mark.parametrize("name", ["place", "weight"])
+def test_where_a_draw_fell_cannot_be_changed(name: str) -> None:
+    ticket = make().forecast(0.5)
+    with pytest.raises(AttributeError):
+        setattr(ticket, name, 5)
+
+
+# Rounds that came between.
+
+
+def test_a_batch_elsewhere_does_not_overtake_a_prediction() -> None:
+    rec, other = make(), make()
+    assert rec.predict_one(0.9) == other.predict_one(0.9)
+    for each in (rec, other):
+        each.replay([], [])
+        each.replay([0.1, 0.2], [0, 1])
+    rec.learn_one(0.9, 1)
+    other.learn_one(0.9, 1)
+    assert rec == other
+    rec.predict_one(0.9)
+    rec.replay([0.1, 0.95], [0, 1])
+    assert "came between" in refusal(StaleForecast, rec, rec.learn_one, 0.9, 1)
+
+
+# Delay.
+
+
+def test_the_delay_counts_outcomes_that_were_missing_and_came() -> None:
+    rec = make()
+    for _ in range(10):
+        rec.observe(rec.forecast(0.5), 1)
+        rec.learn_one(0.5, 1)
+    assert rec.delay == 0
+    tickets = [rec.forecast(0.4) for _ in range(5)]
+    assert rec.delay == 0
+    rec.observe(tickets[3], 1)
+    assert rec.delay == 1
+    rec.observe(tickets[0], 1)
+    assert rec.delay == rec.certificate().delay == 4
+    assert Recalibrator.from_bytes(rec.to_bytes()).delay == 4
+
+
+def test_an_outcome_that_never_comes_is_no_delay() -> None:
+    rec = make()
+    rec.forecast(0.4)
+    for _ in range(50):
+        rec.observe(rec.forecast(0.5), 1)
+    assert rec.delay == 0
+    late = rec.forecast(0.3)
+    for _ in range(50):
+        rec.observe(rec.forecast(0.5), 1)
+    rec.observe(late, 1)
+    assert rec.delay == 2
+
+
+@pytest.mark.parametrize("name", ["foster_hart", "regret_matching"])
+def test_bounds_get_weaker_with_the_delay(name: str) -> None:
+    prompt, late = make(name), make(name)
+    prompt.replay([0.5] * 200, [0, 1] * 100)
+    late.replay([0.5] * 200, [0, 1] * 100, available=np.arange(200) + 20.0)
+    assert late.delay == 19
+    late.replay([0.5] * 20, [0, 1] * 10)
+    pairs = zip(prompt.certificate().bounds, late.certificate().bounds, strict=True)
+    assert all(float(one) < float(other) for one, other in pairs)
+
+
+@pytest.mark.parametrize("name", sorted(set(NAMES) - {"foster_hart", "regret_matching"}))
+def test_rules_without_a_theorem_about_delay_promise_nothing_then(name: str) -> None:
+    rec = make(name)
+    rec.replay([0.5] * 20, [0, 1] * 10, available=np.arange(20) + 3.0)
+    certificate = rec.certificate()
+    assert certificate.bounds == ()
+    assert "no guarantee" in str(certificate)

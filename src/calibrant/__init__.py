@@ -6,8 +6,8 @@
 >>> _ = rec.observe(ticket, 1)
 """
 
-from calibrant.recalibrate import Certificate, Pending, Recalibrator, Run
+from calibrant.recalibrate import Calibrant, Certificate, Pending, Recalibrator, Run
 
-__all__ = ["Certificate", "Pending", "Recalibrator", "Run", "__version__"]
+__all__ = ["Calibrant", "Certificate", "Pending", "Recalibrator", "Run", "__version__"]
 
 from calibrant._version import __version__

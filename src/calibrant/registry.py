@@ -1,8 +1,8 @@
-"""Where calibrators are found by name.
+"""Where calibrators and transforms are found by name.
 
 The command line, the documentation's tables, the contract tests and the benchmarks
-all read this registry; a module in :mod:`calibrant.calibrators` that registers
-nothing fails a test.
+all read these registries; a module in :mod:`calibrant.calibrators` or
+:mod:`calibrant.transforms` that registers nothing fails a test.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 
 from calibrant.errors import UnknownName
 
-__all__ = ["Registry", "calibrators"]
+__all__ = ["Registry", "calibrators", "transforms"]
 
 T = TypeVar("T")
 
@@ -54,3 +54,6 @@ class Registry(Generic[T]):
 
 calibrators: Registry[type] = Registry("method")
 """Every calibrator by name; :mod:`calibrant.calibrators` fills it."""
+
+transforms: Registry[type] = Registry("transform")
+"""Every transform of the raw forecast by name; :mod:`calibrant.transforms` fills it."""

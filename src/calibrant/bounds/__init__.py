@@ -45,10 +45,11 @@ from calibrant.bounds.horizon import (
     horizon_regret_matching,
     smallest_shape,
 )
+from calibrant.bounds.mixture import mixture
 from calibrant.bounds.polynomial_regret import polynomial_regret
 from calibrant.bounds.rates import Rate, paper_table
 from calibrant.bounds.regret_matching import regret_matching
-from calibrant.bounds.resolution import resolution_paper, resolution_sharp
+from calibrant.bounds.resolution import regret_limit, resolution_paper, resolution_sharp
 
 __all__ = [
     "Bound",
@@ -76,10 +77,12 @@ __all__ = [
     "horizon",
     "horizon_regret_matching",
     "internal_regret",
+    "mixture",
     "paper_table",
     "pinelis",
     "polynomial_regret",
     "regret_bound",
+    "regret_limit",
     "regret_matching",
     "resolution_paper",
     "resolution_sharp",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from calibrant.bounds.bound import Bound
+from calibrant.bounds.bound import Bound, Quantity
 from calibrant.bounds.foster_hart import foster_hart
 from calibrant.bounds.prices import Prices, prices
 from calibrant.core import check
@@ -30,7 +30,8 @@ def swap_regret_bound(
     Parameters
     ----------
     calibration
-        A bound on C1, as a number, or on C1 or C2.
+        A bound on C1, as a number, or on C1 or C2.  From one on pseudo C1 or C2 follows one
+        on the pseudo regret, which counts the expected loss of each mixture.
     loss
         A proper loss; others are refused with a counter-example.
     low, high
@@ -52,7 +53,7 @@ def swap_regret_bound(
     """
     found = require_proper(loss)
     value = Prices(found.swing(low, high), found.curvature(low, high)).regret(calibration)
-    return Bound(value, "regret", _assumption(calibration), "Lemma 1", "sharper")
+    return Bound(value, _quantity(calibration), _assumption(calibration), "Lemma 1", "sharper")
 
 
 def regret_bound(
@@ -70,7 +71,9 @@ def regret_bound(
     calibration
         A bound on the instances' C1, averaged by their rounds, as a number or as a
         ``Bound`` from this package; a bound on C2 may give less.  C1 of all rounds taken
-        together is smaller and will not do.
+        together is smaller and will not do.  A bound on the error of the mixtures gives one
+        on the pseudo regret: what they lose in expectation, round by round, whatever the
+        draws.  ``drawn`` says what follows for the draws.
     loss
         A proper loss; others are refused with a counter-example.
     buckets
@@ -99,10 +102,15 @@ def regret_bound(
     >>> calibration = foster_hart(100_000, cells=11, half_cell=0.05, buckets=20)
     >>> round(regret_bound(calibration, "squared", buckets=20).value, 5)
     0.04248
+    >>> from calibrant.bounds import exponential_regret
+    >>> print(regret_bound(exponential_regret(10**6, 11, 0.05), "squared", buckets=10))
+    pseudo regret <= 0.06639 for every sequence of outcomes, whatever the adversary sees
+    (Lemma 2, sharpened; sharper)
     """
     found = require_proper(loss)
     value = prices(found, buckets, low, high).regret(calibration)
-    return Bound(value, "regret", _assumption(calibration), "Lemma 2, sharpened", "sharper")
+    quantity, assumption = _quantity(calibration), _assumption(calibration)
+    return Bound(value, quantity, assumption, "Lemma 2, sharpened", "sharper")
 
 
 def accuracy_at_the_midpoint(c1: float, bound: float, lipschitz: float, buckets: int) -> Bound:
@@ -208,6 +216,11 @@ def brier_bound(
     calibration = foster_hart(rounds, cells, half_cell, buckets=buckets, **options)
     value = calibration.value + error / buckets + 1.0 / (4.0 * buckets**2)
     return Bound(value, "regret", calibration.assumption, "average gap, squared loss", "sharper")
+
+
+def _quantity(calibration: Bound | float) -> Quantity:
+    pseudo = isinstance(calibration, Bound) and calibration.quantity.startswith("pseudo")
+    return "pseudo regret" if pseudo else "regret"
 
 
 def _assumption(calibration: Bound | float) -> str:

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 __all__ = ["Bound", "Quantity", "Source"]
 
-Quantity: TypeAlias = Literal["C1", "C2", "pseudo C1", "pseudo C2", "regret"]
+Quantity: TypeAlias = Literal["C1", "C2", "pseudo C1", "pseudo C2", "regret", "pseudo regret"]
 Source: TypeAlias = Literal["paper", "cited", "sharper"]
 
 
@@ -21,8 +21,8 @@ class Bound:
     value
         The bound, an average over rounds.
     quantity
-        ``C1`` or ``C2`` of the drawn forecasts, the same of the announced mixtures
-        (``pseudo``), or ``regret``, the average extra loss.
+        ``C1`` or ``C2`` of the drawn forecasts, or their ``regret``, the average extra loss;
+        with ``pseudo`` before it, the same of the announced mixtures.
     assumption
         When it holds, in words.
     theorem

@@ -59,22 +59,26 @@ def pinelis(rounds: int, cells: int, failure: float) -> float:
 def drawn(
     bound: Bound, rounds: int, cells: int, *, buckets: int = 1, failure: float | None = None
 ) -> Bound:
-    """Turn a bound on the mixture's error into one on C1 of the draws.
+    """Turn a bound on mixtures into one on draws: on C1, or on regret from pseudo regret.
 
     Parameters
     ----------
     bound
-        A bound on pseudo C1 or pseudo C2.
+        A bound on pseudo C1, pseudo C2 or pseudo regret.
     rounds, cells, buckets
         The sizes of the game.
     failure
         The probability with which the result may fail; ``None`` bounds the expectation.
+        Not for regret.
 
     Notes
     -----
-    In expectation the difference is at most ``sqrt(K/T)``: the variance of one step is
-    ``sum_i w_i (1 - w_i) (y - g_i)^2 <= 1``, and Cauchy-Schwarz over the K cells does the
-    rest.  With high probability ``pinelis`` is added instead.
+    Calibration.  In expectation the difference is at most ``sqrt(K/T)``: the variance of one
+    step is ``sum_i w_i (1 - w_i) (y - g_i)^2 <= 1``, and Cauchy-Schwarz over the K cells does
+    the rest.  With high probability ``pinelis`` is added instead.
+
+    Regret.  If the outcome is chosen without sight of the draw, the draw's expected loss is
+    that of the mixture in each round, so the bound keeps its value in expectation.
 
     Examples
     --------
@@ -82,13 +86,25 @@ def drawn(
     >>> pseudo = exponential_regret(10**6, cells=11, half_cell=0.05)
     >>> round(float(pseudo.as_c1()), 4), round(float(drawn(pseudo, 10**6, 11)), 4)
     (0.1392, 0.1425)
+    >>> from calibrant.bounds import regret_bound
+    >>> drawn(regret_bound(pseudo, "squared", 10), 10**6, 11, buckets=10).quantity
+    'regret'
     """
     sizes = game(rounds, cells, 0.0, buckets)
     if not bound.quantity.startswith("pseudo"):
-        raise InvalidInput(f"bound must be one of pseudo C1 or C2, got {bound.quantity!r}")
+        told = repr(bound.quantity)
+        raise InvalidInput(f"bound must be one of pseudo C1, C2 or regret, got {told}")
+    if bound.quantity == "pseudo regret":
+        return _drawn_regret(bound, failure)
     if failure is None:
         excess, assumption = math.sqrt(sizes.visited / sizes.T), EXPECTED
     else:
         excess, assumption = pinelis(sizes.T, sizes.visited, failure), probably(failure)
     value = bound.as_c1().value + excess
     return replace(bound, value=value, quantity="C1", assumption=assumption, source="sharper")
+
+
+def _drawn_regret(bound: Bound, failure: float | None) -> Bound:
+    if failure is not None:
+        raise InvalidInput(f"failure must be None for a bound on regret, got {failure!r}")
+    return replace(bound, quantity="regret", assumption=EXPECTED)

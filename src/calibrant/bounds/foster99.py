@@ -23,6 +23,7 @@ def foster99(
     buckets: int = 1,
     prior: float = 0.0,
     prior_scores: ArrayLike | None = None,
+    visited: int | None = None,
 ) -> Bound:
     """Bound C1 of Foster's rule of 1999, whatever the outcomes.
 
@@ -30,12 +31,17 @@ def foster99(
     ----------
     rounds, cells, half_cell, buckets, prior, prior_scores
         As in ``regret_matching``.
+    visited
+        How many cells of all buckets were visited, for a bound tightened by a run; the prior
+        scores are then those of these cells.
 
     Notes
     -----
     The smaller of two bounds.  The quoted one, for m cells with midpoints and e = 1/m, is
-    ``E C1 <= e/2 + 2/sqrt(e T)``, here ``h + 2 sqrt(k/T)``; it is for a start from nothing.
-    The other one follows as for the average gap, with ``k = min(M K, T)``:
+    ``E C1 <= e/2 + 2/sqrt(e T)``, here ``h + 2 sqrt(k/T)``; it is for a start from nothing
+    and for no other grid, so it counts only where ``2 K h = 1``, which only midpoints have.
+    The other one follows as for the average gap, with ``k = min(M K, T)`` or ``visited``, on
+    every grid:
 
         E C1 <= h + sqrt(k (1 + ln(T/k))/T).
 
@@ -61,13 +67,22 @@ def foster99(
     'sharper'
     >>> foster99(10_000, cells=10, half_cell=0.05).source
     'cited'
+    >>> foster99(10_000, cells=11, half_cell=0.05).source
+    'sharper'
     """
     sizes, k0 = game(rounds, cells, half_cell, buckets), strength(prior)
-    derived = _derived(sizes, k0, prior_scores)
-    quoted = sizes.h + 2.0 * math.sqrt(sizes.visited / sizes.T)
-    if k0 > 0.0 or derived < quoted:
+    used = sizes if visited is None else game(rounds, visited, half_cell)
+    derived, quoted = _derived(used, k0, prior_scores), _quoted(sizes, k0)
+    if derived < quoted:
         return Bound(derived, "C1", EXPECTED, _THEOREM, "sharper")
     return Bound(quoted, "C1", EXPECTED, _THEOREM, "cited")
+
+
+def _quoted(sizes: Game, k0: float) -> float:
+    # K intervals of length 2h cover [0, 1] without overlap exactly if their centres are midpoints.
+    if k0 > 0.0 or not math.isclose(2.0 * sizes.K * sizes.h, 1.0):
+        return math.inf
+    return sizes.h + 2.0 * math.sqrt(sizes.visited / sizes.T)
 
 
 def _derived(sizes: Game, k0: float, prior_scores: ArrayLike | None) -> float:

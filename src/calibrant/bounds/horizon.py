@@ -13,7 +13,7 @@ from calibrant.bounds.algorithm1 import algorithm1
 from calibrant.bounds.bound import Bound
 from calibrant.bounds.game import game
 from calibrant.bounds.prices import Prices, prices
-from calibrant.bounds.resolution import grid_for, stride_for, target
+from calibrant.bounds.resolution import first_size, grid_for, natural_grid, stride_for, target
 from calibrant.core import check
 from calibrant.errors import InvalidInput
 from calibrant.losses import Loss, LossLike, require_proper
@@ -172,7 +172,10 @@ def smallest_shape(
         reached = min(N, M) > 0 and float(regret(N, M, _LATEST)) <= e
         return _first(lambda T: float(regret(N, M, T)) <= e) if reached else math.inf
 
-    N, k = _lowest(rounds, _reachable(rounds, epsilon))
+    size = first_size(lambda k: float(regret(k, k * stride, _LATEST)), lambda last: last <= e)
+    if size is None:
+        raise InvalidInput(f"epsilon must be reachable with {_LARGEST} cells, got {epsilon!r}")
+    N, k = _lowest(rounds, size)
     return Shape(N, k * stride, int(rounds(N, k)))
 
 
@@ -185,24 +188,17 @@ def _for_every_loss(epsilon: float, B: float, method: str, options: dict[str, An
 
 
 def _for_one_loss(epsilon: float, loss: Loss, method: str, options: dict[str, Any]) -> Shape:
+    kind = natural_grid(loss)
+
     @cache
     def charge(N: int, M: int) -> Prices:
-        return prices(loss, M, *grid_for(loss, N)[2:])
+        return prices(loss, M, *grid_for(loss, N, kind)[2:])
 
     def regret(N: int, M: int, rounds: int) -> float:
-        cells, h, _, _ = grid_for(loss, N)
+        cells, h, _, _ = grid_for(loss, N, kind)
         return charge(N, M).regret(algorithm1(method, rounds, cells, h, M, **options))
 
     return smallest_shape(epsilon, regret, stride=stride_for(loss))
-
-
-def _reachable(rounds: Callable[[int, int], float], epsilon: float) -> int:
-    size = 1
-    while math.isinf(rounds(size, size)):
-        size *= 2
-        if size > _LARGEST:
-            raise InvalidInput(f"epsilon must be reachable with {_LARGEST} cells, got {epsilon!r}")
-    return size
 
 
 def _lowest(rounds: Callable[[int, int], float], size: int) -> tuple[int, int]:

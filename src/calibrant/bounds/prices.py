@@ -29,8 +29,9 @@ class Prices:
         if not isinstance(calibration, Bound):
             c1 = check.real(calibration, "calibration", low=0.0, rule="a number of at least 0")
             return _times(self.swing, c1) + self.cost
-        if calibration.quantity == "regret":
-            raise InvalidInput("calibration must be a bound on C1 or C2, got one on 'regret'")
+        if calibration.quantity.endswith("regret"):
+            told = repr(calibration.quantity)
+            raise InvalidInput(f"calibration must be a bound on C1 or C2, got one on {told}")
         regret = _times(self.swing, calibration.as_c1().value)
         if calibration.quantity.endswith("C2"):
             regret = min(regret, _times(self.curvature, calibration.value))
@@ -49,11 +50,11 @@ def prices(loss: Loss, buckets: int, low: float, high: float) -> Prices:
     >>> prices(get_loss("misclassification"), 10, 0.0, 1.0)
     Prices(swing=2.0, curvature=inf, cost=0.0)
     """
-    stand_ins = loss.comparators(buckets)
+    stand_ins, costs = loss.comparison(buckets)
     return Prices(
         swing=loss.swing(min(low, float(stand_ins[0])), max(high, float(stand_ins[-1]))),
         curvature=loss.curvature(low, high),
-        cost=loss.bucket_cost(buckets),
+        cost=float(costs.max()),
     )
 
 

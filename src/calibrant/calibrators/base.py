@@ -58,6 +58,10 @@ class Account:
         Pseudo-rounds with which each grid point of each bucket started.
     centres
         The middles of the buckets.
+    words
+        The whole state.
+    delay
+        How many outcomes that came later were outstanding when a forecast was made, at most.
     """
 
     counts: NDArray[np.int64]
@@ -65,6 +69,7 @@ class Account:
     prior: int
     centres: NDArray[np.float64]
     words: NDArray[np.int64]
+    delay: int = 0
 
     @functools.cached_property
     def rounds(self) -> int:
@@ -99,6 +104,7 @@ class Calibrator:
     name: ClassVar[str]
     program: ClassVar[Program]
     cell_words: ClassVar[int] = 2
+    prior_in_cells: ClassVar[bool] = True
     real_parameters: ClassVar[tuple[int, ...]] = ()
     reference: ClassVar[str]
     guarantee: ClassVar[str]
@@ -127,8 +133,14 @@ class Calibrator:
         """Whether learning needs the mixture, and not only the draw."""
         return False
 
-    def bound(self, rounds: int, *, buckets: int = 1, prior: int = 0) -> Bound | None:
-        """Return what the theorem promises after ``rounds`` rounds, or None without one."""
+    def bound(
+        self, rounds: int, *, buckets: int = 1, prior: int = 0, delay: int = 0
+    ) -> Bound | None:
+        """Return what the theorem promises after ``rounds`` rounds, or None without one.
+
+        With ``delay`` so many outcomes may be outstanding when a forecast is made; most
+        theorems say nothing about that.
+        """
         return None
 
     def measured(self, account: Account) -> Bound | None:

@@ -114,8 +114,12 @@ class Blackwell(Calibrator):
         """Whether both cells of the mixture learn."""
         return self.updates == "expected"
 
-    def bound(self, rounds: int, *, buckets: int = 1, prior: int = 0) -> bounds.Bound:
+    def bound(
+        self, rounds: int, *, buckets: int = 1, prior: int = 0, delay: int = 0
+    ) -> bounds.Bound | None:
         """Return the bound on C1, of the draws or of the mixtures."""
+        if delay > 0:
+            return None
         grid, expected = self.lattice, self.updates == "expected"
         if self.step == "fixed":
             start = np.full(grid.cells * buckets, 1.0 if prior else 0.0)
@@ -129,10 +133,13 @@ class Blackwell(Calibrator):
 
     def measured(self, account: Account) -> bounds.Bound | None:
         """Return the bound on C1 with the squared moves that were seen (adaptive step)."""
+        if account.delay > 0:
+            return None
         if self.step != "adaptive":
             return None
         words = account.words
-        blocks = words[int(words[BLOCKS]) :].reshape(account.buckets, int(words[STRIDE]))
+        first, stride = int(words[BLOCKS]), int(words[STRIDE])
+        blocks = words[first : first + account.buckets * stride].reshape(-1, stride)
         cells = blocks[:, HEAD : HEAD + 4 * self.lattice.cells]
         increments = np.ascontiguousarray(cells[:, 3::4]).view(np.float64)
         return bounds.blackwell_measured(

@@ -144,8 +144,12 @@ class ExponentialRegret(AllPairs):
                 f"eta must be None where horizon is given, got {self.eta!r} and {self.horizon!r}"
             )
 
-    def bound(self, rounds: int, *, buckets: int = 1, prior: int = 0) -> bounds.Bound:
+    def bound(
+        self, rounds: int, *, buckets: int = 1, prior: int = 0, delay: int = 0
+    ) -> bounds.Bound | None:
         """Return the bound on C2, of the mixtures or of the draws."""
+        if delay > 0:
+            return None
         grid = self.lattice
         return bounds.exponential_regret(
             rounds,

@@ -26,8 +26,9 @@ class Foster99(Calibrator):
 
     Notes
     -----
-    ``E[C1] <= h + 2 sqrt(K / T)`` against any adversary that does not see the coin
-    of its round, as quoted by Gupta and Ramdas (2023, appendix C).
+    ``E[C1] <= h + sqrt(K (1 + ln(T/K)) / T)`` against any adversary that does not see the
+    coin of its round; on midpoints also ``h + 2 sqrt(K / T)``, as quoted by Gupta and Ramdas
+    (2023, appendix C).
 
     References
     ----------
@@ -51,23 +52,31 @@ class Foster99(Calibrator):
         recall=two_point.recall,
     )
     reference = "Foster 1999"
-    guarantee = "E C1 <= h + 2 sqrt(K/T)"
+    guarantee = "E C1 <= h + sqrt(K(1 + ln(T/K))/T); midpoints: h + 2 sqrt(K/T)"
     assumption = "the outcome is chosen without sight of the round's coin"
     cost = "O(1) a round, O(log K) after late outcomes"
 
-    def bound(self, rounds: int, *, buckets: int = 1, prior: int = 0) -> bounds.Bound:
+    def bound(
+        self, rounds: int, *, buckets: int = 1, prior: int = 0, delay: int = 0
+    ) -> bounds.Bound | None:
         """Return the bound on C1 in expectation."""
+        if delay > 0:
+            return None
         grid = self.lattice
         return bounds.foster99(rounds, grid.cells, grid.half_cell, buckets=buckets, prior=prior)
 
-    def measured(self, account: Account) -> bounds.Bound:
+    def measured(self, account: Account) -> bounds.Bound | None:
         """Return the bound on C1 for the cells that were used."""
-        used = account.counts > 0
-        scores = account.prior * (account.centres[:, None] - self.lattice.values)
+        if account.delay > 0:
+            return None
+        used, grid = account.counts > 0, self.lattice
+        scores = account.prior * (account.centres[:, None] - grid.values)
         return bounds.foster99(
             account.rounds,
-            int(used.sum()),
-            self.lattice.half_cell,
+            grid.cells,
+            grid.half_cell,
+            buckets=account.buckets,
+            visited=int(used.sum()),
             prior=account.prior,
             prior_scores=np.broadcast_to(scores, used.shape)[used],
         )

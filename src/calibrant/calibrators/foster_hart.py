@@ -66,10 +66,14 @@ class FosterHart(Calibrator):
     assumption = "the outcome is chosen without sight of the round's coin"
     cost = "O(1) a round, O(log K) after late outcomes"
 
-    def bound(self, rounds: int, *, buckets: int = 1, prior: int = 0) -> bounds.Bound:
+    def bound(
+        self, rounds: int, *, buckets: int = 1, prior: int = 0, delay: int = 0
+    ) -> bounds.Bound:
         """Return the bound on C2 in expectation."""
         grid = self.lattice
-        return bounds.foster_hart(rounds, grid.cells, grid.half_cell, buckets=buckets, prior=prior)
+        return bounds.foster_hart(
+            rounds, grid.cells, grid.half_cell, buckets=buckets, prior=prior, delay=delay
+        )
 
     def measured(self, account: Account) -> bounds.Bound:
         """Return the bound on C2 with the counts that were seen."""
@@ -79,6 +83,7 @@ class FosterHart(Calibrator):
             account.counts,
             self.lattice.half_cell,
             prior=account.prior,
+            delay=account.delay,
             means=means,
             centre=account.centres[:, None],
         )

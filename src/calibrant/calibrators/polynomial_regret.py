@@ -66,8 +66,12 @@ class PolynomialRegret(AllPairs):
 
     updates: str = "realised"
 
-    def bound(self, rounds: int, *, buckets: int = 1, prior: int = 0) -> bounds.Bound:
+    def bound(
+        self, rounds: int, *, buckets: int = 1, prior: int = 0, delay: int = 0
+    ) -> bounds.Bound | None:
         """Return the bound on C2, of the draws or of the mixtures."""
+        if delay > 0:
+            return None
         grid = self.lattice
         return bounds.polynomial_regret(
             rounds,

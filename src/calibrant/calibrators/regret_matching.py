@@ -61,11 +61,13 @@ class RegretMatching(Calibrator):
     assumption = "the outcome is chosen without sight of the round's coin"
     cost = "O(1) a round, O(log K) after late outcomes"
 
-    def bound(self, rounds: int, *, buckets: int = 1, prior: int = 0) -> bounds.Bound:
+    def bound(
+        self, rounds: int, *, buckets: int = 1, prior: int = 0, delay: int = 0
+    ) -> bounds.Bound:
         """Return the bound on C1 in expectation."""
         grid = self.lattice
         return bounds.regret_matching(
-            rounds, grid.cells, grid.half_cell, buckets=buckets, prior=prior
+            rounds, grid.cells, grid.half_cell, buckets=buckets, prior=prior, delay=delay
         )
 
     def measured(self, account: Account) -> bounds.Bound:
@@ -77,5 +79,6 @@ class RegretMatching(Calibrator):
             int(used.sum()),
             self.lattice.half_cell,
             prior=account.prior,
+            delay=account.delay,
             prior_scores=np.broadcast_to(scores, used.shape)[used],
         )

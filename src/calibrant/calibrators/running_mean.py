@@ -49,6 +49,7 @@ class RunningMean(Calibrator):
         mean=two_point.mean,
         recall=two_point.recall,
     )
+    prior_in_cells = False
     reference = "Zadrozny and Elkan 2001"
     guarantee = "none"
     assumption = "independent outcomes, and then only in the limit"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,8 +16,11 @@ from calibrant.kernels.layout import (
     CELLS,
     CHARGED,
     EDGES,
+    FRONT,
     HEAD,
+    MIDDLE,
     NOTED,
+    PASSED,
     STRIDE,
     TABLE,
     VALUES,
@@ -37,12 +42,21 @@ class Storage:
     Each form is made from the other when it is asked for.
     """
 
-    def __init__(self, rule: Calibrator, flat: NDArray[np.int64]) -> None:
+    def __init__(
+        self, rule: Calibrator, flat: NDArray[np.int64], front: Sequence[Any] = ()
+    ) -> None:
+        if front:
+            start = len(flat)
+            flat = np.concatenate([flat, np.zeros(len(front), np.int64)])
+            flat[FRONT] = start
         self._flat, self._reals = flat, flat.view(np.float64)
+        self._front_parts = list(_runs(front, len(flat) - len(front)))
         self._rule = rule
         first, stride = int(flat[BLOCKS]), int(flat[STRIDE])
         self._starts = range(first, first + int(flat[BUCKETS]) * stride, stride)
         self.plain: list[Any] | None = None
+        if front:
+            self.words()[-len(front) :] = front
 
     def words(self) -> list[Any]:
         """Return the list, made from the array if need be; changes go there from now on."""
@@ -69,7 +83,8 @@ class Storage:
         """Return which words are reals, as slices."""
         flat, rule = self._flat, self._rule
         cells, table = int(flat[CELLS]), int(flat[TABLE])
-        parts = [slice(k, k + 1) for k in (CHARGED, WEIGHT, *rule.real_parameters)]
+        ours = (CHARGED, WEIGHT, MIDDLE, PASSED, *rule.real_parameters)
+        parts = [slice(k, k + 1) for k in ours] + self._front_parts
         parts.append(slice(int(flat[EDGES]), int(flat[EDGES]) + int(flat[BUCKETS]) + 1))
         parts.append(slice(table + cells + VALUES, int(flat[BLOCKS])))
         first, stop, stride = self._starts.start, self._starts.stop, self._starts.step
@@ -78,3 +93,12 @@ class Storage:
             end = at + HEAD + rule.cell_words * cells
             parts += [slice(at + HEAD + k, end, rule.cell_words) for k in range(2, rule.cell_words)]
         return parts
+
+
+def _runs(words: Sequence[Any], start: int) -> Iterator[slice]:
+    """Yield where the reals among ``words`` lie in a state in which they start at ``start``."""
+    for real, run in groupby(words, lambda word: type(word) is float):
+        end = start + len(list(run))
+        if real:
+            yield slice(start, end)
+        start = end

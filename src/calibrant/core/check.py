@@ -17,12 +17,14 @@ from calibrant.errors import InvalidInput, InvalidType
 
 __all__ = [
     "choice",
+    "numbers",
     "outcome",
     "outcomes",
     "probabilities",
     "probability",
     "real",
     "refuse_first",
+    "refuse_masked",
     "same_length",
     "whole",
 ]
@@ -113,7 +115,7 @@ def choice(value: Any, name: str, options: tuple[str, ...]) -> str:
 
 def probabilities(values: Any, name: str = "raw forecasts") -> NDArray[np.float64]:
     """Return ``values`` as a contiguous one-dimensional array of numbers in [0, 1]."""
-    array = _array(values, name, "numbers in [0, 1]").astype(np.float64, copy=False)
+    array = numbers(values, name, "numbers in [0, 1]").astype(np.float64, copy=False)
     if array.size and not (array.min() >= 0.0 and array.max() <= 1.0):
         refuse_first(~((array >= 0.0) & (array <= 1.0)), array, name, "a number in [0, 1]")
     return np.ascontiguousarray(array)
@@ -121,11 +123,27 @@ def probabilities(values: Any, name: str = "raw forecasts") -> NDArray[np.float6
 
 def outcomes(values: Any, name: str = "outcomes") -> NDArray[np.uint8]:
     """Return ``values`` as a contiguous one-dimensional array of 0 and 1."""
-    array = _array(values, name, "outcomes, each 0 or 1")
+    array = numbers(values, name, "outcomes, each 0 or 1")
     whole = array.dtype.kind in "iu" and array.size > 0
     if array.dtype.kind != "b" and not (whole and array.min() >= 0 and array.max() <= 1):
         refuse_first(~((array == 0) | (array == 1)), array, name, "0 or 1")
     return np.ascontiguousarray(array.astype(np.uint8, copy=False))
+
+
+def numbers(values: Any, name: str, rule: str) -> NDArray[Any]:
+    """Return ``values`` as a one-dimensional array of numbers; ``rule`` says which they must be."""
+    refuse_masked(values, name)
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise InvalidType(f"{name} must be a flat array of {rule}, got ragged rows") from None
+    if array.ndim != 1:
+        raise InvalidInput(f"{name} must be a flat array of {rule}, got shape {array.shape}")
+    if array.dtype.kind not in "biuf":
+        if array.size == 0:
+            return np.empty(0)
+        raise InvalidType(f"{name} must be a flat array of {rule}, got dtype {array.dtype}")
+    return array
 
 
 def same_length(**arrays: Any) -> int:
@@ -148,21 +166,19 @@ def _number(value: Any, name: str, rule: str) -> float:
         raise InvalidInput(f"{name} must be {rule}, got {value!r}") from None
 
 
-def _array(values: Any, name: str, rule: str) -> NDArray[Any]:
-    try:
-        array = np.asarray(values)
-    except ValueError:
-        raise InvalidType(f"{name} must be a flat array of {rule}, got ragged rows") from None
-    if array.ndim != 1:
-        raise InvalidInput(f"{name} must be a flat array of {rule}, got shape {array.shape}")
-    if array.dtype.kind not in "biuf":
-        if array.size == 0:
-            return np.empty(0)
-        raise InvalidType(f"{name} must be a flat array of {rule}, got dtype {array.dtype}")
-    return array
-
-
 def refuse_first(bad: NDArray[np.bool_], array: NDArray[Any], name: str, rule: str) -> None:
     if bad.any():
         row = int(np.argmax(bad))
         raise InvalidInput(f"{name}[{row}] must be {rule}, got {array[row].item()!r}")
+
+
+def refuse_masked(values: Any, name: str) -> None:
+    """Refuse a masked array in which something is masked: NumPy would uncover what is below.
+
+    >>> refuse_masked(np.ma.masked_array([0.1, 0.2], [False, True]), "raw forecasts")
+    Traceback (most recent call last):
+    calibrant.errors.InvalidInput: raw forecasts[1] must be known, got a masked value
+    """
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        row = int(np.argmax(np.ma.getmaskarray(values).ravel()))
+        raise InvalidInput(f"{name}[{row}] must be known, got a masked value")

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from calibrant.core.ticket import Issuer, Ticket
 from calibrant.errors import (
+    CalibrantError,
     ExpiredTicket,
     ForeignTicket,
     InvalidInput,
@@ -48,6 +49,7 @@ class Entry(NamedTuple):
     number: int
     place: int
     weight: float
+    """Probability of the lower point of the pair; behind a transform, its forecast."""
     raw: float
     time: float
 
@@ -117,7 +119,7 @@ class Vault:
             self._rows[row] = self._rows[last]
         self._close_gap(slot)
         self._count = last
-        if self._count < len(self._rows) // 2 - 64:
+        if self._count < 0.9 * len(self._rows) - 64:
             self._shrink()
 
     def entries(self, issued: int) -> Iterator[Entry]:
@@ -184,7 +186,7 @@ class Vault:
 
     def _shrink(self) -> None:
         self._resize_rows(self._count + max(64, self._count // 32))
-        self._reindex(max(96, int(self._count / 0.7)))
+        self._reindex(max(96, int(self._count / 0.75)))
 
 
 def _home(key: int, size: int) -> int:
@@ -251,6 +253,9 @@ class Ledger:
             return found
         self.check_issuer(ticket)
         found = self._by_id(ticket.id, ticket, issued)
+        if isinstance(ticket.id, str) and found.number > ticket.number:
+            # The name was given away again since.
+            raise self._not_open(ticket.id, ticket, issued)
         if not _same(ticket, found):
             raise ForeignTicket(f"ticket must be as it was issued, got an altered one: {ticket!r}")
         return found
@@ -290,12 +295,8 @@ class Ledger:
             raise RepeatedTicket(
                 f"outcome must differ from the known one to correct it, got {outcome} again"
             )
-        if self.holds(ticket.id, issued):
-            raise InvalidInput(
-                f"ticket {ticket.id!r} must have an outcome to be corrected, got an open one"
-            )
-        if ticket.outcome is None and issued - ticket.number > self.max_open:
-            raise self._not_open(ticket.id, ticket, issued)
+        if ticket.outcome is None:
+            raise self._not_closed(ticket, issued)
 
     def to_words(self, issued: int) -> NDArray[np.int64]:
         """Return all tickets as words, six each, in the order in which they were issued."""
@@ -335,6 +336,16 @@ class Ledger:
         entry = self.vault.get(key_of(id), issued)
         return None if entry is None else revive(self.issuer, id, entry)
 
+    def _not_closed(self, ticket: Ticket, issued: int) -> CalibrantError:
+        if issued - ticket.number > self.max_open:
+            return self._not_open(ticket.id, ticket, issued)
+        waiting = self.young.get(ticket.id) or self._from_vault(ticket.id, issued)
+        is_open = waiting is not None and waiting.number == ticket.number
+        told = "an open one" if is_open else "one without; pass what observe() returned"
+        return InvalidInput(
+            f"ticket {ticket.id!r} must have an outcome to be corrected, got {told}"
+        )
+
     def _not_open(self, id: int | str, given: Ticket | None, issued: int) -> TicketError:
         if given is not None and given.outcome is not None:
             return RepeatedTicket(
@@ -355,14 +366,17 @@ class Ledger:
 def entry_of(ticket: Ticket) -> Entry:
     """Return what is kept of a ticket."""
     time = NEVER if ticket.time is None else ticket.time
-    return Entry(key_of(ticket.id), ticket.number, ticket.place, ticket.weight, ticket.raw, time)
+    # Behind a transform, what it made of the raw forecast is needed, and the weight is not.
+    kept = ticket.weight if ticket.middle is None else ticket.middle
+    return Entry(key_of(ticket.id), ticket.number, ticket.place, kept, ticket.raw, time)
 
 
 def revive(issuer: Issuer, id: int | str, entry: Entry) -> Ticket:
     """Return a ticket again from what was kept of it; its clock and law were not."""
     time = None if entry.time != entry.time else entry.time
-    law = () if issuer.many else None
-    return Ticket(issuer, id, entry.number, entry.place, entry.weight, entry.raw, time, None, law)
+    law = () if issuer.many or issuer.fronted else None
+    weight, middle = (1.0, entry.weight) if issuer.fronted else (entry.weight, None)
+    return Ticket(issuer, id, entry.number, entry.place, weight, entry.raw, time, None, law, middle)
 
 
 def _as_id(id: Any) -> int | str:
@@ -374,5 +388,4 @@ def _as_id(id: Any) -> int | str:
 
 
 def _same(one: Ticket, other: Ticket) -> bool:
-    mine = one.number, one.place, one.weight, one.raw
-    return mine == (other.number, other.place, other.weight, other.raw)
+    return entry_of(one)[1:5] == entry_of(other)[1:5]

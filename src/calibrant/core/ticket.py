@@ -16,15 +16,19 @@ __all__ = ["Issuer", "Ticket"]
 class Issuer:
     """What the tickets of one recalibrator have in common.
 
-    Its fingerprint, its grid, and whether its mixtures may have ``many`` points.
+    Its fingerprint, its grid, whether its mixtures may have ``many`` points, and whether raw
+    forecasts go through a transform first (``fronted``).
     """
 
-    __slots__ = ("fingerprint", "grid", "many", "values")
+    __slots__ = ("fingerprint", "fronted", "grid", "many", "values")
 
-    def __init__(self, fingerprint: str, grid: Grid, many: bool = False) -> None:
+    def __init__(
+        self, fingerprint: str, grid: Grid, many: bool = False, fronted: bool = False
+    ) -> None:
         self.fingerprint = fingerprint
         self.grid = grid
         self.many = many
+        self.fronted = fronted
         self.values: tuple[float, ...] = tuple(grid.values.tolist())
 
 
@@ -50,6 +54,8 @@ class Ticket:
     clock
         How many forecasts its bucket had made before; with the recalibrator's
         secret it fixes the coin, so the draw can be computed again.
+    middle
+        What the transform in front made of the raw forecast; None where there is none.
     outcome
         What was reported, or None as long as the ticket is open.
     place, weight
@@ -59,15 +65,16 @@ class Ticket:
 
     __slots__ = (
         "_law",
+        "_place",
+        "_weight",
         "clock",
         "id",
         "issuer",
+        "middle",
         "number",
         "outcome",
-        "place",
         "raw",
         "time",
-        "weight",
     )
 
     def __init__(
@@ -81,12 +88,14 @@ class Ticket:
         time: float | None,
         clock: int | None,
         law: tuple[float, ...] | None,
+        middle: float | None = None,
     ) -> None:
+        self.middle = middle
         self.issuer = issuer
         self.id = id
         self.number = number
-        self.place = place
-        self.weight = weight
+        self._place = place
+        self._weight = weight
         self.raw = raw
         self.time = time
         self.clock = clock
@@ -94,19 +103,29 @@ class Ticket:
         self.outcome: int | None = None
 
     @property
+    def place(self) -> int:
+        """Bucket, index and side of the draw in one word."""
+        return self._place
+
+    @property
+    def weight(self) -> float:
+        """The probability of the lower point of the pair."""
+        return self._weight
+
+    @property
     def bucket(self) -> int:
         """The bucket of the raw forecast."""
-        return self.place >> 16
+        return self._place >> 16
 
     @property
     def index(self) -> int:
         """The grid index that was drawn."""
-        return self.place & CELL
+        return self._place & CELL
 
     @property
     def value(self) -> float:
         """The drawn forecast."""
-        return self.issuer.values[self.place & CELL]
+        return self.issuer.values[self._place & CELL]
 
     @property
     def mean(self) -> float:
@@ -143,6 +162,7 @@ class Ticket:
             "place": list(unpack(self.place)),
             "weight": self.weight,
             "law": None if self._law is None else list(self._law),
+            "middle": self.middle,
             "raw": self.raw,
             "time": self.time,
             "outcome": self.outcome,
@@ -154,8 +174,9 @@ class Ticket:
         try:
             grid = Grid(data["grid"], data["resolution"])
             law, clock, time = data["law"], data["clock"], data["time"]
+            middle = data["middle"]
             ticket = cls(
-                Issuer(_text(data["issuer"]), grid, law is not None),
+                Issuer(_text(data["issuer"]), grid, law is not None, middle is not None),
                 data["id"] if type(data["id"]) is int else _text(data["id"]),
                 check.whole(data["number"], "number"),
                 _place(data["place"], data["weight"], law, grid.cells),
@@ -164,6 +185,7 @@ class Ticket:
                 None if time is None else check.real(time, "time"),
                 None if clock is None else check.whole(clock, "clock"),
                 None if law is None else _law(law, grid.cells),
+                None if middle is None else check.probability(middle, "middle"),
             )
             if data["outcome"] is not None:
                 ticket.outcome = check.outcome(data["outcome"])

@@ -16,13 +16,23 @@ import pathlib
 from collections.abc import Callable
 from typing import Any, Final
 
+from calibrant.kernels import bits, portable
 from calibrant.kernels.coin import coin
 
-__all__ = ["available", "compiled", "entry_point", "register"]
+__all__ = ["available", "compiled", "entry_point", "mark", "register"]
 
-HOT: Final = frozenset({"bucket_of", "draw", "mean", "update"})
+HOT: Final = frozenset({"bucket_of", "draw", "exp_short", "mean", "update"})
 """Functions that are written into their callers before the optimiser sees them: a quarter
 faster than leaving it to the optimiser; more of them take longer to compile for no gain."""
+
+TRANSFORMS: Final = "calibrant.kernels.transforms."
+"""Functions of these modules are merged into their callers by the optimiser, whatever their
+size: a call would pass two arrays in twenty words."""
+BITS: Final[dict[Any, Callable[..., Any]]] = {
+    portable.split: bits.split,
+    portable.scaled: bits.scaled,
+}
+"""What compiled code calls instead: the same results from the bits."""
 
 
 @functools.cache
@@ -40,7 +50,7 @@ def available() -> bool:
 def digest() -> str:
     """Return a fingerprint of every kernel's source."""
     seen = hashlib.blake2b(digest_size=8)
-    for source in sorted(pathlib.Path(__file__).parent.glob("*.py")):
+    for source in sorted(pathlib.Path(__file__).parent.rglob("*.py")):
         seen.update(source.read_bytes())
     return seen.hexdigest()
 
@@ -53,12 +63,16 @@ def register(function: Callable[..., Any]) -> Callable[..., Any]:
     if function is coin:
         _register_unsigned(function)
         return function
+    if function in BITS:
+        _register_instead(function, BITS[function])
+        return function
     for called in _called(function):
         register(called)
     if function.__closure__:
-        function.__qualname__ = f"{function.__name__}_{_label(function)}"
+        function.__qualname__ = f"{function.__name__}_{mark(function)}"
     inline = "always" if function.__name__ in HOT else "never"
-    register_jitable(inline=inline, _nrt=False)(function)
+    forced = function.__module__.startswith(TRANSFORMS)
+    register_jitable(inline=inline, forceinline=forced, _nrt=False)(function)
     return function
 
 
@@ -97,7 +111,7 @@ def _called(function: Callable[..., Any]) -> list[Callable[..., Any]]:
     return [f for f in inner + outer if _is_kernel(f)]
 
 
-def _label(function: Any) -> str:
+def mark(function: Any) -> str:
     """Return a name that tells a function made for one rule from its siblings for others.
 
     Machine code is linked by name, and a cached program brings the names of the process
@@ -110,7 +124,7 @@ def _label(function: Any) -> str:
         seen.update(
             f"{inner.__module__}.{inner.__name__} ".encode() if known else repr(inner).encode()
         )
-        seen.update(_label(inner).encode() if known else b" ")
+        seen.update(mark(inner).encode() if known else b" ")
     return seen.hexdigest()
 
 
@@ -129,3 +143,15 @@ def _register_unsigned(function: Callable[..., Any]) -> None:
     overload(function, inline="always")(
         lambda key, clock: lambda key, clock: made(word(key), word(clock))
     )
+
+
+def _register_instead(function: Callable[..., Any], other: Callable[..., Any]) -> None:
+    """Let compiled code call ``other`` where the source says ``function``."""
+    import numba
+    from numba.extending import overload
+
+    made = numba.njit(other, error_model="numpy", _nrt=False)
+    if other is bits.split:
+        overload(function)(lambda x: lambda x: made(x))
+    else:
+        overload(function)(lambda x, k: lambda x, k: made(x, k))

@@ -56,7 +56,15 @@ ENDLESS: Final = 18
 """How many of the raw forecast's losses were infinite; `CHARGED` adds up the others."""
 COUNTED: Final = 17
 """Where it leaves the clock of its block."""
-HEADER: Final = 20
+FRONT: Final = 11
+"""Where the state of the transform that raw forecasts go through first starts, if there is one."""
+MIDDLE: Final = 19
+"""(real) Where a compiled step leaves what that transform made of the raw forecast."""
+PASSED: Final = 20
+"""(real) Sum of that transform's losses over the outcomes learned."""
+BOUNDLESS: Final = 21
+"""How many of these were infinite; `PASSED` adds up the others."""
+HEADER: Final = 24
 """Words in the header."""
 
 POSITION: Final = 0

@@ -1,4 +1,4 @@
-"""exp and log that give the same bits on every machine.
+"""exp, log, cos and sin that give the same bits on every machine.
 
 The C library's ``exp`` and ``log`` differ in the last bit from platform to platform,
 and a state that went through them cannot be compared with ``==``.  The functions
@@ -23,9 +23,20 @@ series, not FDLIBM's.
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
-__all__ = ["exp", "log", "logit", "sigmoid"]
+__all__ = [
+    "exp",
+    "exp_short",
+    "log",
+    "logit",
+    "scaled",
+    "sigmoid",
+    "sigmoid_short",
+    "split",
+    "turn",
+]
 
 INFINITY: Final = float("inf")
 NOT_A_NUMBER: Final = float("nan")
@@ -41,6 +52,7 @@ HIGHEST: Final = 709.782712893384
 LOWEST: Final = -708.3964185322641
 
 SQRT2: Final = 1.4142135623730951
+SQRT1_2: Final = 0.5 * SQRT2
 
 # r coth(r/2) = 2 + sum_n COTH_n r^(2n) with COTH_n = 2 B_2n / (2n)!, B the Bernoulli
 # numbers.  For |r| <= ln(2)/2 the first term left out is below 1e-17.
@@ -63,14 +75,44 @@ ATANH_8: Final = 2.0 / 17.0
 ATANH_9: Final = 2.0 / 19.0
 ATANH_10: Final = 2.0 / 21.0
 
-TWO_16: Final = 65536.0
-TWO_32: Final = 4294967296.0
-TWO_62: Final = 4611686018427387904.0
-TWO_64: Final = 18446744073709551616.0
-PER_TWO_16: Final = 1.0 / TWO_16
-PER_TWO_32: Final = 1.0 / TWO_32
-PER_TWO_62: Final = 1.0 / TWO_62
-PER_TWO_64: Final = 1.0 / TWO_64
+# pi/2 = QUARTER_HIGH + QUARTER_LOW to 86 bits; QUARTER_HIGH has 33 bits, so its product with
+# a number of quarter turns below 2**20 is exact.
+QUARTER_HIGH: Final = 1.5707963267341256
+QUARTER_LOW: Final = 6.077100506506192e-11
+PER_QUARTER: Final = 0.6366197723675814
+
+# The terms of the power series of sin and cos: for |r| <= pi/4 those left out are below 5e-17.
+SIN_1: Final = -1.0 / 6.0
+SIN_2: Final = 1.0 / 120.0
+SIN_3: Final = -1.0 / 5040.0
+SIN_4: Final = 1.0 / 362880.0
+SIN_5: Final = -1.0 / 39916800.0
+SIN_6: Final = 1.0 / 6227020800.0
+SIN_7: Final = -1.0 / 1307674368000.0
+COS_2: Final = 1.0 / 24.0
+COS_3: Final = -1.0 / 720.0
+COS_4: Final = 1.0 / 40320.0
+COS_5: Final = -1.0 / 3628800.0
+COS_6: Final = 1.0 / 479001600.0
+COS_7: Final = -1.0 / 87178291200.0
+COS_8: Final = 1.0 / 20922789888000.0
+
+ROUNDING: Final = 6755399441055744.0
+
+# The terms of the power series of exp: for |r| <= 1/4 those beyond the 11th are below 2e-16, for
+# |r| <= ln(2)/2 those beyond the 13th below 5e-18.
+POWER_2: Final = 1.0 / 2.0
+POWER_3: Final = 1.0 / 6.0
+POWER_4: Final = 1.0 / 24.0
+POWER_5: Final = 1.0 / 120.0
+POWER_6: Final = 1.0 / 720.0
+POWER_7: Final = 1.0 / 5040.0
+POWER_8: Final = 1.0 / 40320.0
+POWER_9: Final = 1.0 / 362880.0
+POWER_10: Final = 1.0 / 3628800.0
+POWER_11: Final = 1.0 / 39916800.0
+POWER_12: Final = 1.0 / 479001600.0
+POWER_13: Final = 1.0 / 6227020800.0
 
 
 def exp(x: float) -> float:
@@ -94,7 +136,28 @@ def exp(x: float) -> float:
     w = z * z
     series = (COTH_1 + COTH_2 * z) + w * ((COTH_3 + COTH_4 * z) + w * (COTH_5 + COTH_6 * z))
     c = r - z * series
-    return _scaled(1.0 - ((low - r * c / (2.0 - c)) - high), k)
+    return scaled(1.0 - ((low - r * c / (2.0 - c)) - high), k)
+
+
+def exp_short(x: float) -> float:
+    """Return e to the power ``x`` for -2 <= x <= 0, with no branch and no division.
+
+    The power series at x / 8, squared three times: the compiler can do several at once.  The
+    error is below 9 units of the last place, and 1 is exact at 0; outside it grows.
+
+    >>> exp_short(0.0), exp_short(-0.5), exp_short(-2.0)
+    (1.0, 0.6065306597126336, 0.1353352832366126)
+    """
+    r = 0.125 * x
+    z = r * r
+    w = z * z
+    first = (1.0 + r) + z * (POWER_2 + POWER_3 * r)
+    second = (POWER_4 + POWER_5 * r) + z * (POWER_6 + POWER_7 * r)
+    third = (POWER_8 + POWER_9 * r) + z * (POWER_10 + POWER_11 * r)
+    root = first + w * (second + w * third)
+    root *= root
+    root *= root
+    return root * root
 
 
 def log(x: float) -> float:
@@ -110,7 +173,7 @@ def log(x: float) -> float:
     """
     if not 0.0 < x < INFINITY:
         return x if x > 0.0 else (-INFINITY if x == 0.0 else NOT_A_NUMBER)
-    m, k = _split(x)
+    m, k = split(x)
     f = m - 1.0
     s = f / (2.0 + f)
     half = 0.5 * f * f
@@ -124,13 +187,33 @@ def sigmoid(x: float) -> float:
     >>> sigmoid(0.0), sigmoid(-1.0), sigmoid(-800.0), sigmoid(800.0)
     (0.5, 0.2689414213699951, 0.0, 1.0)
     """
-    if x >= 0.0:
-        return 1.0 / (1.0 + exp(-x))
-    odds = exp(x)
+    # No jump hangs on the sign, which a processor would guess wrong half of the time.
+    odds = exp(-abs(x))
     total = 1.0 + odds
     lost = (1.0 - total) + odds
-    rounded = odds / total
-    return rounded - rounded * (lost / total)
+    rounded = (1.0 if x >= 0.0 else odds) / total
+    return rounded - rounded * ((0.0 if x >= 0.0 else lost) / total)
+
+
+def sigmoid_short(x: float) -> float:
+    """Return the sigmoid of ``x``, held within [-700, 700], in half the time of :func:`sigmoid`.
+
+    One division, and no wait for another.  The error is below 4 units of the last place.
+
+    >>> sigmoid_short(0.0), sigmoid_short(-1.0), sigmoid_short(1e9)
+    (0.5, 0.2689414213699951, 1.0)
+    """
+    x = min(max(-x, -700.0), 700.0)
+    # Adding 1.5 * 2**52 rounds to a whole number.
+    k = (x * PER_LN2 + ROUNDING) - ROUNDING
+    r = (x - k * LN2_HIGH) - k * LN2_LOW
+    z = r * r
+    w = z * z
+    first = (1.0 + r) + z * (POWER_2 + POWER_3 * r)
+    second = (POWER_4 + POWER_5 * r) + z * (POWER_6 + POWER_7 * r)
+    third = (POWER_8 + POWER_9 * r) + z * (POWER_10 + POWER_11 * r)
+    odds = first + w * (second + w * (third + w * (POWER_12 + POWER_13 * r)))
+    return 1.0 / (1.0 + scaled(odds, int(k)))
 
 
 def logit(p: float) -> float:
@@ -146,17 +229,34 @@ def logit(p: float) -> float:
         return log(p) - log(1.0 - p)
     q = 1.0 - p
     lost = (1.0 - q) - p
-    m, j = _split(p)
-    n, k = _split(q)
-    e = j - k
-    if m > SQRT2 * n:
-        m *= 0.5
-        e += 1
-    elif n > SQRT2 * m:
-        m += m
-        e -= 1
+    m, j = split(p)
+    n, k = split(q)
+    over, under = int(m > SQRT2 * n), int(n > SQRT2 * m)
+    e = j - k + over - under
+    m *= 1.0 - 0.5 * over + under
     s = (m - n) / (m + n)
     return e * LN2_HIGH + (s + s + (s * _tail(s) + (e * LN2_LOW - lost / q)))
+
+
+def turn(x: float) -> tuple[float, float]:
+    """Return the cosine and the sine of ``x``, for angles below 10**5 in size.
+
+    With x = k pi/2 + r both come from the power series at |r| <= pi/4, and k says which is
+    which; the error is below 3e-16 times (1 + |x|).
+
+    >>> turn(0.0)
+    (1.0, 0.0)
+    """
+    k = int(x * PER_QUARTER + (0.5 if x >= 0.0 else -0.5))
+    r = (x - k * QUARTER_HIGH) - k * QUARTER_LOW
+    z = r * r
+    w = z * z
+    high = (SIN_5 + SIN_6 * z) + w * SIN_7
+    sine = r + r * z * ((SIN_1 + SIN_2 * z) + w * ((SIN_3 + SIN_4 * z) + w * high))
+    high = (COS_6 + COS_7 * z) + w * COS_8
+    cosine = 1.0 - 0.5 * z + w * ((COS_2 + COS_3 * z) + w * ((COS_4 + COS_5 * z) + w * high))
+    near, far = (cosine, sine) if k & 1 == 0 else (-sine, cosine)
+    return (near, far) if k & 2 == 0 else (-near, -far)
 
 
 def _tail(s: float) -> float:
@@ -173,45 +273,17 @@ def _tail(s: float) -> float:
     return z * (first + v * (second + v * third))
 
 
-def _scaled(x: float, k: int) -> float:
-    """Return x 2**k, exactly: the size moves one way only, so no step leaves the range."""
-    while k > 62:
-        x *= TWO_62
-        k -= 62
-    while k < -62:
-        x *= PER_TWO_62
-        k += 62
-    return x * float(1 << k) if k >= 0 else x / float(1 << -k)
+def scaled(x: float, k: int) -> float:
+    """Return x 2**k, exactly, where neither is out of range."""
+    return math.ldexp(x, k)
 
 
-def _split(x: float) -> tuple[float, int]:
-    """Return m and k with x = m 2**k, exactly, and sqrt(1/2) < m <= sqrt(2)."""
-    k = 0
-    while x < 1.0:
-        x *= TWO_64
-        k -= 64
-    while x >= TWO_64:
-        x *= PER_TWO_64
-        k += 64
-    if x >= TWO_32:
-        x *= PER_TWO_32
-        k += 32
-    if x >= TWO_16:
-        x *= PER_TWO_16
-        k += 16
-    if x >= 256.0:
-        x *= 0.00390625
-        k += 8
-    if x >= 16.0:
-        x *= 0.0625
-        k += 4
-    if x >= 4.0:
-        x *= 0.25
-        k += 2
-    if x >= 2.0:
-        x *= 0.5
-        k += 1
-    if x > SQRT2:
-        x *= 0.5
-        k += 1
-    return x, k
+def split(x: float) -> tuple[float, int]:
+    """Return m and k with x = m 2**k, exactly, and sqrt(1/2) < m <= sqrt(2).
+
+    >>> split(3.0), split(0.5)
+    ((0.75, 2), (1.0, -1))
+    """
+    m, k = math.frexp(x)
+    down = m > SQRT1_2
+    return m if down else m + m, k if down else k - 1

@@ -277,29 +277,32 @@ def assemble(
         events: Any,
         forecast: Any,
         means: Any,
-        notes: Any,
+        kept: Any,
+        places: Any,
     ) -> None:
         cells, table = words[CELLS] & INDEX, words[TABLE] & INDEX
         blocks, stride = words[BLOCKS] & INDEX, words[STRIDE] & NARROW
         edges, buckets = words[EDGES] & INDEX, words[BUCKETS] & INDEX
         for e in range(len(events)):
             t = events[e]
-            row = t if t >= 0 else -1 - t
-            at = blocks + (bucket_of(reals, edges, buckets, raw[row]) & NARROW) * stride
             if t >= 0:
+                bucket = bucket_of(reals, edges, buckets, raw[t]) & NARROW
+                at = blocks + bucket * stride
                 u = coin(words[at + KEY], words[at + CLOCK])
                 cell, side, weight = draw(words, reals, at, cells, table, u)
                 forecast[t] = reals[table + cells + VALUES + cell]
                 means[t] = mean(words, reals, cells, table, cell, side, weight)
-                notes[2 * t] = weight
-                notes[2 * t + 1] = pack(0, cell, side)
+                kept[t] = weight
+                places[t] = pack(bucket, cell, side)
                 words[at + POSITION] = cell
                 words[at + CLOCK] += 1
                 if many:
                     words[at + FRESH] = words[FIRST_NUMBER] + t
             else:
-                weight, y = notes[2 * row], int(outcomes[row])
-                _, cell, side = unpack(int(notes[2 * row + 1]))
+                row = -1 - t
+                weight, y = kept[row], int(outcomes[row])
+                bucket, cell, side = unpack(places[row])
+                at = blocks + (bucket & NARROW) * stride
                 number = words[FIRST_NUMBER] + row
                 if many and not recall(words, reals, at, cells, table, number):
                     weight = -1.0

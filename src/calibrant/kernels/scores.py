@@ -32,20 +32,23 @@ def bill(words: Words, reals: Reals, forecast: float, outcome: int) -> None:
         miss = outcome - forecast
         reals[CHARGED] += miss * miss
         return
-    cost = charge_other(words[LOSS], forecast, outcome)
-    if cost < math.inf:
-        reals[CHARGED] += cost
-    else:
-        words[ENDLESS] += 1
+    enter(words, reals, CHARGED, ENDLESS, charge_other(words[LOSS], forecast, outcome))
 
 
-def refund(words: Words, reals: Reals, forecast: float, outcome: int) -> None:
-    """Take the raw forecast's loss off the account again."""
-    cost = charge(words[LOSS], forecast, outcome)
+def refund(words: Words, reals: Reals, total: int, endless: int, cost: float) -> None:
+    """Take a loss off an account again."""
     if cost < math.inf:
-        reals[CHARGED] -= cost
+        reals[total] -= cost
     else:
-        words[ENDLESS] -= 1
+        words[endless] -= 1
+
+
+def enter(words: Words, reals: Reals, total: int, endless: int, cost: float) -> None:
+    """Add a loss to an account: its total, or the number of its infinite ones."""
+    if cost < math.inf:
+        reals[total] += cost
+    else:
+        words[endless] += 1
 
 
 def charge_other(code: int, forecast: float, outcome: int) -> float:

@@ -19,7 +19,7 @@ from calibrant.losses.proper import (
     counter_example,
     require_proper,
 )
-from calibrant.losses.registry import LossLike, get_loss, loss_names
+from calibrant.losses.registry import LossLike, get_loss, loss_names, registered_name
 from calibrant.losses.spherical import Spherical
 from calibrant.losses.squared import Squared
 from calibrant.losses.violation import ProperCheck
@@ -41,5 +41,6 @@ __all__ = [
     "counter_example",
     "get_loss",
     "loss_names",
+    "registered_name",
     "require_proper",
 ]

@@ -125,7 +125,7 @@ class Loss(ABC):
         >>> Log().comparators(2).round(6).tolist()
         [0.333333, 0.666667]
         """
-        return self._comparison(buckets)[0]
+        return self.comparison(buckets)[0]
 
     def bucket_cost(self, buckets: int) -> float:
         """Return what the comparators lose at most, in one round, to the raw forecast.
@@ -144,9 +144,10 @@ class Loss(ABC):
         >>> Misclassification().bucket_cost(10), Misclassification().bucket_cost(11)
         (0.0, 1.0)
         """
-        return float(self._comparison(buckets)[1].max())
+        return float(self.comparison(buckets)[1].max())
 
-    def _comparison(self, buckets: int) -> tuple[Array, Array]:
+    def comparison(self, buckets: int) -> tuple[Array, Array]:
+        """Return the comparator of each bucket, and what it loses at most in one round."""
         bottom, top = _edges(check.whole(buckets, "buckets", low=1))
         best_one, best_zero = self.given_one(top), self.given_zero(bottom)
         low, high = bottom, top

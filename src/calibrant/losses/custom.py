@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from calibrant.errors import InvalidType
+from calibrant.errors import InvalidInput, InvalidType
 from calibrant.losses.base import Array, Loss, ends_of
 from calibrant.losses.violation import find_violation
 
 __all__ = ["CustomLoss"]
 
 _POINTS = 4097
+_RULE = "loss must be a number at every forecast"
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,10 @@ class CustomLoss(Loss):
     that include both ends.  For a proper loss the curves are monotone, so the first two
     are exact; the slope is that of the steepest chord and may fall short of a slope that
     is reached between two points only.
+
+    Where the function divides by zero or overflows, and where it refuses a forecast of 0 or
+    1 with a ``ValueError``, as ``math.log`` does, the loss is taken to be infinite.  Any
+    other error of the function, and a value that is no number, is an ``InvalidInput``.
 
     Examples
     --------
@@ -99,13 +105,39 @@ class CustomLoss(Loss):
 
     def _at(self, outcome: int, forecast: Array) -> Array:
         values = np.asarray(forecast, dtype=np.float64)
-        if self.vectorised:
-            losses = self.function(np.full(values.shape, outcome), values)
-            return np.asarray(losses, dtype=np.float64)
-        losses = [float(self.function(outcome, value)) for value in values.ravel().tolist()]
+        with np.errstate(all="ignore"):
+            if self.vectorised:
+                return self._many(outcome, values)
+            losses = [self._one(outcome, value) for value in values.ravel().tolist()]
         return np.array(losses, dtype=np.float64).reshape(values.shape)
+
+    def _one(self, outcome: int, forecast: float) -> float:
+        try:
+            loss = self.function(outcome, forecast)
+        except ArithmeticError:
+            return np.inf
+        except Exception as error:
+            if isinstance(error, ValueError) and forecast in (0.0, 1.0):
+                return np.inf
+            raise InvalidInput(_told(error, outcome, forecast)) from error
+        if isinstance(loss, np.ndarray) and loss.ndim == 0:
+            loss = loss[()]
+        if not isinstance(loss, Real | np.bool_):
+            raise InvalidType(_told(loss, outcome, forecast))
+        return float(loss)
+
+    def _many(self, outcome: int, forecasts: Array) -> Array:
+        try:
+            losses = self.function(np.full(forecasts.shape, outcome), forecasts)
+            return np.broadcast_to(np.asarray(losses, dtype=np.float64), forecasts.shape)
+        except Exception as error:
+            raise InvalidInput(f"{_RULE}, got {error!r} for an array of forecasts") from error
 
     def _sampled(self, low: float, high: float) -> Array:
         bottom, top = ends_of(low, high)
         points = np.linspace(bottom, top, _POINTS)
         return np.stack([self.given_zero(points), self.given_one(points)])
+
+
+def _told(got: object, outcome: int, forecast: float) -> str:
+    return f"{_RULE}, got {got!r} for outcome {outcome} and forecast {forecast!r}"

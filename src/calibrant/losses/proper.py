@@ -56,10 +56,11 @@ class CounterExample:
     def __str__(self) -> str:
         """Tell the example in one sentence."""
         told = ", ".join(str(outcome) for outcome in self.period)
+        honest, better = _apart(self.honest, self.better)
+        honest_loss, better_loss = _apart(self.honest_loss, self.better_loss)
         return (
-            f"on the outcomes {told} repeated, the calibrated forecast {self.honest:.4g} has "
-            f"average {self.loss} loss {self.honest_loss:.4g} and the constant "
-            f"{self.better:.4g} has {self.better_loss:.4g}"
+            f"on the outcomes {told} repeated, the calibrated forecast {honest} has average "
+            f"{self.loss} loss {honest_loss} and the constant {better} has {better_loss}"
         )
 
 
@@ -81,8 +82,10 @@ def check_proper(loss: LossLike, *, resolution: int = RESOLUTION) -> ProperCheck
     Notes
     -----
     A violation is reported if it exceeds 1e-9 times the largest finite loss (at least
-    1e-9).  A loss that is improper only between the points of the grid passes: raise
-    ``resolution``, or make it a multiple of the denominators that matter.
+    1e-9).  At each belief of the grid all forecasts of the grid are tried, and others at
+    distances down to 2^-17.  A loss that is improper only at beliefs between the points of
+    the grid passes: raise ``resolution``, or make it a multiple of the denominators that
+    matter.
 
     Examples
     --------
@@ -153,6 +156,14 @@ def require_proper(loss: LossLike) -> Loss:
         "can be calibrated and as accurate as every forecaster (Theorem 2 of Kuleshov and "
         f"Ermon, 2017). Proper losses: {proper}"
     )
+
+
+def _apart(first: float, second: float) -> tuple[str, str]:
+    """Write two numbers with four digits, or as many as it takes to tell them apart."""
+    digits = 4
+    while digits < 17 and f"{first:.{digits}g}" == f"{second:.{digits}g}":
+        digits += 1
+    return f"{first:.{digits}g}", f"{second:.{digits}g}"
 
 
 def _frequency(loss: Loss, violation: float) -> tuple[int, int]:

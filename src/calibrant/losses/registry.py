@@ -15,7 +15,7 @@ from calibrant.losses.misclassification import Misclassification
 from calibrant.losses.spherical import Spherical
 from calibrant.losses.squared import Squared
 
-__all__ = ["LossLike", "get_loss", "loss_names"]
+__all__ = ["LossLike", "get_loss", "loss_names", "registered_name"]
 
 LossLike: TypeAlias = str | Loss | Callable[[Any, Any], Any]
 
@@ -57,6 +57,21 @@ def get_loss(loss: LossLike) -> Loss:
     if callable(loss):
         return CustomLoss(loss)
     raise InvalidType(f"loss must be a name, a loss or a function, got {loss!r}")
+
+
+def registered_name(loss: Loss) -> str | None:
+    """Return the name of a registered loss; None for any other, whatever it calls itself.
+
+    Examples
+    --------
+    >>> registered_name(get_loss("squared"))
+    'squared'
+    >>> def squared(outcome, forecast):
+    ...     return 100 * (outcome - forecast) ** 2
+    >>> print(registered_name(get_loss(squared)))
+    None
+    """
+    return loss.name if _LOSSES.get(loss.name) == loss else None
 
 
 def _named(name: str) -> Loss:

@@ -31,6 +31,7 @@ from calibrant.metrics.regret import (
 from calibrant.metrics.smooth import smooth_calibration_error
 from calibrant.metrics.streaming import (
     BucketedCells,
+    EqualMass,
     ExactCells,
     ExpectedCells,
     MeanLoss,
@@ -50,6 +51,7 @@ __all__ = [
     "CalibrationCurve",
     "Cells",
     "Decomposition",
+    "EqualMass",
     "ExactCells",
     "ExpectedCells",
     "MeanLoss",

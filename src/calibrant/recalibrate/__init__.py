@@ -1,8 +1,10 @@
 """Algorithm 1: an independent calibrator in each bucket of raw forecasts."""
 
+from calibrant.recalibrate.calibrant import Calibrant
 from calibrant.recalibrate.certificate import Certificate
+from calibrant.recalibrate.chain import Chain, Link
 from calibrant.recalibrate.delivery import Pending
 from calibrant.recalibrate.recalibrator import Recalibrator
 from calibrant.recalibrate.run import Run
 
-__all__ = ["Certificate", "Pending", "Recalibrator", "Run"]
+__all__ = ["Calibrant", "Certificate", "Chain", "Link", "Pending", "Recalibrator", "Run"]

@@ -34,17 +34,37 @@ class Pending:
         return Pending(self.number[kept], self.available[kept], self.outcome[kept])
 
 
+class RowNumbers(np.ndarray[tuple[int], np.dtype[np.float64]]):
+    """Times of forecasts of which nothing was said: the numbers of their rows.
+
+    They tell later from earlier and nothing else, so dates cannot be compared with them.
+    """
+
+
 @dataclass(frozen=True)
 class Schedule:
     """The events of a batch in order, and the rows whose outcomes stay out.
 
     ``events`` holds row ``i`` for its forecast and ``-1 - i`` for its outcome; rows
-    below ``carried`` are tickets of earlier batches and have outcomes only.
+    below ``carried`` are tickets of earlier batches and have outcomes only.  ``lag`` is the
+    largest number of forecasts that were made between one and the outcome of it.
     """
 
     events: NDArray[np.int64]
     waiting: NDArray[np.int64]
     expired: NDArray[np.int64]
+    lag: int
+
+    @property
+    def crowd(self) -> int:
+        """How many more outcomes than before were missing when a forecast was made, at most.
+
+        There must be a forecast; the number is negative if outcomes of earlier batches come
+        first.
+        """
+        made = self.events >= 0
+        missing = np.cumsum(np.where(made, 1, -1))
+        return int(missing[made].max()) - 1
 
 
 def schedule(
@@ -78,24 +98,36 @@ def schedule(
     moment = np.concatenate([np.zeros(rows - carried), arrives[told]])
     order = np.lexsort((row, moment, kind, when))
     events = np.where(kind[order] == 1, row[order], -1 - row[order]).astype(np.int64)
-    return Schedule(events, np.flatnonzero(~known & ~late), np.flatnonzero(late))
+    lag = int((made - numbers)[told].max()) - 1 if len(told) else 0
+    return Schedule(events, np.flatnonzero(~known & ~late), np.flatnonzero(late), lag)
 
 
 def checked(carry: Any) -> Pending:
     """Return what is carried over, if it is what a batch could have left."""
     if not isinstance(carry, Pending):
         raise InvalidType(f"carry must be a Pending, got {carry!r}")
-    check.same_length(**vars(carry))
-    outcome = check.outcomes(carry.outcome, "carry")
-    numbers, seen = np.unique(carry.number, return_counts=True)
+    number, rows = _numbers(carry.number), np.size(carry.available)
+    available = moments(carry.available, "carry.available", rows)
+    outcome = check.outcomes(carry.outcome, "carry.outcome")
+    check.same_length(number=number, available=available, outcome=outcome)
+    numbers, seen = np.unique(number, return_counts=True)
     if (seen > 1).any():
-        number = int(numbers[np.argmax(seen > 1)])
-        raise RepeatedTicket(f"ticket {number} must be carried once, got it twice")
-    return Pending(carry.number, carry.available, outcome)
+        twice = int(numbers[np.argmax(seen > 1)])
+        raise RepeatedTicket(f"ticket {twice} must be carried once, got it twice")
+    return Pending(number, available, outcome)
+
+
+def _numbers(values: Any) -> NDArray[np.int64]:
+    array = check.numbers(values, "carry.number", "ticket numbers")
+    if array.size and array.dtype.kind not in "iu":
+        rule = "carry.number must be a flat array of ticket numbers"
+        raise InvalidType(f"{rule}, got dtype {array.dtype}")
+    return array.astype(np.int64)
 
 
 def moments(values: Any, name: str, rows: int) -> NDArray[np.float64]:
     """Return ``values`` as one time for each row."""
+    check.refuse_masked(values, name)
     try:
         array = np.asarray(values)
     except ValueError:
@@ -115,7 +147,7 @@ def moments(values: Any, name: str, rows: int) -> NDArray[np.float64]:
 def times(time: Any, rows: int) -> NDArray[np.float64]:
     """Return when each forecast was made, in order; the row number where nothing is said."""
     if time is None:
-        return np.arange(rows, dtype=np.float64)
+        return np.arange(rows, dtype=np.float64).view(RowNumbers)
     array = moments(time, "time", rows)
     bad = ~np.isfinite(array)
     bad[1:] |= array[1:] < array[:-1]
@@ -126,6 +158,8 @@ def times(time: Any, rows: int) -> NDArray[np.float64]:
 def arrivals(available: Any, time: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return when each outcome became known, never before its own forecast."""
     array = moments(available, "available", len(time))
+    if isinstance(time, RowNumbers) and np.asarray(available).dtype.kind == "M":
+        raise InvalidInput("time must be given where available holds dates, got None")
     bad = array < time
     check.refuse_first(bad, array, "available", "not before the row's own time")
     return array

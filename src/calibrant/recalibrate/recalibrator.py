@@ -5,23 +5,22 @@ from __future__ import annotations
 import dataclasses
 from bisect import bisect_right
 from fractions import Fraction
-from typing import Any, Final, Self
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant import bounds
 from calibrant.calibrators import Account, Calibrator
 from calibrant.calibrators.base import MAX_BUCKETS, MAX_GAP, MAX_PRIOR
 from calibrant.calibrators.storage import Storage
 from calibrant.core import check
 from calibrant.core.codec import Document
 from calibrant.core.gate import Gate, passing, wait
-from calibrant.core.ledger import MAX_OPEN, Entry, Ledger, revive
-from calibrant.core.place import buckets_of
+from calibrant.core.ledger import MAX_OPEN, Entry, Ledger, entry_of, revive
 from calibrant.core.ticket import Issuer, Ticket
 from calibrant.errors import (
     CorruptState,
+    ForeignTicket,
     InvalidInput,
     InvalidType,
     RepeatedTicket,
@@ -56,17 +55,21 @@ from calibrant.kernels.layout import (
     unpack,
 )
 from calibrant.kernels.rounds import Program
-from calibrant.losses import LossLike, get_loss, require_proper
+from calibrant.losses import LossLike, get_loss, registered_name, require_proper
 from calibrant.recalibrate.certificate import Certificate, certify
 from calibrant.recalibrate.delivery import Pending, arrivals, checked, schedule, times
 from calibrant.recalibrate.run import Run
 from calibrant.recalibrate.secret import block_key, fingerprint, secret_of
+from calibrant.recalibrate.sizing import sized
 from calibrant.registry import calibrators
+from calibrant.transforms import Transform
 
 __all__ = ["Recalibrator"]
 
-KIND: Final = "recalibrator"
 blank: Final = object.__new__
+ZERO: Final = 0
+ONE: Final = 1
+"""The usual outcomes as objects: to compare these is quicker than to compare numbers."""
 LOSS_CODES: Final = {
     "squared": scores.SQUARED,
     "log": scores.LOG,
@@ -78,6 +81,10 @@ SHORT: Final = 20_000
 FIRST_COINS: Final = 64
 COINS: Final = 1024
 """Coins of a bucket that are made at a time: singly they cost as much as the forecast."""
+ALL_COINS: Final = 1 << 16
+"""Coins that all buckets together may have made ahead, eight each apart."""
+SWEEP_MASK: Final = (1 << 20) - 1
+"""Rounds without a ticket after which tickets that expired are looked for, less one."""
 
 
 class Recalibrator:
@@ -140,11 +147,15 @@ class Recalibrator:
         "_capacity",
         "_cells",
         "_coins",
+        "_crowd",
         "_edges",
         "_filed",
+        "_front",
+        "_functions",
         "_gate",
         "_issue",
         "_issuer",
+        "_lag",
         "_latest",
         "_loss",
         "_machine",
@@ -169,6 +180,8 @@ class Recalibrator:
         "_words",
     )
 
+    kind: ClassVar = "recalibrator"
+
     def __init__(
         self,
         method: str | Calibrator = "foster_hart",
@@ -182,37 +195,49 @@ class Recalibrator:
         **parameters: Any,
     ) -> None:
         rule = _rule(method, parameters)
-        name = require_proper(loss).name
+        name = registered_name(require_proper(loss))
+        if name is None:
+            raise InvalidInput(f"loss must be a registered one, got {loss!r}")
         check.choice(name, "loss", tuple(LOSS_CODES))
         size, strength, cap = _sizes(buckets, prior, max_open)
         self._set_up(rule, size, strength, name, cap, secret_of(seed, key))
 
     def _set_up(
-        self, rule: Calibrator, buckets: int, prior: int, loss: str, max_open: int, secret: bytes
+        self,
+        rule: Calibrator,
+        buckets: int,
+        prior: int,
+        loss: str,
+        max_open: int,
+        secret: bytes,
+        front: Transform | None = None,
     ) -> None:
-        self._rule, self._program = rule, rule.program
+        self._rule, self._program, self._front = rule, rule.program, front
         self._buckets, self._prior, self._loss, self._secret = buckets, prior, loss, secret
         keys = [block_key(secret, j) for j in range(buckets)]
         flat = rule.flat(buckets, prior=prior, centres=self._centres(), keys=keys)
         flat[LOSS] = LOSS_CODES[loss]
-        self._storage = Storage(rule, flat)
+        self._storage = Storage(rule, flat, front.fresh() if front is not None else ())
         self._cells, self._table, self._stride = map(int, flat[[CELLS, TABLE, STRIDE]])
         self._starts = [int(flat[BLOCKS]) + j * self._stride for j in range(buckets)]
         self._edges = [j / buckets for j in range(buckets)]
         # Rounds beyond which a gap could leave 63 bits.
         self._capacity = MAX_GAP // int(flat[SCALE]) - prior
-        whose = fingerprint(secret, rule.name, rule.parameters, buckets, prior)
-        self._issuer = Issuer(whose, rule.lattice, rule.program.many)
+        shape = (front.description,) if front is not None else ()
+        whose = fingerprint(secret, rule.name, rule.parameters, buckets, prior, *shape)
+        self._issuer = Issuer(whose, rule.lattice, rule.program.many, front is not None)
         self._values = self._issuer.values
         self._filed = Ledger(self._issuer, max_open)
         self._latest: Ticket | None = None
         self._max_open = max_open
+        self._lag = self._crowd = 0
         self._ticketed = self._observed = self._booked = 0
         self._words: list[Any] | None = None
         self._forget_coins()
         self._asked, self._bucket = IDLE - 1.0, 0
-        self._steps: Program | None = None
+        self._steps: Any = None
         self._many = rule.program.many
+        self._functions: Any = rule.program
         self._use_functions(rule.program)
         self._gate: Gate = [None]
 
@@ -226,19 +251,13 @@ class Recalibrator:
     ) -> Self:
         """Choose resolution and buckets so that the regret tends to at most ``epsilon``.
 
+        What the options say is kept, and refused if the target cannot be met with it.
+
         >>> rec = Recalibrator.from_epsilon(0.1, loss="squared", seed=1)
         >>> rec.calibrator.resolution, rec.buckets
         (15, 15)
         """
-        found = require_proper(loss)
-        size = bounds.resolution_sharp(epsilon, found)
-        options.setdefault("resolution", size)
-        options.setdefault("buckets", size)
-        if np.isinf(found.bound()):
-            options.setdefault("grid", "midpoints")
-        if found.name in LOSS_CODES:
-            options.setdefault("loss", found.name)
-        return cls(method, **options)
+        return cls(method=method, **sized(epsilon, loss, method, options))
 
     # ------------------------------------------------------------------ facts
 
@@ -274,6 +293,15 @@ class Recalibrator:
             self._ledger.sweep(self.issued)
             return len(self._ledger)
 
+    @property
+    def delay(self) -> int:
+        """How many outcomes that came later were outstanding when a forecast was made, at most.
+
+        Counted from above: neither more than outcomes were ever missing at a forecast, nor
+        more than forecasts were made between one and its outcome.
+        """
+        return min(self._lag, self._crowd)
+
     # ---------------------------------------------------------------- one by one
 
     def forecast(
@@ -301,7 +329,7 @@ class Recalibrator:
         if type(raw) is not float or not 0.0 <= raw <= 1.0:
             raw = check.probability(raw)
         if id is not None or time is not None or groups is not None or context is not None:
-            id, time = _checked(id, time, groups, context)
+            id, time = checked_details(id, time, groups, context)
         gate = self._gate
         try:
             del gate[0]
@@ -313,6 +341,8 @@ class Recalibrator:
                 raise RepeatedTicket(f"id must not be that of an open ticket, got {id!r}")
             law = None
             if self._steps is not None:
+                if number >= self._capacity:
+                    self._check_room()
                 place = self._steps.issue_flat(self._machine, raw)
                 weight: float = self._real_view[WEIGHT]
                 clock = self._view[COUNTED]
@@ -332,8 +362,12 @@ class Recalibrator:
             ticket = blank(Ticket)
             ticket.id = number if id is None else id
             ticket.issuer, ticket.number, ticket.clock = self._issuer, number, clock
-            ticket.raw, ticket.place, ticket.weight = raw, place, weight
+            ticket.raw, ticket._place, ticket._weight = raw, place, weight
             ticket.time, ticket._law, ticket.outcome = time, law, None
+            ticket.middle = None
+            waiting = self._ticketed - self._observed
+            if waiting > self._crowd:
+                self._crowd = waiting
             self._ticketed += 1
             if self._latest is not None:
                 self._filed.add(self._latest, number)
@@ -352,7 +386,7 @@ class Recalibrator:
 
         Returns the ticket with its outcome, which :meth:`correct` needs later.
         """
-        if type(outcome) is not int or not 0 <= outcome <= 1:
+        if outcome is not ONE and outcome is not ZERO:
             outcome = check.outcome(outcome)
         gate = self._gate
         try:
@@ -362,13 +396,13 @@ class Recalibrator:
         try:
             issued = self._ticketed + self._booked
             latest = self._latest
-            if latest is not None and latest is ticket and issued - latest.number <= self._max_open:
+            if latest is not None and latest is ticket and issued - latest.number == 1:
                 found = latest
             else:
                 latest, found = None, self._ledger.find(ticket, issued)
             if time is not None:
-                _not_before(time, found)
-            place, weight = found.place, found.weight
+                not_before(time, found)
+            place, weight = found._place, found._weight
             if self._steps is not None:
                 self._steps.settle_flat(self._machine, place, weight, found.raw, outcome)
             else:
@@ -380,6 +414,7 @@ class Recalibrator:
                 self._latest = None
             else:
                 self._ledger.close(found)
+                self._lag = max(self._lag, issued - 1 - found.number)
             self._observed += 1
             found.outcome = outcome
             if found is not ticket and type(ticket) is Ticket:
@@ -391,21 +426,45 @@ class Recalibrator:
     def correct(self, ticket: Ticket, outcome: int) -> Ticket:
         """Replace the outcome of a closed ticket that turned out to be wrong.
 
-        The ticket carries what is needed; nothing is kept of closed tickets.  A ticket
-        that was read back without its outcome is taken to have had the other one.
+        The ticket is the one that :meth:`observe` returned: it carries what is needed, and
+        nothing is kept of closed tickets.
         """
         outcome = check.outcome(outcome)
         with passing(self._gate):
             self._ledger.check_closed(ticket, outcome, self.issued)
-            bucket, cell, side = unpack(ticket.place)
-            at, change = self._starts[bucket], 2 * outcome - 1
-            words = self._to_plain()
+            at, change = self._check_place(ticket, outcome), 2 * outcome - 1
+            words, (_, cell, side) = self._to_plain(), unpack(ticket.place)
             self._program.amend(words, words, at, self._table, cell, side, ticket.weight, change)
-            scores.refund(words, words, ticket.raw, 1 - outcome)
+            before = scores.charge(words[LOSS], ticket.raw, 1 - outcome)
+            scores.refund(words, words, CHARGED, ENDLESS, before)
             scores.bill(words, words, ticket.raw, outcome)
             self._use_steps()
             ticket.outcome = outcome
         return ticket
+
+    def _check_place(self, ticket: Ticket, outcome: int) -> int:
+        """Return where the block of a closed ticket starts; raise if it cannot have been ours."""
+        bucket, cell, _ = unpack(ticket.place)
+        if (
+            bucket >= self._buckets
+            or cell >= self._cells
+            or ticket.issuer.grid != self._rule.lattice
+        ):
+            raise ForeignTicket(f"ticket must be as it was issued, got an altered one: {ticket!r}")
+        words, at = self._to_plain(), self._starts[bucket]
+        where, value = at + HEAD + self._rule.cell_words * cell, words[self._table + cell]
+        # What the prior put there, exactly: the centre is (2j + 1) / 2M, and 2M divides the scale.
+        centre = words[SCALE] * (2 * bucket + 1) // (2 * self._buckets)
+        prior = self._prior if self._rule.prior_in_cells else 0
+        count = words[where + 1] - prior
+        gained = words[where] - prior * (centre - value)
+        ones = (gained + count * value) // words[SCALE]
+        if not 0 <= ones + 2 * outcome - 1 <= count:
+            raise RepeatedTicket(
+                f"outcome {1 - outcome} must have been counted where it is corrected, "
+                f"got {ones} ones in {count} rounds: was it corrected already?"
+            )
+        return at
 
     def coin_of(self, ticket: Ticket) -> float:
         """Return the coin that decided a ticket's draw: ``ticket.mixture.draw(coin)`` is its index.
@@ -432,7 +491,7 @@ class Recalibrator:
             wait(gate)
         try:
             if self._steps is not None:
-                cell = self._steps.note_flat(self._machine, raw)
+                cell: int = self._steps.note_flat(self._machine, raw)
             else:
                 self._bucket = j = bisect_right(self._edges, raw) - 1
                 self._asked = raw
@@ -449,9 +508,10 @@ class Recalibrator:
         Without one, the round is drawn now.  Refused if a forecast in the same bucket
         came between: the announced draw would no longer be this round's.
         """
-        if type(raw) is not float or not 0.0 <= raw <= 1.0:
+        # What was asked for last has been checked.
+        if raw is not self._asked and (type(raw) is not float or not 0.0 <= raw <= 1.0):
             raw = check.probability(raw)
-        if type(outcome) is not int or not 0 <= outcome <= 1:
+        if outcome is not ONE and outcome is not ZERO:
             outcome = check.outcome(outcome)
         gate = self._gate
         try:
@@ -460,10 +520,11 @@ class Recalibrator:
             wait(gate)
         try:
             if self._steps is not None:
+                if self._ticketed + self._booked >= self._capacity:
+                    self._check_room()
                 booked = self._steps.book_flat(self._machine, raw, outcome)
             else:
-                # The bucket is known if this is what was asked for last.
-                j = self._bucket if raw == self._asked else bisect_right(self._edges, raw) - 1
+                j = self._bucket if raw is self._asked else bisect_right(self._edges, raw) - 1
                 at, words = self._starts[j], self._words or self._to_plain()
                 coins = self._coins[j] or self._toss(words, j, at)
                 u = coins[-1]
@@ -471,8 +532,10 @@ class Recalibrator:
                 if booked:
                     coins.pop()
             if not booked:
-                raise _overtaken(raw)
+                raise overtaken(raw)
             self._booked += 1
+            if self._booked & SWEEP_MASK == 0:
+                self._ledger.make_way(self._ticketed + self._booked, 0)
         except BaseException:
             self._forget_coins()
             raise
@@ -486,7 +549,7 @@ class Recalibrator:
         nothing where Numba is not installed, or for rules whose update needs the whole
         mixture.  The forecasts are the same to the bit.
         """
-        machine = self._program.machine
+        machine = self._functions.machine
         if machine is not None and not self._rule.weighted:
             with passing(self._gate):
                 self._steps = machine.steps(self._to_flat().copy())
@@ -541,15 +604,15 @@ class Recalibrator:
         forecast, mean = np.empty(len(raw)), np.empty(len(raw))
         with passing(self._gate):
             self._check_room(len(raw))
-            self._overtake_all()
-            first = self.issued
+            first, clocks = self.issued, self._clocks()
             if (machine := self._batch_program(len(raw))) is not None:
                 flat = self._to_flat()
                 machine.replay(flat, flat.view(np.float64), raw, outcomes, forecast, mean)
             else:
                 words, rows = self._to_plain(), (raw.tolist(), outcomes.tolist())
                 self._program.replay(words, words, *rows, forecast, mean)
-                self._use_steps()
+            self._overtake(clocks)
+            self._use_steps()
             self._ledger.make_way(first, len(raw))
             self._booked += len(raw)
         return Run(forecast, mean, self._buckets, raw, first, Pending())
@@ -574,13 +637,18 @@ class Recalibrator:
             plan = schedule(len(held), numbers, arrives, time, self._ledger.max_open)
             learned = len(plan.events) - len(raw)
             self._check_room(learned)
-            forecast, mean, notes = self._play(held, raws, told, plan.events)
+            self._lag = max(self._lag, plan.lag)
+            if len(raw):
+                waiting = self._ticketed - self._observed
+                self._crowd = max(self._crowd, waiting + plan.crowd)
+            forecast, mean, kept, places = self._play(held, raws, told, plan.events)
             self._close(held, plan.waiting)
             self._ledger.make_way(first, len(raw))
             self._ticketed += len(raw)
             self._observed += learned
             fresh = plan.waiting[plan.waiting >= len(held)]
-            self._keep(fresh, raws, notes, numbers, stamps[fresh - len(held)])
+            columns = numbers[fresh], numbers[fresh], places[fresh], kept[fresh], raws[fresh]
+            self._keep(*columns, stamps[fresh - len(held)])
             pending = Pending(numbers[plan.waiting], arrives[plan.waiting], told[plan.waiting])
         own = slice(len(held), None)
         return Run(forecast[own], mean[own], self._buckets, raw, first, pending)
@@ -591,27 +659,32 @@ class Recalibrator:
         raws: NDArray[np.float64],
         outcomes: NDArray[np.uint8],
         events: NDArray[np.int64],
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Play the events of a batch whose first rows are tickets that were held open."""
-        forecast, mean, notes = (np.empty(n * len(raws)) for n in (1, 1, 2))
-        self._overtake_all()
-        words = self._to_plain()
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+        """Play the events of a batch whose first rows are tickets that were held open.
+
+        Returns forecasts, means, and what an open ticket keeps: one number, and its place.
+        """
+        forecast, mean, kept = (np.empty(len(raws)) for _ in range(3))
+        places = np.empty(len(raws), np.int64)
+        clocks, words = self._clocks(), self._to_plain()
         words[FIRST_NUMBER] = base = self.issued - len(held)
         for row, ticket in enumerate(held):
-            notes[2 * row : 2 * row + 2] = ticket.weight, ticket.place & 0xFFFF
+            kept[row], places[row] = entry_of(ticket).weight, ticket.place
             at = self._starts[ticket.bucket]
             if self._many and words[at + FRESH] == ticket.number:
                 words[at + FRESH] = base + row
         if (machine := self._batch_program(len(events))) is not None:
             flat = self._to_flat()
             reals = flat.view(np.float64)
-            machine.replay_late(flat, reals, raws, outcomes, events, forecast, mean, notes)
+            columns = raws, outcomes, events, forecast, mean, kept, places
+            machine.replay_late(flat, reals, *columns)
         else:
             rows = raws.tolist(), outcomes.tolist(), events.tolist()
-            self._program.replay_late(words, words, *rows, forecast, mean, notes)
+            self._functions.replay_late(words, words, *rows, forecast, mean, kept, places)
         self._unmark(held, base)
+        self._overtake(clocks)
         self._use_steps()
-        return forecast, mean, notes
+        return forecast, mean, kept, places
 
     def _unmark(self, held: list[Ticket], base: int) -> None:
         """Give carried tickets that still wait in an unchanged bucket their own numbers back."""
@@ -628,20 +701,11 @@ class Recalibrator:
             if row not in still:
                 self._ledger.close(ticket)
 
-    def _keep(
-        self,
-        fresh: NDArray[np.int64],
-        raws: NDArray[np.float64],
-        notes: NDArray[np.float64],
-        numbers: NDArray[np.int64],
-        stamps: NDArray[np.float64],
-    ) -> None:
-        """Open the tickets of rows that still wait."""
-        places = (buckets_of(raws[fresh], self._buckets) << 16) | notes[2 * fresh + 1].astype(int)
-        columns = numbers[fresh], places, notes[2 * fresh], raws[fresh], stamps
-        for number, *rest in zip(*(column.tolist() for column in columns), strict=True):
-            entry = Entry(number, number, *rest)
-            self._ledger.add(revive(self._issuer, number, entry), self.issued)
+    def _keep(self, *columns: NDArray[Any]) -> None:
+        """Open the tickets of rows that still wait, given the columns of their entries."""
+        for row in zip(*(column.tolist() for column in columns), strict=True):
+            entry = Entry(*row)
+            self._ledger.add(revive(self._issuer, entry.number, entry), self.issued)
 
     # --------------------------------------------------------------------- state
 
@@ -663,7 +727,7 @@ class Recalibrator:
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
         """Return the recalibrator whose :meth:`to_bytes` this is."""
-        return cls._from_document(Document.from_bytes(data, KIND))
+        return cls._from_document(Document.from_bytes(data, cls.kind))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the whole state as JSON-ready data; treat it as secret."""
@@ -672,7 +736,7 @@ class Recalibrator:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
         """Return the recalibrator whose :meth:`to_dict` this is."""
-        return cls._from_document(Document.from_dict(data, KIND))
+        return cls._from_document(Document.from_dict(data, cls.kind))
 
     def copy(self) -> Self:
         """Return an independent recalibrator in the same state."""
@@ -696,7 +760,7 @@ class Recalibrator:
         return self.to_bytes()
 
     def __setstate__(self, data: bytes) -> None:
-        self._restore(Document.from_bytes(data, KIND))
+        self._restore(Document.from_bytes(data, self.kind))
 
     # ------------------------------------------------------------------ internals
 
@@ -740,11 +804,11 @@ class Recalibrator:
     def _toss(self, words: list[Any], j: int, at: int) -> list[float]:
         """Make the next coins of bucket ``j``, the first of them last."""
         self._check_room()
-        start, size = words[at + CLOCK], FIRST_COINS
+        start, size = words[at + CLOCK], min(FIRST_COINS, max(ALL_COINS // self._buckets, 8))
         if start > 0:
             # Neither pays for a few rounds: writing functions out takes as long as thousands.
             self._use_functions(self._program.written_out)
-            size = COINS
+            size = min(COINS, max(ALL_COINS // self._buckets, 8))
         clocks = np.arange(start, start + size, dtype=np.uint64)[::-1]
         coins: list[float] = coin(np.uint64(words[at + KEY]), clocks).tolist()  # type: ignore[arg-type, attr-defined]
         self._coins[j] = coins
@@ -753,11 +817,16 @@ class Recalibrator:
     def _recall(self, words: list[Any], at: int, number: int) -> bool:
         return self._program.recall(words, words, at, self._cells, self._table, number)
 
-    def _overtake_all(self) -> None:
-        """Forget the coins at hand, and mark every noted prediction as overtaken."""
-        asked = self._blocks(self._to_flat()).view(np.float64)[:, ASKED]
-        asked[asked != IDLE] = OVERTAKEN
+    def _overtake(self, clocks: NDArray[np.int64]) -> None:
+        """Mark noted predictions as overtaken where the clock has moved; forget the coins."""
+        blocks = self._blocks(self._to_flat())
+        asked = blocks.view(np.float64)[:, ASKED]
+        asked[(asked != IDLE) & (blocks[:, CLOCK] != clocks)] = OVERTAKEN
         self._forget_coins()
+
+    def _clocks(self) -> NDArray[np.int64]:
+        """Return how many forecasts each bucket has made."""
+        return self._blocks(self._to_flat())[:, CLOCK].copy()
 
     def _check_room(self, rounds: int = 1) -> None:
         if self._observed + self._booked + rounds > self._capacity:
@@ -766,16 +835,17 @@ class Recalibrator:
                 f"buckets, got {self.rounds + rounds}"
             )
 
-    def _batch_program(self, rounds: int) -> Program | None:
+    def _batch_program(self, rounds: int) -> Any:
         """Return the compiled program if it is worth it: for long batches, or once it exists."""
-        made = self._program.__dict__.get("machine")
-        return made if made is not None or rounds <= SHORT else self._program.machine
+        made = self._functions.__dict__.get("machine")
+        return made if made is not None or rounds <= SHORT else self._functions.machine
 
     def _centres(self) -> list[Fraction]:
         return [Fraction(2 * j + 1, 2 * self._buckets) for j in range(self._buckets)]
 
     def _blocks(self, flat: NDArray[np.int64]) -> NDArray[np.int64]:
-        return flat[int(flat[BLOCKS]) :].reshape(self._buckets, -1)
+        first = int(flat[BLOCKS])
+        return flat[first : first + self._buckets * self._stride].reshape(self._buckets, -1)
 
     def _account(self) -> Account:
         flat = self._to_flat()
@@ -786,7 +856,7 @@ class Recalibrator:
         gaps, counts = gained[:, 0::step], gained[:, 1::step]
         ones = (gaps + counts * numerators) // flat[SCALE]
         centres = np.array([float(centre) for centre in self._centres()])
-        return Account(counts, ones, self._prior, centres, flat)
+        return Account(counts, ones, self._prior, centres, flat, self.delay)
 
     # ------------------------------------------------------------------- documents
 
@@ -805,6 +875,8 @@ class Recalibrator:
                 "secret": self._secret.hex(),
                 "issued": self.issued,
                 "learned": self.rounds,
+                "lag": self._lag,
+                "crowd": self._crowd,
                 "charged": float(flat.view(np.float64)[CHARGED]).hex(),
                 "endless": int(flat[ENDLESS]),
             }
@@ -815,7 +887,17 @@ class Recalibrator:
                 "touched": touched.astype(np.int64),
                 "tickets": self._ledger.to_words(self.issued),
             }
-        return Document(KIND, settings, arrays)
+            more, words = self._more_state(flat)
+        return Document(self.kind, settings | more, arrays | words)
+
+    def _more_state(
+        self, flat: NDArray[np.int64]
+    ) -> tuple[dict[str, Any], dict[str, NDArray[np.int64]]]:
+        """Return what a kind of recalibrator keeps besides: settings and arrays."""
+        return {}, {}
+
+    def _load_more(self, document: Document) -> None:
+        """Take in what :meth:`_more_state` gave."""
 
     @classmethod
     def _from_document(cls, document: Document) -> Self:
@@ -829,15 +911,22 @@ class Recalibrator:
             size, strength, cap = _sizes(s["buckets"], s["prior"], s["max_open"])
             loss = check.choice(s["loss"], "loss", tuple(LOSS_CODES))
             rule, secret = _rule(s["method"], s["parameters"]), bytes.fromhex(s["secret"])
-            self._set_up(rule, size, strength, loss, cap, secret)
+            self._set_up(rule, size, strength, loss, cap, secret, self._front_of(s))
             self._ticketed = check.whole(s["issued"], "issued")
             self._observed = check.whole(s["learned"], "learned", high=self._ticketed)
+            self._lag = check.whole(s["lag"], "lag")
+            self._crowd = check.whole(s["crowd"], "crowd")
             self._to_flat().view(np.float64)[CHARGED] = float.fromhex(s["charged"])
             self._to_flat()[ENDLESS] = check.whole(s["endless"], "endless")
             self._load_blocks(arrays["touched"], arrays["blocks"])
             self._ledger.load_words(arrays["tickets"], self._ticketed, size)
+            self._load_more(document)
         except (KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
             raise CorruptState(f"state must be of a recalibrator, got {error}") from error
+
+    def _front_of(self, settings: dict[str, Any]) -> Transform | None:
+        """Return the transform in front, if a kind of recalibrator has one."""
+        return None
 
     def _load_blocks(self, touched: NDArray[np.int64], words: NDArray[np.int64]) -> None:
         blocks = words.reshape(len(touched), self._stride)
@@ -875,7 +964,9 @@ def _rule(method: str | Calibrator, parameters: dict[str, Any]) -> Calibrator:
     return rule
 
 
-def _checked(id: Any, time: Any, groups: Any, context: Any) -> tuple[str | None, float | None]:
+def checked_details(
+    id: Any, time: Any, groups: Any, context: Any
+) -> tuple[str | None, float | None]:
     for name, value in (("groups", groups), ("context", context)):
         if value is not None:
             raise InvalidInput(f"{name} must be None: this class keeps none, got {value!r}")
@@ -884,14 +975,14 @@ def _checked(id: Any, time: Any, groups: Any, context: Any) -> tuple[str | None,
     return id, None if time is None else check.real(time, "time")
 
 
-def _overtaken(raw: float) -> StaleForecast:
+def overtaken(raw: float) -> StaleForecast:
     return StaleForecast(
         f"a forecast in the bucket of {raw!r} came between predict_one and learn_one; "
         "use forecast and observe where rounds overlap"
     )
 
 
-def _not_before(time: Any, ticket: Ticket) -> None:
+def not_before(time: Any, ticket: Ticket) -> None:
     told = check.real(time, "time")
     if ticket.time is not None and told < ticket.time:
         raise InvalidInput(f"time must not be before the forecast's {ticket.time!r}, got {told!r}")

@@ -44,7 +44,8 @@ def play(
     recalibrator
         It learns in place; give a fresh one for a fresh game.
     forecaster, adversary
-        Objects, or names from ``forecasters.names()`` and ``adversaries.names()``.
+        Objects, or names from ``forecasters.names()`` and ``adversaries.names()``.  If one of
+        them fails, or says what it may not, the recalibrator is left as before the game.
     rounds
         How many.
     seed
@@ -66,7 +67,12 @@ def play(
     """
     total = check.whole(rounds, "rounds", low=1)
     parties = get_forecaster(forecaster), get_adversary(adversary)
-    book, results = play_to([total], recalibrator, *parties, seed, progress)
+    before = recalibrator.to_bytes()
+    try:
+        book, results = play_to([total], recalibrator, *parties, seed, progress)
+    except Exception:
+        recalibrator.__setstate__(before)
+        raise
     return Record(
         raw=book.raw,
         forecast=recalibrator.calibrator.lattice.values[book.drawn],

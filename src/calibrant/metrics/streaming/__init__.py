@@ -6,6 +6,7 @@ Each has ``update(forecast, outcome)``, ``update_many(forecasts, outcomes)``,
 """
 
 from calibrant.metrics.streaming.bucketed_cells import BucketedCells
+from calibrant.metrics.streaming.equal_mass import EqualMass
 from calibrant.metrics.streaming.exact_cells import ExactCells
 from calibrant.metrics.streaming.expected_cells import ExpectedCells
 from calibrant.metrics.streaming.fine_grid import StreamingATB, StreamingAUC, StreamingSmooth
@@ -14,6 +15,7 @@ from calibrant.metrics.streaming.windowed import Windowed, WorstBlock
 
 __all__ = [
     "BucketedCells",
+    "EqualMass",
     "ExactCells",
     "ExpectedCells",
     "MeanLoss",

@@ -1,0 +1,240 @@
+"""Rounds whose raw forecast goes through a transform before it falls into a bucket.
+
+:func:`put_before` makes from the program of a rule and the kernel of a transform what
+:func:`calibrant.kernels.rounds.assemble` makes from a rule alone.  The transform's state is
+part of the flat state, from word `FRONT` on.
+
+A late outcome is learned by predicting again: the transform may have learned other
+outcomes since the forecast, and its notes are of another round.  The middle forecast that
+decided the bucket is carried by whoever waits for the outcome.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from calibrant.kernels.coin import coin
+from calibrant.kernels.compile import available, compiled, entry_point, mark
+from calibrant.kernels.layout import (
+    BLOCKS,
+    BOUNDLESS,
+    BUCKETS,
+    CELL,
+    CELLS,
+    CHARGED,
+    CLOCK,
+    COUNTED,
+    EDGES,
+    ENDLESS,
+    FRONT,
+    INDEX,
+    KEY,
+    LOSS,
+    MIDDLE,
+    NARROW,
+    PASSED,
+    POSITION,
+    STRIDE,
+    TABLE,
+    VALUES,
+    WEIGHT,
+    Reals,
+    Words,
+    pack,
+    unpack,
+)
+from calibrant.kernels.place import bucket_of
+from calibrant.kernels.rounds import Program, block_of
+from calibrant.kernels.scores import charge, enter
+from calibrant.kernels.transforms.kernel import Kernel
+
+__all__ = ["Fronted", "put_before"]
+
+
+@dataclass(frozen=True, eq=False)
+class Fronted:
+    """The functions of a rule behind a transform, plain; and compiled, on demand.
+
+    ``pass_through`` is what the transform makes of a raw forecast, and ``absorb`` lets it
+    learn the outcome; the rest is as in :class:`calibrant.kernels.rounds.Program`.
+    """
+
+    name: str
+    pass_through: Callable[[Words, Reals, float], float]
+    absorb: Callable[[Words, Reals, float, float, int], None]
+    note_flat: Callable[[Any, float], int]
+    book_flat: Callable[[Any, int, float, float, int], bool]
+    issue_flat: Callable[[Any, float], int]
+    settle_flat: Callable[[Any, int, float, float, int], None]
+    replay: Callable[..., None]
+    replay_late: Callable[..., None]
+
+    @functools.cached_property
+    def machine(self) -> Fronted | None:
+        """The compiled functions, or None where there is no compiler."""
+        if not available():
+            return None
+        return replace(
+            self,
+            note_flat=compiled(self.note_flat, self.name),
+            book_flat=compiled(self.book_flat, self.name),
+            issue_flat=compiled(self.issue_flat, self.name),
+            settle_flat=compiled(self.settle_flat, self.name),
+            replay=compiled(self.replay, self.name, nogil=True),
+            replay_late=compiled(self.replay_late, self.name, nogil=True),
+        )
+
+    def steps(self, flat: Any) -> Fronted:
+        """Return the compiled functions with their single steps ready to be called.
+
+        ``flat`` is a state to try them on, which compiles them.
+        """
+        place = self.issue_flat(flat, 0.5)
+        self.settle_flat(flat, place, 0.5, 0.5, 1)
+        self.book_flat(flat, self.note_flat(flat, 0.5), 0.5, 0.5, 1)
+        return replace(
+            self,
+            note_flat=entry_point(self.note_flat),
+            book_flat=entry_point(self.book_flat),
+            issue_flat=entry_point(self.issue_flat),
+            settle_flat=entry_point(self.settle_flat),
+        )
+
+
+@functools.cache
+def put_before(program: Program, kernel: Kernel) -> Fronted:
+    """Return the functions of a rule that learns from its draws alone, behind a transform."""
+    predict, learn = kernel.predict, kernel.learn
+    draw, update, mean = program.draw, program.update, program.mean
+    note, book, issue, settle = program.note, program.book, program.issue, program.settle
+
+    def pass_through(words: Words, reals: Reals, raw: float) -> float:
+        return predict(words, reals, words[FRONT] & INDEX, raw)
+
+    def absorb(words: Words, reals: Reals, raw: float, middle: float, outcome: int) -> None:
+        enter(words, reals, PASSED, BOUNDLESS, charge(words[LOSS], middle, outcome))
+        front = words[FRONT] & INDEX
+        told = predict(words, reals, front, raw)
+        learn(words, reals, front, raw, told, outcome)
+
+    def note_flat(flat: Any, raw: float) -> int:
+        reals = flat.view(np.float64)
+        middle = pass_through(flat, reals, raw)
+        reals[MIDDLE] = middle
+        at = block_of(flat, reals, middle)
+        u = coin(flat[at + KEY], flat[at + CLOCK])
+        cell = note(flat, reals, at, flat[CELLS] & INDEX, flat[TABLE] & INDEX, raw, u)
+        return pack((at - flat[BLOCKS]) // flat[STRIDE], cell, 0)
+
+    def book_flat(flat: Any, place: int, middle: float, raw: float, outcome: int) -> bool:
+        reals = flat.view(np.float64)
+        at = (flat[BLOCKS] & INDEX) + (place >> 16) * (flat[STRIDE] & NARROW)
+        u = coin(flat[at + KEY], flat[at + CLOCK])
+        table = flat[TABLE] & INDEX
+        if not book(flat, reals, at, flat[CELLS] & INDEX, table, raw, u, outcome):
+            return False
+        absorb(flat, reals, raw, middle, outcome)
+        return True
+
+    def issue_flat(flat: Any, raw: float) -> int:
+        reals = flat.view(np.float64)
+        middle = pass_through(flat, reals, raw)
+        reals[MIDDLE] = middle
+        at = block_of(flat, reals, middle)
+        flat[COUNTED] = flat[at + CLOCK]
+        u = coin(flat[at + KEY], flat[at + CLOCK])
+        table = flat[TABLE] & INDEX
+        cell, side, reals[WEIGHT] = issue(flat, reals, at, flat[CELLS] & INDEX, table, u)
+        return pack((at - flat[BLOCKS]) // flat[STRIDE], cell, side)
+
+    def settle_flat(flat: Any, place: int, middle: float, raw: float, outcome: int) -> None:
+        reals = flat.view(np.float64)
+        at = (flat[BLOCKS] & INDEX) + (place >> 16) * (flat[STRIDE] & NARROW)
+        settle(flat, reals, at, flat[TABLE] & INDEX, place, 1.0, raw, outcome)
+        absorb(flat, reals, raw, middle, outcome)
+
+    def replay(
+        words: Words,
+        reals: Reals,
+        raw: Any,
+        outcomes: Any,
+        forecast: Any,
+        means: Any,
+        middles: Any,
+    ) -> None:
+        cells, table = words[CELLS] & INDEX, words[TABLE] & INDEX
+        blocks, stride = words[BLOCKS] & INDEX, words[STRIDE] & NARROW
+        edges, buckets = words[EDGES] & INDEX, words[BUCKETS] & INDEX
+        front, loss = words[FRONT] & INDEX, words[LOSS]
+        for t in range(len(raw)):
+            p, y = raw[t], int(outcomes[t])
+            middle = predict(words, reals, front, p)
+            middles[t] = middle
+            at = blocks + (bucket_of(reals, edges, buckets, middle) & NARROW) * stride
+            clock = words[at + CLOCK]
+            u = coin(words[at + KEY], clock)
+            cell, side, weight = draw(words, reals, at, cells, table, u)
+            cell &= CELL
+            forecast[t] = reals[table + cells + VALUES + cell]
+            means[t] = mean(words, reals, cells, table, cell, side, weight)
+            update(words, reals, at, table, cell, side, weight, y)
+            words[at + POSITION] = cell
+            words[at + CLOCK] = clock + 1
+            enter(words, reals, CHARGED, ENDLESS, charge(loss, p, y))
+            enter(words, reals, PASSED, BOUNDLESS, charge(loss, middle, y))
+            learn(words, reals, front, p, middle, y)
+
+    def replay_late(
+        words: Words,
+        reals: Reals,
+        raw: Any,
+        outcomes: Any,
+        events: Any,
+        forecast: Any,
+        means: Any,
+        kept: Any,
+        places: Any,
+    ) -> None:
+        cells, table = words[CELLS] & INDEX, words[TABLE] & INDEX
+        blocks, stride = words[BLOCKS] & INDEX, words[STRIDE] & NARROW
+        edges, buckets = words[EDGES] & INDEX, words[BUCKETS] & INDEX
+        for e in range(len(events)):
+            t = events[e]
+            if t >= 0:
+                middle = pass_through(words, reals, raw[t])
+                bucket = bucket_of(reals, edges, buckets, middle) & NARROW
+                at = blocks + bucket * stride
+                u = coin(words[at + KEY], words[at + CLOCK])
+                cell, side, weight = draw(words, reals, at, cells, table, u)
+                forecast[t] = reals[table + cells + VALUES + cell]
+                means[t] = mean(words, reals, cells, table, cell, side, weight)
+                kept[t] = middle
+                places[t] = pack(bucket, cell, side)
+                words[at + POSITION] = cell
+                words[at + CLOCK] += 1
+            else:
+                row = -1 - t
+                bucket, cell, side = unpack(places[row])
+                at = blocks + (bucket & NARROW) * stride
+                y = int(outcomes[row])
+                update(words, reals, at, table, cell, side, 1.0, y)
+                enter(words, reals, CHARGED, ENDLESS, charge(words[LOSS], raw[row], y))
+                absorb(words, reals, raw[row], kept[row], y)
+
+    named = f"{program.name}_behind_{mark(predict)}_{mark(learn)}"
+    return Fronted(
+        name=named,
+        pass_through=pass_through,
+        absorb=absorb,
+        note_flat=note_flat,
+        book_flat=book_flat,
+        issue_flat=issue_flat,
+        settle_flat=settle_flat,
+        replay=replay,
+        replay_late=replay_late,
+    )

@@ -1,0 +1,285 @@
+"""Exponential weights with a fixed share over several transforms.
+
+Words: parameters, the cumulative loss of the mixture, where the notes and where the parts
+start (relative to the mixture's own start); the weights, the cumulative losses and the shares of
+the experts; under the log loss likelihoods whose logarithm is not taken yet, of the experts and of
+the mixture; then the parts, then the notes: the experts' forecasts and what else a form
+needs.
+
+Numba cannot loop over functions of different kinds.  So the parts are folded into two
+functions, each of which calls the one before it and then its own part.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from calibrant.kernels.layout import INDEX, Reals, Words
+from calibrant.kernels.portable import exp_short, log
+from calibrant.kernels.transforms.kernel import Kernel, Learn, Predict
+from calibrant.kernels.transforms.means import Absorb, Advise, make_bank
+
+REST: Final = 0
+"""(real) One minus the share."""
+RATE: Final = 1
+"""(real) eta, negated."""
+UNIT: Final = 2
+"""(real) 1 / (2 eta)."""
+LOSS: Final = 3
+"""(real) Cumulative loss of the mixture."""
+NOTES: Final = 4
+"""Where the notes start."""
+PARTS: Final = 5
+"""Where each part starts, from here on."""
+
+FLOOR: Final = 1e-290
+"""No weight falls below it, so that no expert is lost for ever when nothing is shared."""
+DUE: Final = 1e-200
+"""A likelihood below this is added to the losses."""
+
+Forms: TypeAlias = Callable[[int, int], tuple["Combine", "Reweigh"]]
+Combine: TypeAlias = Callable[[Words, Reals, int, int], float]
+Reweigh: TypeAlias = Callable[[Words, Reals, int, int, float, int], None]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of a mixture: the functions that serve its experts, and how many they are."""
+
+    advise: Advise
+    absorb: Absorb
+    width: int
+
+
+@functools.cache
+def single(kernel: Kernel) -> Part:
+    """Return a transform as a part with one expert."""
+    predict, learn = kernel.predict, kernel.learn
+
+    def advise(words: Words, reals: Reals, at: int, raw: float, out: int) -> None:
+        reals[out] = predict(words, reals, at, raw)
+
+    def absorb(words: Words, reals: Reals, at: int, raw: float, out: int, outcome: int) -> None:
+        learn(words, reals, at, raw, reals[out], outcome)
+
+    return Part(advise, absorb, 1)
+
+
+@functools.cache
+def bank(count: int) -> Part:
+    """Return a bank of bucket means as a part with ``count`` experts."""
+    return Part(*make_bank(count), count)
+
+
+def fold(parts: tuple[Part, ...]) -> tuple[Advise, Absorb]:
+    """Return two functions that serve the experts of all parts, in their order."""
+    advise, absorb, width = _placed(parts[0], 0, 0), _learning(parts[0], 0, 0), parts[0].width
+    for number, part in enumerate(parts[1:], 1):
+        advise = _after(advise, _placed(part, number, width))
+        absorb = _then(absorb, _learning(part, number, width))
+        width += part.width
+    return advise, absorb
+
+
+def _placed(part: Part, number: int, first: int) -> Advise:
+    inner, where = part.advise, PARTS + number
+
+    def advise(words: Words, reals: Reals, at: int, raw: float, out: int) -> None:
+        inner(words, reals, at + (words[at + where] & INDEX), raw, out + first)
+
+    return advise
+
+
+def _learning(part: Part, number: int, first: int) -> Absorb:
+    inner, where = part.absorb, PARTS + number
+
+    def absorb(words: Words, reals: Reals, at: int, raw: float, out: int, outcome: int) -> None:
+        inner(words, reals, at + (words[at + where] & INDEX), raw, out + first, outcome)
+
+    return absorb
+
+
+def _after(before: Advise, last: Advise) -> Advise:
+    def advise(words: Words, reals: Reals, at: int, raw: float, out: int) -> None:
+        before(words, reals, at, raw, out)
+        last(words, reals, at, raw, out)
+
+    return advise
+
+
+def _then(before: Absorb, last: Absorb) -> Absorb:
+    def absorb(words: Words, reals: Reals, at: int, raw: float, out: int, outcome: int) -> None:
+        before(words, reals, at, raw, out, outcome)
+        last(words, reals, at, raw, out, outcome)
+
+    return absorb
+
+
+@functools.cache
+def make_mixture(parts: tuple[Part, ...], form: Forms) -> Kernel:
+    """Return the kernel of a mixture of all experts of ``parts``."""
+    advise, absorb = fold(parts)
+    combine, reweigh = form(len(parts), sum(part.width for part in parts))
+    return Kernel(_make_predict(advise, combine), _make_learn(absorb, reweigh))
+
+
+def _make_predict(advise: Advise, combine: Combine) -> Predict:
+    def predict(words: Words, reals: Reals, at: int, raw: float) -> float:
+        out = at + (words[at + NOTES] & INDEX)
+        advise(words, reals, at, raw, out)
+        return combine(words, reals, at, out)
+
+    return predict
+
+
+def _make_learn(absorb: Absorb, reweigh: Reweigh) -> Learn:
+    def learn(words: Words, reals: Reals, at: int, raw: float, told: float, outcome: int) -> None:
+        out = at + (words[at + NOTES] & INDEX)
+        reweigh(words, reals, at, out, told, outcome)
+        absorb(words, reals, at, raw, out, outcome)
+
+    return learn
+
+
+def rounded_up(count: int) -> int:
+    """Return the next multiple of 4: so many doubles, compiled code computes at a time."""
+    return (count + 3) // 4 * 4
+
+
+def substitution(parts: int, count: int) -> tuple[Combine, Reweigh]:
+    """Return the form for the squared loss that loses nothing beyond the weights' potential.
+
+    With M_y = sum_k w_k exp(-eta (p_k - y)^2) it announces 1/2 + ln(M_1 / M_0) / (2 eta), whose
+    loss is at most -ln(M_y) / eta for both outcomes as long as eta <= 2 (Vovk 1990).
+
+    Notes: the forecasts; -eta loss for outcome 0, then for outcome 1, then zeros up to a round
+    number; exp of all these; M_0 and M_1.
+    """
+    weights = PARTS + parts
+    shares = weights + 2 * count
+    padded = rounded_up(2 * count)
+    totals = count + 2 * padded
+
+    def combine(words: Words, reals: Reals, at: int, out: int) -> float:
+        at, out = at & INDEX, out & INDEX
+        rate = reals[at + RATE]
+        for k in range(count):
+            p = reals[out + k]
+            reals[out + count + k] = rate * (p * p)
+            reals[out + 2 * count + k] = rate * ((1.0 - p) * (1.0 - p))
+        # Compiled, several at a time.
+        for k in range(padded):
+            reals[out + count + padded + k] = exp_short(reals[out + count + k])
+        none, one = 0.0, 0.0
+        for k in range(count):
+            none += reals[at + weights + k] * reals[out + count + padded + k]
+            one += reals[at + weights + k] * reals[out + 2 * count + padded + k]
+        reals[out + totals] = none
+        reals[out + totals + 1] = one
+        told: float = min(max(0.5 + log(one / none) * reals[at + UNIT], 0.0), 1.0)
+        return told
+
+    def reweigh(words: Words, reals: Reals, at: int, out: int, told: float, outcome: int) -> None:
+        at, out = at & INDEX, out & INDEX
+        scale = reals[at + REST] / reals[out + totals + outcome]
+        likely = out + count + padded + count * outcome
+        for k in range(count):
+            weight = reals[at + weights + k] * reals[likely + k] * scale + reals[at + shares + k]
+            reals[at + weights + k] = weight if weight > FLOOR else FLOOR
+        charge(reals, at, at + weights + count, out, count, told, outcome)
+
+    return combine, reweigh
+
+
+def mean(parts: int, count: int) -> tuple[Combine, Reweigh]:
+    """Return the form for the squared loss that announces the weighted mean.
+
+    exp(-eta (p - y)^2) is concave in p on [0, 1] as long as eta <= 1/2, so the mean's loss
+    is at most -ln(M_y) / eta (Kivinen and Warmuth 1999).
+
+    Notes: the forecasts, and exp(-eta loss) times the weight.
+    """
+    weights = PARTS + parts
+    shares = weights + 2 * count
+
+    def combine(words: Words, reals: Reals, at: int, out: int) -> float:
+        middle = 0.0
+        for k in range(count):
+            middle += reals[at + weights + k] * reals[out + k]
+        return min(middle, 1.0)
+
+    def reweigh(words: Words, reals: Reals, at: int, out: int, told: float, outcome: int) -> None:
+        rate, total = reals[at + RATE], 0.0
+        for k in range(count):
+            gap = reals[out + k] - outcome
+            reals[out + count + k] = reals[at + weights + k] * exp_short(rate * (gap * gap))
+        for k in range(count):
+            total += reals[out + count + k]
+        scale = reals[at + REST] / total
+        for k in range(count):
+            weight = reals[out + count + k] * scale + reals[at + shares + k]
+            reals[at + weights + k] = weight if weight > FLOOR else FLOOR
+        charge(reals, at, at + weights + count, out, count, told, outcome)
+
+    return combine, reweigh
+
+
+def bayes(parts: int, count: int) -> tuple[Combine, Reweigh]:
+    """Return the form for the log loss: the mean, under weights that are posterior odds.
+
+    Where every expert called the outcome impossible, the weights stay as they are.
+
+    Notes: the forecasts, and the likelihoods.
+    """
+    weights = PARTS + parts
+    losses = weights + count
+    shares = losses + count
+    due = shares + count
+
+    def combine(words: Words, reals: Reals, at: int, out: int) -> float:
+        none, one = 0.0, 0.0
+        for k in range(count):
+            one += reals[at + weights + k] * reals[out + k]
+            none += reals[at + weights + k] * (1.0 - reals[out + k])
+        share: float = one / (none + one)
+        return share
+
+    def reweigh(words: Words, reals: Reals, at: int, out: int, told: float, outcome: int) -> None:
+        total = 0.0
+        for k in range(count):
+            likely = reals[out + k] if outcome == 1 else 1.0 - reals[out + k]
+            reals[out + count + k] = likely
+            total += reals[at + weights + k] * likely
+        scale = reals[at + REST] / total if total > 0.0 else 0.0
+        for k in range(count):
+            likely = reals[out + count + k]
+            weight = reals[at + weights + k] * likely * scale + reals[at + shares + k]
+            if total > 0.0:
+                reals[at + weights + k] = weight if weight > FLOOR else FLOOR
+            book(reals, at + losses + k, at + due + k, likely)
+        book(reals, at + LOSS, at + due + count, told if outcome == 1 else 1.0 - told)
+
+    return combine, reweigh
+
+
+def charge(
+    reals: Reals, at: int, losses: int, out: int, count: int, told: float, outcome: int
+) -> None:
+    """Add the squared losses of a round."""
+    for k in range(count):
+        gap = reals[out + k] - outcome
+        reals[losses + k] += gap * gap
+    gap = told - outcome
+    reals[at + LOSS] += gap * gap
+
+
+def book(reals: Reals, loss: int, due: int, likely: float) -> None:
+    """Multiply a likelihood, and add its logarithm to the loss when it has become small."""
+    product = reals[due] * likely
+    if product < DUE:
+        reals[loss] -= log(product)
+        product = 1.0
+    reals[due] = product

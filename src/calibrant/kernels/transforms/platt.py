@@ -1,0 +1,94 @@
+"""Slope and intercept on the log-odds, by online Newton steps.
+
+With x = (logit(raw), 1) and the forecast sigmoid(theta . x), a round adds the square of the
+gradient g = (p - y) x to A and moves theta by -A^-1 g / gamma, then back into the ball if need
+be.  The inverse of A is kept (Sherman and Morrison's formula), so a round takes no solving.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from calibrant.kernels.layout import Reals, Words
+from calibrant.kernels.portable import log, sigmoid_short
+from calibrant.kernels.transforms.kernel import Kernel
+
+STEP: Final = 0
+"""(real) 1 / gamma."""
+LOW: Final = 1
+"""(real) Raw forecasts below this count as this, and above one minus this likewise."""
+SQUARE: Final = 2
+"""(real) Square of the ball's radius."""
+SLOPE: Final = 3
+INTERCEPT: Final = 4
+INVERSE: Final = 5
+"""(reals) The inverse of A: slope with slope, slope with intercept, intercept with intercept."""
+FEATURE: Final = 8
+"""(real, note) The log-odds of the raw forecast."""
+SIZE: Final = 9
+NOTES: Final = 1
+
+HALVINGS: Final = 100
+"""More than it takes to halve the widest bracket of doubles down to neighbours."""
+
+
+def log_odds(raw: float, low: float) -> float:
+    """Return log(p / (1 - p)) for ``raw`` moved into [low, 1 - low]."""
+    p = min(max(raw, low), 1.0 - low)
+    return log(p / (1.0 - p))
+
+
+def predict(words: Words, reals: Reals, at: int, raw: float) -> float:
+    """Return the probability whose log-odds are the line through those of ``raw``."""
+    x = log_odds(raw, reals[at + LOW])
+    reals[at + FEATURE] = x
+    return sigmoid_short(reals[at + SLOPE] * x + reals[at + INTERCEPT])
+
+
+def learn(words: Words, reals: Reals, at: int, raw: float, told: float, outcome: int) -> None:
+    """Make one Newton step on the log loss."""
+    x, gap, step = reals[at + FEATURE], told - outcome, reals[at + STEP]
+    p, q, r = reals[at + INVERSE], reals[at + INVERSE + 1], reals[at + INVERSE + 2]
+    # With v = A^-1 x and g = gap x, the new inverse is A^-1 - gap^2 v v' / (1 + gap^2 x'v), and
+    # its product with g is gap v / (1 + gap^2 x'v).
+    u, v = p * x + q, q * x + r
+    shrink = gap / (1.0 + gap * gap * (u * x + v))
+    inner = gap * shrink
+    reals[at + INVERSE] = p - inner * u * u
+    reals[at + INVERSE + 1] = q - inner * u * v
+    reals[at + INVERSE + 2] = r - inner * v * v
+    a = reals[at + SLOPE] - step * shrink * u
+    b = reals[at + INTERCEPT] - step * shrink * v
+    reals[at + SLOPE] = a
+    reals[at + INTERCEPT] = b
+    if a * a + b * b > reals[at + SQUARE]:
+        project(words, reals, at)
+
+
+def project(words: Words, reals: Reals, at: int) -> None:
+    """Move to the point of the ball that is nearest in the norm of A.
+
+    It is (A + m)^-1 A theta = (1 + m A^-1)^-1 theta for the m > 0 at which its length is
+    the radius; the length falls in m, so m is found by halving.
+    """
+    a, b, square = reals[at + SLOPE], reals[at + INTERCEPT], reals[at + SQUARE]
+    p, q, r = reals[at + INVERSE], reals[at + INVERSE + 1], reals[at + INVERSE + 2]
+    # The longest way back: m is at most the largest eigenvalue of A times |theta| / radius.
+    low, high = 0.0, (p + r) / (p * r - q * q) * math.sqrt((a * a + b * b) / square)
+    slope, intercept = a, b
+    for _ in range(HALVINGS):
+        m = 0.5 * (low + high)
+        across, down = 1.0 + m * p, 1.0 + m * r
+        whole = across * down - m * q * (m * q)
+        slope = (down * a - m * q * b) / whole
+        intercept = (across * b - m * q * a) / whole
+        if slope * slope + intercept * intercept > square:
+            low = m
+        else:
+            high = m
+    reals[at + SLOPE] = slope
+    reals[at + INTERCEPT] = intercept
+
+
+KERNEL: Final = Kernel(predict, learn)

@@ -1,0 +1,421 @@
+"""The default: experts first, calibrate last."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import Any, ClassVar, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.calibrators import Calibrator
+from calibrant.core import check
+from calibrant.core.codec import Document
+from calibrant.core.gate import passing, wait
+from calibrant.core.ticket import Ticket
+from calibrant.errors import InvalidInput, RepeatedTicket
+from calibrant.kernels import scores
+from calibrant.kernels.front import put_before
+from calibrant.kernels.layout import (
+    BOUNDLESS,
+    CELL,
+    CLOCK,
+    COUNTED,
+    FRONT,
+    LOSS,
+    MIDDLE,
+    PASSED,
+    WEIGHT,
+    pack,
+)
+from calibrant.recalibrate.chain import Chain, link
+from calibrant.recalibrate.delivery import Pending
+from calibrant.recalibrate.recalibrator import (
+    SWEEP_MASK,
+    Recalibrator,
+    checked_details,
+    not_before,
+    overtaken,
+)
+from calibrant.recalibrate.run import Run
+from calibrant.transforms import (
+    HatMeans,
+    Identity,
+    Mixture,
+    OnlineBeta,
+    OnlinePlatt,
+    Transform,
+    from_description,
+)
+
+__all__ = ["Calibrant"]
+
+EXPERTS: Final[tuple[Transform, ...]] = (
+    Identity(),
+    OnlineBeta(clip=1e-3),
+    OnlinePlatt(gamma=0.3, rho=10.0, clip=1e-3, memory=500.0),
+    HatMeans(cells=20),
+    HatMeans(cells=20, memory=50.0),
+    HatMeans(cells=1, scale="logit"),
+    HatMeans(cells=1, scale="logit", memory=100.0),
+)
+"""Lines on the log-odds that remember or forget, and corrections of any shape likewise."""
+START: Final = (6.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0)
+"""Half of the first weights is the raw forecast's: it is right until something speaks against."""
+SHARE: Final = 3e-4
+PRIOR: Final = 10
+"""Stronger than Algorithm 1's own: the experts' forecasts deserve more trust than raw ones."""
+MOST_ASKED: Final = 256
+"""Predictions without an outcome that are remembered."""
+
+
+class Calibrant(Recalibrator):
+    """Follow the best of several ways to correct a forecast, and calibrate the result.
+
+    The raw forecast goes to a mixture of experts (itself among them), which follows whichever
+    does best at present; what the mixture says is the input of Algorithm 1, which comes last
+    because mixing destroys calibration and calibrating restores it.
+
+    Parameters
+    ----------
+    experts
+        The transforms that are mixed, or one transform that stands in front as it is.
+    share
+        Which part of the experts' weights is spread evenly in each round.
+    loss
+        ``"squared"`` or ``"log"``: under which experts are compared and the certificate reads.
+    method, resolution, grid, buckets, prior
+        The last stage, as in :class:`Recalibrator`; its rule must learn from the draw alone.
+    seed, key, max_open
+        As in :class:`Recalibrator`.
+
+    Notes
+    -----
+    Three theorems make a chain, and :meth:`certificate` shows it: the drawn forecasts are
+    calibrated whatever the outcomes; their loss exceeds the mixture's by little; the mixture's
+    exceeds that of any expert, the raw forecast included, by little.
+
+    A late outcome is learned when it comes: the last stage learns it for the draw that was
+    announced, the experts for what they would say at that moment.  A corrected one is
+    amended in the last stage; experts do not unlearn.
+
+    Examples
+    --------
+    >>> model = Calibrant(seed=7)
+    >>> ticket = model.forecast(0.83)
+    >>> 0.0 <= ticket.value <= 1.0, ticket.middle
+    (True, 0.83)
+    >>> _ = model.observe(ticket, 1)
+    >>> model.rounds
+    1
+    """
+
+    kind: ClassVar = "calibrant"
+
+    __slots__ = ("_waiting",)
+
+    def __init__(
+        self,
+        experts: Transform | tuple[Transform, ...] | None = None,
+        *,
+        share: float = SHARE,
+        loss: str = "squared",
+        method: str | Calibrator = "foster_hart",
+        prior: int = PRIOR,
+        **options: Any,
+    ) -> None:
+        check.choice(loss, "loss", ("squared", "log"))
+        self._front = _front(experts, share, loss)
+        super().__init__(method, loss=loss, prior=prior, **options)
+        if self._rule.weighted or self._many:
+            raise InvalidInput(
+                f"method must be one that learns from its draws alone, got {self._rule!r}"
+            )
+
+    def _set_up(
+        self,
+        rule: Calibrator,
+        buckets: int,
+        prior: int,
+        loss: str,
+        max_open: int,
+        secret: bytes,
+        front: Transform | None = None,
+    ) -> None:
+        front = self._front if front is None else front
+        super()._set_up(rule, buckets, prior, loss, max_open, secret, front)
+        self._functions = put_before(self._program, self.front.kernel)
+        self._waiting: dict[float, tuple[int, float]] = {}
+
+    @property
+    def front(self) -> Transform:
+        """The transform that raw forecasts go through first."""
+        assert self._front is not None
+        return self._front
+
+    # ---------------------------------------------------------------- one by one
+
+    def forecast(
+        self,
+        raw: float,
+        *,
+        id: str | None = None,
+        time: float | None = None,
+        groups: Any = None,
+        context: Any = None,
+    ) -> Ticket:
+        """Announce a calibrated forecast for a raw one, and keep a ticket for its outcome.
+
+        As :meth:`Recalibrator.forecast`; ``ticket.middle`` is what the experts made of it.
+        """
+        if type(raw) is not float or not 0.0 <= raw <= 1.0:
+            raw = check.probability(raw)
+        if id is not None or time is not None or groups is not None or context is not None:
+            id, time = checked_details(id, time, groups, context)
+        gate = self._gate
+        try:
+            del gate[0]
+        except IndexError:
+            wait(gate)
+        try:
+            number = self._ticketed + self._booked
+            if id is not None and self._ledger.holds(id, number):
+                raise RepeatedTicket(f"id must not be that of an open ticket, got {id!r}")
+            if self._steps is not None:
+                if number >= self._capacity:
+                    self._check_room()
+                place = self._steps.issue_flat(self._machine, raw)
+                weight, middle = self._real_view[WEIGHT], self._real_view[MIDDLE]
+                clock = self._view[COUNTED]
+            else:
+                place, weight, middle, clock = self._announce(raw)
+            name = number if id is None else id
+            ticket = Ticket(
+                self._issuer, name, number, place, weight, raw, time, clock, None, middle
+            )
+            self._crowd = max(self._crowd, self._ticketed - self._observed)
+            self._ticketed += 1
+            if self._latest is not None:
+                self._filed.add(self._latest, number)
+            self._latest = ticket
+        except BaseException:
+            self._forget_coins()
+            raise
+        finally:
+            gate.append(None)
+        return ticket
+
+    def _announce(self, raw: float) -> tuple[int, float, float, int]:
+        """Make a forecast in plain Python."""
+        words = self._words or self._to_plain()
+        middle = self._functions.pass_through(words, words, raw)
+        j = bisect_right(self._edges, middle) - 1
+        at = self._starts[j]
+        clock = words[at + CLOCK]
+        coins = self._coins[j] or self._toss(words, j, at)
+        cell, side, weight = self._issue(words, words, at, self._cells, self._table, coins.pop())
+        return pack(j, cell, side), weight, middle, clock
+
+    def observe(
+        self, ticket: Ticket | int | str, outcome: int, time: float | None = None
+    ) -> Ticket:
+        """Report the outcome of an open ticket, given itself or its id; in any order.
+
+        Returns the ticket with its outcome, which :meth:`correct` needs later.
+        """
+        if type(outcome) is not int or not 0 <= outcome <= 1:
+            outcome = check.outcome(outcome)
+        gate = self._gate
+        try:
+            del gate[0]
+        except IndexError:
+            wait(gate)
+        try:
+            issued = self._ticketed + self._booked
+            latest = self._latest
+            if latest is not None and latest is ticket and issued - latest.number == 1:
+                found = latest
+            else:
+                latest, found = None, self._ledger.find(ticket, issued)
+            if time is not None:
+                not_before(time, found)
+            self._learn(found._place, found.middle, found.raw, outcome)
+            if latest is not None:
+                self._latest = None
+            else:
+                self._ledger.close(found)
+                self._lag = max(self._lag, issued - 1 - found.number)
+            self._observed += 1
+            found.outcome = outcome
+            if found is not ticket and type(ticket) is Ticket:
+                ticket.outcome = outcome
+        finally:
+            gate.append(None)
+        return found
+
+    def _learn(self, place: int, middle: float | None, raw: float, outcome: int) -> None:
+        if self._steps is not None:
+            self._steps.settle_flat(self._machine, place, middle, raw, outcome)
+            return
+        words, at = self._words or self._to_plain(), self._starts[place >> 16]
+        self._settle(words, words, at, self._table, place, 1.0, raw, outcome)
+        self._functions.absorb(words, words, raw, middle, outcome)
+
+    def correct(self, ticket: Ticket, outcome: int) -> Ticket:
+        """Replace the outcome of a closed ticket that turned out to be wrong.
+
+        The last stage is amended, and with it the calibration; the experts keep what they
+        learned.
+        """
+        outcome = check.outcome(outcome)
+        super().correct(ticket, outcome)
+        with passing(self._gate):
+            words, middle = self._to_plain(), ticket.middle or 0.0
+            for told, book in ((1 - outcome, scores.refund), (outcome, scores.enter)):
+                book(words, words, PASSED, BOUNDLESS, scores.charge(words[LOSS], middle, told))
+            self._use_steps()
+        return ticket
+
+    def predict_one(self, raw: float) -> float:
+        """Return the draw that the next round with this raw forecast would announce.
+
+        Changes nothing; call :meth:`learn_one` with the same raw forecast to make it
+        a round.
+        """
+        if type(raw) is not float or not 0.0 <= raw <= 1.0:
+            raw = check.probability(raw)
+        gate = self._gate
+        try:
+            del gate[0]
+        except IndexError:
+            wait(gate)
+        try:
+            place, middle = self._look(raw)
+            waiting = self._waiting
+            waiting[raw] = place, middle
+            if len(waiting) > MOST_ASKED:
+                del waiting[next(iter(waiting))]
+        finally:
+            gate.append(None)
+        return self._values[place & CELL]
+
+    def _look(self, raw: float) -> tuple[int, float]:
+        """Note the next draw for a raw forecast; return its place, and the middle forecast."""
+        if self._steps is not None:
+            return self._steps.note_flat(self._machine, raw), self._real_view[MIDDLE]
+        words = self._words or self._to_plain()
+        middle = self._functions.pass_through(words, words, raw)
+        j = bisect_right(self._edges, middle) - 1
+        at = self._starts[j]
+        coins = self._coins[j] or self._toss(words, j, at)
+        cell = self._note(words, words, at, self._cells, self._table, raw, coins[-1])
+        return pack(j, cell, 0), middle
+
+    def learn_one(self, raw: float, outcome: int) -> None:
+        """Make a round of the last :meth:`predict_one` with this raw forecast.
+
+        Without one, the round is drawn now.  Refused if a forecast in the same bucket
+        came between: the announced draw would no longer be this round's.
+        """
+        if type(raw) is not float or not 0.0 <= raw <= 1.0:
+            raw = check.probability(raw)
+        if type(outcome) is not int or not 0 <= outcome <= 1:
+            outcome = check.outcome(outcome)
+        gate = self._gate
+        try:
+            del gate[0]
+        except IndexError:
+            wait(gate)
+        try:
+            noted = self._waiting.pop(raw) if raw in self._waiting else self._look(raw)
+            place, middle = noted
+            if not self._book_round(place, middle, raw, outcome):
+                raise overtaken(raw)
+            self._booked += 1
+            if self._booked & SWEEP_MASK == 0:
+                self._ledger.make_way(self._ticketed + self._booked, 0)
+        except BaseException:
+            self._forget_coins()
+            raise
+        finally:
+            gate.append(None)
+
+    def _book_round(self, place: int, middle: float, raw: float, outcome: int) -> bool:
+        if self._steps is not None:
+            if self.issued >= self._capacity:
+                self._check_room()
+            booked: bool = self._steps.book_flat(self._machine, place, middle, raw, outcome)
+            return booked
+        words, j = self._words or self._to_plain(), place >> 16
+        at = self._starts[j]
+        coins = self._coins[j] or self._toss(words, j, at)
+        if not self._book(words, words, at, self._cells, self._table, raw, coins[-1], outcome):
+            return False
+        coins.pop()
+        self._functions.absorb(words, words, raw, middle, outcome)
+        return True
+
+    # ------------------------------------------------------------------- batches
+
+    def _replay_at_once(self, raw: NDArray[np.float64], outcomes: NDArray[np.uint8]) -> Run:
+        forecast, mean, middle = (np.empty(len(raw)) for _ in range(3))
+        with passing(self._gate):
+            self._check_room(len(raw))
+            first, clocks = self.issued, self._clocks()
+            if (machine := self._batch_program(len(raw))) is not None:
+                flat = self._to_flat()
+                columns = raw, outcomes, forecast, mean, middle
+                machine.replay(flat, flat.view(np.float64), *columns)
+            else:
+                words, rows = self._to_plain(), (raw.tolist(), outcomes.tolist())
+                self._functions.replay(words, words, *rows, forecast, mean, middle)
+            self._overtake(clocks)
+            self._use_steps()
+            self._ledger.make_way(first, len(raw))
+            self._booked += len(raw)
+        return Run(forecast, mean, self._buckets, middle, first, Pending())
+
+    # --------------------------------------------------------------------- state
+
+    def certificate(self) -> Chain:
+        """Return what was measured so far, and the chain of theorems beside it."""
+        made = super().certificate()
+        with passing(self._gate):
+            flat = self._to_flat()
+            passed = float("inf") if flat[BOUNDLESS] else float(flat.view(np.float64)[PASSED])
+            return link(made, self.front, self._to_plain()[int(flat[FRONT]) :], passed)
+
+    def _more_state(
+        self, flat: NDArray[np.int64]
+    ) -> tuple[dict[str, Any], dict[str, NDArray[np.int64]]]:
+        words = flat[int(flat[FRONT]) :].copy()
+        words[self.front.note_positions()] = 0
+        passed = float(flat.view(np.float64)[PASSED]).hex()
+        kept = {"front": self.front.description, "passed": passed}
+        return kept | {"boundless": int(flat[BOUNDLESS])}, {"front": words}
+
+    def _front_of(self, settings: dict[str, Any]) -> Transform:
+        return from_description(settings["front"])
+
+    def _load_more(self, document: Document) -> None:
+        flat, settings = self._to_flat(), document.settings
+        flat.view(np.float64)[PASSED] = float.fromhex(settings["passed"])
+        flat[BOUNDLESS] = check.whole(settings["boundless"], "boundless")
+        own = flat[int(flat[FRONT]) :]
+        words = document.arrays["front"]
+        if len(words) != len(own):
+            raise ValueError(f"{len(words)} words of the front instead of {len(own)}")
+        self.front.verify(words)
+        own[:] = words
+
+    def __repr__(self) -> str:
+        told = super().__repr__().removeprefix("Recalibrator(")
+        return f"Calibrant({self.front!r}, {told}"
+
+
+def _front(experts: Any, share: float, loss: str) -> Transform:
+    if isinstance(experts, Transform):
+        return experts
+    if experts is None:
+        return Mixture(EXPERTS, share=share, start=START, loss=loss)
+    return Mixture(experts, share=share, loss=loss)

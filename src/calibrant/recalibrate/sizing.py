@@ -1,0 +1,95 @@
+"""How fine a recalibrator must be for a target accuracy."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Final
+
+from calibrant import bounds
+from calibrant.bounds.resolution import first_size, natural_grid, stride_for, target
+from calibrant.calibrators import Calibrator
+from calibrant.errors import InvalidInput
+from calibrant.losses import Loss, LossLike, get_loss, loss_names, registered_name, require_proper
+from calibrant.registry import calibrators
+
+__all__ = ["sized"]
+
+FOREVER: Final = 10**30
+"""Rounds after which what falls with them has fallen."""
+MOST: Final = 4_096
+SLACK: Final = 1.0 + 1e-9
+SIZES: Final = ("resolution", "buckets")
+
+
+def sized(epsilon: float, loss: LossLike, method: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of a recalibrator whose regret tends to at most ``epsilon``.
+
+    What the options say is kept.  If neither resolution nor buckets are among them, both
+    are :func:`calibrant.bounds.resolution_sharp` on the grid at hand; one that is left open
+    is that, or larger if it must make up for the other.  If that cannot be, or the method
+    has no bound, the wish is refused.
+
+    Examples
+    --------
+    >>> sized(0.1, "squared", "foster_hart", {})
+    {'resolution': 15, 'buckets': 15, 'grid': 'endpoints', 'loss': 'squared'}
+    >>> sized(0.1, "squared", "regret_matching", {"resolution": 10})
+    Traceback (most recent call last):
+    calibrant.errors.InvalidInput: epsilon must be at least 0.132222, the limit of the regret
+    with resolution 10 and buckets 15 on the grid 'endpoints', got 0.1
+    """
+    found, e = _carried(loss), target(epsilon)
+    grid = options.get("grid") or natural_grid(found)
+    size = bounds.resolution_sharp(epsilon, found, grid)
+    chosen = dict.fromkeys(SIZES, size) | {"grid": grid, "loss": found.name} | options
+    if _limit(chosen, found, method) > e * SLACK:
+        chosen |= _grown(chosen, found, method, e, [name for name in SIZES if name not in options])
+    limit = _limit(chosen, found, method)
+    if limit > e * SLACK:
+        sizes = " and ".join(f"{name} {chosen[name]}" for name in SIZES)
+        told = f"{limit:.6g}, the limit of the regret with {sizes} on the grid {grid!r}"
+        raise InvalidInput(f"epsilon must be at least {told}, got {epsilon!r}")
+    return chosen
+
+
+def _carried(loss: LossLike) -> Loss:
+    found = require_proper(loss)
+    if registered_name(found) is None:
+        known = ", ".join(repr(name) for name in loss_names() if get_loss(name).proper)
+        raise InvalidInput(
+            f"loss must be one of {known}, which a recalibrator can add up, got {found.name!r}; "
+            "calibrant.bounds.resolution_sharp gives the size for any proper loss"
+        )
+    return found
+
+
+def _grown(
+    chosen: dict[str, Any], loss: Loss, method: str, epsilon: float, open: list[str]
+) -> dict[str, int]:
+    """Return a size that makes up for the one that was given, if there is one."""
+    if len(open) != 1:
+        return {}
+    stride = stride_for(loss) if open == ["buckets"] else 1
+    size = first_size(
+        lambda k: _limit(chosen | {open[0]: k * stride}, loss, method),
+        lambda limit: limit <= epsilon,
+        least=2,
+        most=MOST,
+    )
+    return {} if size is None else {open[0]: size * stride}
+
+
+def _limit(chosen: dict[str, Any], loss: Loss, method: str) -> float:
+    rule, buckets = _rule(method, chosen), chosen["buckets"]
+    bound = rule.bound(FOREVER, buckets=buckets)
+    if bound is None:
+        raise InvalidInput(f"method must have a bound to promise an epsilon, got {method!r}")
+    low, high = (float(rule.lattice.values[k]) for k in (0, -1))
+    return bounds.regret_bound(bound, loss, buckets, low=low, high=high).value
+
+
+def _rule(method: str, options: dict[str, Any]) -> Calibrator:
+    made = calibrators.get(method)
+    names = {field.name for field in dataclasses.fields(made)}
+    rule: Calibrator = made(**{name: options[name] for name in names & options.keys()})
+    return rule

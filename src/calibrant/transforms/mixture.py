@@ -1,0 +1,262 @@
+"""A mixture of transforms that follows the best of them."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Final
+
+from calibrant.core import check
+from calibrant.errors import InvalidInput, InvalidType
+from calibrant.kernels.portable import log
+from calibrant.kernels.transforms import mixture
+from calibrant.kernels.transforms.kernel import Kernel
+from calibrant.registry import transforms
+from calibrant.transforms.base import State, Transform, shifted
+from calibrant.transforms.bucket_means import BucketMeans, constants_of_bank, fresh_bank
+from calibrant.transforms.identity import Identity
+from calibrant.transforms.online_platt import OnlinePlatt
+
+__all__ = ["Mixture", "Standing"]
+
+EXPERTS: Final[tuple[Transform, ...]] = (
+    Identity(),
+    OnlinePlatt(),
+    BucketMeans(prior=1.0),
+    BucketMeans(memory=300.0, prior=1.0),
+    BucketMeans(memory=50.0, prior=1.0),
+)
+FORMS: Final = {
+    ("squared", "substitution"): (mixture.substitution, 2.0),
+    ("squared", "mean"): (mixture.mean, 0.5),
+    ("log", "mean"): (mixture.bayes, 1.0),
+}
+"""By loss and form: the functions, and the largest eta for which the bound holds."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How the experts of a mixture stand.
+
+    Attributes
+    ----------
+    weights
+        The experts' weights; they add up to one.
+    losses
+        Their cumulative losses.
+    loss
+        The mixture's own.
+    """
+
+    weights: tuple[float, ...]
+    losses: tuple[float, ...]
+    loss: float
+
+
+@transforms.add("mixture")
+@dataclass(frozen=True)
+class Mixture(Transform):
+    """Weigh several transforms by how well they did, and announce what their weights amount to.
+
+    After each round an expert's weight is multiplied by exp(-eta loss), and a small share of
+    all weights is spread evenly, so that an expert that was bad for long can come back.
+
+    Parameters
+    ----------
+    experts
+        The transforms; with :class:`~calibrant.transforms.Identity` among them the mixture
+        stays close to the raw forecast at least.
+    share
+        Which part of the weights is spread in each round, in proportion to the first weights.
+    start
+        The first weights, one for each expert; equal ones by default.
+    eta
+        The rate; by default the largest for which the bound holds.
+    loss
+        ``"squared"`` or ``"log"``.
+    form
+        ``"substitution"`` (squared loss: eta up to 2) or ``"mean"``, the weighted mean (squared
+        loss: eta up to 1/2; log loss: eta is 1).
+
+    Notes
+    -----
+    For every expert and every sequence of outcomes, the mixture's cumulative loss is at most the
+    expert's plus [-ln w - (T - 1) ln(1 - share)] / eta, with w the expert's first weight, 1/K
+    if all are equal; see :func:`calibrant.bounds.mixture`, also
+    for comparison with a sequence of experts.  The weighted mean with a larger eta has
+    no such bound.
+
+    Neighbours among the experts that are bucket means with the same buckets share
+    one loop; this changes nothing but the time it takes.
+
+    References
+    ----------
+    Vovk (1990), "Aggregating strategies"; Herbster and Warmuth (1998), "Tracking the best
+    expert"; Kivinen and Warmuth (1999), "Averaging expert predictions".
+
+    Examples
+    --------
+    >>> transform = Mixture((Identity(), BucketMeans()))
+    >>> online = transform.online()
+    >>> for _ in range(50):
+    ...     online.learn_one(0.9, 0)
+    >>> online.predict_one(0.9) < 0.001
+    True
+    >>> [round(loss, 2) for loss in transform.standing(online.words).losses]
+    [40.5, 0.81]
+    """
+
+    name = "mixture"
+    reference = "Vovk 1990; Herbster and Warmuth 1998"
+    guarantee = "loss <= every expert's + [ln K - (T-1) ln(1-share)]/(eta T)"
+    assumption = "none"
+    cost = "that of the experts, and O(K) a round"
+
+    experts: tuple[Transform, ...] = EXPERTS
+    share: float = 1e-4
+    start: tuple[float, ...] | None = None
+    eta: float | None = None
+    loss: str = "squared"
+    form: str | None = None
+
+    def __post_init__(self) -> None:
+        loss = check.choice(self.loss, "loss", ("squared", "log"))
+        usual = "substitution" if loss == "squared" else "mean"
+        options = tuple(form for known, form in FORMS if known == loss)
+        form = usual if self.form is None else check.choice(self.form, "form", options)
+        self._set(
+            experts=_checked(self.experts),
+            share=check.real(self.share, "share", low=0.0, high=0.5, rule="a number in [0, 0.5]"),
+            start=_start(self.start, len(_checked(self.experts))),
+            eta=_rate(self.eta, loss, FORMS[loss, form][1]),
+            form=form,
+        )
+
+    @functools.cached_property
+    def kernel(self) -> Kernel:
+        """The functions of this very mixture."""
+        return mixture.make_mixture(tuple(_part(g) for g in self._groups), self._form)
+
+    @property
+    def notes(self) -> int:
+        """The experts' forecasts and what goes with them."""
+        return len(self.experts) + 2 * mixture.rounded_up(2 * len(self.experts)) + 2
+
+    def fresh(self) -> State:
+        """Return equal weights, and every expert's fresh state."""
+        count, groups = len(self.experts), self._groups
+        states = [_fresh(group) for group in groups]
+        eta = self.eta or 1.0
+        head = [1.0 - self.share, -eta, 0.5 / eta, 0.0]
+        due = [1.0] * (count + 1) if self.loss == "log" else []
+        first = self.start or ()
+        shares = [self.share * weight for weight in first]
+        shared: State = [*first, *[0.0] * count, *shares, *due]
+        starts = [start for start, _ in self._placed()]
+        body = [word for state in states for word in state]
+        return [*head, self._own + len(body), *starts, *shared, *body, *[0.0] * self.notes]
+
+    def note_positions(self) -> list[int]:
+        """Return the mixture's own notes and those of its experts."""
+        found = super().note_positions()
+        for start, group in self._placed():
+            found += [start + position for position in group[0].note_positions()]
+        return found
+
+    def constants(self) -> list[int]:
+        """Return the mixture's own parameters and positions, and its experts' constants."""
+        count, weights = len(self.experts), mixture.PARTS + len(self._groups)
+        found = [*range(mixture.LOSS), *range(mixture.NOTES, weights)]
+        found += range(weights + 2 * count, weights + 3 * count)
+        for start, group in self._placed():
+            members = tuple(e for e in group if isinstance(e, BucketMeans))
+            inner = constants_of_bank(members) if members else group[0].constants()
+            found += [start + place for place in inner]
+        return found
+
+    def limits(self) -> dict[int, tuple[int, int]]:
+        """Return the limits of its experts."""
+        found: dict[int, tuple[int, int]] = {}
+        for start, group in self._placed():
+            found |= shifted(group[0], start)[1]
+        return found
+
+    def standing(self, words: Sequence[Any]) -> Standing:
+        """Return weights and losses from the words of a state."""
+        count, at = len(self.experts), mixture.PARTS + len(self._groups)
+        weights = tuple(words[at : at + count])
+        losses = [*words[at + count : at + 2 * count], words[mixture.LOSS]]
+        if self.loss == "log":
+            due = words[at + 3 * count : at + 4 * count + 1]
+            losses = [loss - log(left) for loss, left in zip(losses, due, strict=True)]
+        return Standing(weights, tuple(losses[:-1]), losses[-1])
+
+    def _placed(self) -> Iterator[tuple[int, tuple[Transform, ...]]]:
+        """Yield the groups, each with where its words start."""
+        start = self._own
+        for group in self._groups:
+            yield start, group
+            start += len(_fresh(group))
+
+    @property
+    def _own(self) -> int:
+        """Words before the experts' states."""
+        count, extra = len(self.experts), len(self.experts) + 1 if self.loss == "log" else 0
+        return mixture.PARTS + len(self._groups) + 3 * count + extra
+
+    @property
+    def _form(self) -> mixture.Forms:
+        return FORMS[self.loss, self.form or ""][0]
+
+    @functools.cached_property
+    def _groups(self) -> list[tuple[Transform, ...]]:
+        """The experts, with neighbours that share their buckets together."""
+        numbered = enumerate(self.experts)
+        return [tuple(e for _, e in group) for _, group in groupby(numbered, _shared)]
+
+
+def _shared(numbered: tuple[int, Transform]) -> tuple[str, int]:
+    number, expert = numbered
+    if isinstance(expert, BucketMeans):
+        return "buckets", expert.buckets
+    return "alone", number
+
+
+def _part(group: tuple[Transform, ...]) -> mixture.Part:
+    return mixture.single(group[0].kernel) if len(group) == 1 else mixture.bank(len(group))
+
+
+def _fresh(group: tuple[Transform, ...]) -> State:
+    members = tuple(e for e in group if isinstance(e, BucketMeans))
+    return fresh_bank(members) if members else group[0].fresh()
+
+
+def _checked(experts: Any) -> tuple[Transform, ...]:
+    listed = tuple(experts) if isinstance(experts, (list, tuple)) else (None,)
+    if not listed:
+        raise InvalidInput("experts must be at least one transform, got none")
+    for expert in listed:
+        if not isinstance(expert, Transform):
+            raise InvalidType(f"experts must be a tuple of transforms, got {experts!r}")
+    return listed
+
+
+def _start(start: Any, count: int) -> tuple[float, ...]:
+    if start is None:
+        return (1.0 / count,) * count
+    listed = tuple(start) if isinstance(start, (list, tuple)) else ()
+    if len(listed) != count:
+        raise InvalidInput(f"start must be a weight for each of {count} experts, got {start!r}")
+    weights = [check.real(w, "start", low=1e-9, rule="weights above 0") for w in listed]
+    total = math.fsum(weights)
+    return tuple(weight / total for weight in weights)
+
+
+def _rate(eta: float | None, loss: str, most: float) -> float:
+    if eta is None:
+        return most
+    rule = f"a number above 0 and at most {most}" if loss == "squared" else "1 for the log loss"
+    return check.real(eta, "eta", low=1e-12 if loss == "squared" else 1.0, high=most, rule=rule)

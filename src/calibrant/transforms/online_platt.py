@@ -1,0 +1,120 @@
+"""Online Platt scaling by Newton steps."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from calibrant.core import check
+from calibrant.kernels.transforms import forgetting, platt
+from calibrant.kernels.transforms.kernel import Kernel
+from calibrant.registry import transforms
+from calibrant.transforms.base import State, Transform
+from calibrant.transforms.bucket_means import remembered
+
+__all__ = ["OnlinePlatt"]
+
+
+@transforms.add("online_platt")
+@dataclass(frozen=True)
+class OnlinePlatt(Transform):
+    """Learn slope and intercept of the log-odds, one Newton step a round.
+
+    The forecast is sigmoid(a logit(raw) + b), from a = 1 and b = 0 on: at first the raw
+    forecast itself.  Right for forecasts that are systematically too sure, not sure
+    enough or shifted; helpless where the error is of another shape.
+
+    Parameters
+    ----------
+    gamma
+        Steps are divided by it.
+    rho
+        Strength of the start: what the sum of squared gradients begins with.
+    radius
+        The parameters stay within this distance of 0.
+    clip
+        Raw forecasts are moved into [clip, 1 - clip] first.
+    memory
+        After how many rounds gradients have lost most of their say, for streams that drift;
+        infinite (or None): never.
+
+    Notes
+    -----
+    Without forgetting, the total log loss exceeds that of the best fixed parameters of norm
+    at most B in hindsight by at most 2 (e^B + 10 B) ln T + 1, with gamma and the ball chosen
+    for it; whatever the outcomes.  No promise of calibration.
+
+    References
+    ----------
+    Gupta and Ramdas (2023), "Online Platt Scaling with Calibeating"; Hazan, Agarwal and
+    Kale (2007), "Logarithmic regret algorithms for online convex optimization".
+
+    Examples
+    --------
+    >>> online = OnlinePlatt().online()
+    >>> for _ in range(100):
+    ...     online.learn_one(0.9, 1)
+    ...     online.learn_one(0.9, 0)
+    >>> round(online.predict_one(0.9), 1)
+    0.5
+    """
+
+    name = "online_platt"
+    reference = "Gupta and Ramdas 2023"
+    guarantee = "log loss <= best fixed slope and intercept's + O(ln T)/T"
+    assumption = "none"
+    cost = "O(1) a round"
+
+    gamma: float = 0.1
+    rho: float = 100.0
+    radius: float = 100.0
+    clip: float = 0.01
+    memory: float | None = math.inf
+
+    def __post_init__(self) -> None:
+        self._set(
+            gamma=positive(self.gamma, "gamma"),
+            rho=positive(self.rho, "rho"),
+            radius=within(self.radius, 1.0, "1"),
+            clip=clipping(self.clip),
+            memory=remembered(self.memory),
+        )
+
+    @property
+    def kernel(self) -> Kernel:
+        """The functions, with or without forgetting."""
+        return platt.KERNEL if self.memory == math.inf else forgetting.KERNEL
+
+    def note_positions(self) -> list[int]:
+        """Return where the log-odds of the last prediction are noted."""
+        return [platt.FEATURE]
+
+    def fresh(self) -> State:
+        """Return slope 1 and intercept 0."""
+        start = 1.0 / self.rho
+        square = self.radius * self.radius
+        words: State = [1.0 / self.gamma, self.clip, square, 1.0, 0.0, start, 0.0, start, 0.0]
+        lost = 1.0 / (self.memory or math.inf)
+        if lost > 0.0:
+            words += [1.0 - lost, lost * self.rho, self.rho, 0.0, self.rho]
+        return words
+
+    def constants(self) -> list[int]:
+        """Return where the parameters are."""
+        own = [platt.STEP, platt.LOW, platt.SQUARE]
+        return own if self.memory == math.inf else [*own, forgetting.KEPT, forgetting.ADDED]
+
+
+def positive(value: float, name: str) -> float:
+    """Return a parameter that must be above 0."""
+    return check.real(value, name, low=1e-12, rule="a finite number above 0")
+
+
+def within(value: float, least: float, told: str) -> float:
+    """Return the radius of a ball that holds the start."""
+    return check.real(value, "radius", low=least, rule=f"a finite number of at least {told}")
+
+
+def clipping(value: float) -> float:
+    """Return how far raw forecasts are kept away from 0 and 1."""
+    return check.real(value, "clip", low=1e-15, high=0.49, rule="a number from 1e-15 to 0.49")

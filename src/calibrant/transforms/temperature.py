@@ -1,0 +1,79 @@
+"""Online temperature scaling."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from calibrant.kernels.transforms import temperature
+from calibrant.registry import transforms
+from calibrant.transforms.base import State, Transform
+from calibrant.transforms.online_platt import clipping, positive, within
+
+__all__ = ["Temperature"]
+
+
+@transforms.add("temperature")
+@dataclass(frozen=True)
+class Temperature(Transform):
+    """Learn one factor on the log-odds: how sure the raw forecasts should have been.
+
+    The forecast is sigmoid(a logit(raw)), from a = 1 on; 1/a is called the temperature.
+
+    Parameters
+    ----------
+    gamma
+        Steps are divided by it.
+    rho
+        Strength of the start.
+    radius
+        The factor stays between this and its negative.
+    clip
+        Raw forecasts are moved into [clip, 1 - clip] first.
+
+    Notes
+    -----
+    The total log loss exceeds that of the best fixed factor by O(ln T), whatever the outcomes.  No
+    promise of calibration.
+
+    References
+    ----------
+    Guo, Pleiss, Sun and Weinberger (2017), "On calibration of modern neural networks"; Hazan,
+    Agarwal and Kale (2007), "Logarithmic regret algorithms for online convex optimization".
+
+    Examples
+    --------
+    >>> online = Temperature(rho=1.0).online()
+    >>> for outcome in (1, 0, 1, 0) * 50:
+    ...     online.learn_one(0.9, outcome)
+    >>> round(online.predict_one(0.9), 1)
+    0.5
+    """
+
+    name = "temperature"
+    kernel = temperature.KERNEL
+    notes = temperature.NOTES
+    reference = "Guo et al. 2017; Hazan, Agarwal and Kale 2007"
+    guarantee = "log loss <= best fixed factor's + O(ln T)/T"
+    assumption = "none"
+    cost = "O(1) a round"
+
+    gamma: float = 0.1
+    rho: float = 100.0
+    radius: float = 100.0
+    clip: float = 0.01
+
+    def __post_init__(self) -> None:
+        self._set(
+            gamma=positive(self.gamma, "gamma"),
+            rho=positive(self.rho, "rho"),
+            radius=within(self.radius, 1.0, "1"),
+            clip=clipping(self.clip),
+        )
+
+    def fresh(self) -> State:
+        """Return the factor 1."""
+        return [1.0 / self.gamma, self.clip, self.radius, 1.0, self.rho, 0.0]
+
+    def constants(self) -> list[int]:
+        """Return where the parameters are."""
+        return [temperature.STEP, temperature.LOW, temperature.RADIUS]

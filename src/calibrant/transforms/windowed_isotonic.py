@@ -1,0 +1,85 @@
+"""A monotone curve fitted to a window of past rounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from calibrant.core import check
+from calibrant.kernels.transforms import window_isotonic
+from calibrant.registry import transforms
+from calibrant.transforms.base import State, Transform
+from calibrant.transforms.windowed_platt import WIDEST
+
+__all__ = ["WindowedIsotonic"]
+
+
+@transforms.add("windowed_isotonic")
+@dataclass(frozen=True)
+class WindowedIsotonic(Transform):
+    """Fit a rising curve to the last rounds, every so often.
+
+    The curve is the least-squares fit among all that never fall, straight between the points and
+    constant beyond them; before the first fit, the raw forecast.
+
+    Parameters
+    ----------
+    window
+        How many rounds are kept.
+    every
+        Rounds from one fit to the next.
+
+    Notes
+    -----
+    No promise.
+
+    References
+    ----------
+    Zadrozny and Elkan (2002), "Transforming classifier scores into accurate multiclass
+    probability estimates".
+
+    Examples
+    --------
+    >>> online = WindowedIsotonic(window=100, every=10).online()
+    >>> _ = online.replay([0.2, 0.8] * 50, [0, 1] * 50)
+    >>> online.predict_one(0.1), round(online.predict_one(0.5), 6)
+    (0.0, 0.5)
+    """
+
+    name = "windowed_isotonic"
+    kernel = window_isotonic.KERNEL
+    reference = "Zadrozny and Elkan 2002"
+    guarantee = "none"
+    assumption = "independent rounds, and then only in the limit"
+    cost = "O(log window + window log(window) / every) a round; O(window) memory"
+
+    window: int = 500
+    every: int = 50
+
+    def __post_init__(self) -> None:
+        self._set(
+            window=check.whole(self.window, "window", low=2, high=WIDEST),
+            every=check.whole(self.every, "every", low=1, high=WIDEST),
+        )
+
+    @property
+    def notes(self) -> int:
+        """The room in which the fit is made."""
+        return window_isotonic.NOTED * self.window
+
+    def fresh(self) -> State:
+        """Return an empty window."""
+        head: State = [self.window, self.every, 0, 0, self.every, 0]
+        return [*head, *[0.0] * (window_isotonic.TABLES * self.window)]
+
+    def constants(self) -> list[int]:
+        """Return where the parameters are."""
+        return [window_isotonic.WINDOW, window_isotonic.EVERY]
+
+    def limits(self) -> dict[int, tuple[int, int]]:
+        """Return where positions may be."""
+        return {
+            window_isotonic.FILLED: (0, self.window),
+            window_isotonic.NEXT: (0, self.window - 1),
+            window_isotonic.DUE: (1, self.every),
+            window_isotonic.KNOTS: (0, self.window),
+        }

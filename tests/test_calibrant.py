@@ -1,0 +1,482 @@
+"""Experts first, calibrate last: one object with the face of a recalibrator."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import pickle
+import random
+
+import numpy as np
+import players
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from calibrant import Calibrant, Recalibrator
+from calibrant.bounds import mixture
+from calibrant.core.ticket import Ticket
+from calibrant.errors import (
+    CorruptState,
+    ForeignTicket,
+    InvalidInput,
+    InvalidType,
+    RepeatedTicket,
+    StaleForecast,
+)
+from calibrant.kernels import front
+from calibrant.recalibrate import calibrant as calibrant_module
+from calibrant.transforms import BucketMeans, HatMeans, Identity, Mixture, OnlinePlatt
+
+FEW = (Identity(), BucketMeans(buckets=3, memory=20.0), OnlinePlatt())
+
+
+def make(**options: object) -> Calibrant:
+    return Calibrant(FEW, **({"resolution": 6, "buckets": 4, "seed": 2} | options))
+
+
+def overconfident(rounds: int, seed: int) -> tuple[list[float], list[int]]:
+    rng = np.random.default_rng(seed)
+    raw = rng.random(rounds)
+    truth = 0.5 + 0.5 * (raw - 0.5)
+    return raw.tolist(), (rng.random(rounds) < truth).astype(int).tolist()
+
+
+# One by one, in batches, plain and compiled.
+
+
+@pytest.mark.parametrize("loss", ["squared", "log"])
+def test_tickets_and_single_rounds_and_batches_agree_to_the_bit(loss: str) -> None:
+    raw, outcomes = overconfident(300, 1)
+    grid = {"grid": "midpoints"} if loss == "log" else {}
+    one, other = make(loss=loss, **grid), make(loss=loss, **grid)
+    values, means = players.by_tickets(one, raw, outcomes)
+    assert players.one_by_one(other, raw, outcomes) == values
+    assert one.to_bytes() == other.to_bytes()
+    for way in players.WAYS:
+        batch = make(loss=loss, **grid)
+        with players.batches(batch, way):
+            run = batch.replay(raw, outcomes)
+        assert (run.forecast.tolist(), run.mean.tolist()) == (values, means)
+        assert batch.to_bytes() == one.to_bytes()
+
+
+def test_compiled_steps_agree_with_plain_ones() -> None:
+    raw, outcomes = overconfident(200, 2)
+    plain, quick = make(), make()
+    order = random.Random(3)
+    with players.machine(quick._functions):
+        quick.compile()
+    for p, y in zip(raw, outcomes, strict=True):
+        if order.random() < 0.5:
+            mine, its = plain.forecast(p), quick.forecast(p)
+            assert (mine.value, mine.mean, mine.middle) == (its.value, its.mean, its.middle)
+            plain.observe(mine, y)
+            quick.observe(its, y)
+        else:
+            assert plain.predict_one(p) == quick.predict_one(p)
+            plain.learn_one(p, y)
+            quick.learn_one(p, y)
+    assert plain.to_bytes() == quick.to_bytes()
+
+
+@settings(max_examples=30)
+@given(
+    st.lists(
+        st.tuples(st.floats(0, 1), st.integers(0, 1), st.integers(0, 9)), min_size=1, max_size=60
+    ),
+    st.sampled_from(players.WAYS),
+)
+def test_late_outcomes_in_a_batch_are_those_of_late_tickets(rows, way) -> None:
+    raw = [row[0] for row in rows]
+    outcomes = [row[1] for row in rows]
+    known = [k + float(row[2]) for k, row in enumerate(rows)]
+    one, batch = make(), make()
+    values, _ = players.by_late_tickets(one, raw, outcomes, known)
+    with players.batches(batch, way):
+        run = batch.replay(raw, outcomes, available=known)
+    assert run.forecast.tolist() == values
+    assert batch.to_bytes() == one.to_bytes()
+
+
+def test_outcomes_that_wait_are_carried_from_batch_to_batch() -> None:
+    raw, outcomes = overconfident(120, 4)
+    known = np.arange(120) + 15.0
+    whole, halves = make(), make()
+    run = whole.replay(raw, outcomes, available=known)
+    first = halves.replay(raw[:50], outcomes[:50], available=known[:50])
+    times = np.arange(50, 120)
+    second = halves.replay(
+        raw[50:], outcomes[50:], available=known[50:], time=times, carry=first.pending
+    )
+    both = np.concatenate([first.forecast, second.forecast])
+    assert both.tolist() == run.forecast.tolist()
+    assert halves.certificate().c2 == whole.certificate().c2
+
+
+def test_the_bucket_of_a_row_is_that_of_what_the_experts_say() -> None:
+    raw, outcomes = overconfident(100, 5)
+    one, other = make(), make()
+    run = one.replay(raw, outcomes)
+    found = []
+    for p, y in zip(raw, outcomes, strict=True):
+        ticket = other.forecast(p)
+        found.append(ticket.bucket)
+        assert ticket.bucket == min(int(ticket.middle * 4), 3)
+        other.observe(ticket, y)
+    assert run.bucket.tolist() == found
+
+
+# States.
+
+
+@pytest.mark.parametrize("way", ["bytes", "json", "pickle", "copy"])
+def test_a_state_resumes_exactly_in_the_middle_with_tickets_open(way: str) -> None:
+    raw, outcomes = overconfident(400, 6)
+    model = make()
+    model.replay(raw[:200], outcomes[:200])
+    waiting = [model.forecast(p) for p in raw[200:300]]
+    again = {
+        "bytes": lambda: Calibrant.from_bytes(model.to_bytes()),
+        "json": lambda: Calibrant.from_dict(json.loads(json.dumps(model.to_dict()))),
+        "pickle": lambda: pickle.loads(pickle.dumps(model)),
+        "copy": lambda: model.copy(),
+    }[way]()
+    assert again == model
+    assert again.open == 100
+    for ticket, y in zip(waiting, outcomes[200:300], strict=True):
+        assert again.observe(ticket.id, y).middle == ticket.middle
+        model.observe(ticket, y)
+    assert again.replay(raw[300:], outcomes[300:]).mean.tolist() == (
+        model.replay(raw[300:], outcomes[300:]).mean.tolist()
+    )
+    assert again == model
+
+
+def test_looking_changes_nothing() -> None:
+    raw, outcomes = overconfident(50, 7)
+    model = make()
+    model.replay(raw, outcomes)
+    before = model.to_bytes()
+    for p in raw:
+        model.predict_one(p)
+    assert model.to_bytes() == before
+
+
+def test_states_of_other_kinds_are_refused() -> None:
+    with pytest.raises(CorruptState, match="calibrant"):
+        Recalibrator.from_bytes(make().to_bytes())
+    with pytest.raises(CorruptState, match="recalibrator"):
+        Calibrant.from_bytes(Recalibrator(seed=1).to_bytes())
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: data["arrays"].pop("front"),
+        lambda data: data["arrays"]["front"].append(0),
+        lambda data: data["settings"].pop("passed"),
+        lambda data: data["settings"].update(boundless=-1),
+        lambda data: data["settings"].update(front={"name": "nobody", "parameters": {}}),
+    ],
+)
+def test_an_altered_state_is_refused(damage) -> None:
+    model = make()
+    model.learn_one(0.3, 1)
+    data = model.to_dict()
+    damage(data)
+    with pytest.raises(CorruptState):
+        Calibrant.from_dict(data)
+
+
+def test_a_state_with_words_missing_is_refused() -> None:
+    document = make()._document()
+    document.arrays["front"] = document.arrays["front"][:-1]
+    with pytest.raises(CorruptState, match="words of the front"):
+        Calibrant.from_bytes(document.to_bytes())
+
+
+def test_the_default_state_is_small() -> None:
+    model = Calibrant(seed=1)
+    model.replay(*overconfident(5_000, 8))
+    assert len(model.to_bytes()) < 64 * 1024
+
+
+# Tickets.
+
+
+def test_tickets_carry_what_the_experts_said() -> None:
+    model = make()
+    model.replay(*overconfident(100, 9))
+    ticket = model.forecast(0.7, id="order", time=3.0)
+    assert 0.0 <= ticket.middle <= 1.0
+    again = Ticket.from_dict(json.loads(json.dumps(ticket.to_dict())))
+    assert again.middle == ticket.middle
+    with pytest.raises(RepeatedTicket):
+        model.forecast(0.1, id="order")
+    with pytest.raises(InvalidInput, match="time must not be before"):
+        model.observe(again, 1, time=2.0)
+    model.observe(again, 1, time=4.0)
+    with pytest.raises(RepeatedTicket):
+        model.observe(ticket, 1)
+
+
+def test_a_ticket_with_another_middle_forecast_is_foreign() -> None:
+    model = make()
+    data = model.forecast(0.7).to_dict()
+    with pytest.raises(ForeignTicket, match="altered"):
+        model.observe(Ticket.from_dict(data | {"middle": 0.1}), 1)
+
+
+def test_old_tickets_keep_48_bytes_and_their_middle_forecast() -> None:
+    model = make()
+    tickets = [model.forecast(p) for p in overconfident(2_000, 10)[0]]
+    assert model._ledger.vault.nbytes <= 48 * len(model._ledger.vault)
+    found = model.observe(5, 1)
+    assert (found.middle, found.value) == (tickets[5].middle, tickets[5].value)
+    with pytest.raises(InvalidInput, match="mixture must be asked of the ticket"):
+        _ = found.mixture
+
+
+def test_a_correction_amends_the_last_stage_and_the_losses() -> None:
+    one, other = make(), make()
+    for model, outcome in ((one, 1), (other, 0)):
+        ticket = model.observe(model.forecast(0.7), outcome)
+        if outcome:
+            model.correct(ticket, 0)
+    mine, its = one.certificate(), other.certificate()
+    assert (mine.c2, mine.loss, mine.raw_loss) == (its.c2, its.loss, its.raw_loss)
+    assert mine.middle_loss == pytest.approx(its.middle_loss, abs=1e-15)
+
+
+def test_predictions_may_wait_for_one_another() -> None:
+    model = make()
+    raw = [0.05, 0.3, 0.55, 0.8]
+    drawn = [model.predict_one(p) for p in raw]
+    other = model.copy()
+    for p in raw:
+        model.learn_one(p, 1)
+    assert drawn[0] == other.predict_one(raw[0])
+    assert model.rounds == 4
+
+
+def test_a_forecast_between_prediction_and_outcome_is_refused() -> None:
+    model = make()
+    model.predict_one(0.3)
+    model.forecast(0.3)
+    before = model.to_bytes()
+    with pytest.raises(StaleForecast):
+        model.learn_one(0.3, 1)
+    assert model.to_bytes() == before
+
+
+def test_predictions_without_outcome_are_forgotten_in_the_end() -> None:
+    model = make()
+    for k in range(1_000):
+        model.predict_one(k / 1_000)
+    assert len(model._waiting) <= 256
+
+
+# The chain.
+
+
+def test_the_certificate_shows_every_link() -> None:
+    model = Calibrant(seed=3)
+    model.replay(*overconfident(20_000, 11))
+    certificate = model.certificate()
+    assert certificate.holds
+    names = [link.expert for link in certificate.links]
+    assert "identity" in names
+    assert len(names) == len(model.front.experts)
+    assert sum(link.weight for link in certificate.links) == pytest.approx(1.0)
+    share, eta, first = model.front.share, model.front.eta, model.front.start
+    wanted = [mixture(20_000, len(names), share, eta, start=w).value for w in first]
+    assert [link.bound for link in certificate.links] == wanted
+    raw = certificate.links[names.index("identity")]
+    assert raw.loss == pytest.approx(certificate.raw_loss, rel=1e-12)
+    assert certificate.loss < certificate.raw_loss
+    least = min(float(bound) for bound in certificate.bounds if bound.quantity == "regret")
+    assert certificate.raw_bound == least + wanted[0]
+    assert "identity: weight" in str(certificate)
+    json.dumps(certificate.to_dict(), allow_nan=False)
+
+
+def test_measured_losses_are_those_of_the_announced_forecasts() -> None:
+    raw, outcomes = overconfident(200, 12)
+    model, middles = make(), []
+    for p, y in zip(raw, outcomes, strict=True):
+        ticket = model.forecast(p)
+        middles.append((ticket.middle - y) ** 2)
+        model.observe(ticket, y)
+    certificate = model.certificate()
+    assert certificate.middle_loss == pytest.approx(np.mean(middles), rel=1e-12)
+    assert certificate.middle_regret == pytest.approx(certificate.loss - np.mean(middles))
+
+
+def test_without_rounds_nothing_is_claimed() -> None:
+    certificate = make().certificate()
+    assert (certificate.links, certificate.raw_bound, certificate.holds) == ((), None, None)
+
+
+def test_one_transform_may_stand_in_front_alone() -> None:
+    model = Calibrant(HatMeans(cells=5), seed=1)
+    model.replay(*overconfident(300, 13))
+    certificate = model.certificate()
+    assert certificate.links == ()
+    assert certificate.raw_bound is None
+    assert certificate.holds
+    assert "HatMeans" in repr(model)
+
+
+def test_late_outcomes_withdraw_the_promise_about_the_raw_forecast() -> None:
+    raw, outcomes = overconfident(200, 14)
+    model = make()
+    model.replay(raw, outcomes, available=np.arange(200) + 5.0)
+    certificate = model.certificate()
+    assert certificate.delay == 4
+    assert certificate.raw_bound is None
+
+
+@pytest.mark.parametrize("seen", ["mean", "middle"])
+def test_no_adversary_breaks_the_chain(seen: str) -> None:
+    rng = random.Random(5)
+    model = make(resolution=10, buckets=5)
+    for _ in range(2_000):
+        ticket = model.forecast(rng.choice([0.2, 0.5, 0.9]))
+        model.observe(ticket, int(getattr(ticket, seen) <= 0.5))
+    certificate = model.certificate()
+    assert certificate.holds
+    assert certificate.c2 < 0.01
+
+
+def test_only_an_expert_of_that_name_is_the_raw_forecast() -> None:
+    model = Calibrant((HatMeans(cells=3), OnlinePlatt()), seed=1)
+    model.replay(*overconfident(100, 16))
+    certificate = model.certificate()
+    assert certificate.raw_bound is None
+    assert "regret to the raw forecast" not in str(certificate)
+    assert certificate.links[0].expert == "hat_means(cells=3)"
+
+
+def test_a_front_has_a_machine_only_where_there_is_a_compiler(monkeypatch) -> None:
+    monkeypatch.setattr(front, "compiled", lambda function, name, nogil=False: (function, name))
+    monkeypatch.setattr(front, "available", lambda: False)
+    functions = make()._functions
+    assert dataclasses.replace(functions).machine is None
+    monkeypatch.setattr(front, "available", lambda: True)
+    functions = dataclasses.replace(functions)
+    assert functions.machine.replay == (functions.replay, functions.name)
+
+
+def test_compiled_steps_refuse_an_overtaken_prediction() -> None:
+    model = make()
+    with players.machine(model._functions):
+        model.compile()
+    model.predict_one(0.3)
+    model.forecast(0.3)
+    with pytest.raises(StaleForecast):
+        model.learn_one(0.3, 1)
+
+
+def test_tickets_that_expired_are_swept_while_rounds_need_none(monkeypatch) -> None:
+    monkeypatch.setattr(calibrant_module, "SWEEP_MASK", 3)
+    model = make(max_open=5)
+    model.forecast(0.5)
+    for _ in range(8):
+        model.learn_one(0.5, 1)
+    assert model.open == 0
+
+
+# Bad input.
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "told"),
+    [
+        ({"experts": ()}, InvalidInput, "experts must be at least one"),
+        ({"experts": "identity"}, InvalidType, "experts must be a tuple"),
+        ({"share": 2.0}, InvalidInput, "share must be"),
+        ({"loss": "spherical"}, InvalidInput, "loss must be"),
+        ({"method": "exponential_regret"}, InvalidInput, "learns from its draws alone"),
+        ({"method": "blackwell", "updates": "expected"}, InvalidInput, "draws alone"),
+        ({"buckets": 0}, InvalidInput, "buckets must be"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(options, error, told) -> None:
+    with pytest.raises(error, match=told):
+        Calibrant(**options)
+
+
+@pytest.mark.parametrize("raw", [float("nan"), -0.1, 1.0000001, "0.5", None])
+def test_bad_forecasts_change_nothing(raw: object) -> None:
+    model = make()
+    model.learn_one(0.4, 1)
+    before = model.to_bytes()
+    for call in (model.forecast, model.predict_one, lambda p: model.learn_one(p, 1)):
+        with pytest.raises((InvalidInput, InvalidType)):
+            call(raw)
+    with pytest.raises((InvalidInput, InvalidType)):
+        model.learn_one(0.4, 2)
+    ticket = model.forecast(0.5)
+    with pytest.raises(InvalidInput):
+        model.observe(ticket, 2)
+    model.observe(ticket, np.int64(1))
+    assert model.copy().rounds == 2
+    assert before != model.to_bytes()
+
+
+def test_an_interrupt_leaves_the_coins_in_step() -> None:
+    model, other = make(), make()
+    model.forecast(0.5)
+    announce = model._issue
+
+    def interrupt(*where: object) -> None:
+        raise KeyboardInterrupt
+
+    model._issue = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        model.forecast(0.5)
+    model._issue = announce
+    drawn = [model.forecast(0.5).index for _ in range(100)]
+    assert drawn == [other.forecast(0.5).index for _ in range(101)][1:]
+
+
+def test_the_front_may_be_a_mixture_of_your_own() -> None:
+    front = Mixture((Identity(), HatMeans(cells=4, memory=50.0)), share=0.0)
+    model = Calibrant(front, seed=1)
+    assert model.front is front
+    assert Calibrant.from_bytes(model.to_bytes()).front == front
+
+
+def test_compiled_steps_refuse_rounds_beyond_what_fits() -> None:
+    model = make()
+    with players.machine(model._functions):
+        model.compile()
+    model._capacity = 0
+    for call in (lambda: model.forecast(0.5), lambda: model.learn_one(0.5, 1)):
+        with pytest.raises(InvalidInput, match="rounds must be at most 0"):
+            call()
+
+
+def test_batches_behind_the_face_of_compiled_ones_agree() -> None:
+    raw, outcomes = overconfident(150, 15)
+    plain, quick = make(), make()
+    runs = []
+    ways = players.batches(plain, "plain"), players.machine(quick._functions)
+    for model, way in zip((plain, quick), ways, strict=True):
+        with way:
+            model.compile() if model is quick else None
+            first = model.replay(raw[:70], outcomes[:70])
+            known = np.arange(80) + 6.0
+            second = model.replay(raw[70:], outcomes[70:], available=known)
+        runs.append((first.mean.tolist(), second.mean.tolist(), second.bucket.tolist()))
+    assert runs[0] == runs[1]
+    assert plain.to_bytes() == quick.to_bytes()
+
+
+def test_an_infinite_loss_is_counted_and_can_be_taken_back() -> None:
+    model = Calibrant(Identity(), loss="log", grid="midpoints", seed=1)
+    ticket = model.observe(model.forecast(0.0), 1)
+    assert model.certificate().middle_loss == float("inf")
+    model.correct(ticket, 0)
+    assert model.certificate().middle_loss == 0.0
