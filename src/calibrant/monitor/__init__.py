@@ -1,0 +1,14 @@
+"""Are these forecasts calibrated, and since when not: alarms that may be looked at any time.
+
+>>> from calibrant.monitor import Monitor
+>>> monitor = Monitor(alpha=0.01)
+>>> monitor.update_many([0.9] * 40, [0, 1] * 20)
+>>> monitor.alarm, monitor.since
+(True, 0)
+"""
+
+from calibrant.monitor.findings import BucketEvidence, Change, Evidence
+from calibrant.monitor.monitor import Monitor
+from calibrant.monitor.watch import Watch
+
+__all__ = ["BucketEvidence", "Change", "Evidence", "Monitor", "Watch"]

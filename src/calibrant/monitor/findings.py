@@ -1,0 +1,86 @@
+"""What a monitor has to say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["BucketEvidence", "Change", "Evidence"]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Evidence against the forecasts so far.
+
+    Attributes
+    ----------
+    now
+        The money that a gambler has who started with 1 and bet against the forecasts at
+        their own odds; stays near or below 1 as long as they are right.
+    highest
+        The most it has ever been, at least 1.
+    at
+        After how many rounds that was.
+    """
+
+    now: float
+    highest: float
+    at: int
+
+    @property
+    def p_value(self) -> float:
+        """An anytime-valid p-value: 1 over the highest evidence.
+
+        >>> Evidence(3.0, 50.0, 812).p_value
+        0.02
+        """
+        return 1.0 / self.highest
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change for the worse that the change alarm has found.
+
+    Attributes
+    ----------
+    since
+        How many rounds there were before it: an estimate.
+    after
+        After how many rounds the alarm rang.
+    bucket
+        The bucket that gave it away, or None if it was the stream as a whole.
+    remedy
+        What would have made the forecasts better: ``"odds x 2"`` or ``"odds ^ 1/2"`` (they
+        were over-confident), or ``"odds"`` of one bucket.
+    """
+
+    since: int
+    after: int
+    bucket: int | None
+    remedy: str
+
+
+@dataclass(frozen=True)
+class BucketEvidence:
+    """What happened in one bucket.
+
+    Attributes
+    ----------
+    low, high
+        Its ends.
+    rounds
+        Rounds whose forecast was in it.
+    forecast, frequency
+        Mean forecast and mean outcome; not a number if it is empty.
+    evidence
+        Evidence against its forecasts, now.
+    flagged
+        Whether that evidence ever reached the number of buckets over alpha.
+    """
+
+    low: float
+    high: float
+    rounds: int
+    forecast: float
+    frequency: float
+    evidence: float
+    flagged: bool

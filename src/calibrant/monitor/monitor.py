@@ -1,0 +1,394 @@
+"""Tests of calibration by betting, in constant memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, Final, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from calibrant.core import check
+from calibrant.core.codec import Document
+from calibrant.errors import CorruptState, InvalidInput
+from calibrant.kernels import evidence as kernel
+from calibrant.kernels.compile import available, compiled
+from calibrant.monitor.findings import BucketEvidence, Change, Evidence
+
+__all__ = ["Monitor"]
+
+KIND: Final = "monitor"
+SHORT: Final = 20_000
+"""Batches up to this long do not start the compiler: it would take longer than they do."""
+MAX_BUCKETS: Final = 1000
+MAX_LAG: Final = 1000
+SETTINGS: Final = ("alpha", "buckets", "run_length", "tolerance", "clip", "lag")
+
+
+class Monitor:
+    """Follow forecasts and outcomes, and ring when the forecasts cannot be right.
+
+    A gambler bets against every forecast at the odds that the forecast itself offers.  If
+    the forecasts are right, nobody can win money at them; so the gambler's wealth is
+    evidence, and it may be looked at after every round.
+
+    Parameters
+    ----------
+    alpha
+        The chance, at most, that the alarm ever rings although the forecasts are right.
+    buckets
+        Number of intervals of forecasts that are also judged apart.
+    run_length
+        Rounds, at least, that pass on average before the change alarm rings although the
+        forecasts are right.
+    tolerance
+        How far a forecast may be from the chance of its outcome and still count as right.
+    clip
+        A forecast below this is read as "at most this", and one above ``1 - clip`` as "at
+        least that": one surprise at a forecast of 0 is worth at most 1/clip.
+    lag
+        An outcome is known before the forecast that is made so many rounds later; 1 if
+        it is known before the next one.
+
+    Notes
+    -----
+    *Right* means that given everything known when it was made, a forecast was the chance
+    of its outcome, up to ``tolerance``.  That is more than calibration: against an
+    adversary, or where forecasts ignore what is known, a stream with no calibration error
+    at all can be found out.
+
+    The gambler plays five games.  In each bucket: a constant rate, learned as
+    (ones + 1/2)/(rounds + 1), and a shift of the log-odds, learned by Newton steps, half
+    the stake each.  Over all: the mean of the buckets' wealth, their product, and a line
+    in log-odds (online Platt scaling), a third each.  Every factor has mean at most 1 given
+    the past, so the wealth is a supermartingale that starts at 1, and by Ville's inequality
+    the chance that it ever reaches 1/alpha is at most alpha.  ``clip`` and ``tolerance`` only
+    enlarge the set of chances under which this holds.
+
+    The change alarm follows 14 fixed alternatives for the whole stream and 4 for each bucket.
+    For each it keeps the largest product of betting factors over all rounds at which the
+    bets could have begun (a CUSUM), and it rings when one of them, weighted, reaches
+    ``run_length``.  The sum of those products over all beginnings is an e-detector: its mean
+    grows by at most 1 a round.  Hence the mean time to a false alarm is at least ``run_length``,
+    and the chance of one within T rounds at most T/run_length.
+
+    With a ``lag`` above 1 the outcomes of overlapping rounds may depend on one another, so
+    ``lag`` gamblers take turns: each has seen the outcome of its last bet before it
+    makes the next.  ``evidence`` is then that of the richest, divided by ``lag``, which keeps
+    the guarantee of the alarm; the change alarm's threshold is doubled, which keeps its own.
+
+    Not safe to call from several threads at once.
+
+    References
+    ----------
+    Shafer and Vovk, *Game-Theoretic Foundations for Probability and Finance* (2019).
+    Krichevsky and Trofimov, IEEE Trans. Inf. Theory 27 (1981): the constant rate.
+    Shin, Ramdas and Rinaldo, "E-detectors" (2022): the change alarm.
+    Arnold, Henzi and Ziegel (2023) and the corrigendum to Henzi and Ziegel (2022): lags.
+
+    Examples
+    --------
+    >>> monitor = Monitor(alpha=0.01)
+    >>> for outcome in [1, 0, 0, 1, 0, 0, 0, 1, 0, 0] * 10:
+    ...     monitor.update(0.8, outcome)
+    >>> monitor.alarm, monitor.alarm_after, monitor.since
+    (True, 13, 1)
+    >>> monitor
+    Monitor(alpha=0.01, buckets=20, rounds=100, alarm after 13 rounds)
+    """
+
+    __slots__ = ("_before", "_chains", "_rounds", "_settings")
+
+    def __init__(
+        self,
+        alpha: float = 0.01,
+        *,
+        buckets: int = 20,
+        run_length: float = 1e6,
+        tolerance: float = 0.0,
+        clip: float = 1e-6,
+        lag: int = 1,
+    ) -> None:
+        self._settings: dict[str, Any] = {
+            "alpha": check.real(
+                alpha, "alpha", low=1e-100, high=0.5, rule="a number from 1e-100 to 0.5"
+            ),
+            "buckets": check.whole(buckets, "buckets", low=1, high=MAX_BUCKETS),
+            "run_length": check.real(
+                run_length, "run_length", low=1.0, high=1e100, rule="a number from 1 to 1e100"
+            ),
+            "tolerance": check.real(
+                tolerance, "tolerance", low=0.0, high=0.5, rule="a number from 0 to 0.5"
+            ),
+            "clip": check.real(
+                clip, "clip", low=1e-12, high=0.1, rule="a number from 1e-12 to 0.1"
+            ),
+            "lag": check.whole(lag, "lag", low=1, high=MAX_LAG),
+        }
+        self._before = self._rounds = 0
+        self._chains = self._fresh()
+
+    def _fresh(self) -> list[list[float]]:
+        """Return one state for each gambler."""
+        s, lag = self._settings, self._settings["lag"]
+        limit = math.log(lag / s["alpha"])
+        change_limit = s["run_length"] * (1.0 if lag == 1 else 2.0)
+        sizes = s["buckets"], s["tolerance"], s["clip"]
+        return [kernel.fresh(*sizes, limit, change_limit) for _ in range(lag)]
+
+    # ------------------------------------------------------------------ rounds
+
+    def update(self, forecast: float, outcome: int) -> None:
+        """Add one round, in the order in which the forecasts were made."""
+        value = check.probability(forecast, "forecast")
+        told = check.outcome(outcome)
+        chain = self._chains[(self._rounds - self._before) % len(self._chains)]
+        kernel.follow(chain, value, told)
+        self._rounds += 1
+
+    def update_many(self, forecasts: ArrayLike, outcomes: ArrayLike) -> None:
+        """Add many rounds in order; exactly the same as one :meth:`update` for each."""
+        values = check.probabilities(forecasts, "forecasts")
+        told = check.outcomes(outcomes)
+        check.same_length(forecasts=values, outcomes=told)
+        lag = len(self._chains)
+        for start in range(min(lag, len(values))):
+            k = (self._rounds - self._before + start) % lag
+            self._chains[k] = _followed(self._chains[k], values[start::lag], told[start::lag])
+        self._rounds += len(values)
+
+    def skip(self, rounds: int) -> None:
+        """Pass over rounds before the first that is judged, such as those of a method that learns.
+
+        Only the count of rounds goes on.  How many to skip must not depend on what they bring.
+        """
+        passed = check.whole(rounds, "rounds")
+        if self._rounds > self._before:
+            raise InvalidInput(
+                f"skip must come before the first round, got {self._rounds - self._before} rounds"
+            )
+        self._rounds = self._before = self._rounds + passed
+
+    def restart(self) -> None:
+        """Forget all evidence and begin anew, after a change that was dealt with.
+
+        Rounds are counted on.  Every restart has the guarantees of a new monitor.
+        """
+        self._before = self._rounds
+        self._chains = self._fresh()
+
+    # ---------------------------------------------------------------- findings
+
+    @property
+    def rounds(self) -> int:
+        """Rounds so far."""
+        return self._rounds
+
+    @property
+    def alpha(self) -> float:
+        """The chance of a false alarm, at most."""
+        alpha: float = self._settings["alpha"]
+        return alpha
+
+    @property
+    def alarm(self) -> bool:
+        """Whether the alarm has rung: the evidence was once 1/alpha or more."""
+        return self.alarm_after is not None
+
+    @property
+    def alarm_after(self) -> int | None:
+        """After how many rounds the alarm rang, or None."""
+        return min(self._moments(kernel.ALARM), default=None)
+
+    @property
+    def evidence(self) -> Evidence:
+        """The evidence now and at its highest, and when that was."""
+        lag = len(self._chains)
+        now = max(chain[kernel.NOW] for chain in self._chains)
+        k = max(range(lag), key=lambda k: self._chains[k][kernel.HIGHEST])
+        highest = math.exp(self._chains[k][kernel.HIGHEST]) / lag
+        at = int(self._chains[k][kernel.HIGHEST_AT])
+        if highest <= 1.0:
+            return Evidence(math.exp(now) / lag, 1.0, self._before)
+        return Evidence(math.exp(now) / lag, highest, self._number(k, at))
+
+    @property
+    def change(self) -> Change | None:
+        """The first change that the change alarm found, or None."""
+        rung = [
+            (self._number(k, chain[kernel.CHANGE]), k)
+            for k, chain in enumerate(self._chains)
+            if chain[kernel.CHANGE] > 0
+        ]
+        if not rung:
+            return None
+        after, k = min(rung)
+        leader = int(self._chains[k][kernel.LEADER])
+        since = self._number(k, self._chains[k][kernel.SINCE]) - 1
+        bucket = leader - kernel.SUMS if leader >= kernel.SUMS else None
+        return Change(since, after, bucket, _remedy(leader))
+
+    @property
+    def since(self) -> int | None:
+        """How many rounds there were before the forecasts went wrong: an estimate.
+
+        The change alarm's, if it has rung; if only the alarm has, the beginning of the run
+        of bets that has won most by now.  None if neither has.
+        """
+        if (change := self.change) is not None:
+            return change.since
+        return self._best_beginning() if self.alarm else None
+
+    def table(self) -> list[BucketEvidence]:
+        """Return what happened in each bucket.
+
+        The chance that a bucket is ever flagged although the forecasts are right is at
+        most alpha over all buckets.
+        """
+        return [self._row(j) for j in range(self._settings["buckets"])]
+
+    def _row(self, j: int) -> BucketEvidence:
+        size, lag = self._settings["buckets"], len(self._chains)
+        at = kernel.blocks_at(size) + j * kernel.STRIDE
+        blocks = [chain[at : at + kernel.STRIDE] for chain in self._chains]
+        count, ones, total = (
+            math.fsum(block[word] for block in blocks)
+            for word in (kernel.COUNT, kernel.ONES, kernel.TOTAL)
+        )
+        top = max(block[kernel.TOP] for block in blocks)
+        return BucketEvidence(
+            low=j / size,
+            high=(j + 1) / size,
+            rounds=int(count),
+            forecast=total / count if count else math.nan,
+            frequency=ones / count if count else math.nan,
+            evidence=max(block[kernel.WEIGHT] for block in blocks) / lag,
+            flagged=top >= math.log(size * lag / self.alpha),
+        )
+
+    def _best_beginning(self) -> int:
+        found = [(value, -self._number(k, start)) for k, value, start in self._sums()]
+        return -max(found)[1] - 1
+
+    def _sums(self) -> Iterator[tuple[int, float, float]]:
+        """Yield gambler, weighted value and beginning of every sum that is under way."""
+        size = self._settings["buckets"]
+        shares = 2.0 * kernel.SUMS, 2.0 * kernel.PER_BUCKET * size
+        own = kernel.sums_at(size)
+        places = [(own + 2 * k, shares[0]) for k in range(kernel.SUMS)]
+        for j in range(size):
+            first = kernel.blocks_at(size) + j * kernel.STRIDE + kernel.LOCAL_SUMS
+            places += [(first + 2 * k, shares[1]) for k in range(kernel.PER_BUCKET)]
+        for k, chain in enumerate(self._chains):
+            yield from ((k, chain[at] / share, chain[at + 1]) for at, share in places if chain[at])
+
+    def _moments(self, word: int) -> list[int]:
+        """Return when something happened, for the gamblers for whom it did."""
+        chains = enumerate(self._chains)
+        return [self._number(k, chain[word]) for k, chain in chains if chain[word] > 0]
+
+    def _number(self, chain: int, turn: float) -> int:
+        """Return how many rounds there were up to a gambler's ``turn``, counted from 1."""
+        return self._before + chain + (int(turn) - 1) * len(self._chains) + 1
+
+    # ------------------------------------------------------------------- state
+
+    def to_bytes(self) -> bytes:
+        """Return the whole state; its size depends on buckets and lag alone."""
+        return self._document().to_bytes()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Return the monitor whose :meth:`to_bytes` this is."""
+        return cls._from_document(Document.from_bytes(data, KIND))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the whole state as JSON-ready data."""
+        return self._document().to_dict()
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """Return the monitor whose :meth:`to_dict` this is."""
+        return cls._from_document(Document.from_dict(data, KIND))
+
+    def copy(self) -> Self:
+        """Return an independent monitor in the same state."""
+        return self._from_document(self._document())
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Monitor):
+            return NotImplemented
+        return self.to_bytes() == other.to_bytes()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        defaults = Monitor.__init__.__kwdefaults__ or {}
+        named = ["alpha", "buckets", *(n for n, v in defaults.items() if self._settings[n] != v)]
+        told = ", ".join(f"{name}={self._settings[name]:g}" for name in dict.fromkeys(named))
+        after = self.alarm_after
+        state = "no alarm" if after is None else f"alarm after {after} rounds"
+        return f"Monitor({told}, rounds={self._rounds}, {state})"
+
+    def __getstate__(self) -> bytes:
+        return self.to_bytes()
+
+    def __setstate__(self, data: bytes) -> None:
+        self._restore(Document.from_bytes(data, KIND))
+
+    def _document(self) -> Document:
+        settings = {**self._settings, "rounds": self._rounds, "before": self._before}
+        return Document(KIND, settings, {"chains": np.array(self._chains).reshape(-1).view("i8")})
+
+    @classmethod
+    def _from_document(cls, document: Document) -> Self:
+        made = cls.__new__(cls)
+        made._restore(document)
+        return made
+
+    def _restore(self, document: Document) -> None:
+        s = document.settings
+        try:
+            alpha, *_ = options = [s[name] for name in SETTINGS]
+            Monitor.__init__(self, alpha, **dict(zip(SETTINGS[1:], options[1:], strict=True)))
+            self._rounds = check.whole(s["rounds"], "rounds")
+            self._before = check.whole(s["before"], "before", high=self._rounds)
+            self._chains = _checked(document.arrays["chains"], self._fresh())
+        except (KeyError, TypeError, ValueError) as error:
+            raise CorruptState(f"state must be of a monitor, got {error}") from error
+
+
+def _followed(
+    chain: list[float], forecasts: NDArray[np.float64], outcomes: NDArray[np.uint8]
+) -> list[float]:
+    """Return a gambler's state after more rounds, compiled if they are many."""
+    if len(forecasts) > SHORT and available():
+        array = np.array(chain)
+        run = compiled(kernel.follow_many, "evidence", nogil=True)
+        run(array, np.ascontiguousarray(forecasts), np.ascontiguousarray(outcomes))
+        found: list[float] = array.tolist()
+        return found
+    kernel.follow_many(chain, forecasts.tolist(), outcomes.tolist())
+    return chain
+
+
+def _remedy(leader: int) -> str:
+    if leader < kernel.SHIFTED:
+        return f"odds x {kernel.SHIFTS[leader]:.3g}"
+    if leader < kernel.SUMS:
+        return f"odds ^ {kernel.SLOPES[leader - kernel.SHIFTED]}"
+    return "odds"
+
+
+def _checked(words: NDArray[np.int64], fresh: list[list[float]]) -> list[list[float]]:
+    """Return the stored states, if they could have come from these fresh ones."""
+    stored, start = words.view(np.float64).reshape(len(fresh), -1), np.array(fresh)
+    if stored.shape != start.shape or np.isnan(stored).any():
+        raise ValueError("chains of another size, or that are no numbers")
+    edges = slice(kernel.HEADER, kernel.sums_at(int(start[0, kernel.BUCKETS])))
+    for part in (slice(0, kernel.ROUNDS), edges):
+        if (stored[:, part] != start[:, part]).any():
+            raise ValueError("chains of other settings")
+    chains: list[list[float]] = stored.tolist()
+    return chains

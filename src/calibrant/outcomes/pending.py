@@ -1,0 +1,189 @@
+"""What is pending is unknown: what can be said before the horizon has passed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+import numpy as np
+
+from calibrant.core import check
+from calibrant.core.codec import Document
+from calibrant.core.place import bucket
+from calibrant.core.ticket import Ticket
+from calibrant.errors import CorruptState
+from calibrant.metrics import binomial_band
+from calibrant.outcomes.forecaster import Forecaster
+from calibrant.outcomes.wait import WaitForHorizon
+
+__all__ = ["PendingUnknown", "RateBounds"]
+
+KIND: Final = "pending unknown"
+
+
+@dataclass(frozen=True)
+class RateBounds:
+    """What is known of the frequency of ones among some forecasts.
+
+    Attributes
+    ----------
+    rounds
+        Forecasts made, settled or not.
+    ones, zeros, pending
+        Known to be 1; known to be 0; not known.
+    low, high
+        The frequency among these forecasts is between them, whatever the pending
+        ones will be: as if all of them were 0, and as if all were 1.
+    surely_above, surely_below
+        Limits for the chance behind these outcomes at the stated confidence: the lower
+        limit of ``low`` and the upper limit of ``high`` (Clopper and Pearson).
+    """
+
+    rounds: int
+    ones: int
+    zeros: int
+    pending: int
+    low: float
+    high: float
+    surely_above: float
+    surely_below: float
+
+    def __contains__(self, forecast: float) -> bool:
+        """Say whether a forecast agrees with what is known, chance included.
+
+        >>> 0.4 in RateBounds(4, 1, 1, 2, 0.25, 0.75, 0.01, 0.99)
+        True
+        """
+        return self.surely_above <= forecast <= self.surely_below
+
+
+class PendingUnknown:
+    """Count a pending outcome as unknown, neither 0 nor absent, and say what that leaves open.
+
+    The recalibrator learns as in :class:`WaitForHorizon`: early ones do not reach it early.
+    What they say is told apart, as bounds on the frequency in each bucket of raw
+    forecasts: ones push the lower bound up as soon as they are known, zeros pull the
+    upper bound down once their horizon has passed.
+
+    Parameters
+    ----------
+    recalibrator, horizon
+        As in :class:`WaitForHorizon`.
+    buckets
+        Number of intervals of raw forecasts for which bounds are kept.
+    confidence
+        With which ``surely_above`` and ``surely_below`` hold, at one moment and in one
+        bucket, if the outcomes of the bucket are independent and of one chance.
+
+    Notes
+    -----
+    ``low`` and ``high`` assume nothing, not even that the pending resemble the settled, and
+    so cannot be made narrower without an assumption (Manski, *Partial Identification of
+    Probability Distributions*, 2003).
+
+    Examples
+    --------
+    >>> from calibrant import Recalibrator
+    >>> pending = PendingUnknown(Recalibrator(seed=1), horizon=10.0, buckets=1)
+    >>> tickets = [pending.forecast(0.3, time=float(day)) for day in range(4)]
+    >>> pending.observe(tickets[0], 1, time=3.5)
+    >>> found = pending.bounds(0.3)
+    >>> found.low, found.high, found.pending
+    (0.25, 1.0, 3)
+    >>> _ = pending.advance(11.5)
+    >>> pending.bounds(0.3).high
+    0.75
+    """
+
+    treatment: Final = "pending is unknown"
+
+    __slots__ = ("_counts", "_wait", "buckets", "confidence")
+
+    def __init__(
+        self,
+        recalibrator: Forecaster,
+        horizon: float,
+        *,
+        buckets: int = 20,
+        confidence: float = 0.95,
+    ) -> None:
+        self.buckets = check.whole(buckets, "buckets", low=1, high=1 << 20)
+        binomial_band([0], [0], confidence=confidence)
+        self.confidence = float(confidence)
+        self._wait = WaitForHorizon(recalibrator, horizon)
+        self._counts = np.zeros((self.buckets, 3), np.int64)
+
+    @property
+    def recalibrator(self) -> Forecaster:
+        """Whose forecasts these are."""
+        return self._wait.recalibrator
+
+    @property
+    def waiting(self) -> int:
+        """Forecasts whose horizon has not passed."""
+        return self._wait.waiting
+
+    def forecast(self, raw: float, *, time: float, id: str | None = None) -> Ticket:
+        """Announce a forecast; what is due by then is learned first."""
+        check.probability(raw)
+        self.advance(time)
+        ticket = self._wait.forecast(raw, time=time, id=id)
+        self._counts[bucket(ticket.raw, self.buckets), 0] += 1
+        return ticket
+
+    def observe(self, ticket: Ticket | int | str, outcome: int, time: float) -> None:
+        """Note what became known of an open ticket; the bounds show it at once."""
+        self._wait.observe(ticket, outcome, time)
+        _, entry = self._wait.find(ticket)
+        self._counts[bucket(entry.raw, self.buckets), 1 if entry.outcome else 2] += 1
+
+    def advance(self, time: float) -> list[Ticket]:
+        """Let time pass; learn all outcomes whose horizon has, and return their tickets."""
+        when = check.real(time, "time")
+        entries = [self._wait.find(name)[1] for name in self._wait.due(when)]
+        settled = self._wait.advance(when)
+        for entry in entries:
+            if entry.outcome is None:
+                self._counts[bucket(entry.raw, self.buckets), 2] += 1
+        return settled
+
+    def bounds(self, raw: float | None = None) -> RateBounds:
+        """Return what is known of the bucket of ``raw``, or of all forecasts."""
+        if raw is None:
+            counts = self._counts.sum(axis=0)
+        else:
+            counts = self._counts[bucket(check.probability(raw), self.buckets)]
+        rounds, ones, zeros = map(int, counts)
+        low, high = (ones / rounds, (rounds - zeros) / rounds) if rounds else (0.0, 1.0)
+        ends = [ones, rounds - zeros], [rounds, rounds]
+        above, below = binomial_band(*ends, confidence=self.confidence)
+        told = rounds, ones, zeros, rounds - ones - zeros
+        return RateBounds(*told, low, high, float(above[0]), float(below[1]))
+
+    def to_bytes(self) -> bytes:
+        """Return everything but the recalibrator's own state."""
+        settings: dict[str, Any] = {
+            "buckets": self.buckets,
+            "confidence": self.confidence.hex(),
+            "wait": self._wait.to_bytes().hex(),
+        }
+        return Document(KIND, settings, {"counts": self._counts.reshape(-1)}).to_bytes()
+
+    @classmethod
+    def from_bytes(cls, data: bytes, recalibrator: Forecaster) -> Self:
+        """Return what :meth:`to_bytes` stored, around a recalibrator stored at the same time."""
+        document = Document.from_bytes(data, KIND)
+        s = document.settings
+        try:
+            wait = WaitForHorizon.from_bytes(bytes.fromhex(s["wait"]), recalibrator)
+            confidence = float.fromhex(s["confidence"])
+            made = cls(recalibrator, 0.0, buckets=s["buckets"], confidence=confidence)
+            made._wait = wait
+            made._counts = document.arrays["counts"].reshape(made.buckets, 3).copy()
+        except (KeyError, TypeError, ValueError) as error:
+            raise CorruptState(f"state must be of {KIND!r}, got {error}") from error
+        return made
+
+    def __repr__(self) -> str:
+        told = f"horizon={self._wait.horizon:g}, buckets={self.buckets}, {self.waiting} wait"
+        return f"PendingUnknown({self.recalibrator!r}, {told})"

@@ -1,0 +1,198 @@
+"""Nothing is learned of a forecast before its horizon has passed."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple, Self
+
+from calibrant.core import check
+from calibrant.core.codec import Document
+from calibrant.core.ticket import Ticket
+from calibrant.errors import (
+    CorruptState,
+    InvalidInput,
+    InvalidType,
+    RepeatedTicket,
+    TicketError,
+    UnknownTicket,
+)
+from calibrant.outcomes.forecaster import Forecaster
+
+__all__ = ["WaitForHorizon"]
+
+KIND: Final = "wait for horizon"
+
+
+class Waiting(NamedTuple):
+    """A forecast whose horizon has not passed: when, of what, and what is known already."""
+
+    time: float
+    raw: float
+    outcome: int | None
+
+
+class WaitForHorizon:
+    """Let a recalibrator learn an outcome only once its horizon has passed, positives too.
+
+    The outcome of a forecast is 1 if its event happens within ``horizon`` of the forecast.
+    Events are known when they happen and their absence only at the end; a recalibrator
+    that learned both at once would see too many ones at any moment.  Here every outcome is
+    learned at the same age, so what is learned is what happened.
+
+    Parameters
+    ----------
+    recalibrator
+        Anything with the ``forecast`` and ``observe`` of
+        :class:`~calibrant.recalibrate.Recalibrator`.
+    horizon
+        How long an event may take to count, in the units of ``time``, reporting included.
+
+    Notes
+    -----
+    The recalibrator's guarantee holds as for any late outcomes, with D the number of
+    forecasts within one horizon: the part of the bound that falls with the rounds is
+    multiplied by 1 + 2D.  A ticket that the recalibrator no longer holds when its horizon has
+    passed is counted in ``lost``: give it a ``max_open`` above D.
+
+    Examples
+    --------
+    >>> from calibrant import Recalibrator
+    >>> rec = Recalibrator(seed=1)
+    >>> waiting = WaitForHorizon(rec, horizon=30.0)
+    >>> first = waiting.forecast(0.1, time=0.0)
+    >>> waiting.observe(first, 1, time=3.0)
+    >>> second = waiting.forecast(0.1, time=20.0)
+    >>> rec.rounds, waiting.waiting
+    (0, 2)
+    >>> third = waiting.forecast(0.1, time=31.0)
+    >>> rec.rounds, first.outcome, waiting.waiting
+    (1, 1, 2)
+    """
+
+    treatment: Final = "wait for the horizon"
+
+    __slots__ = ("_entries", "_recalibrator", "clock", "horizon", "lost")
+
+    def __init__(self, recalibrator: Forecaster, horizon: float) -> None:
+        self.horizon = check.real(horizon, "horizon", low=0.0, rule="a finite number of at least 0")
+        self._recalibrator = recalibrator
+        self._entries: dict[int | str, Waiting] = {}
+        self.clock: float | None = None
+        self.lost = 0
+
+    @property
+    def recalibrator(self) -> Forecaster:
+        """Whose forecasts these are."""
+        return self._recalibrator
+
+    @property
+    def waiting(self) -> int:
+        """Forecasts whose horizon has not passed."""
+        return len(self._entries)
+
+    def forecast(self, raw: float, *, time: float, id: str | None = None) -> Ticket:
+        """Announce a forecast; what is due by then is learned first."""
+        value, now = check.probability(raw), self._checked_time(time)
+        self.advance(now)
+        ticket = self._recalibrator.forecast(value, id=id, time=now)
+        self._entries[ticket.id] = Waiting(now, value, None)
+        return ticket
+
+    def observe(self, ticket: Ticket | int | str, outcome: int, time: float) -> None:
+        """Note what became known of an open ticket; it is learned when the horizon has passed.
+
+        An event (outcome 1) later than the horizon leaves the outcome 0.  An outcome of 0
+        is only needed where it is known early that there will be no event.
+        """
+        told, when = check.outcome(outcome), check.real(time, "time")
+        name, entry = self.find(ticket)
+        if entry.outcome is not None:
+            raise RepeatedTicket(f"ticket {name!r} must have no outcome yet, got {told} again")
+        if when < entry.time:
+            raise InvalidInput(
+                f"time must not be before the forecast's {entry.time!r}, got {time!r}"
+            )
+        in_time = when <= entry.time + self.horizon
+        self._entries[name] = entry._replace(outcome=told if in_time else 0)
+
+    def advance(self, time: float) -> list[Ticket]:
+        """Let time pass; learn all outcomes whose horizon has, and return their tickets.
+
+        An event at the very end of the horizon still counts, so a ticket is due *after* it.
+        """
+        now = self._checked_time(time)
+        settled = []
+        for name in self.due(now):
+            entry = self._entries.pop(name)
+            try:
+                done = self._recalibrator.observe(
+                    name, entry.outcome or 0, time=entry.time + self.horizon
+                )
+                settled.append(done)
+            except TicketError:
+                self.lost += 1
+        self.clock = now
+        return settled
+
+    def due(self, time: float) -> list[int | str]:
+        """Return the ids whose horizon has passed by ``time`` and that are not settled."""
+        found = []
+        for name, entry in self._entries.items():
+            if entry.time + self.horizon >= time:
+                break
+            found.append(name)
+        return found
+
+    def find(self, ticket: Ticket | int | str) -> tuple[int | str, Waiting]:
+        """Return id and entry of a ticket whose horizon has not passed."""
+        name = ticket.id if isinstance(ticket, Ticket) else ticket
+        if not isinstance(name, (int, str)):
+            raise InvalidType(f"ticket must be a Ticket or its id, got {ticket!r}")
+        if name not in self._entries:
+            raise UnknownTicket(
+                f"ticket {name!r} must be one whose horizon has not passed, got none or a settled "
+                "one: to change an outcome that was learned, use the recalibrator's correct()"
+            )
+        return name, self._entries[name]
+
+    def to_bytes(self) -> bytes:
+        """Return everything but the recalibrator's own state."""
+        entries = [
+            [name, entry.time.hex(), entry.raw.hex(), entry.outcome]
+            for name, entry in self._entries.items()
+        ]
+        settings = {
+            "horizon": self.horizon.hex(),
+            "clock": None if self.clock is None else self.clock.hex(),
+            "lost": self.lost,
+            "entries": entries,
+        }
+        return Document(KIND, settings).to_bytes()
+
+    @classmethod
+    def from_bytes(cls, data: bytes, recalibrator: Forecaster) -> Self:
+        """Return what :meth:`to_bytes` stored, around a recalibrator stored at the same time."""
+        s = Document.from_bytes(data, KIND).settings
+        try:
+            made = cls(recalibrator, float.fromhex(s["horizon"]))
+            made.clock = None if s["clock"] is None else float.fromhex(s["clock"])
+            made.lost = check.whole(s["lost"], "lost")
+            made._entries = {name: _entry(*rest) for name, *rest in s["entries"]}
+        except (KeyError, TypeError, ValueError) as error:
+            raise CorruptState(f"state must be of {KIND!r}, got {error}") from error
+        return made
+
+    def __repr__(self) -> str:
+        return (
+            f"WaitForHorizon({self._recalibrator!r}, horizon={self.horizon:g}, {self.waiting} wait)"
+        )
+
+    def _checked_time(self, time: Any) -> float:
+        now = check.real(time, "time")
+        if self.clock is not None and now < self.clock:
+            raise InvalidInput(f"time must not be before {self.clock!r}, got {time!r}")
+        return now
+
+
+def _entry(time: str, raw: str, outcome: int | None) -> Waiting:
+    told = None if outcome is None else check.outcome(outcome)
+    return Waiting(float.fromhex(time), check.probability(float.fromhex(raw)), told)

@@ -1,0 +1,79 @@
+"""Slow and obvious versions of what a monitor computes: products, no logarithms, all starts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+Rounds = Sequence[tuple[float, int]]
+SHIFTS = (4 / 5, 2 / 3, 1 / 2, 1 / 4, 5 / 4, 3 / 2, 2, 4)
+SLOPES = (-1, 0, 1 / 2, 3 / 4, 5 / 4, 3 / 2)
+LOCAL = (1 / 3, 2 / 3, 3 / 2, 3)
+
+
+def paid(q: float, forecast: float, outcome: int) -> float:
+    return q / forecast if outcome else (1 - q) / (1 - forecast)
+
+
+def rate(rounds: Rounds) -> float:
+    wealth, ones = 1.0, 0
+    for n, (forecast, outcome) in enumerate(rounds):
+        wealth *= paid((ones + 0.5) / (n + 1), forecast, outcome)
+        ones += outcome
+    return wealth
+
+
+def shift(rounds: Rounds) -> float:
+    wealth, turn, firmness = 1.0, 0.0, 1.0
+    for forecast, outcome in rounds:
+        q = 1 / (1 + math.exp(-turn) * (1 - forecast) / forecast)
+        wealth *= paid(q, forecast, outcome)
+        firmness += q * (1 - q)
+        turn += (outcome - q) / firmness
+    return wealth
+
+
+def line(rounds: Rounds) -> float:
+    wealth, slope, intercept = 1.0, 1.0, 0.0
+    a, b, c = 1.0, 0.0, 1.0
+    for forecast, outcome in rounds:
+        x = math.log(forecast / (1 - forecast))
+        q = 1 / (1 + math.exp(-slope * x - intercept))
+        wealth *= paid(q, forecast, outcome)
+        a, b, c = a + q * (1 - q) * x * x, b + q * (1 - q) * x, c + q * (1 - q)
+        slope += (outcome - q) * (c * x - b) / (a * c - b * b)
+        intercept += (outcome - q) * (a - b * x) / (a * c - b * b)
+    return wealth
+
+
+def bucket_wealth(rounds: Rounds, buckets: int) -> list[float]:
+    split = [
+        [r for r in rounds if min(int(r[0] * buckets), buckets - 1) == j] for j in range(buckets)
+    ]
+    return [(rate(part) + shift(part)) / 2 for part in split]
+
+
+def wealth(rounds: Rounds, buckets: int) -> float:
+    each = bucket_wealth(rounds, buckets)
+    return (sum(each) / buckets + math.prod(each) + line(rounds)) / 3
+
+
+def alternatives(forecast: float, buckets: int) -> Iterator[tuple[float, float]]:
+    """Yield what each bet of the change alarm says, with its weight."""
+    odds = forecast / (1 - forecast)
+    turned = [odds * s for s in SHIFTS] + [odds**s for s in SLOPES]
+    yield from ((o / (1 + o), 1 / (2 * len(turned))) for o in turned)
+    yield from ((odds * s / (1 + odds * s), 1 / (8 * buckets)) for s in LOCAL)
+
+
+def best_start(rounds: Rounds) -> tuple[float, int]:
+    """Return the largest weighted product over alternatives and starts, and that start (M = 1)."""
+    found = []
+    for k in range(len(SHIFTS) + len(SLOPES) + len(LOCAL)):
+        for start in range(len(rounds)):
+            value = 1.0
+            for forecast, outcome in rounds[start:]:
+                q, weight = list(alternatives(forecast, 1))[k]
+                value *= paid(q, forecast, outcome)
+            found.append((value * weight, start))
+    return max(found)

@@ -1,0 +1,337 @@
+"""Outcomes that do not arrive fairly, and what is done about it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from calibrant import Recalibrator
+from calibrant.core.codec import Document
+from calibrant.core.ticket import Ticket
+from calibrant.errors import (
+    CorruptState,
+    InvalidInput,
+    InvalidType,
+    RepeatedTicket,
+    UnknownTicket,
+)
+from calibrant.metrics import binomial_band
+from calibrant.outcomes import ObservedOnly, PendingUnknown, WaitForHorizon
+
+pytestmark = pytest.mark.base
+
+HORIZON = 6.5
+rounds = st.lists(
+    st.tuples(st.floats(0.0, 1.0), st.none() | st.integers(0, 12)), min_size=1, max_size=25
+)
+"""Raw forecasts, one a day, and how many days after each its event happens, if it does."""
+
+
+def played(made: Any, stream: list[tuple[float, int | None]], days: int) -> list[Ticket]:
+    """Live through so many days: events are reported when they happen."""
+    tickets: list[Ticket] = []
+    for day in range(days):
+        if day < len(stream):
+            tickets.append(made.forecast(stream[day][0], time=float(day)))
+        else:
+            made.advance(float(day))
+        for start, (_, delay) in enumerate(stream[: day + 1]):
+            if delay == day - start and delay <= HORIZON:
+                made.observe(tickets[start], 1, time=float(day))
+    return tickets
+
+
+def happened(stream: list[tuple[float, int | None]]) -> list[int]:
+    return [int(delay is not None and delay <= HORIZON) for _, delay in stream]
+
+
+# Waiting for the horizon.
+
+
+@given(rounds)
+def test_waiting_is_learning_every_outcome_one_horizon_late(stream: Any) -> None:
+    rec, batch = Recalibrator(seed=1), Recalibrator(seed=1)
+    tickets = played(WaitForHorizon(rec, HORIZON), stream, len(stream))
+    days = np.arange(len(stream), dtype=float)
+    raw = [value for value, _ in stream]
+    run = batch.replay(raw, happened(stream), time=days, available=days + HORIZON)
+    assert run.forecast.tolist() == [ticket.value for ticket in tickets]
+    assert rec.to_dict()["arrays"] == batch.to_dict()["arrays"]
+    assert rec.rounds == batch.rounds
+
+
+@given(rounds)
+def test_in_the_end_every_outcome_is_learned_once_and_right(stream: Any) -> None:
+    rec = Recalibrator(seed=1)
+    waiting = WaitForHorizon(rec, HORIZON)
+    tickets = played(waiting, stream, len(stream) + 8)
+    assert [ticket.outcome for ticket in tickets] == happened(stream)
+    assert (rec.rounds, rec.open, waiting.waiting) == (len(stream), 0, 0)
+
+
+def conversions(made: Any, observe: Callable[[Ticket, int, float], None]) -> None:
+    """One visit an hour; one in five buys, within the hour; the others are known after 300."""
+    rng = np.random.default_rng(5)
+    tickets: list[Ticket] = []
+    for hour in range(400):
+        tickets.append(made.forecast(0.2, time=float(hour)))
+        if rng.random() < 0.2:
+            observe(tickets[-1], 1, hour + 0.5)
+
+
+def test_early_ones_reach_the_recalibrator_no_earlier_than_zeros() -> None:
+    rec = Recalibrator(seed=1)
+    waiting = WaitForHorizon(rec, horizon=300.0)
+    conversions(waiting, waiting.observe)
+    assert rec.rounds == 99
+    assert rec.certificate().rounds == 99
+    naive = Recalibrator(seed=1)
+    conversions(naive, naive.observe)
+    # Told at once, everything that the recalibrator has seen by now is a one.
+    assert naive.rounds == pytest.approx(80, abs=25)
+    next_forecasts = [made.forecast(0.2, time=400.0).mean for made in (rec, naive)]
+    assert next_forecasts[0] == pytest.approx(0.2, abs=0.1)
+    assert next_forecasts[1] > 0.5
+
+
+def test_an_event_at_the_end_of_the_horizon_counts_and_a_later_one_does_not() -> None:
+    waiting = WaitForHorizon(Recalibrator(seed=1), horizon=10.0)
+    just, late, never = (waiting.forecast(0.5, time=0.0) for _ in range(3))
+    waiting.observe(just, 1, time=10.0)
+    waiting.observe(late, 1, time=10.1)
+    assert waiting.advance(10.0) == []
+    assert [ticket.outcome for ticket in waiting.advance(10.2)] == [1, 0, 0]
+    assert never.outcome == 0
+
+
+def test_tickets_that_the_recalibrator_dropped_are_counted() -> None:
+    waiting = WaitForHorizon(Recalibrator(seed=1, max_open=2), horizon=10.0)
+    tickets = [waiting.forecast(0.5, time=float(day)) for day in range(4)]
+    assert waiting.advance(20.0) == tickets[2:]
+    assert (waiting.lost, waiting.waiting) == (2, 0)
+
+
+def test_the_treatments_say_what_they_do() -> None:
+    rec = Recalibrator(seed=1)
+    made = [WaitForHorizon(rec, 2.0), PendingUnknown(rec, 2.0), ObservedOnly(rec, 0.5, seed=1)]
+    assert [one.treatment for one in made] == [
+        "wait for the horizon",
+        "pending is unknown",
+        "thinned to one probability",
+    ]
+    assert all(one.recalibrator is rec for one in made)
+    assert [repr(one).replace(repr(rec), "rec") for one in made] == [
+        "WaitForHorizon(rec, horizon=2, 0 wait)",
+        "PendingUnknown(rec, horizon=2, buckets=20, 0 wait)",
+        "ObservedOnly(rec, floor=0.5, learned 0 of 0 observed)",
+    ]
+
+
+@pytest.mark.parametrize("kind", [WaitForHorizon, PendingUnknown])
+def test_what_cannot_be_reported_is_named_and_changes_nothing(kind: Any) -> None:
+    rec = Recalibrator(seed=1)
+    made = kind(rec, horizon=5.0)
+    ticket, other = made.forecast(0.3, time=10.0, id="a"), made.forecast(0.3, time=10.0)
+    made.observe("a", 0, time=11.0)
+    before = made.to_bytes(), rec.to_bytes()
+
+    def refused(error: type[Exception], message: str, call: Callable[[], Any]) -> None:
+        with pytest.raises(error) as caught:
+            call()
+        assert message in str(caught.value)
+
+    refused(RepeatedTicket, "got 1 again", lambda: made.observe(ticket, 1, time=12.0))
+    refused(UnknownTicket, "ticket 99 must be one", lambda: made.observe(99, 1, time=12.0))
+    refused(InvalidType, "ticket must be a Ticket or", lambda: made.observe([], 1, time=12.0))
+    refused(InvalidInput, "forecast's 10.0, got 9.0", lambda: made.observe(other, 1, time=9.0))
+    refused(InvalidInput, "outcome must be 0 or 1", lambda: made.observe(other, 2, time=12.0))
+    refused(InvalidInput, "time must be a finite", lambda: made.observe(other, 1, time=math.inf))
+    refused(InvalidInput, "not be before 10.0, got 9.0", lambda: made.advance(9.0))
+    refused(InvalidInput, "raw forecast must be", lambda: made.forecast(2.0, time=30.0))
+    refused(InvalidInput, "time must be a finite", lambda: made.forecast(0.2, time=math.nan))
+    refused(RepeatedTicket, "id must not be", lambda: made.forecast(0.2, time=10.0, id="a"))
+    assert (made.to_bytes(), rec.to_bytes()) == before
+
+
+def test_bad_settings_are_named() -> None:
+    rec = Recalibrator(seed=1)
+    with pytest.raises(InvalidInput, match="horizon must be a finite number of at least 0, got -1"):
+        WaitForHorizon(rec, -1)
+    with pytest.raises(InvalidInput, match="confidence must be a number strictly between 0 and 1"):
+        PendingUnknown(rec, 1, confidence=1.0)
+    with pytest.raises(InvalidInput, match="buckets must be a whole number from 1"):
+        PendingUnknown(rec, 1, buckets=0)
+    with pytest.raises(InvalidInput, match="floor must be a number from 1e-9 to 1, got 0"):
+        ObservedOnly(rec, 0)
+
+
+# Pending is unknown.
+
+
+@settings(max_examples=30)
+@given(rounds, st.integers(0, 40))
+def test_the_bounds_enclose_the_final_frequency_from_the_first_day_on(
+    stream: Any, days: int
+) -> None:
+    made = PendingUnknown(Recalibrator(seed=1), HORIZON, buckets=2)
+    played(made, stream, days)
+    begun = stream[:days]
+    for raw, part in (
+        (None, begun),
+        (0.0, [row for row in begun if row[0] < 0.5]),
+        (1.0, [row for row in begun if row[0] >= 0.5]),
+    ):
+        found = made.bounds(raw)
+        assert found.rounds == len(part) == found.ones + found.zeros + found.pending
+        assert found.surely_above <= found.low <= found.high <= found.surely_below
+        if part:
+            assert found.low <= np.mean(happened(part)) <= found.high + 1e-12
+        if days >= len(stream) + 8:
+            assert found.pending == 0
+
+
+def test_bounds_are_sharp_and_have_the_limits_of_clopper_and_pearson() -> None:
+    made = PendingUnknown(Recalibrator(seed=1), 10.0, confidence=0.9)
+    tickets = [made.forecast(0.42, time=0.0) for _ in range(10)]
+    made.observe(tickets[0], 1, time=1.0)
+    made.observe(tickets[1], 1, time=1.0)
+    made.observe(tickets[2], 0, time=1.0)
+    made.observe(tickets[3], 1, time=99.0)
+    found = made.bounds(0.42)
+    assert (found.rounds, found.ones, found.zeros, found.pending) == (10, 2, 2, 6)
+    assert (found.low, found.high) == (0.2, 0.8)
+    low, high = binomial_band([2, 8], [10, 10], confidence=0.9)
+    assert (found.surely_above, found.surely_below) == (low[0], high[1])
+    assert 0.5 in found
+    assert 0.999 not in found
+    assert made.bounds(0.9).high == 1.0
+
+
+def test_it_learns_like_waiting_and_knows_more() -> None:
+    stream: list[tuple[float, int | None]] = [(0.3, 1), (0.3, None), (0.6, 3)] * 5
+    made = PendingUnknown(Recalibrator(seed=1), HORIZON)
+    waits = WaitForHorizon(Recalibrator(seed=1), HORIZON)
+    played(made, stream, 18)
+    played(waits, stream, 18)
+    assert made.recalibrator == waits.recalibrator
+    assert made.waiting == waits.waiting == 4
+    assert made.bounds().pending == 1
+
+
+# Weights by known probability.
+
+
+def test_thinning_makes_observed_rounds_fair_again() -> None:
+    rng = np.random.default_rng(2)
+    told: dict[str, list[int]] = {"seen": [], "learned": []}
+    seen = ObservedOnly(Recalibrator(seed=1), floor=0.1, seed=3)
+    for _ in range(4000):
+        ticket = seen.forecast(0.5)
+        chance = 0.9 if rng.random() < 0.5 else 0.1
+        outcome = int(rng.random() < chance)
+        # Likely cases are looked into more often: the outcomes that are seen are too high.
+        if rng.random() < chance:
+            told["seen"].append(outcome)
+            if seen.observe(ticket, outcome, probability=chance) is not None:
+                told["learned"].append(outcome)
+    assert np.mean(told["seen"]) > 0.75
+    # 400 outcomes of chance 1/2: 0.1 is four standard deviations.
+    assert np.mean(told["learned"]) == pytest.approx(0.5, abs=0.1)
+    assert (seen.observed, seen.learned) == tuple(len(values) for values in told.values())
+    assert seen.learned == pytest.approx(400, abs=80)
+
+
+@pytest.mark.parametrize("probability", [0.2, 0.4, 1.0])
+def test_an_outcome_is_kept_with_the_floor_over_its_probability(probability: float) -> None:
+    seen = ObservedOnly(Recalibrator(seed=1), floor=0.2, seed=3)
+    for _ in range(2000):
+        seen.observe(seen.forecast(0.5), 1, probability=probability)
+    share = 0.2 / probability
+    # Five standard deviations.
+    assert seen.learned == pytest.approx(2000 * share, abs=5 * math.sqrt(2000 * share) + 1)
+    assert (seen.learned == 2000) == (probability == 0.2)
+
+
+def test_the_coins_depend_on_seed_and_ticket_alone() -> None:
+    def kept(**options: Any) -> list[bool]:
+        seen = ObservedOnly(Recalibrator(seed=1), floor=0.3, **options)
+        tickets = [seen.forecast(0.5, id=f"visit-{k}", time=1.0) for k in range(60)]
+        return [seen.observe(t, 1, probability=0.6, time=2.0) is not None for t in tickets]
+
+    assert kept(seed=1) == kept(seed=1)
+    assert kept(seed=1) != kept(seed=2)
+    assert kept(seed=1) != kept(seed=1, key="other")
+    assert kept() != kept()
+
+
+def test_probabilities_below_the_floor_and_tickets_by_id_are_refused() -> None:
+    rec = Recalibrator(seed=1)
+    seen = ObservedOnly(rec, floor=0.3, seed=1)
+    ticket = seen.forecast(0.5)
+    before = seen.to_bytes(), rec.to_bytes()
+    with pytest.raises(InvalidInput) as caught:
+        seen.observe(ticket, 1, probability=0.1)
+    assert str(caught.value) == "probability must be a number from 0.3, the floor, to 1, got 0.1"
+    with pytest.raises(InvalidType, match="ticket must be a Ticket, got 0"):
+        seen.observe(0, 1, probability=0.5)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="outcome must be 0 or 1, got 3"):
+        seen.observe(ticket, 3, probability=0.5)
+    assert (seen.to_bytes(), rec.to_bytes()) == before
+
+
+# Bytes.
+
+
+@pytest.mark.parametrize("kind", [WaitForHorizon, PendingUnknown])
+@settings(max_examples=40)
+@given(rounds, st.integers(0, 25))
+def test_cut_stored_and_resumed_it_goes_on_the_same(kind: Any, stream: Any, cut: int) -> None:
+    made = kind(Recalibrator(seed=1), HORIZON)
+    played(made, stream[: max(cut, 1)], cut)
+    rec = Recalibrator.from_bytes(made.recalibrator.to_bytes())
+    again = kind.from_bytes(made.to_bytes(), rec)
+    for one in (made, again):
+        one.forecast(0.4, time=50.0, id="new")
+        one.observe("new", 1, time=51.0)
+        one.advance(99.0)
+    assert again.to_bytes() == made.to_bytes()
+    assert again.recalibrator == made.recalibrator
+
+
+def test_thinning_goes_on_with_the_same_coins() -> None:
+    rec = Recalibrator(seed=1)
+    made = ObservedOnly(rec, floor=0.5)
+    first = made.forecast(0.5)
+    made.observe(first, 1, probability=1.0)
+    twin = Recalibrator.from_bytes(rec.to_bytes())
+    again = ObservedOnly.from_bytes(made.to_bytes(), twin)
+    for one in (made, again):
+        for _ in range(40):
+            one.observe(one.forecast(0.5), 1, probability=1.0)
+    assert again.to_bytes() == made.to_bytes()
+    assert twin == rec
+
+
+WAIT = {"horizon": (2.0).hex(), "clock": None, "lost": 0, "entries": []}
+THIN = {"floor": (0.5).hex(), "key": 1, "observed": 2, "learned": 1}
+DAMAGE: list[tuple[Any, str, dict[str, Any]]] = [
+    (WaitForHorizon, "wait for horizon", WAIT | {"horizon": "x"}),
+    (WaitForHorizon, "wait for horizon", WAIT | {"lost": -1}),
+    (WaitForHorizon, "wait for horizon", WAIT | {"entries": [[1, "0x1p0", "0x1p1", None]]}),
+    (WaitForHorizon, "wait for horizon", WAIT | {"entries": [[1]]}),
+    (PendingUnknown, "pending unknown", {"buckets": 1}),
+    (ObservedOnly, "observed only", THIN | {"learned": 3}),
+    (ObservedOnly, "observed only", {}),
+]
+
+
+@pytest.mark.parametrize(("kind", "name", "stored"), DAMAGE)
+def test_bytes_that_are_no_state_are_refused(kind: Any, name: str, stored: dict[str, Any]) -> None:
+    with pytest.raises(CorruptState, match=f"state must be of '{name}', got "):
+        kind.from_bytes(Document(name, stored).to_bytes(), Recalibrator(seed=1))
