@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import csv
 import gzip
 import json
 import os
@@ -31,6 +33,7 @@ from calibrant.cli import ExitCode, main, options, play, screen
 from calibrant.cli.app import _terminate, run
 from calibrant.cli.screen import closing_lines
 from calibrant.registry import calibrators
+from calibrant.report import headline
 from calibrant.simulate import adversaries, forecasters
 from calibrant.stream import open_output, replay, state
 from calibrant.summary import Story
@@ -98,6 +101,17 @@ def test_one_command_writes_rows_summary_report_pictures_and_state(
     )
 
 
+def test_the_table_ends_with_the_headline(
+    games: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    summary = tmp_path / "s.json"
+    assert ran("replay", games, "--seed", 5, "--summary", summary) == 0
+    last = capsys.readouterr().out.rpartition("\n\n")[2]
+    assert max(map(len, last.splitlines())) <= 80
+    story = Story.from_dict(json.loads(summary.read_text()))
+    assert " ".join(last.split()) == headline(story)
+
+
 def test_the_answers_are_those_of_the_library(games: Path, tmp_path: Path) -> None:
     out = tmp_path / "o.parquet"
     options = ("--method", "blackwell", "--resolution", 9, "--buckets", 7, "--prior", 2)
@@ -159,7 +173,7 @@ def test_late_outcomes_and_rows_without_one_are_told(
     assert told["certificate"]["rounds"] == 1
     assert told["certificate"]["open"] == 2
     assert ran("replay", source) == 0
-    assert "1 rows without an outcome" in capsys.readouterr().out
+    assert "rows without an outcome: 1" in capsys.readouterr().out
 
 
 def test_two_nights_with_a_state_give_the_rows_of_one(games: Path, tmp_path: Path) -> None:
@@ -197,7 +211,7 @@ def test_bad_rows_are_skipped_or_set_aside_and_counted(
     source, aside = tmp_path / "d.csv", tmp_path / "bad.csv"
     source.write_text("p,y\n0.5,1\n2,1\n0.5,x\n")
     assert ran("replay", source, "--on-error", "skip") == 0
-    assert "2 bad rows passed over" in capsys.readouterr().out
+    assert "bad rows passed over: 2" in capsys.readouterr().out
     assert ran("replay", source, "--on-error", f"quarantine={aside}") == 0
     assert len(aside.read_text().splitlines()) == 3
     assert ran("replay", source, "--on-error", f"quarantine={aside}") == ExitCode.OUTPUT
@@ -216,6 +230,8 @@ def test_a_prefix_keeps_old_columns_apart(games: Path, tmp_path: Path) -> None:
     ("content", "words", "code", "told"),
     [
         (b"p,won\n0.5,1\n", ["--raw", "q"], 3, "no column 'q'; there are: p, won"),
+        (b"p,won\n0.5,1\n", ["--raw", "won"], 3, "no column looks like outcomes; name it with"),
+        (b"p,won\n0.5,1\n", ["--raw", "p", "--outcome", "p"], 3, "must be two columns, got 'p'"),
         (b"a,won\n0.5,1\n", [], 3, "no column looks like raw forecasts; name it with --raw"),
         (b"p,y\n0.5,1\nnan,1\n", [], 4, "row 2: p must be a number in [0, 1], got 'nan'"),
         (b"p,y\n1.2,1\n", [], 4, "row 1: p must be a number in [0, 1], got '1.2'"),
@@ -278,6 +294,77 @@ def test_a_disk_that_fills_up_leaves_nothing_behind(
     assert os.listdir(tmp_path) == ["d.parquet"]
 
 
+@pytest.mark.parametrize(
+    ("words", "unbuffered"), [(["methods"], ""), (["bound", "--json"], "1"), (["--help"], "1")]
+)
+def test_a_full_standard_output_is_one_line(words: list[str], unbuffered: str) -> None:
+    command = [sys.executable, "-m", "calibrant.cli", *words]
+    with open("/dev/full", "wb") as nowhere:
+        ran = subprocess.run(
+            command, env=environment(PYTHONUNBUFFERED=unbuffered), stdout=nowhere,
+            stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+    assert ran.returncode == ExitCode.OUTPUT
+    assert ran.stderr == (
+        "calibrant: standard output: cannot be written: No space left on device\n"
+    )
+
+
+def test_closed_standard_streams_are_told(games: Path) -> None:
+    command = f"{sys.executable} -m calibrant.cli"
+    for words, told, code in (
+        ("replay - <&-", "-: cannot be read: standard input is closed", ExitCode.INPUT),
+        (
+            f"replay {games} --raw prob --outcome won --out - >&-",
+            "standard output: cannot be written: Bad file descriptor",
+            ExitCode.OUTPUT,
+        ),
+        ("methods >&-", None, ExitCode.OK),
+    ):
+        ran = subprocess.run(
+            f"{command} {words}", shell=True, env=environment(), capture_output=True, text=True
+        )
+        assert ran.returncode == code
+        assert ran.stderr == ("" if told is None else f"calibrant: {told}\n")
+
+
+@pytest.mark.parametrize(
+    ("option", "start"), [("--out", b"t,"), ("--summary", b"{"), ("--report", b"<!DOCTYPE html>")]
+)
+def test_a_pipe_or_device_is_written_as_it_is_and_never_replaced(
+    games: Path, tmp_path: Path, option: str, start: bytes
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    process = started("replay", games, option, pipe, stdin=subprocess.DEVNULL)
+    assert pipe.read_bytes().startswith(start)
+    process.communicate()
+    assert process.returncode == 0
+    assert pipe.is_fifo()
+    assert sorted(os.listdir(tmp_path)) == ["games.csv", "pipe"]
+
+
+def test_a_pipe_or_device_is_no_state(
+    games: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    assert ran("replay", games, "--state", pipe) == ExitCode.INPUT
+    assert f"{pipe}: cannot be read: it is not a plain file" in capsys.readouterr().err
+
+
+def test_two_outputs_must_be_two_files_and_only_rows_go_to_standard_output(
+    games: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "o.csv"
+    assert ran("replay", games, "--out", out, "--summary", out) == ExitCode.OUTPUT
+    assert f"{out}: cannot be written: two outputs must be two files" in capsys.readouterr().err
+    for option in ("--summary", "--report", "--state"):
+        assert ran("replay", games, option, "-") == ExitCode.OUTPUT
+        assert "-: cannot be written: only rows go to standard output" in capsys.readouterr().err
+    assert os.listdir(tmp_path) == ["games.csv"]
+
+
 @pytest.mark.parametrize("option", ["--summary", "--report", "--plots", "--state"])
 def test_no_room_for_any_product_leaves_nothing_behind(
     games: Path, tmp_path: Path, option: str, capsys: pytest.CaptureFixture[str],
@@ -332,6 +419,7 @@ def test_a_state_that_does_not_fit_is_refused(
         (["--available", "a"], "--available needs --time"),
         (["--flush"], "--flush needs --out -"),
         (["--json", "--out", "-"], "--json and --out - both want standard output"),
+        (["--group", "t"], "--group is kept for a later release: leave it out"),
         (["--format", "xml"], "--format must be one of 'csv', 'tsv', 'jsonl', 'parquet', got 'x"),
         (["--on-error", "ignore"], "--on-error must be one of 'stop', 'skip', 'quarantine=FILE', "
          "got 'ignore'"),
@@ -437,6 +525,28 @@ def test_an_interrupt_within_the_command_is_told(
     assert capsys.readouterr().err == "calibrant: interrupted\n"
 
 
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGINT, ExitCode.INTERRUPTED), (signal.SIGTERM, ExitCode.TERMINATED)],
+)
+def test_a_signal_that_was_swallowed_acts_before_anything_is_put_in_place(
+    games: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals,
+    code: ExitCode,
+) -> None:  # fmt: skip
+    def swallowed(*arguments: Any, **options: Any) -> None:
+        with contextlib.suppress(KeyboardInterrupt, SystemExit):
+            signal.raise_signal(number)
+        replay(*arguments, **options)
+
+    monkeypatch.setattr("calibrant.cli.replay.replay_job", swallowed)
+    try:
+        ended = ran("replay", games, "--out", tmp_path / "o.csv")
+    except SystemExit as left:
+        ended = int(left.code or 0)
+    assert ended == code
+    assert os.listdir(tmp_path) == ["games.csv"]
+
+
 def test_an_interrupted_filter_keeps_what_it_has_answered(
     games: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -498,7 +608,9 @@ def test_play_lists_who_can_play(capsys: pytest.CaptureFixture[str]) -> None:
     assert "threshold" in told["adversaries"]
     assert "noise" in told["forecasters"]
     assert ran("play", "--list") == 0
-    assert "adversaries:\n" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "adversaries:\n" in shown
+    assert "``" not in shown
     assert ran("play", "--adversary", "nobody") == ExitCode.USAGE
     assert "adversary must be one of" in capsys.readouterr().err
 
@@ -506,9 +618,50 @@ def test_play_lists_who_can_play(capsys: pytest.CaptureFixture[str]) -> None:
 def test_play_writes_products_and_shows_a_table(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert ran("play", "--rounds", 50, "--report", tmp_path / "r.html") == 0
+    summary, report, plots = (tmp_path / name for name in ("s.json", "r.html", "p"))
+    products = ("--summary", summary, "--report", report, "--plots", plots)
+    assert ran("play", "--rounds", 50, *products) == 0
     assert "50 rounds, foster_hart" in capsys.readouterr().out
-    assert os.listdir(tmp_path) == ["r.html"]
+    assert sorted(os.listdir(tmp_path)) == ["p", "r.html", "s.json"]
+    assert {path.suffix for path in plots.iterdir()} == {".png", ".svg"}
+    assert ran("play", "--rounds", 50, "--summary", summary) == ExitCode.OUTPUT
+    assert "is there already; --force replaces it" in capsys.readouterr().err
+    assert ran("play", "--rounds", 60, "--force", *products) == 0
+    assert json.loads(summary.read_text())["n_rounds"] == 60
+
+
+@pytest.mark.parametrize("name", ["game.csv", "game.jsonl.gz", "game.parquet"])
+def test_the_rounds_of_a_game_are_those_that_replay_gives(tmp_path: Path, name: str) -> None:
+    game, again = tmp_path / name, tmp_path / f"again_{name}"
+    sizes = ("--seed", 4, "--method", "foster99", "--resolution", 7, "--buckets", 9)
+    words = ("--adversary", "drifting", "--forecaster", "uniform", "--rounds", 300)
+    assert ran("play", *words, *sizes, "--out", game) == 0
+    told = ("--raw", "raw", "--outcome", "outcome", "--prefix", "again_")
+    assert ran("replay", game, *told, *sizes, "--out", again) == 0
+    rows = read_rows(again)
+    assert len(rows) == 300
+    for row in rows:
+        for column in ("forecast", "mean", "bucket", "ticket"):
+            assert float(row[column]) == float(row[f"again_{column}"])
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    if path.suffix == ".parquet":
+        return pq.read_table(path).to_pylist()
+    if path.suffix == ".gz":
+        return [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
+    return list(csv.DictReader(path.read_text().splitlines()))
+
+
+def test_the_rounds_of_a_game_may_go_to_standard_output(
+    capfdbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    assert ran("play", "--rounds", 20, "--out", "-", "--seed", 1) == 0
+    shown = capfdbinary.readouterr()
+    assert shown.out.startswith(b"raw,outcome,forecast,mean,bucket,ticket\n")
+    assert shown.out.count(b"\n") == 21
+    assert b"Brier score" in shown.err
+    assert ran("play", "--rounds", 20, "--out", "-", "--json") == ExitCode.USAGE
 
 
 def test_compare_ranks_every_method_and_the_raw_forecasts(
@@ -552,6 +705,7 @@ def test_bound_tells_resolution_bounds_and_horizons(capsys: pytest.CaptureFixtur
     assert rows["running_mean"]["c1"] is None
     assert ran("bound", "--epsilon", 0.1) == 0
     shown = capsys.readouterr().out
+    assert "(the paper's choice is 60 of both)\n" in shown
     assert "rounds until 0.1" in shown
     assert f"{own['horizon']:,}" in shown
 
@@ -700,10 +854,16 @@ def test_a_report_without_its_extra_says_what_to_install(
     games: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    monkeypatch.setitem(sys.modules, "jinja2", None)
-    code = ran("replay", games, "--report", tmp_path / "r.html")
-    assert code == ExitCode.MISSING_EXTRA
-    assert 'pip install "calibrant[plot]"' in capsys.readouterr().err
+    def never(*arguments: Any, **options: Any) -> None:
+        raise AssertionError("it must be known before the work")
+
+    monkeypatch.setattr("calibrant.cli.replay.replay_job", never)
+    for missing, option in (("jinja2", "--report"), ("matplotlib", "--plots")):
+        with monkeypatch.context() as patch:
+            patch.setitem(sys.modules, missing, None)
+            assert ran("replay", games, option, tmp_path / "product") == ExitCode.MISSING_EXTRA
+        told = f'{option} needs {missing}, not installed here: pip install "calibrant[plot]"'
+        assert capsys.readouterr().err == f"calibrant: {told}\n"
     assert os.listdir(tmp_path) == ["games.csv"]
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -29,3 +31,20 @@ def test_without_the_extra_the_command_says_what_to_install(
 def test_the_exit_codes_are_told_apart() -> None:
     assert len({code.value for code in ExitCode}) == len(ExitCode)
     assert all(code.meaning for code in ExitCode)
+
+
+@pytest.mark.parametrize("code", [ExitCode.INTERRUPTED, ExitCode.TERMINATED])
+def test_after_a_signal_the_command_ends_at_once(
+    monkeypatch: pytest.MonkeyPatch, code: ExitCode
+) -> None:
+    def interrupted() -> int:
+        if code == ExitCode.TERMINATED:
+            raise SystemExit(code)
+        return code
+
+    ended: list[int] = []
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)
+    monkeypatch.setitem(sys.modules, "calibrant.cli.app", SimpleNamespace(run=interrupted))
+    monkeypatch.setattr("os._exit", ended.append)
+    assert main() == code
+    assert ended == [code]

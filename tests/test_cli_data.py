@@ -23,6 +23,8 @@ from calibrant.cli.app import run
 from calibrant.report import headline
 from calibrant.summary import Story
 
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+
 
 def nba(data_dir: Path, to: Path) -> list[str]:
     """Games in the order in which they were played; the file has the newest first."""
@@ -146,6 +148,11 @@ def test_the_headline_says_what_the_rows_say(told: tuple[Any, ...]) -> None:
         assert said == pytest.approx(np.mean([found[name][t] for t in where]))
         assert meant == pytest.approx(np.mean([found["y"][t] for t in where]))
     assert headline(story) in page.replace("\xa0", " ")
+
+
+def test_the_page_about_reports_quotes_the_headline(told: tuple[Any, ...]) -> None:
+    _, story, _, _ = told
+    assert headline(story) in (DOCS / "how-to" / "report.md").read_text()
 
 
 def test_the_report_gives_the_command_and_the_seed(told: tuple[Any, ...]) -> None:

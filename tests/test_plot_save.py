@@ -93,6 +93,21 @@ def test_a_file_is_replaced_in_one_step_with_the_usual_rights(tmp_path: Path) ->
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
 
 
+def test_a_link_stays_a_link_and_a_pipe_a_pipe(tmp_path: Path) -> None:
+    goal, link, pipe = (tmp_path / name for name in ("page.html", "link.html", "pipe"))
+    goal.write_text("old")
+    link.symlink_to(goal)
+    assert put(link, b"new") == link
+    assert link.is_symlink()
+    assert goal.read_text() == "new"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    assert put(pipe, b"whole") == pipe
+    assert os.read(reader, 10) == b"whole"
+    os.close(reader)
+    assert pipe.is_fifo()
+
+
 def test_a_write_that_fails_leaves_the_old_file_and_nothing_beside_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

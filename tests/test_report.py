@@ -54,8 +54,8 @@ SENTENCES = {
     ),
     "right there but not elsewhere": (
         (Group(0.8, 0.2, 0.62, 5000), Group(0.95, 0.8, 0.79, 5000), Group(0.1, 0.2, 0.9, 5000)),
-        "Your 0.80 meant 0.62; now 0.80 means 0.79 ± 0.01, though other forecasts are still off; "
-        "accuracy improved: Brier 0.397 → 0.386.",
+        "Your 0.80 meant 0.62; now 0.80 means 0.79 ± 0.01, though some recalibrated forecasts are "
+        "still off; accuracy improved: Brier 0.397 → 0.386.",
     ),
     "elsewhere": (
         (Group(0.98, 0.6, 0.7, 4000), Group(0.3, 0.3, 0.3, 4000)),

@@ -5,7 +5,9 @@ from __future__ import annotations
 import gzip
 import json
 import sys
+import tempfile
 from contextlib import closing
+from functools import partial
 from io import BytesIO, RawIOBase, TextIOWrapper
 from pathlib import Path
 from typing import Any
@@ -50,6 +52,11 @@ from calibrant.stream.state import dump, load, read
 from calibrant.summary import summarise, tell
 
 ROWS = 700
+
+
+def squeezed(data: bytes) -> bytes:
+    """Compress without a time stamp: names of tests are made of it."""
+    return gzip.compress(data, mtime=0)
 
 
 @pytest.fixture(autouse=True)
@@ -330,10 +337,43 @@ def test_a_format_may_be_told(tmp_path: Path) -> None:
     assert run(source, format="tsv", outcome="y,z").recalibrator.rounds == 1
 
 
-def test_parquet_cannot_come_from_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdin", Stdin(b"PAR1"))
-    with pytest.raises(Unreadable, match="Parquet is read from its end"):
+def test_parquet_may_come_through_a_pipe_and_compressed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, expected: tuple[Any, Any]
+) -> None:
+    plain = write(tmp_path / "d.parquet", data())
+    packed = tmp_path / "d.parquet.gz"
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    assert told(run(packed)) == expected[1]
+    for source in (plain, packed):
+        stdin = Stdin(source.read_bytes())
+        monkeypatch.setattr(sys, "stdin", stdin)
+        assert told(run("-")) == expected[1]
+        assert not stdin.buffer.closed
+
+
+def test_no_room_for_parquet_from_a_pipe_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = write(tmp_path / "d.parquet", data()).read_bytes()
+    monkeypatch.setattr(sys, "stdin", Stdin(content))
+    monkeypatch.setattr(tempfile, "TemporaryFile", partial(open, "/dev/full", "r+b", 0))
+    with pytest.raises(Unwritable) as caught:
         run("-")
+    assert str(caught.value) == (
+        f"{tempfile.gettempdir()}: cannot be written: No space left on device"
+    )
+
+
+def test_closed_standard_streams_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(Unreadable, match=r"^-: cannot be read: standard input is closed$"):
+        run("-")
+    monkeypatch.setattr(sys, "stdout", None)
+    with (
+        pytest.raises(Unwritable, match=r"^standard output: cannot be written: Bad file desc"),
+        open_output(None, "-"),
+    ):
+        pass
 
 
 def test_rows_can_go_to_standard_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -720,18 +760,20 @@ def test_numbers_of_rows_are_right_across_batches(tmp_path: Path) -> None:
     ("name", "content", "told_by"),
     [
         ("d.csv", b"", "must begin with the names of its columns, got nothing"),
-        ("d.csv.gz", gzip.compress(b""), "must begin with the names of its columns, got nothing"),
+        ("d.csv.gz", squeezed(b""), "must begin with the names of its columns, got nothing"),
         ("d.jsonl", b"\n \n", "must have a line at least, got nothing"),
         ("d.csv", b"p,y\n", "must have one row at least, got none"),
         ("d.csv", b"p,y\n0.5,\xff\n", "broken after row 0: In CSV column"),
         ("d.csv", b"\xff,y\n0.5,1\n", "cannot be read: 'utf-8' codec can't decode"),
         ("d.parquet", b"PAR1 but not really", "cannot be read: Parquet magic bytes"),
-        ("d.csv.gz", gzip.compress(b"p,y\n" + bytes(range(48, 58)) * 9999)[:-20],
+        ("d.csv.gz", squeezed(b"p,y\n" + bytes(range(48, 58)) * 9999)[:-20],
          "Compressed file ended before the end-of-stream marker was reached"),
-        ("d.jsonl.gz", gzip.compress(b'{"p":0.5,"y":1}\n' * 99)[:-9],
+        ("d.jsonl.gz", squeezed(b'{"p":0.5,"y":1}\n' * 99)[:-9],
          "Compressed file ended before the end-of-stream marker was reached"),
         ("d.csv.gz", b"\x1f\x8b but not really", "cannot be read: "),
-        ("d.parquet.gz", gzip.compress(b"PAR1"), "must be a plain file, got a stream"),
+        ("d.parquet.gz", squeezed(b"PAR1"), "cannot be read: Parquet file size is 4 bytes"),
+        ("d.parquet.gz", squeezed(b"PAR1" * 99)[:-9],
+         "cannot be read: Compressed file ended before the end-of-stream marker was reached"),
     ],
 )  # fmt: skip
 def test_a_broken_input_is_one_line_that_says_where(
@@ -799,6 +841,32 @@ def test_a_long_stream_is_played_in_whole_batches(
 
 
 # ------------------------------------------------------------------------- odds and ends
+
+
+def test_small_row_groups_make_long_batches(tmp_path: Path) -> None:
+    source = tmp_path / "d.parquet"
+    pq.write_table(pa.table({"p": [0.5] * 1000, "y": [1] * 1000}), source, row_group_size=10)
+    assert lengths(source, batch_rows=400) == [400, 400, 200]
+
+
+def test_wide_rows_make_long_batches_unless_they_are_very_wide(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "d.csv"
+    source.write_text("p,y,text\n" + f"0.5,1,{'x' * 2000}\n" * 1000)
+    found = lengths(source, batch_rows=400)
+    assert min(found[:-1]) >= 400
+    assert sum(found) == 1000
+    monkeypatch.setattr("calibrant.stream.readers.ENOUGH_BYTES", 200_000)
+    narrower = lengths(source, batch_rows=400)
+    assert max(narrower) < 200
+    assert sum(narrower) == 1000
+
+
+def lengths(source: Path, batch_rows: int) -> list[int]:
+    with closing(open_source(str(source))) as opened:
+        reader = open_reader(opened, lambda misfit: None, batch_rows=batch_rows)
+        return [len(piece) for piece in reader.pieces(None)]
 
 
 def test_names_of_columns_are_quoted_where_they_have_to_be(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ needs the extra ``cli``, and says so.
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 from typing import Final
 
@@ -26,4 +27,17 @@ def main() -> int:
         return ExitCode.MISSING_EXTRA
     from calibrant.cli.app import run
 
-    return run()
+    try:
+        code = run()
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else ExitCode.BUG
+    if code in (ExitCode.INTERRUPTED, ExitCode.TERMINATED):
+        _leave(code)
+    return code
+
+
+def _leave(code: int) -> None:
+    """End at once: a thread of Arrow that still waits for input would make Python abort."""
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        stream.flush()
+    os._exit(code)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import os
 import signal
 import sys
 from collections.abc import Callable
 from types import FrameType
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, Final, NoReturn
 
+import pyarrow as pa
 import typer
 
 from calibrant._version import __version__
@@ -23,8 +25,12 @@ from calibrant.cli.replay import replay
 from calibrant.cli.report import report
 from calibrant.errors import CalibrantError, CorruptState, MissingExtra
 from calibrant.stream import BadRow, StateMismatch, Unreadable, Unwritable
+from calibrant.stream.interrupts import noting
 
 __all__ = ["app", "run"]
+
+FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""What keeps standard output from being written."""
 
 app = typer.Typer(
     name="calibrant",
@@ -41,11 +47,9 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     def run(**arguments: Any) -> None:
         try:
             command(**arguments)
+            _flush()
         except BrokenPipeError:
-            # Python would complain once more when it flushes what nobody reads.
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, sys.stdout.fileno())
-            os.close(nowhere)
+            _give_up_output()
             raise typer.Exit(ExitCode.PIPE) from None
         except KeyboardInterrupt:
             screen.say("interrupted")
@@ -85,8 +89,20 @@ def calibrant(
 def run(arguments: list[str] | None = None) -> int:
     """Run a command; return its exit code."""
     before = signal.signal(signal.SIGTERM, _terminate)
+    # Arrow's own handlers lose a signal that comes while it waits for a slow pipe.
+    pa.enable_signal_handlers(False)
     try:
-        return int(app(args=arguments, standalone_mode=False, prog_name="calibrant") or 0)
+        with noting():
+            code = int(app(args=arguments, standalone_mode=False, prog_name="calibrant") or 0)
+        _flush()
+        return code
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        # Files are named where they are written; what is left is standard output.
+        _give_up_output()
+        screen.say(f"standard output: cannot be written: {os.strerror(error.errno)}")
+        return ExitCode.OUTPUT
     except Exception as error:
         if not hasattr(error, "format_message"):
             raise
@@ -108,6 +124,18 @@ def code_of(error: CalibrantError) -> ExitCode:
     }
     found = (code for kind, code in kinds.items() if isinstance(error, kind))
     return next(found, ExitCode.USAGE)
+
+
+def _flush() -> None:
+    if sys.stdout is not None:
+        sys.stdout.flush()
+
+
+def _give_up_output() -> None:
+    """Let what nobody takes go nowhere: Python would complain once more at its end."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
 
 
 def _terminate(number: int, frame: FrameType | None) -> NoReturn:

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import shlex
 import time
-from typing import Annotated
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, NamedTuple
 
+import numpy as np
+import pyarrow as pa
 import typer
+from numpy.typing import NDArray
 
 from calibrant.cli import screen
+from calibrant.cli.again import recalibrator_words
 from calibrant.cli.options import (
     Buckets,
     Epsilon,
@@ -24,8 +30,20 @@ from calibrant.cli.options import (
     Seed,
     SummaryFile,
 )
-from calibrant.cli.products import Products, tell_story
-from calibrant.stream import Drafts, Options, Session
+from calibrant.cli.products import Products, refuse_two_voices, reserve_rows, tell_story
+from calibrant.core.place import buckets_of
+from calibrant.stream import (
+    ADDED,
+    Answers,
+    Columns,
+    Drafts,
+    Options,
+    Session,
+    format_of,
+    open_output,
+    open_writer,
+)
+from calibrant.stream.piece import ArrowPiece
 from calibrant.summary import Story, tell
 
 __all__ = ["play"]
@@ -71,6 +89,12 @@ def play(
     loss: LossName = None,
     prior: Prior = None,
     seed: Seed = None,
+    out: Annotated[
+        str | None,
+        typer.Option(
+            "--out", metavar="FILE", help="Write the rounds, as replay does; - is stdout."
+        ),
+    ] = None,
     summary: SummaryFile = None,
     report: ReportFile = None,
     plots: Plots = None,
@@ -91,57 +115,90 @@ def play(
     if listed:
         _list(as_json)
         return
+    refuse_two_voices(out, as_json)
     options = Options(method, resolution, buckets, grid, epsilon, loss, prior, seed)
     products = Products(summary, report, plots)
     with Drafts(force=force) as drafts:
+        place = reserve_rows(drafts, out)
         places = products.reserve(drafts)
-        story = _play(options.session(), forecaster, adversary, rounds)
+        session = options.session()
+        game = Game(session, forecaster, adversary, rounds)
+        rows = game.play()
+        if out is not None:
+            _write(rows, place, out)
+        story = game.story()
         products.write(story, places)
         drafts.commit()
-    tell_story(story, as_json=as_json)
+    tell_story(story, as_json=as_json, error=out == "-")
 
 
-def _play(session: Session, forecaster: str, adversary: str, rounds: int) -> Story:
-    from calibrant.simulate import play as play_game
+@dataclass
+class Game:
+    """One game from its players to its story."""
 
-    recalibrator, seed, began = session.recalibrator, session.seed or 0, time.perf_counter()
-    with screen.progress((adversary,)) as show:
-        record = play_game(
-            recalibrator, forecaster, adversary, rounds, seed=seed,
-            progress=lambda done, total: show(done, done, total),
-        )  # fmt: skip
-    seconds = time.perf_counter() - began
-    session.collector.update(record.raw, record.forecast, record.mean, record.outcomes)
-    words = ["calibrant", "play", "--adversary", adversary, "--forecaster", forecaster]
-    words += ["--rounds", str(rounds), *recalibrator_words(session)]
-    return tell(
-        session.collector,
-        recalibrator,
-        seed=seed,
-        settings={"command": shlex.join(words), "inputs": [f"{forecaster} against {adversary}"]},
-        timing={"seconds": seconds, "rounds_per_second": rounds / seconds},
-    )
+    session: Session
+    forecaster: str
+    adversary: str
+    rounds: int
+    seconds: float = 0.0
+
+    def play(self) -> Rows:
+        """Play all rounds; return them."""
+        from calibrant.simulate import play as play_game
+
+        began = time.perf_counter()
+        with screen.progress((self.adversary,)) as show:
+            record = play_game(
+                self.session.recalibrator, self.forecaster, self.adversary, self.rounds,
+                seed=self.session.seed or 0, progress=lambda done, total: show(done, done, total),
+            )  # fmt: skip
+        self.seconds = time.perf_counter() - began
+        # A mean is a sum of products and may round to just above 1.
+        mean = np.minimum(record.mean, 1.0)
+        self.session.collector.update(record.raw, record.forecast, mean, record.outcomes)
+        bucket = buckets_of(record.raw, self.session.recalibrator.buckets)
+        answers = Answers(record.forecast, mean, bucket, np.arange(len(record)))
+        return Rows(record.raw, record.outcomes, answers)
+
+    def story(self) -> Story:
+        """Tell what the game amounts to."""
+        words = ["calibrant", "play", "--adversary", self.adversary, "--forecaster"]
+        words += [self.forecaster, "--rounds", str(self.rounds), *recalibrator_words(self.session)]
+        players = f"{self.forecaster} against {self.adversary}"
+        return tell(
+            self.session.collector,
+            self.session.recalibrator,
+            seed=self.session.seed,
+            settings={"command": shlex.join(words), "inputs": [players]},
+            timing={"seconds": self.seconds, "rounds_per_second": self.rounds / self.seconds},
+        )
 
 
-def recalibrator_words(session: Session) -> list[str]:
-    """Return the options that make a session's recalibrator again."""
-    recalibrator = session.recalibrator
-    rule = recalibrator.calibrator
-    words = ["--method", rule.name, "--resolution", str(rule.resolution), "--grid", rule.grid]
-    words += ["--buckets", str(recalibrator.buckets), "--prior", str(recalibrator.prior)]
-    loss = recalibrator.certificate().loss_name
-    words += [] if loss == "squared" else ["--loss", loss]
-    return words + ([] if session.seed is None else ["--seed", str(session.seed)])
+class Rows(NamedTuple):
+    """The rounds of a game, as a file shows them."""
+
+    raw: NDArray[np.float64]
+    outcome: NDArray[np.uint8]
+    answers: Answers
+
+
+def _write(rows: Rows, place: Path | None, name: str) -> None:
+    """Write the rounds as ``calibrant replay`` would if it were given the first two columns."""
+    table = pa.record_batch([rows.raw, rows.outcome], names=["raw", "outcome"])
+    with open_output(place, name) as stream:
+        columns = Columns("raw", "outcome")
+        writer = open_writer(stream, format_of(name) or "csv", columns, ADDED)
+        writer.write(ArrowPiece(table, text=False), rows.answers)
+        writer.close()
 
 
 def _list(as_json: bool) -> None:
     from calibrant.simulate import adversaries, forecasters
 
     found = {
-        noun: {name: (registry.get(name).__doc__ or "").partition("\n")[0]
-               for name in registry.names()}
+        noun: {name: _first_line(registry.get(name)) for name in registry.names()}
         for noun, registry in (("adversaries", adversaries), ("forecasters", forecasters))
-    }  # fmt: skip
+    }
     if as_json:
         screen.tell_json(found)
         return
@@ -149,3 +206,7 @@ def _list(as_json: bool) -> None:
         print(f"{noun}:")
         for name, line in entries.items():
             print(f"  {name:20} {line}")
+
+
+def _first_line(player: type) -> str:
+    return (player.__doc__ or "").partition("\n")[0].replace("``", "`")

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+import typer
 
 from calibrant.cli import screen
+from calibrant.errors import MissingExtra
 from calibrant.stream import Drafts, open_output
-from calibrant.stream.writers import naming
+from calibrant.stream.failure import naming
 from calibrant.summary import Story
 
-__all__ = ["Products", "short"]
+__all__ = ["Products", "refuse_two_voices", "reserve_rows", "short", "tell_story"]
+
+NEEDED: Final = {"report": ("jinja2", "matplotlib"), "plots": ("matplotlib",)}
+"""What each product is made with."""
 
 
 @dataclass(frozen=True)
@@ -25,11 +32,19 @@ class Products:
 
     def reserve(self, drafts: Drafts) -> dict[str, Path]:
         """Find out before the work whether everything can be written after it."""
+        self._require_extras()
         files = {"summary": self.summary, "report": self.report}
         places = {name: drafts.reserve(path) for name, path in files.items() if path is not None}
         if self.plots is not None:
             places["plots"] = drafts.reserve_directory(self.plots)
         return places
+
+    def _require_extras(self) -> None:
+        for product, needed in NEEDED.items():
+            missing = [name for name in needed if importlib.util.find_spec(name) is None]
+            if missing and getattr(self, product) is not None:
+                told = f"--{product} needs {', '.join(missing)}, not installed here"
+                raise MissingExtra(f'{told}: pip install "calibrant[plot]"')
 
     def write(self, story: Story, places: dict[str, Path]) -> None:
         """Write the products to the places that were reserved for them."""
@@ -47,6 +62,17 @@ class Products:
 
             with naming(self.plots):
                 save_all(story, places["plots"])
+
+
+def reserve_rows(drafts: Drafts, out: str | None) -> Path | None:
+    """Return where rows are to be written; None for standard output, and if nobody asked."""
+    return None if out is None or out == "-" else drafts.reserve(out)
+
+
+def refuse_two_voices(out: str | None, as_json: bool) -> None:
+    """Refuse to put rows and JSON on one standard output."""
+    if as_json and out == "-":
+        raise typer.BadParameter("--json and --out - both want standard output")
 
 
 def tell_story(story: Story, *, as_json: bool, error: bool = False) -> None:

@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from calibrant.cli import screen
+from calibrant.cli.again import recalibrator_words
 from calibrant.cli.options import (
     Available,
     Buckets,
@@ -38,8 +39,7 @@ from calibrant.cli.options import (
     TimeColumn,
     scale_of,
 )
-from calibrant.cli.play import recalibrator_words
-from calibrant.cli.products import Products, tell_story
+from calibrant.cli.products import Products, refuse_two_voices, reserve_rows, tell_story
 from calibrant.core import check
 from calibrant.stream import (
     ADDED,
@@ -60,10 +60,11 @@ from calibrant.stream import (
     open_writer,
 )
 from calibrant.stream import replay as replay_job
+from calibrant.stream.failure import naming
+from calibrant.stream.interrupts import insist
 from calibrant.stream.readers import BATCH_ROWS
 from calibrant.stream.source import Source
 from calibrant.stream.state import dump, read
-from calibrant.stream.writers import naming
 from calibrant.summary import Story, tell
 
 __all__ = ["replay"]
@@ -118,6 +119,7 @@ def replay(
     ] = False,
     force: Force = False,
     as_json: Json = False,
+    group: Annotated[str | None, typer.Option("--group", metavar="COL", hidden=True)] = None,
     batch_rows: Annotated[int, typer.Option("--batch-rows", hidden=True)] = BATCH_ROWS,
 ) -> None:
     """Recalibrate a stream of raw forecasts and outcomes, and say what it was worth.
@@ -132,7 +134,8 @@ def replay(
     check.choice(format or "csv", "--format", FORMATS)
     _refuse(available is not None and time is None, "--available needs --time")
     _refuse(flush and out != "-", "--flush needs --out -")
-    _refuse(as_json and out == "-", "--json and --out - both want standard output")
+    _refuse(group is not None, "--group is kept for a later release: leave it out")
+    refuse_two_voices(out, as_json)
     scale = scale_of(logit, percent, score)
     Run(
         Job(tuple(inputs), raw, outcome, time, available, format, flush, batch_rows),
@@ -167,6 +170,7 @@ class Run:
     outputs: Outputs
     products: Products
     places: dict[str, Path] = field(default_factory=dict)
+    rows: Path | None = None
     columns: Columns | None = None
     interrupted: bool = False
 
@@ -190,8 +194,7 @@ class Run:
         """Find out before the work whether everything can be written after it."""
         to = self.outputs
         aside = quarantine_of(to.on_error)
-        if to.out is not None and to.out != "-":
-            self.places["out"] = drafts.reserve(to.out)
+        self.rows = reserve_rows(drafts, to.out)
         if aside is not None:
             self.places["quarantine"] = drafts.reserve(aside)
         self.places |= self.products.reserve(drafts)
@@ -208,6 +211,7 @@ class Run:
             start = self._starter(stack)
             try:
                 replay_job(self.job, session, on_fault, start=start, progress=show)
+                insist()
             except KeyboardInterrupt:
                 # What a filter has answered is out of the house: its state must say so.
                 if not self.job.one_by_one or session.recalibrator.issued == before:
@@ -231,7 +235,7 @@ class Run:
             name = self.outputs.out
             if name is None:
                 return None
-            stream = stack.enter_context(open_output(self.places.get("out"), name))
+            stream = stack.enter_context(open_output(self.rows, name))
             names = [self.outputs.prefix + added for added in ADDED]
             return open_writer(stream, format_of(name) or source.format, columns, names)
 

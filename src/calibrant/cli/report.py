@@ -12,7 +12,7 @@ from calibrant.cli import screen
 from calibrant.cli.options import Force, Json
 from calibrant.errors import CorruptState
 from calibrant.stream import Drafts, Unreadable
-from calibrant.stream.writers import naming
+from calibrant.stream.failure import naming
 from calibrant.summary import Story
 
 __all__ = ["report"]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
+import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
@@ -28,6 +29,9 @@ SCORES: Final = {
     "sharpness": "sharpness",
 }
 """Rows of the table before and after."""
+
+LINE: Final = 80
+"""Columns of the sentence at the end."""
 
 
 class Rate(ProgressColumn):
@@ -64,18 +68,23 @@ def tell_json(data: Any) -> None:
     print(json.dumps(data, indent=2, allow_nan=False))
 
 
-def table(title: str | None, columns: Mapping[str, str], rows: list[list[str]]) -> Table:
+def table(title: str | None, columns: Mapping[str, str], rows: list[list[str]]) -> Group:
     """Return a table; ``columns`` maps headings to ``"left"`` or ``"right"``."""
-    made = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    made = Table(box=None, pad_edge=False)
     for heading, justify in columns.items():
         made.add_column(heading, justify="right" if justify == "right" else "left", no_wrap=True)
     for row in rows:
         made.add_row(*row)
-    return made
+    if title is None:
+        return Group(made)
+    # A title of rich's own would be broken at the width of the table.
+    return Group(Text(title, style="italic", no_wrap=True, overflow="ignore"), made)
 
 
 def before_after(story: Story, *, error: bool = False) -> None:
     """Print what a run amounts to; on standard error if standard output holds the rows."""
+    from calibrant.report import headline
+
     told = story.summary
     console = Console(stderr=error, width=None if sys.stdout.isatty() else 100)
     headings = {"": "left", "raw": "right", "forecast": "right", "mean": "right"}
@@ -86,7 +95,7 @@ def before_after(story: Story, *, error: bool = False) -> None:
     rows.append(["AUC", *(number(told["auc"][name]) for name in ("raw", "forecast", "mean"))])
     title = f"{told['n_rounds']:,} rounds, {told['method']}, seed {told['seed']}"
     console.print(table(title, headings, rows))
-    for line in closing_lines(told):
+    for line in [*closing_lines(told), "", textwrap.fill(headline(story), LINE)]:
         console.print(line, highlight=False, soft_wrap=True)
 
 
@@ -102,7 +111,7 @@ def closing_lines(told: Mapping[str, Any]) -> list[str]:
         verdict = holds[told["certificate_holds"]]
         lines.append(f"guarantee after these rounds: {', '.join(parts)}; it {verdict}")
     counts = {"n_skipped": "bad rows passed over", "n_unresolved": "rows without an outcome"}
-    lines += [f"{told[key]:,} {what}" for key, what in counts.items() if told[key]]
+    lines += [f"{what}: {told[key]:,}" for key, what in counts.items() if told[key]]
     return lines
 
 

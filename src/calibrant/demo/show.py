@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import shlex
-import textwrap
 import time as clock
 from pathlib import Path
 from typing import Final
@@ -109,11 +107,7 @@ def replay(directory: Path, rounds: int) -> int:
     source = directory / "stream.csv"
     scan(rounds, SEED).write(source)
     screen.say(STREAM.format(rounds=rounds, source=source))
-    code = run(source, directory)
-    if code == ExitCode.OK:
-        screen.say("")
-        screen.say(textwrap.fill(f"In a sentence: {sentence(directory)}", 80))
-    return code
+    return run(source, directory)
 
 
 def run(source: Path, directory: Path) -> int:
@@ -125,15 +119,6 @@ def run(source: Path, directory: Path) -> int:
     parts += [["--seed", str(SEED), "--force"]]
     screen.say("$ calibrant " + " \\\n    ".join(map(shlex.join, parts)) + "\n")
     return command([word for part in parts for word in part])
-
-
-def sentence(directory: Path) -> str:
-    """Return the headline of the report that was written."""
-    from calibrant.report import headline
-    from calibrant.summary import Story
-
-    told = (directory / OUTPUTS["--summary"]).read_text()
-    return headline(Story.from_dict(json.loads(told)))
 
 
 def play() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["BrierParts", "decomposition", "prepare_decomposition"]
+
+SMALL: Final = 0.001
+"""Parts below which four digits after the point show little."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,10 +114,14 @@ def _ink_bar(ax: Axes, place: int, rest: float, part: Decomposition, look: Look)
     ax.barh(place, part.reliability, left=rest, facecolor=look.colour, zorder=2.0, **frame)
     told = f"{look.label}: no rounds"
     if not math.isnan(part.brier):
-        much = plain(float(f"{part.reliability:.2g}"))
-        told = f"{look.label}: {part.brier:.4f}, solid {much}"
+        told = f"{look.label}: {part.brier:.4f}, solid {_much(part.reliability)}"
     words: Style = {"ha": "left", "va": "bottom", "color": LIGHT["ink"], "zorder": 3.0}
     ax.annotate(told, (0.0, place + 0.24), (3.0, 1.0), textcoords="offset points", **words)
+
+
+def _much(value: float) -> str:
+    """Return a part with the digits of the whole, or two of its own if it is very small."""
+    return f"{value:.4f}" if value >= SMALL else plain(float(f"{value:.2g}"))
 
 
 def _ink_base_rate(ax: Axes, uncertainty: float) -> None:

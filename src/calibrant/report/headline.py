@@ -133,7 +133,7 @@ class Comparison:
 def _remark(here: Comparison, story: Story, *, elsewhere: bool) -> str:
     close = here.after <= half_step(story) + min(here.noise, THIN)
     if elsewhere and (here.well or close):
-        return ", though other forecasts are still off"
+        return ", though some recalibrated forecasts are still off"
     if here.well:
         return ""
     if close:

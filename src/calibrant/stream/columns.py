@@ -63,12 +63,16 @@ def choose(
     for asked in (raw, outcome, time, available):
         if asked is not None and asked not in names:
             raise Unreadable(f"{source}: no column {asked!r}; there are: {_listed(names)}")
+    others = [name for name in names if name not in (raw, outcome)]
     found = Columns(
-        raw or _guess(source, names, RAW_NAMES, "raw forecasts", "--raw"),
-        outcome or _guess(source, names, OUTCOME_NAMES, "outcomes", "--outcome"),
+        raw or _guess(source, others, RAW_NAMES, "raw forecasts", "--raw"),
+        outcome or _guess(source, others, OUTCOME_NAMES, "outcomes", "--outcome"),
         time,
         available,
     )
+    if found.raw == found.outcome:
+        told = f"raw forecasts and outcomes must be two columns, got {found.raw!r} for both"
+        raise Unreadable(f"{source}: {told}")
     for name in found.names:
         if list(names).count(name) > 1:
             raise Unreadable(f"{source}: column {name!r} must be there once, got it twice")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import stat
@@ -9,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from calibrant.stream.failure import Unwritable
+from calibrant.stream.failure import Unwritable, naming
 
 __all__ = ["Drafts"]
 
@@ -54,16 +55,17 @@ class Drafts:
         ``replace`` says that the file is meant to be replaced, forced or not, and
         ``secret`` that nobody else may read it.
         """
-        target = Path(os.path.realpath(name))
-        if target.exists() and not stat.S_ISREG(target.stat().st_mode):
-            if target.is_dir():
-                raise Unwritable(f"{name}: cannot be written: Is a directory")
-            return target
-        if target.exists() and not (replace or self._force):
-            raise Unwritable(f"{name}: is there already; --force replaces it")
-        draft = self._draft(name, target)
-        if secret:
-            draft.chmod(0o600)
+        if name == "-":
+            raise Unwritable("-: cannot be written: only rows go to standard output (--out -)")
+        with naming(name):
+            if _is_special(Path(name)):
+                return Path(name)
+            target = Path(os.path.realpath(name))
+            if target.exists() and not (replace or self._force):
+                raise Unwritable(f"{name}: is there already; --force replaces it")
+            draft = self._draft(name, target)
+            if secret:
+                draft.chmod(0o600)
         return draft
 
     def reserve_directory(self, name: str) -> Path:
@@ -73,9 +75,10 @@ class Drafts:
             raise Unwritable(f"{name}: is there already and is no directory")
         if target.is_dir() and any(target.iterdir()) and not self._force:
             raise Unwritable(f"{name}: is there already and not empty; --force writes into it")
-        draft = self._draft(name, target)
-        draft.unlink()
-        draft.mkdir()
+        with naming(name):
+            draft = self._draft(name, target)
+            draft.unlink()
+            draft.mkdir()
         return draft
 
     def commit(self) -> None:
@@ -91,13 +94,21 @@ class Drafts:
             self._pairs.pop(0)
 
     def _draft(self, name: str, target: Path) -> Path:
+        if any(target == other for _, other in self._pairs):
+            raise Unwritable(f"{name}: cannot be written: two outputs must be two files")
         draft = target.with_name(f".{target.name}.{os.getpid()}.part")
-        try:
-            draft.touch(exist_ok=False)
-        except OSError as error:
-            raise Unwritable(f"{name}: cannot be written: {error.strerror}") from error
+        draft.touch(exist_ok=False)
         self._pairs.append((draft, target))
         return draft
+
+
+def _is_special(target: Path) -> bool:
+    """Say whether something is there that is neither a file nor, which is refused, a directory."""
+    if not target.exists() or stat.S_ISREG(target.stat().st_mode):
+        return False
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "Is a directory")
+    return True
 
 
 def _remove(draft: Path) -> None:

@@ -13,9 +13,13 @@ Every message is one line that says where and what.
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from calibrant.errors import CalibrantError
 
-__all__ = ["BadRow", "StateMismatch", "StreamFailure", "Unreadable", "Unwritable"]
+__all__ = ["BadRow", "StateMismatch", "StreamFailure", "Unreadable", "Unwritable", "naming"]
 
 
 class StreamFailure(CalibrantError):
@@ -36,3 +40,16 @@ class Unwritable(StreamFailure, OSError):
 
 class StateMismatch(StreamFailure, ValueError):
     """A stored state that does not go with the options given."""
+
+
+@contextmanager
+def naming(name: str) -> Iterator[None]:
+    """Turn whatever keeps ``name`` from being written into one line about it."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        if isinstance(error, CalibrantError) or error.errno is None:
+            raise
+        raise Unwritable(f"{name}: cannot be written: {os.strerror(error.errno)}") from error

@@ -9,8 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from calibrant.stream.failure import BadRow
-from calibrant.stream.writers import naming
+from calibrant.stream.failure import BadRow, naming
 
 __all__ = ["Fault", "OnFault", "Quarantine", "Skip", "Stop"]
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from calibrant import bounds
-from calibrant.losses import require_proper
 from calibrant.recalibrate import Recalibrator
 from calibrant.stream.failure import StateMismatch
 from calibrant.stream.scale import Scale
@@ -72,7 +70,7 @@ def open_session(options: Options, stored: Session | None) -> Session:
 
 def _parameters(stored: Session, options: Options) -> dict[str, Any]:
     recalibrator = stored.recalibrator
-    found = {
+    found: dict[str, Any] = {
         "method": recalibrator.calibrator.name,
         "resolution": recalibrator.calibrator.resolution,
         "buckets": recalibrator.buckets,
@@ -83,10 +81,9 @@ def _parameters(stored: Session, options: Options) -> dict[str, Any]:
         "scale": stored.scale.kind,
     }
     if options.epsilon is not None:
-        size = bounds.resolution_sharp(options.epsilon, require_proper(options.loss or "squared"))
-        asked = options.resolution or size, options.buckets or size
-        if asked == (found["resolution"], found["buckets"]):
-            found["epsilon"] = options.epsilon
-        else:
-            found["epsilon"] = None
+        # Another epsilon that asks for the same sizes is as good.
+        named = {name: found[name] for name in ("method", "grid", "loss")}
+        made = replace(options, **named).recalibrator(0)
+        same = (made.calibrator.resolution, made.buckets) == (found["resolution"], found["buckets"])
+        found["epsilon"] = options.epsilon if same else None
     return found

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import csv
+import io
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -26,6 +27,10 @@ BYTES_A_ROW: Final = 64
 LEAST_BLOCK: Final = 1 << 16
 LONG: Final = 200_000
 """Rows that pay for the compiler at once."""
+ENOUGH_ROWS: Final = 1 << 15
+"""Rows that a batch should have, so that it is played by compiled code."""
+ENOUGH_BYTES: Final = 1 << 25
+"""Bytes that a batch may have if its rows are so wide that they are few."""
 BROKEN: Final = (OSError, EOFError, zlib.error, pa.ArrowException, UnicodeDecodeError)
 """What a damaged file makes the layers below raise."""
 
@@ -106,6 +111,7 @@ class TextReader(Reader):
     ) -> None:
         super().__init__(source, on_misfit)
         self._delimiter = "\t" if source.format == "tsv" else ","
+        self._batch_rows = batch_rows
         self._block = max(LEAST_BLOCK, BYTES_A_ROW * batch_rows)
         self._misfits: list[int] = []
         self._failed: list[BaseException] = []
@@ -138,7 +144,7 @@ class TextReader(Reader):
                 column_types=dict.fromkeys(self.names, pa.string()), include_columns=wanted
             ),
         )
-        for batch in reader:
+        for batch in gathered(reader, self._batch_rows):
             if self._failed:
                 break
             yield ArrowPiece(batch, text=True)
@@ -237,7 +243,7 @@ class ParquetReader(Reader):
         self._batch_rows = batch_rows
         try:
             # Without these two the memory grows with the size of a row group.
-            self._file = pq.ParquetFile(source.below, pre_buffer=False, buffer_size=1 << 20)
+            self._file = pq.ParquetFile(_native(source), pre_buffer=False, buffer_size=1 << 20)
         except (OSError, pa.ArrowException) as error:
             told = " ".join(str(error).split())
             raise Unreadable(f"{source.name}: cannot be read: {told}") from error
@@ -264,8 +270,42 @@ class ParquetReader(Reader):
         return ArrowPiece(pa.record_batch(columns, schema=schema), text=False)
 
     def _pieces(self, wanted: list[str] | None) -> Iterator[Piece]:
-        for batch in self._file.iter_batches(self._batch_rows, columns=wanted, use_threads=False):
+        batches = self._file.iter_batches(self._batch_rows, columns=wanted, use_threads=False)
+        for batch in gathered(batches, self._batch_rows):
             yield ArrowPiece(batch, text=False)
+
+
+def _native(source: Source) -> Any:
+    """Return a plain file as Arrow opens it, which saves a copy; anything else as it is."""
+    return pa.OSFile(source.name) if isinstance(source.below, io.BufferedReader) else source.below
+
+
+def gathered(batches: Iterable[Any], rows: int) -> Iterator[Any]:
+    """Join short batches until they have ``rows`` rows, or enough of them, or many bytes.
+
+    Wide rows of text and small row groups come in short batches, and the compiler is not
+    started for those.
+
+    Examples
+    --------
+    >>> [len(batch) for batch in gathered([pa.record_batch({"p": [0.5] * 3})] * 5, 6)]
+    [6, 6, 3]
+    """
+    waiting: list[Any] = []
+    for batch in batches:
+        waiting.append(batch)
+        enough = sum(map(len, waiting)) >= min(rows, ENOUGH_ROWS)
+        if enough or sum(each.nbytes for each in waiting) >= ENOUGH_BYTES:
+            yield _joined(waiting)
+            waiting = []
+    if waiting:
+        yield _joined(waiting)
+
+
+def _joined(batches: list[Any]) -> Any:
+    if len(batches) == 1:
+        return batches[0]
+    return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
 
 
 def header_of(source: Source, delimiter: str) -> list[str]:

@@ -72,19 +72,22 @@ class Rules:
         Time and the largest score go on from the rows that obey; others leave no trace.
         """
         raw, outcome = (numbers(piece.column(name)) for name in self.columns.names[:2])
+        happened = outcome.values == 1.0
         wrong = {
             "raw": ~self.scale.allows(raw.values),
-            "outcome": ~(outcome.missing | (outcome.values == 0.0) | (outcome.values == 1.0)),
+            "outcome": ~(outcome.missing | (outcome.values == 0.0) | happened),
         }
         good = ~(wrong["raw"] | wrong["outcome"])
         time, available = self._times(piece, good, wrong)
         problems = [] if good.all() else self._problems(piece, wrong)
+        # A slice of everything is a view, where a mask of everything would be a slow copy.
+        kept: Any = good if problems else slice(None)
         rounds = Rounds(
-            self.scale.apply(raw.values[good]),
-            (outcome.values[good] == 1.0).astype(np.uint8),
-            ~outcome.missing[good],
-            None if time is None else time[good],
-            None if available is None else available[good],
+            self.scale.apply(np.array(raw.values[kept])),
+            happened[kept].astype(np.uint8),
+            ~outcome.missing[kept],
+            None if time is None else time[kept],
+            None if available is None else available[kept],
         )
         if time is not None and good.any():
             self.last = float(time[good][-1])

@@ -85,7 +85,7 @@ class Session:
         if not rounds.known.all():
             self.unresolved += int((~rounds.known).sum())
             columns = [column[rounds.known] for column in columns]
-        self.collector.update(*columns, compile=self.long)
+        self.collector.update(*columns, compile=self.long, checked=True)
         return answers
 
     def _parts(self, rows: int) -> Iterator[slice]:
@@ -109,7 +109,8 @@ class Session:
             )
             self.pending = _expected(run.pending)
         # A mean is a sum of products and may round to just above 1.
-        return Answers(run.forecast, np.minimum(run.mean, 1.0), run.bucket, run.ticket)
+        mean = np.minimum(run.mean, 1.0, out=run.mean)
+        return Answers(run.forecast, mean, run.bucket, run.ticket)
 
     def _play_one(self, rounds: Rounds) -> Answers:
         """Do the same for one row, without the overhead of a batch."""

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
 import os
 import sys
+import tempfile
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 
-from calibrant.stream.failure import Unreadable
+from calibrant.errors import CalibrantError
+from calibrant.stream.failure import Unreadable, naming
 
 __all__ = ["FORMATS", "Source", "format_of", "open_source"]
 
@@ -64,7 +68,7 @@ class Source:
         """Close what was opened; standard input stays open."""
         if self.stream is not self.below:
             self.stream.close()
-        _release(self.name, self.below)
+        _release(self.below)
 
 
 def format_of(name: str) -> str | None:
@@ -97,22 +101,20 @@ def open_source(name: str, format: str | None = None) -> Source:
         stream = _decompressed(below)
         found = format or format_of(name) or _sniff(stream)
         if found == "parquet" and (size is None or stream is not below):
-            told = "Parquet is read from its end and must be a plain file, got a stream"
-            raise Unreadable(f"{name}: {told}")
+            stream, below, size = _spooled(stream, below)
     except (OSError, EOFError) as error:
-        _release(name, below)
-        if isinstance(error, Unreadable):
+        _release(below)
+        if isinstance(error, CalibrantError):
             raise
         raise Unreadable(f"{name}: cannot be read: {error}") from error
     return Source(name, found, stream, below, size)
 
 
 def _open(name: str) -> tuple[Any, int | None]:
-    if name == "-":
-        # What lies below gives what has arrived; sys.stdin itself would wait for more.
-        raw: Any = getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
-        return io.BufferedReader(raw, BUFFER), None
     try:
+        if name == "-":
+            # What lies below gives what has arrived; sys.stdin itself would wait for more.
+            return io.BufferedReader(_standard_input(), BUFFER), None
         opened = io.BufferedReader(io.FileIO(name), BUFFER)
     except OSError as error:
         raise Unreadable(f"{name}: cannot be read: {error.strerror}") from error
@@ -120,11 +122,34 @@ def _open(name: str) -> tuple[Any, int | None]:
     return opened, size if opened.seekable() else None
 
 
-def _release(name: str, below: Any) -> None:
-    if name != "-":
+def _standard_input() -> Any:
+    if sys.stdin is None:
+        raise OSError(errno.EBADF, "standard input is closed")
+    return getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
+
+
+def _release(below: Any) -> None:
+    """Close what lies below; standard input stays open."""
+    if isinstance(below, io.BufferedReader) and not below.closed:
+        raw = below.detach()
+        if sys.stdin is None or raw is not _standard_input():
+            raw.close()
+    else:
         below.close()
-    elif not below.closed:
-        below.detach()
+
+
+def _spooled(stream: Any, below: Any) -> tuple[Any, Any, int]:
+    """Return a temporary file with all that a stream holds: Parquet is read from its end."""
+    with ExitStack() as stack:
+        whole = stack.enter_context(tempfile.TemporaryFile())
+        while content := stream.read(BUFFER):
+            with naming(tempfile.gettempdir()):
+                whole.write(content)
+        _release(below)
+        size = whole.tell()
+        whole.seek(0)
+        stack.pop_all()
+    return whole, whole, size
 
 
 def _decompressed(below: Any) -> Any:

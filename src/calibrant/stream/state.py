@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from base64 import b64decode, b64encode
 from pathlib import Path
 from typing import Any, Final
@@ -62,14 +63,20 @@ def load(data: bytes) -> Session:
 
 def read(path: str) -> Session | None:
     """Return the session stored in a file, or None if there is no such file yet."""
+    file = Path(path)
     try:
-        return load(Path(path).read_bytes())
-    except FileNotFoundError:
-        return None
+        return load(_content(file)) if file.exists() else None
     except CorruptState as problem:
         raise CorruptState(f"{path}: {problem}") from problem
     except OSError as error:
         raise Unreadable(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _content(file: Path) -> bytes:
+    # A device may have no end, and a pipe none yet.
+    if not (file.is_file() or file.is_dir()):
+        raise OSError(errno.ESPIPE, "it is not a plain file")
+    return file.read_bytes()
 
 
 def _around(recalibrator: Recalibrator) -> Session:

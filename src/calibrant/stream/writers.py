@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
-import os
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -17,14 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from calibrant.errors import CalibrantError
 from calibrant.stream.columns import Columns
-from calibrant.stream.failure import BadRow, Unwritable
+from calibrant.stream.failure import BadRow, naming
 from calibrant.stream.piece import FieldsPiece, LinePiece, Piece
 from calibrant.stream.session import Answers
 from calibrant.stream.source import compression_of
 
-__all__ = ["ADDED", "Writer", "naming", "open_output", "open_writer"]
+__all__ = ["ADDED", "Writer", "open_output", "open_writer"]
 
 ADDED: Final = ("forecast", "mean", "bucket", "ticket")
 """The columns that are added."""
@@ -125,8 +124,9 @@ class ParquetWriter(Writer):
 
     def write(self, piece: Piece, answers: Answers) -> None:
         table = piece.batch(self.columns)
-        kinds = (pa.float64(), pa.float64(), pa.int32(), pa.int64())
-        added = [pa.array(answer, kind) for answer, kind in zip(answers, kinds, strict=True)]
+        kinds = (np.float64, np.float64, np.int32, np.int64)
+        pairs = zip(answers, kinds, strict=True)
+        added = [pa.array(answer.astype(kind, copy=False)) for answer, kind in pairs]
         names = [*table.schema.names, *self.names]
         batch = pa.record_batch([*table.columns, *added], names=names)
         self._waiting.append(self._fitted(batch))
@@ -208,23 +208,12 @@ def open_writer(stream: Any, format: str, columns: Columns, names: Sequence[str]
 
 
 @contextmanager
-def naming(name: str) -> Iterator[None]:
-    """Turn whatever keeps ``name`` from being written into one line about it."""
-    try:
-        yield
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        if isinstance(error, CalibrantError) or error.errno is None:
-            raise
-        raise Unwritable(f"{name}: cannot be written: {os.strerror(error.errno)}") from error
-
-
-@contextmanager
 def open_output(place: Path | None, name: str) -> Iterator[Any]:
     """Open the file ``place``, or standard output; ``name`` tells the compression."""
-    with naming(name):
+    with naming("standard output" if place is None else name):
         if place is None:
+            if sys.stdout is None:
+                raise OSError(errno.EBADF, "Bad file descriptor")
             yield sys.stdout.buffer
             sys.stdout.buffer.flush()
             return

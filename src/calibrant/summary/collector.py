@@ -91,6 +91,7 @@ class Collector:
         outcomes: ArrayLike,
         *,
         compile: bool | None = None,
+        checked: bool = False,
     ) -> None:
         """Add rounds, in order.
 
@@ -103,19 +104,27 @@ class Collector:
         compile : bool, optional
             Whether to use the compiler where there is one; by default for long batches.
             Changes no result.
+        checked : bool
+            Whether all are arrays that a recalibrator took or gave, doubles and bytes, so
+            that there is nothing to check.
         """
-        arrays = (
-            check.probabilities(raw, "raw"),
-            check.probabilities(forecast, "forecast"),
-            check.probabilities(mean, "mean"),
-            check.outcomes(outcomes),
+        arrays: tuple[NDArray[Any], ...] = (
+            (np.asarray(raw), np.asarray(forecast), np.asarray(mean), np.asarray(outcomes))
+            if checked
+            else (
+                check.probabilities(raw, "raw"),
+                check.probabilities(forecast, "forecast"),
+                check.probabilities(mean, "mean"),
+                check.outcomes(outcomes),
+            )
         )
         names = ("raw", "forecast", "mean", "outcomes")
         rounds = check.same_length(**dict(zip(names, arrays, strict=True)))
         if self.rounds + rounds > tallies.MOST:
             raise InvalidInput(f"rounds must be at most {tallies.MOST}, got {self.rounds + rounds}")
         fast = rounds > WARM_UP if compile is None else compile
-        self._refuse_stray(arrays[1], fast)
+        if not checked:
+            self._refuse_stray(arrays[1], fast)
         self._run(tallies.collect, fast, *arrays)
 
     def _refuse_stray(self, drawn: Reals, fast: bool) -> None:
