@@ -1,0 +1,1 @@
+"""The quality panel: streams, competitors and adversaries the default is held against."""
