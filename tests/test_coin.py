@@ -353,7 +353,9 @@ def test_many_buckets_do_not_keep_many_coins() -> None:
 
 
 def test_compiled_steps_refuse_rounds_beyond_what_fits() -> None:
-    rec = Recalibrator(seed=4).compile()
+    rec = Recalibrator(seed=4)
+    with players.machine(rec.calibrator.program):
+        rec.compile()
     ticket = rec.forecast(0.5)
     rec._capacity = 1
     for call in (lambda: rec.forecast(0.5), lambda: rec.learn_one(0.5, 1)):

@@ -29,7 +29,7 @@ from calibrant.core.grid import GRIDS
 from calibrant.core.mixture import Mixture
 from calibrant.core.place import bucket
 from calibrant.kernels import compile as compile_module
-from calibrant.kernels import gaps, pairs, rounds, running_mean, scores, two_point
+from calibrant.kernels import gaps, pairs, portable, rounds, running_mean, scores, two_point
 from calibrant.kernels.coin import coin
 from calibrant.kernels.layout import BLOCKS, HEAD, POSITION, pack, unpack
 from calibrant.kernels.place import bucket_of
@@ -428,6 +428,15 @@ def test_compiled_coins_are_thrown_with_unsigned_words(numba, compiler) -> None:
         assert implementation(words[0], words[1]) == coin(3, 5)
     assert compiler.register(coin) is coin
     assert len(numba.unsigned) == 2
+
+
+@pytest.mark.parametrize(("name", "given"), [("split", (3.0,)), ("scaled", (0.75, 2))])
+def test_compiled_code_takes_doubles_apart_by_their_bits(name, given, numba, compiler) -> None:
+    function = getattr(portable, name)
+    assert compiler.register(function) is function
+    taken, implementation = numba.unsigned
+    assert taken is function
+    assert implementation(*given) == function(*given)
 
 
 def test_the_cache_is_keyed_by_the_sources_of_all_kernels(compiler, monkeypatch, tmp_path) -> None:
