@@ -103,7 +103,7 @@ class Calibrant(Recalibrator):
     --------
     >>> model = Calibrant(seed=7)
     >>> ticket = model.forecast(0.83)
-    >>> 0.0 <= ticket.value <= 1.0, ticket.middle
+    >>> 0.0 <= ticket.value <= 1.0, round(ticket.middle, 6)
     (True, 0.83)
     >>> _ = model.observe(ticket, 1)
     >>> model.rounds
