@@ -202,6 +202,24 @@ def foster_hart_counted(r):
     return r.h**2 + total / r.T
 
 
+def anchored_floor(r, values):
+    return max(r.h**2, 9 * max(values[0], 1 - values[-1]) ** 2)
+
+
+def anchored(r, values, worst):
+    total = r.k * log_cap(r.T / r.k, 0) if worst else visits(r)
+    used = min(r.M, r.T) if worst else len({bucket for bucket, _ in r.cells})
+    return anchored_floor(r, values) + (12 * used + total) / r.T
+
+
+def anchored_regret(r, values):
+    return (anchored_floor(r, values) + visits(r) / r.T) / 4 + r.h**2
+
+
+def visits(r):
+    return sum(sum(1 / t for t in range(1, len(r.outcomes(cell)) + 1)) for cell in r.cells)
+
+
 def starts(r, worst):
     """Sum of |s|, and of the squared excess over half a cell."""
     s = [r.k0] * (r.M * r.K) if worst else [abs(r.start(cell)) for cell in r.cells]
@@ -255,6 +273,8 @@ def theorems(r, name, midpoints, step="adaptive", horizon=None, updates=None):
         return []
     if name == "foster_hart":
         return [("C2", foster_hart_worst(r)), ("C2", foster_hart_counted(r))]
+    if name == "anchored":
+        return [("C2", anchored(r, r.grid, worst)) for worst in (True, False)]
     if name == "regret_matching":
         return [("C1", regret_matching(r, worst)) for worst in (True, False)]
     if name == "foster99":

@@ -60,6 +60,27 @@ class FosterHart(TwoPoint):
         return self.gap(k) / self.counts[k] if self.counts[k] else 0
 
 
+class Anchored(TwoPoint):
+    def __init__(self, values, prior=0, centre=HALF, strength=4.0, patience=3.0):
+        super().__init__(values)
+        self.anchor, self.strength, self.patience = float(centre), strength, patience
+        self.regret = 0.0
+
+    def score(self, k):
+        gap = float(self.gap(k)) / self.counts[k] if self.counts[k] else 0.0
+        pull = self.strength * min(1.0, math.exp(self.regret / self.patience))
+        return gap + pull * (self.anchor - float(self.values[k]))
+
+    def mixture(self):
+        self.position = int(self.anchor * (len(self.values) - 1) + 0.5)
+        return super().mixture()
+
+    def update(self, k, outcome):
+        mean = sum(weight * float(self.values[i]) for i, weight in self.mixture().items())
+        self.regret += (mean - outcome) ** 2 - (self.anchor - outcome) ** 2
+        super().update(k, outcome)
+
+
 class RegretMatching(TwoPoint):
     def score(self, k):
         up = self.gap(k) - self.counts[k] * self.half(k, k + 1)

@@ -228,14 +228,12 @@ def test_a_ticket_with_another_middle_forecast_is_foreign() -> None:
         model.observe(Ticket.from_dict(data | {"middle": 0.1}), 1)
 
 
-def test_old_tickets_keep_48_bytes_and_their_middle_forecast() -> None:
+def test_old_tickets_keep_56_bytes_and_their_middle_forecast() -> None:
     model = make()
     tickets = [model.forecast(p) for p in overconfident(2_000, 10)[0]]
-    assert model._ledger.vault.nbytes <= 48 * len(model._ledger.vault)
+    assert model._ledger.vault.nbytes <= 56 * len(model._ledger.vault)
     found = model.observe(5, 1)
-    assert (found.middle, found.value) == (tickets[5].middle, tickets[5].value)
-    with pytest.raises(InvalidInput, match="mixture must be asked of the ticket"):
-        _ = found.mixture
+    assert (found.middle, found.mean) == (tickets[5].middle, tickets[5].mean)
 
 
 def test_a_correction_amends_the_last_stage_and_the_losses() -> None:

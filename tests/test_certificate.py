@@ -38,6 +38,7 @@ VARIANTS = {name: (name, {}) for name in NAMES} | {
 every_variant = pytest.mark.parametrize("variant", VARIANTS)
 
 QUANTITIES = {
+    "anchored": [*["C2", "C1", "regret"] * 2, "regret"],
     "blackwell": ["C1", "regret"] * 2,
     "blackwell, sqrt": ["C1", "regret"],
     "blackwell, fixed": ["C1", "regret"],
@@ -264,6 +265,8 @@ def promises_are_what_the_rounds_say(variant, grid, rounds, prior, delay) -> Non
             values,
         )
         wanted = [part for bound in found for part in naive_bounds.promises(r, bound, priced)]
+        if name == "anchored" and loss == "squared" and not delay:
+            wanted.append(("regret", naive_bounds.anchored_regret(r, values)))
         record = certify(rec.calibrator, rec._account(), price, 0.0, 0, 0)
         assert [b.quantity for b in record.bounds] == [quantity for quantity, _ in wanted]
         told = [b.value for b in record.bounds]

@@ -118,7 +118,7 @@ def test_the_pure_steps_and_the_recalibrator_play_alike(variant: str, grid: str)
     rec = Recalibrator(rule, buckets=1, seed=3, prior=2)
     state = rule.start(prior=2)
     for y in [1, 1, 0, 1, 0, 0, 1, 1, 1, 0] * 3:
-        ticket = rec.forecast(0.4)
+        ticket = rec.forecast(0.5)
         assert ticket.mixture == rule.forecast(state)
         rec.observe(ticket, y)
         state = rule.update(state, ticket.index, y)
@@ -150,6 +150,7 @@ def test_a_module_that_registers_nothing_would_be_found() -> None:
 
 def test_the_issues_names_are_the_registered_ones() -> None:
     assert set(NAMES) == {
+        "anchored",
         "foster_hart",
         "regret_matching",
         "exponential_regret",

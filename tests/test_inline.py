@@ -43,7 +43,7 @@ def played(program, words: list, actions: list) -> list:
         elif action == "book":
             told.append(program.book(words, words, at, cells, table, raw, u, outcome))
         elif action == "issue":
-            cell, side, weight = program.issue(words, words, at, cells, table, u)
+            cell, side, weight = program.issue(words, words, at, cells, table, raw, u)
             waiting.append((at, (side << 15) | cell, weight, raw))
             told.append((cell, side, weight))
         elif waiting:

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calibrant.calibrators import (
+    Anchored,
     Blackwell,
     ExponentialRegret,
     Foster99,
@@ -41,6 +42,12 @@ CENTRES = (Fraction(19, 20), Fraction(7, 40))
 
 TWO_POINT = {
     "foster_hart": (FosterHart(resolution=6), naive.FosterHart, {}),
+    "anchored": (Anchored(resolution=6), naive.Anchored, {}),
+    "anchored, loosely": (
+        Anchored(resolution=6, strength=0.5, patience=5.0),
+        naive.Anchored,
+        {"strength": 0.5, "patience": 5.0},
+    ),
     "regret_matching": (RegretMatching(resolution=6), naive.RegretMatching, {}),
     "foster99": (Foster99(resolution=6), naive.Foster99, {}),
     "running_mean": (RunningMean(resolution=6), naive.RunningMean, {}),

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calibrant.calibrators import (
+    Anchored,
     Blackwell,
     ExponentialRegret,
     Foster99,
@@ -26,7 +27,16 @@ from calibrant.calibrators import (
 )
 from calibrant.core.grid import GRIDS
 from calibrant.kernels import blackwell, gaps
-from calibrant.kernels.layout import BLOCKS, HEAD, POSITION, SCALE, TABLE
+from calibrant.kernels.layout import (
+    BLOCKS,
+    HEAD,
+    MIDDLE,
+    POSITION,
+    PULL,
+    REGRET,
+    SCALE,
+    TABLE,
+)
 
 pytestmark = pytest.mark.base
 
@@ -210,6 +220,64 @@ def test_regret_matching_is_a_stationary_law_of_the_adjacent_swaps(past) -> None
         assert flow == 0
         if 0 < k < len(g) - 1:
             assert regret(k, k - 1) <= 0 or regret(k, k + 1) <= 0
+
+
+# anchored: Q + p(R), with R the regret of the mean forecasts to their anchors.
+
+
+@st.composite
+def anchored_rounds(draw):
+    """Any counts, an anchor, a regret; and the mixture that is announced then."""
+    rule = Anchored(
+        resolution=draw(st.integers(2, 7)),
+        grid=draw(st.sampled_from(GRIDS)),
+        strength=draw(st.sampled_from([0.0, 0.5, 4.0, 50.0])),
+        patience=draw(st.sampled_from([2.85, 3.0, 20.0])),
+    )
+    cells, state = rule.lattice.cells, rule.start().copy()
+    counts = np.array(draw(st.lists(st.integers(0, 30), min_size=cells, max_size=cells)))
+    ones = np.array([draw(st.integers(0, int(n))) for n in counts])
+    anchor, regret = draw(st.floats(0, 1)), draw(st.floats(-30, 30))
+    at, scale = int(state[BLOCKS]), int(state[SCALE])
+    table = state[int(state[TABLE]) : int(state[TABLE]) + cells]
+    state[at + HEAD : at + HEAD + 2 * cells : 2] = scale * ones - counts * table
+    state[at + HEAD + 1 : at + HEAD + 1 + 2 * cells : 2] = counts
+    pull = rule.strength * math.exp(min(regret / rule.patience, 0.0))
+    state.view(float)[[MIDDLE, at + REGRET, at + PULL]] = anchor, regret, pull
+    gaps = np.where(counts > 0, ones / np.maximum(counts, 1) - rule.lattice.values, 0.0)
+    return rule, gaps, anchor, regret, pull, rule.forecast(state)
+
+
+@given(anchored_rounds())
+def test_an_anchored_pair_leans_nowhere_on_average(case) -> None:
+    rule, gaps, anchor, _, pull, mixture = case
+    leans = gaps + pull * (anchor - rule.lattice.values)
+    told = sum(w * leans[k] for k, w in zip(mixture.indices, mixture.weights, strict=True))
+    first, last = mixture.indices[0], mixture.indices[-1]
+    outwards = (first == 0 and told < 0) or (last == rule.lattice.cells - 1 and told > 0)
+    assert abs(told) < 1e-12 * (1 + pull) or (first == last and outwards)
+
+
+@given(anchored_rounds())
+def test_an_anchored_round_raises_the_potential_by_little(case) -> None:
+    rule, gaps, anchor, regret, pull, mixture = case
+    c, R0 = rule.strength, rule.patience
+
+    def potential(x):
+        return c * R0 * math.exp(x / R0) if x < 0 else c * (R0 + x)
+
+    values, end = rule.lattice.values, max(rule.lattice.values[0], 1 - rule.lattice.values[-1])
+    floor = max(rule.lattice.half_cell**2, (1 + 2 * c) * end**2)
+    mean = mixture.mean
+    for y in OUTCOMES:
+        drift = sum(
+            w * (2 * gaps[k] * (y - values[k]) - gaps[k] ** 2)
+            for k, w in zip(mixture.indices, mixture.weights, strict=True)
+        )
+        lost = (mean - y) ** 2 - (anchor - y) ** 2
+        grown = potential(regret + lost) - potential(regret)
+        assert grown <= pull * lost + pull * (mean - anchor) ** 2 + 1e-9
+        assert drift + grown <= floor + 1e-9
 
 
 # foster99: Q = sum_i n_i x_i^2 with x_i the average excess.

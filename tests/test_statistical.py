@@ -78,6 +78,8 @@ RULES = [
     Rule("foster_hart"),
     Rule("foster_hart", (("grid", "midpoints"),)),
     Rule("foster_hart", (("grid", "arcsine"),)),
+    Rule("anchored"),
+    Rule("anchored", (("strength", 1.0), ("grid", "midpoints"))),
     Rule("foster99"),
     Rule("foster99", (("grid", "midpoints"),)),
     Rule("regret_matching"),
@@ -123,7 +125,7 @@ def likely(rule: Rule, buckets: int, prior: int) -> float | None:
         return None
     if rule.method == "foster99":
         return _likely_foster99(sizes, prior)
-    if rule.method == "blackwell":
+    if rule.method in ("anchored", "blackwell"):
         expected: Bound = made.bound(T, buckets=buckets, prior=prior)  # type: ignore[assignment]
         return expected.value + bounds.azuma(T, FAILURE)
     if "horizon" in told:

@@ -25,6 +25,7 @@ from calibrant.bounds.algorithm1 import (
     theorem,
     theorem_names,
 )
+from calibrant.bounds.anchored import anchored, anchored_measured, anchored_regret
 from calibrant.bounds.blackwell import (
     blackwell_adaptive,
     blackwell_fixed,
@@ -60,6 +61,9 @@ __all__ = [
     "accuracy_paper",
     "algorithm1",
     "algorithm1_measured",
+    "anchored",
+    "anchored_measured",
+    "anchored_regret",
     "azuma",
     "best_shape",
     "blackwell_adaptive",

@@ -151,7 +151,7 @@ def foster_hart_measured(
     >>> round(foster_hart_measured(counts, 0.1, prior=2, means=means, centre=0.5).value, 4)
     0.0838
     """
-    n = _counts(counts)
+    n = visits(counts)
     T = int(n.sum())
     h = game(T, 1, half_cell).h
     k0 = strength(prior)
@@ -172,7 +172,8 @@ def _staleness(delay: Any) -> float:
     return 1.0 + 2.0 * check.whole(delay, "delay")
 
 
-def _counts(counts: ArrayLike) -> NDArray[np.float64]:
+def visits(counts: ArrayLike) -> NDArray[np.float64]:
+    """Return how often each cell was visited, checked."""
     n = np.asarray(counts, dtype=np.float64)
     if not (np.isfinite(n) & (n >= 0.0) & (n == np.floor(n))).all() or n.sum() < 1.0:
         raise InvalidInput(f"counts must be whole numbers with a sum above 0, got {counts!r}")

@@ -1,5 +1,6 @@
 """The calibrators, one file each; importing this package registers them all."""
 
+from calibrant.calibrators.anchored import Anchored
 from calibrant.calibrators.base import Account, Calibrator
 from calibrant.calibrators.blackwell import Blackwell
 from calibrant.calibrators.exponential_regret import ExponentialRegret
@@ -11,6 +12,7 @@ from calibrant.calibrators.running_mean import RunningMean
 
 __all__ = [
     "Account",
+    "Anchored",
     "Blackwell",
     "Calibrator",
     "ExponentialRegret",

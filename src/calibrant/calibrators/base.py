@@ -28,6 +28,7 @@ from calibrant.kernels.layout import (
     HEADER,
     HOME,
     KEY,
+    MIDDLE,
     POSITION,
     SCALE,
     SCRATCH,
@@ -147,6 +148,10 @@ class Calibrator:
         """Return the bound tightened by what was counted, or None where there is none."""
         return None
 
+    def regret(self, account: Account) -> Bound | None:
+        """Return a bound of the rule's own on the squared loss beyond the raw forecast's."""
+        return None
+
     def start(self, *, prior: int = 0, centre: Fraction | float = 0.5) -> NDArray[np.int64]:
         """Return the state before the first round.
 
@@ -218,7 +223,7 @@ class Calibrator:
         check.whole(prior, "prior", high=MAX_GAP // scale)
         edges = HEADER
         table = edges + buckets + 2
-        scratch = table + 2 * grid.cells + VALUES
+        scratch = table + 2 * grid.cells + VALUES + 1
         blocks = scratch + self._scratch(grid.cells)
         stride = HEAD + self.cell_words * grid.cells + TAIL
         words = np.zeros(blocks + buckets * stride, np.int64)
@@ -232,7 +237,10 @@ class Calibrator:
         # Beyond the ends a half cell is as wide as the whole range, so slack rules stop there.
         words[table - 1] = numerators[0] - 2 * scale
         words[table + grid.cells] = numerators[-1] + 2 * scale
-        reals[table + grid.cells + VALUES : scratch] = grid.values
+        values = table + grid.cells + VALUES
+        reals[values : values + grid.cells] = grid.values
+        reals[[values - 1, values + grid.cells]] = np.inf, -np.inf
+        reals[MIDDLE] = float(centres[0])
         self._set_parameters(words, reals, buckets)
         for j, centre in enumerate(centres):
             block = words[blocks + j * stride : blocks + (j + 1) * stride]

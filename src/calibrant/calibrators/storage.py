@@ -21,6 +21,8 @@ from calibrant.kernels.layout import (
     MIDDLE,
     NOTED,
     PASSED,
+    PULL,
+    REGRET,
     STRIDE,
     TABLE,
     VALUES,
@@ -86,9 +88,9 @@ class Storage:
         ours = (CHARGED, WEIGHT, MIDDLE, PASSED, *rule.real_parameters)
         parts = [slice(k, k + 1) for k in ours] + self._front_parts
         parts.append(slice(int(flat[EDGES]), int(flat[EDGES]) + int(flat[BUCKETS]) + 1))
-        parts.append(slice(table + cells + VALUES, int(flat[BLOCKS])))
+        parts.append(slice(table + cells + VALUES - 1, int(flat[BLOCKS])))
         first, stop, stride = self._starts.start, self._starts.stop, self._starts.step
-        parts += [slice(first + k, stop, stride) for k in (ASKED, NOTED)]
+        parts += [slice(first + k, stop, stride) for k in (ASKED, NOTED, REGRET, PULL)]
         for at in self._starts if rule.cell_words > 2 else ():
             end = at + HEAD + rule.cell_words * cells
             parts += [slice(at + HEAD + k, end, rule.cell_words) for k in range(2, rule.cell_words)]

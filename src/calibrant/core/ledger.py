@@ -34,6 +34,7 @@ __all__ = ["MAX_OPEN", "YOUNG", "Entry", "Ledger", "Vault", "key_of"]
 YOUNG: Final = 256
 MAX_OPEN: Final = 1 << 22
 COLUMNS: Final = 5
+"""Words of a row in the vault; one more where a transform stands in front."""
 EMPTY: Final = -1
 WRAP: Final = 1 << 23
 NEVER: Final = float("nan")
@@ -49,9 +50,9 @@ class Entry(NamedTuple):
     number: int
     place: int
     weight: float
-    """Probability of the lower point of the pair; behind a transform, its forecast."""
     raw: float
     time: float
+    middle: float = NEVER
 
 
 def key_of(id: int | str) -> int:
@@ -73,13 +74,15 @@ class Vault:
     """Open tickets in flat arrays, found by key.
 
     Five words a ticket (key; number, bucket, cell and side in one word; weight; raw
-    forecast; time), kept dense by moving the last row into a freed one, and an
-    index of 32-bit row numbers with linear probing at a load between 0.64 and 0.8.
-    Capacity grows by a thirty-second at a time, so that the sum stays below 48 bytes.
+    forecast; time), and a sixth where a transform stands in front: what it made of the raw
+    forecast.  They are kept dense by moving the last row into a freed one, with an index of
+    32-bit row numbers with linear probing at a load between 0.64 and 0.8.  Capacity grows
+    by a thirty-second at a time, so that the sum stays below 48 bytes, or 56.
     """
 
-    def __init__(self) -> None:
-        self._rows: NDArray[np.int64] = np.zeros((64, COLUMNS), np.int64)
+    def __init__(self, columns: int = COLUMNS) -> None:
+        self._columns = columns
+        self._rows: NDArray[np.int64] = np.zeros((64, columns), np.int64)
         self._reals: NDArray[np.float64] = self._rows.view(np.float64)
         self._index: NDArray[np.int32] = np.full(96, EMPTY, np.int32)
         self._count = 0
@@ -101,7 +104,7 @@ class Vault:
         row = self._count
         self._rows[row, 0] = entry.key
         self._rows[row, 1] = ((entry.number % WRAP) << 40) | entry.place
-        self._reals[row, 2:] = entry.weight, entry.raw, entry.time
+        self._reals[row, 2:] = entry[3 : 1 + self._columns]
         self._index[self._free_slot(entry.key)] = row
         self._count += 1
 
@@ -140,8 +143,8 @@ class Vault:
     def _entry(self, row: int, issued: int) -> Entry:
         key, packed = int(self._rows[row, 0]), int(self._rows[row, 1])
         number = issued - (issued - (packed >> 40)) % WRAP
-        weight, raw, time = self._reals[row, 2:].tolist()
-        return Entry(key, number, packed & 0xFF_FFFF_FFFF, weight, raw, time)
+        rest = self._reals[row, 2:].tolist()
+        return Entry(key, number, packed & 0xFF_FFFF_FFFF, *rest)
 
     def _slot(self, key: int) -> int:
         size = len(self._index)
@@ -175,7 +178,7 @@ class Vault:
         self._index[gap] = EMPTY
 
     def _resize_rows(self, size: int) -> None:
-        rows = np.zeros((size, COLUMNS), np.int64)
+        rows = np.zeros((size, self._columns), np.int64)
         rows[: self._count] = self._rows[: self._count]
         self._rows, self._reals = rows, rows.view(np.float64)
 
@@ -217,7 +220,8 @@ class Ledger:
         self.issuer = issuer
         self.max_open = max_open
         self.young: dict[int | str, Ticket] = {}
-        self.vault = Vault()
+        self.vault = Vault(COLUMNS + issuer.fronted)
+        self._reals = 3 + issuer.fronted
         self.sweep_at = MAX_OPEN
 
     def __len__(self) -> int:
@@ -299,29 +303,35 @@ class Ledger:
             raise self._not_closed(ticket, issued)
 
     def to_words(self, issued: int) -> NDArray[np.int64]:
-        """Return all tickets as words, six each, in the order in which they were issued."""
+        """Return all tickets as words in the order in which they were issued.
+
+        Six each, or seven where a transform stands in front.
+        """
         self.sweep(issued)
         entries = [entry_of(ticket) for ticket in self.young.values()]
         entries += list(self.vault.entries(issued))
         entries.sort(key=lambda entry: entry.number)
         words = np.array([entry[:3] for entry in entries], np.int64).reshape(-1, 3)
-        reals = np.array([entry[3:] for entry in entries], np.float64).reshape(-1, 3)
+        count = self._reals
+        reals = np.array([entry[3 : 3 + count] for entry in entries], np.float64)
+        reals = reals.reshape(-1, count)
         return np.hstack([words, reals.view(np.int64)]).reshape(-1)
 
     def load_words(self, words: NDArray[np.int64], issued: int, buckets: int) -> None:
         """Keep the tickets that :meth:`to_words` gave."""
-        rows = words.reshape(-1, 6)
+        rows = words.reshape(-1, 3 + self._reals)
         reals = np.ascontiguousarray(rows[:, 3:]).view(np.float64)
         key, number, place = rows[:, :3].T
-        named, unit = key >= 1 << 62, (reals[:, :2] >= 0.0) & (reals[:, :2] <= 1.0)
+        shares = np.delete(reals, 2, axis=1)
+        named, unit = key >= 1 << 62, (shares >= 0.0) & (shares <= 1.0)
         inside = (place >= 0) & (place >> 16 < buckets) & ((place & CELL) < self.issuer.grid.cells)
         fits = (named | (key == number)) & (number < issued) & inside & unit.all(1)
         if not fits.all() or (np.diff(number, prepend=-1) <= 0).any():
             raise ValueError("tickets that were never issued")
         if len(np.unique(key)) < len(key):
             raise ValueError("tickets with one id")
-        for row, (weight, raw, time) in zip(rows[:, :3].tolist(), reals.tolist(), strict=True):
-            self.vault.add(Entry(row[0], row[1], row[2], weight, raw, time))
+        for row, rest in zip(rows[:, :3].tolist(), reals.tolist(), strict=True):
+            self.vault.add(Entry(*row, *rest))
 
     def _by_id(self, id: int | str, given: Ticket | None, issued: int) -> Ticket:
         known = isinstance(id, str) or 0 <= id < issued
@@ -366,16 +376,16 @@ class Ledger:
 def entry_of(ticket: Ticket) -> Entry:
     """Return what is kept of a ticket."""
     time = NEVER if ticket.time is None else ticket.time
-    # Behind a transform, what it made of the raw forecast is needed, and the weight is not.
-    kept = ticket.weight if ticket.middle is None else ticket.middle
-    return Entry(key_of(ticket.id), ticket.number, ticket.place, kept, ticket.raw, time)
+    middle = NEVER if ticket.middle is None else ticket.middle
+    rest = ticket.place, ticket.weight, ticket.raw, time, middle
+    return Entry(key_of(ticket.id), ticket.number, *rest)
 
 
 def revive(issuer: Issuer, id: int | str, entry: Entry) -> Ticket:
     """Return a ticket again from what was kept of it; its clock and law were not."""
     time = None if entry.time != entry.time else entry.time
-    law = () if issuer.many or issuer.fronted else None
-    weight, middle = (1.0, entry.weight) if issuer.fronted else (entry.weight, None)
+    law = () if issuer.many else None
+    weight, middle = entry.weight, entry.middle if issuer.fronted else None
     return Ticket(issuer, id, entry.number, entry.place, weight, entry.raw, time, None, law, middle)
 
 
@@ -388,4 +398,5 @@ def _as_id(id: Any) -> int | str:
 
 
 def _same(one: Ticket, other: Ticket) -> bool:
-    return entry_of(one)[1:5] == entry_of(other)[1:5]
+    mine, its = entry_of(one), entry_of(other)
+    return mine[1:5] == its[1:5] and one.middle == other.middle

@@ -39,7 +39,7 @@ EXPECTED: Final = PARAMETERS + 2
 """Whether both cells of the announced pair learn, each by its weight."""
 
 
-def start(words: Words, at: int) -> int:
+def start(words: Words, reals: Reals, at: int) -> int:
     """Search from the last draw; with expected updates from one place, whatever the draws."""
     where: int = words[at + HOME] if words[EXPECTED] == 1 else words[at + POSITION]
     return where & INDEX

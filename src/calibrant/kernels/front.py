@@ -6,7 +6,7 @@ part of the flat state, from word `FRONT` on.
 
 A late outcome is learned by predicting again: the transform may have learned other
 outcomes since the forecast, and its notes are of another round.  The middle forecast that
-decided the bucket is carried by whoever waits for the outcome.
+decided the bucket and the weight of the pair are carried by whoever waits for the outcome.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Fronted:
     note_flat: Callable[[Any, float], int]
     book_flat: Callable[[Any, int, float, float, int], bool]
     issue_flat: Callable[[Any, float], int]
-    settle_flat: Callable[[Any, int, float, float, int], None]
+    settle_flat: Callable[[Any, int, float, float, float, int], None]
     replay: Callable[..., None]
     replay_late: Callable[..., None]
 
@@ -95,7 +95,7 @@ class Fronted:
         ``flat`` is a state to try them on, which compiles them.
         """
         place = self.issue_flat(flat, 0.5)
-        self.settle_flat(flat, place, 0.5, 0.5, 1)
+        self.settle_flat(flat, place, 1.0, 0.5, 0.5, 1)
         self.book_flat(flat, self.note_flat(flat, 0.5), 0.5, 0.5, 1)
         return replace(
             self,
@@ -114,7 +114,9 @@ def put_before(program: Program, kernel: Kernel) -> Fronted:
     note, book, issue, settle = program.note, program.book, program.issue, program.settle
 
     def pass_through(words: Words, reals: Reals, raw: float) -> float:
-        return predict(words, reals, words[FRONT] & INDEX, raw)
+        middle = predict(words, reals, words[FRONT] & INDEX, raw)
+        reals[MIDDLE] = middle
+        return middle
 
     def absorb(words: Words, reals: Reals, raw: float, middle: float, outcome: int) -> None:
         enter(words, reals, PASSED, BOUNDLESS, charge(words[LOSS], middle, outcome))
@@ -125,7 +127,6 @@ def put_before(program: Program, kernel: Kernel) -> Fronted:
     def note_flat(flat: Any, raw: float) -> int:
         reals = flat.view(np.float64)
         middle = pass_through(flat, reals, raw)
-        reals[MIDDLE] = middle
         at = block_of(flat, reals, middle)
         u = coin(flat[at + KEY], flat[at + CLOCK])
         cell = note(flat, reals, at, flat[CELLS] & INDEX, flat[TABLE] & INDEX, raw, u)
@@ -136,6 +137,7 @@ def put_before(program: Program, kernel: Kernel) -> Fronted:
         at = (flat[BLOCKS] & INDEX) + (place >> 16) * (flat[STRIDE] & NARROW)
         u = coin(flat[at + KEY], flat[at + CLOCK])
         table = flat[TABLE] & INDEX
+        reals[MIDDLE] = middle
         if not book(flat, reals, at, flat[CELLS] & INDEX, table, raw, u, outcome):
             return False
         absorb(flat, reals, raw, middle, outcome)
@@ -144,18 +146,20 @@ def put_before(program: Program, kernel: Kernel) -> Fronted:
     def issue_flat(flat: Any, raw: float) -> int:
         reals = flat.view(np.float64)
         middle = pass_through(flat, reals, raw)
-        reals[MIDDLE] = middle
         at = block_of(flat, reals, middle)
         flat[COUNTED] = flat[at + CLOCK]
         u = coin(flat[at + KEY], flat[at + CLOCK])
         table = flat[TABLE] & INDEX
-        cell, side, reals[WEIGHT] = issue(flat, reals, at, flat[CELLS] & INDEX, table, u)
+        cell, side, reals[WEIGHT] = issue(flat, reals, at, flat[CELLS] & INDEX, table, raw, u)
         return pack((at - flat[BLOCKS]) // flat[STRIDE], cell, side)
 
-    def settle_flat(flat: Any, place: int, middle: float, raw: float, outcome: int) -> None:
+    def settle_flat(
+        flat: Any, place: int, weight: float, middle: float, raw: float, outcome: int
+    ) -> None:
         reals = flat.view(np.float64)
         at = (flat[BLOCKS] & INDEX) + (place >> 16) * (flat[STRIDE] & NARROW)
-        settle(flat, reals, at, flat[TABLE] & INDEX, place, 1.0, raw, outcome)
+        reals[MIDDLE] = middle
+        settle(flat, reals, at, flat[TABLE] & INDEX, place, weight, raw, outcome)
         absorb(flat, reals, raw, middle, outcome)
 
     def replay(
@@ -175,6 +179,7 @@ def put_before(program: Program, kernel: Kernel) -> Fronted:
             p, y = raw[t], int(outcomes[t])
             middle = predict(words, reals, front, p)
             middles[t] = middle
+            reals[MIDDLE] = middle
             at = blocks + (bucket_of(reals, edges, buckets, middle) & NARROW) * stride
             clock = words[at + CLOCK]
             u = coin(words[at + KEY], clock)
@@ -199,6 +204,7 @@ def put_before(program: Program, kernel: Kernel) -> Fronted:
         means: Any,
         kept: Any,
         places: Any,
+        middles: Any,
     ) -> None:
         cells, table = words[CELLS] & INDEX, words[TABLE] & INDEX
         blocks, stride = words[BLOCKS] & INDEX, words[STRIDE] & NARROW
@@ -213,7 +219,8 @@ def put_before(program: Program, kernel: Kernel) -> Fronted:
                 cell, side, weight = draw(words, reals, at, cells, table, u)
                 forecast[t] = reals[table + cells + VALUES + cell]
                 means[t] = mean(words, reals, cells, table, cell, side, weight)
-                kept[t] = middle
+                kept[t] = weight
+                middles[t] = middle
                 places[t] = pack(bucket, cell, side)
                 words[at + POSITION] = cell
                 words[at + CLOCK] += 1
@@ -222,9 +229,10 @@ def put_before(program: Program, kernel: Kernel) -> Fronted:
                 bucket, cell, side = unpack(places[row])
                 at = blocks + (bucket & NARROW) * stride
                 y = int(outcomes[row])
-                update(words, reals, at, table, cell, side, 1.0, y)
+                reals[MIDDLE] = middles[row]
+                update(words, reals, at, table, cell, side, kept[row], y)
                 enter(words, reals, CHARGED, ENDLESS, charge(words[LOSS], raw[row], y))
-                absorb(words, reals, raw[row], kept[row], y)
+                absorb(words, reals, raw[row], middles[row], y)
 
     named = f"{program.name}_behind_{mark(predict)}_{mark(learn)}"
     return Fronted(

@@ -29,6 +29,7 @@ from calibrant.kernels.layout import (
     EDGES,
     INDEX,
     KEY,
+    MIDDLE,
     POSITION,
     SCRATCH,
     STRIDE,
@@ -307,6 +308,7 @@ def make_game(draw: Draw, update: Update, many: bool) -> Game:
                 sheet[RAW] = answer(board, sheet)
                 at = blocks + (bucket_of(reals, edges, buckets, sheet[RAW]) & INDEX) * stride
                 u = coin(words[at + KEY], words[at + CLOCK])
+                reals[MIDDLE] = sheet[RAW]
                 cell, side, weight = draw(words, reals, at, cells, table, u)
                 if many:
                     announce_law(board, sheet, reals, words[SCRATCH] & INDEX)

@@ -59,7 +59,8 @@ COUNTED: Final = 17
 FRONT: Final = 11
 """Where the state of the transform that raw forecasts go through first starts, if there is one."""
 MIDDLE: Final = 19
-"""(real) Where a compiled step leaves what that transform made of the raw forecast."""
+"""(real) What that transform made of the raw forecast; without one, the raw forecast itself
+(anchored)."""
 PASSED: Final = 20
 """(real) Sum of that transform's losses over the outcomes learned."""
 BOUNDLESS: Final = 21
@@ -88,7 +89,11 @@ NOTED: Final = 8
 """(real) Its weight."""
 HOME: Final = 9
 """Where the search of this block started in the beginning."""
-HEAD: Final = 14
+REGRET: Final = 10
+"""(real) How much more than its anchor's loss the mean forecast's was (anchored)."""
+PULL: Final = 11
+"""(real) How strongly the anchor pulls at present (anchored)."""
+HEAD: Final = 16
 """Words of a block before its cells; the last four stay zero, a cell below the bottom one."""
 TAIL: Final = 4
 """Words after a block's cells, always zero: a cell above the top one."""
@@ -103,8 +108,9 @@ INDEX: Final = 0x7FFF_FFFF
 NARROW: Final = 0xF_FFFF
 """Mask for bucket numbers and block sizes, whose products it keeps within 40 bits."""
 
-VALUES: Final = 1
-"""Grid values start this many words after the K numerators."""
+VALUES: Final = 2
+"""Grid values start this many words after the K numerators; before the first stands plus
+infinity and after the last minus infinity: cells that nothing leans towards."""
 
 
 CELL: Final = 0x7FFF

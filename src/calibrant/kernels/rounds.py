@@ -30,10 +30,12 @@ from calibrant.kernels.layout import (
     EDGES,
     FIRST_NUMBER,
     FRESH,
+    FRONT,
     IDLE,
     INDEX,
     KEY,
     LOSS,
+    MIDDLE,
     NARROW,
     NOTED,
     OVERTAKEN,
@@ -78,7 +80,7 @@ class Program:
     amend: Amend
     note: Callable[[Words, Reals, int, int, int, float, float], int]
     book: Callable[[Words, Reals, int, int, int, float, float, int], bool]
-    issue: Callable[[Words, Reals, int, int, int, float], tuple[int, int, float]]
+    issue: Callable[[Words, Reals, int, int, int, float, float], tuple[int, int, float]]
     settle: Callable[[Words, Reals, int, int, int, float, float, int], None]
     note_flat: Callable[[Any, float], int]
     book_flat: Callable[[Any, float, int], bool]
@@ -140,16 +142,20 @@ def assemble(
     recall: Recall,
     weighted: bool = False,
     many: bool = False,
+    anchored: bool = False,
 ) -> Program:
     """Make the program of a rule from its own five functions.
 
     ``weighted`` says that it may learn from the mixture and not only from the draw,
-    ``many`` that its mixtures may have more than two points.
+    ``many`` that its mixtures may have more than two points, ``anchored`` that it looks at the
+    forecast of the round, which is the raw one unless a transform stands in front.
     """
 
     def note(
         words: Words, reals: Reals, at: int, cells: int, table: int, raw: float, u: float
     ) -> int:
+        if anchored and words[FRONT] == 0:
+            reals[MIDDLE] = raw
         cell, side, weight = draw(words, reals, at, cells, table, u)
         asked = reals[at + ASKED]
         # Two predictions of one round can have only one outcome: the other is overtaken.
@@ -171,6 +177,8 @@ def assemble(
         u: float,
         outcome: int,
     ) -> bool:
+        if anchored and words[FRONT] == 0:
+            reals[MIDDLE] = raw
         asked, after = reals[at + ASKED], IDLE
         cell, side, weight = words[at + ANSWER], 0, 1.0
         if asked != raw + 1.0:
@@ -195,8 +203,10 @@ def assemble(
         return True
 
     def issue(
-        words: Words, reals: Reals, at: int, cells: int, table: int, u: float
+        words: Words, reals: Reals, at: int, cells: int, table: int, raw: float, u: float
     ) -> tuple[int, int, float]:
+        if anchored and words[FRONT] == 0:
+            reals[MIDDLE] = raw
         cell, side, weight = draw(words, reals, at, cells, table, u)
         words[at + POSITION] = cell
         words[at + CLOCK] += 1
@@ -214,6 +224,8 @@ def assemble(
         raw: float,
         outcome: int,
     ) -> None:
+        if anchored and words[FRONT] == 0:
+            reals[MIDDLE] = raw
         update(words, reals, at, table, place & CELL, (place >> 15) & 1, weight, outcome)
         bill(words, reals, raw, outcome)
 
@@ -235,7 +247,7 @@ def assemble(
         flat[COUNTED] = flat[at + CLOCK]
         u = coin(flat[at + KEY], flat[at + CLOCK])
         table = flat[TABLE] & INDEX
-        cell, side, reals[WEIGHT] = issue(flat, reals, at, flat[CELLS] & INDEX, table, u)
+        cell, side, reals[WEIGHT] = issue(flat, reals, at, flat[CELLS] & INDEX, table, raw, u)
         return pack((at - flat[BLOCKS]) // flat[STRIDE], cell, side)
 
     def settle_flat(flat: Any, place: int, weight: float, raw: float, outcome: int) -> None:
@@ -255,6 +267,8 @@ def assemble(
             at = blocks + (bucket_of(reals, edges, buckets, p) & NARROW) * stride
             clock = words[at + CLOCK]
             u = coin(words[at + KEY], clock)
+            if anchored:
+                reals[MIDDLE] = p
             cell, side, weight = draw(words, reals, at, cells, table, u)
             cell &= CELL
             forecast[t] = reals[table + cells + VALUES + cell]
@@ -289,6 +303,8 @@ def assemble(
                 bucket = bucket_of(reals, edges, buckets, raw[t]) & NARROW
                 at = blocks + bucket * stride
                 u = coin(words[at + KEY], words[at + CLOCK])
+                if anchored:
+                    reals[MIDDLE] = raw[t]
                 cell, side, weight = draw(words, reals, at, cells, table, u)
                 forecast[t] = reals[table + cells + VALUES + cell]
                 means[t] = mean(words, reals, cells, table, cell, side, weight)
@@ -306,6 +322,8 @@ def assemble(
                 number = words[FIRST_NUMBER] + row
                 if many and not recall(words, reals, at, cells, table, number):
                     weight = -1.0
+                if anchored:
+                    reals[MIDDLE] = raw[row]
                 update(words, reals, at, table, cell, side, weight, y)
                 bill(words, reals, raw[row], y)
 

@@ -47,18 +47,21 @@ from calibrant.kernels.layout import CELL, INDEX, POSITION, VALUES, Reals, Words
 def make_draw(
     lean: Callable[..., Any],
     weigh: Callable[..., tuple[float, float]],
-    start: Callable[[Words, int], int] | None = None,
+    start: Callable[[Words, Reals, int], int] | None = None,
+    nearest: bool = False,
 ) -> Callable[[Words, Reals, int, int, int, float], tuple[int, int, float]]:
     """Return ``draw(words, reals, at, cells, table, u)`` for a rule's ``lean`` and ``weigh``.
 
-    ``start(words, at)`` says where to begin the search: by default at the last draw.
+    ``start(words, reals, at)`` says where to begin the search: by default at the last draw.
+    ``nearest`` asks for the first pair on the way, where there may be several: the search
+    then goes from cell to cell.
 
     It returns the cell on which the coin ``u`` falls, its side in the pair (0 low,
     1 high) and the probability of the low cell; a cell announced alone has weight one.
     """
 
     def settle(words: Words, reals: Reals, at: int, cells: int, table: int) -> tuple[int, float]:
-        near = words[at + POSITION] & INDEX if start is None else start(words, at)
+        near = words[at + POSITION] & INDEX if start is None else start(words, reals, at)
         leaning = lean(words, reals, at, table, near)
         ahead = 1 if leaning > 0 else -1
         end = cells - 1 if leaning > 0 else 0
@@ -67,7 +70,7 @@ def make_draw(
         far, step = near + ahead, 1
         leaning = lean(words, reals, at, table, far)
         while leaning * ahead > 0 and far != end:
-            near, step = far, 2 * step
+            near, step = far, step if nearest else 2 * step
             far = min(max(near + ahead * step, 0), cells - 1)
             leaning = lean(words, reals, at, table, far)
         if leaning * ahead > 0:
@@ -89,7 +92,7 @@ def make_draw(
     def draw(
         words: Words, reals: Reals, at: int, cells: int, table: int, u: float
     ) -> tuple[int, int, float]:
-        low = words[at + POSITION] & INDEX if start is None else start(words, at)
+        low = words[at + POSITION] & INDEX if start is None else start(words, reals, at)
         leaning = lean(words, reals, at, table, low)
         if leaning == 0:
             return low, 0, 1.0

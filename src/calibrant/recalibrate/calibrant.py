@@ -63,8 +63,6 @@ EXPERTS: Final[tuple[Transform, ...]] = (
 START: Final = (6.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0)
 """Half of the first weights is the raw forecast's: it is right until something speaks against."""
 SHARE: Final = 3e-4
-PRIOR: Final = 10
-"""Stronger than Algorithm 1's own: the experts' forecasts deserve more trust than raw ones."""
 MOST_ASKED: Final = 256
 """Predictions without an outcome that are remembered."""
 
@@ -84,8 +82,11 @@ class Calibrant(Recalibrator):
         Which part of the experts' weights is spread evenly in each round.
     loss
         ``"squared"`` or ``"log"``: under which experts are compared and the certificate reads.
-    method, resolution, grid, buckets, prior
+    method, resolution, grid, buckets, prior, **parameters
         The last stage, as in :class:`Recalibrator`; its rule must learn from the draw alone.
+        By default one bucket with the rule ``"anchored"``, which is pulled towards what the
+        experts say for as long as hedging does not beat them; with the paper's own rule,
+        ``method="foster_hart"``, more buckets and a prior are needed.
     seed, key, max_open
         As in :class:`Recalibrator`.
 
@@ -120,13 +121,13 @@ class Calibrant(Recalibrator):
         *,
         share: float = SHARE,
         loss: str = "squared",
-        method: str | Calibrator = "foster_hart",
-        prior: int = PRIOR,
+        method: str | Calibrator = "anchored",
+        buckets: int = 1,
         **options: Any,
     ) -> None:
         check.choice(loss, "loss", ("squared", "log"))
         self._front = _front(experts, share, loss)
-        super().__init__(method, loss=loss, prior=prior, **options)
+        super().__init__(method, loss=loss, buckets=buckets, **options)
         if self._rule.weighted or self._many:
             raise InvalidInput(
                 f"method must be one that learns from its draws alone, got {self._rule!r}"
@@ -213,7 +214,9 @@ class Calibrant(Recalibrator):
         at = self._starts[j]
         clock = words[at + CLOCK]
         coins = self._coins[j] or self._toss(words, j, at)
-        cell, side, weight = self._issue(words, words, at, self._cells, self._table, coins.pop())
+        cell, side, weight = self._issue(
+            words, words, at, self._cells, self._table, raw, coins.pop()
+        )
         return pack(j, cell, side), weight, middle, clock
 
     def observe(
@@ -239,7 +242,7 @@ class Calibrant(Recalibrator):
                 latest, found = None, self._ledger.find(ticket, issued)
             if time is not None:
                 not_before(time, found)
-            self._learn(found._place, found.middle, found.raw, outcome)
+            self._learn(found, outcome)
             if latest is not None:
                 self._latest = None
             else:
@@ -253,12 +256,14 @@ class Calibrant(Recalibrator):
             gate.append(None)
         return found
 
-    def _learn(self, place: int, middle: float | None, raw: float, outcome: int) -> None:
+    def _learn(self, ticket: Ticket, outcome: int) -> None:
+        place, weight, middle, raw = ticket._place, ticket._weight, ticket.middle, ticket.raw
         if self._steps is not None:
-            self._steps.settle_flat(self._machine, place, middle, raw, outcome)
+            self._steps.settle_flat(self._machine, place, weight, middle, raw, outcome)
             return
         words, at = self._words or self._to_plain(), self._starts[place >> 16]
-        self._settle(words, words, at, self._table, place, 1.0, raw, outcome)
+        words[MIDDLE] = middle
+        self._settle(words, words, at, self._table, place, weight, raw, outcome)
         self._functions.absorb(words, words, raw, middle, outcome)
 
     def correct(self, ticket: Ticket, outcome: int) -> Ticket:
@@ -349,6 +354,7 @@ class Calibrant(Recalibrator):
         words, j = self._words or self._to_plain(), place >> 16
         at = self._starts[j]
         coins = self._coins[j] or self._toss(words, j, at)
+        words[MIDDLE] = middle
         if not self._book(words, words, at, self._cells, self._table, raw, coins[-1], outcome):
             return False
         coins.pop()

@@ -134,7 +134,9 @@ def _theorems(rule: Calibrator, account: Account, loss: Loss) -> tuple[bounds.Bo
         account.rounds, buckets=account.buckets, prior=account.prior, delay=account.delay
     )
     found = [bound for bound in (worst, rule.measured(account)) if bound is not None]
-    return tuple(part for bound in found for part in _parts(bound, rule, account, loss))
+    parts = [part for bound in found for part in _parts(bound, rule, account, loss)]
+    own = rule.regret(account) if loss.name == "squared" else None
+    return tuple(parts if own is None else [*parts, own])
 
 
 def _parts(

@@ -43,6 +43,7 @@ from calibrant.kernels.layout import (
     IDLE,
     KEY,
     LOSS,
+    MIDDLE,
     NOTED,
     OVERTAKEN,
     POSITION,
@@ -352,7 +353,7 @@ class Recalibrator:
                 clock = words[at + CLOCK]
                 coins = self._coins[j] or self._toss(words, j, at)
                 cell, side, weight = self._issue(
-                    words, words, at, self._cells, self._table, coins.pop()
+                    words, words, at, self._cells, self._table, raw, coins.pop()
                 )
                 place = (j << 16) | (side << 15) | cell
                 if self._many:
@@ -434,6 +435,7 @@ class Recalibrator:
             self._ledger.check_closed(ticket, outcome, self.issued)
             at, change = self._check_place(ticket, outcome), 2 * outcome - 1
             words, (_, cell, side) = self._to_plain(), unpack(ticket.place)
+            words[MIDDLE] = ticket.raw if ticket.middle is None else ticket.middle
             self._program.amend(words, words, at, self._table, cell, side, ticket.weight, change)
             before = scores.charge(words[LOSS], ticket.raw, 1 - outcome)
             scores.refund(words, words, CHARGED, ENDLESS, before)
@@ -641,14 +643,15 @@ class Recalibrator:
             if len(raw):
                 waiting = self._ticketed - self._observed
                 self._crowd = max(self._crowd, waiting + plan.crowd)
-            forecast, mean, kept, places = self._play(held, raws, told, plan.events)
+            forecast, mean, places, *kept = self._play(held, raws, told, plan.events)
             self._close(held, plan.waiting)
             self._ledger.make_way(first, len(raw))
             self._ticketed += len(raw)
             self._observed += learned
             fresh = plan.waiting[plan.waiting >= len(held)]
-            columns = numbers[fresh], numbers[fresh], places[fresh], kept[fresh], raws[fresh]
-            self._keep(*columns, stamps[fresh - len(held)])
+            weight, *more = (column[fresh] for column in kept)
+            columns = numbers[fresh], numbers[fresh], places[fresh], weight, raws[fresh]
+            self._keep(*columns, stamps[fresh - len(held)], *more)
             pending = Pending(numbers[plan.waiting], arrives[plan.waiting], told[plan.waiting])
         own = slice(len(held), None)
         return Run(forecast[own], mean[own], self._buckets, raw, first, pending)
@@ -659,32 +662,37 @@ class Recalibrator:
         raws: NDArray[np.float64],
         outcomes: NDArray[np.uint8],
         events: NDArray[np.int64],
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+    ) -> tuple[NDArray[Any], ...]:
         """Play the events of a batch whose first rows are tickets that were held open.
 
-        Returns forecasts, means, and what an open ticket keeps: one number, and its place.
+        Returns forecasts, means, and what an open ticket keeps: its place, its weight and,
+        behind a transform, what that made of the raw forecast.
         """
-        forecast, mean, kept = (np.empty(len(raws)) for _ in range(3))
+        forecast, mean = np.empty(len(raws)), np.empty(len(raws))
         places = np.empty(len(raws), np.int64)
+        kept = [np.empty(len(raws)) for _ in range(1 if self._front is None else 2)]
         clocks, words = self._clocks(), self._to_plain()
         words[FIRST_NUMBER] = base = self.issued - len(held)
         for row, ticket in enumerate(held):
-            kept[row], places[row] = entry_of(ticket).weight, ticket.place
+            places[row], entry = ticket.place, entry_of(ticket)
+            for column, value in zip(kept, (entry.weight, entry.middle), strict=False):
+                column[row] = value
             at = self._starts[ticket.bucket]
             if self._many and words[at + FRESH] == ticket.number:
                 words[at + FRESH] = base + row
         if (machine := self._batch_program(len(events))) is not None:
             flat = self._to_flat()
             reals = flat.view(np.float64)
-            columns = raws, outcomes, events, forecast, mean, kept, places
+            columns = raws, outcomes, events, forecast, mean, kept[0], places, *kept[1:]
             machine.replay_late(flat, reals, *columns)
         else:
             rows = raws.tolist(), outcomes.tolist(), events.tolist()
-            self._functions.replay_late(words, words, *rows, forecast, mean, kept, places)
+            columns = forecast, mean, kept[0], places, *kept[1:]
+            self._functions.replay_late(words, words, *rows, *columns)
         self._unmark(held, base)
         self._overtake(clocks)
         self._use_steps()
-        return forecast, mean, kept, places
+        return forecast, mean, places, *kept
 
     def _unmark(self, held: list[Ticket], base: int) -> None:
         """Give carried tickets that still wait in an unchanged bucket their own numbers back."""

@@ -1,0 +1,130 @@
+"""Average-gap hedging with an anchor: calibrated, and close to the forecast that came in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant import bounds
+from calibrant.calibrators.base import Account, Calibrator
+from calibrant.core import check
+from calibrant.kernels import anchor, two_point
+from calibrant.kernels.layout import PULL
+from calibrant.kernels.rounds import assemble
+from calibrant.registry import calibrators
+
+__all__ = ["Anchored"]
+
+
+@calibrators.add("anchored")
+@dataclass(frozen=True, kw_only=True)
+class Anchored(Calibrator):
+    """Hedge as ``foster_hart`` does, but let the forecast of the round pull at every cell.
+
+    Each cell leans by its average gap plus ``c (q - g)``, where q is the forecast that came in
+    and g the cell's value.  A rule that has learned nothing thus announces q, spread over the
+    two grid points around it; and what it has learned moves the pair away from q only as
+    far as it has to.  The pull fades once the mean forecasts have done better than q, and
+    comes back when they do worse: the strength of the prior is learned.
+
+    One bucket is enough, so that a grid of N + 1 points has N + 1 cells to learn, and not
+    M (N + 1).
+
+    Parameters
+    ----------
+    strength
+        The strongest pull, c; 0 for none.
+    patience
+        How much mean forecasts must gain in all, in squared loss, for the pull to fall by a
+        factor of e; at least 2.85.
+
+    Notes
+    -----
+    With any pull the calibration bound is that of ``foster_hart`` plus ``c R0 / T``, and the mean
+    forecast's squared loss exceeds q's by at most ``(h**2 + (1/T) sum_i H(n_i)) / c``, against any
+    adversary that does not see the coin; the proof is at :func:`calibrant.bounds.anchored`.
+    Nothing is said about late outcomes.  A prior is not needed and not used.
+
+    References
+    ----------
+    The average gap: Foster (1999), Foster and Hart (2021).
+
+    Examples
+    --------
+    >>> rule = Anchored(resolution=10)
+    >>> state = rule.start(centre=0.32)
+    >>> mixture = rule.forecast(state)
+    >>> mixture.values, [round(w, 3) for w in mixture.weights]
+    ((0.3, 0.4), [0.8, 0.2])
+    >>> state = rule.update(state, 3, 1)
+    >>> [round(w, 3) for w in rule.forecast(state).weights]
+    [0.291, 0.709]
+    """
+
+    name = "anchored"
+    program = assemble(
+        "anchored",
+        draw=two_point.make_draw(anchor.lean, anchor.weigh, anchor.start, nearest=True),
+        update=anchor.update,
+        amend=anchor.amend,
+        mean=two_point.mean,
+        recall=two_point.recall,
+        weighted=True,
+        anchored=True,
+    )
+    real_parameters = (anchor.STRENGTH, anchor.IMPATIENCE)
+    prior_in_cells = False
+    reference = "Foster and Hart 2021, with an anchor"
+    guarantee = "E C2 <= h^2 + (c R0 + K(1 + ln(T/K)))/T"
+    assumption = "the outcome is chosen without sight of the round's coin"
+    cost = "O(1) a round as long as anchors are nearly right, at most O(K)"
+
+    strength: float = 4.0
+    patience: float = 3.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        strength = check.real(self.strength, "strength", low=0.0, high=1e6, rule="in [0, 1e6]")
+        patience = check.real(self.patience, "patience", low=2.85, rule="at least 2.85")
+        object.__setattr__(self, "strength", strength)
+        object.__setattr__(self, "patience", patience)
+
+    def bound(
+        self, rounds: int, *, buckets: int = 1, prior: int = 0, delay: int = 0
+    ) -> bounds.Bound | None:
+        """Return the bound on C2 in expectation."""
+        if delay > 0:
+            return None
+        grid = self.lattice
+        return bounds.anchored(
+            rounds, grid.cells, grid.half_cell, buckets=buckets, **self._settings
+        )
+
+    def measured(self, account: Account) -> bounds.Bound | None:
+        """Return the bound on C2 with the counts that were seen."""
+        if account.delay > 0:
+            return None
+        return bounds.anchored_measured(account.counts, self.lattice.half_cell, **self._settings)
+
+    def regret(self, account: Account) -> bounds.Bound | None:
+        """Return the bound on the squared loss of the draws beyond the anchors'."""
+        if account.delay > 0 or self.strength == 0.0:
+            return None
+        return bounds.anchored_regret(account.counts, self.lattice.half_cell, **self._settings)
+
+    @property
+    def _settings(self) -> dict[str, float]:
+        values = self.lattice.values
+        end = max(float(values[0]), 1.0 - float(values[-1]))
+        return {"strength": self.strength, "patience": self.patience, "end": end}
+
+    def _set_parameters(
+        self, words: NDArray[np.int64], reals: NDArray[np.float64], buckets: int
+    ) -> None:
+        reals[[anchor.STRENGTH, anchor.IMPATIENCE]] = self.strength, 1.0 / self.patience
+
+    def _set_block(self, words: NDArray[np.int64], reals: NDArray[np.float64], *prior: Any) -> None:
+        reals[PULL] = self.strength
