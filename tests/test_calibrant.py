@@ -25,7 +25,7 @@ from calibrant.errors import (
     StaleForecast,
 )
 from calibrant.kernels import front
-from calibrant.recalibrate import calibrant as calibrant_module
+from calibrant.recalibrate import recalibrator
 from calibrant.transforms import BucketMeans, HatMeans, Identity, Mixture, OnlinePlatt
 
 FEW = (Identity(), BucketMeans(buckets=3, memory=20.0), OnlinePlatt())
@@ -377,7 +377,7 @@ def test_compiled_steps_refuse_an_overtaken_prediction() -> None:
 
 
 def test_tickets_that_expired_are_swept_while_rounds_need_none(monkeypatch) -> None:
-    monkeypatch.setattr(calibrant_module, "SWEEP_MASK", 3)
+    monkeypatch.setattr(recalibrator, "SWEEP_MASK", 3)
     model = make(max_open=5)
     model.forecast(0.5)
     for _ in range(8):
@@ -478,3 +478,17 @@ def test_an_infinite_loss_is_counted_and_can_be_taken_back() -> None:
     assert model.certificate().middle_loss == float("inf")
     model.correct(ticket, 0)
     assert model.certificate().middle_loss == 0.0
+
+
+@pytest.mark.parametrize(
+    ("step", "given"),
+    [
+        ("_announce", (0.5,)),
+        ("_learn", (None, 1)),
+        ("_look", (0.5,)),
+        ("_book_round", (0.5, 1)),
+    ],
+)
+def test_a_recalibrator_without_a_front_has_no_steps_behind_one(step: str, given: tuple) -> None:
+    with pytest.raises(NotImplementedError):
+        getattr(Recalibrator(seed=1), step)(*given)

@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 from calibrant.calibrators import Calibrator
 from calibrant.core import check
 from calibrant.core.codec import Document
-from calibrant.core.gate import passing, wait
+from calibrant.core.gate import passing
 from calibrant.core.ticket import Ticket
-from calibrant.errors import InvalidInput, RepeatedTicket
+from calibrant.errors import InvalidInput
 from calibrant.kernels import scores
 from calibrant.kernels.front import put_before
 from calibrant.kernels.layout import (
     BOUNDLESS,
-    CELL,
     CLOCK,
     COUNTED,
     FRONT,
@@ -30,13 +29,7 @@ from calibrant.kernels.layout import (
 )
 from calibrant.recalibrate.chain import Chain, link
 from calibrant.recalibrate.delivery import Pending
-from calibrant.recalibrate.recalibrator import (
-    SWEEP_MASK,
-    Recalibrator,
-    checked_details,
-    not_before,
-    overtaken,
-)
+from calibrant.recalibrate.recalibrator import Recalibrator
 from calibrant.recalibrate.run import Run
 from calibrant.transforms import (
     HatMeans,
@@ -156,116 +149,6 @@ class Calibrant(Recalibrator):
 
     # ---------------------------------------------------------------- one by one
 
-    def forecast(
-        self,
-        raw: float,
-        *,
-        id: str | None = None,
-        time: float | None = None,
-        groups: Any = None,
-        context: Any = None,
-    ) -> Ticket:
-        """Announce a calibrated forecast for a raw one, and keep a ticket for its outcome.
-
-        As :meth:`Recalibrator.forecast`; ``ticket.middle`` is what the experts made of it.
-        """
-        if type(raw) is not float or not 0.0 <= raw <= 1.0:
-            raw = check.probability(raw)
-        if id is not None or time is not None or groups is not None or context is not None:
-            id, time = checked_details(id, time, groups, context)
-        gate = self._gate
-        try:
-            del gate[0]
-        except IndexError:
-            wait(gate)
-        try:
-            number = self._ticketed + self._booked
-            if id is not None and self._ledger.holds(id, number):
-                raise RepeatedTicket(f"id must not be that of an open ticket, got {id!r}")
-            if self._steps is not None:
-                if number >= self._capacity:
-                    self._check_room()
-                place = self._steps.issue_flat(self._machine, raw)
-                weight, middle = self._real_view[WEIGHT], self._real_view[MIDDLE]
-                clock = self._view[COUNTED]
-            else:
-                place, weight, middle, clock = self._announce(raw)
-            name = number if id is None else id
-            ticket = Ticket(
-                self._issuer, name, number, place, weight, raw, time, clock, None, middle
-            )
-            self._crowd = max(self._crowd, self._ticketed - self._observed)
-            self._ticketed += 1
-            if self._latest is not None:
-                self._filed.add(self._latest, number)
-            self._latest = ticket
-        except BaseException:
-            self._forget_coins()
-            raise
-        finally:
-            gate.append(None)
-        return ticket
-
-    def _announce(self, raw: float) -> tuple[int, float, float, int]:
-        """Make a forecast in plain Python."""
-        words = self._words or self._to_plain()
-        middle = self._functions.pass_through(words, words, raw)
-        j = bisect_right(self._edges, middle) - 1
-        at = self._starts[j]
-        clock = words[at + CLOCK]
-        coins = self._coins[j] or self._toss(words, j, at)
-        cell, side, weight = self._issue(
-            words, words, at, self._cells, self._table, raw, coins.pop()
-        )
-        return pack(j, cell, side), weight, middle, clock
-
-    def observe(
-        self, ticket: Ticket | int | str, outcome: int, time: float | None = None
-    ) -> Ticket:
-        """Report the outcome of an open ticket, given itself or its id; in any order.
-
-        Returns the ticket with its outcome, which :meth:`correct` needs later.
-        """
-        if type(outcome) is not int or not 0 <= outcome <= 1:
-            outcome = check.outcome(outcome)
-        gate = self._gate
-        try:
-            del gate[0]
-        except IndexError:
-            wait(gate)
-        try:
-            issued = self._ticketed + self._booked
-            latest = self._latest
-            if latest is not None and latest is ticket and issued - latest.number == 1:
-                found = latest
-            else:
-                latest, found = None, self._ledger.find(ticket, issued)
-            if time is not None:
-                not_before(time, found)
-            self._learn(found, outcome)
-            if latest is not None:
-                self._latest = None
-            else:
-                self._ledger.close(found)
-                self._lag = max(self._lag, issued - 1 - found.number)
-            self._observed += 1
-            found.outcome = outcome
-            if found is not ticket and type(ticket) is Ticket:
-                ticket.outcome = outcome
-        finally:
-            gate.append(None)
-        return found
-
-    def _learn(self, ticket: Ticket, outcome: int) -> None:
-        place, weight, middle, raw = ticket._place, ticket._weight, ticket.middle, ticket.raw
-        if self._steps is not None:
-            self._steps.settle_flat(self._machine, place, weight, middle, raw, outcome)
-            return
-        words, at = self._words or self._to_plain(), self._starts[place >> 16]
-        words[MIDDLE] = middle
-        self._settle(words, words, at, self._table, place, weight, raw, outcome)
-        self._functions.absorb(words, words, raw, middle, outcome)
-
     def correct(self, ticket: Ticket, outcome: int) -> Ticket:
         """Replace the outcome of a closed ticket that turned out to be wrong.
 
@@ -281,71 +164,52 @@ class Calibrant(Recalibrator):
             self._use_steps()
         return ticket
 
-    def predict_one(self, raw: float) -> float:
-        """Return the draw that the next round with this raw forecast would announce.
-
-        Changes nothing; call :meth:`learn_one` with the same raw forecast to make it
-        a round.
-        """
-        if type(raw) is not float or not 0.0 <= raw <= 1.0:
-            raw = check.probability(raw)
-        gate = self._gate
-        try:
-            del gate[0]
-        except IndexError:
-            wait(gate)
-        try:
-            place, middle = self._look(raw)
-            waiting = self._waiting
-            waiting[raw] = place, middle
-            if len(waiting) > MOST_ASKED:
-                del waiting[next(iter(waiting))]
-        finally:
-            gate.append(None)
-        return self._values[place & CELL]
-
-    def _look(self, raw: float) -> tuple[int, float]:
-        """Note the next draw for a raw forecast; return its place, and the middle forecast."""
+    def _announce(self, raw: float) -> tuple[int, float, float, int]:
         if self._steps is not None:
-            return self._steps.note_flat(self._machine, raw), self._real_view[MIDDLE]
+            if self.issued >= self._capacity:
+                self._check_room()
+            place, reals = self._steps.issue_flat(self._machine, raw), self._real_view
+            return place, reals[WEIGHT], reals[MIDDLE], self._view[COUNTED]
         words = self._words or self._to_plain()
         middle = self._functions.pass_through(words, words, raw)
         j = bisect_right(self._edges, middle) - 1
         at = self._starts[j]
+        clock = words[at + CLOCK]
         coins = self._coins[j] or self._toss(words, j, at)
-        cell = self._note(words, words, at, self._cells, self._table, raw, coins[-1])
-        return pack(j, cell, 0), middle
+        cell, side, weight = self._issue(
+            words, words, at, self._cells, self._table, raw, coins.pop()
+        )
+        return pack(j, cell, side), weight, middle, clock
 
-    def learn_one(self, raw: float, outcome: int) -> None:
-        """Make a round of the last :meth:`predict_one` with this raw forecast.
+    def _learn(self, ticket: Ticket, outcome: int) -> None:
+        place, weight, middle, raw = ticket._place, ticket._weight, ticket.middle, ticket.raw
+        if self._steps is not None:
+            self._steps.settle_flat(self._machine, place, weight, middle, raw, outcome)
+            return
+        words, at = self._words or self._to_plain(), self._starts[place >> 16]
+        words[MIDDLE] = middle
+        self._settle(words, words, at, self._table, place, weight, raw, outcome)
+        self._functions.absorb(words, words, raw, middle, outcome)
 
-        Without one, the round is drawn now.  Refused if a forecast in the same bucket
-        came between: the announced draw would no longer be this round's.
-        """
-        if type(raw) is not float or not 0.0 <= raw <= 1.0:
-            raw = check.probability(raw)
-        if type(outcome) is not int or not 0 <= outcome <= 1:
-            outcome = check.outcome(outcome)
-        gate = self._gate
-        try:
-            del gate[0]
-        except IndexError:
-            wait(gate)
-        try:
-            noted = self._waiting.pop(raw) if raw in self._waiting else self._look(raw)
-            place, middle = noted
-            if not self._book_round(place, middle, raw, outcome):
-                raise overtaken(raw)
-            self._booked += 1
-            if self._booked & SWEEP_MASK == 0:
-                self._ledger.make_way(self._ticketed + self._booked, 0)
-        except BaseException:
-            self._forget_coins()
-            raise
-        finally:
-            gate.append(None)
+    def _look(self, raw: float) -> tuple[int, float]:
+        if self._steps is not None:
+            noted = self._steps.note_flat(self._machine, raw), self._real_view[MIDDLE]
+        else:
+            words = self._words or self._to_plain()
+            middle = self._functions.pass_through(words, words, raw)
+            j = bisect_right(self._edges, middle) - 1
+            at = self._starts[j]
+            coins = self._coins[j] or self._toss(words, j, at)
+            cell = self._note(words, words, at, self._cells, self._table, raw, coins[-1])
+            noted = pack(j, cell, 0), middle
+        self._waiting[raw] = noted
+        if len(self._waiting) > MOST_ASKED:
+            del self._waiting[next(iter(self._waiting))]
+        return noted
 
-    def _book_round(self, place: int, middle: float, raw: float, outcome: int) -> bool:
+    def _book_round(self, raw: float, outcome: int) -> bool:
+        place, middle = self._waiting[raw] if raw in self._waiting else self._look(raw)
+        del self._waiting[raw]
         if self._steps is not None:
             if self.issued >= self._capacity:
                 self._check_room()
@@ -357,8 +221,8 @@ class Calibrant(Recalibrator):
         words[MIDDLE] = middle
         if not self._book(words, words, at, self._cells, self._table, raw, coins[-1], outcome):
             return False
-        coins.pop()
         self._functions.absorb(words, words, raw, middle, outcome)
+        coins.pop()
         return True
 
     # ------------------------------------------------------------------- batches

@@ -32,6 +32,7 @@ from calibrant.kernels.layout import (
     ANSWER,
     ASKED,
     BLOCKS,
+    CELL,
     CELLS,
     CHARGED,
     CLOCK,
@@ -330,7 +331,7 @@ class Recalibrator:
         if type(raw) is not float or not 0.0 <= raw <= 1.0:
             raw = check.probability(raw)
         if id is not None or time is not None or groups is not None or context is not None:
-            id, time = checked_details(id, time, groups, context)
+            id, time = _checked(id, time, groups, context)
         gate = self._gate
         try:
             del gate[0]
@@ -340,12 +341,14 @@ class Recalibrator:
             number = self._ticketed + self._booked
             if id is not None and self._ledger.holds(id, number):
                 raise RepeatedTicket(f"id must not be that of an open ticket, got {id!r}")
-            law = None
-            if self._steps is not None:
+            law = middle = None
+            if self._front is not None:
+                place, weight, middle, clock = self._announce(raw)
+            elif self._steps is not None:
                 if number >= self._capacity:
                     self._check_room()
                 place = self._steps.issue_flat(self._machine, raw)
-                weight: float = self._real_view[WEIGHT]
+                weight = self._real_view[WEIGHT]
                 clock = self._view[COUNTED]
             else:
                 j = bisect_right(self._edges, raw) - 1
@@ -365,7 +368,7 @@ class Recalibrator:
             ticket.issuer, ticket.number, ticket.clock = self._issuer, number, clock
             ticket.raw, ticket._place, ticket._weight = raw, place, weight
             ticket.time, ticket._law, ticket.outcome = time, law, None
-            ticket.middle = None
+            ticket.middle = middle
             waiting = self._ticketed - self._observed
             if waiting > self._crowd:
                 self._crowd = waiting
@@ -402,9 +405,11 @@ class Recalibrator:
             else:
                 latest, found = None, self._ledger.find(ticket, issued)
             if time is not None:
-                not_before(time, found)
+                _not_before(time, found)
             place, weight = found._place, found._weight
-            if self._steps is not None:
+            if self._front is not None:
+                self._learn(found, outcome)
+            elif self._steps is not None:
                 self._steps.settle_flat(self._machine, place, weight, found.raw, outcome)
             else:
                 words, at = self._words or self._to_plain(), self._starts[place >> 16]
@@ -492,8 +497,10 @@ class Recalibrator:
         except IndexError:
             wait(gate)
         try:
-            if self._steps is not None:
-                cell: int = self._steps.note_flat(self._machine, raw)
+            if self._front is not None:
+                cell = self._look(raw)[0] & CELL
+            elif self._steps is not None:
+                cell = self._steps.note_flat(self._machine, raw)
             else:
                 self._bucket = j = bisect_right(self._edges, raw) - 1
                 self._asked = raw
@@ -521,7 +528,9 @@ class Recalibrator:
         except IndexError:
             wait(gate)
         try:
-            if self._steps is not None:
+            if self._front is not None:
+                booked = self._book_round(raw, outcome)
+            elif self._steps is not None:
                 if self._ticketed + self._booked >= self._capacity:
                     self._check_room()
                 booked = self._steps.book_flat(self._machine, raw, outcome)
@@ -534,7 +543,7 @@ class Recalibrator:
                 if booked:
                     coins.pop()
             if not booked:
-                raise overtaken(raw)
+                raise _overtaken(raw)
             self._booked += 1
             if self._booked & SWEEP_MASK == 0:
                 self._ledger.make_way(self._ticketed + self._booked, 0)
@@ -770,6 +779,24 @@ class Recalibrator:
     def __setstate__(self, data: bytes) -> None:
         self._restore(Document.from_bytes(data, self.kind))
 
+    # ----------------------------------------------------- behind a transform in front
+
+    def _announce(self, raw: float) -> tuple[int, float, float, int]:
+        """Make a forecast: its place, its weight, what the transform said, and the clock."""
+        raise NotImplementedError
+
+    def _learn(self, ticket: Ticket, outcome: int) -> None:
+        """Learn an outcome."""
+        raise NotImplementedError
+
+    def _look(self, raw: float) -> tuple[int, float]:
+        """Note the next draw for a raw forecast; return its place, and what the transform said."""
+        raise NotImplementedError
+
+    def _book_round(self, raw: float, outcome: int) -> bool:
+        """Make a round of what was noted; say whether that was possible."""
+        raise NotImplementedError
+
     # ------------------------------------------------------------------ internals
 
     @property
@@ -972,9 +999,7 @@ def _rule(method: str | Calibrator, parameters: dict[str, Any]) -> Calibrator:
     return rule
 
 
-def checked_details(
-    id: Any, time: Any, groups: Any, context: Any
-) -> tuple[str | None, float | None]:
+def _checked(id: Any, time: Any, groups: Any, context: Any) -> tuple[str | None, float | None]:
     for name, value in (("groups", groups), ("context", context)):
         if value is not None:
             raise InvalidInput(f"{name} must be None: this class keeps none, got {value!r}")
@@ -983,14 +1008,14 @@ def checked_details(
     return id, None if time is None else check.real(time, "time")
 
 
-def overtaken(raw: float) -> StaleForecast:
+def _overtaken(raw: float) -> StaleForecast:
     return StaleForecast(
         f"a forecast in the bucket of {raw!r} came between predict_one and learn_one; "
         "use forecast and observe where rounds overlap"
     )
 
 
-def not_before(time: Any, ticket: Ticket) -> None:
+def _not_before(time: Any, ticket: Ticket) -> None:
     told = check.real(time, "time")
     if ticket.time is not None and told < ticket.time:
         raise InvalidInput(f"time must not be before the forecast's {ticket.time!r}, got {told!r}")
