@@ -424,7 +424,7 @@ def test_a_state_that_does_not_fit_is_refused(
         (["--on-error", "ignore"], "--on-error must be one of 'stop', 'skip', 'quarantine=FILE', "
          "got 'ignore'"),
         (["--on-error", "quarantine=x.parquet"], "must be a CSV, TSV or JSON Lines file"),
-        (["--method", "best"], "method must be one of 'blackwell',"),
+        (["--method", "best"], "method must be one of 'anchored',"),
         (["--resolution", "0"], "resolution must be"),
         (["--nonsense"], "No such option: --nonsense"),
     ],
@@ -662,34 +662,6 @@ def test_the_rounds_of_a_game_may_go_to_standard_output(
     assert shown.out.count(b"\n") == 21
     assert b"Brier score" in shown.err
     assert ran("play", "--rounds", 20, "--out", "-", "--json") == ExitCode.USAGE
-
-
-def test_compare_ranks_every_method_and_the_raw_forecasts(
-    games: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert ran("compare", games, "--resolution", 5, "--by", "calibration_l2", "--json") == 0
-    told = json.loads(capsys.readouterr().out)
-    assert {row["method"] for row in told["methods"]} == {*calibrators.names(), "(raw)"}
-    errors = [row["calibration_l2"] for row in told["methods"]]
-    assert errors == sorted(errors)
-    assert [row["rank"] for row in told["methods"]] == list(range(1, len(errors) + 1))
-    alone = ("--method", "foster_hart", "--seed", 0, "--resolution", 5)
-    assert ran("compare", games, *alone, "--json") == 0
-    [row] = [r for r in json.loads(capsys.readouterr().out)["methods"] if r["method"][0] == "f"]
-    assert ran("replay", games, *alone, "--json") == 0
-    assert json.loads(capsys.readouterr().out)["forecast"]["brier"] == row["brier"]
-
-
-def test_compare_shows_a_table_and_can_skip_bad_rows(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    source = tmp_path / "d.csv"
-    source.write_text("p,y\n0.5,1\n7,1\n")
-    assert ran("compare", source, "--method", "foster_hart", "--skip") == 0
-    assert "1 rounds, drawn forecasts; * ranked by" in capsys.readouterr().out
-    assert ran("compare", source) == ExitCode.ROW
-    assert ran("compare", "-") == ExitCode.USAGE
-    assert ran("compare", source, "--by", "beauty") == ExitCode.USAGE
 
 
 def test_bound_tells_resolution_bounds_and_horizons(capsys: pytest.CaptureFixture[str]) -> None:

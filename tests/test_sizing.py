@@ -99,7 +99,7 @@ def test_both_may_be_given_if_they_reach_it() -> None:
             "buckets 3 on the grid 'endpoints', got 0.1",
         ),
         (
-            {"method": "blackwell", "step": "fixed", "eta": 0.01},
+            {"method": "blackwell", "step": "fixed", "eta": 0.01, "resolution": 15, "buckets": 15},
             "epsilon must be at least 0.108889, the limit of the regret with resolution 15 and "
             "buckets 15 on the grid 'endpoints', got 0.1",
         ),
@@ -141,3 +141,10 @@ def test_a_loss_may_be_given_as_itself() -> None:
     rec = Recalibrator.from_epsilon(0.1, loss=Squared(), seed=1)
     assert rec == Recalibrator.from_epsilon(0.1, seed=1)
     assert math.isclose(limit_of(rec, "squared"), 1 / 900 + Squared().bucket_cost(15), rel_tol=1e-6)
+
+
+def test_sizes_left_open_grow_for_a_rule_that_needs_more() -> None:
+    options = {"method": "blackwell", "step": "fixed", "eta": 0.01}
+    rec = Recalibrator.from_epsilon(0.1, seed=1, **options)
+    assert rec.calibrator.resolution == rec.buckets > 15
+    assert limit_of(rec, "squared") <= 0.1 * (1 + 1e-6)

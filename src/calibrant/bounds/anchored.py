@@ -75,7 +75,7 @@ def anchored(
     Examples
     --------
     >>> round(anchored(10_000, cells=21, half_cell=0.025).value, 5)
-    0.01678
+    0.01687
     """
     sizes = game(rounds, cells, half_cell, buckets)
     c, R0, floor = _checked(strength, patience, sizes.h, end)
@@ -99,7 +99,7 @@ def anchored_measured(
     Examples
     --------
     >>> round(anchored_measured([[500, 300, 200]], half_cell=0.25).value, 4)
-    0.0933
+    0.0935
     """
     table = np.atleast_2d(visits(counts))
     c, R0, floor = _checked(strength, patience, half_cell, end)
@@ -127,7 +127,7 @@ def anchored_regret(
     Examples
     --------
     >>> round(anchored_regret([[500, 300, 200]], half_cell=0.025).value, 4)
-    0.0058
+    0.0055
     """
     table = np.atleast_2d(visits(counts))
     c, _, floor = _checked(strength, patience, half_cell, end)

@@ -80,7 +80,7 @@ class Anchored(Calibrator):
     reference = "Foster and Hart 2021, with an anchor"
     guarantee = "E C2 <= h^2 + (c R0 + K(1 + ln(T/K)))/T"
     assumption = "the outcome is chosen without sight of the round's coin"
-    cost = "O(1) a round as long as anchors are nearly right, at most O(K)"
+    cost = "O(1) near the anchor, at most O(K)"
 
     strength: float = 4.0
     patience: float = 3.0

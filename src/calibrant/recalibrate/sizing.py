@@ -25,8 +25,8 @@ def sized(epsilon: float, loss: LossLike, method: str, options: dict[str, Any]) 
     """Return the options of a recalibrator whose regret tends to at most ``epsilon``.
 
     What the options say is kept.  If neither resolution nor buckets are among them, both
-    are :func:`calibrant.bounds.resolution_sharp` on the grid at hand; one that is left open
-    is that, or larger if it must make up for the other.  If that cannot be, or the method
+    are :func:`calibrant.bounds.resolution_sharp` on the grid at hand; what is left open
+    is that, or larger if it must make up for the other or for a rule that needs more.  If that cannot be, or the method
     has no bound, the wish is refused.
 
     Examples
@@ -66,17 +66,15 @@ def _carried(loss: LossLike) -> Loss:
 def _grown(
     chosen: dict[str, Any], loss: Loss, method: str, epsilon: float, open: list[str]
 ) -> dict[str, int]:
-    """Return a size that makes up for the one that was given, if there is one."""
-    if len(open) != 1:
-        return {}
-    stride = stride_for(loss) if open == ["buckets"] else 1
+    """Return larger sizes that do, for those that are left open."""
+    stride = stride_for(loss) if "buckets" in open else 1
     size = first_size(
-        lambda k: _limit(chosen | {open[0]: k * stride}, loss, method),
+        lambda k: _limit(chosen | dict.fromkeys(open, k * stride), loss, method),
         lambda limit: limit <= epsilon,
         least=2,
-        most=MOST,
+        most=MOST if open else 2,
     )
-    return {} if size is None else {open[0]: size * stride}
+    return {} if size is None else dict.fromkeys(open, size * stride)
 
 
 def _limit(chosen: dict[str, Any], loss: Loss, method: str) -> float:
