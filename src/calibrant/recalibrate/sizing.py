@@ -26,8 +26,8 @@ def sized(epsilon: float, loss: LossLike, method: str, options: dict[str, Any]) 
 
     What the options say is kept.  If neither resolution nor buckets are among them, both
     are :func:`calibrant.bounds.resolution_sharp` on the grid at hand; what is left open
-    is that, or larger if it must make up for the other or for a rule that needs more.  If that cannot be, or the method
-    has no bound, the wish is refused.
+    is that, or larger if it must make up for the other or for a rule that needs more.  If that
+    cannot be, or the method has no bound, the wish is refused.
 
     Examples
     --------
