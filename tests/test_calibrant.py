@@ -228,10 +228,10 @@ def test_a_ticket_with_another_middle_forecast_is_foreign() -> None:
         model.observe(Ticket.from_dict(data | {"middle": 0.1}), 1)
 
 
-def test_old_tickets_keep_56_bytes_and_their_middle_forecast() -> None:
+def test_old_tickets_keep_64_bytes_and_their_middle_forecast() -> None:
     model = make()
     tickets = [model.forecast(p) for p in overconfident(2_000, 10)[0]]
-    assert model._ledger.vault.nbytes <= 56 * len(model._ledger.vault)
+    assert model._ledger.vault.nbytes <= 64 * len(model._ledger.vault)
     found = model.observe(5, 1)
     assert (found.middle, found.mean) == (tickets[5].middle, tickets[5].mean)
 
@@ -484,7 +484,7 @@ def test_an_infinite_loss_is_counted_and_can_be_taken_back() -> None:
     ("step", "given"),
     [
         ("_announce", (0.5,)),
-        ("_learn", (None, 1)),
+        ("_learn", (None, 1, 1)),
         ("_look", (0.5,)),
         ("_book_round", (0.5, 1)),
     ],
@@ -492,3 +492,36 @@ def test_an_infinite_loss_is_counted_and_can_be_taken_back() -> None:
 def test_a_recalibrator_without_a_front_has_no_steps_behind_one(step: str, given: tuple) -> None:
     with pytest.raises(NotImplementedError):
         getattr(Recalibrator(seed=1), step)(*given)
+
+
+def test_a_late_outcome_is_learned_for_what_the_experts_said_then() -> None:
+    raw, outcomes = overconfident(120, 17)
+    model = make()
+    model.replay(raw[:60], outcomes[:60])
+    late, prompt = model.copy(), model.copy()
+    ticket = late.forecast(0.9)
+    for p, y in zip(raw[60:], outcomes[60:], strict=True):
+        late.learn_one(p, y)
+    before = late.certificate().links
+    late.observe(ticket, 0)
+    moved = [a.weight / b.weight for a, b in zip(late.certificate().links, before, strict=True)]
+    assert max(moved) / min(moved) < 1.05
+    before = prompt.certificate().links
+    prompt.observe(prompt.forecast(0.9), 0)
+    moved = [a.weight / b.weight for a, b in zip(prompt.certificate().links, before, strict=True)]
+    assert max(moved) / min(moved) > 1.05
+
+
+def test_what_the_experts_said_survives_storage() -> None:
+    model = make()
+    model.replay(*overconfident(100, 18))
+    ticket = model.forecast(0.9)
+    for p in overconfident(400, 19)[0]:
+        model.forecast(p)
+    again = Calibrant.from_bytes(model.to_bytes())
+    assert again.observe(ticket.id, 1)._kept == ticket._kept != ()
+    model.observe(Ticket.from_dict(json.loads(json.dumps(ticket.to_dict()))), 1)
+    assert again == model
+    other = ticket.to_dict() | {"kept": [1] * len(ticket._kept)}
+    with pytest.raises(RepeatedTicket):
+        model.observe(Ticket.from_dict(other), 1)

@@ -740,3 +740,71 @@ def test_a_first_weight_decides_how_much_may_be_lost_to_its_expert() -> None:
     assert even.value - uneven.value == pytest.approx(math.log(2.0) / (2.0 * rounds))
     moved = [bounds.mixture(rounds, 4, share, start=w, switches=1) for w in (0.25, 0.5)]
     assert moved[0].value - moved[1].value == pytest.approx(math.log(4.0) / (2.0 * rounds))
+
+
+# Outcomes that come late.
+
+
+@pytest.mark.parametrize("lag", [2.0, 10.0])
+@pytest.mark.parametrize("outcome", [0, 1])
+@pytest.mark.parametrize(
+    ("form", "loss"), [("substitution", "squared"), ("mean", "squared"), ("mean", "log")]
+)
+def test_a_late_outcome_moves_the_weights_by_its_part(form, loss, outcome, lag) -> None:
+    raw, outcomes = stream(60, seed=5)
+    raw = raw.clip(0.05, 0.95)
+    experts = (Identity(), OnlinePlatt(), BucketMeans(3, 9.0, 2.0)) if loss == "log" else EXPERTS
+    transform = Mixture(experts, 0.01, loss=loss, form=form)
+    kernel, words = transform.kernel, list(transform.fresh())
+    for p, y in zip(raw[:40].tolist(), outcomes[:40].tolist(), strict=True):
+        told = kernel.predict(words, words, 0, p)
+        kernel.learn(words, words, 0, p, told, y)
+    asked, room = 0.37, [0] * kernel.kept
+    told = kernel.predict(words, words, 0, asked)
+    advice = np.array([words[transform.size - transform.notes + k] for k in range(len(experts))])
+    kernel.keep(words, words, 0, room, 0)
+    for p, y in zip(raw[40:].tolist(), outcomes[40:].tolist(), strict=True):
+        kernel.learn(words, words, 0, p, kernel.predict(words, words, 0, p), y)
+    before = transform.standing(words)
+    other = list(words)
+    kernel.late(words, words, 0, asked, told, outcome, lag, room, 0)
+    after = transform.standing(words)
+    likely = advice if outcome else 1.0 - advice
+    cost = -np.log(likely) if loss == "log" else (advice - outcome) ** 2
+    moved = np.array(before.weights) * np.exp(-transform.eta * cost / lag)
+    share = 0.01 / lag
+    wanted = (1.0 - share) * moved / moved.sum() + share / len(experts)
+    assert after.weights == pytest.approx(wanted.tolist(), abs=1e-4)
+    grown = np.array(after.losses) - np.array(before.losses)
+    assert grown == pytest.approx(cost.tolist(), abs=1e-3)
+    own = -math.log(told if outcome else 1.0 - told) if loss == "log" else (told - outcome) ** 2
+    assert after.loss - before.loss == pytest.approx(own, abs=1e-9)
+    # The experts learn as from any outcome.
+    again = kernel.predict(other, other, 0, asked)
+    kernel.learn(other, other, 0, asked, again, outcome)
+    kernel.predict(words, words, 0, 0.61)
+    kernel.predict(other, other, 0, 0.61)
+    notes = slice(transform.size - transform.notes, transform.size - transform.notes + len(experts))
+    assert words[notes] == other[notes]
+
+
+def test_a_late_outcome_that_all_called_impossible_leaves_the_weights() -> None:
+    transform = Mixture((ZERO, ZERO), 0.0, loss="log", start=(3.0, 1.0))
+    kernel, words = transform.kernel, list(transform.fresh())
+    room = [0] * kernel.kept
+    told = kernel.predict(words, words, 0, 0.5)
+    kernel.keep(words, words, 0, room, 0)
+    kernel.late(words, words, 0, 0.5, told, 1, 3.0, room, 0)
+    assert transform.standing(words).weights == (0.75, 0.25)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=9))
+def test_what_is_kept_of_forecasts_is_right_to_fifteen_bits(values) -> None:
+    transform = Mixture(tuple(constant(value) for value in values))
+    kernel, words = transform.kernel, list(transform.fresh())
+    kernel.predict(words, words, 0, 0.5)
+    room = [0] * kernel.kept
+    kernel.keep(words, words, 0, room, 0)
+    assert all(0 <= word < 1 << 60 for word in room)
+    found = [(room[k // 4] >> (15 * (k % 4)) & 0x7FFF) / 32767 for k in range(len(values))]
+    assert found == pytest.approx(values, abs=0.6 / 32767)

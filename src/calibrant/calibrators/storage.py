@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.kernels.layout import (
+    ADVICE,
     ASKED,
     BLOCKS,
     BUCKETS,
@@ -45,12 +46,13 @@ class Storage:
     """
 
     def __init__(
-        self, rule: Calibrator, flat: NDArray[np.int64], front: Sequence[Any] = ()
+        self, rule: Calibrator, flat: NDArray[np.int64], front: Sequence[Any] = (), kept: int = 0
     ) -> None:
         if front:
             start = len(flat)
-            flat = np.concatenate([flat, np.zeros(len(front), np.int64)])
-            flat[FRONT] = start
+            flat = np.concatenate([flat, np.zeros(len(front) + kept, np.int64)])
+            flat[FRONT], flat[ADVICE] = start, start + len(front)
+            front = [*front, *[0] * kept]
         self._flat, self._reals = flat, flat.view(np.float64)
         self._front_parts = list(_runs(front, len(flat) - len(front)))
         self._rule = rule

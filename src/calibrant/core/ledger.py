@@ -33,8 +33,6 @@ __all__ = ["MAX_OPEN", "YOUNG", "Entry", "Ledger", "Vault", "key_of"]
 
 YOUNG: Final = 256
 MAX_OPEN: Final = 1 << 22
-COLUMNS: Final = 5
-"""Words of a row in the vault; one more where a transform stands in front."""
 EMPTY: Final = -1
 WRAP: Final = 1 << 23
 NEVER: Final = float("nan")
@@ -53,6 +51,7 @@ class Entry(NamedTuple):
     raw: float
     time: float
     middle: float = NEVER
+    kept: tuple[int, ...] = ()
 
 
 def key_of(id: int | str) -> int:
@@ -74,15 +73,16 @@ class Vault:
     """Open tickets in flat arrays, found by key.
 
     Five words a ticket (key; number, bucket, cell and side in one word; weight; raw
-    forecast; time), and a sixth where a transform stands in front: what it made of the raw
-    forecast.  They are kept dense by moving the last row into a freed one, with an index of
-    32-bit row numbers with linear probing at a load between 0.64 and 0.8.  Capacity grows
-    by a thirty-second at a time, so that the sum stays below 48 bytes, or 56.
+    forecast; time); where a transform stands in front, what it made of the raw forecast and what
+    else it keeps.  They are kept dense by moving the last row into a freed one, with an
+    index of 32-bit row numbers with linear probing at a load between 0.64 and 0.8.  Capacity
+    grows by a thirty-second at a time, so that the sum stays below 48 bytes, or 8 more for
+    each word more.
     """
 
-    def __init__(self, columns: int = COLUMNS) -> None:
-        self._columns = columns
-        self._rows: NDArray[np.int64] = np.zeros((64, columns), np.int64)
+    def __init__(self, reals: int = 3, kept: int = 0) -> None:
+        self._last, self._columns = 2 + reals, 2 + reals + kept
+        self._rows: NDArray[np.int64] = np.zeros((64, self._columns), np.int64)
         self._reals: NDArray[np.float64] = self._rows.view(np.float64)
         self._index: NDArray[np.int32] = np.full(96, EMPTY, np.int32)
         self._count = 0
@@ -104,7 +104,8 @@ class Vault:
         row = self._count
         self._rows[row, 0] = entry.key
         self._rows[row, 1] = ((entry.number % WRAP) << 40) | entry.place
-        self._reals[row, 2:] = entry[3 : 1 + self._columns]
+        self._reals[row, 2 : self._last] = entry[3 : 1 + self._last]
+        self._rows[row, self._last :] = entry.kept
         self._index[self._free_slot(entry.key)] = row
         self._count += 1
 
@@ -143,8 +144,9 @@ class Vault:
     def _entry(self, row: int, issued: int) -> Entry:
         key, packed = int(self._rows[row, 0]), int(self._rows[row, 1])
         number = issued - (issued - (packed >> 40)) % WRAP
-        rest = self._reals[row, 2:].tolist()
-        return Entry(key, number, packed & 0xFF_FFFF_FFFF, *rest)
+        rest = self._reals[row, 2 : self._last].tolist()
+        kept = tuple(self._rows[row, self._last :].tolist())
+        return Entry(key, number, packed & 0xFF_FFFF_FFFF, *rest)._replace(kept=kept)
 
     def _slot(self, key: int) -> int:
         size = len(self._index)
@@ -220,8 +222,8 @@ class Ledger:
         self.issuer = issuer
         self.max_open = max_open
         self.young: dict[int | str, Ticket] = {}
-        self.vault = Vault(COLUMNS + issuer.fronted)
-        self._reals = 3 + issuer.fronted
+        self._reals, self._kept = 3 + issuer.fronted, issuer.kept
+        self.vault = Vault(self._reals, self._kept)
         self.sweep_at = MAX_OPEN
 
     def __len__(self) -> int:
@@ -315,23 +317,29 @@ class Ledger:
         count = self._reals
         reals = np.array([entry[3 : 3 + count] for entry in entries], np.float64)
         reals = reals.reshape(-1, count)
-        return np.hstack([words, reals.view(np.int64)]).reshape(-1)
+        kept = np.array([entry.kept for entry in entries], np.int64)
+        kept = kept.reshape(len(entries), self._kept)
+        return np.hstack([words, reals.view(np.int64), kept]).reshape(-1)
 
     def load_words(self, words: NDArray[np.int64], issued: int, buckets: int) -> None:
         """Keep the tickets that :meth:`to_words` gave."""
-        rows = words.reshape(-1, 3 + self._reals)
-        reals = np.ascontiguousarray(rows[:, 3:]).view(np.float64)
+        rows = words.reshape(-1, 3 + self._reals + self._kept)
+        reals = np.ascontiguousarray(rows[:, 3 : 3 + self._reals]).view(np.float64)
         key, number, place = rows[:, :3].T
         shares = np.delete(reals, 2, axis=1)
         named, unit = key >= 1 << 62, (shares >= 0.0) & (shares <= 1.0)
         inside = (place >= 0) & (place >> 16 < buckets) & ((place & CELL) < self.issuer.grid.cells)
+        kept = rows[:, 3 + self._reals :]
         fits = (named | (key == number)) & (number < issued) & inside & unit.all(1)
+        fits &= (kept >= 0).all(1)
         if not fits.all() or (np.diff(number, prepend=-1) <= 0).any():
             raise ValueError("tickets that were never issued")
         if len(np.unique(key)) < len(key):
             raise ValueError("tickets with one id")
-        for row, rest in zip(rows[:, :3].tolist(), reals.tolist(), strict=True):
-            self.vault.add(Entry(*row, *rest))
+        for row, rest, words_kept in zip(
+            rows[:, :3].tolist(), reals.tolist(), kept.tolist(), strict=True
+        ):
+            self.vault.add(Entry(*row, *rest)._replace(kept=tuple(words_kept)))
 
     def _by_id(self, id: int | str, given: Ticket | None, issued: int) -> Ticket:
         known = isinstance(id, str) or 0 <= id < issued
@@ -377,7 +385,7 @@ def entry_of(ticket: Ticket) -> Entry:
     """Return what is kept of a ticket."""
     time = NEVER if ticket.time is None else ticket.time
     middle = NEVER if ticket.middle is None else ticket.middle
-    rest = ticket.place, ticket.weight, ticket.raw, time, middle
+    rest = ticket.place, ticket.weight, ticket.raw, time, middle, ticket._kept
     return Entry(key_of(ticket.id), ticket.number, *rest)
 
 
@@ -386,7 +394,8 @@ def revive(issuer: Issuer, id: int | str, entry: Entry) -> Ticket:
     time = None if entry.time != entry.time else entry.time
     law = () if issuer.many else None
     weight, middle = entry.weight, entry.middle if issuer.fronted else None
-    return Ticket(issuer, id, entry.number, entry.place, weight, entry.raw, time, None, law, middle)
+    facts = entry.number, entry.place, weight, entry.raw, time
+    return Ticket(issuer, id, *facts, None, law, middle, entry.kept)
 
 
 def _as_id(id: Any) -> int | str:
@@ -399,4 +408,4 @@ def _as_id(id: Any) -> int | str:
 
 def _same(one: Ticket, other: Ticket) -> bool:
     mine, its = entry_of(one), entry_of(other)
-    return mine[1:5] == its[1:5] and one.middle == other.middle
+    return mine[1:5] == its[1:5] and (one.middle, mine.kept) == (other.middle, its.kept)

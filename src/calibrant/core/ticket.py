@@ -17,14 +17,20 @@ class Issuer:
     """What the tickets of one recalibrator have in common.
 
     Its fingerprint, its grid, whether its mixtures may have ``many`` points, and whether raw
-    forecasts go through a transform first (``fronted``).
+    forecasts go through a transform first (``fronted``) that keeps so many words of a round.
     """
 
-    __slots__ = ("fingerprint", "fronted", "grid", "many", "values")
+    __slots__ = ("fingerprint", "fronted", "grid", "kept", "many", "values")
 
     def __init__(
-        self, fingerprint: str, grid: Grid, many: bool = False, fronted: bool = False
+        self,
+        fingerprint: str,
+        grid: Grid,
+        many: bool = False,
+        fronted: bool = False,
+        kept: int = 0,
     ) -> None:
+        self.kept = kept
         self.fingerprint = fingerprint
         self.grid = grid
         self.many = many
@@ -64,6 +70,7 @@ class Ticket:
     """
 
     __slots__ = (
+        "_kept",
         "_law",
         "_place",
         "_weight",
@@ -89,8 +96,10 @@ class Ticket:
         clock: int | None,
         law: tuple[float, ...] | None,
         middle: float | None = None,
+        kept: tuple[int, ...] = (),
     ) -> None:
         self.middle = middle
+        self._kept = kept
         self.issuer = issuer
         self.id = id
         self.number = number
@@ -163,6 +172,7 @@ class Ticket:
             "weight": self.weight,
             "law": None if self._law is None else list(self._law),
             "middle": self.middle,
+            "kept": list(self._kept),
             "raw": self.raw,
             "time": self.time,
             "outcome": self.outcome,
@@ -186,6 +196,7 @@ class Ticket:
                 None if clock is None else check.whole(clock, "clock"),
                 None if law is None else _law(law, grid.cells),
                 None if middle is None else check.probability(middle, "middle"),
+                tuple(check.whole(word, "kept", high=(1 << 63) - 1) for word in data["kept"]),
             )
             if data["outcome"] is not None:
                 ticket.outcome = check.outcome(data["outcome"])

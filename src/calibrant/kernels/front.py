@@ -4,9 +4,10 @@
 :func:`calibrant.kernels.rounds.assemble` makes from a rule alone.  The transform's state is
 part of the flat state, from word `FRONT` on.
 
-A late outcome is learned by predicting again: the transform may have learned other
-outcomes since the forecast, and its notes are of another round.  The middle forecast that
-decided the bucket and the weight of the pair are carried by whoever waits for the outcome.
+A late outcome is learned by predicting again, unless the transform keeps what it needs: it may
+have learned other outcomes since the forecast, and its notes are of another round.  The middle
+forecast that decided the bucket and the weight of the pair are carried by whoever waits for the
+outcome.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import numpy as np
 from calibrant.kernels.coin import coin
 from calibrant.kernels.compile import available, compiled, entry_point, mark
 from calibrant.kernels.layout import (
+    ADVICE,
     BLOCKS,
     BOUNDLESS,
     BUCKETS,
@@ -67,10 +69,13 @@ class Fronted:
     name: str
     pass_through: Callable[[Words, Reals, float], float]
     absorb: Callable[[Words, Reals, float, float, int], None]
+    store: Callable[[Words, Reals, Any, int], None]
+    absorb_late: Callable[[Words, Reals, float, float, int, float, Any, int], None]
+    kept: int
     note_flat: Callable[[Any, float], int]
     book_flat: Callable[[Any, int, float, float, int], bool]
     issue_flat: Callable[[Any, float], int]
-    settle_flat: Callable[[Any, int, float, float, float, int], None]
+    settle_flat: Callable[[Any, int, float, float, float, int, float], None]
     replay: Callable[..., None]
     replay_late: Callable[..., None]
 
@@ -95,7 +100,7 @@ class Fronted:
         ``flat`` is a state to try them on, which compiles them.
         """
         place = self.issue_flat(flat, 0.5)
-        self.settle_flat(flat, place, 1.0, 0.5, 0.5, 1)
+        self.settle_flat(flat, place, 1.0, 0.5, 0.5, 1, 1.0)
         self.book_flat(flat, self.note_flat(flat, 0.5), 0.5, 0.5, 1)
         return replace(
             self,
@@ -110,6 +115,7 @@ class Fronted:
 def put_before(program: Program, kernel: Kernel) -> Fronted:
     """Return the functions of a rule that learns from its draws alone, behind a transform."""
     predict, learn = kernel.predict, kernel.learn
+    keep, late, kept_words = kernel.keep, kernel.late, kernel.kept
     draw, update, mean = program.draw, program.update, program.mean
     note, book, issue, settle = program.note, program.book, program.issue, program.settle
 
@@ -123,6 +129,26 @@ def put_before(program: Program, kernel: Kernel) -> Fronted:
         front = words[FRONT] & INDEX
         told = predict(words, reals, front, raw)
         learn(words, reals, front, raw, told, outcome)
+
+    def store(words: Words, reals: Reals, to: Any, first: int) -> None:
+        if keep is not None:
+            keep(words, reals, words[FRONT] & INDEX, to, first)
+
+    def absorb_late(
+        words: Words,
+        reals: Reals,
+        raw: float,
+        middle: float,
+        outcome: int,
+        lag: float,
+        to: Any,
+        first: int,
+    ) -> None:
+        if late is None or lag <= 1.0:
+            absorb(words, reals, raw, middle, outcome)
+        else:
+            enter(words, reals, PASSED, BOUNDLESS, charge(words[LOSS], middle, outcome))
+            late(words, reals, words[FRONT] & INDEX, raw, middle, outcome, lag, to, first)
 
     def note_flat(flat: Any, raw: float) -> int:
         reals = flat.view(np.float64)
@@ -146,6 +172,7 @@ def put_before(program: Program, kernel: Kernel) -> Fronted:
     def issue_flat(flat: Any, raw: float) -> int:
         reals = flat.view(np.float64)
         middle = pass_through(flat, reals, raw)
+        store(flat, reals, flat, flat[ADVICE] & INDEX)
         at = block_of(flat, reals, middle)
         flat[COUNTED] = flat[at + CLOCK]
         u = coin(flat[at + KEY], flat[at + CLOCK])
@@ -154,13 +181,14 @@ def put_before(program: Program, kernel: Kernel) -> Fronted:
         return pack((at - flat[BLOCKS]) // flat[STRIDE], cell, side)
 
     def settle_flat(
-        flat: Any, place: int, weight: float, middle: float, raw: float, outcome: int
+        flat: Any, place: int, weight: float, middle: float, raw: float, outcome: int, lag: float
     ) -> None:
         reals = flat.view(np.float64)
         at = (flat[BLOCKS] & INDEX) + (place >> 16) * (flat[STRIDE] & NARROW)
         reals[MIDDLE] = middle
         settle(flat, reals, at, flat[TABLE] & INDEX, place, weight, raw, outcome)
-        absorb(flat, reals, raw, middle, outcome)
+        first = flat[ADVICE] & INDEX
+        absorb_late(flat, reals, raw, middle, outcome, lag, flat, first)
 
     def replay(
         words: Words,
@@ -205,6 +233,8 @@ def put_before(program: Program, kernel: Kernel) -> Fronted:
         kept: Any,
         places: Any,
         middles: Any,
+        advice: Any,
+        lags: Any,
     ) -> None:
         cells, table = words[CELLS] & INDEX, words[TABLE] & INDEX
         blocks, stride = words[BLOCKS] & INDEX, words[STRIDE] & NARROW
@@ -213,6 +243,7 @@ def put_before(program: Program, kernel: Kernel) -> Fronted:
             t = events[e]
             if t >= 0:
                 middle = pass_through(words, reals, raw[t])
+                store(words, reals, advice, kept_words * t)
                 bucket = bucket_of(reals, edges, buckets, middle) & NARROW
                 at = blocks + bucket * stride
                 u = coin(words[at + KEY], words[at + CLOCK])
@@ -232,13 +263,17 @@ def put_before(program: Program, kernel: Kernel) -> Fronted:
                 reals[MIDDLE] = middles[row]
                 update(words, reals, at, table, cell, side, kept[row], y)
                 enter(words, reals, CHARGED, ENDLESS, charge(words[LOSS], raw[row], y))
-                absorb(words, reals, raw[row], middles[row], y)
+                first = kept_words * row
+                absorb_late(words, reals, raw[row], middles[row], y, lags[row], advice, first)
 
     named = f"{program.name}_behind_{mark(predict)}_{mark(learn)}"
     return Fronted(
         name=named,
         pass_through=pass_through,
         absorb=absorb,
+        store=store,
+        absorb_late=absorb_late,
+        kept=kept_words,
         note_flat=note_flat,
         book_flat=book_flat,
         issue_flat=issue_flat,

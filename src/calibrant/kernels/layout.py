@@ -65,6 +65,8 @@ PASSED: Final = 20
 """(real) Sum of that transform's losses over the outcomes learned."""
 BOUNDLESS: Final = 21
 """How many of these were infinite; `PASSED` adds up the others."""
+ADVICE: Final = 22
+"""Where a step leaves what the transform in front keeps of a round that waits, and finds it."""
 HEADER: Final = 24
 """Words in the header."""
 

@@ -17,6 +17,7 @@ from calibrant.errors import InvalidInput
 from calibrant.kernels import scores
 from calibrant.kernels.front import put_before
 from calibrant.kernels.layout import (
+    ADVICE,
     BOUNDLESS,
     CLOCK,
     COUNTED,
@@ -90,8 +91,9 @@ class Calibrant(Recalibrator):
     exceeds that of any expert, the raw forecast included, by little.
 
     A late outcome is learned when it comes: the last stage learns it for the draw that was
-    announced, the experts for what they would say at that moment.  A corrected one is
-    amended in the last stage; experts do not unlearn.
+    announced, the mixture for what its experts said then (kept to 15 bits) and in proportion
+    to 1/L if L forecasts were made in between, the experts for what they would say now.  A
+    corrected one is amended in the last stage; experts do not unlearn.
 
     Examples
     --------
@@ -106,7 +108,7 @@ class Calibrant(Recalibrator):
 
     kind: ClassVar = "calibrant"
 
-    __slots__ = ("_waiting",)
+    __slots__ = ("_advice", "_waiting")
 
     def __init__(
         self,
@@ -140,6 +142,8 @@ class Calibrant(Recalibrator):
         super()._set_up(rule, buckets, prior, loss, max_open, secret, front)
         self._functions = put_before(self._program, self.front.kernel)
         self._waiting: dict[float, tuple[int, float]] = {}
+        first = int(self._to_flat()[ADVICE])
+        self._advice = range(first, first + self._functions.kept)
 
     @property
     def front(self) -> Transform:
@@ -164,14 +168,17 @@ class Calibrant(Recalibrator):
             self._use_steps()
         return ticket
 
-    def _announce(self, raw: float) -> tuple[int, float, float, int]:
+    def _announce(self, raw: float) -> tuple[int, float, float, int, tuple[int, ...]]:
         if self._steps is not None:
             if self.issued >= self._capacity:
                 self._check_room()
             place, reals = self._steps.issue_flat(self._machine, raw), self._real_view
-            return place, reals[WEIGHT], reals[MIDDLE], self._view[COUNTED]
+            kept = tuple([self._view[k] for k in self._advice])
+            return place, reals[WEIGHT], reals[MIDDLE], self._view[COUNTED], kept
         words = self._words or self._to_plain()
         middle = self._functions.pass_through(words, words, raw)
+        self._functions.store(words, words, words, words[ADVICE])
+        kept = tuple([words[k] for k in self._advice])
         j = bisect_right(self._edges, middle) - 1
         at = self._starts[j]
         clock = words[at + CLOCK]
@@ -179,17 +186,22 @@ class Calibrant(Recalibrator):
         cell, side, weight = self._issue(
             words, words, at, self._cells, self._table, raw, coins.pop()
         )
-        return pack(j, cell, side), weight, middle, clock
+        return pack(j, cell, side), weight, middle, clock, kept
 
-    def _learn(self, ticket: Ticket, outcome: int) -> None:
+    def _learn(self, ticket: Ticket, outcome: int, lag: int) -> None:
         place, weight, middle, raw = ticket._place, ticket._weight, ticket.middle, ticket.raw
+        words = self._view if self._steps is not None else self._words or self._to_plain()
+        for k, word in zip(self._advice, ticket._kept, strict=True):
+            words[k] = word
         if self._steps is not None:
-            self._steps.settle_flat(self._machine, place, weight, middle, raw, outcome)
+            told = place, weight, middle, raw, outcome, float(lag)
+            self._steps.settle_flat(self._machine, *told)
             return
-        words, at = self._words or self._to_plain(), self._starts[place >> 16]
+        at = self._starts[place >> 16]
         words[MIDDLE] = middle
         self._settle(words, words, at, self._table, place, weight, raw, outcome)
-        self._functions.absorb(words, words, raw, middle, outcome)
+        rest = float(lag), words, words[ADVICE]
+        self._functions.absorb_late(words, words, raw, middle, outcome, *rest)
 
     def _look(self, raw: float) -> tuple[int, float]:
         if self._steps is not None:
@@ -253,12 +265,13 @@ class Calibrant(Recalibrator):
         with passing(self._gate):
             flat = self._to_flat()
             passed = float("inf") if flat[BOUNDLESS] else float(flat.view(np.float64)[PASSED])
-            return link(made, self.front, self._to_plain()[int(flat[FRONT]) :], passed)
+            first, last = int(flat[FRONT]), int(flat[ADVICE])
+            return link(made, self.front, self._to_plain()[first:last], passed)
 
     def _more_state(
         self, flat: NDArray[np.int64]
     ) -> tuple[dict[str, Any], dict[str, NDArray[np.int64]]]:
-        words = flat[int(flat[FRONT]) :].copy()
+        words = flat[int(flat[FRONT]) : int(flat[ADVICE])].copy()
         words[self.front.note_positions()] = 0
         passed = float(flat.view(np.float64)[PASSED]).hex()
         kept = {"front": self.front.description, "passed": passed}
@@ -271,7 +284,7 @@ class Calibrant(Recalibrator):
         flat, settings = self._to_flat(), document.settings
         flat.view(np.float64)[PASSED] = float.fromhex(settings["passed"])
         flat[BOUNDLESS] = check.whole(settings["boundless"], "boundless")
-        own = flat[int(flat[FRONT]) :]
+        own = flat[int(flat[FRONT]) : int(flat[ADVICE])]
         words = document.arrays["front"]
         if len(words) != len(own):
             raise ValueError(f"{len(words)} words of the front instead of {len(own)}")

@@ -46,13 +46,15 @@ class Schedule:
     """The events of a batch in order, and the rows whose outcomes stay out.
 
     ``events`` holds row ``i`` for its forecast and ``-1 - i`` for its outcome; rows
-    below ``carried`` are tickets of earlier batches and have outcomes only.  ``lag`` is the
-    largest number of forecasts that were made between one and the outcome of it.
+    below ``carried`` are tickets of earlier batches and have outcomes only.  ``lags`` says of
+    each row how many forecasts were made from its own on until its outcome is learned, and
+    ``lag`` is the largest number of forecasts between the two.
     """
 
     events: NDArray[np.int64]
     waiting: NDArray[np.int64]
     expired: NDArray[np.int64]
+    lags: NDArray[np.float64]
     lag: int
 
     @property
@@ -98,8 +100,9 @@ def schedule(
     moment = np.concatenate([np.zeros(rows - carried), arrives[told]])
     order = np.lexsort((row, moment, kind, when))
     events = np.where(kind[order] == 1, row[order], -1 - row[order]).astype(np.int64)
-    lag = int((made - numbers)[told].max()) - 1 if len(told) else 0
-    return Schedule(events, np.flatnonzero(~known & ~late), np.flatnonzero(late), lag)
+    lags = (made - numbers).astype(np.float64)
+    lag = int(lags[told].max()) - 1 if len(told) else 0
+    return Schedule(events, np.flatnonzero(~known & ~late), np.flatnonzero(late), lags, lag)
 
 
 def checked(carry: Any) -> Pending:

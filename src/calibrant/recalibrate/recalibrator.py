@@ -59,7 +59,14 @@ from calibrant.kernels.layout import (
 from calibrant.kernels.rounds import Program
 from calibrant.losses import LossLike, get_loss, registered_name, require_proper
 from calibrant.recalibrate.certificate import Certificate, certify
-from calibrant.recalibrate.delivery import Pending, arrivals, checked, schedule, times
+from calibrant.recalibrate.delivery import (
+    Pending,
+    Schedule,
+    arrivals,
+    checked,
+    schedule,
+    times,
+)
 from calibrant.recalibrate.run import Run
 from calibrant.recalibrate.secret import block_key, fingerprint, secret_of
 from calibrant.recalibrate.sizing import sized
@@ -219,7 +226,8 @@ class Recalibrator:
         keys = [block_key(secret, j) for j in range(buckets)]
         flat = rule.flat(buckets, prior=prior, centres=self._centres(), keys=keys)
         flat[LOSS] = LOSS_CODES[loss]
-        self._storage = Storage(rule, flat, front.fresh() if front is not None else ())
+        kept = 0 if front is None else front.kernel.kept
+        self._storage = Storage(rule, flat, front.fresh() if front is not None else (), kept)
         self._cells, self._table, self._stride = map(int, flat[[CELLS, TABLE, STRIDE]])
         self._starts = [int(flat[BLOCKS]) + j * self._stride for j in range(buckets)]
         self._edges = [j / buckets for j in range(buckets)]
@@ -227,7 +235,7 @@ class Recalibrator:
         self._capacity = MAX_GAP // int(flat[SCALE]) - prior
         shape = (front.description,) if front is not None else ()
         whose = fingerprint(secret, rule.name, rule.parameters, buckets, prior, *shape)
-        self._issuer = Issuer(whose, rule.lattice, rule.program.many, front is not None)
+        self._issuer = Issuer(whose, rule.lattice, rule.program.many, front is not None, kept)
         self._values = self._issuer.values
         self._filed = Ledger(self._issuer, max_open)
         self._latest: Ticket | None = None
@@ -341,9 +349,10 @@ class Recalibrator:
             number = self._ticketed + self._booked
             if id is not None and self._ledger.holds(id, number):
                 raise RepeatedTicket(f"id must not be that of an open ticket, got {id!r}")
-            law = middle = None
+            law, middle = None, None
+            kept: tuple[int, ...] = ()
             if self._front is not None:
-                place, weight, middle, clock = self._announce(raw)
+                place, weight, middle, clock, kept = self._announce(raw)
             elif self._steps is not None:
                 if number >= self._capacity:
                     self._check_room()
@@ -368,7 +377,7 @@ class Recalibrator:
             ticket.issuer, ticket.number, ticket.clock = self._issuer, number, clock
             ticket.raw, ticket._place, ticket._weight = raw, place, weight
             ticket.time, ticket._law, ticket.outcome = time, law, None
-            ticket.middle = middle
+            ticket.middle, ticket._kept = middle, kept
             waiting = self._ticketed - self._observed
             if waiting > self._crowd:
                 self._crowd = waiting
@@ -408,7 +417,7 @@ class Recalibrator:
                 _not_before(time, found)
             place, weight = found._place, found._weight
             if self._front is not None:
-                self._learn(found, outcome)
+                self._learn(found, outcome, issued - found.number)
             elif self._steps is not None:
                 self._steps.settle_flat(self._machine, place, weight, found.raw, outcome)
             else:
@@ -652,15 +661,16 @@ class Recalibrator:
             if len(raw):
                 waiting = self._ticketed - self._observed
                 self._crowd = max(self._crowd, waiting + plan.crowd)
-            forecast, mean, places, *kept = self._play(held, raws, told, plan.events)
+            forecast, mean, *kept = self._play(held, raws, told, plan)
             self._close(held, plan.waiting)
             self._ledger.make_way(first, len(raw))
             self._ticketed += len(raw)
             self._observed += learned
             fresh = plan.waiting[plan.waiting >= len(held)]
-            weight, *more = (column[fresh] for column in kept)
-            columns = numbers[fresh], numbers[fresh], places[fresh], weight, raws[fresh]
-            self._keep(*columns, stamps[fresh - len(held)], *more)
+            place, weight, *more = (column[fresh].tolist() for column in kept)
+            number = numbers[fresh].tolist()
+            columns = number, number, place, weight, raws[fresh].tolist()
+            self._keep(*columns, stamps[fresh - len(held)].tolist(), *more)
             pending = Pending(numbers[plan.waiting], arrives[plan.waiting], told[plan.waiting])
         own = slice(len(held), None)
         return Run(forecast[own], mean[own], self._buckets, raw, first, pending)
@@ -670,38 +680,41 @@ class Recalibrator:
         held: list[Ticket],
         raws: NDArray[np.float64],
         outcomes: NDArray[np.uint8],
-        events: NDArray[np.int64],
+        plan: Schedule,
     ) -> tuple[NDArray[Any], ...]:
         """Play the events of a batch whose first rows are tickets that were held open.
 
         Returns forecasts, means, and what an open ticket keeps: its place, its weight and,
-        behind a transform, what that made of the raw forecast.
+        behind a transform, what that made of the raw forecast and what it keeps besides.
         """
-        forecast, mean = np.empty(len(raws)), np.empty(len(raws))
-        places = np.empty(len(raws), np.int64)
-        kept = [np.empty(len(raws)) for _ in range(1 if self._front is None else 2)]
+        rows, events = len(raws), plan.events
+        forecast, mean, weight, middle = (np.empty(rows) for _ in range(4))
+        places = np.empty(rows, np.int64)
+        advice = np.zeros((rows, self._issuer.kept), np.int64)
+        played: tuple[Any, ...] = forecast, mean, weight, places
+        if self._front is not None:
+            played += middle, advice.reshape(-1), plan.lags
         clocks, words = self._clocks(), self._to_plain()
         words[FIRST_NUMBER] = base = self.issued - len(held)
         for row, ticket in enumerate(held):
-            places[row], entry = ticket.place, entry_of(ticket)
-            for column, value in zip(kept, (entry.weight, entry.middle), strict=False):
-                column[row] = value
+            entry = entry_of(ticket)
+            places[row], weight[row], middle[row] = entry.place, entry.weight, entry.middle
+            advice[row] = entry.kept
             at = self._starts[ticket.bucket]
             if self._many and words[at + FRESH] == ticket.number:
                 words[at + FRESH] = base + row
         if (machine := self._batch_program(len(events))) is not None:
             flat = self._to_flat()
             reals = flat.view(np.float64)
-            columns = raws, outcomes, events, forecast, mean, kept[0], places, *kept[1:]
-            machine.replay_late(flat, reals, *columns)
+            machine.replay_late(flat, reals, raws, outcomes, events, *played)
         else:
-            rows = raws.tolist(), outcomes.tolist(), events.tolist()
-            columns = forecast, mean, kept[0], places, *kept[1:]
-            self._functions.replay_late(words, words, *rows, *columns)
+            listed = raws.tolist(), outcomes.tolist(), events.tolist()
+            self._functions.replay_late(words, words, *listed, *played)
         self._unmark(held, base)
         self._overtake(clocks)
         self._use_steps()
-        return forecast, mean, places, *kept
+        more = () if self._front is None else (middle, advice)
+        return forecast, mean, places, weight, *more
 
     def _unmark(self, held: list[Ticket], base: int) -> None:
         """Give carried tickets that still wait in an unchanged bucket their own numbers back."""
@@ -718,10 +731,11 @@ class Recalibrator:
             if row not in still:
                 self._ledger.close(ticket)
 
-    def _keep(self, *columns: NDArray[Any]) -> None:
+    def _keep(self, *columns: list[Any]) -> None:
         """Open the tickets of rows that still wait, given the columns of their entries."""
-        for row in zip(*(column.tolist() for column in columns), strict=True):
+        for row in zip(*columns, strict=True):
             entry = Entry(*row)
+            entry = entry._replace(kept=tuple(entry.kept))
             self._ledger.add(revive(self._issuer, entry.number, entry), self.issued)
 
     # --------------------------------------------------------------------- state
@@ -781,12 +795,16 @@ class Recalibrator:
 
     # ----------------------------------------------------- behind a transform in front
 
-    def _announce(self, raw: float) -> tuple[int, float, float, int]:
-        """Make a forecast: its place, its weight, what the transform said, and the clock."""
+    def _announce(self, raw: float) -> tuple[int, float, float, int, tuple[int, ...]]:
+        """Make a forecast.
+
+        Return its place, its weight, what the transform said, the clock, and what the
+        transform keeps of the round.
+        """
         raise NotImplementedError
 
-    def _learn(self, ticket: Ticket, outcome: int) -> None:
-        """Learn an outcome."""
+    def _learn(self, ticket: Ticket, outcome: int, lag: int) -> None:
+        """Learn an outcome after ``lag`` forecasts from its own on."""
         raise NotImplementedError
 
     def _look(self, raw: float) -> tuple[int, float]:

@@ -14,6 +14,8 @@ __all__ = ["Kernel", "Learn", "Predict"]
 
 Predict: TypeAlias = Callable[[Words, Reals, int, float], float]
 Learn: TypeAlias = Callable[[Words, Reals, int, float, float, int], None]
+Keep: TypeAlias = Callable[[Words, Reals, int, Any, int], None]
+Late: TypeAlias = Callable[[Words, Reals, int, float, float, int, float, Any, int], None]
 Replay: TypeAlias = Callable[[Words, Reals, Any, Any, Any], None]
 
 
@@ -23,10 +25,20 @@ class Kernel:
 
     Two kernels are the same only if they are one object: whoever makes kernels out of
     others keeps what it made.
+
+    Some transforms need to know of a round whose outcome comes late what they said then, and
+    not only in sum: ``keep(words, reals, at, to, first)`` writes that, after a prediction,
+    into ``kept`` words of ``to`` from ``first`` on, and
+    ``late(words, reals, at, raw, told, outcome, lag, to, first)`` learns the outcome once ``lag``
+    forecasts were made from that one on, itself included.  Without them a late outcome is
+    learned by predicting again.
     """
 
     predict: Predict
     learn: Learn
+    kept: int = 0
+    keep: Keep | None = None
+    late: Late | None = None
 
     @functools.cached_property
     def replay(self) -> Replay:

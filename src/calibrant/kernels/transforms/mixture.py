@@ -15,11 +15,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from calibrant.kernels.layout import INDEX, Reals, Words
-from calibrant.kernels.portable import exp_short, log
-from calibrant.kernels.transforms.kernel import Kernel, Learn, Predict
+from calibrant.kernels.portable import exp, exp_short, log
+from calibrant.kernels.transforms.kernel import Keep, Kernel, Late, Learn, Predict
 from calibrant.kernels.transforms.means import Absorb, Advise, make_bank
 
 REST: Final = 0
@@ -37,12 +37,18 @@ PARTS: Final = 5
 
 FLOOR: Final = 1e-290
 """No weight falls below it, so that no expert is lost for ever when nothing is shared."""
+BITS: Final = 15
+FIELD: Final = 0x7FFF
+FINE: Final = 32767.0
+PER_FINE: Final = 1.0 / FINE
+"""Forecasts of rounds that wait are kept to 15 bits."""
 DUE: Final = 1e-200
 """A likelihood below this is added to the losses."""
 
 Forms: TypeAlias = Callable[[int, int], tuple["Combine", "Reweigh"]]
 Combine: TypeAlias = Callable[[Words, Reals, int, int], float]
 Reweigh: TypeAlias = Callable[[Words, Reals, int, int, float, int], None]
+Soften: TypeAlias = Callable[[Words, Reals, int, int, float, int, float], None]
 
 
 @dataclass(frozen=True)
@@ -122,8 +128,16 @@ def _then(before: Absorb, last: Absorb) -> Absorb:
 def make_mixture(parts: tuple[Part, ...], form: Forms) -> Kernel:
     """Return the kernel of a mixture of all experts of ``parts``."""
     advise, absorb = fold(parts)
-    combine, reweigh = form(len(parts), sum(part.width for part in parts))
-    return Kernel(_make_predict(advise, combine), _make_learn(absorb, reweigh))
+    count = sum(part.width for part in parts)
+    combine, reweigh = form(len(parts), count)
+    soften = log_softened if form is bayes else squared_softened
+    return Kernel(
+        _make_predict(advise, combine),
+        _make_learn(absorb, reweigh),
+        packed(count),
+        _make_keep(count),
+        _make_late(advise, absorb, soften(len(parts), count), count),
+    )
 
 
 def _make_predict(advise: Advise, combine: Combine) -> Predict:
@@ -142,6 +156,100 @@ def _make_learn(absorb: Absorb, reweigh: Reweigh) -> Learn:
         absorb(words, reals, at, raw, out, outcome)
 
     return learn
+
+
+def packed(count: int) -> int:
+    """Return how many words hold that many forecasts, of 15 bits each."""
+    return (count + 3) // 4
+
+
+def _make_keep(count: int) -> Keep:
+    def keep(words: Words, reals: Reals, at: int, to: Any, first: int) -> None:
+        out = at + (words[at + NOTES] & INDEX)
+        for i in range((count + 3) // 4):
+            word = 0
+            for k in range(4 * i, min(4 * i + 4, count)):
+                word |= int(reals[out + k] * FINE + 0.5) << (BITS * (k - 4 * i))
+            to[first + i] = word
+
+    return keep
+
+
+def _make_late(advise: Advise, absorb: Absorb, soften: Soften, count: int) -> Late:
+    def late(
+        words: Words,
+        reals: Reals,
+        at: int,
+        raw: float,
+        told: float,
+        outcome: int,
+        lag: float,
+        to: Any,
+        first: int,
+    ) -> None:
+        out = at + (words[at + NOTES] & INDEX)
+        for k in range(count):
+            reals[out + k] = ((to[first + (k >> 2)] >> (BITS * (k & 3))) & FIELD) * PER_FINE
+        soften(words, reals, at, out, told, outcome, 1.0 / lag)
+        # Experts learn from what they would say now.
+        advise(words, reals, at, raw, out)
+        absorb(words, reals, at, raw, out, outcome)
+
+    return late
+
+
+def squared_softened(parts: int, count: int) -> Soften:
+    """Return what a late outcome does to weights under the squared loss.
+
+    Exponents and shares count by ``part``: of so many rounds that wait at a time, each may move
+    the weights only so far.
+    """
+    weights = PARTS + parts
+    shares = weights + 2 * count
+
+    def soften(
+        words: Words, reals: Reals, at: int, out: int, told: float, outcome: int, part: float
+    ) -> None:
+        rate, total = reals[at + RATE] * part, 0.0
+        for k in range(count):
+            gap = reals[out + k] - outcome
+            weight = reals[at + weights + k] * exp_short(rate * (gap * gap))
+            reals[out + count + k] = weight
+            total += weight
+        scale = (1.0 - (1.0 - reals[at + REST]) * part) / total
+        for k in range(count):
+            weight = reals[out + count + k] * scale + reals[at + shares + k] * part
+            reals[at + weights + k] = weight if weight > FLOOR else FLOOR
+        charge(reals, at, at + weights + count, out, count, told, outcome)
+
+    return soften
+
+
+def log_softened(parts: int, count: int) -> Soften:
+    """Return the same for the log loss."""
+    weights = PARTS + parts
+    losses = weights + count
+    shares = losses + count
+    due = shares + count
+
+    def soften(
+        words: Words, reals: Reals, at: int, out: int, told: float, outcome: int, part: float
+    ) -> None:
+        total = 0.0
+        for k in range(count):
+            likely = reals[out + k] if outcome == 1 else 1.0 - reals[out + k]
+            book(reals, at + losses + k, at + due + k, likely)
+            weight = reals[at + weights + k] * exp(part * log(likely)) if likely > 0.0 else 0.0
+            reals[out + count + k] = weight
+            total += weight
+        scale = (1.0 - (1.0 - reals[at + REST]) * part) / total if total > 0.0 else 0.0
+        for k in range(count):
+            weight = reals[out + count + k] * scale + reals[at + shares + k] * part
+            if total > 0.0:
+                reals[at + weights + k] = weight if weight > FLOOR else FLOOR
+        book(reals, at + LOSS, at + due + count, told if outcome == 1 else 1.0 - told)
+
+    return soften
 
 
 def rounded_up(count: int) -> int:
