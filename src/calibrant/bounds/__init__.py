@@ -38,6 +38,13 @@ from calibrant.bounds.exponential_regret import exponential_regret, internal_reg
 from calibrant.bounds.foster99 import foster99
 from calibrant.bounds.foster_hart import foster_hart, foster_hart_measured
 from calibrant.bounds.game import half_cell
+from calibrant.bounds.groups import (
+    group_average_gap,
+    group_average_gap_measured,
+    multivalid,
+    multivalid_gap,
+    multivalid_rate,
+)
 from calibrant.bounds.harmonic import harmonic
 from calibrant.bounds.horizon import (
     Shape,
@@ -76,12 +83,17 @@ __all__ = [
     "foster99",
     "foster_hart",
     "foster_hart_measured",
+    "group_average_gap",
+    "group_average_gap_measured",
     "half_cell",
     "harmonic",
     "horizon",
     "horizon_regret_matching",
     "internal_regret",
     "mixture",
+    "multivalid",
+    "multivalid_gap",
+    "multivalid_rate",
     "paper_table",
     "pinelis",
     "polynomial_regret",

@@ -12,9 +12,11 @@ array([2, 2])
 from calibrant.plot.buckets import BucketMap, buckets, prepare_buckets
 from calibrant.plot.decomposition import BrierParts, decomposition, prepare_decomposition
 from calibrant.plot.drawing import Drawing
+from calibrant.plot.groups import GroupPanels, groups, prepare_groups
 from calibrant.plot.histogram import Spread, histogram, prepare_histogram
 from calibrant.plot.over_time import OverTime, over_time, prepare_over_time
 from calibrant.plot.palette import Look, looks
+from calibrant.plot.pareto import Pareto, pareto, prepare_pareto
 from calibrant.plot.reliability import (
     Reliability,
     exact_curve,
@@ -29,22 +31,28 @@ __all__ = [
     "BrierParts",
     "BucketMap",
     "Drawing",
+    "GroupPanels",
     "Look",
     "OverTime",
+    "Pareto",
     "Reliability",
     "Spread",
     "WindowErrors",
     "buckets",
     "decomposition",
     "exact_curve",
+    "groups",
     "histogram",
     "looks",
     "over_time",
+    "pareto",
     "prepare_all",
     "prepare_buckets",
     "prepare_decomposition",
+    "prepare_groups",
     "prepare_histogram",
     "prepare_over_time",
+    "prepare_pareto",
     "prepare_reliability",
     "prepare_windows",
     "reliability",

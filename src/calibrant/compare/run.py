@@ -1,0 +1,184 @@
+"""From rounds to a comparison."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from calibrant import metrics
+from calibrant.compare import score
+from calibrant.compare.comparison import KINDS, Comparison, Row
+from calibrant.compare.method import Method, Played
+from calibrant.compare.own import own_methods
+from calibrant.compare.river import river_methods
+from calibrant.compare.scikit import scikit_methods
+from calibrant.compare.stream import Stream
+from calibrant.core import check
+from calibrant.errors import MissingExtra, UnknownName
+from calibrant.kernels.compile import available as compiler
+
+__all__ = ["PEERS", "compare", "methods_by_name"]
+
+PEERS: Final[dict[str, tuple[str, Callable[[], list[Method]]]]] = {
+    "river": ("river", river_methods),
+    "scikit-learn": ("sklearn", scikit_methods),
+}
+"""Other libraries by kind of method: the module that must be there, and the methods."""
+
+Progress = Callable[[int, int, str], None]
+"""Called with how many methods are done, how many there are, and which is next."""
+
+
+def methods_by_name(settings: dict[str, Any] | None = None) -> dict[str, Method]:
+    """Return every method there is, installed or not.
+
+    >>> list(methods_by_name())[:2]
+    ['raw', 'calibrant']
+    """
+    own = own_methods(settings or {})
+    others = (method for _, methods in PEERS.values() for method in methods())
+    return {method.name: method for method in (*own, *others)}
+
+
+def compare(
+    raw: Any,
+    outcomes: Any,
+    *,
+    time: Any = None,
+    available: Any = None,
+    methods: Iterable[str] | None = None,
+    peers: bool = True,
+    adversarial_rounds: int = 2_000,
+    window: int | None = None,
+    seed: int = 0,
+    title: str = "one stream",
+    progress: Progress = lambda done, total, name: None,
+    **settings: Any,
+) -> Comparison:
+    """Play one stream with every method, and score them all alike.
+
+    The raw forecasts are always among them.  Each forecast is made before its outcome is
+    used; the outcomes are learned in the order in which they became known.
+
+    Parameters
+    ----------
+    raw, outcomes
+        Flat arrays of one length, in the order of time.
+    time, available
+        When forecasts were made and outcomes became known, as in ``Recalibrator.replay``;
+        rounds whose outcome never did are not scored.
+    methods
+        Their names; by default all.  :func:`methods_by_name` lists them.
+    peers
+        Whether methods of other libraries take part, where these are installed.
+    adversarial_rounds
+        Rounds of the game against the paper's adversary; 0 leaves it out.
+    window
+        Rounds of a window; by default 5,000, or less so that there are eight of them.
+    seed
+        What draws and games depend on.
+    title
+        What the stream is called.
+    progress
+        Called before each method and after the last.
+    **settings
+        Arguments of ``Recalibrator`` and ``Calibrant``: resolution, buckets, grid, prior.
+
+    Returns
+    -------
+    Comparison
+        Its figures depend on the arguments alone; what it took is in its ``timing``.
+
+    Notes
+    -----
+    Brier score and log loss are those of the mean forecast, calibration errors those of the
+    forecast that is announced.  Methods without a coin announce their mean, which is why the
+    adversary, who sees the mean, finds them out.
+
+    Examples
+    --------
+    >>> made = compare([0.9, 0.2] * 60, [1, 0, 1, 1] * 30, methods=["bucket_means"], seed=1)
+    >>> made.rounds, [row.name for row in made.rows], made.row("raw").adversarial_l2
+    (120, ['raw', 'bucket_means'], 1.0)
+    """
+    stream = Stream.of(raw, outcomes, time=time, available=available)
+    games = check.whole(adversarial_rounds, "adversarial_rounds")
+    length = _window(window, int(stream.scored.sum()))
+    chosen, absent = _chosen(methods, peers, settings)
+    rows, cost = [], {}
+    for done, method in enumerate(chosen):
+        progress(done, len(chosen), method.name)
+        played = method.play(stream, seed)
+        against = method.adversarial(games, seed) if games else math.nan
+        rows.append(_row(method, played, stream, length, against))
+        cost[method.name] = 1e6 * played.seconds / len(stream)
+    progress(len(chosen), len(chosen), "")
+    told = stream.outcomes[stream.scored]
+    return Comparison(
+        title=title,
+        rounds=len(told),
+        n_unresolved=len(stream) - len(told),
+        base_rate=float(told.mean()) if len(told) else math.nan,
+        window=length,
+        adversarial_rounds=games,
+        seed=seed,
+        settings=settings,
+        absent=absent,
+        rows=tuple(rows),
+        timing={"microseconds": cost, "compiler": compiler()},
+    )
+
+
+def _window(window: int | None, rounds: int) -> int:
+    return score.window_for(rounds) if window is None else check.whole(window, "window", low=1)
+
+
+def _row(method: Method, played: Played, stream: Stream, window: int, against: float) -> Row:
+    kept = stream.scored
+    outcomes, mean, forecast = stream.outcomes[kept], played.mean[kept], played.forecast[kept]
+    exact, some = method.on_grid, len(outcomes) > 0
+    return Row(
+        name=method.name,
+        kind=method.kind,
+        about=method.about,
+        cells="values" if exact else "buckets",
+        brier=metrics.brier(mean, outcomes),
+        log_loss=score.log_loss(mean, outcomes) if some else math.nan,
+        brier_drawn=metrics.brier(forecast, outcomes),
+        calibration_l1=score.calibration(forecast, outcomes, power=1, exact=exact),
+        calibration_l2=score.calibration(forecast, outcomes, power=2, exact=exact),
+        smooth=score.smooth(forecast, outcomes),
+        worst_window_l2=score.worst_window(forecast, outcomes, window, exact=exact),
+        adversarial_l2=against,
+        state_bytes=played.size,
+    )
+
+
+def _chosen(
+    names: Iterable[str] | None, peers: bool, settings: dict[str, Any]
+) -> tuple[list[Method], tuple[str, ...]]:
+    """Return the methods that take part, the raw forecasts first, and what is not installed."""
+    known, missing = methods_by_name(settings), _missing()
+    if names is None:
+        left_out = missing if peers else tuple(PEERS)
+        taken = [method for method in known.values() if method.kind not in left_out]
+        return taken, missing if peers else ()
+    wanted = dict.fromkeys(["raw", *names])
+    for name in wanted:
+        _require(name, known, missing)
+    return [known[name] for name in wanted], ()
+
+
+def _missing() -> tuple[str, ...]:
+    return tuple(k for k, (module, _) in PEERS.items() if importlib.util.find_spec(module) is None)
+
+
+def _require(name: str, known: dict[str, Method], missing: tuple[str, ...]) -> None:
+    if name not in known:
+        listed = ", ".join(repr(each) for each in known)
+        raise UnknownName(f"method must be one of {listed}, got {name!r}")
+    if (kind := known[name].kind) in missing:
+        told = f"{name} needs {KINDS[kind]}, which is not installed here"
+        raise MissingExtra(f"{told}: pip install {kind}")

@@ -1,0 +1,204 @@
+"""What was promised and what was measured in each group, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from calibrant.core import check
+from calibrant.errors import InvalidType
+from calibrant.groups.names import Name, names_of
+from calibrant.metrics import as_cells
+
+__all__ = ["GroupCertificate", "GroupRow", "group_errors", "row_of", "rows_of"]
+
+
+@dataclass(frozen=True)
+class GroupRow:
+    """One group's record.
+
+    Attributes
+    ----------
+    group
+        Its name.
+    rounds
+        Outcomes learned in it.
+    forecast, frequency
+        Mean drawn forecast, and how often the outcome was 1; nan without rounds.
+    c1, c2
+        Calibration errors in the group, over exact values; 0 without rounds.
+    bound
+        What the theorem says about C2 (form l2) or C1 (exponential) in the group, in
+        expectation; None without one.
+    """
+
+    group: str
+    rounds: int
+    forecast: float
+    frequency: float
+    c1: float
+    c2: float
+    bound: float | None = None
+
+
+@dataclass(frozen=True)
+class GroupCertificate:
+    """A group recalibrator's record so far.
+
+    Attributes
+    ----------
+    form
+        ``"l2"`` or ``"exponential"``.
+    rounds, open, expired
+        Outcomes learned, tickets that wait for theirs, tickets that waited too long.
+    delay
+        How many outcomes that came later were outstanding when a forecast was made, at most.
+    memberships
+        The groups of each round learned, its bucket included, added up.
+    c1, c2
+        Calibration errors of all drawn forecasts, over exact values.
+    loss, raw_loss
+        Mean squared loss of the drawn and of the raw forecasts.
+    groups
+        A row for each group: those that were declared, those that appeared, and the periods
+        that are running.
+    largest_gap, largest_gap_bound
+        The largest gap of a cell in any of these groups and in any bucket, per round; under the
+        exponential form with its bound.
+    """
+
+    form: str
+    rounds: int
+    open: int
+    expired: int
+    delay: int
+    memberships: int
+    c1: float
+    c2: float
+    loss: float
+    raw_loss: float
+    groups: tuple[GroupRow, ...]
+    largest_gap: float
+    largest_gap_bound: float | None
+
+    @property
+    def worst(self) -> GroupRow | None:
+        """The row with the largest C2."""
+        return max(self.groups, key=lambda row: row.c2, default=None)
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether every group is below its bound; None without any.
+
+        Bounds hold in expectation over the draws, so that a single run may exceed a tight one.
+        """
+        pairs = [(self._measured(row), row.bound) for row in self.groups if row.bound is not None]
+        return all(value <= bound for value, bound in pairs) if pairs else None
+
+    def _measured(self, row: GroupRow) -> float:
+        return row.c2 if self.form == "l2" else row.c1
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the certificate as JSON-ready data; what is not a number is None there."""
+        data = asdict(self) | {"holds": self.holds}
+        data["groups"] = [
+            {name: None if value != value else value for name, value in row.items()}
+            for row in data["groups"]
+        ]
+        return data
+
+    def __str__(self) -> str:
+        head = f"groups, {self.form}: {self.rounds} rounds, {self.open} open"
+        lines = [f"{head}, {self.expired} expired"]
+        lines.append(f"  C1 {self.c1:.5f}   C2 {self.c2:.6f}   all rounds")
+        lines.append(f"  squared loss {self.loss:.5f}, raw {self.raw_loss:.5f}")
+        return "\n".join(lines + _table(self.groups, "C2" if self.form == "l2" else "C1"))
+
+
+def group_errors(
+    forecasts: ArrayLike, outcomes: ArrayLike, groups: Any, *, declared: Sequence[Name] = ()
+) -> tuple[GroupRow, ...]:
+    """Measure forecasts in each group.
+
+    Parameters
+    ----------
+    forecasts, outcomes
+        Flat arrays of one length.
+    groups
+        For each round a name, several, or a mask over ``declared``; or a mapping of names to
+        columns of True and False.
+
+    Examples
+    --------
+    >>> rows = group_errors([0.5] * 4, [1, 1, 0, 0], ["north", "north", "south", "south"])
+    >>> [(row.group, row.rounds, row.c2) for row in rows]
+    [('north', 2, 0.25), ('south', 2, 0.25)]
+    """
+    values = check.probabilities(forecasts, "forecasts")
+    told = check.outcomes(outcomes)
+    check.same_length(forecasts=values, outcomes=told)
+    rows: dict[Name, list[int]] = {}
+    for row, names in enumerate(rows_of(groups, len(values), names_of(list(declared)))):
+        for name in names:
+            rows.setdefault(name, []).append(row)
+    return tuple(_measured(name, values[kept], told[kept]) for name, kept in rows.items())
+
+
+def rows_of(groups: Any, rows: int, declared: tuple[Name, ...]) -> list[tuple[Name, ...]]:
+    """Return the names of each row of a batch."""
+    if groups is None:
+        return [()] * rows
+    if isinstance(groups, Mapping):
+        check.same_length(rounds=range(rows), **{str(name): c for name, c in groups.items()})
+        groups = [{name: column[t] for name, column in groups.items()} for t in range(rows)]
+    if isinstance(groups, (str, bytes)) or not isinstance(groups, Iterable):
+        raise InvalidType(f"groups must have one entry for each round, got {groups!r}")
+    given = list(groups)
+    check.same_length(rounds=range(rows), groups=given)
+    return [names_of(part, declared) for part in given]
+
+
+def row_of(
+    name: Name,
+    values: NDArray[np.float64],
+    counts: NDArray[np.int64],
+    ones: NDArray[np.int64],
+    bound: float | None,
+) -> GroupRow:
+    """Return the row of a group from its counts at each grid value."""
+    rounds, seen = int(counts.sum()), counts > 0
+    gaps = np.abs(ones - counts * values)[seen]
+    share = 1.0 / rounds if rounds else float("nan")
+    return GroupRow(
+        group=str(name),
+        rounds=rounds,
+        forecast=float(counts @ values) * share,
+        frequency=float(ones.sum()) * share,
+        c1=float(gaps.sum()) / max(rounds, 1),
+        c2=float((gaps**2 / counts[seen]).sum()) / max(rounds, 1),
+        bound=bound,
+    )
+
+
+def _measured(name: Name, forecasts: NDArray[np.float64], outcomes: NDArray[np.uint8]) -> GroupRow:
+    cells = as_cells(forecasts, outcomes)
+    counts, ones = cells.counts.astype(np.int64), cells.ones.astype(np.int64)
+    return row_of(name, cells.values, counts, ones, None)
+
+
+def _table(rows: tuple[GroupRow, ...], bounded: str) -> list[str]:
+    if not rows:
+        return ["  no groups yet"]
+    wide = max(5, *(len(row.group) for row in rows))
+    titles = f"  {'group':<{wide}} {'rounds':>9} {'forecast':>8} {'happened':>8}"
+    lines = [f"{titles} {'C1':>8} {'C2':>9} {'bound on ' + bounded:>11}"]
+    for row in rows:
+        means = f"{row.forecast:8.3f} {row.frequency:8.3f}"
+        bound = "" if row.bound is None else f"{row.bound:11.4f}"
+        told = f"  {row.group:<{wide}} {row.rounds:9d} {means} {row.c1:8.5f} {row.c2:9.6f} {bound}"
+        lines.append(told.rstrip())
+    return lines
