@@ -15,18 +15,9 @@ from hypothesis import strategies as st
 from calibrant import Recalibrator
 from calibrant.core.grid import GRIDS, Grid
 from calibrant.kernels import pairs
-from calibrant.kernels.compile import available
 from calibrant.kernels.layout import BLOCKS, TABLE, VALUES
 from calibrant.losses import get_loss
 from calibrant.registry import calibrators
-from calibrant.simulate import (
-    Bernoulli,
-    Drifting,
-    GreedyCalibration,
-    Periodic,
-    Threshold,
-    play_many,
-)
 
 pytestmark = pytest.mark.base
 
@@ -230,36 +221,6 @@ def test_a_cell_cannot_regret_both_neighbours(name: str, updates: str, n: int) -
         assert kept == pytest.approx([up[k], down[k]], abs=1e-8)
         assert sum(kept) == pytest.approx(-2 * weights[k] / n**2, abs=1e-8)
         assert min(kept) <= 1e-12
-
-
-# The rules over all pairs at the size of the others.
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not available(), reason="elimination at this size needs the compiler")
-@pytest.mark.parametrize(
-    "adversary",
-    [Threshold(), Bernoulli(0.3), Periodic((0, 1)), GreedyCalibration(), Drifting()],
-    ids=lambda adversary: adversary.name,
-)
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        ("exponential_regret", {}),
-        ("exponential_regret", {"horizon": 20_000, "updates": "realised"}),
-        ("polynomial_regret", {}),
-        ("polynomial_regret", {"updates": "expected"}),
-    ],
-    ids=str,
-)
-def test_all_pairs_of_a_fine_grid_stay_below_their_bounds(name, options, adversary) -> None:
-    rule = calibrators.get(name)(resolution=20, **options)
-    games = play_many(rule, "constant", adversary, rounds=20_000, seeds=2, buckets=1, prior=0)
-    bound = rule.bound(20_000)
-    measured = getattr(games, bound.quantity.lower().replace(" ", "_"))[:, -1]
-    # In the mean for realised updates; two games are far enough below for each to be.
-    assert measured.max() <= bound.value
-    assert rule.lattice.cells == 21
 
 
 # Expected updates do not depend on the coins.

@@ -317,3 +317,31 @@ def test_errors_fall_faster_on_independent_outcomes() -> None:
     c1, c2 = slopes(Bernoulli(0.5))
     assert c1 < slopes(GreedyCalibration())[0] - 0.03
     assert c2 < slopes(GreedyCalibration())[1] - 0.03
+
+
+# The rules over all pairs at the size of the others.
+
+
+@pytest.mark.parametrize(
+    "adversary",
+    [Threshold(), Bernoulli(0.3), Periodic((0, 1)), GreedyCalibration(), Drifting()],
+    ids=lambda adversary: adversary.name,
+)
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("exponential_regret", {}),
+        ("exponential_regret", {"horizon": 20_000, "updates": "realised"}),
+        ("polynomial_regret", {}),
+        ("polynomial_regret", {"updates": "expected"}),
+    ],
+    ids=str,
+)
+def test_all_pairs_of_a_fine_grid_stay_below_their_bounds(name, options, adversary) -> None:
+    rule = calibrators.get(name)(resolution=20, **options)
+    games = play_many(rule, "constant", adversary, rounds=20_000, seeds=2, buckets=1, prior=0)
+    bound = rule.bound(20_000)
+    measured = getattr(games, bound.quantity.lower().replace(" ", "_"))[:, -1]
+    # In the mean for realised updates; two games are far enough below for each to be.
+    assert measured.max() <= bound.value
+    assert rule.lattice.cells == 21

@@ -407,17 +407,18 @@ class Recalibrator:
         except IndexError:
             wait(gate)
         try:
-            issued = self._ticketed + self._booked
             latest = self._latest
-            if latest is not None and latest is ticket and issued - latest.number == 1:
-                found = latest
+            if latest is not None and latest is ticket:
+                found, age = latest, 1
             else:
+                issued = self._ticketed + self._booked
                 latest, found = None, self._ledger.find(ticket, issued)
+                age = issued - found.number
             if time is not None:
                 _not_before(time, found)
             place, weight = found._place, found._weight
             if self._front is not None:
-                self._learn(found, outcome, issued - found.number)
+                self._learn(found, outcome, age)
             elif self._steps is not None:
                 self._steps.settle_flat(self._machine, place, weight, found.raw, outcome)
             else:
@@ -429,7 +430,7 @@ class Recalibrator:
                 self._latest = None
             else:
                 self._ledger.close(found)
-                self._lag = max(self._lag, issued - 1 - found.number)
+                self._lag = max(self._lag, age - 1)
             self._observed += 1
             found.outcome = outcome
             if found is not ticket and type(ticket) is Ticket:
@@ -553,6 +554,8 @@ class Recalibrator:
                     coins.pop()
             if not booked:
                 raise _overtaken(raw)
+            if self._latest is not None:
+                self._file_latest()
             self._booked += 1
             if self._booked & SWEEP_MASK == 0:
                 self._ledger.make_way(self._ticketed + self._booked, 0)
@@ -821,13 +824,16 @@ class Recalibrator:
     def _ledger(self) -> Ledger:
         """The open tickets, all filed.
 
-        The latest is filed only when it is asked for or followed by another: most outcomes
-        come before the next forecast, and filing takes a tenth of a round.
+        The latest is filed only when it is asked for or followed by another round: most
+        outcomes come before the next forecast, and filing takes a tenth of a round.
         """
-        if self._latest is not None:
-            latest, self._latest = self._latest, None
-            self._filed.add(latest, self.issued)
+        self._file_latest()
         return self._filed
+
+    def _file_latest(self) -> None:
+        if self._latest is not None:
+            self._filed.add(self._latest, self.issued)
+            self._latest = None
 
     def _to_plain(self) -> list[Any]:
         """Go over to the list of words, on which plain Python is fast."""
