@@ -480,20 +480,6 @@ def test_an_infinite_loss_is_counted_and_can_be_taken_back() -> None:
     assert model.certificate().middle_loss == 0.0
 
 
-@pytest.mark.parametrize(
-    ("step", "given"),
-    [
-        ("_announce", (0.5,)),
-        ("_learn", (None, 1, 1)),
-        ("_look", (0.5,)),
-        ("_book_round", (0.5, 1)),
-    ],
-)
-def test_a_recalibrator_without_a_front_has_no_steps_behind_one(step: str, given: tuple) -> None:
-    with pytest.raises(NotImplementedError):
-        getattr(Recalibrator(seed=1), step)(*given)
-
-
 def test_a_late_outcome_is_learned_for_what_the_experts_said_then() -> None:
     raw, outcomes = overconfident(120, 17)
     model = make()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from bisect import bisect_right
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, ClassVar, Final, Self
 
@@ -190,6 +191,14 @@ class Recalibrator:
     )
 
     kind: ClassVar = "recalibrator"
+
+    # The steps of kinds that have a transform in front: make a forecast (place, weight, what the
+    # transform said, clock, what it keeps); learn an outcome so many forecasts later; note the
+    # next draw (place, what the transform said); make a round of it, if that is possible.
+    _announce: ClassVar[Callable[[Any, float], tuple[int, float, float, int, tuple[int, ...]]]]
+    _learn: ClassVar[Callable[[Any, Ticket, int, int], None]]
+    _look: ClassVar[Callable[[Any, float], tuple[int, float]]]
+    _book_round: ClassVar[Callable[[Any, float, int], bool]]
 
     def __init__(
         self,
@@ -795,28 +804,6 @@ class Recalibrator:
 
     def __setstate__(self, data: bytes) -> None:
         self._restore(Document.from_bytes(data, self.kind))
-
-    # ----------------------------------------------------- behind a transform in front
-
-    def _announce(self, raw: float) -> tuple[int, float, float, int, tuple[int, ...]]:
-        """Make a forecast.
-
-        Return its place, its weight, what the transform said, the clock, and what the
-        transform keeps of the round.
-        """
-        raise NotImplementedError
-
-    def _learn(self, ticket: Ticket, outcome: int, lag: int) -> None:
-        """Learn an outcome after ``lag`` forecasts from its own on."""
-        raise NotImplementedError
-
-    def _look(self, raw: float) -> tuple[int, float]:
-        """Note the next draw for a raw forecast; return its place, and what the transform said."""
-        raise NotImplementedError
-
-    def _book_round(self, raw: float, outcome: int) -> bool:
-        """Make a round of what was noted; say whether that was possible."""
-        raise NotImplementedError
 
     # ------------------------------------------------------------------ internals
 
