@@ -19,12 +19,14 @@ from benchmarks.reference import FLAGS, c_compiler
 TITLES = {
     "kernels": "Batch replay: time per round, ratio = ours / reference",
     "one_step": "One round at a time: time per round, ratio = reference / ours",
+    "default": "The default: time per round; batches: ours / reference, single: reference / ours",
     "exponential": "exponential_regret: time per round, ratio = reference / ours",
     "start_up": "Start-up: CPU time of a whole process",
 }
 QUICK: dict[str, dict[str, int]] = {
     "kernels": {"rounds": 200_000, "repeats": 5},
     "one_step": {"rounds": 5_000, "repeats": 7},
+    "default": {"rounds": 200_000, "repeats": 5},
     "exponential": {"rounds": 500, "repeats": 3},
     "start_up": {"repeats": 1},
 }

@@ -64,10 +64,12 @@ class Anchored(TwoPoint):
     def __init__(self, values, prior=0, centre=HALF, strength=4.0, patience=3.0):
         super().__init__(values)
         self.anchor, self.strength, self.patience = float(centre), strength, patience
-        self.regret = 0.0
+        self.regret, self.lags = 0.0, []
 
     def score(self, k):
         gap = float(self.gap(k)) / self.counts[k] if self.counts[k] else 0.0
+        if self.lags:
+            gap *= len(self.lags) / (len(self.lags) + 2 * sum(self.lags) / len(self.lags))
         pull = self.strength * min(1.0, math.exp(self.regret / self.patience))
         return gap + pull * (self.anchor - float(self.values[k]))
 
@@ -75,9 +77,11 @@ class Anchored(TwoPoint):
         self.position = int(self.anchor * (len(self.values) - 1) + 0.5)
         return super().mixture()
 
-    def update(self, k, outcome):
-        mean = sum(weight * float(self.values[i]) for i, weight in self.mixture().items())
-        self.regret += (mean - outcome) ** 2 - (self.anchor - outcome) ** 2
+    def update(self, k, outcome, anchor=None, mixture=None, lag=1):
+        anchor, mixture = anchor or self.anchor, mixture or self.mixture()
+        mean = sum(weight * float(self.values[i]) for i, weight in mixture.items())
+        self.regret += ((mean - outcome) ** 2 - (anchor - outcome) ** 2) / lag
+        self.lags.append(lag - 1)
         super().update(k, outcome)
 
 

@@ -49,7 +49,7 @@ def played(program, words: list, actions: list) -> list:
         elif waiting:
             where, place, weight, asked = waiting.pop(int(u * len(waiting)))
             weight = -1.0 if program.many else weight
-            program.settle(words, words, where, table, place, weight, asked, outcome)
+            program.settle(words, words, where, table, place, weight, asked, outcome, 1.0)
     return told
 
 

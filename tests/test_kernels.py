@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from calibrant import Recalibrator
 from calibrant.calibrators import (
     Anchored,
     Blackwell,
@@ -115,6 +116,27 @@ def test_a_two_point_rule_plays_as_its_obvious_version_does(variant, grid, prior
             y = outcome_of(law, rule.lattice.values, played, rng)
             state = rule.update(state, drawn, y)
             obvious.update(drawn, y)
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+@pytest.mark.parametrize("compiled", [False, True], ids=["plain", "compiled"])
+def test_anchored_learns_late_outcomes_as_its_obvious_version_does(grid, compiled) -> None:
+    rec = Recalibrator("anchored", resolution=6, grid=grid, buckets=1, seed=3)
+    rec = rec.compile() if compiled else rec
+    obvious = naive.Anchored(naive.fractions(Anchored(resolution=6, grid=grid).lattice))
+    rng, waiting = random.Random(grid), []
+    for number in range(80):
+        obvious.anchor = rng.random()
+        ticket, wanted = rec.forecast(obvious.anchor), obvious.mixture()
+        cells = len(obvious.values)
+        assert law_of(ticket.mixture, cells) == pytest.approx(law_of(wanted, cells), abs=1e-12)
+        waiting.append((number, ticket, wanted))
+        for _ in range(rng.choice([0, 0, 1, 3])):
+            if waiting:
+                made, found, mixture = waiting.pop(rng.randrange(len(waiting)))
+                outcome = int(rng.random() < 0.8 * found.raw)
+                rec.observe(found, outcome)
+                obvious.update(found.index, outcome, found.raw, mixture, number + 1 - made)
 
 
 @pytest.mark.parametrize("grid", GRIDS)

@@ -18,7 +18,17 @@ from hypothesis import strategies as st
 from calibrant.kernels import bits as by_bits
 from calibrant.kernels import portable
 from calibrant.kernels.compile import register
-from calibrant.kernels.portable import exp, exp_short, log, logit, sigmoid, sigmoid_short, turn
+from calibrant.kernels.portable import (
+    exp,
+    exp_plain,
+    exp_short,
+    log,
+    log_ratio,
+    logit,
+    sigmoid,
+    sigmoid_short,
+    turn,
+)
 
 Function = Callable[[float], float]
 
@@ -224,7 +234,7 @@ def compile_all() -> dict[str, Callable[[Any], Any]]:
     """Return a loop over an array for each function, compiled from the plain source."""
     numba = pytest.importorskip("numba")
     copy = fresh_copy()
-    for name in ("_tail", "scaled", "split", *NAMES):
+    for name in ("_tail", "scaled", "split", "exp_plain", "log_ratio", *NAMES):
         numba.extending.register_jitable(getattr(copy, name))
     return {name: _looped(numba, getattr(copy, name)) for name in NAMES}
 
@@ -301,6 +311,25 @@ def test_the_short_sigmoid_holds_its_argument() -> None:
     assert sigmoid_short(0.0) == sigmoid_short(-0.0) == 0.5
 
 
+@given(st.floats(-700.0, 700.0))
+def test_the_plain_exp_is_accurate(x: float) -> None:
+    assert ulps(exp_plain, "exp", x) <= 2.0
+
+
+def test_the_plain_exp_holds_its_argument() -> None:
+    assert exp_plain(-math.inf) == exp_plain(-700.0) > 0.0
+    assert exp_plain(math.inf) == exp_plain(700.0) < math.inf
+    assert exp_plain(0.0) == exp_plain(-0.0) == 1.0
+
+
+@given(st.floats(1e-290, 1e290), st.floats(1e-290, 1e290))
+def test_the_logarithm_of_a_ratio_needs_no_ratio(p: float, q: float) -> None:
+    with localcontext(Context(prec=60)):
+        exact = (Decimal(p) / Decimal(q)).ln()
+    assert log_ratio(p, q) == pytest.approx(float(exact), rel=4e-16, abs=1e-300)
+    assert log_ratio(p, p) == 0.0
+
+
 @given(st.floats(-1e5, 1e5))
 def test_turning_gives_cosine_and_sine(x: float) -> None:
     cosine, sine = turn(x)
@@ -337,11 +366,13 @@ def test_the_bits_of_a_power_of_two_scale_alike(x: float, k: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [*NAMES, "exp_short", "sigmoid_short", "turn"])
+@pytest.mark.parametrize("name", [*NAMES, "exp_plain", "exp_short", "sigmoid_short", "turn"])
 def test_what_the_package_compiles_agrees_to_the_last_bit(name: str) -> None:
     numba = pytest.importorskip("numba")
     function = getattr(portable, name)
-    scale = {"exp_short": -2.0, "sigmoid_short": -40.0, "turn": 100.0}.get(name)
+    scale = {"exp_short": -2.0, "exp_plain": -690.0, "sigmoid_short": -40.0, "turn": 100.0}.get(
+        name
+    )
     values = arguments(name, 20_000, seed=3) if scale is None else np.linspace(0.0, scale, 20_000)
 
     def loop(rows: Any, found: Any) -> None:

@@ -12,7 +12,7 @@ from calibrant import bounds
 from calibrant.calibrators.base import Account, Calibrator
 from calibrant.core import check
 from calibrant.kernels import anchor, two_point
-from calibrant.kernels.layout import PULL
+from calibrant.kernels.layout import PULL, TRUST
 from calibrant.kernels.rounds import assemble
 from calibrant.registry import calibrators
 
@@ -75,6 +75,7 @@ class Anchored(Calibrator):
         weighted=True,
         anchored=True,
     )
+    cell_words = anchor.CELL_WORDS
     real_parameters = (anchor.STRENGTH, anchor.IMPATIENCE)
     prior_in_cells = False
     reference = "Foster and Hart 2021, with an anchor"
@@ -127,4 +128,4 @@ class Anchored(Calibrator):
         reals[[anchor.STRENGTH, anchor.IMPATIENCE]] = self.strength, 1.0 / self.patience
 
     def _set_block(self, words: NDArray[np.int64], reals: NDArray[np.float64], *prior: Any) -> None:
-        reals[PULL] = self.strength
+        reals[[PULL, TRUST]] = self.strength, 1.0

@@ -28,6 +28,7 @@ from calibrant.kernels.layout import (
     HEADER,
     HOME,
     KEY,
+    LAG,
     MIDDLE,
     POSITION,
     SCALE,
@@ -240,7 +241,7 @@ class Calibrator:
         values = table + grid.cells + VALUES
         reals[values : values + grid.cells] = grid.values
         reals[[values - 1, values + grid.cells]] = np.inf, -np.inf
-        reals[MIDDLE] = float(centres[0])
+        reals[[MIDDLE, LAG]] = float(centres[0]), 1.0
         self._set_parameters(words, reals, buckets)
         for j, centre in enumerate(centres):
             block = words[blocks + j * stride : blocks + (j + 1) * stride]

@@ -19,6 +19,7 @@ from calibrant.kernels.layout import (
     EDGES,
     FRONT,
     HEAD,
+    LAG,
     MIDDLE,
     NOTED,
     PASSED,
@@ -26,7 +27,9 @@ from calibrant.kernels.layout import (
     REGRET,
     STRIDE,
     TABLE,
+    TRUST,
     VALUES,
+    WAITED,
     WEIGHT,
 )
 
@@ -87,12 +90,14 @@ class Storage:
         """Return which words are reals, as slices."""
         flat, rule = self._flat, self._rule
         cells, table = int(flat[CELLS]), int(flat[TABLE])
-        ours = (CHARGED, WEIGHT, MIDDLE, PASSED, *rule.real_parameters)
+        ours = (CHARGED, WEIGHT, MIDDLE, PASSED, LAG, *rule.real_parameters)
         parts = [slice(k, k + 1) for k in ours] + self._front_parts
         parts.append(slice(int(flat[EDGES]), int(flat[EDGES]) + int(flat[BUCKETS]) + 1))
         parts.append(slice(table + cells + VALUES - 1, int(flat[BLOCKS])))
         first, stop, stride = self._starts.start, self._starts.stop, self._starts.step
-        parts += [slice(first + k, stop, stride) for k in (ASKED, NOTED, REGRET, PULL)]
+        parts += [
+            slice(first + k, stop, stride) for k in (ASKED, NOTED, REGRET, PULL, WAITED, TRUST)
+        ]
         for at in self._starts if rule.cell_words > 2 else ():
             end = at + HEAD + rule.cell_words * cells
             parts += [slice(at + HEAD + k, end, rule.cell_words) for k in range(2, rule.cell_words)]

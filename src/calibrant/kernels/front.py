@@ -36,6 +36,7 @@ from calibrant.kernels.layout import (
     FRONT,
     INDEX,
     KEY,
+    LAG,
     LOSS,
     MIDDLE,
     NARROW,
@@ -51,9 +52,10 @@ from calibrant.kernels.layout import (
     unpack,
 )
 from calibrant.kernels.place import bucket_of
+from calibrant.kernels.portable import log, logit
 from calibrant.kernels.rounds import Program, block_of
 from calibrant.kernels.scores import charge, enter
-from calibrant.kernels.transforms.kernel import Kernel
+from calibrant.kernels.transforms.kernel import BOTH, NONE, Given, Kernel, Predict
 
 __all__ = ["Fronted", "put_before"]
 
@@ -111,11 +113,19 @@ class Fronted:
         )
 
 
+def _regardless(predict: Predict) -> Given:
+    def given(words: Words, reals: Reals, at: int, raw: float, odds: float, less: float) -> float:
+        return predict(words, reals, at, raw)
+
+    return given
+
+
 @functools.cache
 def put_before(program: Program, kernel: Kernel) -> Fronted:
     """Return the functions of a rule that learns from its draws alone, behind a transform."""
     predict, learn = kernel.predict, kernel.learn
     keep, late, kept_words = kernel.keep, kernel.late, kernel.kept
+    given, logs = kernel.given or _regardless(predict), kernel.logs
     draw, update, mean = program.draw, program.update, program.mean
     note, book, issue, settle = program.note, program.book, program.issue, program.settle
 
@@ -186,7 +196,7 @@ def put_before(program: Program, kernel: Kernel) -> Fronted:
         reals = flat.view(np.float64)
         at = (flat[BLOCKS] & INDEX) + (place >> 16) * (flat[STRIDE] & NARROW)
         reals[MIDDLE] = middle
-        settle(flat, reals, at, flat[TABLE] & INDEX, place, weight, raw, outcome)
+        settle(flat, reals, at, flat[TABLE] & INDEX, place, weight, raw, outcome, lag)
         first = flat[ADVICE] & INDEX
         absorb_late(flat, reals, raw, middle, outcome, lag, flat, first)
 
@@ -203,9 +213,15 @@ def put_before(program: Program, kernel: Kernel) -> Fronted:
         blocks, stride = words[BLOCKS] & INDEX, words[STRIDE] & NARROW
         edges, buckets = words[EDGES] & INDEX, words[BUCKETS] & INDEX
         front, loss = words[FRONT] & INDEX, words[LOSS]
+        # No round waits for another one's logarithms: first they are taken, and kept where
+        # the results will be.
+        for t in range(len(raw) if logs > NONE else 0):
+            middles[t] = logit(raw[t])
+            if logs == BOTH:
+                means[t] = log(1.0 - raw[t])
         for t in range(len(raw)):
             p, y = raw[t], int(outcomes[t])
-            middle = predict(words, reals, front, p)
+            middle = given(words, reals, front, p, middles[t], means[t])
             middles[t] = middle
             reals[MIDDLE] = middle
             at = blocks + (bucket_of(reals, edges, buckets, middle) & NARROW) * stride
@@ -261,10 +277,12 @@ def put_before(program: Program, kernel: Kernel) -> Fronted:
                 at = blocks + (bucket & NARROW) * stride
                 y = int(outcomes[row])
                 reals[MIDDLE] = middles[row]
+                reals[LAG] = lags[row]
                 update(words, reals, at, table, cell, side, kept[row], y)
                 enter(words, reals, CHARGED, ENDLESS, charge(words[LOSS], raw[row], y))
                 first = kept_words * row
                 absorb_late(words, reals, raw[row], middles[row], y, lags[row], advice, first)
+        reals[LAG] = 1.0
 
     named = f"{program.name}_behind_{mark(predict)}_{mark(learn)}"
     return Fronted(

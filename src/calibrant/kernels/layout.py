@@ -67,6 +67,9 @@ BOUNDLESS: Final = 21
 """How many of these were infinite; `PASSED` adds up the others."""
 ADVICE: Final = 22
 """Where a step leaves what the transform in front keeps of a round that waits, and finds it."""
+LAG: Final = 23
+"""(real) How many forecasts were made from the one whose outcome is learned on, itself included;
+always 1 except while a late outcome is learned."""
 HEADER: Final = 24
 """Words in the header."""
 
@@ -95,7 +98,11 @@ REGRET: Final = 10
 """(real) How much more than its anchor's loss the mean forecast's was (anchored)."""
 PULL: Final = 11
 """(real) How strongly the anchor pulls at present (anchored)."""
-HEAD: Final = 16
+WAITED: Final = 12
+"""(real) For how many forecasts of this block outcomes were late, in sum (anchored)."""
+TRUST: Final = 13
+"""(real) How far average gaps are believed: less while most outcomes are yet to come (anchored)."""
+HEAD: Final = 20
 """Words of a block before its cells; the last four stay zero, a cell below the bottom one."""
 TAIL: Final = 4
 """Words after a block's cells, always zero: a cell above the top one."""

@@ -34,6 +34,7 @@ from calibrant.kernels.layout import (
     IDLE,
     INDEX,
     KEY,
+    LAG,
     LOSS,
     MIDDLE,
     NARROW,
@@ -81,11 +82,11 @@ class Program:
     note: Callable[[Words, Reals, int, int, int, float, float], int]
     book: Callable[[Words, Reals, int, int, int, float, float, int], bool]
     issue: Callable[[Words, Reals, int, int, int, float, float], tuple[int, int, float]]
-    settle: Callable[[Words, Reals, int, int, int, float, float, int], None]
+    settle: Callable[[Words, Reals, int, int, int, float, float, int, float], None]
     note_flat: Callable[[Any, float], int]
     book_flat: Callable[[Any, float, int], bool]
     issue_flat: Callable[[Any, float], int]
-    settle_flat: Callable[[Any, int, float, float, int], None]
+    settle_flat: Callable[[Any, int, float, float, int, float], None]
     replay: Callable[[Words, Reals, Any, Any, Any, Any], None]
     replay_late: Callable[..., None]
 
@@ -120,7 +121,7 @@ class Program:
 
         ``flat`` is a state to try them on, which compiles them.
         """
-        self.settle_flat(flat, self.issue_flat(flat, 0.5), 1.0, 0.5, 1)
+        self.settle_flat(flat, self.issue_flat(flat, 0.5), 1.0, 0.5, 1, 1.0)
         self.note_flat(flat, 0.5)
         self.book_flat(flat, 0.5, 1)
         return replace(
@@ -223,11 +224,16 @@ def assemble(
         weight: float,
         raw: float,
         outcome: int,
+        lag: float,
     ) -> None:
-        if anchored and words[FRONT] == 0:
-            reals[MIDDLE] = raw
+        if anchored:
+            reals[LAG] = lag
+            if words[FRONT] == 0:
+                reals[MIDDLE] = raw
         update(words, reals, at, table, place & CELL, (place >> 15) & 1, weight, outcome)
         bill(words, reals, raw, outcome)
+        if anchored:
+            reals[LAG] = 1.0
 
     def note_flat(flat: Any, raw: float) -> int:
         reals = flat.view(np.float64)
@@ -250,10 +256,12 @@ def assemble(
         cell, side, reals[WEIGHT] = issue(flat, reals, at, flat[CELLS] & INDEX, table, raw, u)
         return pack((at - flat[BLOCKS]) // flat[STRIDE], cell, side)
 
-    def settle_flat(flat: Any, place: int, weight: float, raw: float, outcome: int) -> None:
+    def settle_flat(
+        flat: Any, place: int, weight: float, raw: float, outcome: int, lag: float
+    ) -> None:
+        reals = flat.view(np.float64)
         at = (flat[BLOCKS] & INDEX) + (place >> 16) * (flat[STRIDE] & NARROW)
-        table = flat[TABLE] & INDEX
-        settle(flat, flat.view(np.float64), at, table, place, weight, raw, outcome)
+        settle(flat, reals, at, flat[TABLE] & INDEX, place, weight, raw, outcome, lag)
 
     def replay(
         words: Words, reals: Reals, raw: Any, outcomes: Any, forecast: Any, means: Any
@@ -293,6 +301,7 @@ def assemble(
         means: Any,
         kept: Any,
         places: Any,
+        lags: Any,
     ) -> None:
         cells, table = words[CELLS] & INDEX, words[TABLE] & INDEX
         blocks, stride = words[BLOCKS] & INDEX, words[STRIDE] & NARROW
@@ -324,8 +333,10 @@ def assemble(
                     weight = -1.0
                 if anchored:
                     reals[MIDDLE] = raw[row]
+                    reals[LAG] = lags[row]
                 update(words, reals, at, table, cell, side, weight, y)
                 bill(words, reals, raw[row], y)
+        reals[LAG] = 1.0
 
     return Program(
         name=name,

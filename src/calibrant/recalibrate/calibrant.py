@@ -92,7 +92,8 @@ class Calibrant(Recalibrator):
 
     A late outcome is learned when it comes: the last stage learns it for the draw that was
     announced, the mixture for what its experts said then (kept to 15 bits) and in proportion
-    to 1/L if L forecasts were made in between, the experts for what they would say now.  A
+    to 1/L if L forecasts were made in between, the experts for what they would say now and in
+    proportion to 1/sqrt(L); for outcomes that come in crowds tell little more than one.  A
     corrected one is amended in the last stage; experts do not unlearn.
 
     Examples
@@ -199,7 +200,7 @@ class Calibrant(Recalibrator):
             return
         at = self._starts[place >> 16]
         words[MIDDLE] = middle
-        self._settle(words, words, at, self._table, place, weight, raw, outcome)
+        self._settle(words, words, at, self._table, place, weight, raw, outcome, float(lag))
         rest = float(lag), words, words[ADVICE]
         self._functions.absorb_late(words, words, raw, middle, outcome, *rest)
 

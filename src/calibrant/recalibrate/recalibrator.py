@@ -429,12 +429,14 @@ class Recalibrator:
             if self._front is not None:
                 self._learn(found, outcome, age)
             elif self._steps is not None:
-                self._steps.settle_flat(self._machine, place, weight, found.raw, outcome)
+                told = found.raw, outcome, float(age)
+                self._steps.settle_flat(self._machine, place, weight, *told)
             else:
                 words, at = self._words or self._to_plain(), self._starts[place >> 16]
                 if self._many and not self._recall(words, at, found.number):
                     weight = -1.0
-                self._settle(words, words, at, self._table, place, weight, found.raw, outcome)
+                told = found.raw, outcome, float(age)
+                self._settle(words, words, at, self._table, place, weight, *told)
             if latest is not None:
                 self._latest = None
             else:
@@ -705,7 +707,8 @@ class Recalibrator:
         advice = np.zeros((rows, self._issuer.kept), np.int64)
         played: tuple[Any, ...] = forecast, mean, weight, places
         if self._front is not None:
-            played += middle, advice.reshape(-1), plan.lags
+            played += middle, advice.reshape(-1)
+        played += (plan.lags,)
         clocks, words = self._clocks(), self._to_plain()
         words[FIRST_NUMBER] = base = self.issued - len(held)
         for row, ticket in enumerate(held):

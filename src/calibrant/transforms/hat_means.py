@@ -90,7 +90,7 @@ class HatMeans(Transform):
 
     def constants(self) -> list[int]:
         """Return where the parameters are."""
-        return [hats.CELLS, hats.FORGOTTEN, hats.PRIOR, hats.SCALE, hats.SHIFT, hats.LOW]
+        return [hats.CELLS, hats.FORGOTTEN, hats.PRIOR, hats.SCALE, hats.SHIFT, hats.REACH]
 
     def fresh(self) -> State:
         """Return knots without errors."""
@@ -98,5 +98,5 @@ class HatMeans(Transform):
         cells = self.cells if self.scale == "linear" else math.ceil(2.0 * reach * self.cells)
         shift = 0.0 if self.scale == "linear" else 0.5 * cells
         forgotten = 1.0 / (self.memory or math.inf)
-        head = [cells, forgotten, self.prior, float(self.cells), shift, self.clip]
-        return [*head, 0, 0.0, *[0.0] * (2 * (cells + 1))]
+        head = [cells, forgotten, self.prior, float(self.cells), shift, reach]
+        return [*head, 0, 0.0, *[0.0] * (hats.WIDTH * (cells + 1))]

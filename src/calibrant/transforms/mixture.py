@@ -143,7 +143,7 @@ class Mixture(Transform):
     @property
     def notes(self) -> int:
         """The experts' forecasts and what goes with them."""
-        return len(self.experts) + 2 * mixture.rounded_up(2 * len(self.experts)) + 2
+        return 3 * mixture.rounded_up(len(self.experts)) + 2
 
     def fresh(self) -> State:
         """Return equal weights, and every expert's fresh state."""

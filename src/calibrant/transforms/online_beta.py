@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from calibrant.kernels.portable import log, logit
 from calibrant.kernels.transforms import beta
 from calibrant.registry import transforms
 from calibrant.transforms.base import State, Transform
@@ -75,10 +76,10 @@ class OnlineBeta(Transform):
 
     def fresh(self) -> State:
         """Return the parameters of the raw forecast."""
-        start = 1.0 / self.rho
-        head = [1.0 / self.gamma, self.clip, self.radius * self.radius, 1.0, -1.0, 0.0]
-        return [*head, start, 0.0, 0.0, start, 0.0, start, 0.0, 0.0]
+        start, ends = 1.0 / self.rho, (-logit(self.clip), log(1.0 - self.clip))
+        head = [1.0 / self.gamma, log(self.clip), self.radius * self.radius, 1.0, -1.0, 0.0]
+        return [*head, start, 0.0, 0.0, start, 0.0, start, *ends, 0.0, 0.0]
 
     def constants(self) -> list[int]:
         """Return where the parameters are."""
-        return [beta.STEP, beta.LOW, beta.SQUARE]
+        return [beta.STEP, beta.LEAST, beta.SQUARE, beta.REACH, beta.MOST]

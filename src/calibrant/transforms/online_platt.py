@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from calibrant.core import check
+from calibrant.kernels.portable import logit
 from calibrant.kernels.transforms import forgetting, platt
 from calibrant.kernels.transforms.kernel import Kernel
 from calibrant.registry import transforms
@@ -93,7 +94,8 @@ class OnlinePlatt(Transform):
         """Return slope 1 and intercept 0."""
         start = 1.0 / self.rho
         square = self.radius * self.radius
-        words: State = [1.0 / self.gamma, self.clip, square, 1.0, 0.0, start, 0.0, start, 0.0]
+        reach = -logit(self.clip)
+        words: State = [1.0 / self.gamma, reach, square, 1.0, 0.0, start, 0.0, start, 0.0]
         lost = 1.0 / (self.memory or math.inf)
         if lost > 0.0:
             words += [1.0 - lost, lost * self.rho, self.rho, 0.0, self.rho]
@@ -101,7 +103,7 @@ class OnlinePlatt(Transform):
 
     def constants(self) -> list[int]:
         """Return where the parameters are."""
-        own = [platt.STEP, platt.LOW, platt.SQUARE]
+        own = [platt.STEP, platt.REACH, platt.SQUARE]
         return own if self.memory == math.inf else [*own, forgetting.KEPT, forgetting.ADDED]
 
 

@@ -1,7 +1,7 @@
 """Three parameters on the logarithms of the raw forecast and its complement: beta scaling.
 
 With x = (log raw, log(1 - raw), 1) the steps are those of :mod:`calibrant.kernels.transforms.platt`
-in one dimension more.
+in one dimension more; the first logarithm is the second plus the log-odds.
 """
 
 from __future__ import annotations
@@ -10,38 +10,44 @@ import math
 from typing import Final
 
 from calibrant.kernels.layout import Reals, Words
-from calibrant.kernels.portable import log, sigmoid_short
-from calibrant.kernels.transforms.kernel import Kernel
+from calibrant.kernels.portable import sigmoid_short
+from calibrant.kernels.transforms.kernel import BOTH, by_logs
 from calibrant.kernels.transforms.platt import HALVINGS
 
 STEP: Final = 0
 """(real) 1 / gamma."""
-LOW: Final = 1
-"""(real) How far raw forecasts are kept away from 0 and 1."""
+LEAST: Final = 1
+"""(real) Logarithms below this count as this."""
 SQUARE: Final = 2
 """(real) Square of the ball's radius."""
 THETA: Final = 3
 """(reals) The three parameters."""
 INVERSE: Final = 6
 """(reals) The inverse of A by rows: 11, 12, 13, 22, 23, 33."""
-FEATURES: Final = 12
+REACH: Final = 12
+"""(real) Log-odds beyond this, either way, count as this."""
+MOST: Final = 13
+"""(real) Logarithms above this count as this."""
+FEATURES: Final = 14
 """(reals, notes) The two logarithms."""
 NOTES: Final = 2
 
 
-def predict(words: Words, reals: Reals, at: int, raw: float) -> float:
+def given(words: Words, reals: Reals, at: int, raw: float, odds: float, less: float) -> float:
     """Return the probability whose log-odds are a log(raw) + b log(1 - raw) + c."""
-    low = reals[at + LOW]
-    p = min(max(raw, low), 1.0 - low)
-    x, z = log(p), log(1.0 - p)
+    reach = reals[at + REACH]
+    z = min(max(less, reals[at + LEAST]), reals[at + MOST])
+    x = min(max(odds, -reach), reach) + z
     reals[at + FEATURES] = x
     reals[at + FEATURES + 1] = z
     return sigmoid_short(reals[at + THETA] * x + reals[at + THETA + 1] * z + reals[at + THETA + 2])
 
 
-def learn(words: Words, reals: Reals, at: int, raw: float, told: float, outcome: int) -> None:
+def partly(
+    words: Words, reals: Reals, at: int, raw: float, told: float, outcome: int, part: float
+) -> None:
     """Make one Newton step on the log loss."""
-    x, z, gap = reals[at + FEATURES], reals[at + FEATURES + 1], told - outcome
+    x, z, gap = reals[at + FEATURES], reals[at + FEATURES + 1], (told - outcome) * part
     i = at + INVERSE
     u = reals[i] * x + reals[i + 1] * z + reals[i + 2]
     v = reals[i + 1] * x + reals[i + 3] * z + reals[i + 4]
@@ -103,4 +109,4 @@ def solve(
     )
 
 
-KERNEL: Final = Kernel(predict, learn)
+KERNEL: Final = by_logs(given, partly, BOTH)

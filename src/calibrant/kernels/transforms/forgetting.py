@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from calibrant.kernels.layout import Reals, Words
-from calibrant.kernels.transforms.kernel import Kernel
+from calibrant.kernels.transforms.kernel import ODDS, by_logs
 from calibrant.kernels.transforms.platt import (
     FEATURE,
     INTERCEPT,
@@ -19,7 +19,7 @@ from calibrant.kernels.transforms.platt import (
     SLOPE,
     SQUARE,
     STEP,
-    predict,
+    given,
     project,
 )
 
@@ -31,9 +31,11 @@ SUM: Final = SIZE + 2
 """(reals) A: slope with slope, slope with intercept, intercept with intercept."""
 
 
-def learn(words: Words, reals: Reals, at: int, raw: float, told: float, outcome: int) -> None:
+def partly(
+    words: Words, reals: Reals, at: int, raw: float, told: float, outcome: int, part: float
+) -> None:
     """Make one Newton step on the log loss, after forgetting a little."""
-    x, gap, kept = reals[at + FEATURE], told - outcome, reals[at + KEPT]
+    x, gap, kept = reals[at + FEATURE], (told - outcome) * part, reals[at + KEPT]
     grown, added = gap * gap, reals[at + ADDED]
     a = reals[at + SUM] * kept + added + grown * x * x
     b = reals[at + SUM + 1] * kept + grown * x
@@ -41,8 +43,8 @@ def learn(words: Words, reals: Reals, at: int, raw: float, told: float, outcome:
     reals[at + SUM] = a
     reals[at + SUM + 1] = b
     reals[at + SUM + 2] = c
-    whole = a * c - b * b
-    p, q, r = c / whole, -b / whole, a / whole
+    each = 1.0 / (a * c - b * b)
+    p, q, r = c * each, -b * each, a * each
     reals[at + INVERSE] = p
     reals[at + INVERSE + 1] = q
     reals[at + INVERSE + 2] = r
@@ -55,4 +57,4 @@ def learn(words: Words, reals: Reals, at: int, raw: float, told: float, outcome:
         project(words, reals, at)
 
 
-KERNEL: Final = Kernel(predict, learn)
+KERNEL: Final = by_logs(given, partly, ODDS)

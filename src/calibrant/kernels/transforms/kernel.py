@@ -5,18 +5,27 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from calibrant.kernels.compile import available, compiled, mark
 from calibrant.kernels.layout import Reals, Words
+from calibrant.kernels.portable import log, logit
 
-__all__ = ["Kernel", "Learn", "Predict"]
+__all__ = ["BOTH", "NONE", "ODDS", "Given", "Kernel", "Learn", "Partly", "Predict", "by_logs"]
 
 Predict: TypeAlias = Callable[[Words, Reals, int, float], float]
 Learn: TypeAlias = Callable[[Words, Reals, int, float, float, int], None]
+Given: TypeAlias = Callable[[Words, Reals, int, float, float, float], float]
+Partly: TypeAlias = Callable[[Words, Reals, int, float, float, int, float], None]
 Keep: TypeAlias = Callable[[Words, Reals, int, Any, int], None]
 Late: TypeAlias = Callable[[Words, Reals, int, float, float, int, float, Any, int], None]
 Replay: TypeAlias = Callable[[Words, Reals, Any, Any, Any], None]
+
+NONE: Final = 0
+ODDS: Final = 1
+BOTH: Final = 2
+"""Which logarithms of the raw forecast a transform looks at: none, the log-odds, or these and
+the logarithm of the complement."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +41,11 @@ class Kernel:
     ``late(words, reals, at, raw, told, outcome, lag, to, first)`` learns the outcome once ``lag``
     forecasts were made from that one on, itself included.  Without them a late outcome is
     learned by predicting again.
+
+    Whoever asks several transforms may spare them work: ``given`` is ``predict`` with two more
+    arguments, the log-odds of the raw forecast and the logarithm of its complement, of which
+    ``logs`` says which are looked at; and ``partly`` is ``learn`` of an outcome that counts only in
+    part, which is one more argument.
     """
 
     predict: Predict
@@ -39,6 +53,9 @@ class Kernel:
     kept: int = 0
     keep: Keep | None = None
     late: Late | None = None
+    given: Given | None = None
+    logs: int = NONE
+    partly: Partly | None = None
 
     @functools.cached_property
     def replay(self) -> Replay:
@@ -51,6 +68,26 @@ class Kernel:
         if not available():
             return None
         return compiled(self.replay, f"transform_{mark(self.replay)}", nogil=True)
+
+
+def by_logs(given: Given, partly: Partly, logs: int) -> Kernel:
+    """Return the kernel of a transform that looks at logarithms and may learn in part."""
+
+    def learn(words: Words, reals: Reals, at: int, raw: float, told: float, outcome: int) -> None:
+        partly(words, reals, at, raw, told, outcome, 1.0)
+
+    return Kernel(ask(given, logs), learn, given=given, logs=logs, partly=partly)
+
+
+def ask(given: Given, logs: int) -> Predict:
+    """Return a prediction that takes the logarithms itself."""
+
+    def predict(words: Words, reals: Reals, at: int, raw: float) -> float:
+        odds = logit(raw) if logs >= ODDS else 0.0
+        less = log(1.0 - raw) if logs == BOTH else 0.0
+        return given(words, reals, at, raw, odds, less)
+
+    return predict
 
 
 def _make_replay(predict: Predict, learn: Learn) -> Replay:

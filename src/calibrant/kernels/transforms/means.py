@@ -24,8 +24,8 @@ BUCKETS: Final = 0
 KEPT: Final = 1
 """(reals) Where the members' parameters begin: how much is kept, then the priors."""
 
-Advise: TypeAlias = Callable[[Words, Reals, int, float, int], None]
-Absorb: TypeAlias = Callable[[Words, Reals, int, float, int, int], None]
+Advise: TypeAlias = Callable[[Words, Reals, int, float, float, float, int], None]
+Absorb: TypeAlias = Callable[[Words, Reals, int, float, int, int, float], None]
 
 
 def cell_of(reals: Reals, edges: int, buckets: int, width: int, raw: float) -> int:
@@ -45,22 +45,27 @@ def make_bank(count: int) -> tuple[Advise, Absorb]:
     """Return the functions of a bank of ``count`` members.
 
     ``advise`` writes the members' forecasts to the words from ``out`` on; ``absorb``
-    learns an outcome.
+    learns an outcome that counts in part.
     """
     edges = KEPT + 2 * count
 
-    def advise(words: Words, reals: Reals, at: int, raw: float, out: int) -> None:
+    def advise(
+        words: Words, reals: Reals, at: int, raw: float, odds: float, less: float, out: int
+    ) -> None:
         cell = cell_of(reals, at + edges, words[at + BUCKETS], 2 * count, raw)
         for k in range(count):
             prior = reals[at + KEPT + count + k]
             reals[out + k] = pull(prior, raw, reals[cell + k], reals[cell + count + k])
 
-    def absorb(words: Words, reals: Reals, at: int, raw: float, out: int, outcome: int) -> None:
+    def absorb(
+        words: Words, reals: Reals, at: int, raw: float, out: int, outcome: int, part: float
+    ) -> None:
         cell = cell_of(reals, at + edges, words[at + BUCKETS], 2 * count, raw)
         for k in range(count):
             kept = reals[at + KEPT + k]
-            reals[cell + k] = reals[cell + k] * kept + outcome
-            reals[cell + count + k] = reals[cell + count + k] * kept + 1.0
+            kept += (1.0 - kept) * (1.0 - part)
+            reals[cell + k] = reals[cell + k] * kept + outcome * part
+            reals[cell + count + k] = reals[cell + count + k] * kept + part
 
     return advise, absorb
 
@@ -73,8 +78,15 @@ def predict(words: Words, reals: Reals, at: int, raw: float) -> float:
 
 def learn(words: Words, reals: Reals, at: int, raw: float, told: float, outcome: int) -> None:
     """Count the outcome in its bucket, after forgetting a little there."""
-    absorb_one(words, reals, at, raw, 0, outcome)
+    absorb_one(words, reals, at, raw, 0, outcome, 1.0)
+
+
+def partly(
+    words: Words, reals: Reals, at: int, raw: float, told: float, outcome: int, part: float
+) -> None:
+    """Count a part of the outcome."""
+    absorb_one(words, reals, at, raw, 0, outcome, part)
 
 
 absorb_one: Final = make_bank(1)[1]
-KERNEL: Final = Kernel(predict, learn)
+KERNEL: Final = Kernel(predict, learn, partly=partly)

@@ -13,13 +13,26 @@ functions, each of which calls the one before it and then its own part.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from calibrant.kernels.layout import INDEX, Reals, Words
-from calibrant.kernels.portable import exp, exp_short, log
-from calibrant.kernels.transforms.kernel import Keep, Kernel, Late, Learn, Predict
+from calibrant.kernels.portable import exp, exp_short, log, log_ratio, logit
+from calibrant.kernels.transforms.kernel import (
+    BOTH,
+    NONE,
+    ODDS,
+    Given,
+    Keep,
+    Kernel,
+    Late,
+    Learn,
+    Partly,
+    Predict,
+    ask,
+)
 from calibrant.kernels.transforms.means import Absorb, Advise, make_bank
 
 REST: Final = 0
@@ -53,25 +66,59 @@ Soften: TypeAlias = Callable[[Words, Reals, int, int, float, int, float], None]
 
 @dataclass(frozen=True)
 class Part:
-    """One part of a mixture: the functions that serve its experts, and how many they are."""
+    """One part of a mixture: the functions that serve its experts, and how many they are.
+
+    ``logs`` says which logarithms of the raw forecast they look at.
+    """
 
     advise: Advise
     absorb: Absorb
     width: int
+    logs: int = NONE
 
 
 @functools.cache
 def single(kernel: Kernel) -> Part:
     """Return a transform as a part with one expert."""
-    predict, learn = kernel.predict, kernel.learn
+    advise = _asking(kernel.predict) if kernel.given is None else _giving(kernel.given)
+    absorb = _teaching(kernel.learn) if kernel.partly is None else _parting(kernel.partly)
+    return Part(advise, absorb, 1, kernel.logs)
 
-    def advise(words: Words, reals: Reals, at: int, raw: float, out: int) -> None:
+
+def _asking(predict: Predict) -> Advise:
+    def advise(
+        words: Words, reals: Reals, at: int, raw: float, odds: float, less: float, out: int
+    ) -> None:
         reals[out] = predict(words, reals, at, raw)
 
-    def absorb(words: Words, reals: Reals, at: int, raw: float, out: int, outcome: int) -> None:
+    return advise
+
+
+def _giving(given: Given) -> Advise:
+    def advise(
+        words: Words, reals: Reals, at: int, raw: float, odds: float, less: float, out: int
+    ) -> None:
+        reals[out] = given(words, reals, at, raw, odds, less)
+
+    return advise
+
+
+def _teaching(learn: Learn) -> Absorb:
+    def absorb(
+        words: Words, reals: Reals, at: int, raw: float, out: int, outcome: int, part: float
+    ) -> None:
         learn(words, reals, at, raw, reals[out], outcome)
 
-    return Part(advise, absorb, 1)
+    return absorb
+
+
+def _parting(partly: Partly) -> Absorb:
+    def absorb(
+        words: Words, reals: Reals, at: int, raw: float, out: int, outcome: int, part: float
+    ) -> None:
+        partly(words, reals, at, raw, reals[out], outcome, part)
+
+    return absorb
 
 
 @functools.cache
@@ -93,8 +140,10 @@ def fold(parts: tuple[Part, ...]) -> tuple[Advise, Absorb]:
 def _placed(part: Part, number: int, first: int) -> Advise:
     inner, where = part.advise, PARTS + number
 
-    def advise(words: Words, reals: Reals, at: int, raw: float, out: int) -> None:
-        inner(words, reals, at + (words[at + where] & INDEX), raw, out + first)
+    def advise(
+        words: Words, reals: Reals, at: int, raw: float, odds: float, less: float, out: int
+    ) -> None:
+        inner(words, reals, at + (words[at + where] & INDEX), raw, odds, less, out + first)
 
     return advise
 
@@ -102,24 +151,30 @@ def _placed(part: Part, number: int, first: int) -> Advise:
 def _learning(part: Part, number: int, first: int) -> Absorb:
     inner, where = part.absorb, PARTS + number
 
-    def absorb(words: Words, reals: Reals, at: int, raw: float, out: int, outcome: int) -> None:
-        inner(words, reals, at + (words[at + where] & INDEX), raw, out + first, outcome)
+    def absorb(
+        words: Words, reals: Reals, at: int, raw: float, out: int, outcome: int, part: float
+    ) -> None:
+        inner(words, reals, at + (words[at + where] & INDEX), raw, out + first, outcome, part)
 
     return absorb
 
 
 def _after(before: Advise, last: Advise) -> Advise:
-    def advise(words: Words, reals: Reals, at: int, raw: float, out: int) -> None:
-        before(words, reals, at, raw, out)
-        last(words, reals, at, raw, out)
+    def advise(
+        words: Words, reals: Reals, at: int, raw: float, odds: float, less: float, out: int
+    ) -> None:
+        before(words, reals, at, raw, odds, less, out)
+        last(words, reals, at, raw, odds, less, out)
 
     return advise
 
 
 def _then(before: Absorb, last: Absorb) -> Absorb:
-    def absorb(words: Words, reals: Reals, at: int, raw: float, out: int, outcome: int) -> None:
-        before(words, reals, at, raw, out, outcome)
-        last(words, reals, at, raw, out, outcome)
+    def absorb(
+        words: Words, reals: Reals, at: int, raw: float, out: int, outcome: int, part: float
+    ) -> None:
+        before(words, reals, at, raw, out, outcome, part)
+        last(words, reals, at, raw, out, outcome, part)
 
     return absorb
 
@@ -131,29 +186,32 @@ def make_mixture(parts: tuple[Part, ...], form: Forms) -> Kernel:
     count = sum(part.width for part in parts)
     combine, reweigh = form(len(parts), count)
     soften = log_softened if form is bayes else squared_softened
+    given, logs = _make_given(advise, combine), max(part.logs for part in parts)
     return Kernel(
-        _make_predict(advise, combine),
+        ask(given, logs),
         _make_learn(absorb, reweigh),
         packed(count),
         _make_keep(count),
-        _make_late(advise, absorb, soften(len(parts), count), count),
+        _make_late(advise, absorb, soften(len(parts), count), count, logs),
+        given,
+        logs,
     )
 
 
-def _make_predict(advise: Advise, combine: Combine) -> Predict:
-    def predict(words: Words, reals: Reals, at: int, raw: float) -> float:
+def _make_given(advise: Advise, combine: Combine) -> Given:
+    def given(words: Words, reals: Reals, at: int, raw: float, odds: float, less: float) -> float:
         out = at + (words[at + NOTES] & INDEX)
-        advise(words, reals, at, raw, out)
+        advise(words, reals, at, raw, odds, less, out)
         return combine(words, reals, at, out)
 
-    return predict
+    return given
 
 
 def _make_learn(absorb: Absorb, reweigh: Reweigh) -> Learn:
     def learn(words: Words, reals: Reals, at: int, raw: float, told: float, outcome: int) -> None:
         out = at + (words[at + NOTES] & INDEX)
         reweigh(words, reals, at, out, told, outcome)
-        absorb(words, reals, at, raw, out, outcome)
+        absorb(words, reals, at, raw, out, outcome, 1.0)
 
     return learn
 
@@ -175,7 +233,7 @@ def _make_keep(count: int) -> Keep:
     return keep
 
 
-def _make_late(advise: Advise, absorb: Absorb, soften: Soften, count: int) -> Late:
+def _make_late(advise: Advise, absorb: Absorb, soften: Soften, count: int, logs: int) -> Late:
     def late(
         words: Words,
         reals: Reals,
@@ -191,9 +249,12 @@ def _make_late(advise: Advise, absorb: Absorb, soften: Soften, count: int) -> La
         for k in range(count):
             reals[out + k] = ((to[first + (k >> 2)] >> (BITS * (k & 3))) & FIELD) * PER_FINE
         soften(words, reals, at, out, told, outcome, 1.0 / lag)
-        # Experts learn from what they would say now.
-        advise(words, reals, at, raw, out)
-        absorb(words, reals, at, raw, out, outcome)
+        # Experts learn from what they would say now, and less of it: many such outcomes at a
+        # time tell little more than one.
+        odds = logit(raw) if logs >= ODDS else 0.0
+        less = log(1.0 - raw) if logs == BOTH else 0.0
+        advise(words, reals, at, raw, odds, less, out)
+        absorb(words, reals, at, raw, out, outcome, 1.0 / math.sqrt(lag))
 
     return late
 
@@ -263,37 +324,35 @@ def substitution(parts: int, count: int) -> tuple[Combine, Reweigh]:
     With M_y = sum_k w_k exp(-eta (p_k - y)^2) it announces 1/2 + ln(M_1 / M_0) / (2 eta), whose
     loss is at most -ln(M_y) / eta for both outcomes as long as eta <= 2 (Vovk 1990).
 
-    Notes: the forecasts; -eta loss for outcome 0, then for outcome 1, then zeros up to a round
-    number; exp of all these; M_0 and M_1.
+    Notes: the forecasts, and zeros up to a round number; exp(-eta loss) of all these for
+    outcome 0, then for outcome 1; M_0 and M_1.
     """
     weights = PARTS + parts
     shares = weights + 2 * count
-    padded = rounded_up(2 * count)
-    totals = count + 2 * padded
+    padded = rounded_up(count)
+    totals = 3 * padded
 
     def combine(words: Words, reals: Reals, at: int, out: int) -> float:
         at, out = at & INDEX, out & INDEX
         rate = reals[at + RATE]
-        for k in range(count):
-            p = reals[out + k]
-            reals[out + count + k] = rate * (p * p)
-            reals[out + 2 * count + k] = rate * ((1.0 - p) * (1.0 - p))
         # Compiled, several at a time.
         for k in range(padded):
-            reals[out + count + padded + k] = exp_short(reals[out + count + k])
+            p = reals[out + k]
+            reals[out + padded + k] = exp_short(rate * (p * p))
+            reals[out + 2 * padded + k] = exp_short(rate * ((1.0 - p) * (1.0 - p)))
         none, one = 0.0, 0.0
         for k in range(count):
-            none += reals[at + weights + k] * reals[out + count + padded + k]
-            one += reals[at + weights + k] * reals[out + 2 * count + padded + k]
+            none += reals[at + weights + k] * reals[out + padded + k]
+            one += reals[at + weights + k] * reals[out + 2 * padded + k]
         reals[out + totals] = none
         reals[out + totals + 1] = one
-        told: float = min(max(0.5 + log(one / none) * reals[at + UNIT], 0.0), 1.0)
+        told: float = min(max(0.5 + log_ratio(one, none) * reals[at + UNIT], 0.0), 1.0)
         return told
 
     def reweigh(words: Words, reals: Reals, at: int, out: int, told: float, outcome: int) -> None:
         at, out = at & INDEX, out & INDEX
         scale = reals[at + REST] / reals[out + totals + outcome]
-        likely = out + count + padded + count * outcome
+        likely = out + padded + padded * outcome
         for k in range(count):
             weight = reals[at + weights + k] * reals[likely + k] * scale + reals[at + shares + k]
             reals[at + weights + k] = weight if weight > FLOOR else FLOOR

@@ -12,12 +12,12 @@ from typing import Final
 
 from calibrant.kernels.layout import Reals, Words
 from calibrant.kernels.portable import log, sigmoid_short
-from calibrant.kernels.transforms.kernel import Kernel
+from calibrant.kernels.transforms.kernel import ODDS, by_logs
 
 STEP: Final = 0
 """(real) 1 / gamma."""
-LOW: Final = 1
-"""(real) Raw forecasts below this count as this, and above one minus this likewise."""
+REACH: Final = 1
+"""(real) Log-odds beyond this, either way, count as this."""
 SQUARE: Final = 2
 """(real) Square of the ball's radius."""
 SLOPE: Final = 3
@@ -39,16 +39,19 @@ def log_odds(raw: float, low: float) -> float:
     return log(p / (1.0 - p))
 
 
-def predict(words: Words, reals: Reals, at: int, raw: float) -> float:
+def given(words: Words, reals: Reals, at: int, raw: float, odds: float, less: float) -> float:
     """Return the probability whose log-odds are the line through those of ``raw``."""
-    x = log_odds(raw, reals[at + LOW])
+    reach = reals[at + REACH]
+    x = min(max(odds, -reach), reach)
     reals[at + FEATURE] = x
     return sigmoid_short(reals[at + SLOPE] * x + reals[at + INTERCEPT])
 
 
-def learn(words: Words, reals: Reals, at: int, raw: float, told: float, outcome: int) -> None:
+def partly(
+    words: Words, reals: Reals, at: int, raw: float, told: float, outcome: int, part: float
+) -> None:
     """Make one Newton step on the log loss."""
-    x, gap, step = reals[at + FEATURE], told - outcome, reals[at + STEP]
+    x, gap, step = reals[at + FEATURE], (told - outcome) * part, reals[at + STEP]
     p, q, r = reals[at + INVERSE], reals[at + INVERSE + 1], reals[at + INVERSE + 2]
     # With v = A^-1 x and g = gap x, the new inverse is A^-1 - gap^2 v v' / (1 + gap^2 x'v), and
     # its product with g is gap v / (1 + gap^2 x'v).
@@ -91,4 +94,4 @@ def project(words: Words, reals: Reals, at: int) -> None:
     reals[at + INTERCEPT] = intercept
 
 
-KERNEL: Final = Kernel(predict, learn)
+KERNEL: Final = by_logs(given, partly, ODDS)
