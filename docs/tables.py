@@ -25,7 +25,7 @@ import calibrant.calibrators
 import calibrant.transforms
 from calibrant import Calibrant, Certificate, Recalibrator, Run, errors
 from calibrant.core.ticket import Ticket
-from calibrant.recalibrate import Chain, Link
+from calibrant.recalibrate import Budget, Chain, Link
 from calibrant.registry import Registry, calibrators, transforms
 
 __all__ = ["PARTS", "pages", "render"]
@@ -39,6 +39,7 @@ SECTIONS = {
     "how-to": "How to",
     "reference": "Reference",
     "theory": "Theory",
+    "experiments": "Experiments",
     "decisions": "Decisions",
 }
 
@@ -267,6 +268,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "exceptions": exception_table,
     "recalibrator": member_table(Recalibrator),
     "calibrant settings": docstring_table(Calibrant, "Parameters"),
+    "budget": docstring_table(Budget, "Attributes"),
     "chain": docstring_table(Chain, "Attributes"),
     "link": docstring_table(Link, "Attributes"),
     "settings": docstring_table(Recalibrator, "Parameters"),

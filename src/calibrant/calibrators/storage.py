@@ -17,6 +17,8 @@ from calibrant.kernels.layout import (
     CELLS,
     CHARGED,
     EDGES,
+    EPSILON,
+    EXCESS,
     FRONT,
     HEAD,
     LAG,
@@ -90,7 +92,7 @@ class Storage:
         """Return which words are reals, as slices."""
         flat, rule = self._flat, self._rule
         cells, table = int(flat[CELLS]), int(flat[TABLE])
-        ours = (CHARGED, WEIGHT, MIDDLE, PASSED, LAG, *rule.real_parameters)
+        ours = (CHARGED, WEIGHT, MIDDLE, PASSED, LAG, EPSILON, EXCESS, *rule.real_parameters)
         parts = [slice(k, k + 1) for k in ours] + self._front_parts
         parts.append(slice(int(flat[EDGES]), int(flat[EDGES]) + int(flat[BUCKETS]) + 1))
         parts.append(slice(table + cells + VALUES - 1, int(flat[BLOCKS])))

@@ -27,7 +27,7 @@ from calibrant.errors import (
     TicketError,
     UnknownTicket,
 )
-from calibrant.kernels.layout import CELL
+from calibrant.kernels.layout import ASIDE, CELL, NARROW
 
 __all__ = ["MAX_OPEN", "YOUNG", "Entry", "Ledger", "Vault", "key_of"]
 
@@ -328,7 +328,8 @@ class Ledger:
         key, number, place = rows[:, :3].T
         shares = np.delete(reals, 2, axis=1)
         named, unit = key >= 1 << 62, (shares >= 0.0) & (shares <= 1.0)
-        inside = (place >= 0) & (place >> 16 < buckets) & ((place & CELL) < self.issuer.grid.cells)
+        inside = (place >= 0) & (place < 2 * ASIDE) & (((place >> 16) & NARROW) < buckets)
+        inside &= (place & CELL) < self.issuer.grid.cells
         kept = rows[:, 3 + self._reals :]
         fits = (named | (key == number)) & (number < issued) & inside & unit.all(1)
         fits &= (kept >= 0).all(1)

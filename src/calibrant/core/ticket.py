@@ -8,7 +8,7 @@ from calibrant.core import check
 from calibrant.core.grid import Grid
 from calibrant.core.mixture import Mixture
 from calibrant.errors import CorruptState, InvalidInput
-from calibrant.kernels.layout import CELL, pack, unpack
+from calibrant.kernels.layout import ASIDE, CELL, NARROW, pack, unpack
 
 __all__ = ["Issuer", "Ticket"]
 
@@ -124,7 +124,7 @@ class Ticket:
     @property
     def bucket(self) -> int:
         """The bucket of the raw forecast."""
-        return self._place >> 16
+        return (self._place >> 16) & NARROW
 
     @property
     def index(self) -> int:
@@ -133,17 +133,24 @@ class Ticket:
 
     @property
     def value(self) -> float:
-        """The drawn forecast."""
+        """The announced forecast: the draw, unless that stood aside."""
+        if self._place & ASIDE:
+            return self.raw
         return self.issuer.values[self._place & CELL]
 
     @property
+    def aside(self) -> bool:
+        """Whether the raw forecast was announced instead of the draw, to keep to a budget."""
+        return bool(self._place & ASIDE)
+
+    @property
     def mean(self) -> float:
-        """The expected forecast."""
-        return self.mixture.mean
+        """The expected forecast; the raw one if the draw stood aside."""
+        return self.raw if self._place & ASIDE else self.mixture.mean
 
     @property
     def mixture(self) -> Mixture:
-        """What was announced before the draw.
+        """What was announced before the draw, if that did not stand aside.
 
         A law of many points is known to the ticket that was returned, and not kept.
         """
@@ -169,6 +176,7 @@ class Ticket:
             "number": self.number,
             "clock": self.clock,
             "place": list(unpack(self.place)),
+            "aside": self.aside,
             "weight": self.weight,
             "law": None if self._law is None else list(self._law),
             "middle": self.middle,
@@ -189,7 +197,8 @@ class Ticket:
                 Issuer(_text(data["issuer"]), grid, law is not None, middle is not None),
                 data["id"] if type(data["id"]) is int else _text(data["id"]),
                 check.whole(data["number"], "number"),
-                _place(data["place"], data["weight"], law, grid.cells),
+                _place(data["place"], data["weight"], law, grid.cells)
+                | (ASIDE if _flag(data["aside"]) else 0),
                 check.probability(data["weight"], "weight"),
                 check.probability(data["raw"]),
                 None if time is None else check.real(time, "time"),
@@ -208,6 +217,12 @@ class Ticket:
         mean = "unknown" if self._law == () else f"{self.mean:g}"
         state = "open" if self.outcome is None else f"outcome={self.outcome}"
         return f"Ticket(id={self.id!r}, value={self.value:g}, mean={mean}, {state})"
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidInput(f"aside must be true or false, got {value!r}")
+    return value
 
 
 def _text(value: Any) -> str:

@@ -8,6 +8,8 @@ A late outcome is learned by predicting again, unless the transform keeps what i
 have learned other outcomes since the forecast, and its notes are of another round.  The middle
 forecast that decided the bucket and the weight of the pair are carried by whoever waits for the
 outcome.
+
+With a budget (:mod:`calibrant.kernels.safe`) a draw that cannot be afforded stands aside.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ from calibrant.kernels.coin import coin
 from calibrant.kernels.compile import available, compiled, entry_point, mark
 from calibrant.kernels.layout import (
     ADVICE,
+    ANSWER,
+    ASIDE,
     BLOCKS,
     BOUNDLESS,
     BUCKETS,
@@ -40,8 +44,11 @@ from calibrant.kernels.layout import (
     LOSS,
     MIDDLE,
     NARROW,
+    NOTED,
+    PAIR,
     PASSED,
     POSITION,
+    STANDS,
     STRIDE,
     TABLE,
     VALUES,
@@ -54,6 +61,8 @@ from calibrant.kernels.layout import (
 from calibrant.kernels.place import bucket_of
 from calibrant.kernels.portable import log, logit
 from calibrant.kernels.rounds import Program, block_of
+from calibrant.kernels.safe import decide, foresee, hold, ready
+from calibrant.kernels.safe import settle as enter_round
 from calibrant.kernels.scores import charge, enter
 from calibrant.kernels.transforms.kernel import BOTH, NONE, Given, Kernel, Predict
 
@@ -75,7 +84,7 @@ class Fronted:
     absorb_late: Callable[[Words, Reals, float, float, int, float, Any, int], None]
     kept: int
     note_flat: Callable[[Any, float], int]
-    book_flat: Callable[[Any, int, float, float, int], bool]
+    book_flat: Callable[[Any, int, float, float, float, int], bool]
     issue_flat: Callable[[Any, float], int]
     settle_flat: Callable[[Any, int, float, float, float, int, float], None]
     replay: Callable[..., None]
@@ -103,7 +112,7 @@ class Fronted:
         """
         place = self.issue_flat(flat, 0.5)
         self.settle_flat(flat, place, 1.0, 0.5, 0.5, 1, 1.0)
-        self.book_flat(flat, self.note_flat(flat, 0.5), 0.5, 0.5, 1)
+        self.book_flat(flat, self.note_flat(flat, 0.5), 1.0, 0.5, 0.5, 1)
         return replace(
             self,
             note_flat=entry_point(self.note_flat),
@@ -121,8 +130,12 @@ def _regardless(predict: Predict) -> Given:
 
 
 @functools.cache
-def put_before(program: Program, kernel: Kernel) -> Fronted:
-    """Return the functions of a rule that learns from its draws alone, behind a transform."""
+def put_before(program: Program, kernel: Kernel, safe: bool = False) -> Fronted:
+    """Return the functions of a rule that learns from its draws alone, behind a transform.
+
+    ``safe`` says that there is a budget.
+    """
+    program = program.guarded if safe else program
     predict, learn = kernel.predict, kernel.learn
     keep, late, kept_words = kernel.keep, kernel.late, kernel.kept
     given, logs = kernel.given or _regardless(predict), kernel.logs
@@ -165,17 +178,34 @@ def put_before(program: Program, kernel: Kernel) -> Fronted:
         middle = pass_through(flat, reals, raw)
         at = block_of(flat, reals, middle)
         u = coin(flat[at + KEY], flat[at + CLOCK])
-        cell = note(flat, reals, at, flat[CELLS] & INDEX, flat[TABLE] & INDEX, raw, u)
-        return pack((at - flat[BLOCKS]) // flat[STRIDE], cell, 0)
+        cells, table = flat[CELLS] & INDEX, flat[TABLE] & INDEX
+        note(flat, reals, at, cells, table, raw, u)
+        flat[COUNTED] = flat[at + CLOCK]
+        reals[WEIGHT] = reals[at + NOTED]
+        place: int = pack((at - flat[BLOCKS]) // flat[STRIDE], 0, 0) | flat[at + ANSWER]
+        return place | (foresee(flat, reals, at, cells, table, raw) if safe else 0)
 
-    def book_flat(flat: Any, place: int, middle: float, raw: float, outcome: int) -> bool:
+    def book_flat(
+        flat: Any, place: int, weight: float, middle: float, raw: float, outcome: int
+    ) -> bool:
         reals = flat.view(np.float64)
-        at = (flat[BLOCKS] & INDEX) + (place >> 16) * (flat[STRIDE] & NARROW)
+        at = (flat[BLOCKS] & INDEX) + ((place >> 16) & NARROW) * (flat[STRIDE] & NARROW)
         u = coin(flat[at + KEY], flat[at + CLOCK])
         table = flat[TABLE] & INDEX
         reals[MIDDLE] = middle
-        if not book(flat, reals, at, flat[CELLS] & INDEX, table, raw, u, outcome):
+        flat[at + ANSWER] = place & PAIR
+        reals[at + NOTED] = weight
+        if safe:
+            if not ready(flat, reals, at, flat[CELLS] & INDEX, table, raw, place):
+                return False
+            flat[STANDS] = (place >> 36) & 1
+        booked = book(flat, reals, at, flat[CELLS] & INDEX, table, raw, u, outcome)
+        if safe:
+            flat[STANDS] = 0
+        if not booked:
             return False
+        if safe:
+            enter_round(flat, reals, flat[CELLS] & INDEX, table, raw, place, outcome)
         absorb(flat, reals, raw, middle, outcome)
         return True
 
@@ -187,16 +217,28 @@ def put_before(program: Program, kernel: Kernel) -> Fronted:
         flat[COUNTED] = flat[at + CLOCK]
         u = coin(flat[at + KEY], flat[at + CLOCK])
         table = flat[TABLE] & INDEX
-        cell, side, reals[WEIGHT] = issue(flat, reals, at, flat[CELLS] & INDEX, table, raw, u)
-        return pack((at - flat[BLOCKS]) // flat[STRIDE], cell, side)
+        cells = flat[CELLS] & INDEX
+        cell, side, weight = issue(flat, reals, at, cells, table, raw, u)
+        reals[WEIGHT] = weight
+        place = pack((at - flat[BLOCKS]) // flat[STRIDE], cell, side)
+        if safe:
+            place |= decide(flat, reals, cells, table, raw, cell, side, weight)
+            hold(flat, reals, cells, table, raw, place, weight, 1)
+        return place
 
     def settle_flat(
         flat: Any, place: int, weight: float, middle: float, raw: float, outcome: int, lag: float
     ) -> None:
         reals = flat.view(np.float64)
-        at = (flat[BLOCKS] & INDEX) + (place >> 16) * (flat[STRIDE] & NARROW)
+        at = (flat[BLOCKS] & INDEX) + ((place >> 16) & NARROW) * (flat[STRIDE] & NARROW)
         reals[MIDDLE] = middle
-        settle(flat, reals, at, flat[TABLE] & INDEX, place, weight, raw, outcome, lag)
+        cells, table = flat[CELLS] & INDEX, flat[TABLE] & INDEX
+        if safe:
+            hold(flat, reals, cells, table, raw, place, weight, -1)
+            enter_round(flat, reals, cells, table, raw, place, outcome)
+            flat[STANDS] = (place >> 36) & 1
+        settle(flat, reals, at, table, place, weight, raw, outcome, lag)
+        flat[STANDS] = 0
         first = flat[ADVICE] & INDEX
         absorb_late(flat, reals, raw, middle, outcome, lag, flat, first)
 
@@ -231,12 +273,20 @@ def put_before(program: Program, kernel: Kernel) -> Fronted:
             cell &= CELL
             forecast[t] = reals[table + cells + VALUES + cell]
             means[t] = mean(words, reals, cells, table, cell, side, weight)
+            if safe:
+                aside = decide(words, reals, cells, table, p, cell, side, weight)
+                enter_round(words, reals, cells, table, p, cell | aside, y)
+                words[STANDS] = aside >> 36
+                if aside != 0:
+                    forecast[t] = p
+                    means[t] = p
             update(words, reals, at, table, cell, side, weight, y)
             words[at + POSITION] = cell
             words[at + CLOCK] = clock + 1
             enter(words, reals, CHARGED, ENDLESS, charge(loss, p, y))
             enter(words, reals, PASSED, BOUNDLESS, charge(loss, middle, y))
             learn(words, reals, front, p, middle, y)
+        words[STANDS] = 0
 
     def replay_late(
         words: Words,
@@ -268,7 +318,14 @@ def put_before(program: Program, kernel: Kernel) -> Fronted:
                 means[t] = mean(words, reals, cells, table, cell, side, weight)
                 kept[t] = weight
                 middles[t] = middle
-                places[t] = pack(bucket, cell, side)
+                place = pack(bucket, cell, side)
+                if safe:
+                    place |= decide(words, reals, cells, table, raw[t], cell, side, weight)
+                    hold(words, reals, cells, table, raw[t], place, weight, 1)
+                    if place & ASIDE != 0:
+                        forecast[t] = raw[t]
+                        means[t] = raw[t]
+                places[t] = place
                 words[at + POSITION] = cell
                 words[at + CLOCK] += 1
             else:
@@ -278,11 +335,16 @@ def put_before(program: Program, kernel: Kernel) -> Fronted:
                 y = int(outcomes[row])
                 reals[MIDDLE] = middles[row]
                 reals[LAG] = lags[row]
+                if safe:
+                    hold(words, reals, cells, table, raw[row], places[row], kept[row], -1)
+                    enter_round(words, reals, cells, table, raw[row], places[row], y)
+                    words[STANDS] = (places[row] >> 36) & 1
                 update(words, reals, at, table, cell, side, kept[row], y)
                 enter(words, reals, CHARGED, ENDLESS, charge(words[LOSS], raw[row], y))
                 first = kept_words * row
                 absorb_late(words, reals, raw[row], middles[row], y, lags[row], advice, first)
         reals[LAG] = 1.0
+        words[STANDS] = 0
 
     named = f"{program.name}_behind_{mark(predict)}_{mark(learn)}"
     return Fronted(

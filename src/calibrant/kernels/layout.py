@@ -70,7 +70,20 @@ ADVICE: Final = 22
 LAG: Final = 23
 """(real) How many forecasts were made from the one whose outcome is learned on, itself included;
 always 1 except while a late outcome is learned."""
-HEADER: Final = 24
+EPSILON: Final = 24
+"""(real) What each outcome adds to the budget of losses beyond the raw forecast's, if there is
+one."""
+EXCESS: Final = 25
+"""(real) What was spent of it."""
+RESERVED: Final = 26
+"""The most that may still be spent on forecasts that wait, in units of 2**-40."""
+SETTLED: Final = 27
+"""Outcomes that added to it."""
+STOOD: Final = 28
+"""In how many of these rounds the raw forecast was announced instead of the draw."""
+STANDS: Final = 29
+"""One while the outcome of such a round is learned, else 0."""
+HEADER: Final = 32
 """Words in the header."""
 
 POSITION: Final = 0
@@ -124,6 +137,10 @@ infinity and after the last minus infinity: cells that nothing leans towards."""
 
 CELL: Final = 0x7FFF
 """Mask for the cell in a packed word."""
+PAIR: Final = 0xFFFF
+"""Mask for the cell and the side of the pair on which it lies."""
+ASIDE: Final = 1 << 36
+"""Bit of a packed word whose draw was not announced: the raw forecast was."""
 
 
 def pack(bucket: int, cell: int, side: int) -> int:
@@ -137,4 +154,4 @@ def pack(bucket: int, cell: int, side: int) -> int:
 
 def unpack(place: int) -> tuple[int, int, int]:
     """Take bucket, cell and side out of a packed word."""
-    return place >> 16, place & CELL, (place >> 15) & 1
+    return (place >> 16) & NARROW, place & CELL, (place >> 15) & 1

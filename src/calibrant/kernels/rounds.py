@@ -42,6 +42,7 @@ from calibrant.kernels.layout import (
     OVERTAKEN,
     POSITION,
     SHARED,
+    STANDS,
     STRIDE,
     TABLE,
     VALUES,
@@ -74,6 +75,7 @@ class Program:
 
     name: str
     many: bool
+    anchored: bool
     draw: Draw
     mean: Mean
     recall: Recall
@@ -89,6 +91,24 @@ class Program:
     settle_flat: Callable[[Any, int, float, float, int, float], None]
     replay: Callable[[Words, Reals, Any, Any, Any, Any], None]
     replay_late: Callable[..., None]
+
+    @functools.cached_property
+    def guarded(self) -> Program:
+        """The same program, except that it notes whole pairs and does not learn rounds that stand
+        aside.
+
+        Only for rules that learn from the draw alone.
+        """
+        return assemble(
+            f"{self.name}_guarded",
+            draw=self.draw,
+            update=_unless_aside(self.update),
+            amend=self.amend,
+            mean=self.mean,
+            recall=self.recall,
+            weighted=True,
+            anchored=self.anchored,
+        )
 
     @functools.cached_property
     def written_out(self) -> Program:
@@ -341,6 +361,7 @@ def assemble(
     return Program(
         name=name,
         many=many,
+        anchored=anchored,
         draw=draw,
         mean=mean,
         recall=recall,
@@ -357,6 +378,23 @@ def assemble(
         replay=replay,
         replay_late=replay_late,
     )
+
+
+def _unless_aside(learn: Update) -> Update:
+    def update(
+        words: Words,
+        reals: Reals,
+        at: int,
+        table: int,
+        cell: int,
+        side: int,
+        weight: float,
+        outcome: int,
+    ) -> None:
+        if words[STANDS] == 0:
+            learn(words, reals, at, table, cell, side, weight, outcome)
+
+    return update
 
 
 def block_of(words: Words, reals: Reals, raw: float) -> int:

@@ -14,21 +14,35 @@ from calibrant.core.codec import Document
 from calibrant.core.gate import passing
 from calibrant.core.ticket import Ticket
 from calibrant.errors import InvalidInput
-from calibrant.kernels import scores
+from calibrant.kernels import safe, scores
 from calibrant.kernels.front import put_before
 from calibrant.kernels.layout import (
     ADVICE,
+    ANSWER,
+    ASKED,
     BOUNDLESS,
+    CHARGED,
     CLOCK,
     COUNTED,
+    ENDLESS,
+    EPSILON,
+    EXCESS,
     FRONT,
     LOSS,
     MIDDLE,
+    NARROW,
+    NOTED,
+    OVERTAKEN,
+    PAIR,
     PASSED,
+    RESERVED,
+    SETTLED,
+    STANDS,
+    STOOD,
     WEIGHT,
     pack,
 )
-from calibrant.recalibrate.chain import Chain, link
+from calibrant.recalibrate.chain import Budget, Chain, link
 from calibrant.recalibrate.delivery import Pending
 from calibrant.recalibrate.recalibrator import Recalibrator
 from calibrant.recalibrate.run import Run
@@ -57,6 +71,8 @@ EXPERTS: Final[tuple[Transform, ...]] = (
 START: Final = (6.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0)
 """Half of the first weights is the raw forecast's: it is right until something speaks against."""
 SHARE: Final = 3e-4
+BUDGET: Final = (RESERVED, SETTLED, STOOD)
+"""Which words of the header a budget keeps."""
 MOST_ASKED: Final = 256
 """Predictions without an outcome that are remembered."""
 
@@ -76,6 +92,10 @@ class Calibrant(Recalibrator):
         Which part of the experts' weights is spread evenly in each round.
     loss
         ``"squared"`` or ``"log"``: under which experts are compared and the certificate reads.
+    raw_safe
+        A budget: at no time may the announced forecasts have lost more than this beyond the raw
+        ones, on average over the outcomes learned.  A draw whose worst case does not fit any
+        more stands aside, and the raw forecast is announced.  None for no budget.
     method, resolution, grid, buckets, prior, **parameters
         The last stage, as in :class:`Recalibrator`; its rule must learn from the draw alone.
         By default one bucket with the rule ``"anchored"``, which is pulled towards what the
@@ -109,7 +129,7 @@ class Calibrant(Recalibrator):
 
     kind: ClassVar = "calibrant"
 
-    __slots__ = ("_advice", "_waiting")
+    __slots__ = ("_advice", "_safe", "_waiting")
 
     def __init__(
         self,
@@ -117,11 +137,13 @@ class Calibrant(Recalibrator):
         *,
         share: float = SHARE,
         loss: str = "squared",
+        raw_safe: float | None = None,
         method: str | Calibrator = "anchored",
         buckets: int = 1,
         **options: Any,
     ) -> None:
         check.choice(loss, "loss", ("squared", "log"))
+        self._safe = _budget(raw_safe)
         self._front = _front(experts, share, loss)
         super().__init__(method, loss=loss, buckets=buckets, **options)
         if self._rule.weighted or self._many:
@@ -141,8 +163,13 @@ class Calibrant(Recalibrator):
     ) -> None:
         front = self._front if front is None else front
         super()._set_up(rule, buckets, prior, loss, max_open, secret, front)
-        self._functions = put_before(self._program, self.front.kernel)
-        self._waiting: dict[float, tuple[int, float]] = {}
+        guarded = self._safe is not None
+        self._functions = put_before(self._program, self.front.kernel, guarded)
+        if guarded:
+            self._program = self._program.guarded
+            self._use_functions(self._program)
+            self._to_flat().view(np.float64)[EPSILON] = self._safe
+        self._waiting: dict[float, tuple[int, float, float, int]] = {}
         first = int(self._to_flat()[ADVICE])
         self._advice = range(first, first + self._functions.kept)
 
@@ -151,6 +178,11 @@ class Calibrant(Recalibrator):
         """The transform that raw forecasts go through first."""
         assert self._front is not None
         return self._front
+
+    @property
+    def raw_safe(self) -> float | None:
+        """The budget of losses beyond the raw forecast's, on average; None for none."""
+        return self._safe
 
     # ---------------------------------------------------------------- one by one
 
@@ -164,6 +196,9 @@ class Calibrant(Recalibrator):
         super().correct(ticket, outcome)
         with passing(self._gate):
             words, middle = self._to_plain(), ticket.middle or 0.0
+            if self._safe is not None and not ticket.aside:
+                for told, sign in ((1 - outcome, -1.0), (outcome, 1.0)):
+                    words[EXCESS] += sign * safe.excess(words, ticket.value, ticket.raw, told)
             for told, book in ((1 - outcome, scores.refund), (outcome, scores.enter)):
                 book(words, words, PASSED, BOUNDLESS, scores.charge(words[LOSS], middle, told))
             self._use_steps()
@@ -187,7 +222,12 @@ class Calibrant(Recalibrator):
         cell, side, weight = self._issue(
             words, words, at, self._cells, self._table, raw, coins.pop()
         )
-        return pack(j, cell, side), weight, middle, clock, kept
+        place = pack(j, cell, side)
+        if self._safe is not None:
+            sizes = self._cells, self._table, raw
+            place |= safe.decide(words, words, *sizes, cell, side, weight)
+            safe.hold(words, words, *sizes, place, weight, 1)
+        return place, weight, middle, clock, kept
 
     def _learn(self, ticket: Ticket, outcome: int, lag: int) -> None:
         place, weight, middle, raw = ticket._place, ticket._weight, ticket.middle, ticket.raw
@@ -198,45 +238,75 @@ class Calibrant(Recalibrator):
             told = place, weight, middle, raw, outcome, float(lag)
             self._steps.settle_flat(self._machine, *told)
             return
-        at = self._starts[place >> 16]
+        at = self._starts[ticket.bucket]
         words[MIDDLE] = middle
+        if self._safe is not None:
+            sizes = self._cells, self._table, raw
+            safe.hold(words, words, *sizes, place, weight, -1)
+            safe.settle(words, words, *sizes, place, outcome)
+            words[STANDS] = (place >> 36) & 1
         self._settle(words, words, at, self._table, place, weight, raw, outcome, float(lag))
+        words[STANDS] = 0
         rest = float(lag), words, words[ADVICE]
         self._functions.absorb_late(words, words, raw, middle, outcome, *rest)
 
-    def _look(self, raw: float) -> tuple[int, float]:
+    def _look(self, raw: float) -> tuple[int, float, float, int]:
         if self._steps is not None:
-            noted = self._steps.note_flat(self._machine, raw), self._real_view[MIDDLE]
+            place, reals = self._steps.note_flat(self._machine, raw), self._real_view
+            noted = place, reals[WEIGHT], reals[MIDDLE], self._view[COUNTED]
         else:
             words = self._words or self._to_plain()
             middle = self._functions.pass_through(words, words, raw)
             j = bisect_right(self._edges, middle) - 1
             at = self._starts[j]
             coins = self._coins[j] or self._toss(words, j, at)
-            cell = self._note(words, words, at, self._cells, self._table, raw, coins[-1])
-            noted = pack(j, cell, 0), middle
+            sizes = self._cells, self._table, raw
+            self._note(words, words, at, *sizes, coins[-1])
+            place = pack(j, 0, 0) | words[at + ANSWER]
+            if self._safe is not None:
+                place |= safe.foresee(words, words, at, *sizes)
+            noted = place, words[at + NOTED], middle, words[at + CLOCK]
         self._waiting[raw] = noted
         if len(self._waiting) > MOST_ASKED:
             del self._waiting[next(iter(self._waiting))]
         return noted
 
     def _book_round(self, raw: float, outcome: int) -> bool:
-        place, middle = self._waiting[raw] if raw in self._waiting else self._look(raw)
-        del self._waiting[raw]
+        noted = self._waiting.pop(raw) if raw in self._waiting else self._looked(raw)
+        place, weight, middle, clock = noted
+        at = self._starts[(place >> 16) & NARROW]
+        words = self._view if self._steps is not None else self._words or self._to_plain()
+        if words[at + CLOCK] != clock:
+            reals = self._real_view if self._steps is not None else words
+            if reals[at + ASKED] == OVERTAKEN:
+                return False
+            place, weight, middle, clock = self._looked(raw)
         if self._steps is not None:
             if self.issued >= self._capacity:
                 self._check_room()
-            booked: bool = self._steps.book_flat(self._machine, place, middle, raw, outcome)
+            told = place, weight, middle, raw, outcome
+            booked: bool = self._steps.book_flat(self._machine, *told)
             return booked
-        words, j = self._words or self._to_plain(), place >> 16
-        at = self._starts[j]
+        j = (place >> 16) & NARROW
         coins = self._coins[j] or self._toss(words, j, at)
-        words[MIDDLE] = middle
-        if not self._book(words, words, at, self._cells, self._table, raw, coins[-1], outcome):
-            return False
-        self._functions.absorb(words, words, raw, middle, outcome)
-        coins.pop()
-        return True
+        words[MIDDLE], words[at + ANSWER], words[at + NOTED] = middle, place & PAIR, weight
+        sizes = self._cells, self._table, raw
+        if self._safe is not None:
+            if not safe.ready(words, words, at, *sizes, place):
+                return False
+            words[STANDS] = (place >> 36) & 1
+        booked = self._book(words, words, at, *sizes, coins[-1], outcome)
+        words[STANDS] = 0
+        if booked:
+            if self._safe is not None:
+                safe.settle(words, words, *sizes, place, outcome)
+            self._functions.absorb(words, words, raw, middle, outcome)
+            coins.pop()
+        return booked
+
+    def _looked(self, raw: float) -> tuple[int, float, float, int]:
+        self._look(raw)
+        return self._waiting.pop(raw)
 
     # ------------------------------------------------------------------- batches
 
@@ -267,7 +337,14 @@ class Calibrant(Recalibrator):
             flat = self._to_flat()
             passed = float("inf") if flat[BOUNDLESS] else float(flat.view(np.float64)[PASSED])
             first, last = int(flat[FRONT]), int(flat[ADVICE])
-            return link(made, self.front, self._to_plain()[first:last], passed)
+            budget = None if self._safe is None else self._spent(flat)
+            return link(made, self.front, self._to_plain()[first:last], passed, budget)
+
+    def _spent(self, flat: NDArray[np.int64]) -> Budget:
+        reals = flat.view(np.float64)
+        charged = float("inf") if flat[ENDLESS] else float(reals[CHARGED])
+        excess, settled = float(reals[EXCESS]), int(flat[SETTLED])
+        return Budget(float(reals[EPSILON]), settled, int(flat[STOOD]), excess, charged)
 
     def _more_state(
         self, flat: NDArray[np.int64]
@@ -275,16 +352,26 @@ class Calibrant(Recalibrator):
         words = flat[int(flat[FRONT]) : int(flat[ADVICE])].copy()
         words[self.front.note_positions()] = 0
         passed = float(flat.view(np.float64)[PASSED]).hex()
-        kept = {"front": self.front.description, "passed": passed}
-        return kept | {"boundless": int(flat[BOUNDLESS])}, {"front": words}
+        kept: dict[str, Any] = {"front": self.front.description, "passed": passed}
+        kept |= {"boundless": int(flat[BOUNDLESS]), "raw_safe": None}
+        if self._safe is not None:
+            kept["raw_safe"] = self._safe.hex()
+            kept["excess"] = float(flat.view(np.float64)[EXCESS]).hex()
+            kept["safe"] = [int(flat[k]) for k in BUDGET]
+        return kept, {"front": words}
 
     def _front_of(self, settings: dict[str, Any]) -> Transform:
+        told = settings.get("raw_safe")
+        self._safe = None if told is None else _budget(float.fromhex(told))
         return from_description(settings["front"])
 
     def _load_more(self, document: Document) -> None:
         flat, settings = self._to_flat(), document.settings
         flat.view(np.float64)[PASSED] = float.fromhex(settings["passed"])
         flat[BOUNDLESS] = check.whole(settings["boundless"], "boundless")
+        if self._safe is not None:
+            flat.view(np.float64)[EXCESS] = float.fromhex(settings["excess"])
+            flat[list(BUDGET)] = [check.whole(k, "safe") for k in settings["safe"]]
         own = flat[int(flat[FRONT]) : int(flat[ADVICE])]
         words = document.arrays["front"]
         if len(words) != len(own):
@@ -295,6 +382,12 @@ class Calibrant(Recalibrator):
     def __repr__(self) -> str:
         told = super().__repr__().removeprefix("Recalibrator(")
         return f"Calibrant({self.front!r}, {told}"
+
+
+def _budget(raw_safe: Any) -> float | None:
+    if raw_safe is None:
+        return None
+    return check.real(raw_safe, "raw_safe", low=0.0, rule="a finite number of at least 0")
 
 
 def _front(experts: Any, share: float, loss: str) -> Transform:

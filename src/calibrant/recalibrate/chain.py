@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from calibrant import bounds
 from calibrant.recalibrate.certificate import Certificate
 from calibrant.transforms import Identity, Mixture, Transform
 
-__all__ = ["Chain", "Link", "link"]
+__all__ = ["Budget", "Chain", "Link", "link"]
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,47 @@ class Link:
 
 
 @dataclass(frozen=True)
+class Budget:
+    """What was spent of the losses that the raw forecast may be exceeded by.
+
+    Attributes
+    ----------
+    epsilon
+        What each outcome adds, which is the largest mean excess ever.
+    rounds, aside
+        Outcomes learned, and in how many of these rounds the raw forecast was announced.
+    excess, charged
+        Sum of the announced forecasts' losses beyond the raw ones', and of the raw ones'.
+    c2_bound
+        What the theorem still says about C2 of the rounds that did not stand aside.
+    """
+
+    epsilon: float
+    rounds: int
+    aside: int
+    excess: float
+    charged: float
+    c2_bound: float | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether the mean excess is within the budget, up to rounding."""
+        return self.excess <= self.epsilon * self.rounds + 1e-9
+
+    def __str__(self) -> str:
+        mean = self.excess / self.rounds if self.rounds else 0.0
+        told = f"loss beyond raw {mean:+.5f} <= {self.epsilon:g} surely"
+        if self.aside:
+            told += (
+                f"; raw forecast announced in {self.aside} of {self.rounds} rounds: "
+                "the promise of calibration is withdrawn"
+            )
+        if self.aside and self.c2_bound is not None:
+            told += f" (C2 of the other {self.rounds - self.aside}: <= {self.c2_bound:.5f})"
+        return told
+
+
+@dataclass(frozen=True)
 class Chain(Certificate):
     """A record of all links, from the raw forecast to the draw.
 
@@ -53,22 +94,33 @@ class Chain(Certificate):
     links
         The mixture beside each expert; empty where no mixture stands in front.  Under late
         outcomes these are losses of what experts said when the outcome came.
+    budget
+        What was spent of it, if there is one.  Once the raw forecast was announced in its name no
+        theorem about calibration is quoted, ``c1`` and ``c2`` are of the other rounds, and
+        losses of all.
     """
 
     middle_loss: float
     middle_regret: float
     links: tuple[Link, ...]
+    budget: Budget | None = None
 
     @property
     def holds(self) -> bool | None:
         """Whether every measured number is below its bounds; None without a bound."""
         measured = {"C1": self.c1, "C2": self.c2, "regret": self.middle_regret}
         checks = self.compared(measured) + [each.holds for each in self.links]
+        checks += [] if self.budget is None else [self.budget.holds]
         return all(checks) if checks else None
 
     @property
     def raw_bound(self) -> float | None:
-        """Bound on the regret to the raw forecast: that to the mixture, and the mixture's own."""
+        """Bound on the regret to the raw forecast: that to the mixture, and the mixture's own.
+
+        With a budget it is no larger than that, whatever happens.
+        """
+        if self.budget is not None:
+            return self.budget.epsilon
         last = self.bound("regret")
         own = [each.bound for each in self.links if each.expert == "identity"]
         return None if last is None or not own or self.delay else last + min(own)
@@ -84,18 +136,36 @@ class Chain(Certificate):
                 f"    {each.expert}: weight {each.weight:.3f}, loss {each.loss:.5f}, "
                 f"regret {each.regret:+.5f} <= {each.bound:.5f}"
             )
-        if self.raw_bound is not None:
+        if self.budget is not None:
+            lines.append(f"  {self.budget}")
+        elif self.raw_bound is not None:
             lines.append(f"  regret to the raw forecast {self.regret:+.5f} <= {self.raw_bound:.5f}")
         return "\n".join(lines)
 
 
-def link(made: Certificate, front: Transform, words: Sequence[Any], passed: float) -> Chain:
+def link(
+    made: Certificate,
+    front: Transform,
+    words: Sequence[Any],
+    passed: float,
+    budget: Budget | None = None,
+) -> Chain:
     """Add the links before the last one to a certificate."""
+    if budget is not None and budget.aside:
+        budget = replace(budget, c2_bound=made.bound("C2"))
+        made = _withdrawn(made, budget)
     mean = passed / made.rounds if made.rounds else 0.0
     regret = made.loss - mean if made.rounds else 0.0
     kept = {field.name: getattr(made, field.name) for field in fields(Certificate)}
     links = _links(front, words, made.rounds) if isinstance(front, Mixture) else ()
-    return Chain(**kept, middle_loss=mean, middle_regret=regret, links=links)
+    return Chain(**kept, middle_loss=mean, middle_regret=regret, links=links, budget=budget)
+
+
+def _withdrawn(made: Certificate, budget: Budget) -> Certificate:
+    """Tell losses of all rounds, those included that stood aside, and quote no theorem."""
+    raw, more = budget.charged / budget.rounds, budget.excess / budget.rounds
+    losses = replace(made, loss=raw + more, raw_loss=raw, regret=more)
+    return replace(losses, rounds=budget.rounds, bounds=())
 
 
 def _links(front: Mixture, words: Sequence[Any], rounds: int) -> tuple[Link, ...]:

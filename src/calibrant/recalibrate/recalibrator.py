@@ -31,6 +31,7 @@ from calibrant.kernels import scores
 from calibrant.kernels.coin import coin
 from calibrant.kernels.layout import (
     ANSWER,
+    ASIDE,
     ASKED,
     BLOCKS,
     CELL,
@@ -197,7 +198,7 @@ class Recalibrator:
     # next draw (place, what the transform said); make a round of it, if that is possible.
     _announce: ClassVar[Callable[[Any, float], tuple[int, float, float, int, tuple[int, ...]]]]
     _learn: ClassVar[Callable[[Any, Ticket, int, int], None]]
-    _look: ClassVar[Callable[[Any, float], tuple[int, float]]]
+    _look: ClassVar[Callable[[Any, float], tuple[int, float, float, int]]]
     _book_round: ClassVar[Callable[[Any, float, int], bool]]
 
     def __init__(
@@ -459,10 +460,12 @@ class Recalibrator:
         outcome = check.outcome(outcome)
         with passing(self._gate):
             self._ledger.check_closed(ticket, outcome, self.issued)
-            at, change = self._check_place(ticket, outcome), 2 * outcome - 1
-            words, (_, cell, side) = self._to_plain(), unpack(ticket.place)
-            words[MIDDLE] = ticket.raw if ticket.middle is None else ticket.middle
-            self._program.amend(words, words, at, self._table, cell, side, ticket.weight, change)
+            words = self._to_plain()
+            if not ticket.aside:
+                at, change = self._check_place(ticket, outcome), 2 * outcome - 1
+                words[MIDDLE] = ticket.raw if ticket.middle is None else ticket.middle
+                told = *unpack(ticket.place)[1:], ticket.weight, change
+                self._program.amend(words, words, at, self._table, *told)
             before = scores.charge(words[LOSS], ticket.raw, 1 - outcome)
             scores.refund(words, words, CHARGED, ENDLESS, before)
             scores.bill(words, words, ticket.raw, outcome)
@@ -519,7 +522,10 @@ class Recalibrator:
             wait(gate)
         try:
             if self._front is not None:
-                cell = self._look(raw)[0] & CELL
+                place = self._look(raw)[0]
+                if place & ASIDE:
+                    return raw
+                cell = place & CELL
             elif self._steps is not None:
                 cell = self._steps.note_flat(self._machine, raw)
             else:
