@@ -217,19 +217,21 @@ def test_the_rest_is_shared_in_proportion_and_the_first_stays_first(table, data)
 
 @pytest.mark.parametrize("conditional", [True, False])
 @pytest.mark.parametrize("engine", ["calibrant", "recalibrator"])
-def test_first_classes_are_groups_of_binary_rounds(conditional, engine) -> None:
+def test_first_classes_are_groups_of_binary_rounds_behind_a_common_one(conditional, engine) -> None:
     raw, outcomes = stream(300, 4, seed=3)
     rec = TopLabel(4, conditional=conditional, engine=engine, seed=5)
     run = rec.replay(raw, outcomes)
     secret = bytes.fromhex(rec.to_dict()["settings"]["secret"])
     seed = int.from_bytes(secret, "little", signed=True)
     made_by = {"calibrant": Calibrant, "recalibrator": Recalibrator}[engine]
-    own = {k: made_by(seed=seed, key=k) for k in range(4)}
+    own = {k: made_by(seed=seed, key=k) for k in range(5)}
     for row, y in enumerate(outcomes.tolist()):
         top = int(raw[row].argmax())
-        inner = own[top if conditional else 0]
-        ticket = inner.forecast(float(raw[row, top]))
+        inner, sure = own[top if conditional else 0], float(raw[row, top])
+        common = own[4].forecast(sure)
+        ticket = inner.forecast(common.mean if conditional else sure)
         inner.observe(ticket, int(top == y))
+        own[4].observe(common, int(top == y))
         assert (run.confidence[row], run.confidence_mean[row]) == (ticket.value, ticket.mean)
         assert run.top[row] == top
 
@@ -265,7 +267,8 @@ def test_recalibrators_are_made_for_classes_that_come_first() -> None:
     rec.observe(rec.forecast(raw), 3)
     raw[[3, 700]] = raw[[700, 3]]
     rec.learn_one(raw, 5)
-    assert sorted(rec._engines.made) == [3, 700]
+    assert sorted(rec._engines.made) == [3, 700, 1000]
+    assert sorted(rec.certificate().parts) == [3, 700]
     assert len(rec.to_bytes()) < 50_000
     assert TopLabel.from_bytes(rec.to_bytes()) == rec
 
@@ -276,7 +279,7 @@ def test_an_expired_ticket_is_dropped_inside_too() -> None:
     for _ in range(6):
         rec.forecast([0.2, 0.5, 0.3])
     assert rec.open == 4
-    assert [made.open for _, made in rec._engines.used()] == [0, 4]
+    assert [made.open for _, made in rec._engines.used()] == [0, 4, 4]
     assert rec.certificate().expired == 3
 
 
@@ -287,17 +290,43 @@ def test_short_groups_of_a_long_batch_use_compiled_code_where_there_is_any(monke
     assert TopLabel(3, seed=1).replay(raw, outcomes).forecast.tolist() == expected
 
 
-def test_a_prediction_is_overtaken_by_a_round_of_the_same_first_class() -> None:
-    rec = TopLabel(3, seed=1)
-    rec.predict_one([0.5, 0.3, 0.2])
-    rec.forecast([0.3, 0.5, 0.2])
-    rec.learn_one([0.5, 0.3, 0.2], 0)
-    rec.predict_one([0.5, 0.3, 0.2])
-    rec.forecast([0.5, 0.2, 0.3])
-    before = rec.to_bytes()
-    with pytest.raises(StaleForecast):
+@pytest.mark.parametrize("conditional", [True, False])
+def test_a_prediction_is_overtaken_by_any_other_round(conditional) -> None:
+    rec = TopLabel(3, conditional=conditional, seed=1)
+    for other in ([0.5, 0.2, 0.3], [0.3, 0.5, 0.2]):
+        rec.predict_one([0.5, 0.3, 0.2])
+        rec.forecast(other)
+        before = rec.to_bytes()
+        with pytest.raises(StaleForecast):
+            rec.learn_one([0.5, 0.3, 0.2], 0)
+        assert rec.to_bytes() == before
+        # Asked again, it is this round's.
+        rec.predict_one([0.5, 0.3, 0.2])
         rec.learn_one([0.5, 0.3, 0.2], 0)
-    assert rec.to_bytes() == before
+
+
+def test_a_preview_of_first_classes_shows_the_next_round_and_changes_nothing() -> None:
+    raw, outcomes = stream(300, 4, seed=3)
+    for conditional in (True, False):
+        rec = TopLabel(4, conditional=conditional, seed=5)
+        rec.replay(raw[:200], outcomes[:200])
+        before = rec.to_bytes()
+        drawn, mean = rec.preview(raw[200:])
+        assert rec.to_bytes() == before
+        for row in range(3):
+            ticket = rec.copy().forecast(raw[200 + row])
+            assert ticket.confidence_mean == mean[row]
+            # Each row has a coin of its own, the first one the next.
+            assert row > 0 or ticket.confidence == drawn[row]
+
+
+def test_few_predictions_are_remembered() -> None:
+    rec = TopLabel(3, seed=1)
+    for k in range(300):
+        rec.predict_one([0.5 + k / 1000, 0.3 - k / 1000, 0.2])
+    assert len(rec._asked) == 256
+    rec.learn_one([0.5, 0.3, 0.2], 1)
+    assert rec.rounds == 1
 
 
 # Class by class.
