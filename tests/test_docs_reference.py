@@ -240,6 +240,8 @@ DRAWING = ("cli", "demo", "plot", "report", "stream", "summary")
 EXCEPTIONS = {
     "calibrant.classes.top_label.TopLabel": "what the literature calls it",
     "calibrant.losses.custom.CustomLoss.label": "the name of a loss",
+    "calibrant.regression.distribution.Distribution.from_samples": "what the literature calls it",
+    "calibrant.regression.distribution.Distributions.from_samples": "what the literature calls it",
 }
 
 

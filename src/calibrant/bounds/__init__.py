@@ -45,6 +45,7 @@ from calibrant.bounds.groups import (
     multivalid_gap,
     multivalid_rate,
 )
+from calibrant.bounds.growing import growing, growing_measured, growing_regret
 from calibrant.bounds.harmonic import harmonic
 from calibrant.bounds.horizon import (
     Shape,
@@ -52,6 +53,14 @@ from calibrant.bounds.horizon import (
     horizon,
     horizon_regret_matching,
     smallest_shape,
+)
+from calibrant.bounds.intervals import (
+    aci,
+    conformal_pid,
+    quantile_tracker,
+    saocp,
+    sf_ogd,
+    step_sizes,
 )
 from calibrant.bounds.mixture import mixture
 from calibrant.bounds.polynomial_regret import polynomial_regret
@@ -66,6 +75,7 @@ __all__ = [
     "accuracy_at_the_edge",
     "accuracy_at_the_midpoint",
     "accuracy_paper",
+    "aci",
     "algorithm1",
     "algorithm1_measured",
     "anchored",
@@ -78,6 +88,7 @@ __all__ = [
     "blackwell_measured",
     "blackwell_sqrt",
     "brier_bound",
+    "conformal_pid",
     "drawn",
     "exponential_regret",
     "foster99",
@@ -85,6 +96,9 @@ __all__ = [
     "foster_hart_measured",
     "group_average_gap",
     "group_average_gap_measured",
+    "growing",
+    "growing_measured",
+    "growing_regret",
     "half_cell",
     "harmonic",
     "horizon",
@@ -97,12 +111,16 @@ __all__ = [
     "paper_table",
     "pinelis",
     "polynomial_regret",
+    "quantile_tracker",
     "regret_bound",
     "regret_limit",
     "regret_matching",
     "resolution_paper",
     "resolution_sharp",
+    "saocp",
+    "sf_ogd",
     "smallest_shape",
+    "step_sizes",
     "swap_regret_bound",
     "theorem",
     "theorem_names",

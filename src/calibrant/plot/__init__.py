@@ -10,6 +10,14 @@ array([2, 2])
 """
 
 from calibrant.plot.buckets import BucketMap, buckets, prepare_buckets
+from calibrant.plot.coverage import (
+    CoverageOverTime,
+    QuantileReliability,
+    coverage_over_time,
+    prepare_coverage_over_time,
+    prepare_quantile_reliability,
+    quantile_reliability,
+)
 from calibrant.plot.decomposition import BrierParts, decomposition, prepare_decomposition
 from calibrant.plot.drawing import Drawing
 from calibrant.plot.groups import GroupPanels, groups, prepare_groups
@@ -17,6 +25,7 @@ from calibrant.plot.histogram import Spread, histogram, prepare_histogram
 from calibrant.plot.over_time import OverTime, over_time, prepare_over_time
 from calibrant.plot.palette import Look, looks
 from calibrant.plot.pareto import Pareto, pareto, prepare_pareto
+from calibrant.plot.pit import PitBars, pit_histogram, prepare_pit_histogram
 from calibrant.plot.reliability import (
     Reliability,
     exact_curve,
@@ -30,15 +39,19 @@ __all__ = [
     "PICTURES",
     "BrierParts",
     "BucketMap",
+    "CoverageOverTime",
     "Drawing",
     "GroupPanels",
     "Look",
     "OverTime",
     "Pareto",
+    "PitBars",
+    "QuantileReliability",
     "Reliability",
     "Spread",
     "WindowErrors",
     "buckets",
+    "coverage_over_time",
     "decomposition",
     "exact_curve",
     "groups",
@@ -46,15 +59,20 @@ __all__ = [
     "looks",
     "over_time",
     "pareto",
+    "pit_histogram",
     "prepare_all",
     "prepare_buckets",
+    "prepare_coverage_over_time",
     "prepare_decomposition",
     "prepare_groups",
     "prepare_histogram",
     "prepare_over_time",
     "prepare_pareto",
+    "prepare_pit_histogram",
+    "prepare_quantile_reliability",
     "prepare_reliability",
     "prepare_windows",
+    "quantile_reliability",
     "reliability",
     "save_all",
     "windows",

@@ -1,0 +1,167 @@
+"""Forecasts of numbers: weather ensembles, a stream of normals, and an adversary.
+
+Run as ``python -m benchmarks.regression`` (``--data DIR`` names the directory of real streams, by
+default ``$CALIBRANT_DATA`` or ``../shared/data``; without them the weather is left out).
+Calibration is the PIT's: the sum of squared differences to equal shares of ten intervals, and the
+distance of coverage from its level, averaged over 19 levels.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import gzip
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.regression import (
+    ConformalInterval,
+    Distributions,
+    QuantileRecalibrator,
+    interval_methods,
+    metrics,
+)
+
+__all__ = ["adversary", "dressed", "frankfurt", "intervals", "monsoon", "recalibrated", "stream"]
+
+Reals = NDArray[np.float64]
+LEVELS = 19
+SCALED = ("aci", "saocp", "sf_ogd")
+
+
+def frankfurt(place: Path) -> tuple[Reals, Reals]:
+    """Return 51 ensemble members and the rain of 3,617 days, in mm."""
+    table = _table(place / "weather_pop" / "frankfurt_ecmwf.csv.gz", 1)
+    return table[:, 2:], table[:, 0]
+
+
+def monsoon(place: Path, lead: int) -> tuple[Reals, Reals]:
+    """Return 51 ensemble members and the rain of 517 days, so many days ahead."""
+    table = _table(place / "weather_pop" / "monsoon_ensemble.csv.gz", 0)
+    own = table[table[:, 1] == lead]
+    return own[:, 3:], own[:, 2]
+
+
+def _table(path: Path, skipped: int) -> Reals:
+    with gzip.open(path, "rt", newline="") as opened:
+        rows = list(csv.reader(opened))[1:]
+    return np.array([row[skipped:] for row in rows], np.float64)
+
+
+def dressed(members: Reals) -> Distributions:
+    """Return ensembles of rain with one dry member more, straight between and above members.
+
+    Rain is often 0 where no member is: without an atom there, nothing could become one.
+    """
+    count = members.shape[1] + 2
+    dry = np.zeros((len(members), 2))
+    values = np.column_stack([dry, np.sort(members, axis=1)])
+    return Distributions.from_quantiles(np.arange(count) / count, values)
+
+
+def stream(rounds: int, seed: int = 0) -> tuple[Distributions, Reals]:
+    """Return normal forecasts half as wide as they should be and too low, and outcomes."""
+    rng = np.random.default_rng(seed)
+    mean = rng.normal(size=rounds)
+    raw = Distributions.normal(mean, np.full(rounds, 0.5))
+    return raw, mean + 0.3 + rng.normal(size=rounds)
+
+
+def recalibrated(name: str, raw: Distributions, outcomes: Reals) -> Iterator[str]:
+    """Yield a line for the raw forecasts and one for each method."""
+    levels = np.arange(1, LEVELS + 1) / (LEVELS + 1)
+    pit = metrics.pit_histogram(raw, outcomes, intervals=10)
+    found = metrics.pit(raw, outcomes)
+    off = np.abs((found[:, None] <= levels).mean(axis=0) - levels).mean()
+    yield line(name, "raw", metrics.crps(raw, outcomes), pit.error, off, "")
+    for method in ("pit", "tracker"):
+        rec = QuantileRecalibrator(method, levels=LEVELS, seed=1)
+        start = time.process_time()
+        run = rec.replay(raw, outcomes)
+        cost = f"{1e6 * (time.process_time() - start) / len(outcomes):8.0f}"
+        pit = metrics.pit_histogram(run.forecast, outcomes, intervals=10)
+        crps, record = metrics.crps(run.forecast, outcomes), rec.certificate()
+        held = "holds" if record.holds else "BROKEN"
+        yield line("", method, crps, pit.error, record.error, f"{cost} {held}")
+
+
+def line(name: str, method: str, crps: float, pit: float, off: float, more: str) -> str:
+    return f"{name:12} {method:12} {crps:8.4f} {pit:8.4f} {off:9.4f} {more}"
+
+
+def intervals(name: str, centres: Reals, outcomes: Reals) -> Iterator[str]:
+    """Yield a line for each conformal method at coverage 0.9."""
+    for method in interval_methods.names():
+        band = ConformalInterval(method, coverage=0.9, seed=1)
+        run, record = band.replay(centres, outcomes), band.certificate()
+        worst = np.abs(metrics.windowed_coverage(run.covered, window=100) - 0.9).max()
+        finite = np.isfinite(run.radius)
+        bound = "none" if record.bound is None else f"{record.bound.value:.4f}"
+        told = f"{record.coverage:9.4f} {worst:9.4f} {run.radius[finite].mean():8.3f}"
+        yield f"{name:12} {method:12} {told} {(~finite).mean():9.4f} {bound:>8}"
+        name = ""
+
+
+def adversary(rounds: int = 2_000) -> Iterator[str]:
+    """Yield how far an adversary who sees the quantile or the radius gets, and the bound."""
+    raw = Distributions.normal([0.0], [1.0])[0]
+    rec = QuantileRecalibrator("tracker", levels=[0.5, 0.9], seed=1)
+    for _ in range(rounds):
+        ticket = rec.forecast(raw)
+        aim = float(ticket.tracked[0])
+        rec.observe(ticket, aim + 1e-6 if np.isfinite(aim) else 0.0)
+    for row in rec.certificate().levels:
+        after = abs(row.coverage - row.level)
+        assert row.bound is not None
+        told = f"|coverage - {row.level}| {row.measured:.5f}, sorted {after:.5f}"
+        yield f"tracker  {told}, at most {row.bound.value:.5f}"
+    for method in interval_methods.names():
+        options: dict[str, Any] = {"scale": 1.0} if method in SCALED else {}
+        band = ConformalInterval(method, coverage=0.9, score="given", seed=1, **options)
+        for _ in range(rounds):
+            made = band.forecast()
+            band.observe(made, min(max(made.radius + 1e-9, 0.0), 1.0))
+        record = band.certificate()
+        limit = "none" if record.bound is None else f"{record.bound.value:.5f}"
+        off = abs(record.coverage - 0.9)
+        yield f"{method:12} |coverage - 0.9| {off:.5f}; {record.quantity} at most {limit}"
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=20_000)
+    usual = os.environ.get("CALIBRANT_DATA", str(Path(__file__).parents[2] / "shared" / "data"))
+    parser.add_argument("--data", type=Path, default=Path(usual))
+    told = parser.parse_args()
+    print(f"{'stream':12} {'method':12} {'CRPS':>8} {'PIT':>8} {'coverage':>9} {'us/round':>8}")
+    weather = {}
+    if told.data.is_dir():
+        weather["Frankfurt"] = frankfurt(told.data)
+        weather |= {f"monsoon {k} d": monsoon(told.data, k) for k in (1, 5, 10)}
+    for name, (members, outcomes) in weather.items():
+        for row in recalibrated(name, dressed(members), outcomes):
+            print(row, flush=True)
+    for row in recalibrated("normals", *stream(told.rounds)):
+        print(row, flush=True)
+    told_of = f"{'coverage':>9} {'window':>9} {'radius':>8} {'infinite':>9} {'bound':>8}"
+    print(f"\n{'':12} {'':12} {told_of}")
+    for name, (members, outcomes) in list(weather.items())[:2]:
+        for row in intervals(name, members.mean(axis=1), outcomes):
+            print(row, flush=True)
+    raw, outcomes = stream(told.rounds)
+    for row in intervals("normals", raw.values[:, 0], outcomes):
+        print(row, flush=True)
+    print("\nan adversary who sees what is announced, 2,000 rounds:")
+    for row in adversary():
+        print(row, flush=True)
+
+
+if __name__ == "__main__":
+    main()

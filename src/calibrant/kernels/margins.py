@@ -1,0 +1,70 @@
+"""Sums over patients for many features at once, and which features stand out.
+
+A table has one column a feature and the rows below; all of it are whole numbers.  ``learn`` is
+the compiled pass; :mod:`calibrant.learners.sums` makes the same pass over whole rows with NumPy,
+out of the same functions ``pull`` and ``spread``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+__all__ = [
+    "LEAN",
+    "ROWS",
+    "SQUARES",
+    "TOTAL",
+    "UNSEEN",
+    "UNSEEN_LEAN",
+    "learn",
+    "pull",
+    "spread",
+]
+
+LEAN: Final = 0
+"""Sum of sign times value over the rounds whose margin was broken."""
+TOTAL: Final = 1
+"""Sum of values over all rounds."""
+SQUARES: Final = 2
+"""Sum of squared values over all rounds."""
+UNSEEN: Final = 3
+"""Rounds in which the value was not known."""
+UNSEEN_LEAN: Final = 4
+"""Sum of signs over those of them whose margin was broken."""
+ROWS: Final = 5
+
+
+def pull(lean: Any, total: Any, known: Any, balance: Any) -> Any:
+    """Return ``known`` times the sum of sign times (value - mean) over broken margins."""
+    return lean * known - total * balance
+
+
+def spread(total: Any, squares: Any, known: Any) -> Any:
+    """Return ``known`` squared times the variance of a feature."""
+    return squares * known - total * total
+
+
+def learn(
+    table: Any, row: Any, sign: int, rounds: float, balance: float, bar: float, found: Any
+) -> int:
+    """Add a row to the sums, list in ``found`` what stands out, and return how many do.
+
+    ``sign`` is 1 or -1 if the margin was broken, else 0; ``rounds`` and ``balance`` count it
+    already.  A feature stands out if its pull squared exceeds ``bar`` times its spread.
+    """
+    count = 0
+    for i in range(len(row)):
+        value = row[i]
+        if value < 0:
+            table[UNSEEN, i] += 1
+            table[UNSEEN_LEAN, i] += sign
+        else:
+            table[LEAN, i] += sign * value
+            table[TOTAL, i] += value
+            table[SQUARES, i] += value * value
+        known, total = rounds - table[UNSEEN, i], float(table[TOTAL, i])
+        towards = pull(float(table[LEAN, i]), total, known, balance - table[UNSEEN_LEAN, i])
+        if towards * towards > bar * spread(total, float(table[SQUARES, i]), known):
+            found[count] = i
+            count += 1
+    return count

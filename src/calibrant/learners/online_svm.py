@@ -1,0 +1,299 @@
+"""A linear support vector machine that learns one patient at a time and uses few features."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from calibrant.core import check
+from calibrant.core.codec import Document
+from calibrant.errors import CorruptState, InvalidInput
+from calibrant.kernels.margins import ROWS, TOTAL, UNSEEN
+from calibrant.learners.alleles import Alleles, alleles_of
+from calibrant.learners.sums import Sums
+
+__all__ = ["OnlineL1SVM"]
+
+Reals = NDArray[np.float64]
+
+
+class OnlineL1SVM:
+    """Learn who is ill from genotypes, in one pass: hinge loss, l1 penalty, dual averaging.
+
+    Each feature counts alleles: 0, 1 or 2, and anything below 0 where it is not known.  Only
+    features whose evidence is strong enough get a weight, so that a forecast looks at few of
+    them however many there are.
+
+    Parameters
+    ----------
+    features
+        How many features a patient has.
+    penalty
+        Strength of the l1 penalty, in standard deviations: a feature without any effect
+        passes it about as often as a normal variable exceeds it.
+    rate
+        Size of the weights: by how much one standard deviation of evidence above the penalty
+        moves the score if the feature moves by one standard deviation.
+
+    Notes
+    -----
+    Regularised dual averaging: let k rounds have had a margin ``sign * score`` below 1 so far,
+    sign being 1 for outcome 1 and -1 for outcome 0, and let z be the sum over them of sign
+    times the features.  The weights minimise ::
+
+        -<z, w> + penalty sqrt(k) |w|_1 + sqrt(k)/(2 rate) |w|^2
+
+    that is, ``w = rate * soft(z / sqrt(k), penalty)``, soft moving its argument towards 0 by
+    the penalty.  Features are centred and scaled by their mean and deviation over all rounds
+    so far: as z, sums of values and sums of squares are whole numbers, this is done anew in
+    each round, for the past too.  The constant is not penalised.
+
+    A value that is not known counts as the mean: it moves neither score nor weights.
+
+    A score s becomes a raw forecast as in the paper: ``(s + m)/2m``, m the largest absolute
+    score so far, this one included; 1/2 while all are 0.
+
+    The state is whole numbers apart from m and the sum of losses, so that it resumes exactly;
+    with and without a compiler it is the same to the bit.  A round costs a few nanoseconds a
+    feature.  Not made for calls from several threads at once.
+
+    References
+    ----------
+    Xiao, "Dual averaging methods for regularized stochastic learning and online optimization"
+    (2010), with the rate sqrt(k) and a penalty that grows like it.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> genotypes = rng.integers(0, 3, (500, 40))
+    >>> ill = rng.random(500) < np.array([0.2, 0.5, 0.8])[genotypes[:, 7]]
+    >>> svm = OnlineL1SVM(40)
+    >>> raw = svm.replay(genotypes, ill)
+    >>> svm.chosen, svm.weights.round(2), round(svm.bias, 2)
+    (array([7]), array([1.06]), 0.02)
+    >>> round(svm.predict_one(genotypes[0]), 3)
+    0.935
+    """
+
+    kind: ClassVar = "online_l1_svm"
+
+    __slots__ = ("_features", "_largest", "_lost", "_means", "_penalty", "_rate", "_sums", "_use")
+
+    def __init__(self, features: int, *, penalty: float = 4.0, rate: float = 0.4) -> None:
+        self._features = check.whole(features, "features", low=1)
+        self._penalty = _at_least_zero(penalty, "penalty")
+        self._rate = _at_least_zero(rate, "rate")
+        self._sums = Sums(self._features)
+        self._largest = self._lost = 0.0
+        self._weigh(np.empty(0, np.int64))
+
+    # ---------------------------------------------------------------- one by one
+
+    def score_one(self, genotypes: ArrayLike) -> float:
+        """Return the score: above 0 speaks for outcome 1, and the margin is at 1."""
+        return self._score(self._row(genotypes))
+
+    def predict_one(self, genotypes: ArrayLike) -> float:
+        """Return the raw forecast, a number in [0, 1]; nothing is learned."""
+        return _normalised(*self._scale(self.score_one(genotypes)))
+
+    def learn_one(self, genotypes: ArrayLike, outcome: int) -> Self:
+        """Learn a round."""
+        self._learn(self._row(genotypes), check.outcome(outcome))
+        return self
+
+    def replay(self, genotypes: Iterable[ArrayLike], outcomes: ArrayLike) -> Reals:
+        """Return the raw forecast of each row, made before its outcome is learned.
+
+        The rows may come from an iterator, which is asked for one after the other.  If one of
+        them is refused, nothing was learned.
+        """
+        binary = check.outcomes(outcomes)
+        forecasts, trial = np.empty(len(binary)), self.copy()
+        rows = iter(genotypes)
+        for k, outcome in enumerate(binary.tolist()):
+            row = trial._row(_next(rows, k, len(binary)), f"genotypes[{k}]")
+            forecasts[k] = trial._learn(row, outcome)
+        if next(rows, None) is not None:
+            raise InvalidInput(f"genotypes must be {len(binary)} rows, got more")
+        self._become(trial)
+        return forecasts
+
+    def _learn(self, row: Alleles, outcome: int) -> float:
+        score, largest = self._scale(self._score(row))
+        sign = 2 * outcome - 1
+        short = 1.0 - sign * score
+        self._largest = largest
+        self._lost += max(0.0, short)
+        self._weigh(self._sums.add(row, sign if short > 0.0 else 0, self._penalty))
+        return _normalised(score, largest)
+
+    def _score(self, row: Alleles) -> float:
+        chosen, weights = self._use
+        values = row[chosen]
+        parts = np.where(values < 0, 0.0, weights * (values - self._means))
+        # Rounded once, so the order of adding does not matter on any machine.
+        return math.fsum([self.bias, *parts.tolist()])
+
+    def _scale(self, score: float) -> tuple[float, float]:
+        return score, max(self._largest, abs(score))
+
+    def _weigh(self, chosen: NDArray[np.int64]) -> None:
+        """Give weights to features that stand out, and none to others."""
+        towards, width, known, self._means = self._sums.evidence(chosen)
+        evidence = np.abs(towards) / np.sqrt(width * self._sums.broken)
+        scaled = self._rate * (evidence - self._penalty) * np.sign(towards)
+        self._use = chosen, scaled * known / np.sqrt(width)
+
+    def _row(self, genotypes: ArrayLike, name: str = "genotypes") -> Alleles:
+        row = alleles_of(genotypes, name)
+        if len(row) != self._features:
+            raise InvalidInput(f"{name} must be {self._features} numbers, got {len(row)}")
+        return row
+
+    # --------------------------------------------------------------------- facts
+
+    @property
+    def features(self) -> int:
+        """How many features a patient has."""
+        return self._features
+
+    @property
+    def penalty(self) -> float:
+        """Strength of the l1 penalty."""
+        return self._penalty
+
+    @property
+    def rate(self) -> float:
+        """Size of the weights."""
+        return self._rate
+
+    @property
+    def rounds(self) -> int:
+        """Rounds learned."""
+        return self._sums.rounds
+
+    @property
+    def broken(self) -> int:
+        """Rounds whose margin was below 1; the weights come from these."""
+        return self._sums.broken
+
+    @property
+    def chosen(self) -> NDArray[np.int64]:
+        """The features that have a weight, in order."""
+        return self._use[0].copy()
+
+    @property
+    def weights(self) -> Reals:
+        """Their weights: what one allele more adds to the score."""
+        return self._use[1].copy()
+
+    @property
+    def bias(self) -> float:
+        """The score of a patient with the mean of every feature."""
+        return self._rate * self._sums.balance / math.sqrt(max(1, self._sums.broken))
+
+    @property
+    def hinge_loss(self) -> float:
+        """The mean of ``max(0, 1 - sign * score)`` over all rounds, each before it was learned.
+
+        nan before the first one.
+        """
+        return self._lost / self.rounds if self.rounds else math.nan
+
+    def __repr__(self) -> str:
+        told = f"penalty={self._penalty}, rate={self._rate}"
+        return f"OnlineL1SVM({self._features}, {told}): {len(self._use[0])} in use"
+
+    # --------------------------------------------------------------------- state
+
+    def copy(self) -> Self:
+        """Return a learner that goes on from the same state, independently."""
+        return type(self)._restored(self._document())
+
+    def to_bytes(self) -> bytes:
+        """Return the state: what resumes from it does so exactly."""
+        return self._document().to_bytes()
+
+    @classmethod
+    def from_bytes(cls, data: bytes | bytearray | memoryview) -> Self:
+        """Return the learner whose :meth:`to_bytes` gave ``data``."""
+        return cls._restored(Document.from_bytes(data, cls.kind))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the state as JSON-ready data."""
+        return self._document().to_dict()
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """Return the learner whose :meth:`to_dict` gave ``data``."""
+        return cls._restored(Document.from_dict(data, cls.kind))
+
+    def _document(self) -> Document:
+        sums = self._sums
+        settings = {
+            "features": self._features,
+            "penalty": self._penalty.hex(),
+            "rate": self._rate.hex(),
+            "largest": self._largest.hex(),
+            "lost": self._lost.hex(),
+            "counts": [sums.rounds, sums.broken, sums.balance],
+        }
+        return Document(self.kind, settings, {"table": sums.table.reshape(-1)})
+
+    @classmethod
+    def _restored(cls, document: Document) -> Self:
+        try:
+            return cls._read(document.settings, document.arrays["table"])
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise CorruptState(f"state must be what to_bytes() gave, got {error}") from error
+
+    @classmethod
+    def _read(cls, settings: dict[str, Any], table: NDArray[np.int64]) -> Self:
+        penalty, rate, largest, lost = (
+            float.fromhex(settings[name]) for name in ("penalty", "rate", "largest", "lost")
+        )
+        made = cls(settings["features"], penalty=penalty, rate=rate)
+        sums = made._sums
+        sums.rounds, sums.broken, sums.balance = map(int, settings["counts"])
+        sums.table[:] = table.reshape(ROWS, -1)
+        made._largest = _at_least_zero(largest, "largest")
+        made._lost = _at_least_zero(lost, "lost")
+        _verify(sums)
+        made._weigh(sums.outstanding(made._penalty))
+        return made
+
+    def _become(self, other: Self) -> None:
+        for name in OnlineL1SVM.__slots__:
+            setattr(self, name, getattr(other, name))
+
+
+def _at_least_zero(value: float, name: str) -> float:
+    return check.real(value, name, low=0.0, rule="a finite number of at least 0")
+
+
+def _normalised(score: float, largest: float) -> float:
+    return (score + largest) / (2.0 * largest) if largest else 0.5
+
+
+def _next(rows: Any, k: int, wanted: int) -> ArrayLike:
+    try:
+        row: ArrayLike = next(rows)
+    except StopIteration:
+        raise InvalidInput(f"genotypes must be {wanted} rows, got {k}") from None
+    return row
+
+
+def _verify(sums: Sums) -> None:
+    """Refuse numbers that no rounds can have left."""
+    counts = sums.rounds >= sums.broken >= abs(sums.balance)
+    known = sums.rounds - sums.table[UNSEEN]
+    total = sums.table[TOTAL]
+    if not counts or (sums.table[UNSEEN] < 0).any() or (known < 0).any():
+        raise ValueError("counts that do not fit together")
+    if (total < 0).any() or (total > 2 * known).any():
+        raise ValueError("sums that do not fit the counts")

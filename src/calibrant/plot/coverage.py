@@ -1,0 +1,185 @@
+"""How often outcomes were covered: level by level, and as rounds go by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from calibrant.core import check
+from calibrant.errors import InvalidInput
+from calibrant.plot.canvas import count_axis, entry, plain_axis, probability_axis
+from calibrant.plot.drawing import Drawing, named
+from calibrant.plot.palette import LIGHT, looks
+from calibrant.regression import metrics
+from calibrant.regression.tables import Reals, target_levels
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = [
+    "CoverageOverTime",
+    "QuantileReliability",
+    "coverage_over_time",
+    "prepare_coverage_over_time",
+    "prepare_quantile_reliability",
+    "quantile_reliability",
+]
+
+POINTS: Final = 512
+"""As many as a picture can show."""
+DOTS: Final = (0.0, (1.0, 1.5))
+
+
+@dataclass(frozen=True, eq=False)
+class QuantileReliability(Drawing):
+    """Coverage of each level.
+
+    Attributes
+    ----------
+    levels
+        How often outcomes should be covered.
+    coverage
+        How often they were, for each series.
+    """
+
+    size = (3.6, 3.6)
+
+    levels: Reals
+    coverage: Mapping[str, Reals]
+
+    def _ink(self, ax: Axes) -> list[Any]:
+        ax.plot([0, 1], [0, 1], color=LIGHT["soft"], linewidth=1.0, dashes=(1.0, 2.0), zorder=1)
+        given = looks(self.coverage)
+        for name, look in given.items():
+            ax.plot(self.levels, self.coverage[name], **look.line(), **look.mark(4.0))
+        ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
+        ax.set(xlabel="level", ylabel="share of outcomes below the quantile")
+        probability_axis(ax.xaxis)
+        probability_axis(ax.yaxis)
+        return [entry(k.label, **k.line(), **k.mark(4.0)) for k in given.values()]
+
+
+def quantile_reliability(
+    source: Any, outcomes: ArrayLike, levels: Any, *, ax: Axes | None = None
+) -> QuantileReliability:
+    """Draw how often outcomes lie below each quantile against how often they should.
+
+    Parameters
+    ----------
+    source : Distributions, table of quantiles, or mapping
+        Forecasts; a mapping of names to forecasts is drawn as an overlay.
+    outcomes : array_like
+        A number for each forecast.
+    levels : array_like or int
+        The levels of the quantiles.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; by default on a figure of its own.
+
+    Examples
+    --------
+    >>> quantile_reliability([[1.0, 3.0], [1.0, 3.0]], [2.0, 0.0], [0.2, 0.8]).coverage
+    {'forecast': array([0.5, 1. ])}
+    """
+    return prepare_quantile_reliability(source, outcomes, levels).draw(ax)
+
+
+def prepare_quantile_reliability(
+    source: Any, outcomes: ArrayLike, levels: Any
+) -> QuantileReliability:
+    """Return the numbers that :func:`quantile_reliability` draws; needs no matplotlib."""
+    wanted = target_levels(levels)
+    found = {
+        name: metrics.coverage(given, outcomes, wanted) for name, given in named(source).items()
+    }
+    for name, values in found.items():
+        if len(values) != len(wanted):
+            told = f"{len(wanted)} columns, a level each, got {len(values)}"
+            raise InvalidInput(f"{name} must have {told}")
+    return QuantileReliability(wanted, found)
+
+
+@dataclass(frozen=True, eq=False)
+class CoverageOverTime(Drawing):
+    """Coverage of all rounds so far, for more and more of them.
+
+    Attributes
+    ----------
+    target
+        How often outcomes should be covered.
+    rounds
+        How many rounds each point covers, or ends at where ``window`` says so.
+    series
+        Coverage at these points, for each series.
+    window
+        Rounds of each block, or None for all so far.
+    """
+
+    target: float
+    rounds: NDArray[np.int64]
+    series: Mapping[str, Reals]
+    window: int | None
+
+    def _ink(self, ax: Axes) -> list[Any]:
+        given = looks(self.series)
+        for name, look in given.items():
+            ax.plot(self.rounds, self.series[name], zorder=2.5, marker="", **look.line())
+        style: dict[str, Any] = {"color": LIGHT["ink"], "linewidth": 1.2, "linestyle": DOTS}
+        ax.axhline(self.target, **style)
+        ax.set(xlabel="rounds", ylabel=self._label(), ylim=self._limits())
+        ax.set_xlim(0.0, max(1.0, float(self.rounds.max(initial=1))))
+        count_axis(ax.xaxis)
+        plain_axis(ax.yaxis)
+        return [entry(k.label, **k.line()) for k in given.values()] + [entry("target", **style)]
+
+    def _label(self) -> str:
+        return "coverage" if self.window is None else f"coverage of {self.window} rounds"
+
+    def _limits(self) -> tuple[float, float]:
+        # Averages over a handful of rounds are noise.
+        later = self.rounds >= 0.05 * self.rounds.max(initial=0)
+        shown = [self.target, *(v for s in self.series.values() for v in s[later].tolist())]
+        return max(0.0, min(shown) - 0.03), min(1.0, max(shown) + 0.03)
+
+
+def coverage_over_time(
+    source: Any, target: float, *, window: int | None = None, ax: Axes | None = None
+) -> CoverageOverTime:
+    """Draw how coverage develops as rounds go by.
+
+    Parameters
+    ----------
+    source : array_like or mapping
+        0 or 1 for each round, whether the outcome was covered; a mapping is an overlay.
+    target : float
+        How often it should be.
+    window : int, optional
+        Show coverage of blocks of so many rounds instead of all rounds so far.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; by default on a figure of its own.
+
+    Examples
+    --------
+    >>> coverage_over_time([1, 0, 1, 1], 0.9).series["forecast"].round(2).tolist()
+    [1.0, 0.5, 0.67, 0.75]
+    """
+    return prepare_coverage_over_time(source, target, window=window).draw(ax)
+
+
+def prepare_coverage_over_time(
+    source: Any, target: float, *, window: int | None = None
+) -> CoverageOverTime:
+    """Return the numbers that :func:`coverage_over_time` draws; needs no matplotlib."""
+    wanted = check.probability(target, "target")
+    given = {name: check.outcomes(part, "covered") for name, part in named(source).items()}
+    length = check.same_length(**given)
+    if window is not None:
+        series = {k: metrics.windowed_coverage(v, window=window) for k, v in given.items()}
+        ends = np.arange(1, length // window + 1) * window
+        return CoverageOverTime(wanted, ends, series, window)
+    ends = np.unique(np.linspace(min(1, length), length, min(length, POINTS)).astype(np.int64))
+    series = {k: metrics.coverage_over_time(v)[ends - 1] for k, v in given.items()}
+    return CoverageOverTime(wanted, ends, series, None)

@@ -1,0 +1,289 @@
+"""Predictive distributions: one at a time, or a table of them, a round a row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self, overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from calibrant.core import check
+from calibrant.errors import InvalidInput
+from calibrant.regression import curves, normals, rows
+from calibrant.regression.tables import Reals, finite, rising, table
+
+__all__ = ["Distribution", "Distributions"]
+
+
+@dataclass(frozen=True, eq=False)
+class Distributions:
+    """A table of predictive distributions, a round a row.
+
+    Made by :meth:`from_quantiles`, :meth:`from_cdf`, :meth:`from_samples` or :meth:`normal`.
+
+    Attributes
+    ----------
+    values, levels
+        The knots of each row's CDF, which goes straight between them: a vertical piece is an
+        atom.  Rows that have the same levels share one row of them.  For normal distributions
+        ``values`` holds mean and standard deviation, and there are no levels.
+    inner, outer
+        Where a recalibrator moved the levels of normal distributions: ``inner`` became ``outer``.
+
+    Examples
+    --------
+    >>> two = Distributions.normal([0.0, 10.0], [1.0, 2.0])
+    >>> two.quantile([0.5, 0.975]).round(2).tolist()
+    [[0.0, 1.96], [10.0, 13.92]]
+    >>> two.crps([0.0, 10.0]).round(3).tolist()
+    [0.234, 0.467]
+    """
+
+    values: Reals
+    levels: Reals
+    inner: Reals
+    outer: Reals
+
+    # ------------------------------------------------------------------- made of
+
+    @classmethod
+    def from_quantiles(cls, levels: ArrayLike, values: ArrayLike) -> Self:
+        """Return distributions with these quantiles, straight between them and beyond.
+
+        Parameters
+        ----------
+        levels
+            At least two numbers in [0, 1], in order, the same for all rows.
+        values
+            A table: the quantiles of a round in a row.  They never fall.
+        """
+        given = check.probabilities(levels, "levels")
+        told = rising(table(values, "values"), "values")
+        _two(given, "levels")
+        falls = np.append(False, given[1:] <= given[:-1])
+        check.refuse_first(falls, given, "levels", "above the one before it")
+        _same_columns(told, given, "values", "levels")
+        return cls._curves(*curves.extended(told, given[None]))
+
+    @classmethod
+    def from_cdf(cls, points: ArrayLike, chances: ArrayLike) -> Self:
+        """Return distributions with these CDF values, straight between them and beyond.
+
+        Parameters
+        ----------
+        points
+            At least two numbers in order, the same for all rows.  One given twice is an atom.
+        chances
+            A table: the chances of at most each point, in [0, 1]; they never fall in a row.
+        """
+        given, told = finite(points, "points"), rising(table(chances, "chances"), "chances")
+        _two(given, "points")
+        rising(given[None], "points")
+        _same_columns(told, given, "chances", "points")
+        check.probabilities(told.ravel(), "chances")
+        values = np.broadcast_to(given, told.shape)
+        return cls._curves(*curves.extended(values, told))
+
+    @classmethod
+    def from_samples(cls, members: ArrayLike) -> Self:
+        """Return the empirical distributions of samples: a table, the members of a round a row."""
+        return cls._curves(*curves.steps(table(members, "samples")))
+
+    @classmethod
+    def normal(cls, mean: ArrayLike, sd: ArrayLike) -> Self:
+        """Return normal distributions, given means and standard deviations above 0."""
+        middle, width = finite(mean, "mean"), finite(sd, "sd")
+        check.same_length(mean=middle, sd=width)
+        check.refuse_first(width <= 0.0, width, "sd", "above 0")
+        nothing = np.empty((len(middle), 0))
+        return cls(np.column_stack([middle, width]), np.empty((1, 0)), nothing, nothing)
+
+    @classmethod
+    def _curves(cls, values: Reals, levels: Reals) -> Self:
+        nothing = np.empty((len(values), 0))
+        return cls(np.ascontiguousarray(values), np.ascontiguousarray(levels), nothing, nothing)
+
+    # --------------------------------------------------------------------- facts
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def is_normal(self) -> bool:
+        """Whether these are normal distributions, moved or not."""
+        return not self.levels.shape[1]
+
+    @overload
+    def __getitem__(self, row: int) -> Distribution: ...
+
+    @overload
+    def __getitem__(self, row: slice) -> Distributions: ...
+
+    def __getitem__(self, row: int | slice) -> Distribution | Distributions:
+        if not isinstance(row, slice):
+            return Distribution(self[range(len(self))[row] : range(len(self))[row] + 1])
+        levels = self.levels if len(self.levels) == 1 else self.levels[row]
+        return Distributions(self.values[row], levels, self.inner[row], self.outer[row])
+
+    def quantile(self, levels: ArrayLike) -> Reals:
+        """Return the quantiles at these levels, a row each: the first value that reaches them."""
+        asked = check.probabilities(np.atleast_1d(np.asarray(levels)), "levels")[None]
+        if self.is_normal and self.inner.shape[1]:
+            inner, outer = (np.pad(part, ((0, 0), (1, 1))) for part in (self.inner, self.outer))
+            inner[:, -1] = outer[:, -1] = 1.0
+            asked = rows.ask(inner, outer, asked)[0]
+        return rows.ask(self.values, self.levels, asked)[0]
+
+    def cdf(self, points: ArrayLike) -> Reals:
+        """Return each row's chance of at most its point."""
+        return self._chance(points, below=False)
+
+    def below(self, points: ArrayLike) -> Reals:
+        """Return each row's chance of less than its point: an atom there is left out."""
+        return self._chance(points, below=True)
+
+    def _chance(self, points: ArrayLike, below: bool) -> Reals:
+        given = finite(points, "points")
+        check.same_length(distributions=self, points=given)
+        if not self.is_normal:
+            return curves.curve_cdf(self.values, self.levels, given, below=below)
+        level = normals.normal_cdf((given - self.values[:, 0]) / self.values[:, 1])
+        return normals.level_map(self.inner, self.outer, level)
+
+    def pit(self, outcomes: ArrayLike, coins: ArrayLike | float = 0.5) -> Reals:
+        """Return the probability integral transform of each outcome.
+
+        It is the chance of less plus, on an atom, ``coins`` times the atom: with coins drawn
+        evenly from [0, 1) it is uniform where the distributions are right (randomised PIT).
+        """
+        low, high = self.below(outcomes), self.cdf(outcomes)
+        return np.asarray(low + np.asarray(coins) * (high - low))
+
+    def crps(self, outcomes: ArrayLike) -> Reals:
+        """Return the continuous ranked probability score of each row, in closed form."""
+        given = finite(outcomes, "outcomes")
+        check.same_length(distributions=self, outcomes=given)
+        if not self.is_normal:
+            return curves.crps(self.values, np.broadcast_to(self.levels, self.values.shape), given)
+        mean, sd = self.values.T
+        return normals.normal_crps(mean, sd, self.inner, self.outer, given)
+
+    def moved(self, inner: Reals, outer: Reals) -> Distributions:
+        """Return the same with new levels: ``inner[t, k]`` becomes ``outer[t, k]``.
+
+        Straight in between; both never fall along a row.  Quantiles stay where they are, and
+        what they are called changes.
+
+        >>> fair = Distributions.from_quantiles([0.0, 1.0], [[0.0, 10.0]])
+        >>> fair.moved(np.array([[0.5]]), np.array([[0.8]])).quantile([0.8, 0.9]).tolist()
+        [[5.0, 7.5]]
+        """
+        if self.is_normal:
+            if self.inner.shape[1]:
+                raise InvalidInput("distributions must not have been moved before, got moved ones")
+            return Distributions(self.values, self.levels, inner, outer)
+        at = rows.ask(self.values, self.levels, inner)[0]
+        levels = curves.composed(self.values, self.levels, at, inner, outer)
+        return self._curves(np.sort(np.hstack([self.values, at]), axis=1), levels)
+
+
+def _two(given: Reals, name: str) -> None:
+    if len(given) < 2:
+        raise InvalidInput(f"{name} must be at least two, got {len(given)}")
+
+
+def _same_columns(told: Reals, given: Reals, name: str, other: str) -> None:
+    if told.shape[1] != len(given):
+        rule = f"{len(given)} columns, as many as {other}"
+        raise InvalidInput(f"{name} must have {rule}, got {told.shape[1]}")
+
+
+@dataclass(frozen=True, eq=False)
+class Distribution:
+    """One predictive distribution, exact: a CDF of straight pieces and jumps, or a normal one.
+
+    Attributes
+    ----------
+    rows
+        The same as a table of one row.
+
+    Notes
+    -----
+    What is given says nothing about the tails.  Quantiles and CDF values go on straight beyond
+    both ends, with the slope of the last piece, until the levels 0 and 1; give these levels
+    yourself where the range is known.  Samples end at their smallest and largest member.
+
+    Examples
+    --------
+    >>> rain = Distribution.from_samples([0.0, 0.0, 0.0, 1.2])
+    >>> rain.cdf(0.0), rain.below(0.0), rain.quantile(0.8)
+    (0.75, 0.0, 1.2)
+    >>> rain.pit(0.0, coin=0.5), round(rain.crps(0.0), 3)
+    (0.375, 0.075)
+    >>> Distribution.from_quantiles([0.1, 0.5, 0.9], [2.0, 4.0, 8.0]).quantile([0.0, 0.5])
+    array([1.5, 4. ])
+    """
+
+    rows: Distributions
+
+    @classmethod
+    def from_quantiles(cls, levels: ArrayLike, values: ArrayLike) -> Self:
+        """Return the distribution with these quantiles; see :class:`Distributions`."""
+        return cls(Distributions.from_quantiles(levels, _row(values, "values")))
+
+    @classmethod
+    def from_cdf(cls, points: ArrayLike, chances: ArrayLike) -> Self:
+        """Return the distribution with these CDF values; a point given twice is an atom."""
+        return cls(Distributions.from_cdf(points, _row(chances, "chances")))
+
+    @classmethod
+    def from_samples(cls, members: ArrayLike) -> Self:
+        """Return the empirical distribution of a sample, such as a weather ensemble."""
+        return cls(Distributions.from_samples(_row(members, "samples")))
+
+    @classmethod
+    def normal(cls, mean: float, sd: float) -> Self:
+        """Return a normal distribution with that mean and standard deviation."""
+        given = check.real(mean, "mean"), check.real(sd, "sd")
+        if given[1] <= 0.0:
+            raise InvalidInput(f"sd must be above 0, got {sd!r}")
+        return cls(Distributions.normal([given[0]], [given[1]]))
+
+    @overload
+    def quantile(self, level: float) -> float: ...
+
+    @overload
+    def quantile(self, level: list[float] | Reals) -> Reals: ...
+
+    def quantile(self, level: Any) -> float | Reals:
+        """Return the first value that reaches ``level``, or an array of such values."""
+        found = self.rows.quantile(level)[0]
+        return found if np.ndim(level) else float(found[0])
+
+    def cdf(self, point: float) -> float:
+        """Return the chance of at most ``point``."""
+        return float(self.rows.cdf([point])[0])
+
+    def below(self, point: float) -> float:
+        """Return the chance of less than ``point``."""
+        return float(self.rows.below([point])[0])
+
+    def pit(self, outcome: float, coin: float = 0.5) -> float:
+        """Return the chance of less, and ``coin`` times the chance of the outcome itself."""
+        return float(self.rows.pit([outcome], coin)[0])
+
+    def crps(self, outcome: float) -> float:
+        """Return the continuous ranked probability score, in closed form."""
+        return float(self.rows.crps([outcome])[0])
+
+    def __repr__(self) -> str:
+        if self.rows.is_normal and not self.rows.inner.shape[1]:
+            mean, sd = self.rows.values[0].tolist()
+            return f"Distribution.normal({mean!r}, {sd!r})"
+        low, middle, high = self.rows.quantile([0.1, 0.5, 0.9])[0].tolist()
+        return f"Distribution(10 % {low:.4g}, 50 % {middle:.4g}, 90 % {high:.4g})"
+
+
+def _row(values: ArrayLike, name: str) -> Reals:
+    return check.numbers(values, name, "numbers")[None]

@@ -1,0 +1,85 @@
+"""What a replay of numbers gives back."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.regression.distribution import Distributions
+from calibrant.regression.tables import Reals
+
+__all__ = ["IntervalRun", "QuantileRun"]
+
+
+@dataclass(frozen=True, eq=False)
+class QuantileRun:
+    """The recalibrated distributions of a batch, a round a row.
+
+    Attributes
+    ----------
+    levels, quantiles
+        The levels that are followed, and a table of recalibrated quantiles there, in order.
+    tracked
+        The same before sorting.  With ``method="tracker"`` this carries the guarantee.
+    raw
+        The distributions that came in.
+    inner, outer, outer_mean
+        The levels of the raw distributions that were moved, and to where: as drawn, and as
+        expected; both sorted.
+    drawn
+        The same as drawn before sorting.  With ``method="pit"`` this carries the guarantee.
+    first
+        Number of the first row's round; the others follow on.
+    """
+
+    levels: Reals
+    quantiles: Reals
+    tracked: Reals
+    raw: Distributions
+    inner: Reals
+    outer: Reals
+    outer_mean: Reals
+    drawn: Reals
+    first: int
+
+    def __len__(self) -> int:
+        return len(self.quantiles)
+
+    @functools.cached_property
+    def forecast(self) -> Distributions:
+        """The recalibrated distributions."""
+        return self.raw.moved(self.inner, self.outer)
+
+    @functools.cached_property
+    def mean(self) -> Distributions:
+        """The same with the expected levels, which have no guarantee."""
+        return self.raw.moved(self.inner, self.outer_mean)
+
+
+@dataclass(frozen=True, eq=False)
+class IntervalRun:
+    """The intervals of a batch, one for each round.
+
+    Attributes
+    ----------
+    radius
+        The largest score that counts as covered.
+    low, high
+        The ends of the intervals; empty arrays where scores are given.
+    covered
+        Whether the outcome was inside.
+    first
+        Number of the first row's round; the others follow on.
+    """
+
+    radius: Reals
+    low: Reals
+    high: Reals
+    covered: NDArray[np.bool_]
+    first: int
+
+    def __len__(self) -> int:
+        return len(self.radius)

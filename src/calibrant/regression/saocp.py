@@ -1,0 +1,55 @@
+"""Strongly adaptive online conformal prediction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from calibrant.bounds import saocp
+from calibrant.kernels import intervals as kernel
+from calibrant.regression.interval_method import IntervalMethod, Record, scale_of
+from calibrant.regression.registry import interval_methods
+
+__all__ = ["StronglyAdaptive"]
+
+
+@interval_methods.add("saocp")
+class StronglyAdaptive(IntervalMethod):
+    """A new scale-free learner in each round, with a life of its own; bets decide whom to trust.
+
+    Parameters
+    ----------
+    scale
+        The largest score; None takes the largest so far, and leaves the regret unmeasured.
+
+    Notes
+    -----
+    At most four learners live at a time for each power of two in the number of rounds, so that
+    a round takes time proportional to its logarithm, and memory is fixed.
+    """
+
+    name = "saocp"
+    guarantee = "pinball regret <= 15 D sqrt(k (ln T + 1)) on every interval of k rounds"
+    assumption = "scores in [0, D], D = scale"
+    reference = "Bhatnagar, Wang, Xiong and Bai (2023), Improved online conformal prediction"
+    program = kernel.SAOCP
+    room = kernel.EXPERTS + kernel.ORDERS * kernel.PER_ORDER * kernel.EXPERT
+
+    def __init__(self, coverage: float, *, scale: float | None = None) -> None:
+        self._options = {"scale": scale_of(scale)}
+        self._start(coverage, 1.0, scale_of(scale))
+        kernel.hire(self._state, 1, 0.0)
+
+    def record(self, delay: int) -> Record:
+        """Return the regret to the best of 33 fixed radii, and its bound if scores kept to it."""
+        s = self._state
+        rounds, scale = int(s[kernel.ROUNDS]), s[kernel.SCALE]
+        if scale == 0.0:
+            return Record("regret", None, None)
+        rivals = s[kernel.RIVALS : kernel.RIVALS + kernel.RIVAL_COUNT]
+        regret = (s[kernel.OWN_LOSS] - min(rivals)) / rounds
+        kept = s[kernel.LOW] >= 0.0 and s[kernel.HIGH] <= scale and not delay
+        return Record("regret", regret, saocp(rounds, scale) if kept else None)
+
+    def options(self) -> dict[str, Any]:
+        """Return the scale."""
+        return dict(self._options)
