@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from benchmarks.quality import adversaries, bars, comparators, score
+from benchmarks.quality import adversaries, bars, comparators, page, score
 from benchmarks.quality.methods import Factory, find, resolution
 from benchmarks.quality.streams import DATA, Stream, panel
 
@@ -30,6 +30,8 @@ def main(arguments: list[str] | None = None) -> None:
     missed = sum(line.binding and not line.met for line in lines)
     print(f"{len(lines)} figures, {missed} bars missed")
     save(chosen.method, lines, absent)
+    if chosen.page is not None:
+        page.fill(chosen.page, lines)
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -38,6 +40,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--method", default="calibrant", help="calibrant, or a calibrator's name")
     parser.add_argument("--data", type=pathlib.Path, default=DATA, help="directory of real data")
     parser.add_argument("--only", default="", help="streams and games with this in their names")
+    parser.add_argument("--page", type=pathlib.Path, help="fill the tables of this page")
     parser.add_argument("--quick", action="store_true", help="fewer seeds, no long refits")
     return parser.parse_args(arguments)
 

@@ -15,6 +15,8 @@ NAMED = {
     "drift": {"brier": 0.1722, "worst_block": 0.002},
     "wiggle": {"brier": 0.174, "worst_block": 0.0025},
 }
+LATE = ("538 governors", "SPF recessions")
+"""Late streams on which C2 is held against the raw forecast's; others are reported."""
 PAPER = "threshold, raw Bernoulli(1/2)"
 
 
@@ -63,7 +65,7 @@ def stream_lines(
     yield line("Brier, best", "brier", 1.01 * best["brier"] + 2.0 / rounds)
     yield line("Brier, raw", "brier", raw["brier"] + 0.002)
     if stream.delayed:
-        yield line("C2, raw", "c2", raw["c2_in_bins"])
+        yield line("C2, raw", "c2", raw["c2_in_bins"], stream.name in LATE)
         return
     floor = 0.25 / resolution**2
     yield line("C2", "c2", 20.0 / rounds + floor, stream.kind != "held out")

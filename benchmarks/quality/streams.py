@@ -6,10 +6,8 @@ part of the project; a source that is not there is reported as absent.
 
 from __future__ import annotations
 
-import csv
 import datetime
 import functools
-import gzip
 import pathlib
 import re
 from collections.abc import Callable, Iterator
@@ -17,6 +15,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
+
+from calibrant.experiments import streams as confidences
+from calibrant.experiments.files import numbers
+from calibrant.experiments.files import read_table as table
 
 __all__ = ["DATA", "SHORT", "Stream", "panel", "synthetic"]
 
@@ -129,26 +131,6 @@ def bits(truth: NDArray[np.bool_]) -> NDArray[np.uint8]:
     return truth.astype(np.uint8)
 
 
-def table(path: pathlib.Path) -> Rows:
-    """Read a comma-separated file, packed or not."""
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", encoding="utf-8", newline="") as lines:
-        return list(csv.DictReader(lines))
-
-
-def numbers(rows: Rows, column: str) -> Floats:
-    """Return a column; what is not a number is nan."""
-    return np.array([number(row[column]) for row in rows])
-
-
-def number(text: str) -> float:
-    """Return the number a cell holds, or nan."""
-    try:
-        return float(text)
-    except ValueError:
-        return float("nan")
-
-
 def day(text: str) -> float:
     """Return a date, with or without a time, in days."""
     date, time = text[:10], text[11:19]
@@ -240,24 +222,17 @@ def flares(folder: pathlib.Path) -> Iterator[Stream]:
 
 def mmlu_pro(folder: pathlib.Path) -> Iterator[Stream]:
     """Yield the verbal and the token confidence of each model."""
-    columns = {"verbal": "verbal_numerical_confidence", "token": "logit_perplexity_confidence"}
-    for path in sorted(folder.glob("*.csv.gz")):
-        rows = table(path)
-        for told, column in columns.items():
-            raw = numbers(rows, column)
-            if not np.isnan(raw).all():
-                name = f"mmlu pro {path.name.removesuffix('.csv.gz')} {told}"
-                yield plain(name, raw, numbers(rows, "correct"))
+    return (shared(stream, "real") for stream in confidences.mmlu_pro(folder.parent))
 
 
 def multiple_choice(folder: pathlib.Path) -> Iterator[Stream]:
     """Yield each model on each set of questions."""
-    for path in sorted(folder.glob("*.csv.gz")):
-        rows = table(path)
-        for column in (name for name in rows[0] if name.endswith("_confidence")):
-            model = column.removesuffix("_confidence")
-            name = f"{path.name.removesuffix('.csv.gz')} {model}"
-            yield plain(name, numbers(rows, column), numbers(rows, f"{model}_correct"))
+    return (shared(stream, "real") for stream in confidences.multiple_choice(folder.parent))
+
+
+def shared(stream: confidences.Stream, kind: str) -> Stream:
+    """Return a stream that the paper's experiments read too."""
+    return Stream(stream.name, kind, stream.raw, stream.outcomes)
 
 
 def spf(folder: pathlib.Path) -> Iterator[Stream]:
@@ -329,10 +304,7 @@ def frozen_model(features: Floats, outcomes: Floats) -> Floats:
 
 def free917(folder: pathlib.Path) -> Iterator[Stream]:
     """Yield the three question-answering models; not in the panel."""
-    rows = table(folder / "free917_forecasts.csv")
-    for model in ("dense", "lex", "lex_oof"):
-        raw, right = numbers(rows, f"{model}_p"), numbers(rows, f"{model}_correct")
-        yield plain(f"free917 {model}", raw, right, "held out")
+    return (shared(stream, "held out") for stream in confidences.free917(folder.parent))
 
 
 def recidivism(folder: pathlib.Path) -> Iterator[Stream]:
