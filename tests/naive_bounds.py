@@ -216,6 +216,18 @@ def anchored_regret(r, values):
     return (anchored_floor(r, values) + visits(r) / r.T) / 4 + r.h**2
 
 
+def coarse(r, steps, worst):
+    """What ``growing`` promises before its first grid, of so many steps, is refined."""
+    cells = min((steps + 1) * r.M, r.T)
+    total = cells * log_cap(r.T / cells, 0) if worst else visits(r)
+    used = min(r.M, r.T) if worst else len({bucket for bucket, _ in r.cells})
+    return 1 / (2 * steps) ** 2 + (12 * used + total) / r.T
+
+
+def coarse_regret(r, steps):
+    return (1 / (2 * steps) ** 2 + visits(r) / r.T) / 4 + 1 / (2 * steps) ** 2
+
+
 def visits(r):
     return sum(sum(1 / t for t in range(1, len(r.outcomes(cell)) + 1)) for cell in r.cells)
 
@@ -269,12 +281,15 @@ def polynomial(r):
 
 def theorems(r, name, midpoints, step="adaptive", horizon=None, updates=None):
     """The worst case and what was counted, as pairs of quantity and value."""
-    if name == "running_mean" or (r.D and name not in ("foster_hart", "regret_matching")):
+    late = r.D and name not in ("foster_hart", "regret_matching")
+    if name in ("running_mean", "fading") or late:
         return []
     if name == "foster_hart":
         return [("C2", foster_hart_worst(r)), ("C2", foster_hart_counted(r))]
     if name == "anchored":
         return [("C2", anchored(r, r.grid, worst)) for worst in (True, False)]
+    if name == "growing":
+        return [("C2", coarse(r, (r.K - 1) // 32, worst)) for worst in (True, False)]
     if name == "regret_matching":
         return [("C1", regret_matching(r, worst)) for worst in (True, False)]
     if name == "foster99":

@@ -356,6 +356,23 @@ def test_only_an_expert_of_that_name_is_the_raw_forecast() -> None:
     assert certificate.links[0].expert == "hat_means(cells=3)"
 
 
+def test_links_of_late_outcomes_have_no_bounds() -> None:
+    raw, outcomes = np.random.default_rng(0).random((2, 60))
+    late = Calibrant(seed=1)
+    available = np.arange(60.0) + 3.0
+    late.replay(raw, outcomes < 0.5, available=available, time=np.arange(60.0))
+    found = late.certificate()
+    assert found.delay > 0
+    assert {(link.bound, link.holds) for link in found.links} == {(None, None)}
+    assert found.raw_bound is None
+    assert found.holds is None
+    assert "<=" not in str(found.links[0])
+    late = Calibrant(seed=1)
+    late.replay(raw, outcomes < 0.5)
+    assert str(late.certificate().links[0]).startswith("identity: weight ")
+    assert late.certificate().links[0].holds is True
+
+
 def test_a_front_has_a_machine_only_where_there_is_a_compiler(monkeypatch) -> None:
     monkeypatch.setattr(front, "compiled", lambda function, name, nogil=False: (function, name))
     monkeypatch.setattr(front, "available", lambda: False)

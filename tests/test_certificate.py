@@ -44,6 +44,8 @@ QUANTITIES = {
     "blackwell, fixed": ["C1", "regret"],
     "blackwell, expected": ["C1", "regret", "pseudo C1"] * 2,
     "exponential_regret": ["C1", "regret", "pseudo C2"],
+    "fading": [],
+    "growing": [*["C2", "C1", "regret"] * 2, "regret"],
     "exponential_regret, realised": ["C2", "C1", "regret"],
     "exponential_regret, horizon": ["C1", "regret", "pseudo C2"],
     "foster99": ["C1", "regret"] * 2,
@@ -94,7 +96,8 @@ def test_calibration_errors_are_those_of_the_draws(name: str, grid: str) -> None
 @pytest.mark.parametrize("loss", LOSSES)
 @every_name
 def test_losses_and_regret_are_those_of_the_draws(name: str, loss: str) -> None:
-    rec = Recalibrator(name, resolution=6, grid="midpoints", buckets=4, seed=6, loss=loss)
+    grid = "endpoints" if name == "growing" else "midpoints"
+    rec = Recalibrator(name, resolution=6, grid=grid, buckets=4, seed=6, loss=loss)
     raw, outcomes = players.stream(80, 4)
     raw = clipped(raw)
     run = rec.replay(raw, outcomes)
@@ -267,6 +270,8 @@ def promises_are_what_the_rounds_say(variant, grid, rounds, prior, delay) -> Non
         wanted = [part for bound in found for part in naive_bounds.promises(r, bound, priced)]
         if name == "anchored" and loss == "squared" and not delay:
             wanted.append(("regret", naive_bounds.anchored_regret(r, values)))
+        if name == "growing" and loss == "squared" and not delay:
+            wanted.append(("regret", naive_bounds.coarse_regret(r, 5)))
         record = certify(rec.calibrator, rec._account(), price, 0.0, 0, 0)
         assert [b.quantity for b in record.bounds] == [quantity for quantity, _ in wanted]
         told = [b.value for b in record.bounds]

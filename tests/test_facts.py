@@ -127,6 +127,7 @@ def test_without_the_raw_forecast_the_bernoulli_game_costs_a_quarter() -> None:
 @settings(max_examples=8)
 def test_errors_of_the_whole_are_at_most_those_of_the_buckets(name, plays, seed, grid) -> None:
     raw, outcomes = map(list, zip(*plays, strict=True))
+    grid = "endpoints" if name == "growing" else grid
     rec = Recalibrator(name, resolution=3, buckets=4, seed=seed, grid=grid)
     run = rec.replay(raw, outcomes)
     indices = np.searchsorted(rec.calibrator.lattice.values, run.forecast)
@@ -154,7 +155,7 @@ def saved(loss, g: float, n: int, ones: int, q: float) -> float:
 
 
 @pytest.mark.parametrize("name", ["squared", "log", "misclassification"])
-@pytest.mark.parametrize("method", NAMES)
+@pytest.mark.parametrize("method", sorted(set(NAMES) - {"growing"}))
 def test_no_constant_saves_a_cell_more_than_twice_the_bound_times_its_gap(method, name) -> None:
     m = 6
     rec = Recalibrator(method, resolution=m, grid="midpoints", buckets=2, seed=3)

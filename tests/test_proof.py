@@ -240,11 +240,12 @@ def anchored_rounds(draw):
     anchor, regret = draw(st.floats(0, 1)), draw(st.floats(-30, 30))
     at, scale = int(state[BLOCKS]), int(state[SCALE])
     table = state[int(state[TABLE]) : int(state[TABLE]) + cells]
-    state[at + HEAD : at + HEAD + 2 * cells : 2] = scale * ones - counts * table
-    state[at + HEAD + 1 : at + HEAD + 1 + 2 * cells : 2] = counts
+    gaps = np.where(counts > 0, ones / np.maximum(counts, 1) - rule.lattice.values, 0.0)
+    block = state[at + HEAD : at + HEAD + 3 * cells].reshape(cells, 3)
+    block[:, 0], block[:, 1] = scale * ones - counts * table, counts
+    block.view(float)[:, 2] = gaps
     pull = rule.strength * math.exp(min(regret / rule.patience, 0.0))
     state.view(float)[[MIDDLE, at + REGRET, at + PULL]] = anchor, regret, pull
-    gaps = np.where(counts > 0, ones / np.maximum(counts, 1) - rule.lattice.values, 0.0)
     return rule, gaps, anchor, regret, pull, rule.forecast(state)
 
 

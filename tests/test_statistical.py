@@ -92,6 +92,7 @@ RULES = [
     Rule("exponential_regret", (("horizon", 10_000), ("updates", "realised")), **ALL_PAIRS),
     Rule("polynomial_regret", **ALL_PAIRS),
     Rule("polynomial_regret", (("updates", "expected"),), **ALL_PAIRS),
+    Rule("growing", resolution=2),
 ]
 SETUPS = [(1, 0), (1, 1), (5, 0), (5, 1)]
 """Buckets and prior."""
@@ -125,7 +126,7 @@ def likely(rule: Rule, buckets: int, prior: int) -> float | None:
         return None
     if rule.method == "foster99":
         return _likely_foster99(sizes, prior)
-    if rule.method in ("anchored", "blackwell"):
+    if rule.method in ("anchored", "blackwell", "growing"):
         expected: Bound = made.bound(T, buckets=buckets, prior=prior)  # type: ignore[assignment]
         return expected.value + bounds.azuma(T, FAILURE)
     if "horizon" in told:

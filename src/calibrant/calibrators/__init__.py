@@ -4,8 +4,10 @@ from calibrant.calibrators.anchored import Anchored
 from calibrant.calibrators.base import Account, Calibrator
 from calibrant.calibrators.blackwell import Blackwell
 from calibrant.calibrators.exponential_regret import ExponentialRegret
+from calibrant.calibrators.fading import Fading
 from calibrant.calibrators.foster99 import Foster99
 from calibrant.calibrators.foster_hart import FosterHart
+from calibrant.calibrators.growing import Growing
 from calibrant.calibrators.polynomial_regret import PolynomialRegret
 from calibrant.calibrators.regret_matching import RegretMatching
 from calibrant.calibrators.running_mean import RunningMean
@@ -16,8 +18,10 @@ __all__ = [
     "Blackwell",
     "Calibrator",
     "ExponentialRegret",
+    "Fading",
     "Foster99",
     "FosterHart",
+    "Growing",
     "PolynomialRegret",
     "RegretMatching",
     "RunningMean",

@@ -24,6 +24,7 @@ from calibrant.kernels.layout import (
     LAG,
     MIDDLE,
     NOTED,
+    NOW,
     PASSED,
     PULL,
     REGRET,
@@ -92,7 +93,7 @@ class Storage:
         """Return which words are reals, as slices."""
         flat, rule = self._flat, self._rule
         cells, table = int(flat[CELLS]), int(flat[TABLE])
-        ours = (CHARGED, WEIGHT, MIDDLE, PASSED, LAG, EPSILON, EXCESS, *rule.real_parameters)
+        ours = (CHARGED, WEIGHT, MIDDLE, PASSED, LAG, NOW, EPSILON, EXCESS, *rule.real_parameters)
         parts = [slice(k, k + 1) for k in ours] + self._front_parts
         parts.append(slice(int(flat[EDGES]), int(flat[EDGES]) + int(flat[BUCKETS]) + 1))
         parts.append(slice(table + cells + VALUES - 1, int(flat[BLOCKS])))

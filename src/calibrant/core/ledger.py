@@ -27,7 +27,7 @@ from calibrant.errors import (
     TicketError,
     UnknownTicket,
 )
-from calibrant.kernels.layout import ASIDE, CELL, NARROW
+from calibrant.kernels.layout import CELL, NARROW, WIDTH
 
 __all__ = ["MAX_OPEN", "YOUNG", "Entry", "Ledger", "Vault", "key_of"]
 
@@ -321,15 +321,18 @@ class Ledger:
         kept = kept.reshape(len(entries), self._kept)
         return np.hstack([words, reals.view(np.int64), kept]).reshape(-1)
 
-    def load_words(self, words: NDArray[np.int64], issued: int, buckets: int) -> None:
-        """Keep the tickets that :meth:`to_words` gave."""
+    def load_words(
+        self, words: NDArray[np.int64], issued: int, buckets: int, doublings: int = 0
+    ) -> None:
+        """Keep the tickets that :meth:`to_words` gave; pairs are up to 2**doublings cells wide."""
         rows = words.reshape(-1, 3 + self._reals + self._kept)
         reals = np.ascontiguousarray(rows[:, 3 : 3 + self._reals]).view(np.float64)
         key, number, place = rows[:, :3].T
         shares = np.delete(reals, 2, axis=1)
         named, unit = key >= 1 << 62, (shares >= 0.0) & (shares <= 1.0)
-        inside = (place >= 0) & (place < 2 * ASIDE) & (((place >> 16) & NARROW) < buckets)
-        inside &= (place & CELL) < self.issuer.grid.cells
+        inside = (place >= 0) & (((place >> 16) & NARROW) < buckets)
+        paired = np.zeros(len(rows), bool) if self.issuer.many else reals[:, 0] < 1.0
+        inside &= _on_grid(place, paired, self.issuer.grid.cells, doublings)
         kept = rows[:, 3 + self._reals :]
         fits = (named | (key == number)) & (number < issued) & inside & unit.all(1)
         fits &= (kept >= 0).all(1)
@@ -405,6 +408,18 @@ def _as_id(id: Any) -> int | str:
     if not isinstance(id, (int, str)) or isinstance(id, bool):
         raise InvalidType(f"ticket must be a Ticket or its id, got {id!r}")
     return id
+
+
+def _on_grid(
+    place: NDArray[np.int64], paired: NDArray[np.bool_], cells: int, doublings: int
+) -> NDArray[np.bool_]:
+    """Say which places are on the grid, with their pair, which is 2**doublings wide at most."""
+    told, cell = place >> (15 + WIDTH), place & CELL
+    width = np.clip(told, 0, doublings)
+    low = cell - (((place >> 15) & 1) << width)
+    high = np.maximum(cell, low + (paired.astype(np.int64) << width))
+    fits: NDArray[np.bool_] = (told == width) & (low >= 0) & (high < cells)
+    return fits
 
 
 def _same(one: Ticket, other: Ticket) -> bool:

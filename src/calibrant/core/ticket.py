@@ -8,7 +8,7 @@ from calibrant.core import check
 from calibrant.core.grid import Grid
 from calibrant.core.mixture import Mixture
 from calibrant.errors import CorruptState, InvalidInput
-from calibrant.kernels.layout import ASIDE, CELL, NARROW, pack, unpack
+from calibrant.kernels.layout import ASIDE, CELL, NARROW, WIDTH, pack
 
 __all__ = ["Issuer", "Ticket"]
 
@@ -53,8 +53,9 @@ class Ticket:
         The expected forecast: sharper, and without that guarantee.
     mixture
         Both (or all) points that could have been drawn, with their probabilities.
-    bucket, index
-        Where the raw forecast fell, and which grid point was drawn.
+    bucket, index, step
+        Where the raw forecast fell, which grid point was drawn, and how many grid points
+        apart the two of the pair lay.
     raw, time
         What came in.
     clock
@@ -132,6 +133,11 @@ class Ticket:
         return self._place & CELL
 
     @property
+    def step(self) -> int:
+        """How many grid cells apart the two points of a pair lay: 1, unless its grid grows."""
+        return 1 << (self._place >> (15 + WIDTH))
+
+    @property
     def value(self) -> float:
         """The announced forecast: the draw, unless that stood aside."""
         if self._place & ASIDE:
@@ -161,8 +167,9 @@ class Ticket:
             indices = tuple(k for k, weight in enumerate(self._law) if weight > 0.0)
             weights = tuple(self._law[k] for k in indices)
         else:
-            low = self.index - ((self.place >> 15) & 1)
-            indices = (low,) if self.weight == 1.0 else (low, low + 1)
+            step = self.step
+            low = self.index - ((self.place >> 15) & 1) * step
+            indices = (low,) if self.weight == 1.0 else (low, low + step)
             weights = (1.0,) if self.weight == 1.0 else (self.weight, 1.0 - self.weight)
         return Mixture(indices, weights, tuple(values[k] for k in indices))
 
@@ -175,7 +182,8 @@ class Ticket:
             "id": self.id,
             "number": self.number,
             "clock": self.clock,
-            "place": list(unpack(self.place)),
+            "place": [self.bucket, self.index, (self.place >> 15) & 1],
+            "step": self.step,
             "aside": self.aside,
             "weight": self.weight,
             "law": None if self._law is None else list(self._law),
@@ -197,7 +205,7 @@ class Ticket:
                 Issuer(_text(data["issuer"]), grid, law is not None, middle is not None),
                 data["id"] if type(data["id"]) is int else _text(data["id"]),
                 check.whole(data["number"], "number"),
-                _place(data["place"], data["weight"], law, grid.cells)
+                _place(data["place"], data["step"], data["weight"], law, grid.cells)
                 | (ASIDE if _flag(data["aside"]) else 0),
                 check.probability(data["weight"], "weight"),
                 check.probability(data["raw"]),
@@ -231,15 +239,23 @@ def _text(value: Any) -> str:
     return value
 
 
-def _place(place: Any, weight: float, law: Any, cells: int) -> int:
+def _place(place: Any, step: Any, weight: float, law: Any, cells: int) -> int:
     bucket, cell, side = place
+    width = _width(check.whole(step, "step", low=1, high=128))
     check.whole(bucket, "bucket", high=(1 << 20) - 1)
     check.whole(side, "side", high=1)
     check.whole(cell, "cell", high=cells - 1)
     if law is None:
         # The pair lies on the grid, whichever of its two cells was drawn.
-        check.whole(cell - side, "low cell", high=cells - 1 - (weight < 1.0))
-    return pack(bucket, cell, side)
+        low = cell - (side << width)
+        check.whole(low, "low cell", high=cells - 1 - ((weight < 1.0) << width))
+    return pack(bucket, cell, side | width << WIDTH)
+
+
+def _width(step: int) -> int:
+    if step & (step - 1):
+        raise InvalidInput(f"step must be a power of 2, got {step!r}")
+    return step.bit_length() - 1
 
 
 def _law(law: Any, cells: int) -> tuple[float, ...]:

@@ -45,6 +45,7 @@ from calibrant.kernels.layout import (
     MIDDLE,
     NARROW,
     NOTED,
+    NOW,
     PAIR,
     PASSED,
     POSITION,
@@ -266,7 +267,9 @@ def put_before(program: Program, kernel: Kernel, safe: bool = False) -> Fronted:
             middle = given(words, reals, front, p, middles[t], means[t])
             middles[t] = middle
             reals[MIDDLE] = middle
-            at = blocks + (bucket_of(reals, edges, buckets, middle) & NARROW) * stride
+            at = blocks
+            if buckets > 1:
+                at += (bucket_of(reals, edges, buckets, middle) & NARROW) * stride
             clock = words[at + CLOCK]
             u = coin(words[at + KEY], clock)
             cell, side, weight = draw(words, reals, at, cells, table, u)
@@ -301,6 +304,7 @@ def put_before(program: Program, kernel: Kernel, safe: bool = False) -> Fronted:
         middles: Any,
         advice: Any,
         lags: Any,
+        times: Any,
     ) -> None:
         cells, table = words[CELLS] & INDEX, words[TABLE] & INDEX
         blocks, stride = words[BLOCKS] & INDEX, words[STRIDE] & NARROW
@@ -335,6 +339,7 @@ def put_before(program: Program, kernel: Kernel, safe: bool = False) -> Fronted:
                 y = int(outcomes[row])
                 reals[MIDDLE] = middles[row]
                 reals[LAG] = lags[row]
+                reals[NOW] = times[row]
                 if safe:
                     hold(words, reals, cells, table, raw[row], places[row], kept[row], -1)
                     enter_round(words, reals, cells, table, raw[row], places[row], y)

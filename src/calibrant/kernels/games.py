@@ -34,6 +34,7 @@ from calibrant.kernels.layout import (
     SCRATCH,
     STRIDE,
     TABLE,
+    WIDTH,
     Reals,
     Words,
 )
@@ -228,17 +229,20 @@ def refuge(board: Words, sheet: Reals) -> float:
     return 0.5 * (low + high)
 
 
-def announce_pair(board: Words, sheet: Reals, low: int, weight: float) -> None:
-    """Put a two-point mixture on the board."""
+def announce_pair(board: Words, sheet: Reals, low: int, weight: float, step: int) -> None:
+    """Put a two-point mixture on the board; its points lie ``step`` grid values apart."""
     at = TABLES + WORDS * low
     sheet[at + LAW] = weight
     sheet[MEAN] = weight * sheet[at + VALUE]
     board[FIRST] = low
     board[LAST] = low
     if weight < 1.0:
-        sheet[at + WORDS + LAW] = 1.0 - weight
-        sheet[MEAN] += (1.0 - weight) * sheet[at + WORDS + VALUE]
-        board[LAST] = low + 1
+        for k in range(low + 1, low + step):
+            sheet[TABLES + WORDS * k + LAW] = 0.0
+        high = at + WORDS * step
+        sheet[high + LAW] = 1.0 - weight
+        sheet[MEAN] += (1.0 - weight) * sheet[high + VALUE]
+        board[LAST] = low + step
 
 
 def announce_law(board: Words, sheet: Reals, reals: Reals, law: int) -> None:
@@ -313,7 +317,8 @@ def make_game(draw: Draw, update: Update, many: bool) -> Game:
                 if many:
                     announce_law(board, sheet, reals, words[SCRATCH] & INDEX)
                 else:
-                    announce_pair(board, sheet, cell - side, weight)
+                    step = 1 << (side >> WIDTH)
+                    announce_pair(board, sheet, cell - (side & 1) * step, weight, step)
                 y = choose(board, sheet)
                 update(words, reals, at, table, cell, side, weight, y)
                 words[at + POSITION] = cell

@@ -83,6 +83,8 @@ STOOD: Final = 28
 """In how many of these rounds the raw forecast was announced instead of the draw."""
 STANDS: Final = 29
 """One while the outcome of such a round is learned, else 0."""
+NOW: Final = 30
+"""(real) When the forecast was made whose outcome is learned, for rules that forget in time."""
 HEADER: Final = 32
 """Words in the header."""
 
@@ -115,6 +117,11 @@ WAITED: Final = 12
 """(real) For how many forecasts of this block outcomes were late, in sum (anchored)."""
 TRUST: Final = 13
 """(real) How far average gaps are believed: less while most outcomes are yet to come (anchored)."""
+STEP: Final = 14
+"""How often the step between grid points in use can still be halved: it is 2**STEP cells
+(growing)."""
+NEXT: Final = 15
+"""After how many outcomes of this block that happens next (growing)."""
 HEAD: Final = 20
 """Words of a block before its cells; the last four stay zero, a cell below the bottom one."""
 TAIL: Final = 4
@@ -137,7 +144,11 @@ infinity and after the last minus infinity: cells that nothing leans towards."""
 
 CELL: Final = 0x7FFF
 """Mask for the cell in a packed word."""
-PAIR: Final = 0xFFFF
+WIDTH: Final = 22
+"""First bit of a side that says how wide the pair is: 2**(side >> WIDTH) cells."""
+SIDES: Final = 7 << WIDTH | 1
+"""Mask for a side."""
+PAIR: Final = SIDES << 15 | CELL
 """Mask for the cell and the side of the pair on which it lies."""
 ASIDE: Final = 1 << 36
 """Bit of a packed word whose draw was not announced: the raw forecast was."""
@@ -145,6 +156,10 @@ ASIDE: Final = 1 << 36
 
 def pack(bucket: int, cell: int, side: int) -> int:
     """Put where a draw fell into one word: bucket, side of the pair, cell.
+
+    The side is 0 for the lower and 1 for the upper cell of two neighbours.  A pair that lies
+    2**e cells apart has e from bit `WIDTH` of the side on, which is bit 37 of the word: above
+    the bucket, and above `ASIDE`.
 
     >>> unpack(pack(19, 20, 1))
     (19, 20, 1)
@@ -154,4 +169,4 @@ def pack(bucket: int, cell: int, side: int) -> int:
 
 def unpack(place: int) -> tuple[int, int, int]:
     """Take bucket, cell and side out of a packed word."""
-    return (place >> 16) & NARROW, place & CELL, (place >> 15) & 1
+    return (place >> 16) & NARROW, place & CELL, (place >> 15) & SIDES

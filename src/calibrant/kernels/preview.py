@@ -38,14 +38,14 @@ __all__ = ["Looks", "look_ahead"]
 
 @dataclass(frozen=True, eq=False)
 class Looks:
-    """Draw and mean of a raw forecast (``one``), of one on the array alone, and of many.
+    """Draw and mean of a raw forecast (``one``), either on the array alone, and both of many.
 
     Of ``many`` each is looked at as the very next round, with a coin of its own.
     """
 
     name: str
     one: Callable[[Words, Reals, float, int], tuple[float, float]]
-    one_flat: Callable[[Any, float], tuple[float, float]]
+    one_flat: Callable[[Any, float, bool], float]
     many: Callable[[Words, Reals, Any, Any, Any], None]
 
     @functools.cached_property
@@ -53,10 +53,10 @@ class Looks:
         """Compiled ``many``; only where there is a compiler."""
         return compiled(self.many, self.name, nogil=True)
 
-    def step(self, flat: Any) -> Callable[[Any, float], tuple[float, float]]:
+    def step(self, flat: Any) -> Callable[[Any, float, bool], float]:
         """Return ``one_flat`` compiled; ``flat`` is a state to try it on."""
         made = compiled(self.one_flat, self.name)
-        made(flat, 0.5)
+        made(flat, 0.5, True)
         return entry_point(made)
 
 
@@ -89,8 +89,9 @@ def look_ahead(functions: Program | Fronted, program: Program, safe: bool = Fals
             drawn, expected = raw, raw
         return drawn, min(max(expected, 0.0), 1.0)
 
-    def one_flat(flat: Any, raw: float) -> tuple[float, float]:
-        return one(flat, flat.view(np.float64), raw, 0)
+    def one_flat(flat: Any, raw: float, mean: bool) -> float:
+        drawn, expected = one(flat, flat.view(np.float64), raw, 0)
+        return expected if mean else drawn
 
     def many(words: Words, reals: Reals, raws: Any, draws: Any, means: Any) -> None:
         for t in range(len(raws)):

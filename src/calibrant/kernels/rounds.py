@@ -39,9 +39,11 @@ from calibrant.kernels.layout import (
     MIDDLE,
     NARROW,
     NOTED,
+    NOW,
     OVERTAKEN,
     POSITION,
     SHARED,
+    SIDES,
     STANDS,
     STRIDE,
     TABLE,
@@ -250,7 +252,7 @@ def assemble(
             reals[LAG] = lag
             if words[FRONT] == 0:
                 reals[MIDDLE] = raw
-        update(words, reals, at, table, place & CELL, (place >> 15) & 1, weight, outcome)
+        update(words, reals, at, table, place & CELL, (place >> 15) & SIDES, weight, outcome)
         bill(words, reals, raw, outcome)
         if anchored:
             reals[LAG] = 1.0
@@ -280,7 +282,7 @@ def assemble(
         flat: Any, place: int, weight: float, raw: float, outcome: int, lag: float
     ) -> None:
         reals = flat.view(np.float64)
-        at = (flat[BLOCKS] & INDEX) + (place >> 16) * (flat[STRIDE] & NARROW)
+        at = (flat[BLOCKS] & INDEX) + ((place >> 16) & NARROW) * (flat[STRIDE] & NARROW)
         settle(flat, reals, at, flat[TABLE] & INDEX, place, weight, raw, outcome, lag)
 
     def replay(
@@ -322,6 +324,7 @@ def assemble(
         kept: Any,
         places: Any,
         lags: Any,
+        times: Any,
     ) -> None:
         cells, table = words[CELLS] & INDEX, words[TABLE] & INDEX
         blocks, stride = words[BLOCKS] & INDEX, words[STRIDE] & NARROW
@@ -354,6 +357,7 @@ def assemble(
                 if anchored:
                     reals[MIDDLE] = raw[row]
                     reals[LAG] = lags[row]
+                    reals[NOW] = times[row]
                 update(words, reals, at, table, cell, side, weight, y)
                 bill(words, reals, raw[row], y)
         reals[LAG] = 1.0

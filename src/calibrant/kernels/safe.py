@@ -25,8 +25,10 @@ from calibrant.kernels.layout import (
     NOTED,
     RESERVED,
     SETTLED,
+    SIDES,
     STOOD,
     VALUES,
+    WIDTH,
     Reals,
     Words,
 )
@@ -49,11 +51,12 @@ def worst(
     weight: float,
 ) -> float:
     """Return the largest excess of a pair over the raw forecast, in units rounded up."""
-    low = table + cells + VALUES + cell - side
+    step = 1 << (side >> WIDTH)
+    low = table + cells + VALUES + cell - (side & 1) * step
     found = max(excess(words, reals[low], raw, 0), excess(words, reals[low], raw, 1))
     if weight < 1.0:
-        above = max(excess(words, reals[low + 1], raw, 0), excess(words, reals[low + 1], raw, 1))
-        found = max(found, above)
+        high = reals[low + step]
+        found = max(found, excess(words, high, raw, 0), excess(words, high, raw, 1))
     return found
 
 
@@ -115,7 +118,7 @@ def hold(
 ) -> None:
     """Reserve the worst of a draw that was announced, or give it back."""
     if place & ASIDE == 0:
-        cell, side = place & CELL, (place >> 15) & 1
+        cell, side = place & CELL, (place >> 15) & SIDES
         found = worst(words, reals, cells, table, raw, cell, side, weight)
         words[RESERVED] += sign * units(max(found, 0.0))
 

@@ -4,7 +4,18 @@ from calibrant.recalibrate.calibrant import Calibrant
 from calibrant.recalibrate.certificate import Certificate
 from calibrant.recalibrate.chain import Budget, Chain, Link
 from calibrant.recalibrate.delivery import Pending
+from calibrant.recalibrate.load import load
 from calibrant.recalibrate.recalibrator import Recalibrator
 from calibrant.recalibrate.run import Run
 
-__all__ = ["Budget", "Calibrant", "Certificate", "Chain", "Link", "Pending", "Recalibrator", "Run"]
+__all__ = [
+    "Budget",
+    "Calibrant",
+    "Certificate",
+    "Chain",
+    "Link",
+    "Pending",
+    "Recalibrator",
+    "Run",
+    "load",
+]

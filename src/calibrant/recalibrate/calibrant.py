@@ -129,7 +129,7 @@ class Calibrant(Recalibrator):
 
     kind: ClassVar = "calibrant"
 
-    __slots__ = ("_advice", "_safe", "_waiting")
+    __slots__ = ("_advice", "_advice_view", "_safe", "_waiting")
 
     def __init__(
         self,
@@ -184,6 +184,11 @@ class Calibrant(Recalibrator):
         """The budget of losses beyond the raw forecast's, on average; None for none."""
         return self._safe
 
+    def _use_steps(self) -> None:
+        super()._use_steps()
+        if self._steps is not None:
+            self._advice_view = self._view[self._advice.start : self._advice.stop]
+
     # ---------------------------------------------------------------- one by one
 
     def correct(self, ticket: Ticket, outcome: int) -> Ticket:
@@ -206,10 +211,10 @@ class Calibrant(Recalibrator):
 
     def _announce(self, raw: float) -> tuple[int, float, float, int, tuple[int, ...]]:
         if self._steps is not None:
-            if self.issued >= self._capacity:
+            if self._ticketed + self._booked >= self._capacity:
                 self._check_room()
             place, reals = self._steps.issue_flat(self._machine, raw), self._real_view
-            kept = tuple([self._view[k] for k in self._advice])
+            kept = tuple(self._advice_view)
             return place, reals[WEIGHT], reals[MIDDLE], self._view[COUNTED], kept
         words = self._words or self._to_plain()
         middle = self._functions.pass_through(words, words, raw)
@@ -231,12 +236,14 @@ class Calibrant(Recalibrator):
 
     def _learn(self, ticket: Ticket, outcome: int, lag: int) -> None:
         place, weight, middle, raw = ticket._place, ticket._weight, ticket.middle, ticket.raw
-        words = self._view if self._steps is not None else self._words or self._to_plain()
-        for k, word in zip(self._advice, ticket._kept, strict=True):
-            words[k] = word
-        if self._steps is not None:
-            told = place, weight, middle, raw, outcome, float(lag)
-            self._steps.settle_flat(self._machine, *told)
+        steps = self._steps
+        words = self._view if steps is not None else self._words or self._to_plain()
+        if lag > 1:
+            # What the experts said then is read of late outcomes alone.
+            for k, word in zip(self._advice, ticket._kept, strict=True):
+                words[k] = word
+        if steps is not None:
+            steps.settle_flat(self._machine, place, weight, middle, raw, outcome, float(lag))
             return
         at = self._starts[ticket.bucket]
         words[MIDDLE] = middle
@@ -326,6 +333,7 @@ class Calibrant(Recalibrator):
             self._use_steps()
             self._ledger.make_way(first, len(raw))
             self._booked += len(raw)
+            self._crowded(len(raw))
         return Run(forecast, mean, self._buckets, middle, first, Pending())
 
     # --------------------------------------------------------------------- state

@@ -26,19 +26,27 @@ class Link:
     loss, regret
         Its mean loss, and how much the mixture's exceeds it.
     bound
-        What the theorem says about the regret.
+        What the theorem says about the regret; None where outcomes were late, of which it does
+        not speak.
     """
 
     expert: str
     weight: float
     loss: float
     regret: float
-    bound: float
+    bound: float | None
 
     @property
-    def holds(self) -> bool:
-        """Whether the regret is below its bound, up to rounding."""
-        return self.regret <= self.bound + 1e-9
+    def holds(self) -> bool | None:
+        """Whether the regret is below its bound, up to rounding; None without one."""
+        return None if self.bound is None else self.regret <= self.bound + 1e-9
+
+    def __str__(self) -> str:
+        told = "" if self.bound is None else f" <= {self.bound:.5f}"
+        return (
+            f"{self.expert}: weight {self.weight:.3f}, loss {self.loss:.5f}, "
+            f"regret {self.regret:+.5f}{told}"
+        )
 
 
 @dataclass(frozen=True)
@@ -109,7 +117,8 @@ class Chain(Certificate):
     def holds(self) -> bool | None:
         """Whether every measured number is below its bounds; None without a bound."""
         measured = {"C1": self.c1, "C2": self.c2, "regret": self.middle_regret}
-        checks = self.compared(measured) + [each.holds for each in self.links]
+        checks = self.compared(measured)
+        checks += [each.holds for each in self.links if each.holds is not None]
         checks += [] if self.budget is None else [self.budget.holds]
         return all(checks) if checks else None
 
@@ -122,8 +131,9 @@ class Chain(Certificate):
         if self.budget is not None:
             return self.budget.epsilon
         last = self.bound("regret")
-        own = [each.bound for each in self.links if each.expert == "identity"]
-        return None if last is None or not own or self.delay else last + min(own)
+        raw = [each.bound for each in self.links if each.expert == "identity"]
+        own = [bound for bound in raw if bound is not None]
+        return None if last is None or not own else last + min(own)
 
     def __str__(self) -> str:
         lines = [
@@ -131,11 +141,7 @@ class Chain(Certificate):
             f"  {self.loss_name} loss in front {self.middle_loss:.5f}, "
             f"regret to it {self.middle_regret:+.5f}",
         ]
-        for each in self.links:
-            lines.append(
-                f"    {each.expert}: weight {each.weight:.3f}, loss {each.loss:.5f}, "
-                f"regret {each.regret:+.5f} <= {each.bound:.5f}"
-            )
+        lines += [f"    {each}" for each in self.links]
         if self.budget is not None:
             lines.append(f"  {self.budget}")
         elif self.raw_bound is not None:
@@ -157,7 +163,7 @@ def link(
     mean = passed / made.rounds if made.rounds else 0.0
     regret = made.loss - mean if made.rounds else 0.0
     kept = {field.name: getattr(made, field.name) for field in fields(Certificate)}
-    links = _links(front, words, made.rounds) if isinstance(front, Mixture) else ()
+    links = _links(front, words, made) if isinstance(front, Mixture) else ()
     return Chain(**kept, middle_loss=mean, middle_regret=regret, links=links, budget=budget)
 
 
@@ -168,20 +174,19 @@ def _withdrawn(made: Certificate, budget: Budget) -> Certificate:
     return replace(losses, rounds=budget.rounds, bounds=())
 
 
-def _links(front: Mixture, words: Sequence[Any], rounds: int) -> tuple[Link, ...]:
+def _links(front: Mixture, words: Sequence[Any], made: Certificate) -> tuple[Link, ...]:
+    rounds = made.rounds
     if rounds == 0:
         return ()
-    standing = front.standing(words)
-    first = front.start or ()
+    standing, first = front.standing(words), front.start or ()
+
+    def bound(start: float) -> float | None:
+        sizes = rounds, len(first), front.share, front.eta or 1.0
+        return None if made.delay else float(bounds.mixture(*sizes, start=start))
+
     rows = zip(front.experts, standing.weights, standing.losses, first, strict=True)
     return tuple(
-        Link(
-            _title(expert),
-            weight,
-            loss / rounds,
-            (standing.loss - loss) / rounds,
-            float(bounds.mixture(rounds, len(first), front.share, front.eta or 1.0, start=start)),
-        )
+        Link(_title(expert), weight, loss / rounds, (standing.loss - loss) / rounds, bound(start))
         for expert, weight, loss, start in rows
     )
 

@@ -46,8 +46,11 @@ class Preview:
 
     def one(self, raw: float) -> tuple[float, float]:
         """Return draw and mean of the next round, if its raw forecast is this."""
-        if type(raw) is not float or not 0.0 <= raw <= 1.0:
-            raw = check.probability(raw)
+        raw = check.probability(raw)
+        return self.seen(raw, False), self.seen(raw, True)
+
+    def seen(self, raw: float, mean: bool) -> float:
+        """Return the mean, or else the draw, for a raw forecast known to be a float in [0, 1]."""
         rec = self._recalibrator
         gate = rec._gate
         try:
@@ -57,11 +60,11 @@ class Preview:
         try:
             if rec._steps is None:
                 words = rec._words or rec._to_plain()
-                return self._looks.one(words, words, raw, 0)
+                return self._looks.one(words, words, raw, 0)[mean]
             if self._step is None:
                 self._step = self._looks.step(rec._machine)
-            seen: tuple[float, float] = self._step(rec._machine, raw)
-            return seen
+            made: float = self._step(rec._machine, raw, mean)
+            return made
         finally:
             gate.append(None)
 

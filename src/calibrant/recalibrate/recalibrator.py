@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.calibrators import Account, Calibrator
+from calibrant.calibrators import Account, Calibrator, Fading, Growing
 from calibrant.calibrators.base import MAX_BUCKETS, MAX_GAP, MAX_PRIOR
 from calibrant.calibrators.storage import Storage
 from calibrant.core import check
@@ -45,15 +45,20 @@ from calibrant.kernels.layout import (
     HEAD,
     IDLE,
     KEY,
+    LAG,
     LOSS,
     MIDDLE,
+    NARROW,
     NOTED,
+    NOW,
     OVERTAKEN,
     POSITION,
     SCALE,
+    STEP,
     STRIDE,
     TABLE,
     WEIGHT,
+    WIDTH,
     Reals,
     Words,
     unpack,
@@ -159,6 +164,7 @@ class Recalibrator:
         "_cells",
         "_coins",
         "_crowd",
+        "_doublings",
         "_edges",
         "_filed",
         "_front",
@@ -186,6 +192,7 @@ class Recalibrator:
         "_stride",
         "_table",
         "_ticketed",
+        "_timed",
         "_values",
         "_view",
         "_words",
@@ -257,6 +264,8 @@ class Recalibrator:
         self._asked, self._bucket = IDLE - 1.0, 0
         self._steps: Any = None
         self._many = rule.program.many
+        self._timed = isinstance(rule, Fading) and rule.timed
+        self._doublings = rule.doublings if isinstance(rule, Growing) else 0
         self._functions: Any = rule.program
         self._use_functions(rule.program)
         self._gate: Gate = [None]
@@ -342,7 +351,8 @@ class Recalibrator:
         id
             A name for the ticket; by default its number.
         time
-            When the forecast is made, in the caller's units.
+            When the forecast is made, in the caller's units; needed by a rule that forgets in
+            time.
         groups, context
             Not used by this class.
         """
@@ -350,6 +360,8 @@ class Recalibrator:
             raw = check.probability(raw)
         if id is not None or time is not None or groups is not None or context is not None:
             id, time = _checked(id, time, groups, context)
+        if self._timed and time is None:
+            raise _no_time(time)
         gate = self._gate
         try:
             del gate[0]
@@ -426,6 +438,8 @@ class Recalibrator:
                 age = issued - found.number
             if time is not None:
                 _not_before(time, found)
+            if self._timed:
+                self._set_now(found)
             place, weight = found._place, found._weight
             if self._front is not None:
                 self._learn(found, outcome, age)
@@ -433,7 +447,8 @@ class Recalibrator:
                 told = found.raw, outcome, float(age)
                 self._steps.settle_flat(self._machine, place, weight, *told)
             else:
-                words, at = self._words or self._to_plain(), self._starts[place >> 16]
+                words = self._words or self._to_plain()
+                at = self._starts[(place >> 16) & NARROW]
                 if self._many and not self._recall(words, at, found.number):
                     weight = -1.0
                 told = found.raw, outcome, float(age)
@@ -464,8 +479,11 @@ class Recalibrator:
             if not ticket.aside:
                 at, change = self._check_place(ticket, outcome), 2 * outcome - 1
                 words[MIDDLE] = ticket.raw if ticket.middle is None else ticket.middle
+                words[NOW] = _time_of(ticket) if self._timed else 0.0
+                words[LAG] = float(self.issued - ticket.number)
                 told = *unpack(ticket.place)[1:], ticket.weight, change
                 self._program.amend(words, words, at, self._table, *told)
+                words[LAG] = 1.0
             before = scores.charge(words[LOSS], ticket.raw, 1 - outcome)
             scores.refund(words, words, CHARGED, ENDLESS, before)
             scores.bill(words, words, ticket.raw, outcome)
@@ -475,10 +493,11 @@ class Recalibrator:
 
     def _check_place(self, ticket: Ticket, outcome: int) -> int:
         """Return where the block of a closed ticket starts; raise if it cannot have been ours."""
-        bucket, cell, _ = unpack(ticket.place)
+        bucket, cell, side = unpack(ticket.place)
         if (
             bucket >= self._buckets
             or cell >= self._cells
+            or side >> WIDTH > self._doublings
             or ticket.issuer.grid != self._rule.lattice
         ):
             raise ForeignTicket(f"ticket must be as it was issued, got an altered one: {ticket!r}")
@@ -513,6 +532,8 @@ class Recalibrator:
         Changes nothing; call :meth:`learn_one` with the same raw forecast to make it
         a round.
         """
+        if self._timed:
+            raise _no_time("predict_one, which takes none")
         if type(raw) is not float or not 0.0 <= raw <= 1.0:
             raw = check.probability(raw)
         gate = self._gate
@@ -544,6 +565,8 @@ class Recalibrator:
         Without one, the round is drawn now.  Refused if a forecast in the same bucket
         came between: the announced draw would no longer be this round's.
         """
+        if self._timed:
+            raise _no_time("learn_one, which takes none")
         # What was asked for last has been checked.
         if raw is not self._asked and (type(raw) is not float or not 0.0 <= raw <= 1.0):
             raw = check.probability(raw)
@@ -571,8 +594,8 @@ class Recalibrator:
                     coins.pop()
             if not booked:
                 raise _overtaken(raw)
-            if self._latest is not None:
-                self._file_latest()
+            if self._ticketed != self._observed:
+                self._crowded()
             self._booked += 1
             if self._booked & SWEEP_MASK == 0:
                 self._ledger.make_way(self._ticketed + self._booked, 0)
@@ -618,7 +641,8 @@ class Recalibrator:
             When each outcome became known: it is learned before the first later
             forecast that was not made before then.  Infinite or not a number: never.
         time
-            When each forecast was made, in order; the row number by default.
+            When each forecast was made, in order; the row number by default, except for a rule
+            that forgets in time.
         groups
             Not used by this class.
         carry
@@ -629,7 +653,9 @@ class Recalibrator:
         raws = check.probabilities(raw)
         told = check.outcomes(outcomes)
         check.same_length(raw=raws, outcomes=told)
-        at_once = available is None and carry is None
+        if self._timed and time is None:
+            raise _no_time(time)
+        at_once = available is None and carry is None and not self._timed
         if at_once and time is None:
             return self._replay_at_once(raws, told)
         when = times(time, len(raws))
@@ -655,6 +681,7 @@ class Recalibrator:
             self._use_steps()
             self._ledger.make_way(first, len(raw))
             self._booked += len(raw)
+            self._crowded(len(raw))
         return Run(forecast, mean, self._buckets, raw, first, Pending())
 
     def _replay_late(
@@ -670,6 +697,8 @@ class Recalibrator:
             first = self.issued
             carry = carry.since(first - self._ledger.max_open)
             held = [self._ledger.find(number, first) for number in carry.number.tolist()]
+            for ticket in held if self._timed else ():
+                _time_of(ticket)
             numbers = np.concatenate([carry.number, first + np.arange(len(raw))]).astype(np.int64)
             arrives = np.concatenate([carry.available, available])
             raws = np.concatenate([[ticket.raw for ticket in held], raw])
@@ -681,7 +710,7 @@ class Recalibrator:
             if len(raw):
                 waiting = self._ticketed - self._observed
                 self._crowd = max(self._crowd, waiting + plan.crowd)
-            forecast, mean, *kept = self._play(held, raws, told, plan)
+            forecast, mean, *kept = self._play(held, raws, told, stamps, plan)
             self._close(held, plan.waiting)
             self._ledger.make_way(first, len(raw))
             self._ticketed += len(raw)
@@ -700,6 +729,7 @@ class Recalibrator:
         held: list[Ticket],
         raws: NDArray[np.float64],
         outcomes: NDArray[np.uint8],
+        stamps: NDArray[np.float64],
         plan: Schedule,
     ) -> tuple[NDArray[Any], ...]:
         """Play the events of a batch whose first rows are tickets that were held open.
@@ -711,6 +741,7 @@ class Recalibrator:
         forecast, mean, weight, middle = (np.empty(rows) for _ in range(4))
         places = np.empty(rows, np.int64)
         advice = np.zeros((rows, self._issuer.kept), np.int64)
+        moments = np.concatenate([np.empty(len(held)), stamps])
         played: tuple[Any, ...] = forecast, mean, weight, places
         if self._front is not None:
             played += middle, advice.reshape(-1)
@@ -720,17 +751,17 @@ class Recalibrator:
         for row, ticket in enumerate(held):
             entry = entry_of(ticket)
             places[row], weight[row], middle[row] = entry.place, entry.weight, entry.middle
-            advice[row] = entry.kept
+            advice[row], moments[row] = entry.kept, entry.time
             at = self._starts[ticket.bucket]
             if self._many and words[at + FRESH] == ticket.number:
                 words[at + FRESH] = base + row
         if (machine := self._batch_program(len(events))) is not None:
             flat = self._to_flat()
             reals = flat.view(np.float64)
-            machine.replay_late(flat, reals, raws, outcomes, events, *played)
+            machine.replay_late(flat, reals, raws, outcomes, events, *played, moments)
         else:
             listed = raws.tolist(), outcomes.tolist(), events.tolist()
-            self._functions.replay_late(words, words, *listed, *played)
+            self._functions.replay_late(words, words, *listed, *played, moments.tolist())
         self._unmark(held, base)
         self._overtake(clocks)
         self._use_steps()
@@ -808,6 +839,11 @@ class Recalibrator:
             f"prior={self._prior}, rounds={self.rounds})"
         )
 
+    def _repr_html_(self) -> str:
+        from calibrant.recalibrate.notebook import page
+
+        return page(self)
+
     def __getstate__(self) -> bytes:
         return self.to_bytes()
 
@@ -825,6 +861,12 @@ class Recalibrator:
         """
         self._file_latest()
         return self._filed
+
+    def _crowded(self, rounds: int = 1) -> None:
+        """Note how many tickets waited while rounds were made that know their outcome at once."""
+        self._file_latest()
+        if rounds > 0:
+            self._crowd = max(self._crowd, self._ticketed - self._observed)
 
     def _file_latest(self) -> None:
         if self._latest is not None:
@@ -847,6 +889,11 @@ class Recalibrator:
             self._machine = self._to_flat()
             self._view: Words = self._machine.data
             self._real_view: Reals = self._machine.view(np.float64).data
+
+    def _set_now(self, ticket: Ticket) -> None:
+        """Say when the forecast was made whose outcome is about to be learned."""
+        reals = self._real_view if self._steps is not None else self._words or self._to_plain()
+        reals[NOW] = _time_of(ticket)
 
     def _use_functions(self, program: Program) -> None:
         self._note, self._book = program.note, program.book
@@ -974,7 +1021,7 @@ class Recalibrator:
             self._to_flat().view(np.float64)[CHARGED] = float.fromhex(s["charged"])
             self._to_flat()[ENDLESS] = check.whole(s["endless"], "endless")
             self._load_blocks(arrays["touched"], arrays["blocks"])
-            self._ledger.load_words(arrays["tickets"], self._ticketed, size)
+            self._ledger.load_words(arrays["tickets"], self._ticketed, size, self._doublings)
             self._load_more(document)
         except (KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
             raise CorruptState(f"state must be of a recalibrator, got {error}") from error
@@ -992,6 +1039,8 @@ class Recalibrator:
             raise ValueError("buckets with other coins")
         if ((blocks[:, POSITION] < 0) | (blocks[:, POSITION] >= self._cells)).any():
             raise ValueError("positions off the grid")
+        if ((blocks[:, STEP] < 0) | (blocks[:, STEP] > self._doublings)).any():
+            raise ValueError("grids that are too coarse or too fine")
         all_blocks[touched] = blocks
 
 
@@ -1026,6 +1075,17 @@ def _checked(id: Any, time: Any, groups: Any, context: Any) -> tuple[str | None,
     if id is not None and (not isinstance(id, str) or not id):
         raise InvalidType(f"id must be a string that is not empty, got {id!r}")
     return id, None if time is None else check.real(time, "time")
+
+
+def _no_time(given: Any) -> InvalidInput:
+    told = "time must be given to a rule that forgets in time, by forecast or replay"
+    return InvalidInput(f"{told}, got {given}")
+
+
+def _time_of(ticket: Ticket) -> float:
+    if ticket.time is None:
+        raise _no_time(f"{ticket!r} without one")
+    return ticket.time
 
 
 def _overtaken(raw: float) -> StaleForecast:

@@ -1,0 +1,154 @@
+"""Previews: what the next round would announce, seen without a trace."""
+
+from __future__ import annotations
+
+from functools import partial
+from types import SimpleNamespace
+
+import numpy as np
+import players
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from calibrant import Calibrant, Recalibrator
+from calibrant.errors import InvalidInput
+from calibrant.kernels import preview as kernel
+from calibrant.kernels.compile import available
+from calibrant.recalibrate.preview import Preview
+from calibrant.registry import calibrators
+
+pytestmark = pytest.mark.base
+
+KINDS = {
+    name: partial(Recalibrator, name, resolution=5, buckets=3, seed=3)
+    for name in calibrators.names()
+}
+KINDS["calibrant"] = partial(Calibrant, seed=3)
+KINDS["calibrant with a budget"] = partial(Calibrant, raw_safe=0.01, seed=3)
+KINDS["calibrant in buckets"] = partial(Calibrant, method="foster_hart", buckets=4, seed=3)
+RAW = st.one_of(st.sampled_from([0.0, 1.0, 1 / 3, 0.5]), st.floats(0.0, 1.0))
+ROUNDS = st.lists(st.tuples(RAW, st.integers(0, 1)), max_size=25)
+
+
+def clipped(mean: float) -> float:
+    return min(max(mean, 0.0), 1.0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=15)
+@given(rounds=ROUNDS, raw=RAW)
+def test_a_preview_shows_what_the_next_round_announces(kind, rounds, raw) -> None:
+    rec = KINDS[kind]()
+    for each, outcome in rounds:
+        rec.learn_one(each, outcome)
+    seen = Preview(rec).one(raw)
+    ticket = rec.forecast(raw)
+    assert seen == (ticket.value, clipped(ticket.mean))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_previews_leave_no_trace(kind) -> None:
+    rec, other = KINDS[kind](), KINDS[kind]()
+    look = Preview(rec)
+    for raw, outcome in zip(*players.stream(40, 5, edges=3), strict=True):
+        before = rec.to_bytes()
+        assert look.one(raw) == look.one(raw)
+        look.one(1.0 - raw)
+        look.many([raw, 0.2, 0.9])
+        assert rec.to_bytes() == before
+        rec.learn_one(raw, outcome)
+        other.learn_one(raw, outcome)
+    assert rec == other
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_rows_are_each_the_next_round_with_a_coin_of_its_own(kind) -> None:
+    rec = KINDS[kind]()
+    rec.replay(*players.stream(60, 6))
+    look = Preview(rec)
+    raws = [0.4, 0.4, 0.4, 0.9]
+    draws, means = look.many(raws)
+    assert (draws[0], means[0]) == look.one(0.4)
+    assert means.tolist() == [look.one(raw)[1] for raw in raws]
+
+
+def test_a_preview_shows_the_raw_forecast_where_the_budget_does_not_suffice() -> None:
+    rec = Calibrant(raw_safe=0.0, seed=1)
+    assert Preview(rec).one(0.123) == (0.123, 0.123)
+    assert rec.forecast(0.123).aside
+
+
+def test_the_coins_of_many_rows_follow_the_mixture() -> None:
+    rec = Recalibrator(resolution=4, buckets=1, seed=1)
+    rec.replay([0.5] * 10, [1, 0] * 5)
+    rec.replay([0.5], [1])
+    draws, means = Preview(rec).many([0.5] * 4000)
+    assert abs(draws.mean() - means[0]) < 4 * 0.125 / np.sqrt(4000) + 1e-12
+    assert len(set(draws.tolist())) <= 2
+
+
+def test_previews_take_no_rows_and_read_only_ones() -> None:
+    look = Preview(Recalibrator(seed=1))
+    assert [made.tolist() for made in look.many([])] == [[], []]
+    fixed = np.array([0.3, 0.7])
+    fixed.flags.writeable = False
+    assert look.many(fixed)[1].tolist() == [look.one(0.3)[1], look.one(0.7)[1]]
+
+
+@pytest.mark.parametrize("raw", [-0.1, 1.1, float("nan")])
+def test_previews_refuse_what_is_no_probability(raw) -> None:
+    rec = Recalibrator(seed=1)
+    with pytest.raises(InvalidInput, match=r"raw forecast must be a number in \[0, 1\]"):
+        Preview(rec).one(raw)
+    with pytest.raises(InvalidInput, match=r"raw forecasts\[0\] must be a number in \[0, 1\]"):
+        Preview(rec).many([raw])
+    assert Preview(rec).one(True)[0] == Preview(rec).one(1.0)[0]
+
+
+def test_a_preview_waits_for_its_turn() -> None:
+    rec = Recalibrator(seed=1)
+    look, token = Preview(rec), rec._gate.pop()
+
+    class Late(list):
+        """A gate whose token comes back at the second try."""
+
+        def __delitem__(self, place) -> None:
+            if not self:
+                self.append(token)
+                raise IndexError
+            super().__delitem__(place)
+
+    rec._gate = Late()
+    assert look.one(0.83) == Preview(Recalibrator(seed=1)).one(0.83)
+    assert rec._gate == [token]
+
+
+def pretended(function, name, nogil=False):
+    """Stand in for a compiled function where there is no compiler."""
+
+    def call(*given):
+        return function(*(players.Buffer(x) if type(x) is np.ndarray else x for x in given))
+
+    call.overloads = {"the only one": SimpleNamespace(entry_point=call)}
+    return call
+
+
+@pytest.mark.parametrize("kind", ["foster_hart", "calibrant", "calibrant with a budget"])
+def test_compiled_previews_equal_plain_ones(kind, monkeypatch) -> None:
+    if not available():
+        monkeypatch.setattr(kernel, "compiled", pretended)
+        monkeypatch.setattr(players.Buffer, "__len__", lambda self: len(self.array), raising=False)
+        kernel.look_ahead.cache_clear()
+    plain, fast = KINDS[kind](), KINDS[kind]()
+    with players.machine(fast._functions):
+        fast.compile()
+        slow, quick = Preview(plain), Preview(fast)
+        for raw, outcome in zip(*players.stream(30, 8, edges=3), strict=True):
+            assert slow.one(raw) == quick.one(raw)
+            for one, other in zip(slow.many([raw, 0.25]), quick.many([raw, 0.25]), strict=True):
+                assert one.tolist() == other.tolist()
+            plain.learn_one(raw, outcome)
+            fast.learn_one(raw, outcome)
+    assert plain == fast
+    kernel.look_ahead.cache_clear()
