@@ -11,6 +11,7 @@ from calibrant.classes.base import ClassRecalibrator, RunT, TicketT
 from calibrant.classes.certificate import ClassCertificate
 from calibrant.classes.engines import Engines
 from calibrant.core.gate import passing
+from calibrant.recalibrate import Recalibrator
 
 __all__ = ["ByEngines"]
 
@@ -34,6 +35,11 @@ class ByEngines(ClassRecalibrator[TicketT, RunT]):
     def engine(self) -> str:
         """Which kind of recalibrator is inside."""
         return self._engines.engine
+
+    @property
+    def template(self) -> Recalibrator:
+        """A binary recalibrator with the settings of those inside, before its first round."""
+        return self._engines.template.copy()
 
     def certificate(self) -> ClassCertificate:
         """Return what was measured by each recalibrator inside, and its bounds beside it."""

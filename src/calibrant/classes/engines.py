@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -51,6 +52,11 @@ class Engines:
     def engine(self) -> str:
         """Which kind of recalibrator they are."""
         return self._template.kind
+
+    @functools.cached_property
+    def template(self) -> Recalibrator:
+        """A recalibrator as all of them begin; it belongs to no number."""
+        return self._made_by._from_document(self._template)
 
     def __getitem__(self, number: int) -> Recalibrator:
         if number not in self.made:

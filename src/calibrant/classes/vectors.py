@@ -85,7 +85,7 @@ def outcomes(values: Any, classes: int) -> NDArray[np.int64]:
 def _table(values: Any, name: str) -> NDArray[Any]:
     check.refuse_masked(values, name)
     try:
-        array = np.asarray(values)
+        array = check.as_array(values)
     except ValueError:
         raise InvalidType(f"{name} must be a table of numbers, got ragged rows") from None
     if array.ndim != 2:

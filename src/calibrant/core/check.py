@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from calibrant.errors import InvalidInput, InvalidType
 
 __all__ = [
+    "as_array",
     "choice",
     "numbers",
     "outcome",
@@ -134,7 +135,7 @@ def numbers(values: Any, name: str, rule: str) -> NDArray[Any]:
     """Return ``values`` as a one-dimensional array of numbers; ``rule`` says which they must be."""
     refuse_masked(values, name)
     try:
-        array = np.asarray(values)
+        array = as_array(values)
     except ValueError:
         raise InvalidType(f"{name} must be a flat array of {rule}, got ragged rows") from None
     if array.ndim != 1:
@@ -144,6 +145,16 @@ def numbers(values: Any, name: str, rule: str) -> NDArray[Any]:
             return np.empty(0)
         raise InvalidType(f"{name} must be a flat array of {rule}, got dtype {array.dtype}")
     return array
+
+
+def as_array(values: Any) -> NDArray[Any]:
+    """Return ``values`` as an array, without a copy if they are one or speak DLPack.
+
+    Tensors that only speak DLPack would otherwise be taken for a single object.
+    """
+    if hasattr(values, "__dlpack__") and not hasattr(values, "__array__"):
+        return np.from_dlpack(values)
+    return np.asarray(values)
 
 
 def same_length(**arrays: Any) -> int:
@@ -156,8 +167,9 @@ def same_length(**arrays: Any) -> int:
 
 
 def _number(value: Any, name: str, rule: str) -> float:
-    if isinstance(value, np.ndarray) and value.ndim == 0:
-        value = value[()]
+    # A tensor without dimensions is a number, whoever made it.
+    if not isinstance(value, Real) and getattr(value, "shape", None) == ():
+        value = (value if isinstance(value, np.ndarray) else as_array(value))[()]
     if not isinstance(value, (Real, np.bool_)):
         raise InvalidType(f"{name} must be {rule}, got {value!r}")
     try:

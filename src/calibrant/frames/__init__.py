@@ -1,0 +1,18 @@
+"""Dataframes in, dataframes out: pandas, Polars, PyArrow tables and DuckDB relations alike.
+
+>>> import polars
+>>> from calibrant.frames import replay
+>>> frame = polars.DataFrame({"raw": [0.83, 0.79, 0.91], "happened": [1, 0, 1]})
+>>> replay(frame, raw="raw", outcome="happened", seed=7).columns
+['raw', 'happened', 'forecast', 'mean']
+"""
+
+from calibrant.errors import MissingExtra
+
+try:
+    from calibrant.frames.replay import replay
+except ModuleNotFoundError as error:
+    told = "calibrant.frames needs narwhals, which is not installed"
+    raise MissingExtra(f'{told}: pip install "calibrant[frames]"') from error
+
+__all__ = ["replay"]

@@ -1,0 +1,1 @@
+"""calibrant in the words of other libraries: one package each, none imported unless asked for."""

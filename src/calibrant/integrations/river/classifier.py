@@ -1,0 +1,150 @@
+"""A River classifier whose probabilities mean what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Self
+
+from river import base
+
+from calibrant.errors import InvalidType
+from calibrant.integrations.labels import Announced, First, LabelStreams, Scores
+
+__all__ = ["RecalibratedClassifier"]
+
+
+class RecalibratedClassifier(base.Wrapper, base.Classifier):
+    """Recalibrate the probabilities of any River classifier while it learns.
+
+    The wrapped model's score is read before the model learns the outcome, and a recalibrator
+    learns which probability such scores deserve.  Works for yes and no (True and False, or 1
+    and 0) and for any other labels, which may turn up at any time: of these the one that
+    the model puts first is calibrated, and the others share the rest.
+
+    Parameters
+    ----------
+    classifier
+        The model to wrap; a pipeline is fine.
+    method
+        ``"calibrant"``, the default of this package (:class:`calibrant.Calibrant`), or the
+        name of a calibrator for :class:`calibrant.Recalibrator`, such as ``"foster_hart"``.
+    seed
+        What the draws depend on; None takes entropy from the system.
+    **options
+        Further settings of that class: ``resolution``, ``buckets``, ``prior``, ``loss``, ...
+
+    Notes
+    -----
+    `predict_proba_one` gives the mean: sharp, steady, and without a promise against
+    an adversary.  `sample_proba_one` gives the draw, which carries the guarantee if its
+    outcome is learned before the next round.  Neither changes anything.  Where outcomes come
+    late, `learn_one` reads the score anew; to have the very forecast learned that was announced,
+    take it with `forecast_one` and give it to `learn_one`.
+
+    Numba, if it is installed, takes over after 20,000 rounds, or when `compile` is called.
+
+    References
+    ----------
+    Kuleshov and Ermon (2017), "Estimating Uncertainty Online Against an Adversary".
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, linear_model, metrics, preprocessing
+    >>> model = preprocessing.StandardScaler() | linear_model.LogisticRegression()
+    >>> model = RecalibratedClassifier(model, seed=7)
+    >>> evaluate.progressive_val_score(datasets.Phishing().take(500), model, metrics.LogLoss())
+    LogLoss: ...
+    """
+
+    def __init__(
+        self,
+        classifier: base.Classifier,
+        method: str = "calibrant",
+        seed: int | None = None,
+        **options: Any,
+    ) -> None:
+        self.classifier = classifier
+        self.method = method
+        self.seed = seed
+        self.options = options
+        self._streams = LabelStreams(method, seed, options)
+        self._read: tuple[Any, Scores, First] | None = None
+
+    @property
+    def _wrapped_model(self) -> base.Classifier:
+        return self.classifier
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        from river import linear_model, naive_bayes, preprocessing
+
+        linear = preprocessing.StandardScaler() | linear_model.LogisticRegression()
+        yield {"classifier": linear, "seed": 1}
+        yield {"classifier": naive_bayes.GaussianNB(), "method": "foster_hart"}
+
+    def predict_proba_one(self, x: Any, **kwargs: Any) -> Scores:
+        """Return the expected probability of each label, as plain floats."""
+        score = self.classifier.predict_proba_one(x, **kwargs)
+        mean, first = self._streams.look(score, True)
+        # Learning the same features next need not ask the model again.
+        self._read = None if kwargs or type(x) is not dict else (x.copy(), score, first)
+        return mean
+
+    def sample_proba_one(self, x: Any, **kwargs: Any) -> Scores:
+        """Return the drawn probability of each label: the forecast that carries the guarantee.
+
+        The same until something is learned.
+        """
+        return self._streams.look(self.classifier.predict_proba_one(x, **kwargs), False)[0]
+
+    def forecast_one(self, x: Any, **kwargs: Any) -> Announced:
+        """Announce a forecast whose outcome may come late, and keep a ticket for it.
+
+        Give it to :meth:`learn_one` with the outcome.
+        """
+        return self._streams.forecast(self.classifier.predict_proba_one(x, **kwargs))
+
+    def learn_one(self, x: Any, y: Any, announced: Announced | None = None, **kwargs: Any) -> None:
+        """Learn an outcome: the recalibrator from the score before, and the wrapped model.
+
+        Parameters
+        ----------
+        x, y
+            Features and label.
+        announced
+            What :meth:`forecast_one` gave for these features, if that was asked.
+        **kwargs
+            For the wrapped model.
+        """
+        if announced is not None:
+            self._streams.observe(_checked(announced), y)
+            self.classifier.learn_one(x, y, **kwargs)
+        else:
+            read = self._read
+            if read is not None and read[0] == x:
+                _, score, first = read
+            else:
+                score = self.classifier.predict_proba_one(x)
+                first = self._streams.first(score)
+            self.classifier.learn_one(x, y, **kwargs)
+            self._streams.learn(first, score, y)
+        self._read = None
+
+    def compile(self) -> Self:
+        """Let Numba compile the steps now rather than after 20,000 rounds."""
+        self._streams.compile()
+        return self
+
+    @property
+    def recalibrators(self) -> dict[Any, Any]:
+        """The recalibrators by label: for certificates, and for a look in a notebook."""
+        return self._streams.engines()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_read": None}
+
+
+def _checked(announced: Any) -> Announced:
+    if not isinstance(announced, Announced):
+        raise InvalidType(f"announced must be what forecast_one gave, got {announced!r}")
+    return announced

@@ -1,0 +1,291 @@
+"""Dataframes in, dataframes out: the same numbers from every library."""
+
+from __future__ import annotations
+
+import datetime
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("narwhals", reason='needs the extra "frames"')
+pytest.importorskip("pandas", reason="plays its frames")
+pytest.importorskip("polars", reason="plays its frames")
+pytest.importorskip("pyarrow", reason="plays its tables")
+pytest.importorskip("duckdb", reason="plays its relations")
+
+import duckdb
+import narwhals
+import pandas
+import polars
+import pyarrow
+
+from calibrant import Calibrant, Recalibrator
+from calibrant.errors import InvalidInput, InvalidType
+from calibrant.frames import replay
+
+ROWS = 240
+START = datetime.datetime(2024, 2, 28, 22)
+
+
+@pytest.fixture(scope="module")
+def columns():
+    rng = np.random.default_rng(4)
+    made = [START + datetime.timedelta(minutes=30 * k) for k in range(ROWS)]
+    waits = rng.integers(0, 400, ROWS).tolist()
+    known = [t + datetime.timedelta(minutes=w) for t, w in zip(made, waits, strict=True)]
+    return {
+        "raw": rng.random(ROWS).tolist(),
+        "happened": rng.integers(0, 2, ROWS).tolist(),
+        "site": [["north", "south", None][k] for k in rng.integers(0, 3, ROWS)],
+        "unit": rng.integers(0, 2, ROWS).tolist(),
+        "made": made,
+        "known": [None if k % 11 == 0 else t for k, t in enumerate(known)],
+        "day": [t.date() for t in made],
+        "hours": [0.5 * k for k in range(ROWS)],
+    }
+
+
+def as_pandas(columns):
+    return pandas.DataFrame(columns, index=np.arange(len(columns["raw"]))[::-1] * 3)
+
+
+def as_lazy(columns):
+    return polars.DataFrame(columns).lazy()
+
+
+def as_relation(columns):
+    return duckdb.connect().from_arrow(pyarrow.table(columns))
+
+
+LIBRARIES = {
+    "pandas": as_pandas,
+    "polars": polars.DataFrame,
+    "polars, lazy": as_lazy,
+    "pyarrow": pyarrow.table,
+    "duckdb": as_relation,
+}
+
+
+def column(frame, name: str) -> list:
+    """Return a column of any frame as a list."""
+    found = narwhals.from_native(frame)
+    if isinstance(found, narwhals.LazyFrame):
+        found = found.collect("polars" if found.implementation.is_polars() else "pyarrow")
+    return found[name].to_list()
+
+
+def play(frame, **options):
+    return replay(frame, raw="raw", outcome="happened", **({"seed": 5} | options))
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_rows_are_rounds_in_their_order(columns, library) -> None:
+    frame = LIBRARIES[library](columns)
+    made = play(frame)
+    run = Calibrant(seed=5).replay(columns["raw"], columns["happened"])
+    assert type(made) is type(frame)
+    assert column(made, "forecast") == run.forecast.tolist()
+    assert column(made, "mean") == run.mean.tolist()
+    for name in ("raw", "happened", "unit"):
+        assert column(made, name) == columns[name]
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_groups_are_streams_of_their_own(columns, library) -> None:
+    made = play(LIBRARIES[library](columns), by=["site", "unit"], method="foster_hart")
+    raw, happened = np.array(columns["raw"]), np.array(columns["happened"])
+    keys = list(zip(columns["site"], columns["unit"], strict=True))
+    expected = np.empty(ROWS)
+    for key in set(keys):
+        rows = [k for k in range(ROWS) if keys[k] == key]
+        run = Recalibrator(seed=5, key=repr(key)).replay(raw[rows], happened[rows])
+        expected[rows] = run.forecast
+    assert column(made, "forecast") == expected.tolist()
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("by", ["site", "unit", "day"])
+def test_a_group_has_the_same_draws_whatever_the_library(columns, library, by) -> None:
+    options = {"by": by, "method": "foster_hart"}
+    made = play(LIBRARIES[library](columns), **options)
+    assert column(made, "forecast") == column(
+        play(polars.DataFrame(columns), **options), "forecast"
+    )
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_outcomes_are_learned_when_they_became_known(columns, library) -> None:
+    made = play(LIBRARIES[library](columns), available="known", time="made", method="foster_hart")
+    zero = START.timestamp()
+    when = [t.timestamp() - zero for t in columns["made"]]
+    known = [np.nan if t is None else t.timestamp() - zero for t in columns["known"]]
+    run = Recalibrator(seed=5).replay(
+        columns["raw"], columns["happened"], available=known, time=when
+    )
+    assert column(made, "forecast") == run.forecast.tolist()
+
+
+def test_a_rule_may_forget_in_the_time_of_the_frame(columns) -> None:
+    rule = {"method": "fading", "half_life": 9.0, "unit": "time"}
+    made = play(polars.DataFrame(columns), time="hours", **rule)
+    run = Recalibrator(seed=5, **rule).replay(
+        columns["raw"], columns["happened"], time=columns["hours"]
+    )
+    assert column(made, "forecast") == run.forecast.tolist()
+
+
+def test_times_may_be_numbers_or_days(columns) -> None:
+    frame = polars.DataFrame(columns)
+    run = Recalibrator(seed=5).replay(
+        columns["raw"], columns["happened"], available=np.array(columns["hours"]) + 3.0,
+        time=columns["hours"],
+    )  # fmt: skip
+    later = frame.with_columns(late=polars.col("hours") + 3.0)
+    made = play(later, available="late", time="hours", method="foster_hart")
+    assert column(made, "forecast") == run.forecast.tolist()
+    by_day = play(frame, time="day", method="foster_hart")
+    assert column(by_day, "forecast") == column(play(frame, method="foster_hart"), "forecast")
+
+
+def test_a_recalibrator_goes_on_where_it_was(columns) -> None:
+    frame, rec = polars.DataFrame(columns), Recalibrator(seed=8)
+    parts = [play(frame[:100], recalibrator=rec), play(frame[100:], recalibrator=rec)]
+    whole = Recalibrator(seed=8)
+    run = whole.replay(columns["raw"], columns["happened"])
+    assert [p for part in parts for p in part["forecast"].to_list()] == run.forecast.tolist()
+    assert rec == whole
+
+
+def test_recalibrators_of_groups_are_kept_in_a_dictionary(columns) -> None:
+    frame, kept = polars.DataFrame(columns), {}
+    options = {"by": "site", "method": "foster_hart"}
+    parts = [play(part, recalibrator=kept, **options) for part in (frame[:90], frame[90:])]
+    assert set(kept) == {"north", "south", None}
+    assert sum(rec.rounds for rec in kept.values()) == ROWS
+    whole = play(frame, **options)
+    assert polars.concat(parts)["mean"].to_list() == whole["mean"].to_list()
+
+
+def test_a_lazy_frame_is_played_when_it_is_collected(columns) -> None:
+    made = play(as_lazy(columns), seed=None)
+    assert isinstance(made, polars.LazyFrame)
+    assert made.collect_schema().names()[-2:] == ["forecast", "mean"]
+    once = made.collect()
+    assert once.equals(made.collect())
+    # What is left out afterwards was played all the same.
+    late = made.filter(polars.col("hours") > 50.0).select("mean").collect()
+    assert late["mean"].to_list() == once.filter(polars.col("hours") > 50.0)["mean"].to_list()
+    assert made.tail(3).collect()["mean"].to_list() == once["mean"].to_list()[-3:]
+
+
+def test_a_relation_stays_with_its_connection(columns) -> None:
+    connection = duckdb.connect()
+    connection.register("rows", pyarrow.table(columns))
+    made = play(connection.sql("SELECT * FROM rows WHERE unit = 1 ORDER BY hours DESC"))
+    rows = [k for k in range(ROWS) if columns["unit"][k] == 1][::-1]
+    run = Calibrant(seed=5).replay(
+        np.array(columns["raw"])[rows], np.array(columns["happened"])[rows]
+    )
+    connection.register("calibrated", made.to_arrow_table())
+    both = connection.sql("SELECT count(*) FROM calibrated JOIN rows USING (hours)")
+    assert both.fetchall() == [(len(rows),)]
+    assert made.filter("mean > 0.5").shape[0] == int((run.mean > 0.5).sum())
+
+
+def test_frames_keep_their_index_and_are_left_alone(columns) -> None:
+    frame = as_pandas(columns)
+    before = frame.copy()
+    made = play(frame)
+    assert made.index.equals(frame.index)
+    assert made["mean"].tolist() == play(polars.DataFrame(columns))["mean"].to_list()
+    pandas.testing.assert_frame_equal(frame, before)
+
+
+def test_no_rows_give_no_forecasts() -> None:
+    empty = polars.DataFrame({"raw": [], "happened": [], "site": []})
+    assert play(empty).shape == (0, 5)
+    assert play(empty, by="site").shape == (0, 5)
+
+
+def test_new_columns_have_the_names_one_wishes(columns) -> None:
+    made = play(polars.DataFrame(columns), forecast="drawn", mean="expected")
+    assert made.columns[-2:] == ["drawn", "expected"]
+
+
+def test_equal_groups_are_equal_however_they_are_written() -> None:
+    rows = {"raw": [0.5] * 4, "happened": [1, 0, 1, 0]}
+    missing = [np.nan, None, pandas.NaT, pandas.NA]
+    frame = pandas.DataFrame(rows | {"site": pandas.Series(missing, dtype=object)})
+    kept: dict = {}
+    play(frame, by="site", recalibrator=kept, method="foster_hart")
+    assert list(kept) == [None]
+    numbers = pandas.DataFrame(
+        rows | {"row": pandas.Series([np.int64(1), 2, 1, np.int64(2)], dtype=object)}
+    )
+    assert [type(key) for key in _kept(numbers, "row")] == [int, int]
+    assert _kept(polars.DataFrame(rows | {"row": [1, 2, 1, 2]}), "row") == _kept(numbers, "row")
+
+
+def _kept(frame, by):
+    kept: dict = {}
+    play(frame, by=by, recalibrator=kept, method="foster_hart")
+    return kept
+
+
+def test_compiled_code_is_asked_for_all_groups_together(columns, monkeypatch) -> None:
+    asked = []
+    monkeypatch.setattr(Recalibrator, "_batch_program", lambda rec, rows: asked.append(rows))
+    play(polars.DataFrame(columns), by="unit", method="foster_hart")
+    assert asked.count(ROWS) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "told"),
+    [
+        ({"raw": "p"}, InvalidInput, r"raw must be one of the columns \['raw', .*\], got 'p'"),
+        ({"by": ["site", "x"]}, InvalidInput, r"by must be one of the columns .* got 'x'"),
+        ({"time": "x"}, InvalidInput, r"time must be one of the columns .* got 'x'"),
+        ({"mean": "raw"}, InvalidInput, "mean must be the name of a new column, got 'raw'"),
+        ({"recalibrator": {}}, InvalidType, r"recalibrator must be a recalibrator, got \{\}"),
+        (
+            {"by": "site", "recalibrator": Recalibrator(seed=1)},
+            InvalidType,
+            "recalibrator must be a dictionary beside by, got Recalibrator",
+        ),
+        ({"outcome": "hours"}, InvalidInput, r"outcomes\[1\] must be 0 or 1, got 0.5"),
+        ({"raw": "site"}, InvalidType, "raw forecasts must be a flat array of numbers"),
+    ],
+)
+def test_what_cannot_be_played_is_refused(columns, options, error, told) -> None:
+    frame = polars.DataFrame(columns)
+    with pytest.raises(error, match=told):
+        replay(frame, **({"raw": "raw", "outcome": "happened"} | options))
+
+
+def test_missing_values_are_refused_with_their_row(columns) -> None:
+    for library in LIBRARIES.values():
+        rows = {"raw": [0.5, None, 0.2], "happened": [1, 0, 1]}
+        with pytest.raises(InvalidInput, match=r"raw forecasts\[1\] must be a number .* got nan"):
+            column(play(library(rows)), "mean")
+
+
+def test_a_lazy_frame_cannot_teach_a_recalibrator(columns) -> None:
+    with pytest.raises(InvalidInput, match="recalibrator must be None for a lazy frame"):
+        play(as_lazy(columns), recalibrator=Recalibrator(seed=1))
+
+
+def test_what_is_no_frame_is_refused(monkeypatch) -> None:
+    told = "frame must be a dataframe of pandas, Polars, PyArrow or DuckDB, got dict"
+    with pytest.raises(InvalidType, match=told):
+        play({"raw": [0.5], "happened": [1]})
+    other = SimpleNamespace(is_duckdb=lambda: False, is_polars=lambda: False)
+    lazy = SimpleNamespace(
+        implementation=other,
+        to_native=lambda: "frame",
+        collect_schema=lambda: SimpleNamespace(names=lambda: ["raw", "happened"]),
+    )
+    monkeypatch.setattr(sys.modules["calibrant.frames.replay"], "_known", lambda frame: lazy)
+    with pytest.raises(InvalidType, match="frame must be collected first, got a lazy str"):
+        play(None)
