@@ -11,9 +11,7 @@ from benchmarks.quality.bars import Line
 
 __all__ = ["fill"]
 
-PLACE = re.compile(
-    r"(<!-- figures of the panel -->\n).*?(<!-- end of the figures -->\n)", re.DOTALL
-)
+PLACE = re.compile(r"(<!-- the panel starts -->\n).*?(<!-- the panel stops -->\n)", re.DOTALL)
 STREAMS = ("stream", "raw", "best rival", "ours", "bar", "C2", "bar", "worst block", "missed")
 GAMES = ("adversary", "loss of raw", "C2", "bar", "worst block", "bar", "missed")
 

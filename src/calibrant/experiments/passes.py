@@ -1,0 +1,130 @@
+"""One pass of a recalibrator over a stream, again and again with other draws."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant import Calibrant, Recalibrator
+from calibrant.experiments.experiment import Columns
+from calibrant.experiments.panels import Band, Curves, Panels, band_of
+from calibrant.experiments.streams import Stream
+from calibrant.metrics import binned_calibration_error, brier, calibration_error
+from calibrant.plot import prepare_over_time, prepare_reliability
+
+__all__ = ["METHODS", "Passes", "noise", "paper_panels", "pass_over", "raw_error"]
+
+Reals = NDArray[np.float64]
+BUCKETS: Final = 20
+"""In which raw confidences, whose values hardly repeat, are measured."""
+SIZE: Final = 10
+"""Resolution and number of buckets of Algorithm 1; the paper does not say."""
+CURVE: Final = 10
+TITLES: Final = {"brier": "squared loss", "c2": "calibration error C2"}
+NULL: Final = 400
+"""Runs under perfect calibration that show what noise alone does."""
+
+
+def _ours(seed: int) -> Recalibrator:
+    return Recalibrator("foster_hart", resolution=SIZE, buckets=SIZE, seed=seed)
+
+
+def _paper(seed: int) -> Recalibrator:
+    return Recalibrator("exponential_regret", resolution=SIZE, buckets=SIZE, prior=0, seed=seed)
+
+
+METHODS: Final[Mapping[str, Callable[[int], Recalibrator]]] = {
+    "foster_hart": _ours,
+    "exponential_regret": _paper,
+    "default": lambda seed: Calibrant(seed=seed),
+}
+"""Algorithm 1 with our subroutine and with the paper's, and the package's default."""
+
+
+@dataclass(frozen=True, eq=False)
+class Passes:
+    """What a method announced, a row for each seed."""
+
+    stream: Stream
+    drawn: Reals
+    mean: Reals
+
+    @property
+    def c2(self) -> float:
+        """C2 of the draws over exact values, averaged over seeds."""
+        y = self.stream.outcomes
+        return float(np.mean([calibration_error(row, y, power=2) for row in self.drawn]))
+
+    @property
+    def loss(self) -> float:
+        """Squared loss of the draws, averaged over seeds."""
+        return float(np.mean([brier(row, self.stream.outcomes) for row in self.drawn]))
+
+    @property
+    def mean_loss(self) -> float:
+        """Squared loss of the means, averaged over seeds."""
+        return float(np.mean([brier(row, self.stream.outcomes) for row in self.mean]))
+
+
+def pass_over(stream: Stream, method: str, seeds: int) -> Passes:
+    """Replay a stream with so many seeds."""
+    runs = [METHODS[method](seed).replay(stream.raw, stream.outcomes) for seed in range(seeds)]
+    drawn, mean = np.array([run.forecast for run in runs]), np.array([run.mean for run in runs])
+    return Passes(stream, drawn, np.clip(mean, 0.0, 1.0))
+
+
+def raw_error(stream: Stream) -> float:
+    """Return C2 of the raw forecasts in equal buckets."""
+    return binned_calibration_error(stream.raw, stream.outcomes, buckets=BUCKETS, power=2)
+
+
+def noise(forecasts: Reals, level: float = 0.95) -> float:
+    """Return what C2 stays below with probability ``level`` if the forecasts are right.
+
+    Outcomes are drawn with the very probabilities that were announced; C2 is over exact values.
+
+    Examples
+    --------
+    >>> 0.0 < noise(np.full(100, 0.5)) < 0.03
+    True
+    """
+    rng = np.random.default_rng(5)
+    tosses = rng.random((NULL, len(forecasts))) < forecasts
+    errors = [calibration_error(forecasts, row.astype(np.uint8), power=2) for row in tosses]
+    return float(np.quantile(errors, level))
+
+
+def paper_panels(passes: Passes, title: str, caption: str) -> Panels:
+    """Return the paper's figure: loss and error over time, and calibration curves."""
+    stream = passes.stream
+    curves = {"raw": stream.raw, "forecast": passes.drawn[0]}
+    drawings = {
+        "a": _over_time(passes, "brier"),
+        "b": _over_time(passes, "c2"),
+        "c": prepare_reliability(curves, stream.outcomes, buckets=CURVE),
+    }
+    return Panels(title, caption, drawings, ["ac", "bc"], (8.6, 5.2))
+
+
+def _over_time(passes: Passes, quantity: str) -> Curves:
+    y = passes.stream.outcomes
+    raw = prepare_over_time(passes.stream.raw, y, quantity=quantity, buckets=BUCKETS)
+    rows = [
+        prepare_over_time(row, y, quantity=quantity, buckets=None).series["forecast"]
+        for row in passes.drawn
+    ]
+    series: dict[str, Band] = {"raw": band_of(raw.series["forecast"]), "forecast": band_of(rows)}
+    return Curves(TITLES[quantity], raw.rounds, series)
+
+
+def columns(passes: Passes) -> Columns:
+    """Return the numbers behind panels a and b."""
+    made = {quantity: _over_time(passes, quantity) for quantity in TITLES}
+    table: dict[str, list[float]] = {"rounds": made["c2"].rounds.tolist()}
+    for quantity, curves in made.items():
+        table |= {f"{quantity}_{name}": band.mean.tolist() for name, band in curves.series.items()}
+    return table

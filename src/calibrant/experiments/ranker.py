@@ -1,0 +1,192 @@
+"""A log-linear ranker of relations: which one does a question ask for, and how sure is that?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.experiments.features import (
+    agreements,
+    question_tags,
+    scipy,
+    sparse,
+    tag_matrix,
+)
+from calibrant.experiments.relations import Question, Schema
+
+__all__ = ["Ranking", "rank"]
+
+Floats = NDArray[np.float64]
+PENALTY: Final = 1e-3
+"""Of the squared weights of the dense features."""
+STEP: Final = 60.0
+MOMENTUM: Final = 0.8
+EPOCHS: Final = 80
+"""Over the pass, what it says is then nearly calibrated: little more than noise is left."""
+OVERTRAINED: Final = 400
+"""From here on it only grows surer."""
+SEEN: Final = 2
+"""Questions, or relations, that must have a tag for it to have weights."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """What a ranker says to each question, those it was trained on first.
+
+    Attributes
+    ----------
+    relation
+        The name of its first choice.
+    probability
+        Of the first choice.
+    margin
+        The log-linear score of the first choice, less that of the second.
+    right
+        1 where the logical form mentions the first choice.
+    """
+
+    relation: tuple[str, ...]
+    probability: Floats
+    margin: Floats
+    right: NDArray[np.uint8]
+
+
+def rank(
+    train: Sequence[Question],
+    test: Sequence[Question],
+    schema: Schema,
+    *,
+    embeddings: bool,
+    tell: Callable[[str], None] | None = None,
+) -> tuple[Ranking, Ranking]:
+    """Train on some questions and answer all; return what the ranker says, and says over-trained.
+
+    Parameters
+    ----------
+    train, test
+        The questions.
+    schema
+        The relations to rank.
+    embeddings
+        Whether sentence embeddings are among the features.
+    tell
+        Called with a sentence before each part.
+
+    Notes
+    -----
+    ``P(r | q)`` is proportional to ``exp(u . f(q, r) + a(q) . W b(r))``: f holds a dozen
+    dense agreements of question and relation, a and b the tags of each, W a weight for every
+    pair of tags.  u is fitted first, by maximum likelihood; then W by gradient ascent with
+    momentum, and stopped early.  A question is right if its logical form mentions the
+    relation or its inverse: relation accuracy, since there is no Freebase here to ask for
+    the answer.
+    """
+    say = tell or (lambda said: None)
+    say("features of the ranker")
+    made = _Ranker([*train, *test], len(train), schema, embeddings)
+    say("training the ranker")
+    made.fit_agreements()
+    made.ascend(EPOCHS)
+    first = made.ranking()
+    made.ascend(OVERTRAINED - EPOCHS)
+    return first, made.ranking()
+
+
+class _Ranker:
+    """The features of all questions, and the weights so far."""
+
+    def __init__(
+        self, questions: Sequence[Question], seen: int, schema: Schema, embeddings: bool
+    ) -> None:
+        self.schema = schema
+        self.answers = [schema.answers(question) for question in questions]
+        # A question whose relations the schema lacks teaches nothing.
+        self.lessons = [k for k in range(seen) if self.answers[k]]
+        self.features = agreements(questions, schema.relations, embeddings=embeddings)
+        self.tags = _questions_by_tag(questions, seen)
+        self.held = _relations_by_tag(schema)
+        self.truth = _truth([self.answers[k] for k in self.lessons], len(schema.relations))
+        self.scores = np.zeros(self.features.shape[:2], np.float32)
+        self.weights = np.zeros((self.tags.shape[1], self.held.shape[1]), np.float32)
+        self.speed = np.zeros_like(self.weights)
+
+    def fit_agreements(self) -> None:
+        """Fit the weights of the dense features."""
+        taught = self.features[self.lessons]
+        count = taught.shape[-1]
+        options = {"maxiter": 100}
+        found = scipy("optimize").minimize(
+            _loss, np.ones(count), (taught, self.truth), "L-BFGS-B", True, options=options
+        )
+        self.scores = self.features @ found.x.astype(np.float32)
+
+    def ascend(self, epochs: int) -> None:
+        """Take so many steps up the likelihood of the training questions."""
+        tags, held = self.tags[self.lessons], self.held
+        for _ in range(epochs):
+            ahead = self.weights + MOMENTUM * self.speed
+            push = _push(tags @ ahead @ held.T + self.scores[self.lessons], self.truth)
+            uphill = tags.T @ (push @ held) / len(self.lessons)
+            self.speed = np.asarray(MOMENTUM * self.speed + STEP * uphill, np.float32)
+            self.weights += self.speed
+
+    def ranking(self) -> Ranking:
+        """Return what the ranker says at present."""
+        total = np.asarray(self.tags @ self.weights @ self.held.T + self.scores, np.float64)
+        first, best = total.argmax(axis=1), np.partition(total, -2, axis=1)[:, -2:]
+        right = [int(k in held) for k, held in zip(first, self.answers, strict=True)]
+        return Ranking(
+            tuple(self.schema.relations[k].names[0] for k in first),
+            _softmax(total).max(axis=1),
+            np.diff(best, axis=1)[:, 0],
+            np.array(right, np.uint8),
+        )
+
+
+def _loss(u: Floats, features: NDArray[np.float32], truth: Any) -> tuple[float, Floats]:
+    """Return the penalised log loss of the dense features, and its gradient."""
+    chances = _softmax(features @ u.astype(np.float32))
+    held = np.asarray(truth.multiply(chances).sum(axis=1)).ravel()
+    push = np.asarray(truth.multiply(chances).multiply(1.0 / held[:, None]) - chances)
+    uphill = np.einsum("ij,ijk->k", push, features) / len(held)
+    return float(-np.log(held).mean() + PENALTY / 2.0 * u @ u), PENALTY * u - uphill
+
+
+def _push(total: NDArray[np.float32], truth: Any) -> NDArray[np.float32]:
+    """Return the gradient of the log likelihood in the scores."""
+    chances = _softmax(np.asarray(total))
+    held = truth.multiply(chances).tocsr()
+    share = sparse().diags(1.0 / np.asarray(held.sum(axis=1)).ravel())
+    return np.asarray((share @ held) - chances, np.float32)
+
+
+def _softmax(scores: NDArray[Any]) -> NDArray[Any]:
+    raised = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return np.asarray(raised / raised.sum(axis=1, keepdims=True))
+
+
+def _questions_by_tag(questions: Sequence[Question], seen: int) -> Any:
+    rows = [question_tags(question) for question in questions]
+    return tag_matrix(rows, _frequent(rows[:seen])).astype(np.float32)
+
+
+def _relations_by_tag(schema: Schema) -> Any:
+    rows = [relation.tags for relation in schema.relations]
+    return tag_matrix(rows, _frequent(rows)).astype(np.float32)
+
+
+def _frequent(rows: Iterable[Iterable[str]]) -> list[str]:
+    seen = Counter(tag for row in rows for tag in row)
+    return sorted(tag for tag, count in seen.items() if count >= SEEN)
+
+
+def _truth(answers: Sequence[tuple[int, ...]], many: int) -> Any:
+    rows = [k for k, held in enumerate(answers) for _ in held]
+    places = [place for held in answers for place in held]
+    ones = np.ones(len(rows), np.float32)
+    return sparse().csr_matrix((ones, (rows, places)), shape=(len(answers), many))
