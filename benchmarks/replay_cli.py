@@ -118,6 +118,7 @@ def measure(command: list[str]) -> None:
 def commands(path: Path, out: Path) -> dict[str, list[str]]:
     python = [sys.executable]
     replay = [*python, "-m", "calibrant.cli", "replay", str(path), "--seed", "1", "--force"]
+    replay += ["--method", "foster_hart"]
     return {
         "bare copy": [*python, __file__, "--copy", str(path), str(out)],
         "replay --out": [*replay, "--out", str(out)],

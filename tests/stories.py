@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant import Recalibrator
+from calibrant import Calibrant, Recalibrator
 from calibrant.summary import Story, summarise
 
 
@@ -57,6 +58,18 @@ def replayed(
     rec = Recalibrator(method, seed=1)
     run = rec.replay(raw, outcomes)
     return summarise(rec, raw, run.forecast, run.mean, outcomes, seed=1)
+
+
+def chained(
+    raw: NDArray[np.float64],
+    outcomes: NDArray[np.int64],
+    available: NDArray[np.float64] | None = None,
+    **options: Any,
+) -> Story:
+    """The story of a real run of the default."""
+    model = Calibrant(seed=1, **options)
+    run = model.replay(raw, outcomes, available=available)
+    return summarise(model, raw, run.forecast, run.mean, outcomes, seed=1)
 
 
 @functools.cache

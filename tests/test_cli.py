@@ -28,14 +28,16 @@ pytest.importorskip("matplotlib", reason="needs the extra plot")
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from calibrant import Recalibrator
-from calibrant.cli import ExitCode, main, options, play, screen
+from calibrant import Calibrant, Recalibrator
+from calibrant.cli import ExitCode, main, methods, options, play, screen
 from calibrant.cli.app import _terminate, run
+from calibrant.cli.chain import draw_to_front
 from calibrant.cli.screen import closing_lines
+from calibrant.losses import get_loss
 from calibrant.registry import calibrators
 from calibrant.report import headline
 from calibrant.simulate import adversaries, forecasters
-from calibrant.stream import open_output, replay, state
+from calibrant.stream import Options, open_output, replay, state
 from calibrant.summary import Story
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -136,16 +138,191 @@ def test_the_same_seed_gives_the_same_json_outside_timing(
     assert "detail" not in told[0]
 
 
-def test_the_command_in_a_summary_makes_it_again(games: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [
+        ("calibrant", []),
+        ("calibrant", ["--loss", "log", "--resolution", 10, "--buckets", 2]),
+        ("foster_hart", ["--epsilon", 0.2, "--loss", "log", "--method", "foster_hart"]),
+    ],
+)
+def test_the_command_in_a_summary_makes_it_again(
+    games: Path, tmp_path: Path, method: str, words: list[Any]
+) -> None:
     first, second = tmp_path / "a.json", tmp_path / "b.json"
-    ran("replay", games, "--epsilon", 0.2, "--loss", "log", "--summary", first)
+    ran("replay", games, *words, "--summary", first)
     told = json.loads(first.read_text())
     command = told["timing"]["run"]["command"]
-    assert command.startswith(f"calibrant replay {games} --raw prob --outcome won --method ")
+    told_so = f"calibrant replay {games} --raw prob --outcome won --method {method} "
+    assert command.startswith(told_so)
     assert run([*command.split()[1:], "--summary", str(second)]) == 0
     again = json.loads(second.read_text())
     assert told.pop("timing") != again.pop("timing")
     assert told == again
+
+
+def test_the_default_is_calibrant_and_the_table_shows_its_chain(
+    games: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, summary = tmp_path / "o.parquet", tmp_path / "s.json"
+    assert ran("replay", games, "--seed", 5, "--out", out, "--summary", summary) == 0
+    shown = capsys.readouterr().out
+    table = pq.read_table(out)
+    model = Calibrant(seed=5)
+    made = model.replay(table["prob"].to_numpy(), table["won"].to_numpy())
+    for name in ("forecast", "mean", "bucket", "ticket"):
+        assert table[name].to_numpy().tolist() == getattr(made, name).tolist()
+    chain, told = model.certificate(), json.loads(summary.read_text())
+    assert told["bound"]["regret"] == chain.raw_bound
+    assert "300 rounds, calibrant, seed 5" in shown
+    rows = [line.split() for line in shown.splitlines()]
+    identity = next(row for row in rows if row[:1] == ["identity"])
+    assert identity == ["identity", f"{chain.links[0].weight:.3f}", *(
+        f"{value:.5f}" for value in (chain.links[0].regret, chain.links[0].bound))]  # fmt: skip
+    raw = next(row for row in rows if row[-5:-2] == ["the", "raw", "forecast"])
+    assert raw[-2:] == [f"{chain.regret:.5f}", f"{chain.raw_bound:.5f}"]
+
+
+def test_late_outcomes_leave_the_chain_without_a_bound(
+    games: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = games.read_text().splitlines()
+    late = [f"{line},{int(line.partition(',')[0]) + 4}" for line in lines[1:]]
+    games.write_text("\n".join([f"{lines[0]},known", *late]) + "\n")
+    assert ran("replay", games, "--seed", 5, "--time", "t", "--available", "known") == 0
+    shown = capsys.readouterr().out
+    assert "late outcomes, at most 3 outstanding: no theorem here speaks of them" in shown
+    assert re.search(r"^  identity +\d\.\d{3} +-?\d\.\d{5} +-$", shown, re.MULTILINE)
+
+
+def test_windows_are_told_if_there_are_any(games: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    header, *lines = games.read_text().splitlines()
+    games.write_text("\n".join([header, *lines * 5]) + "\n")
+    assert ran("replay", games, "--seed", 5) == 0
+    shown = capsys.readouterr().out
+    assert re.search(r"^windows: 625 rounds; last 626-1,250, worst forecasts ", shown, re.MULTILINE)
+    assert re.search(r"^C2 of the last window( +0\.\d{5}){3}$", shown, re.MULTILINE)
+
+
+def test_groups_are_calibrated_at_once_and_told_one_by_one(
+    games: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    header, *lines = games.read_text().splitlines()
+    rows = [f"{line},{'ab'[t % 2]},{t % 5}" for t, line in enumerate(lines)]
+    games.write_text("\n".join([f"{header},side,day", *rows]) + "\n")
+    out, summary, report = (tmp_path / name for name in ("o.csv", "s.json", "r.html"))
+    plots, stored = tmp_path / "plots", tmp_path / "state"
+    assert ran("replay", games, "--group", "side, day", "--seed", 5, "--out", out, "--summary",
+               summary, "--report", report, "--plots", plots, "--state", stored) == 0  # fmt: skip
+    shown, told = capsys.readouterr().out, json.loads(summary.read_text())
+    assert "300 rounds, groups, seed 5" in shown
+    assert "guarantee, group by group: the bounds above; it holds" in shown
+    named = {row["name"]: row for row in told["breakdown"]["rows"]}
+    assert sorted(named) == ["day=0", "day=1", "day=2", "day=3", "day=4", "side=a", "side=b"]
+    assert named["side=a"]["rounds"] == 150
+    line = next(line.split() for line in shown.splitlines() if line.startswith("side=a"))
+    assert line[1:3] == ["150", f"{named['side=a']['rate']:.5f}"]
+    page = report.read_text()
+    assert "Does it hold for each of them?" in page
+    assert "<caption>Group by group</caption>" in page
+    assert "GroupRecalibrator(form=&#39;l2&#39;, prior=1, resolution=20" in page
+    assert {"groups.png", "groups_raw.svg"} <= set(os.listdir(plots))
+    command = told["timing"]["run"]["command"]
+    assert " --group side,day --resolution 20 --grid endpoints --buckets 20 --prior 1 " in command
+    again = tmp_path / "again.json"
+    words = command.split()[1:-2]
+    assert run([*words, "--summary", str(again)]) == 0
+    assert json.loads(again.read_text())["breakdown"] == told["breakdown"]
+    # The columns of groups are known to the state.
+    assert ran("replay", games, "--state", stored) == 0
+    assert "600 rounds, groups" in capsys.readouterr().out
+
+
+def test_many_groups_are_counted_where_they_are_not_shown(
+    games: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    header, *lines = games.read_text().splitlines()
+    rows = [f"{line},{t % 30}" for t, line in enumerate(lines)]
+    games.write_text("\n".join([f"{header},day", *rows]) + "\n")
+    assert ran("replay", games, "--group", "day", "--seed", 5) == 0
+    assert "10 more in --json" in capsys.readouterr().out
+
+
+def test_classes_get_a_vector_and_an_honest_first_class(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    generator = np.random.default_rng(2)
+    raw = generator.dirichlet([0.5] * 3, 200).round(6)
+    raw[:, 2] = np.abs(1.0 - raw[:, 0] - raw[:, 1])
+    named = [("cat", "cow", "dog")[k] for k in generator.integers(0, 3, 200)]
+    source, out, report = tmp_path / "d.csv", tmp_path / "o.csv", tmp_path / "r.html"
+    rows = [f"{a:.6f},{b:.6f},{c:.6f},{y}" for (a, b, c), y in zip(raw, named, strict=True)]
+    source.write_text("\n".join(["p_cat,p_cow,p_dog,y", *rows]) + "\n")
+    stored, summary = tmp_path / "state", tmp_path / "s.json"
+    words = ("--proba", "p_cat,p_cow,p_dog", "--seed", 5, "--resolution", 10)
+    assert ran("replay", source, *words, "--out", out, "--report", report, "--state", stored,
+               "--summary", summary) == 0  # fmt: skip
+    captured = capsys.readouterr()
+    assert captured.err == "calibrant: outcomes from column 'y'\n"
+    assert "200 rounds, one-vs-rest, seed 5" in captured.out
+    assert re.search(r"^class by class +rounds", captured.out, re.MULTILINE)
+    names = out.read_text().partition("\n")[0].split(",")
+    assert names[4:] == ["top", "confidence", "mean", "ticket", "forecast_cat", "forecast_cow",
+                         "forecast_dog"]  # fmt: skip
+    page = report.read_text()
+    assert "Class by class, now" in page
+    assert "OneVsRest(classes=3, engine=&#39;calibrant&#39;, resolution=10" in page
+    told = json.loads(summary.read_text())
+    assert {row["rounds"] for row in told["breakdown"]["rows"]} == {200}
+    command = told["timing"]["run"]["command"]
+    assert f"{source} --outcome y --proba p_cat,p_cow,p_dog --method calibrant" in command
+    assert ran("replay", source, "--state", stored) == 0
+    assert "400 rounds, one-vs-rest" in capsys.readouterr().out
+    assert ran("replay", source, "--proba", "p_cat,p_cow") == ExitCode.ROW
+
+
+def test_a_budget_is_kept_and_told(
+    games: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, report, summary = tmp_path / "o.parquet", tmp_path / "r.html", tmp_path / "s.json"
+    words = ("--raw-safe", 0.0001, "--seed", 5, "--state", tmp_path / "state")
+    files = ("--out", out, "--report", report, "--summary", summary)
+    assert ran("replay", games, *words, *files) == 0
+    shown, told = capsys.readouterr().out, json.loads(summary.read_text())
+    table = pq.read_table(out)
+    model = Calibrant(seed=5, raw_safe=0.0001)
+    made = model.replay(table["prob"].to_numpy(), table["won"].to_numpy())
+    assert table["forecast"].to_numpy().tolist() == made.forecast.tolist()
+    budget = told["chain"]["budget"]
+    assert 0 < budget["aside"] == model.certificate().budget.aside
+    assert budget["excess"] <= budget["epsilon"] == 0.0001
+    assert told["bound"]["regret"] == 0.0001
+    assert told["bound"]["c2"] is None
+    brier = np.mean((made.forecast - table["won"].to_numpy()) ** 2)
+    assert told["forecast"]["brier"] == pytest.approx(brier, abs=1e-3)
+    assert f"raw forecasts announced in {budget['aside']} of 300 rounds: calibration is" in shown
+    assert "never above 0.0001" in shown
+    page = report.read_text()
+    assert "so the promise of calibration is withdrawn. Of the other rounds C2 is" in page
+    assert "raw_safe=0.0001)" in page
+    assert "--raw-safe 0.0001" in told["timing"]["run"]["command"]
+    assert ran("replay", games, "--raw-safe", 0.2, *words[4:]) == ExitCode.STATE
+    assert "raw_safe must be as in the state, 0.0001, got 0.2" in capsys.readouterr().err
+
+
+def test_a_budget_that_is_never_touched_withdraws_nothing(
+    games: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ran("replay", games, "--raw-safe", 1, "--seed", 5, "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    budget = told["chain"]["budget"]
+    lines = "\n".join(closing_lines(told))
+    assert "never above 1\n" in lines
+    assert f"but of the other rounds: c2 at most {budget['c2_bound']:.5f}" in lines
+    told["chain"]["budget"] = budget | {"aside": 0}
+    assert "calibration is not promised" not in "\n".join(closing_lines(told))
+    told["chain"]["budget"] = budget | {"c2_bound": None}
+    assert "but of the other rounds" not in "\n".join(closing_lines(told))
 
 
 def test_percent_logit_and_score_are_scales(
@@ -419,12 +596,19 @@ def test_a_state_that_does_not_fit_is_refused(
         (["--available", "a"], "--available needs --time"),
         (["--flush"], "--flush needs --out -"),
         (["--json", "--out", "-"], "--json and --out - both want standard output"),
-        (["--group", "t"], "--group is kept for a later release: leave it out"),
+        (["--group", ","], "--group needs the name of a column"),
+        (["--group", "t,t"], "--group must name each column once, got 't,t'"),
+        (["--group", "t", "--proba", "prob"], "group must be left out: several classes have no"),
+        (["--proba", "prob", "--raw", "prob"], "--raw and --proba exclude each other"),
+        (["--raw-safe", "-1"], "raw_safe must be a finite number of at least 0, got -1.0"),
+        (["--raw-safe", "0.1", "--method", "blackwell"], "raw_safe must be left out: only the"),
         (["--format", "xml"], "--format must be one of 'csv', 'tsv', 'jsonl', 'parquet', got 'x"),
         (["--on-error", "ignore"], "--on-error must be one of 'stop', 'skip', 'quarantine=FILE', "
          "got 'ignore'"),
         (["--on-error", "quarantine=x.parquet"], "must be a CSV, TSV or JSON Lines file"),
-        (["--method", "best"], "method must be one of 'anchored',"),
+        (["--method", "best"], "method must be one of 'calibrant', 'anchored',"),
+        (["--epsilon", "0.1"], "epsilon must be left out: calibrant keeps its grid, and its"),
+        (["--prior", "3"], "choose a method such as foster_hart, got 3"),
         (["--resolution", "0"], "resolution must be"),
         (["--nonsense"], "No such option: --nonsense"),
     ],
@@ -621,7 +805,7 @@ def test_play_writes_products_and_shows_a_table(
     summary, report, plots = (tmp_path / name for name in ("s.json", "r.html", "p"))
     products = ("--summary", summary, "--report", report, "--plots", plots)
     assert ran("play", "--rounds", 50, *products) == 0
-    assert "50 rounds, foster_hart" in capsys.readouterr().out
+    assert "50 rounds, calibrant" in capsys.readouterr().out
     assert sorted(os.listdir(tmp_path)) == ["p", "r.html", "s.json"]
     assert {path.suffix for path in plots.iterdir()} == {".png", ".svg"}
     assert ran("play", "--rounds", 50, "--summary", summary) == ExitCode.OUTPUT
@@ -630,10 +814,15 @@ def test_play_writes_products_and_shows_a_table(
     assert json.loads(summary.read_text())["n_rounds"] == 60
 
 
-@pytest.mark.parametrize("name", ["game.csv", "game.jsonl.gz", "game.parquet"])
-def test_the_rounds_of_a_game_are_those_that_replay_gives(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "method"),
+    [("game.csv", "foster99"), ("game.jsonl.gz", "calibrant"), ("game.parquet", "foster99")],
+)
+def test_the_rounds_of_a_game_are_those_that_replay_gives(
+    tmp_path: Path, name: str, method: str
+) -> None:
     game, again = tmp_path / name, tmp_path / f"again_{name}"
-    sizes = ("--seed", 4, "--method", "foster99", "--resolution", 7, "--buckets", 9)
+    sizes = ("--seed", 4, "--method", method, "--resolution", 7, "--buckets", 9)
     words = ("--adversary", "drifting", "--forecaster", "uniform", "--rounds", 300)
     assert ran("play", *words, *sizes, "--out", game) == 0
     told = ("--raw", "raw", "--outcome", "outcome", "--prefix", "again_")
@@ -669,7 +858,7 @@ def test_bound_tells_resolution_bounds_and_horizons(capsys: pytest.CaptureFixtur
     told = json.loads(capsys.readouterr().out)
     assert (told["resolution"], told["buckets"], told["resolution_paper"]) == (15, 15, 60)
     rows = {row["method"]: row for row in told["methods"]}
-    assert set(rows) == set(calibrators.names())
+    assert list(rows) == ["calibrant", *calibrators.names()]
     own = rows["foster_hart"]
     assert own["c1"] == pytest.approx(own["c2"] ** 0.5)
     assert own["regret"] < 0.1
@@ -680,6 +869,46 @@ def test_bound_tells_resolution_bounds_and_horizons(capsys: pytest.CaptureFixtur
     assert "(the paper's choice is 60 of both)\n" in shown
     assert "rounds until 0.1" in shown
     assert f"{own['horizon']:,}" in shown
+
+
+@pytest.mark.parametrize("loss", ["squared", "log"])
+def test_the_bound_of_the_default_is_the_sum_of_its_chain_and_never_below_a_certificate(
+    loss: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ran("bound", "--rounds", 900, "--loss", loss, "--json") == 0
+    row = json.loads(capsys.readouterr().out)["methods"][0]
+    chain = row["chain"]
+    assert row["regret"] == chain["to_raw"] == chain["to_mixture"] + chain["mixture_to_raw"]
+    generator = np.random.default_rng(3)
+    model = Options(loss=loss).recalibrator(1)
+    model.replay(generator.random(900), generator.integers(0, 2, 900))
+    found: Any = model.certificate()
+    assert row["c2"] >= found.bound("C2")
+    assert chain["to_mixture"] >= found.bound("regret")
+    own = {link.bound for link in found.links}
+    assert {chain["mixture_to_raw"], chain["mixture_to_expert"]} == own
+    assert ran("bound", "--rounds", 900, "--loss", loss) == 0
+    told = f"{screen.number(chain['to_mixture'])} of the draws over the mixture"
+    assert f"extra loss of calibrant: {told}" in capsys.readouterr().out
+
+
+def test_the_formula_that_methods_tells_is_no_less_than_the_bound() -> None:
+    rule, rounds = Calibrant().calibrator, 10_000
+    K, h = rule.lattice.cells, rule.lattice.half_cell
+    told = h**2 + (h**2 + K * (1 + np.log(rounds / K)) / rounds) / 4.0
+    assert "h^2 + (h^2 + K(1 + ln(T/K))/T)/c" in methods.ACCURACY
+    assert told * 0.9 < draw_to_front(rule, get_loss("squared"), rounds, 1) <= told
+
+
+def test_where_the_default_has_no_experts_to_compare_it_promises_nothing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert ran("bound", "--loss", "spherical", "--json") == 0
+    row = json.loads(capsys.readouterr().out)["methods"][0]
+    assert (row["c2"], row["regret"]) == (None, None)
+    assert row["assumption"] == "for the losses squared and log only"
+    assert ran("bound", "--loss", "spherical") == 0
+    assert "extra loss of calibrant" not in capsys.readouterr().out
 
 
 def test_bound_without_epsilon_takes_the_usual_sizes(capsys: pytest.CaptureFixture[str]) -> None:
@@ -693,7 +922,9 @@ def test_bound_without_epsilon_takes_the_usual_sizes(capsys: pytest.CaptureFixtu
     assert {row["horizon"] for row in told["methods"] if row["theorem"] is None} == {None}
     assert ran("bound", "--epsilon", 0.01, "--resolution", 3, "--json") == 0
     told = json.loads(capsys.readouterr().out)
-    assert {row["horizon"] for row in told["methods"]} == {None}
+    # A grid that grows has no floor.
+    fixed = [row["horizon"] for row in told["methods"] if row["method"] != "growing"]
+    assert set(fixed) == {None}
     assert ran("bound", "--loss", "hinge") == ExitCode.USAGE
     assert ran("bound", "--rounds", 0) == ExitCode.USAGE
 
@@ -701,12 +932,19 @@ def test_bound_without_epsilon_takes_the_usual_sizes(capsys: pytest.CaptureFixtu
 def test_methods_lists_the_registry(capsys: pytest.CaptureFixture[str]) -> None:
     assert ran("methods", "--json") == 0
     rows = json.loads(capsys.readouterr().out)
-    assert [row["name"] for row in rows] == list(calibrators.names())
+    assert [row["name"] for row in rows] == ["calibrant", *calibrators.names()]
     assert all(row[key] for row in rows for key in ("bound", "cost", "reference", "summary"))
     assert ran("methods") == 0
     shown = capsys.readouterr().out
     for name in calibrators.names():
         assert name in shown
+    assert shown.index("calibrant  ") < shown.index("anchored  ")
+    for link in ("calibration", "draws to mixture", "mixture to experts"):
+        assert f"\n  {link} " in shown
+    assert [link["link"] for link in rows[0]["chain"]] == [
+        "calibration", "draws to mixture", "mixture to experts",
+    ]  # fmt: skip
+    assert "[ln K - (T-1) ln(1-share)]" in shown
 
 
 def test_report_combines_summaries(
@@ -782,7 +1020,7 @@ def test_completion_knows_the_methods() -> None:
 
 
 def test_completion_offers_every_name() -> None:
-    assert options._methods() == list(calibrators.names())
+    assert options._methods() == ["calibrant", *calibrators.names()]
     assert play._adversaries() == list(adversaries.names())
     assert play._forecasters() == list(forecasters.names())
 

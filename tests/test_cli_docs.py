@@ -19,11 +19,12 @@ pytest.importorskip("pyarrow", reason="needs the extra cli")
 pytest.importorskip("jinja2", reason="needs the extra plot")
 pytest.importorskip("matplotlib", reason="needs the extra plot")
 
-from calibrant import Recalibrator
+from calibrant import Calibrant
 from calibrant.cli import ExitCode, reference
 from calibrant.cli.app import run
 from calibrant.cli.reference import page
-from calibrant.summary import Collector, tell
+from calibrant.regression import QuantileRecalibrator
+from calibrant.summary import Collector, NumberCollector, tell, tell_numbers
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 FENCE = re.compile(r"^```(?P<language>\w+)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -58,7 +59,7 @@ def test_the_how_to_does_what_it_says(tmp_path: Path, monkeypatch: pytest.Monkey
             for line in block["body"].splitlines():
                 assert run(shlex.split(line.removeprefix("$ calibrant "))) == 0
                 commands += 1
-    assert commands == 5
+    assert commands == 11
     assert {"games.parquet", "games.html", "all.json", "bad.csv"} <= set(os.listdir(tmp_path))
     assert json.loads(Path("all.json").read_text())["n_rounds"] == 4000
 
@@ -71,13 +72,27 @@ def keys(data: dict[str, Any], depth: int) -> Iterator[str]:
 
 
 def test_the_summary_page_describes_every_key() -> None:
-    rec = Recalibrator(seed=1)
+    rec = Calibrant(seed=1)
     made = rec.replay(np.full(10, 0.5), np.ones(10))
     collector = Collector(rec.calibrator.lattice.values)
     collector.update(np.full(10, 0.5), made.forecast, made.mean, np.ones(10))
     timing = {"seconds": 1.0, "rounds_per_second": 10.0}
     told = tell(collector, rec, seed=1, timing=timing).to_dict()
-    text = (DOCS / "reference" / "summary.md").read_text()
+    text = (DOCS / "reference" / "summary.md").read_text().partition("\n## Numbers\n")[0]
     described = [match["key"] for match in KEY.finditer(text)]
     assert set(described) == {*keys(told, 1), *told["raw"]}
     assert len(described) == len(set(described))
+
+
+def test_the_summary_page_describes_every_key_of_numbers() -> None:
+    rec = QuantileRecalibrator(levels=[0.1, 0.9], seed=1)
+    told = tell_numbers(NumberCollector(rec.levels), rec, seed=1).to_dict()
+    page = (DOCS / "reference" / "summary.md").read_text().partition("\n## Numbers\n")[2]
+    shared, _, own = page.partition("| key |")
+    described = {match["key"] for match in KEY.finditer(own)} | set(re.findall(r"`(\w+)`", shared))
+    scores = {f"raw.{key}" for key in told["raw"]}
+    expected = {*keys(told, 1), *scores} - {"certificate", "interval", "timing.run"}
+    assert described - {"pit", "tracker"} == expected
+    for key in told["levels"][0]:
+        assert f"`{key}`" in page
+    assert told["forecast"].keys() == told["raw"].keys()

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from calibrant import Recalibrator, __version__
+from calibrant import Calibrant, Recalibrator, __version__
 from calibrant.cli import ExitCode
 from calibrant.demo import main, scanner, screen
 from calibrant.demo import show as showing
@@ -284,7 +284,7 @@ def test_the_command_that_the_demo_prints_gives_the_forecasts_it_wrote(shown: Sh
     _, raw, outcome = np.loadtxt(shown.directory / "stream.csv", delimiter=",", skiprows=1).T
     table = np.loadtxt(shown.directory / "forecasts.csv", delimiter=",", skiprows=1)
     assert "--seed 7 " in shown.text
-    assert table[:, 3].tolist() == Recalibrator(seed=7).replay(raw, outcome).forecast.tolist()
+    assert table[:, 3].tolist() == Calibrant(seed=7).replay(raw, outcome).forecast.tolist()
 
 
 @pytest.mark.base

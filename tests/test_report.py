@@ -13,16 +13,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stories import Group, awkward, overconfident, replayed, told
+from stories import Group, awkward, chained, overconfident, replayed, told
 
 from calibrant.errors import InvalidInput, MissingExtra
 from calibrant.metrics import calibration_curve
 from calibrant.plot import palette, vector
-from calibrant.report import headline, render, tables, write, write_many
+from calibrant.report import figures, headline, render, tables, write, write_many
 from calibrant.report.figures import chosen
 from calibrant.report.judge import accuracy, beyond_noise, matters, off, spread
 from calibrant.report.page import guarantee, promise
-from calibrant.summary import Story
+from calibrant.report.tables import chain, shown, signed, windows
+from calibrant.summary import Part, Parts, Story
+from calibrant.transforms import Identity
 
 pytest.importorskip("jinja2", reason='needs the extra "plot"')
 pytest.importorskip("matplotlib", reason='needs the extra "plot"')
@@ -243,7 +245,7 @@ def test_every_table_has_as_many_cells_in_a_row_as_in_its_header(name: str) -> N
         assert not any("nan" in cell or "None" in cell for row in table.rows for cell in row)
 
 
-KINDS = ("scores", "buckets", "parts", "promises", "settings")
+KINDS = ("scores", "buckets", "brier_parts", "windows", "promises", "settings")
 
 
 def test_the_table_of_scores_holds_the_summary() -> None:
@@ -256,6 +258,8 @@ def test_the_table_of_scores_holds_the_summary() -> None:
     assert set(story.summary["raw"]) - {key for _, key, _ in tables.SCORES} == {
         "log_loss_clipped",
         "smooth_error",
+        "last_window_l2",
+        "worst_window_l2",
     }
 
 
@@ -410,9 +414,95 @@ def test_the_page_says_the_headline_the_promise_and_how_to_repeat_it(
     assert facts in page
     assert "The guarantee, which holds against any adversary, was kept." in page
     code = "Recalibrator(&#39;foster_hart&#39;, resolution=20, grid=&#39;endpoints&#39;, "
-    assert f"{code}buckets=20, prior=1, seed=1)" in page
+    assert f"{code}buckets=20, prior=1, loss=&#39;squared&#39;, seed=1)" in page
     assert "On the command line" not in page
     assert "The drawn forecasts are promised to be calibrated" in page
+
+
+def test_the_page_of_the_default_shows_its_chain_and_its_windows() -> None:
+    story = chained(*overconfident(1500))
+    page = render([story])
+    facts = "calibrant, resolution 20, 1 bucket, seed 1"
+    assert facts in page
+    assert "<caption>The chain, link by link</caption>" in page
+    assert "Mixture over identity" in page
+    assert "and the mixture&#39;s that of any expert, the raw forecast included." in page
+    code = "Calibrant(method=&#39;anchored&#39;, resolution=20, grid=&#39;endpoints&#39;, "
+    assert f"{code}strength=4.0, patience=3.0, buckets=1, loss=&#39;squared&#39;, seed=1)" in page
+    assert "<caption>Window by window</caption>" in page
+    Checker(page)
+
+
+def test_the_chain_stands_as_it_was_measured() -> None:
+    story = chained(*overconfident(1500))
+    table, told = chain(story), story.summary["chain"]
+    assert table is not None
+    assert table.rows[0][0] == "Draws over the mixture"
+    assert table.rows[0][2:] == (
+        signed(told["middle_regret"]), shown(told["middle_bound"]), "kept",
+    )  # fmt: skip
+    assert [row[0] for row in table.rows[1:]] == [f"Mixture over {k['expert']}" for k in
+                                                  told["links"]]  # fmt: skip
+    assert {row[-1] for row in table.rows} == {"kept"}
+    assert chain(awkward()["ten rounds"]) is None
+    assert chain(chained(np.zeros(0), np.zeros(0, np.int64))) is None
+
+
+def test_the_last_and_the_worst_window_are_told_with_their_rounds() -> None:
+    story = chained(*overconfident(1500))
+    last, worst = windows(story).rows
+    assert last[1] == f"{shown(story.summary['raw']['last_window_l2'])} (rounds 626 to 1,250)"
+    first, end, error = story.windows.worst["forecast"]
+    assert worst[2] == f"{shown(error)} (rounds {first:,} to {end:,})"
+    few = windows(awkward()["ten rounds"])
+    assert few.rows[0] == ("Last window", "n/a", "n/a", "n/a")
+    assert few.notes == ("There are too few rounds for one window.",)
+
+
+def test_of_many_groups_the_largest_are_listed() -> None:
+    rows = [Part(f"g{k}", k, 0.5, 0.5, 0.5, 0.1, 0.01, 0.1, 0.01, 0.2) for k in range(101)]
+    story = replace(awkward()["ten rounds"], parts=Parts("group", rows, {}))
+    table = tables.parts(story)
+    assert table is not None
+    assert [row[0] for row in table.rows] == [f"g{k}" for k in range(100, 0, -1)]
+    assert all(len(row) == len(table.header) for row in table.rows)
+    told = "Of 101, those 100 with the most rounds; all are in the summary."
+    assert table.notes[-1] == told
+    few = tables.parts(replace(story, parts=Parts("class", rows[:3], {})))
+    assert few is not None
+    assert len(few.notes) == 1
+    assert tables.parts(awkward()["ten rounds"]) is None
+    assert figures.part_drawings(story) == {}
+
+
+def test_a_front_of_ones_own_stands_in_the_code() -> None:
+    story = chained(*overconfident(50), experts=Identity(), method="foster_hart")
+    page = render([story])
+    code = "Calibrant(Identity(), method=&#39;foster_hart&#39;, resolution=20"
+    assert code in page
+
+
+def test_late_outcomes_are_told_where_no_theorem_speaks_of_them() -> None:
+    raw, outcomes = overconfident(200)
+    story = chained(raw, outcomes, available=np.arange(200) + 3.0)
+    assert promise(story) == (
+        "Outcomes came late here, at most 2 outstanding at a forecast, and no theorem of this "
+        "method speaks of late outcomes. What was measured stands; nothing is promised."
+    )
+    assert guarantee(story).startswith("Nothing is promised here.")
+    table = chain(story)
+    assert table is not None
+    assert {row[-1] for row in table.rows} == {"no promise"}
+
+
+def test_a_summary_from_before_there_were_chains_is_still_told(story: Story) -> None:
+    old = {k: v for k, v in story.summary.items() if k not in ("chain", "calibrator", "windows")}
+    for name in ("raw", "forecast", "mean"):
+        old[name] = {k: v for k, v in old[name].items() if k != "last_window_l2"}
+    old["certificate"] = {k: v for k, v in old["certificate"].items() if k != "delay"}
+    page = render([replace(story, summary=old)])
+    assert "Recalibrator(&#39;foster_hart&#39;, resolution=20" in page
+    assert "The chain, link by link" not in page
 
 
 def test_the_same_story_gives_the_same_page_also_by_way_of_json(page: str, story: Story) -> None:
@@ -449,7 +539,8 @@ def test_rows_that_made_no_round_are_told() -> None:
 def test_a_method_that_nobody_knows_is_shown_with_what_all_have_in_common() -> None:
     story = awkward()["nothing"]
     page = render([replace(story, summary=story.summary | {"method": "mine"})])
-    assert "Recalibrator(&#39;mine&#39;, buckets=20, prior=1, seed=1)" in page
+    told = "buckets=20, prior=1, loss=&#39;squared&#39;, seed=1"
+    assert f"Recalibrator(&#39;mine&#39;, {told})" in page
 
 
 def test_without_rounds_there_are_no_pictures_but_the_settings() -> None:

@@ -21,8 +21,8 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from calibrant import Recalibrator
-from calibrant.errors import CorruptState
+from calibrant import Calibrant, Recalibrator
+from calibrant.errors import CorruptState, InvalidInput
 from calibrant.stream import (
     ADDED,
     BadRow,
@@ -156,7 +156,7 @@ def told(session: Session) -> dict[str, Any]:
 def expected() -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """What plain lists give: the rows and the summary that every file must give."""
     columns = data()
-    rec = Recalibrator(seed=11)
+    rec = Calibrant(seed=11)
     made = rec.replay(columns["p"], columns["y"])
     columns |= {name: getattr(made, name).tolist() for name in ADDED}
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
@@ -197,7 +197,7 @@ def test_text_stays_as_it_was_written(tmp_path: Path) -> None:
     out = tmp_path / "o.csv"
     run(source, out=out)
     lines = out.read_text()
-    assert lines.startswith("id,p,y,forecast,mean,bucket,ticket\n007,0.50,1,0.55,0.525,10,0\n")
+    assert lines.startswith("id,p,y,forecast,mean,bucket,ticket\n007,0.50,1,0.5,0.5,0,0\n")
     assert '\n"a ""b"", c",.25,0.0,' in lines
     assert '\n"x\ny",1e-1,TRUE,' in lines
 
@@ -208,9 +208,9 @@ def test_lines_of_json_stay_as_they_were_written(tmp_path: Path) -> None:
     out = tmp_path / "o.jsonl"
     session = run(source, out=out)
     first, second = out.read_text().splitlines()
-    assert first.startswith('{"p": 0.50, "y": 1, "x": {"a": [1, 2.0]},"forecast":0.55,"mean":')
+    assert first.startswith('{"p": 0.50, "y": 1, "x": {"a": [1, 2.0]},"forecast":0.5,"mean":')
     assert second.startswith('{"p":0.25,"y":null,"forecast":0.')
-    assert second.endswith(',"bucket":5,"ticket":1}')
+    assert second.endswith(',"bucket":0,"ticket":1}')
     assert session.unresolved == 1
 
 
@@ -500,7 +500,7 @@ def test_late_outcomes_are_learned_late_and_in_order(tmp_path: Path, batch_rows:
     out = tmp_path / "o.parquet"
     source = write(tmp_path / "d.parquet", columns)
     session = run(source, out=out, time="t", available="known", batch_rows=batch_rows)
-    rec = Recalibrator(seed=11)
+    rec = Calibrant(seed=11)
     answers = late(rec, columns)
     found = rows_of(out)
     assert [row["forecast"] for row in found] == [value for value, _ in answers]
@@ -564,6 +564,21 @@ def test_every_kind_of_method_can_be_cut(tmp_path: Path, method: str) -> None:
     assert len(set(found)) == 1
 
 
+@pytest.mark.parametrize("times", [{}, {"time": "t", "available": "known"}])
+def test_a_budget_is_the_same_however_rows_are_cut(tmp_path: Path, times: dict[str, str]) -> None:
+    source = write(tmp_path / "d.csv", data(150))
+    found = [
+        dump(
+            run(source, session=Options(seed=2, raw_safe=0.001).session(), batch_rows=rows, **times)
+        )
+        for rows in (1, 40, 1000)
+    ]
+    assert len(set(found)) == 1
+    again = load(found[0])
+    assert again.recalibrator.raw_safe == 0.001
+    assert 0 < again.recalibrator.certificate().budget.aside < 150
+
+
 # --------------------------------------------------------------------------- states
 
 
@@ -571,8 +586,9 @@ def test_a_state_that_is_not_there_yet_is_none(tmp_path: Path) -> None:
     assert read(str(tmp_path / "state")) is None
 
 
-def test_the_state_of_a_bare_recalibrator_will_do(tmp_path: Path) -> None:
-    rec = Recalibrator(seed=4, resolution=7)
+@pytest.mark.parametrize("kind", [Recalibrator, Calibrant])
+def test_the_state_of_a_bare_recalibrator_will_do(kind: type[Recalibrator], tmp_path: Path) -> None:
+    rec = kind(seed=4, resolution=7)
     rec.replay([0.3, 0.4], [0, 1])
     path = tmp_path / "state"
     path.write_bytes(rec.to_bytes())
@@ -621,10 +637,70 @@ def test_a_state_with_parts_missing_is_refused() -> None:
     ],
 )
 def test_a_state_must_be_what_was_asked_for(options: dict[str, Any], told_by: str) -> None:
-    stored = Options(seed=1).session()
+    stored = Options(method="foster_hart", seed=1).session()
     with pytest.raises(StateMismatch) as caught:
         open_session(Options(**options), stored)
     assert str(caught.value) == told_by
+
+
+@pytest.mark.parametrize(
+    ("options", "told_by"),
+    [
+        ({"method": "anchored"}, "method must be as in the state, 'calibrant', got 'anchored'"),
+        ({"buckets": 20}, "buckets must be as in the state, 1, got 20"),
+    ],
+)
+def test_the_default_has_a_name_and_sizes_of_its_own(options: dict[str, Any], told_by: str) -> None:
+    stored = Options(method="calibrant", seed=1).session()
+    assert open_session(Options(method="calibrant", buckets=1), stored) is stored
+    with pytest.raises(StateMismatch) as caught:
+        open_session(Options(**options), stored)
+    assert str(caught.value) == told_by
+
+
+def test_a_state_of_algorithm_1_goes_on_where_the_default_is_not_asked_for() -> None:
+    stored = load(dump(Options(method="foster_hart", seed=1).session()))
+    assert open_session(Options(), stored) is stored
+    with pytest.raises(StateMismatch, match="method must be as in the state, 'foster_hart'"):
+        open_session(Options(method="calibrant"), stored)
+
+
+ELSE = "for Algorithm 1 alone choose a method such as foster_hart"
+
+
+@pytest.mark.parametrize(
+    ("options", "told_by"),
+    [
+        (
+            {"epsilon": 0.1},
+            "epsilon must be left out: calibrant keeps its grid, and its certificate says what it "
+            f"costs; {ELSE}, got 0.1",
+        ),
+        (
+            {"prior": 2},
+            "prior must be left out: calibrant learns how far to trust the raw forecast; "
+            f"{ELSE}, got 2",
+        ),
+        (
+            {"loss": "spherical"},
+            "loss must be 'squared' or 'log': under these calibrant compares its experts; "
+            f"{ELSE}, got 'spherical'",
+        ),
+    ],
+)
+def test_what_only_algorithm_1_knows_is_refused_by_the_default(
+    options: dict[str, Any], told_by: str
+) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        Options(**options).recalibrator(1)
+    assert str(caught.value) == told_by
+    Options(method="foster_hart", **options).recalibrator(1)
+
+
+def test_the_default_under_the_log_loss_never_announces_0_or_1() -> None:
+    assert Options(loss="log").recalibrator(1).calibrator.grid == "midpoints"
+    assert Options(loss="log", grid="logit").recalibrator(1).calibrator.grid == "logit"
+    assert Options().recalibrator(1) == Calibrant(seed=1)
 
 
 def test_what_was_not_asked_for_comes_from_the_state() -> None:
@@ -638,7 +714,7 @@ def test_without_a_seed_one_is_chosen_and_known() -> None:
     first, second = (open_session(Options(), None) for _ in range(2))
     assert first.seed is not None
     assert first.seed != second.seed
-    assert first.recalibrator == Recalibrator(seed=first.seed)
+    assert first.recalibrator == Calibrant(seed=first.seed)
 
 
 def test_pending_outcomes_cannot_change_their_clock(tmp_path: Path) -> None:
@@ -956,7 +1032,7 @@ def test_an_outcome_that_comes_too_late_is_dropped_one_by_one_and_in_batches(
     found = []
     for rows in (1, 60):
         session = Options(seed=11).session()
-        session.recalibrator = Recalibrator(seed=11, max_open=10)
+        session.recalibrator = Calibrant(seed=11, max_open=10)
         late = {"time": "t", "available": "known", "one_by_one": rows == 1}
         run(source, session=session, **late)
         found.append(session.recalibrator.to_bytes())

@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 from naive_summary import binned, log_loss, running, strides, windows
 from numpy.typing import NDArray
 
-from calibrant import Recalibrator, metrics
+from calibrant import Calibrant, Recalibrator, metrics
 from calibrant.core.codec import Document
 from calibrant.errors import CorruptState, InvalidInput
 from calibrant.kernels import tallies
 from calibrant.summary import Collector, Story, batch_means, summarise, tell
 from calibrant.summary.interval import student
 from calibrant.summary.tell import ECE_BUCKETS
+from calibrant.transforms import Identity
 
 GRID = np.arange(21) / 20
 NAMES = ("raw", "forecast", "mean")
@@ -304,13 +305,14 @@ def told() -> tuple[Story, Arrays]:
 
 
 SUMMARY = {
-    "version", "calibrant", "method", "resolution", "buckets", "seed", "n_rounds", "n_skipped",
-    "n_unresolved", "base_rate", "raw", "forecast", "mean", "auc", "regret_brier", "window",
-    "bound", "certificate", "certificate_holds", "timing",
+    "version", "calibrant", "method", "calibrator", "resolution", "buckets", "seed", "n_rounds",
+    "n_skipped", "n_unresolved", "base_rate", "raw", "forecast", "mean", "auc", "regret_brier",
+    "window", "windows", "bound", "certificate", "chain", "certificate_holds", "breakdown",
+    "timing",
 }  # fmt: skip
 SCORES = {
     "brier", "log_loss", "log_loss_clipped", "calibration_l1", "calibration_l2", "ece", "smooth",
-    "smooth_error", "sharpness", "worst_window_l2",
+    "smooth_error", "sharpness", "last_window_l2", "worst_window_l2",
 }  # fmt: skip
 
 
@@ -322,7 +324,7 @@ def test_the_summary_has_the_keys_that_are_promised(told: tuple[Story, Arrays]) 
     assert set(summary["regret_brier"]) == {"value", "low", "high", "blocks", "method"}
     assert set(summary["bound"]) == {"c1", "c2", "regret", "assumption"}
     assert set(summary["certificate"]) == {
-        "rounds", "open", "expired", "c1", "c2", "loss", "regret",
+        "rounds", "open", "expired", "delay", "c1", "c2", "loss", "regret",
     }  # fmt: skip
 
 
@@ -421,6 +423,124 @@ def test_the_worst_window_is_marked_by_its_rounds(told: tuple[Story, Arrays]) ->
     assert error == shown.max() == story.summary["raw"]["worst_window_l2"]
     assert first == story.windows.first[shown.argmax()]
     assert last == story.windows.last[shown.argmax()]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_last_and_the_worst_window_are_those_of_the_naive_windows(
+    told: tuple[Story, Arrays], name: str
+) -> None:
+    story, arrays = told
+    errors = windows(arrays[NAMES.index(name)].tolist(), arrays[3].tolist(), 625)
+    places, scores = story.summary["windows"], story.summary[name]
+    assert places["number"] == len(errors) == 9
+    assert scores["last_window_l2"] == pytest.approx(errors[-1])
+    assert scores["worst_window_l2"] == pytest.approx(max(errors))
+    worst = errors.index(max(errors))
+    assert places["last"] == {"first": 5001, "last": 5625}
+    assert places["worst"][name] == {"first": 625 * worst + 1, "last": 625 * worst + 625}
+
+
+def test_on_a_long_stream_the_last_point_tells_how_many_rounds_it_covers() -> None:
+    collector = Collector(GRID)
+    for _ in range(2):
+        collector.update(*stream(5000 * 130), compile=True)
+    story = tell(collector, Recalibrator(seed=1))
+    latest = story.windows.latest["raw"]
+    assert story.summary["windows"]["last"] == {"first": 1_290_001, "last": 1_300_000}
+    assert latest[2] == story.windows.c2_raw[-1] == story.summary["raw"]["last_window_l2"]
+
+
+def test_without_a_window_there_is_no_last_one() -> None:
+    rec, arrays = played(600)
+    story = summarise(rec, *arrays)
+    assert story.summary["windows"] == {"number": 0, "last": None, "worst": {}}
+    assert story.summary["raw"]["last_window_l2"] is None
+    assert story.windows.latest == {}
+
+
+# ------------------------------------------------------------------------- the chain
+
+
+def chained(rounds: int, **options: Any) -> tuple[Calibrant, Story]:
+    _, (raw, _, _, outcomes) = played(rounds)
+    model = Calibrant(seed=5, **{k: v for k, v in options.items() if k != "available"})
+    run = model.replay(raw, outcomes, available=options.get("available"))
+    return model, summarise(model, raw, run.forecast, run.mean, outcomes, seed=5)
+
+
+def test_the_summary_of_the_default_tells_its_chain() -> None:
+    model, story = chained(800)
+    chain, told_chain = model.certificate(), story.summary["chain"]
+    assert (story.summary["method"], story.summary["calibrator"]) == ("calibrant", "anchored")
+    assert story.summary["bound"]["regret"] == told_chain["raw_bound"] == chain.raw_bound
+    assert told_chain["middle_bound"] == chain.bound("regret")
+    assert told_chain["middle_regret"] == chain.middle_regret
+    assert told_chain["middle_loss"] == chain.middle_loss
+    assert [each["expert"] for each in told_chain["links"]] == [k.expert for k in chain.links]
+    assert told_chain["links"][0]["regret"] == chain.links[0].regret
+    assert all(each["holds"] for each in told_chain["links"])
+    assert story.summary["certificate_holds"] is True
+    assert Story.from_dict(story.to_dict()).summary == story.summary
+
+
+def test_a_recalibrator_alone_has_no_chain(told: tuple[Story, Arrays]) -> None:
+    assert told[0].summary["chain"] is None
+    assert told[0].summary["method"] == told[0].summary["calibrator"] == "foster_hart"
+
+
+def test_under_late_outcomes_nothing_is_promised_by_the_chain() -> None:
+    _, story = chained(300, available=np.arange(300) + 5.0)
+    summary = story.summary
+    assert summary["certificate"]["delay"] == 4
+    assert summary["certificate_holds"] is None
+    assert {each["bound"] for each in summary["chain"]["links"]} == {None}
+    assert {each["holds"] for each in summary["chain"]["links"]} == {None}
+    assert [summary["bound"][key] for key in ("c1", "c2", "regret")] == [None] * 3
+    assert summary["chain"]["links"][0]["regret"] is not None
+
+
+def test_a_last_stage_whose_theorem_covers_late_outcomes_is_still_checked() -> None:
+    late = {"available": np.arange(300) + 5.0}
+    _, story = chained(300, method="foster_hart", buckets=4, **late)
+    assert story.summary["bound"]["c2"] is not None
+    assert story.summary["certificate_holds"] is True
+    assert story.summary["bound"]["regret"] is None
+
+
+def test_raw_forecasts_that_were_announced_are_followed_to_three_digits() -> None:
+    model, (raw, _, _, outcomes) = Calibrant(seed=5, raw_safe=0.0), played(400)[1]
+    run = model.replay(raw, outcomes)
+    story = summarise(model, raw, run.forecast, np.minimum(run.mean, 1.0), outcomes, seed=5)
+    budget = story.summary["chain"]["budget"]
+    assert (run.forecast == raw).sum() >= budget["aside"] > 0
+    assert budget["excess"] <= budget["epsilon"] == 0.0
+    near = np.round(run.forecast, 3)
+    assert story.summary["forecast"]["brier"] == pytest.approx(metrics.brier(near, outcomes))
+    assert story.summary["certificate_holds"] is True
+    late = Calibrant(seed=5, raw_safe=0.01)
+    run = late.replay(raw, outcomes, available=np.arange(400) + 6.0)
+    told = summarise(late, raw, run.forecast, np.minimum(run.mean, 1.0), outcomes).summary
+    assert told["bound"]["c2"] is None
+    assert told["certificate_holds"] is True
+    assert told["bound"]["regret"] == 0.01
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=20))
+def test_the_nearest_value_is_nearest(forecasts: list[float]) -> None:
+    collector = Collector(GRID)
+    found = collector.nearest(np.array(forecasts))
+    for forecast, value in zip(forecasts, found.tolist(), strict=True):
+        assert abs(forecast - value) == min(abs(forecast - each) for each in collector.values)
+
+
+def test_the_settings_make_the_same_recalibrator_again() -> None:
+    story = chained(10, loss="log", grid="midpoints")[1]
+    assert story.settings == {
+        "method": "calibrant", "calibrator": "anchored", "resolution": 20, "grid": "midpoints",
+        "strength": 4.0, "patience": 3.0, "buckets": 1, "loss": "log", "seed": 5,
+    }  # fmt: skip
+    own = chained(10, experts=Identity(), method="foster_hart")[1].settings
+    assert (own["experts"], own["calibrator"], own["prior"]) == ("Identity()", "foster_hart", 1)
 
 
 def test_a_bucket_row_tells_what_became_of_its_raw_forecasts(told: tuple[Story, Arrays]) -> None:

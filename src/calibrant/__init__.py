@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from calibrant._version import __version__
 
 if TYPE_CHECKING:
-    from calibrant.recalibrate import Calibrant, Certificate, Pending, Recalibrator, Run, load
+    from calibrant.recalibrate import Calibrant, Certificate, Pending, Recalibrator, Run
+    from calibrant.recalibrate.load import load
 
 __all__ = ["Calibrant", "Certificate", "Pending", "Recalibrator", "Run", "__version__", "load"]
 

@@ -23,6 +23,7 @@ from calibrant.cli.methods import methods
 from calibrant.cli.play import play
 from calibrant.cli.replay import replay
 from calibrant.cli.report import report
+from calibrant.cli.reproduce import reproduce
 from calibrant.errors import CalibrantError, CorruptState, MissingExtra
 from calibrant.stream import BadRow, StateMismatch, Unreadable, Unwritable
 from calibrant.stream.interrupts import noting
@@ -61,7 +62,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-for command in (replay, play, compare, bound, methods, report):
+for command in (replay, play, compare, bound, methods, report, reproduce):
     app.command()(guarded(command))
 
 

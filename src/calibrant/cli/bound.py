@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import Annotated, Any, Final
 
 import typer
 from rich.console import Console
 
 from calibrant import bounds
+from calibrant.bounds.resolution import natural_grid
 from calibrant.calibrators import Calibrator
 from calibrant.cli import screen
+from calibrant.cli.chain import chained, draw_to_front
 from calibrant.cli.options import Buckets, Epsilon, Json, LossName, Resolution
 from calibrant.core import check
 from calibrant.errors import InvalidInput
 from calibrant.losses import Loss, require_proper
+from calibrant.recalibrate import Calibrant
 from calibrant.registry import calibrators
+from calibrant.stream.options import DEFAULT, LOSSES, Options
 
 __all__ = ["bound"]
+
+NOTHING: Final = dict.fromkeys(("c1", "c2", "regret", "horizon", "theorem"))
+"""Of a method that promises nothing."""
+LINKS: Final = {
+    "to_mixture": "of the draws over the mixture",
+    "mixture_to_raw": "of the mixture over the raw forecast",
+}
 
 
 def bound(
@@ -33,6 +45,7 @@ def bound(
 
     With --epsilon, resolution and buckets are chosen so that the extra loss over the raw
     forecast tends to less than epsilon, and the table says after how many rounds it is there.
+    The bounds of calibrant are those of its chain, at its own sizes unless told otherwise.
 
     \b
     Example:
@@ -41,14 +54,13 @@ def bound(
     found = require_proper(loss or "squared")
     size = 20 if epsilon is None else bounds.resolution_sharp(epsilon, found)
     N, M = resolution or size, buckets or size
-    rows = [
-        _row(calibrators.get(name)(resolution=N, grid=_grid(found)), found, rounds, M, epsilon)
-        for name in calibrators.names()
-    ]
+    T, grid = check.whole(rounds, "rounds", low=1), natural_grid(found)
+    rows = [_default_row(found, T, resolution, buckets, epsilon)]
+    rows += [_of_calibrator(name, N, grid, found, T, M, epsilon) for name in calibrators.names()]
     told = {
         "epsilon": epsilon,
         "loss": found.name,
-        "rounds": check.whole(rounds, "rounds", low=1),
+        "rounds": T,
         "resolution": N,
         "buckets": M,
         "resolution_paper": _paper(epsilon, found),
@@ -60,10 +72,6 @@ def bound(
         _print(told)
 
 
-def _grid(loss: Loss) -> str:
-    return "midpoints" if loss.name == "log" else "endpoints"
-
-
 def _paper(epsilon: float | None, loss: Loss) -> int | None:
     try:
         return None if epsilon is None else bounds.resolution_paper(epsilon, loss)
@@ -71,34 +79,61 @@ def _paper(epsilon: float | None, loss: Loss) -> int | None:
         return None
 
 
+def _default_row(
+    loss: Loss, rounds: int, resolution: int | None, buckets: int | None, epsilon: float | None
+) -> dict[str, Any]:
+    """Return the row of the default, whose bounds are those of a chain."""
+    if loss.name not in LOSSES:
+        known = " and ".join(LOSSES)
+        return {"method": DEFAULT, **NOTHING, "assumption": f"for the losses {known} only"}
+    made = Options(resolution=resolution, buckets=buckets, loss=loss.name).recalibrator(0)
+    assert isinstance(made, Calibrant)
+    chain = chained(made, rounds)
+    c2 = made.calibrator.bound(rounds, buckets=made.buckets)
+    return {
+        "method": DEFAULT,
+        "c1": None if c2 is None else c2.as_c1().value,
+        "c2": None if c2 is None else c2.value,
+        "regret": chain["to_raw"],
+        "horizon": _reached(epsilon, lambda after: chained(made, after)["to_raw"]),
+        "theorem": None if c2 is None else c2.theorem,
+        "assumption": None if c2 is None else c2.assumption,
+        "chain": chain,
+    }
+
+
+def _of_calibrator(
+    name: str, resolution: int, grid: str, *told: *tuple[Loss, int, int, float | None]
+) -> dict[str, Any]:
+    """Return the row of a calibrator; one that has no such grid promises nothing on it."""
+    try:
+        rule = calibrators.get(name)(resolution=resolution, grid=grid)
+    except InvalidInput as error:
+        return {"method": name, **NOTHING, "assumption": str(error)}
+    return _row(rule, *told)
+
+
 def _row(
     rule: Calibrator, loss: Loss, rounds: int, buckets: int, epsilon: float | None
 ) -> dict[str, Any]:
     promised = rule.bound(rounds, buckets=buckets)
     if promised is None:
-        return {"method": rule.name, "c1": None, "c2": None, "regret": None, "horizon": None,
-                "theorem": None, "assumption": rule.assumption}  # fmt: skip
+        return {"method": rule.name, **NOTHING, "assumption": rule.assumption}
     return {
         "method": rule.name,
         "c1": promised.as_c1().value,
         "c2": promised.value if promised.quantity.endswith("C2") else None,
-        "regret": _regret(rule, loss, rounds, buckets),
-        "horizon": None if epsilon is None else _horizon(rule, loss, buckets, epsilon),
+        "regret": draw_to_front(rule, loss, rounds, buckets),
+        "horizon": _reached(epsilon, lambda after: draw_to_front(rule, loss, after, buckets)),
         "theorem": promised.theorem,
         "assumption": promised.assumption,
     }
 
 
-def _regret(rule: Calibrator, loss: Loss, rounds: int, buckets: int) -> float:
-    promised = rule.bound(rounds, buckets=buckets)
-    values = rule.lattice.values
-    low, high = float(values[0]), float(values[-1])
-    return bounds.regret_bound(promised or 1.0, loss, buckets, low=low, high=high).value
-
-
-def _horizon(rule: Calibrator, loss: Loss, buckets: int, epsilon: float) -> int | None:
+def _reached(epsilon: float | None, bound_after: Callable[[int], float]) -> int | None:
+    """Return after how many rounds a bound is at most epsilon; None if never, or nobody asks."""
     try:
-        return bounds.horizon(epsilon, lambda rounds: _regret(rule, loss, rounds, buckets))
+        return None if epsilon is None else bounds.horizon(epsilon, bound_after)
     except InvalidInput:
         return None
 
@@ -118,3 +153,7 @@ def _print(told: dict[str, Any]) -> None:
     console = Console(width=100)
     console.print(screen.table(title, columns, rows))
     console.print(f"bounds after {told['rounds']:,} rounds", highlight=False)
+    if (chain := told["methods"][0].get("chain")) is not None:
+        parts = [f"{screen.number(chain[key])} {words}" for key, words in LINKS.items()]
+        told_so = f"extra loss of {DEFAULT}: {' + '.join(parts)}"
+        console.print(told_so, highlight=False, soft_wrap=True)

@@ -202,7 +202,7 @@ class Contest:
         """Return the command that makes these numbers again."""
         scale, limit, skip = self.reading
         names = None if self.methods is None else ",".join(self.methods)
-        options = {"format": self.job.format, **vars(columns), "rounds": limit, "methods": names}
+        options = {"format": self.job.format, **columns.options, "rounds": limit, "methods": names}
         options |= {"adversarial": self.adversarial, "seed": self.seed, **self.sizes}
         words = ["calibrant", "compare", *self.job.inputs]
         for name, value in options.items():

@@ -7,7 +7,7 @@ from typing import Annotated, TypeAlias
 import typer
 
 from calibrant.core.grid import GRIDS
-from calibrant.registry import calibrators
+from calibrant.stream.options import METHODS
 
 __all__ = [
     "Available",
@@ -16,15 +16,20 @@ __all__ = [
     "Force",
     "Format",
     "GridName",
+    "GroupColumns",
     "Inputs",
     "Json",
+    "Levels",
     "Logit",
     "LossName",
     "Method",
+    "NormalColumns",
     "OutcomeColumn",
     "Percent",
     "Plots",
     "Prior",
+    "ProbaColumns",
+    "QuantileColumns",
     "RawColumn",
     "ReportFile",
     "Resolution",
@@ -37,7 +42,7 @@ __all__ = [
 
 
 def _methods() -> list[str]:
-    return sorted(calibrators.names())
+    return list(METHODS)
 
 
 Inputs: TypeAlias = Annotated[
@@ -90,12 +95,59 @@ Format: TypeAlias = Annotated[
         help="Of the inputs: csv, tsv, jsonl or parquet (by default as names or contents say).",
     ),
 ]
+GroupColumns: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--group",
+        metavar="COL,COL",
+        help="Columns of groups, each value one, to be calibrated in all of them at once.",
+    ),
+]
+ProbaColumns: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--proba",
+        metavar="COL,COL",
+        help="Instead of --raw: columns of the probabilities of several classes, or one of "
+        "lists; outcomes are classes.",
+    ),
+]
+QuantileColumns: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--quantiles",
+        metavar="COL,COL",
+        help="Instead of --raw: columns of quantiles, whose names end in their levels (q05, p95, "
+        "q0.5) unless --levels says them; outcomes are numbers, and --method is pit, the default, "
+        "or tracker.",
+    ),
+]
+NormalColumns: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--normal",
+        metavar="MEAN,SD",
+        help="Instead of --raw: columns of mean and standard deviation; the rest as with "
+        "--quantiles.",
+    ),
+]
+Levels: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--levels",
+        metavar="P,P",
+        help="Levels of --quantiles, or those to follow with --normal. "
+        "[default with --normal: 0.05 to 0.95]",
+        show_default=False,
+    ),
+]
 Method: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--method",
         metavar="NAME",
-        help="The calibrator: a name that calibrant methods lists. [default: foster_hart]",
+        help="A name that calibrant methods lists; but for the default, Algorithm 1 with that "
+        "calibrator alone. [default: calibrant]",
         autocompletion=_methods,
         show_default=False,
     ),
@@ -112,7 +164,10 @@ Resolution: TypeAlias = Annotated[
 Buckets: TypeAlias = Annotated[
     int | None,
     typer.Option(
-        "--buckets", metavar="M", help="Buckets of raw forecasts. [default: 20]", show_default=False
+        "--buckets",
+        metavar="M",
+        help="Buckets of raw forecasts. [default: 1 with calibrant, else 20]",
+        show_default=False,
     ),
 ]
 GridName: TypeAlias = Annotated[
@@ -120,7 +175,8 @@ GridName: TypeAlias = Annotated[
     typer.Option(
         "--grid",
         metavar="NAME",
-        help=f"Kind of grid: {', '.join(GRIDS)}. [default: endpoints]",
+        help=f"Kind of grid: {', '.join(GRIDS)}. [default: endpoints; with calibrant under the "
+        "log loss midpoints]",
         autocompletion=lambda: list(GRIDS),
         show_default=False,
     ),
@@ -130,7 +186,8 @@ Epsilon: TypeAlias = Annotated[
     typer.Option(
         "--epsilon",
         metavar="E",
-        help="Instead of resolution and buckets: the extra loss to tolerate in the long run.",
+        help="Instead of resolution and buckets: the extra loss to tolerate in the long run; "
+        "calibrant keeps its own.",
     ),
 ]
 LossName: TypeAlias = Annotated[
@@ -138,7 +195,8 @@ LossName: TypeAlias = Annotated[
     typer.Option(
         "--loss",
         metavar="NAME",
-        help="The proper loss of the certificate. [default: squared]",
+        help="The proper loss of the certificate; with calibrant squared or log. "
+        "[default: squared]",
         show_default=False,
     ),
 ]
@@ -147,7 +205,7 @@ Prior: TypeAlias = Annotated[
     typer.Option(
         "--prior",
         metavar="K",
-        help="Strength of the identity prior. [default: 1]",
+        help="Strength of the identity prior, which calibrant learns instead. [default: 1]",
         show_default=False,
     ),
 ]

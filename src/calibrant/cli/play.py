@@ -6,7 +6,7 @@ import shlex
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +32,7 @@ from calibrant.cli.options import (
 )
 from calibrant.cli.products import Products, refuse_two_voices, reserve_rows, tell_story
 from calibrant.core.place import buckets_of
+from calibrant.recalibrate import Calibrant, Recalibrator
 from calibrant.stream import (
     ADDED,
     Answers,
@@ -45,6 +46,9 @@ from calibrant.stream import (
 )
 from calibrant.stream.piece import ArrowPiece
 from calibrant.summary import Story, tell
+
+if TYPE_CHECKING:
+    from calibrant.simulate import Record
 
 __all__ = ["play"]
 
@@ -110,7 +114,7 @@ def play(
 
     \b
     Example:
-      calibrant play --adversary threshold --rounds 1000 --resolution 10 --buckets 10
+      calibrant play --adversary threshold --rounds 1000
     """
     if listed:
         _list(as_json)
@@ -146,6 +150,7 @@ class Game:
         """Play all rounds; return them."""
         from calibrant.simulate import play as play_game
 
+        fresh = self.session.recalibrator.copy()
         began = time.perf_counter()
         with screen.progress((self.adversary,)) as show:
             record = play_game(
@@ -156,8 +161,7 @@ class Game:
         # A mean is a sum of products and may round to just above 1.
         mean = np.minimum(record.mean, 1.0)
         self.session.collector.update(record.raw, record.forecast, mean, record.outcomes)
-        bucket = buckets_of(record.raw, self.session.recalibrator.buckets)
-        answers = Answers(record.forecast, mean, bucket, np.arange(len(record)))
+        answers = Answers(record.forecast, mean, _buckets(fresh, record), np.arange(len(record)))
         return Rows(record.raw, record.outcomes, answers)
 
     def story(self) -> Story:
@@ -172,6 +176,13 @@ class Game:
             settings={"command": shlex.join(words), "inputs": [players]},
             timing={"seconds": self.seconds, "rounds_per_second": self.rounds / self.seconds},
         )
+
+
+def _buckets(fresh: Recalibrator, record: Record) -> NDArray[np.int64]:
+    """Return the bucket of each round; those of a chain depend on what its experts said."""
+    if isinstance(fresh, Calibrant) and fresh.buckets > 1:
+        return fresh.replay(record.raw, record.outcomes).bucket
+    return buckets_of(record.raw, fresh.buckets)
 
 
 class Rows(NamedTuple):

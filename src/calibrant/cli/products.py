@@ -11,10 +11,11 @@ from typing import Any, Final
 import typer
 
 from calibrant.cli import screen
+from calibrant.cli.number_screen import numbers_before_after
 from calibrant.errors import MissingExtra
 from calibrant.stream import Drafts, open_output
 from calibrant.stream.failure import naming
-from calibrant.summary import Story
+from calibrant.summary import AnyStory, NumberStory
 
 __all__ = ["Products", "refuse_two_voices", "reserve_rows", "short", "tell_story"]
 
@@ -46,7 +47,7 @@ class Products:
                 told = f"--{product} needs {', '.join(missing)}, not installed here"
                 raise MissingExtra(f'{told}: pip install "calibrant[plot]"')
 
-    def write(self, story: Story, places: dict[str, Path]) -> None:
+    def write(self, story: AnyStory, places: dict[str, Path]) -> None:
         """Write the products to the places that were reserved for them."""
         if self.summary is not None:
             text = json.dumps(story.to_dict(), indent=1, allow_nan=False) + "\n"
@@ -58,10 +59,21 @@ class Products:
             with naming(self.report):
                 write(story, places["report"])
         if self.plots is not None:
-            from calibrant.plot import save_all
-
             with naming(self.plots):
-                save_all(story, places["plots"])
+                _save_pictures(story, places["plots"])
+
+
+def _save_pictures(story: AnyStory, directory: Path) -> None:
+    if isinstance(story, NumberStory):
+        from calibrant.report.numbers import save_numbers
+
+        save_numbers(story, directory)
+        return
+    from calibrant.plot import save_all
+    from calibrant.report.figures import save_parts
+
+    save_all(story, directory)
+    save_parts(story, directory)
 
 
 def reserve_rows(drafts: Drafts, out: str | None) -> Path | None:
@@ -75,15 +87,17 @@ def refuse_two_voices(out: str | None, as_json: bool) -> None:
         raise typer.BadParameter("--json and --out - both want standard output")
 
 
-def tell_story(story: Story, *, as_json: bool, error: bool = False) -> None:
+def tell_story(story: AnyStory, *, as_json: bool, error: bool = False) -> None:
     """Tell a story as JSON or as a table."""
     if as_json:
         screen.tell_json(short(story))
+    elif isinstance(story, NumberStory):
+        numbers_before_after(story, error=error)
     else:
         screen.before_after(story, error=error)
 
 
-def short(story: Story) -> dict[str, Any]:
+def short(story: AnyStory) -> dict[str, Any]:
     """Return the summary without its detail."""
     told = story.to_dict()
     del told["detail"]

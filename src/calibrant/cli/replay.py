@@ -6,9 +6,9 @@ import shlex
 import time as clock
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -21,15 +21,20 @@ from calibrant.cli.options import (
     Force,
     Format,
     GridName,
+    GroupColumns,
     Inputs,
     Json,
+    Levels,
     Logit,
     LossName,
     Method,
+    NormalColumns,
     OutcomeColumn,
     Percent,
     Plots,
     Prior,
+    ProbaColumns,
+    QuantileColumns,
     RawColumn,
     ReportFile,
     Resolution,
@@ -39,10 +44,17 @@ from calibrant.cli.options import (
     TimeColumn,
     scale_of,
 )
+from calibrant.cli.outputs import (
+    Outputs,
+    levels_of,
+    listed,
+    quarantine_of,
+    refuse,
+    refuse_two_ways,
+)
 from calibrant.cli.products import Products, refuse_two_voices, reserve_rows, tell_story
 from calibrant.core import check
 from calibrant.stream import (
-    ADDED,
     FORMATS,
     Columns,
     Drafts,
@@ -65,7 +77,7 @@ from calibrant.stream.interrupts import insist
 from calibrant.stream.readers import BATCH_ROWS
 from calibrant.stream.source import Source
 from calibrant.stream.state import dump, read
-from calibrant.summary import Story, tell
+from calibrant.summary import AnyStory
 
 __all__ = ["replay"]
 
@@ -80,6 +92,11 @@ def replay(
     percent: Percent = False,
     score: Score = False,
     format: Format = None,
+    group: GroupColumns = None,
+    proba: ProbaColumns = None,
+    quantiles: QuantileColumns = None,
+    normal: NormalColumns = None,
+    levels: Levels = None,
     method: Method = None,
     resolution: Resolution = None,
     buckets: Buckets = None,
@@ -87,6 +104,15 @@ def replay(
     epsilon: Epsilon = None,
     loss: LossName = None,
     prior: Prior = None,
+    raw_safe: Annotated[
+        float | None,
+        typer.Option(
+            "--raw-safe",
+            metavar="EPSILON",
+            help="Never lose more than this to the raw forecasts, on average: announce them where "
+            "a draw might. Only with calibrant.",
+        ),
+    ] = None,
     seed: Seed = None,
     state: Annotated[
         str | None,
@@ -119,7 +145,6 @@ def replay(
     ] = False,
     force: Force = False,
     as_json: Json = False,
-    group: Annotated[str | None, typer.Option("--group", metavar="COL", hidden=True)] = None,
     batch_rows: Annotated[int, typer.Option("--batch-rows", hidden=True)] = BATCH_ROWS,
 ) -> None:
     """Recalibrate a stream of raw forecasts and outcomes, and say what it was worth.
@@ -132,33 +157,23 @@ def replay(
       calibrant replay games.csv --raw prob --outcome won --out games.parquet --report games.html
     """
     check.choice(format or "csv", "--format", FORMATS)
-    _refuse(available is not None and time is None, "--available needs --time")
-    _refuse(flush and out != "-", "--flush needs --out -")
-    _refuse(group is not None, "--group is kept for a later release: leave it out")
+    refuse(available is not None and time is None, "--available needs --time")
+    refuse(flush and out != "-", "--flush needs --out -")
+    ways = {"--raw": raw, "--proba": proba, "--quantiles": quantiles, "--normal": normal}
+    refuse_two_ways([option for option, given in ways.items() if given is not None])
+    groups, classes = listed(group, "--group"), listed(proba, "--proba")
     refuse_two_voices(out, as_json)
     scale = scale_of(logit, percent, score)
     Run(
         Job(tuple(inputs), raw, outcome, time, available, format, flush, batch_rows),
-        Options(method, resolution, buckets, grid, epsilon, loss, prior, seed, scale),
+        Options(
+            *(method, resolution, buckets, grid, epsilon, loss, prior, seed, scale),
+            *(groups, classes, raw_safe),
+            *(listed(quantiles, "--quantiles"), listed(normal, "--normal"), levels_of(levels)),
+        ),
         Outputs(out, state, on_error, prefix, force),
         Products(summary, report, plots),
     ).go(as_json)
-
-
-def _refuse(wrong: bool, told: str) -> None:
-    if wrong:
-        raise typer.BadParameter(told)
-
-
-@dataclass(frozen=True)
-class Outputs:
-    """Where rows and state go, and how."""
-
-    out: str | None
-    state: str | None
-    on_error: str
-    prefix: str
-    force: bool
 
 
 @dataclass
@@ -178,6 +193,8 @@ class Run:
         """Read, play, write, tell."""
         stored = None if self.outputs.state is None else read(self.outputs.state)
         session = open_session(self.options, stored)
+        kept: Any = session.kept_columns
+        self.job = replace(self.job, **kept)
         with Drafts(force=self.outputs.force) as drafts:
             self._reserve(drafts)
             story = self._story(session, self._play(session))
@@ -208,7 +225,7 @@ class Run:
         with ExitStack() as stack:
             on_fault = self._on_fault(stack)
             show = stack.enter_context(screen.progress(self.job.inputs))
-            start = self._starter(stack)
+            start = self._starter(stack, session)
             try:
                 replay_job(self.job, session, on_fault, start=start, progress=show)
                 insist()
@@ -228,7 +245,9 @@ class Run:
         stream = stack.enter_context(open_output(self.places["quarantine"], name))
         return Quarantine(stream, format_of(name) or "csv", name)
 
-    def _starter(self, stack: ExitStack) -> Callable[[Source, Columns], Writer | None]:
+    def _starter(
+        self, stack: ExitStack, session: Session
+    ) -> Callable[[Source, Columns], Writer | None]:
         def start(source: Source, columns: Columns) -> Writer | None:
             self.columns = columns
             self._say_guesses(columns)
@@ -236,35 +255,28 @@ class Run:
             if name is None:
                 return None
             stream = stack.enter_context(open_output(self.rows, name))
-            names = [self.outputs.prefix + added for added in ADDED]
+            names = [self.outputs.prefix + added for added in session.added(columns)]
             return open_writer(stream, format_of(name) or source.format, columns, names)
 
         return start
 
     def _say_guesses(self, columns: Columns) -> None:
         told = []
-        if self.job.raw is None:
+        if self.job.raw is None and not columns.vector:
             told.append(f"raw forecasts from column {columns.raw!r}")
         if self.job.outcome is None:
             told.append(f"outcomes from column {columns.outcome!r}")
         if told:
             screen.say(" and ".join(told))
 
-    def _story(self, session: Session, timing: dict[str, float]) -> Story:
-        columns = {name: value for name, value in vars(self.columns).items() if value}
-        return tell(
-            session.collector,
-            session.recalibrator,
-            seed=session.seed,
-            settings={
-                "command": self._command(session, columns),
-                "inputs": list(self.job.inputs),
-                "columns": columns,
-                "scale": session.scale.kind,
-            },
-            counts={"n_skipped": session.skipped, "n_unresolved": session.unresolved},
-            timing=timing,
-        )
+    def _story(self, session: Session, timing: dict[str, float]) -> AnyStory:
+        columns = {} if self.columns is None else self.columns.options
+        settings = {
+            "command": self._command(session, columns),
+            "inputs": list(self.job.inputs),
+            "columns": columns,
+        }
+        return session.story(settings, timing)
 
     def _command(self, session: Session, columns: dict[str, str]) -> str:
         """Return the command that makes these numbers again."""
@@ -275,14 +287,3 @@ class Run:
         words += [] if self.outputs.on_error == "stop" else ["--on-error", "skip"]
         words += [] if self.outputs.state is None else ["--state", self.outputs.state]
         return shlex.join(words)
-
-
-def quarantine_of(on_error: str) -> str | None:
-    """Return the file for bad rows, None if they have none; refuse what is no such option."""
-    kind, _, name = on_error.partition("=")
-    if kind == "quarantine" and name:
-        if format_of(name) == "parquet":
-            raise typer.BadParameter("--on-error quarantine= must be a CSV, TSV or JSON Lines file")
-        return name
-    check.choice(on_error, "--on-error", ("stop", "skip", "quarantine=FILE"))
-    return None

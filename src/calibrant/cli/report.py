@@ -13,7 +13,7 @@ from calibrant.cli.options import Force, Json
 from calibrant.errors import CorruptState
 from calibrant.stream import Drafts, Unreadable
 from calibrant.stream.failure import naming
-from calibrant.summary import Story
+from calibrant.summary import AnyStory, NumberStory, read_story
 
 __all__ = ["report"]
 
@@ -34,7 +34,7 @@ def report(
     Example:
       calibrant report monday.json tuesday.json --out week.html
     """
-    from calibrant.report import headline, write_many
+    from calibrant.report import write_many
 
     stories = [_story(name) for name in summaries]
     with Drafts(force=force) as drafts:
@@ -43,7 +43,7 @@ def report(
             write_many(stories, place)
         drafts.commit()
     told = [
-        {"summary": name, "headline": headline(story)}
+        {"summary": name, "headline": _headline(story)}
         for name, story in zip(summaries, stories, strict=True)
     ]
     if as_json:
@@ -54,7 +54,13 @@ def report(
     screen.say(f"wrote {out}")
 
 
-def _story(name: str) -> Story:
+def _headline(story: AnyStory) -> str:
+    from calibrant.report import headline, number_headline
+
+    return number_headline(story) if isinstance(story, NumberStory) else headline(story)
+
+
+def _story(name: str) -> AnyStory:
     try:
         data: Any = json.loads(Path(name).read_bytes())
     except OSError as error:
@@ -62,6 +68,6 @@ def _story(name: str) -> Story:
     except ValueError as error:
         raise CorruptState(f"{name}: must be JSON, got something else") from error
     try:
-        return Story.from_dict(data)
+        return read_story(data)
     except CorruptState as problem:
         raise CorruptState(f"{name}: {problem}") from problem

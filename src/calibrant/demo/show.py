@@ -42,6 +42,7 @@ fewer digits are odd. What it said and what was true is in {source}.
 
 Below, raw is what the classifier said, forecast what calibrant would have drawn
 at that moment, which carries the guarantee, and mean what it drew on average.
+The chain has a theorem for each of its links, with what was measured beside it.
 """
 MISSING: Final = """\
 Left out: it needs {names}, not installed here. script/demo
@@ -65,10 +66,10 @@ Where calibrant is installed the command is its own. A game, and all the rest:
 
 From Python, one forecast at a time:
 
-  from calibrant import Recalibrator
-  recalibrator = Recalibrator(seed=7)
-  ticket = recalibrator.forecast(0.83)  # announce ticket.value
-  recalibrator.observe(ticket, 1)       # once the outcome is known
+  from calibrant import Calibrant
+  model = Calibrant(seed=7)
+  ticket = model.forecast(0.83)  # announce ticket.value
+  model.observe(ticket, 1)       # once the outcome is known
 """
 
 

@@ -178,6 +178,21 @@ class GroupRecalibrator:
     # ------------------------------------------------------------------ facts
 
     @property
+    def calibrator(self) -> GroupRule:
+        """The rule that runs in every bucket and group."""
+        return self._rule
+
+    @property
+    def buckets(self) -> int:
+        """Number of buckets M."""
+        return int(self._buckets)
+
+    @property
+    def prior(self) -> int:
+        """Pseudo-rounds with which buckets start."""
+        return int(self._prior)
+
+    @property
     def groups(self) -> tuple[Name, ...]:
         """All groups so far, in the order in which they appeared."""
         return tuple(self._roster.names())

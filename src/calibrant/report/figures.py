@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
+from calibrant.groups import GroupRow
 from calibrant.plot import Drawing, prepare_all
-from calibrant.plot.canvas import svg
-from calibrant.plot.vector import inline
+from calibrant.plot.canvas import png, svg
+from calibrant.plot.files import put
+from calibrant.plot.groups import GroupPanels
+from calibrant.plot.vector import inline, settled
 from calibrant.report.judge import spread
 from calibrant.report.tables import shown
-from calibrant.summary import Story
+from calibrant.summary import Part, Story
 
-__all__ = ["Figure", "figures"]
+__all__ = ["Figure", "figures", "part_drawings", "save_parts"]
+
+DPI: Final = 200.0
+ACROSS: Final = 3
+"""Small multiples side by side."""
 
 
 @dataclass(frozen=True)
@@ -66,12 +74,57 @@ WORDS: Final = {
         "How forecasts are spread",
         "Share of rounds by forecast: raw upwards, recalibrated and drawn downwards.",
     ),
+    "groups_raw": (
+        "Group by group, before",
+        "How often it happened against how likely you said it was, in the groups with the most "
+        "rounds, in 20 equal buckets with exact 95 % binomial limits.",
+    ),
+    "groups": ("Group by group, now", "The same for the recalibrated forecasts, as drawn."),
+    "classes_raw": (
+        "Class by class, before",
+        "How often each class came against how likely you said it was, in 20 equal buckets with "
+        "exact 95 % binomial limits; beyond 20 classes, of the rounds in which it came first.",
+    ),
+    "classes": ("Class by class, now", "The same for the recalibrated forecasts, as drawn."),
     "decomposition": (
         "What the Brier score is made of",
         "The solid end of a bar is what miscalibration adds; the dashed line is the score of "
         "always saying the base rate.",
     ),
 }
+
+
+NAMES: Final = {"group": ("groups_raw", "groups"), "class": ("classes_raw", "classes")}
+
+
+def part_drawings(story: Story) -> dict[str, Drawing]:
+    """Return small multiples of the largest groups or classes, before and after."""
+    if story.parts is None or not story.parts.curves:
+        return {}
+    kept = [row for row in story.parts.rows if row.name in story.parts.curves]
+    panels = []
+    for after in (False, True):
+        curves = {name: pair[after] for name, pair in story.parts.curves.items()}
+        rows = tuple(_row(part, after) for part in kept)
+        panels.append(GroupPanels(curves, rows, min(ACROSS, len(rows))))
+    return dict(zip(NAMES[story.parts.kind], panels, strict=True))
+
+
+def save_parts(story: Story, directory: Path) -> None:
+    """Write these small multiples as PNG and SVG, beside the other pictures of a story."""
+    for name, drawing in part_drawings(story).items():
+        figure = drawing.draw().figure
+        put(directory / f"{name}.png", png(figure, DPI))
+        put(directory / f"{name}.svg", settled(svg(figure)).encode())
+
+
+def _row(part: Part, after: bool) -> GroupRow:
+    said, c1, c2 = (
+        (part.mean_forecast, part.c1_forecast, part.c2_forecast)
+        if after
+        else (part.mean_raw, part.c1_raw, part.c2_raw)
+    )
+    return GroupRow(part.name, part.rounds, said, part.rate, c1, c2)
 
 
 def figures(story: Story, prefix: str = "f") -> dict[str, Figure]:
@@ -89,7 +142,7 @@ def figures(story: Story, prefix: str = "f") -> dict[str, Figure]:
 
 def chosen(story: Story) -> dict[str, Drawing]:
     """Return the drawings that tell something: C1 over time only if the theorem is about C1."""
-    drawings = prepare_all(story)
+    drawings = prepare_all(story) | part_drawings(story)
     if np.isfinite(story.trace.bound_c2).any() or not np.isfinite(story.trace.bound_c1).any():
         del drawings["calibration_l1_over_time"]
     return drawings

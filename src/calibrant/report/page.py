@@ -14,12 +14,12 @@ from calibrant.errors import InvalidInput, MissingExtra
 from calibrant.plot.files import put
 from calibrant.plot.palette import DARK, LIGHT
 from calibrant.registry import calibrators
-from calibrant.report import tables
+from calibrant.report import numbers, tables
 from calibrant.report.figures import Figure, figures
 from calibrant.report.headline import headline
 from calibrant.report.judge import number
 from calibrant.report.tables import Table, shown
-from calibrant.summary import Story
+from calibrant.summary import AnyStory, NumberStory, Story
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -36,6 +36,27 @@ GUARANTEE: Final = (
 )
 NO_GUARANTEE: Final = (
     "Nothing is promised here. Forecasts that are calibrated on this stream may not be on the next."
+)
+OWN: Final = ("resolution", "grid", "buckets", "seed")
+MAKERS: Final = {
+    "groups": ("GroupRecalibrator", ("form", "prior", *OWN)),
+    "one-vs-rest": ("OneVsRest", ("classes", "engine", *OWN)),
+    "top-label": ("TopLabel", ("classes", "engine", *OWN)),
+}
+"""Who is made in Python by what a summary calls its method, and with which settings."""
+LATE: Final = (
+    "Outcomes came late here, at most {:,} outstanding at a forecast, and no theorem of this "
+    "method speaks of late outcomes. What was measured stands; nothing is promised."
+)
+WITHDRAWN: Final = (
+    "The announced forecasts never lost more than {:g} to yours on average, as was asked. To keep "
+    "that, your own forecast was announced in {:,} rounds, so the promise of calibration is "
+    "withdrawn."
+)
+OTHERS: Final = " Of the other rounds C2 is promised to be at most {}."
+CHAIN: Final = (
+    "Nor do they lose much accuracy: their loss exceeds that of the mixture of experts by little, "
+    "and the mixture's that of any expert, the raw forecast included."
 )
 
 
@@ -62,12 +83,12 @@ class Chapter:
     promise: str
     guarantee: str
     figures: dict[str, Figure]
-    tables: dict[str, Table]
+    tables: dict[str, Table | None]
     command: str | None
     code: str
 
 
-def write(story: Story, path: str | os.PathLike[str]) -> Path:
+def write(story: AnyStory, path: str | os.PathLike[str]) -> Path:
     """Write the report of one story; return the path.
 
     Parameters
@@ -81,16 +102,17 @@ def write(story: Story, path: str | os.PathLike[str]) -> Path:
     return write_many([story], path)
 
 
-def write_many(stories: Sequence[Story], path: str | os.PathLike[str]) -> Path:
+def write_many(stories: Sequence[AnyStory], path: str | os.PathLike[str]) -> Path:
     """Write one report of several stories: a table to compare them, then one after the other."""
     return put(path, render(stories).encode())
 
 
-def render(stories: Sequence[Story]) -> str:
+def render(stories: Sequence[AnyStory]) -> str:
     """Return the page that :func:`write_many` writes."""
     if not stories:
         raise InvalidInput(f"stories must be at least one, got {stories!r}")
-    chapters = [_chapter(story, place) for place, story in enumerate(stories, 1)]
+    _refuse_mixed(stories)
+    chapters = [_any_chapter(story, place) for place, story in enumerate(stories, 1)]
     return _template().render(
         title=f"Calibration of {enumerated([chapter.name for chapter in chapters])}",
         chapters=chapters,
@@ -98,6 +120,15 @@ def render(stories: Sequence[Story]) -> str:
         light=_variables(LIGHT),
         dark=_variables(DARK),
     )
+
+
+def _refuse_mixed(stories: Sequence[AnyStory]) -> None:
+    """Refuse to compare what has no score in common."""
+    if len({isinstance(story, NumberStory) for story in stories}) > 1:
+        raise InvalidInput(
+            "stories must be all of probabilities or all of numbers, got both; "
+            "write a report of each kind"
+        )
 
 
 def _template() -> Template:
@@ -119,6 +150,25 @@ def _variables(colours: dict[str, str]) -> str:
     return " ".join(f"--{role}: {colour};" for role, colour in colours.items())
 
 
+def _any_chapter(story: AnyStory, place: int) -> Chapter:
+    return _numbers(story, place) if isinstance(story, NumberStory) else _chapter(story, place)
+
+
+def _numbers(story: NumberStory, place: int) -> Chapter:
+    return Chapter(
+        anchor=f"run{place}",
+        name=_name(story),
+        headline=unbroken(numbers.number_headline(story)),
+        facts=numbers.number_facts(story),
+        promise=numbers.number_promise(story),
+        guarantee=numbers.number_guarantee(story),
+        figures=numbers.number_figures(story, f"run{place}") if story.summary["n_rounds"] else {},
+        tables=numbers.number_tables(story),
+        command=_command(story.settings.get("command")),
+        code=numbers.number_code(story),
+    )
+
+
 def _chapter(story: Story, place: int) -> Chapter:
     return Chapter(
         anchor=f"run{place}",
@@ -131,8 +181,11 @@ def _chapter(story: Story, place: int) -> Chapter:
         tables={
             "scores": tables.scores(story),
             "buckets": tables.buckets(story),
+            "brier": tables.brier_parts(story),
             "parts": tables.parts(story),
+            "windows": tables.windows(story),
             "promises": tables.promises(story),
+            "chain": tables.chain(story),
             "settings": tables.settings(story),
         },
         command=_command(story.settings.get("command")),
@@ -140,7 +193,7 @@ def _chapter(story: Story, place: int) -> Chapter:
     )
 
 
-def _name(story: Story) -> str:
+def _name(story: AnyStory) -> str:
     inputs = story.settings.get("inputs") or []
     listed = [inputs] if isinstance(inputs, str) else [str(each) for each in inputs]
     names = ["standard input" if each == "-" else os.path.basename(each) for each in listed]
@@ -164,7 +217,8 @@ def _facts(story: Story) -> tuple[str, ...]:
         if told.get(key):
             counts.append(f"{int(told[key]):,} {words}")
     seed = "no seed" if told["seed"] is None else f"seed {told['seed']}"
-    size = f"resolution {told['resolution']}, {told['buckets']} buckets"
+    many = "1 bucket" if told["buckets"] == 1 else f"{told['buckets']} buckets"
+    size = f"resolution {told['resolution']}, {many}"
     return (*counts, f"{told['method']}, {size}, {seed}")
 
 
@@ -182,6 +236,12 @@ def promise(story: Story) -> str:
     holds, told = story.summary["certificate_holds"], story.summary["bound"]
     if not story.summary["n_rounds"]:
         return "What was promised will be checked once there are rounds."
+    if (spent := (story.summary.get("chain") or {}).get("budget")) and spent["aside"]:
+        told_so = WITHDRAWN.format(spent["epsilon"], int(spent["aside"]))
+        rest = "" if spent["c2_bound"] is None else OTHERS.format(shown(spent["c2_bound"]))
+        return told_so + rest
+    if late(story):
+        return LATE.format(int(story.summary["certificate"]["delay"]))
     if holds is None:
         return f"{story.summary['method']} makes no promise that could be checked here."
     measured, c2 = number(story.summary["certificate"]["c2"]), told["c2"]
@@ -194,9 +254,17 @@ def promise(story: Story) -> str:
     )
 
 
+def late(story: Story) -> bool:
+    """Return whether nothing is promised because outcomes came late."""
+    told = story.summary
+    return told["certificate_holds"] is None and bool(told["certificate"].get("delay"))
+
+
 def guarantee(story: Story) -> str:
     """Return what is promised at all."""
-    return NO_GUARANTEE if story.summary["certificate_holds"] is None else GUARANTEE
+    if story.summary["certificate_holds"] is None:
+        return NO_GUARANTEE
+    return f"{GUARANTEE} {CHAIN}" if story.summary.get("chain") else GUARANTEE
 
 
 def _command(given: Any) -> str | None:
@@ -207,20 +275,36 @@ def _command(given: Any) -> str | None:
 
 def _code(story: Story) -> str:
     """Return the Python that makes the same recalibrator."""
-    method = story.summary["method"]
-    rule = calibrators.get(method) if method in calibrators.names() else None
+    told, method = story.settings, story.summary["method"]
+    if story.parts is not None:
+        names = [name for name in MAKERS[method][1] if name in told]
+        return f"{MAKERS[method][0]}({', '.join(f'{name}={told[name]!r}' for name in names)})"
+    calibrator = told.get("calibrator", method)
+    rule = calibrators.get(calibrator) if calibrator in calibrators.names() else None
     names = [*getattr(rule, "__dataclass_fields__", ()), "buckets", "prior", "loss", "seed"]
-    words = [f"{name}={story.settings[name]!r}" for name in names if name in story.settings]
-    return f"Recalibrator({', '.join([repr(method), *words])})"
+    words = [f"{name}={told[name]!r}" for name in names if name in told]
+    if story.summary.get("chain") is None:
+        return f"Recalibrator({', '.join([repr(method), *words])})"
+    experts = [told["experts"]] if "experts" in told else []
+    words += [f"raw_safe={told['raw_safe']!r}"] if "raw_safe" in told else []
+    return f"Calibrant({', '.join([*experts, f'method={calibrator!r}', *words])})"
 
 
-def _overview(chapters: Sequence[Chapter], stories: Sequence[Story]) -> Table:
-    header = ("run", "rounds", "Brier before", "now", "C2 before", "now", "promise")
+def _overview(chapters: Sequence[Chapter], stories: Sequence[AnyStory]) -> Table:
+    first, second = (name for name, _ in _compared(stories[0]))
+    header = ("run", "rounds", f"{first} before", "now", f"{second} before", "now", "promise")
     return Table("All runs", header, tuple(map(_line, chapters, stories)), (0, 6))
 
 
-def _line(chapter: Chapter, story: Story) -> tuple[str, ...]:
+def _compared(story: AnyStory) -> tuple[tuple[str, str], ...]:
+    """Return the two scores that runs are compared by."""
+    if isinstance(story, NumberStory):
+        return ("CRPS", "crps"), ("coverage error", "coverage_error")
+    return ("Brier", "brier"), ("C2", "calibration_l2")
+
+
+def _line(chapter: Chapter, story: AnyStory) -> tuple[str, ...]:
     told = story.summary
-    pairs = [shown(told[name][key]) for key in ("brier", "calibration_l2") for name in BOTH]
+    pairs = [shown(told[name][key]) for _, key in _compared(story) for name in BOTH]
     kept = {True: "kept", False: "exceeded", None: "none"}[told["certificate_holds"]]
     return (chapter.name, f"{int(told['n_rounds']):,}", *pairs, kept)

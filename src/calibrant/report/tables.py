@@ -7,9 +7,19 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from calibrant.report.judge import number
-from calibrant.summary import NAMES, Story
+from calibrant.summary import NAMES, AnyStory, Story
 
-__all__ = ["Table", "buckets", "parts", "promises", "scores", "settings"]
+__all__ = [
+    "Table",
+    "brier_parts",
+    "buckets",
+    "chain",
+    "parts",
+    "promises",
+    "scores",
+    "settings",
+    "windows",
+]
 
 NOTHING: Final = "n/a"
 """What stands where a number is not defined."""
@@ -49,7 +59,6 @@ SCORES: Final = (
     ("Calibration error C2", "calibration_l2", "the same squared"),
     ("ECE", "ece", "average distance in 10 equal buckets"),
     ("Smooth calibration error", "smooth", "does not depend on buckets"),
-    ("Worst window", "worst_window_l2", "largest C2 of any stretch of rounds"),
     ("Sharpness", "sharpness", "variance of the forecasts; higher is bolder"),
 )
 
@@ -112,6 +121,37 @@ def signed(value: Any) -> str:
     return text if text[0] in "-n" else f"+{text}"
 
 
+MOST: Final = 100
+"""Groups or classes that a table lists."""
+PART_NOTES: Final = {
+    "group": "A round counts in each of its groups. C2 before is over 20 equal buckets, C2 now "
+    "over exact values, and what the theorem promises holds in all groups at once.",
+    "class": "Each class against the rest, or beyond 20 classes the rounds in which it came first. "
+    "C2 is over 20 equal buckets, but over exact values where there is a bound.",
+}
+
+WINDOWS: Final = (("Last window", "last_window_l2"), ("Worst window", "worst_window_l2"))
+
+
+def windows(story: Story) -> Table:
+    """Return the calibration error of the last and of the worst stretch of rounds."""
+    told = story.summary
+    places = [story.windows.latest, story.windows.worst]
+    rows = tuple(
+        (label, *(f"{shown(told[n].get(key))}{_span(place.get(n))}" for n in NAMES))
+        for (label, key), place in zip(WINDOWS, places, strict=True)
+    )
+    size = story.windows.window
+    note = f"Squared error C2 in 20 equal buckets, over windows of {size:,} rounds."
+    few = "There are too few rounds for one window."
+    header = ("", *COLUMNS)
+    return Table("Window by window", header, rows, (0,), (note if size else few,))
+
+
+def _span(place: tuple[int, int, float] | None) -> str:
+    return "" if place is None else f" (rounds {place[0]:,} to {place[1]:,})"
+
+
 def buckets(story: Story) -> Table:
     """Return what became of raw forecasts, bucket by bucket; empty buckets are left out."""
     rows = tuple(
@@ -139,7 +179,7 @@ PARTS: Final = (
 )
 
 
-def parts(story: Story) -> Table:
+def brier_parts(story: Story) -> Table:
     """Return what the Brier scores are made of."""
     found = [story.decompositions[name] for name in NAMES]
     rows = [(label, *(shown(getattr(f, key)) for f in found), why) for label, key, why in PARTS]
@@ -150,10 +190,38 @@ def parts(story: Story) -> Table:
     )
 
 
+def parts(story: Story) -> Table | None:
+    """Return what was said and what happened in each of the largest groups or classes."""
+    if story.parts is None:
+        return None
+    kind, many = story.parts.kind, len(story.parts.rows)
+    largest = sorted(story.parts.rows, key=lambda row: -row.rounds)[:MOST]
+    rows = tuple(
+        (
+            row.name,
+            f"{row.rounds:,}",
+            *(shown(value, 3) for value in (row.rate, row.mean_raw, row.mean_forecast)),
+            *(shown(value) for value in (row.c2_raw, row.c2_forecast, row.bound)),
+        )
+        for row in largest
+    )
+    said = ("it happened", "you said", "now said")
+    header = (kind, "rounds", *said, "C2 before", "C2 now", "bound")
+    return Table(f"{kind.capitalize()} by {kind}", header, rows, (0,), _part_notes(kind, many))
+
+
+def _part_notes(kind: str, many: int) -> tuple[str, ...]:
+    told = [PART_NOTES[kind]]
+    if many > MOST:
+        told.append(f"Of {many:,}, those {MOST} with the most rounds; all are in the summary.")
+    return tuple(told)
+
+
 def promises(story: Story) -> Table:
     """Return what was promised next to what was measured."""
     told, found = story.summary["bound"], story.summary["certificate"]
-    names = (("C1", "c1"), ("C2", "c2"), (f"Regret, {found['loss']} loss", "regret"))
+    regret = f"Regret to the raw forecast, {found['loss']} loss"
+    names = (("C1", "c1"), ("C2", "c2"), (regret, "regret"))
     rows = tuple(
         (label, shown(found[key]), shown(told[key]), _kept(found[key], told[key]))
         for label, key in names
@@ -164,13 +232,36 @@ def promises(story: Story) -> Table:
     return Table("Promised and measured", header, rows, (0, 3), notes)
 
 
+def chain(story: Story) -> Table | None:
+    """Return the links from the draw back to each expert; None for methods without a chain."""
+    told = story.summary.get("chain")
+    if not told or not told["links"]:
+        return None
+    front = ("Draws over the mixture", "", told["middle_regret"], told["middle_bound"])
+    links = [
+        (f"Mixture over {each['expert']}", f"{each['weight']:.3f}", each["regret"], each["bound"])
+        for each in told["links"]
+    ]
+    rows = tuple(
+        (label, weight, signed(measured), shown(bound), _kept(measured, bound))
+        for label, weight, measured, bound in [front, *links]
+    )
+    header = ("extra loss of", "weight now", "measured", "bound", "promise")
+    loss = story.summary["certificate"]["loss"]
+    notes = (
+        f"Mean {loss} losses. The draws follow the mixture, and the mixture its best expert; "
+        "identity is the raw forecast, so the first two bounds add up to the regret to it.",
+    )
+    return Table("The chain, link by link", header, rows, (0, 4), notes)
+
+
 def _kept(measured: Any, bound: Any) -> str:
     if math.isnan(number(bound)) or math.isnan(number(measured)):
         return "no promise"
     return "kept" if number(measured) <= number(bound) else "exceeded in this run"
 
 
-def settings(story: Story) -> Table:
+def settings(story: AnyStory) -> Table:
     """Return what it takes to repeat the run."""
     rows = [(name, plainly(value)) for name, value in story.settings.items() if name != "command"]
     rows.append(("calibrant", str(story.summary["calibrant"])))
@@ -178,7 +269,7 @@ def settings(story: Story) -> Table:
     return Table("Settings", ("setting", "value"), tuple(rows), (0, 1))
 
 
-def _timing(story: Story) -> dict[str, Any]:
+def _timing(story: AnyStory) -> dict[str, Any]:
     return dict(story.summary.get("timing") or {})
 
 

@@ -3,6 +3,7 @@
 Needs the extra ``cli``.
 """
 
+from calibrant.stream.class_session import ClassSession
 from calibrant.stream.columns import Columns
 from calibrant.stream.draft import Drafts
 from calibrant.stream.failure import (
@@ -13,12 +14,14 @@ from calibrant.stream.failure import (
     Unwritable,
 )
 from calibrant.stream.faults import OnFault, Quarantine, Skip, Stop
+from calibrant.stream.group_session import GroupSession
+from calibrant.stream.number_session import NumberSession
 from calibrant.stream.options import Options, open_session
 from calibrant.stream.replay import Job, replay
 from calibrant.stream.scale import SCALES, Scale
-from calibrant.stream.session import Answers, Session
+from calibrant.stream.session import ADDED, Answers, Session
 from calibrant.stream.source import FORMATS, format_of
-from calibrant.stream.writers import ADDED, Writer, open_output, open_writer
+from calibrant.stream.writers import Writer, open_output, open_writer
 
 __all__ = [
     "ADDED",
@@ -26,9 +29,12 @@ __all__ = [
     "SCALES",
     "Answers",
     "BadRow",
+    "ClassSession",
     "Columns",
     "Drafts",
+    "GroupSession",
     "Job",
+    "NumberSession",
     "OnFault",
     "Options",
     "Quarantine",

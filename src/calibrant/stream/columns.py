@@ -26,18 +26,47 @@ OUTCOME_NAMES: Final = (
 
 @dataclass(frozen=True)
 class Columns:
-    """The names of the columns to read."""
+    """The names of the columns to read.
+
+    Attributes
+    ----------
+    raw
+        Raw forecasts; empty where other columns have them.
+    outcome, time, available
+        Outcomes, when forecasts were made, and when outcomes became known.
+    group
+        Columns whose values are groups.
+    proba
+        Columns of the probabilities of several classes, or one column of lists of them.
+    quantiles, normal
+        Columns of quantiles of a number, or of its mean and standard deviation.
+    """
 
     raw: str
     outcome: str
     time: str | None = None
     available: str | None = None
+    group: tuple[str, ...] = ()
+    proba: tuple[str, ...] = ()
+    quantiles: tuple[str, ...] = ()
+    normal: tuple[str, ...] = ()
+
+    @property
+    def vector(self) -> tuple[str, ...]:
+        """Raw forecasts that take several columns."""
+        return self.proba or self.quantiles or self.normal
 
     @property
     def names(self) -> list[str]:
         """All of them, each once."""
-        found = (self.raw, self.outcome, self.time, self.available)
-        return list(dict.fromkeys(name for name in found if name is not None))
+        found = (self.raw, *self.vector, self.outcome, self.time, self.available, *self.group)
+        return list(dict.fromkeys(name for name in found if name))
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The words that name them on the command line."""
+        told = vars(self).items()
+        return {name: v if isinstance(v, str) else ",".join(v) for name, v in told if v}
 
 
 def choose(
@@ -48,30 +77,40 @@ def choose(
     outcome: str | None = None,
     time: str | None = None,
     available: str | None = None,
+    group: tuple[str, ...] = (),
+    proba: tuple[str, ...] = (),
+    quantiles: tuple[str, ...] = (),
+    normal: tuple[str, ...] = (),
 ) -> Columns:
     """Return the columns of a file, guessing raw forecast and outcome where not told.
 
     Examples
     --------
-    >>> choose("games.csv", ["date", "Prob", "y"])
-    Columns(raw='Prob', outcome='y', time=None, available=None)
+    >>> choose("games.csv", ["date", "Prob", "y"]).options
+    {'raw': 'Prob', 'outcome': 'y'}
     >>> choose("games.csv", ["date", "y"])
     Traceback (most recent call last):
     calibrant.stream.failure.Unreadable: games.csv: no column looks like raw forecasts; name it
     with --raw, one of: date, y
     """
-    for asked in (raw, outcome, time, available):
+    vector = proba or quantiles or normal
+    for asked in (raw, outcome, time, available, *group, *vector):
         if asked is not None and asked not in names:
             raise Unreadable(f"{source}: no column {asked!r}; there are: {_listed(names)}")
-    others = [name for name in names if name not in (raw, outcome)]
+    others = [name for name in names if name not in (raw, outcome, *vector)]
+    known = "" if vector else raw or _guess(source, others, RAW_NAMES, "raw forecasts", "--raw")
     found = Columns(
-        raw or _guess(source, others, RAW_NAMES, "raw forecasts", "--raw"),
+        known,
         outcome or _guess(source, others, OUTCOME_NAMES, "outcomes", "--outcome"),
         time,
         available,
+        group,
+        proba,
+        quantiles,
+        normal,
     )
-    if found.raw == found.outcome:
-        told = f"raw forecasts and outcomes must be two columns, got {found.raw!r} for both"
+    if found.outcome in (found.raw, *vector):
+        told = f"raw forecasts and outcomes must be two columns, got {found.outcome!r} for both"
         raise Unreadable(f"{source}: {told}")
     for name in found.names:
         if list(names).count(name) > 1:

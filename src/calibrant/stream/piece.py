@@ -130,11 +130,20 @@ class LinePiece:
 
 def _with_numbers(table: Any, typed: Columns) -> Any:
     """Return the table with raw forecasts and outcomes as numbers."""
-    for name, kind in ((typed.raw, pa.float64()), (typed.outcome, pa.int8())):
+    for name, kind in _kinds(typed).items():
         found = numbers(table.column(name))
         column = pa.array(found.values, pa.float64(), mask=found.missing).cast(kind)
         table = table.set_column(table.schema.get_field_index(name), name, column)
     return table
+
+
+def _kinds(typed: Columns) -> dict[str, Any]:
+    """Return the columns of numbers; classes may have names, and lists stay as they are."""
+    if not typed.vector:
+        return {typed.raw: pa.float64(), typed.outcome: pa.int8()}
+    if not typed.proba:
+        return dict.fromkeys((*typed.vector, typed.outcome), pa.float64())
+    return dict.fromkeys(typed.proba, pa.float64()) if len(typed.proba) > 1 else {}
 
 
 def _text(value: Any) -> str | None:

@@ -14,7 +14,7 @@ from calibrant.stream.interrupts import uninterrupted
 from calibrant.stream.piece import Piece
 from calibrant.stream.readers import BATCH_ROWS, Misfit, Reader, open_reader
 from calibrant.stream.rows import Problem, Rounds, Rules
-from calibrant.stream.session import Answers, Session
+from calibrant.stream.session import Session
 from calibrant.stream.source import Source, open_source
 from calibrant.stream.writers import JsonLinesWriter, Writer
 
@@ -37,6 +37,9 @@ class Job:
         Names of files; ``-`` is standard input.
     raw, outcome, time, available
         Names of columns; the first two are guessed where not told.
+    group, proba, quantiles, normal
+        Columns of groups, of the probabilities of several classes, of quantiles of a number, and
+        of its mean and standard deviation.
     format
         Of all inputs; by default as their names or first bytes say.
     one_by_one
@@ -53,6 +56,10 @@ class Job:
     format: str | None = None
     one_by_one: bool = False
     batch_rows: int = BATCH_ROWS
+    group: tuple[str, ...] = ()
+    proba: tuple[str, ...] = ()
+    quantiles: tuple[str, ...] = ()
+    normal: tuple[str, ...] = ()
 
 
 def replay(
@@ -113,7 +120,7 @@ class _Replay:
             columns = self._columns or self._begin(source, reader)
             self._check_names(reader, columns)
             self.session.long = self.session.long or reader.long
-            rules = Rules(columns, self.session.scale, self.session.last)
+            rules = self.session.rules(columns)
             wanted = columns.names if self._writer is None else None
             guard = uninterrupted if self.job.one_by_one else nullcontext
             for piece in reader.pieces(wanted):
@@ -131,15 +138,24 @@ class _Replay:
 
     def _begin(self, source: Source, reader: Reader) -> Columns:
         job = self.job
-        chosen = {"raw": job.raw, "outcome": job.outcome}
-        times = {"time": job.time, "available": job.available}
-        columns = choose(source.name, reader.names, **chosen, **times)
+        columns = choose(
+            source.name,
+            reader.names,
+            raw=job.raw,
+            outcome=job.outcome,
+            time=job.time,
+            available=job.available,
+            group=job.group,
+            proba=job.proba,
+            quantiles=job.quantiles,
+            normal=job.normal,
+        )
         self._check_time(source, columns)
         self._columns, self._names = columns, reader.names
         self._writer = self._start(source, columns)
         if self._writer is not None:
             self._refuse_clash(source, self._writer)
-            self._writer.write(reader.empty(), Answers.none())
+            self._writer.write(reader.empty(), self.session.none())
         return columns
 
     def _take(self, reader: Reader, rules: Rules, piece: Piece) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ from calibrant.stream.piece import Piece
 from calibrant.stream.scale import Scale
 from calibrant.stream.values import Numbers, numbers, times
 
-__all__ = ["Problem", "Rounds", "Rules"]
+__all__ = ["Problem", "Rounds", "Rules", "groups_of"]
 
 Reals = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -23,18 +23,26 @@ Mask = NDArray[np.bool_]
 class Rounds:
     """Rows that obey the rules, as arrays of one length.
 
-    ``known`` says which rows have an outcome; ``time`` and ``available`` are None where the
-    input has no such column.
+    ``known`` says which rows have an outcome; ``time``, ``available`` and ``groups``, a tuple of
+    names for each row, are None where the input has no such column.  Raw forecasts over
+    classes are a table, and outcomes then numbers of classes.
     """
 
     raw: Reals
-    outcomes: NDArray[np.uint8]
+    outcomes: NDArray[np.uint8] | NDArray[np.int64]
     known: Mask
     time: Reals | None
     available: Reals | None
+    groups: NDArray[np.object_] | None = None
 
     def __len__(self) -> int:
         return len(self.raw)
+
+    def cut(self, part: slice) -> Rounds:
+        """Return some of the rounds."""
+        columns = {each.name: getattr(self, each.name) for each in fields(self)}
+        kept: Any = {name: None if c is None else c[part] for name, c in columns.items()}
+        return Rounds(**kept)
 
 
 class Problem(NamedTuple):
@@ -71,27 +79,39 @@ class Rules:
 
         Time and the largest score go on from the rows that obey; others leave no trace.
         """
-        raw, outcome = (numbers(piece.column(name)) for name in self.columns.names[:2])
-        happened = outcome.values == 1.0
-        wrong = {
-            "raw": ~self.scale.allows(raw.values),
-            "outcome": ~(outcome.missing | (outcome.values == 0.0) | happened),
-        }
+        raw, outcome = self._numbers(piece)
+        wrong = self._wrong(raw, outcome)
         good = ~(wrong["raw"] | wrong["outcome"])
         time, available = self._times(piece, good, wrong)
         problems = [] if good.all() else self._problems(piece, wrong)
         # A slice of everything is a view, where a mask of everything would be a slow copy.
         kept: Any = good if problems else slice(None)
         rounds = Rounds(
-            self.scale.apply(np.array(raw.values[kept])),
-            happened[kept].astype(np.uint8),
+            self._forecasts(np.array(raw.values[kept])),
+            self._outcomes(outcome.values[kept]),
             ~outcome.missing[kept],
             None if time is None else time[kept],
             None if available is None else available[kept],
+            groups_of(piece, self.columns.group)[kept] if self.columns.group else None,
         )
         if time is not None and good.any():
             self.last = float(time[good][-1])
         return rounds, good, problems
+
+    def _numbers(self, piece: Piece) -> tuple[Numbers, Numbers]:
+        """Return raw forecasts and outcomes as they were given."""
+        return numbers(piece.column(self.columns.raw)), numbers(piece.column(self.columns.outcome))
+
+    def _wrong(self, raw: Numbers, outcome: Numbers) -> dict[str, Mask]:
+        """Return which rows break the rule of the raw forecast, and that of the outcome."""
+        known = (outcome.values == 0.0) | (outcome.values == 1.0)
+        return {"raw": ~self.scale.allows(raw.values), "outcome": ~(outcome.missing | known)}
+
+    def _forecasts(self, values: Reals) -> Reals:
+        return self.scale.apply(values)
+
+    def _outcomes(self, values: Reals) -> NDArray[np.uint8] | NDArray[np.int64]:
+        return np.asarray(values == 1.0, np.uint8)
 
     def _times(
         self, piece: Piece, good: Mask, wrong: dict[str, Mask]
@@ -118,10 +138,18 @@ class Rules:
         before = np.maximum.accumulate(np.append(self.last, seen))[:-1]
         return finite & (time >= before)
 
+    def _rules(self) -> dict[str, tuple[str | None, str]]:
+        """Return column and rule of the raw forecast and of the outcome."""
+        outcome = (self.columns.outcome, "0 or 1")
+        return {"raw": (self.columns.raw, self.scale.rule), "outcome": outcome}
+
+    def _shown(self, piece: Piece, name: str | None, row: int) -> Any:
+        value = piece.column(str(name))[row]
+        return value.as_py() if hasattr(value, "as_py") else value
+
     def _problems(self, piece: Piece, wrong: dict[str, Mask]) -> list[Problem]:
         names = {
-            "raw": (self.columns.raw, self.scale.rule),
-            "outcome": (self.columns.outcome, "0 or 1"),
+            **self._rules(),
             "time": (self.columns.time, "a time that is not before the row above"),
             "available": (self.columns.available, "a time that is not before the row's own"),
         }
@@ -129,15 +157,33 @@ class Rules:
         for part, mask in wrong.items():
             name, rule = names[part]
             for row in np.flatnonzero(mask).tolist():
-                found.setdefault(row, Problem(row, str(name), _shown(piece, name, row), rule))
+                found.setdefault(row, Problem(row, str(name), self._shown(piece, name, row), rule))
         return [found[row] for row in sorted(found)]
+
+
+def groups_of(piece: Piece, columns: tuple[str, ...]) -> NDArray[np.object_]:
+    """Return the groups of each row: the value of each column, if it has one there.
+
+    Rows that share a value of any column share a group, so that groups of several columns
+    overlap.
+    """
+    rows: list[tuple[str, ...]] = [()] * len(piece)
+    for name in columns:
+        for t, value in enumerate(listed(piece.column(name))):
+            if value is not None and value != "":
+                rows[t] = (*rows[t], f"{name}={value}")
+    # Assigned as a whole, tuples of one length would become a table.
+    found = np.empty(len(rows), object)
+    for t, groups in enumerate(rows):
+        found[t] = groups
+    return found
+
+
+def listed(column: Any) -> list[Any]:
+    """Return a column as a list, whatever it came as."""
+    return column if isinstance(column, list) else column.to_pylist()
 
 
 def _too_early(available: Numbers, time: Reals) -> Mask:
     with np.errstate(invalid="ignore"):
         return ~(available.missing | (available.values >= time))
-
-
-def _shown(piece: Piece, name: str | None, row: int) -> Any:
-    value = piece.column(str(name))[row]
-    return value.as_py() if hasattr(value, "as_py") else value

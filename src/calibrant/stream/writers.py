@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from calibrant.stream.columns import Columns
 from calibrant.stream.failure import BadRow, naming
@@ -23,10 +24,8 @@ from calibrant.stream.piece import FieldsPiece, LinePiece, Piece
 from calibrant.stream.session import Answers
 from calibrant.stream.source import compression_of
 
-__all__ = ["ADDED", "Writer", "open_output", "open_writer"]
+__all__ = ["Writer", "open_output", "open_writer"]
 
-ADDED: Final = ("forecast", "mean", "bucket", "ticket")
-"""The columns that are added."""
 GROUP_ROWS: Final = 1 << 19
 """Rows in a row group."""
 SPECIAL: Final = '"\r\n'
@@ -39,7 +38,7 @@ class Writer(ABC):
         self.stream, self.columns, self.names = stream, columns, names
 
     @abstractmethod
-    def write(self, piece: Piece, answers: Answers) -> None:
+    def write(self, piece: Piece, answers: Any) -> None:
         """Write the rows of a piece with their answers."""
 
     def close(self) -> None:
@@ -57,7 +56,7 @@ class TextWriter(Writer):
         self._delimiter = delimiter
         self._begun = False
 
-    def write(self, piece: Piece, answers: Answers) -> None:
+    def write(self, piece: Piece, answers: Any) -> None:
         if isinstance(piece, FieldsPiece):
             self._write_line(piece.fields, answers)
             return
@@ -65,7 +64,7 @@ class TextWriter(Writer):
         if not self._begun:
             self._begin(table.schema.names)
         fields = [self._quoted(as_text(column)) for column in table.columns]
-        fields += [pc.cast(pa.array(answer), pa.string()) for answer in answers]
+        fields += [self._told(answer) for answer in answers.columns]
         # Each line ends within its last field, so that the joined values lie end to end.
         fields[-1] = pc.binary_join_element_wise(fields[-1], "\n", "")
         options = {"null_handling": "replace", "null_replacement": ""}
@@ -77,8 +76,18 @@ class TextWriter(Writer):
         self._begun = True
         self._write_fields([*names, *self.names])
 
-    def _write_line(self, fields: list[str], answers: Answers) -> None:
+    def _told(self, answer: Any) -> Any:
+        column = arrow(answer)
+        if pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
+            return pc.cast(column, pa.string())
+        return self._quoted(as_text(column))
+
+    def _write_line(self, fields: list[str], answers: Any) -> None:
         # Arrow writes the doubles, so that a line is the same as in a batch.
+        if not isinstance(answers, Answers):
+            told = [as_text(arrow(answer))[0].as_py() for answer in answers.columns]
+            self._write_fields([*fields, *told])
+            return
         reals = pc.cast(pa.array([float(answers.forecast[0]), float(answers.mean[0])]), pa.string())
         wholes = int(answers.bucket[0]), int(answers.ticket[0])
         self._write_fields([*fields, *reals.to_pylist(), *map(str, wholes)])
@@ -99,14 +108,15 @@ class TextWriter(Writer):
 class JsonLinesWriter(Writer):
     """JSON Lines; lines that came as JSON are kept to the letter."""
 
-    def write(self, piece: Piece, answers: Answers) -> None:
-        columns = zip(*(answer.tolist() for answer in answers), strict=True)
+    def write(self, piece: Piece, answers: Any) -> None:
         if isinstance(piece, LinePiece):
+            columns = zip(*map(_values, answers.columns), strict=True)
             keys = [msgspec.json.encode(name).decode() for name in self.names]
             form = ",".join(f"{key}:{{!r}}" for key in keys).format
             pairs = zip(piece.lines, columns, strict=True)
             lines = [b"%b,%b}\n" % (line[:-1].rstrip(), form(*row).encode()) for line, row in pairs]
         else:
+            columns = zip(*(answer.tolist() for answer in answers.columns), strict=True)
             rows = zip(piece.batch(self.columns).to_pylist(), columns, strict=True)
             new = [row | dict(zip(self.names, added, strict=True)) for row, added in rows]
             lines = [msgspec.json.encode(row) + b"\n" for row in new]
@@ -122,11 +132,11 @@ class ParquetWriter(Writer):
         self._rows = 0
         self._file: Any = None
 
-    def write(self, piece: Piece, answers: Answers) -> None:
+    def write(self, piece: Piece, answers: Any) -> None:
         table = piece.batch(self.columns)
-        kinds = (np.float64, np.float64, np.int32, np.int64)
-        pairs = zip(answers, kinds, strict=True)
-        added = [pa.array(answer.astype(kind, copy=False)) for answer, kind in pairs]
+        added = [arrow(answer) for answer in answers.columns]
+        if isinstance(answers, Answers):
+            added[2] = added[2].cast(pa.int32())
         names = [*table.schema.names, *self.names]
         batch = pa.record_batch([*table.columns, *added], names=names)
         self._waiting.append(self._fitted(batch))
@@ -176,6 +186,30 @@ def as_text(column: Any) -> Any:
         values = column.to_pylist()
         told = [None if v is None else msgspec.json.encode(v).decode() for v in values]
         return pa.array(told, pa.string())
+
+
+def arrow(answer: NDArray[Any]) -> Any:
+    """Return answers as an Arrow array; rows of a table become lists."""
+    if answer.ndim == 2:
+        return pa.array(list(answer), pa.list_(pa.float64()))
+    return pa.array(answer.tolist(), pa.string()) if answer.dtype.kind == "U" else pa.array(answer)
+
+
+def _values(answer: NDArray[Any]) -> list[Any]:
+    """Return answers as values whose ``repr`` is JSON."""
+    if answer.dtype.kind == "f" and not np.isfinite(answer).all():
+        # JSON has no word for infinity.
+        return [v if np.isfinite(v) else _Json("null") for v in answer.tolist()]
+    if answer.dtype.kind != "U":
+        return answer.tolist()  # type: ignore[no-any-return]
+    return [_Json(msgspec.json.encode(text).decode()) for text in answer.tolist()]
+
+
+class _Json(str):
+    """A text that is JSON already."""
+
+    def __repr__(self) -> str:
+        return str(self)
 
 
 def quoted(text: str, delimiter: str) -> str:

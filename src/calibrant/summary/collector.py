@@ -140,6 +140,12 @@ class Collector:
         plain = [array.tolist() for array in arrays]
         return kernel(self._words.data, self._reals.data, *plain)
 
+    def nearest(self, forecasts: Reals) -> Reals:
+        """Return for each forecast the value that is nearest to it."""
+        above = np.searchsorted(self.values, forecasts).clip(1, len(self.values) - 1)
+        low, high = self.values[above - 1], self.values[above]
+        return np.asarray(np.where(forecasts - low < high - forecasts, low, high))
+
     # ------------------------------------------------------------------ measures
 
     def buckets(self, name: str) -> BucketedCells:

@@ -10,15 +10,23 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant import metrics
-from calibrant._version import __version__
 from calibrant.calibrators import Calibrator
+from calibrant.core import check
 from calibrant.kernels import tallies
-from calibrant.recalibrate import Certificate, Recalibrator
+from calibrant.recalibrate import Recalibrator
+from calibrant.summary.breakdown import Breakdown
 from calibrant.summary.collector import Collector
 from calibrant.summary.interval import batch_means
+from calibrant.summary.parts import parts_of
+from calibrant.summary.promise import (
+    Engine,
+    collector_for,
+    identity,
+    parameters,
+    promised,
+)
 from calibrant.summary.story import (
     NAMES,
-    VERSION,
     BucketRow,
     Headline,
     Histogram,
@@ -27,13 +35,12 @@ from calibrant.summary.story import (
     Windows,
     bare,
 )
+from calibrant.summary.windows import places, windows_of
 
 __all__ = ["summarise", "tell"]
 
 ECE_BUCKETS: Final = 10
 HISTOGRAM: Final = 50
-ENOUGH_WINDOWS: Final = 8
-"""Windows of one length that there should be before longer ones are chosen."""
 OFTEN: Final = 0.01
 """Share of the rounds that makes a bucket much used."""
 
@@ -71,19 +78,22 @@ def summarise(
     >>> story.summary["n_rounds"], round(story.summary["raw"]["brier"], 4)
     (200, 0.1875)
     """
-    collector = Collector(recalibrator.calibrator.lattice.values)
-    collector.update(raw, forecast, mean, outcomes)
+    collector = collector_for(recalibrator)
+    drawn = check.probabilities(forecast, "forecast")
+    told = collector.nearest(drawn) if len(collector.values) > tallies.FINE else drawn
+    collector.update(raw, told, mean, outcomes)
     return tell(collector, recalibrator, seed=seed)
 
 
 def tell(
     collector: Collector,
-    recalibrator: Recalibrator,
+    recalibrator: Engine,
     *,
     seed: int | None = None,
     settings: Mapping[str, Any] | None = None,
     counts: Mapping[str, int] | None = None,
     timing: Mapping[str, float] | None = None,
+    breakdown: Breakdown | None = None,
 ) -> Story:
     """Return the story of everything a collector has seen.
 
@@ -91,7 +101,7 @@ def tell(
     ----------
     collector : Collector
         What was seen.
-    recalibrator : Recalibrator
+    recalibrator : Recalibrator, GroupRecalibrator, OneVsRest or TopLabel
         Who made the forecasts.
     seed : int, optional
         What the recalibrator was made with.
@@ -101,25 +111,30 @@ def tell(
         ``n_skipped`` and ``n_unresolved``, rows that make no round; 0 by default.
     timing : mapping, optional
         Seconds and rates: the only part that two equal runs may differ in.
+    breakdown : Breakdown, optional
+        What was seen in each group or class.
     """
+    parts = None if breakdown is None else parts_of(breakdown, recalibrator)
     used = {name: collector.buckets(name) for name in NAMES}
     trace = _trace(collector, recalibrator)
-    windows = _windows(collector)
+    windows = windows_of(collector)
     curves = {name: used[name].curve() for name in NAMES}
     decompositions = {name: used[name].decomposition() for name in NAMES}
     decompositions["forecast"] = metrics.decomposition(collector.exact().result())
     told = {
-        **_identity(recalibrator, seed),
+        **identity(recalibrator, seed),
         **_counted(collector, used["raw"], counts or {}),
         **{name: _scores(collector, used[name], name, windows) for name in NAMES},
         "auc": _auc(collector),
         "regret_brier": _regret(collector),
         "window": windows.window,
-        **_promise(recalibrator.certificate()),
+        "windows": places(collector, windows),
+        **promised(recalibrator.certificate()),
+        "breakdown": None if parts is None else parts.told(),
         "timing": dict(timing or {}),
     }
     return Story(
-        settings={**_parameters(recalibrator, seed), **(settings or {})},
+        settings={**parameters(recalibrator, seed), **(settings or {})},
         summary=bare(told),
         curves=curves,
         trace=trace,
@@ -128,26 +143,11 @@ def tell(
         decompositions=decompositions,
         buckets=_rows(collector, curves["raw"]),
         headline=_headline(curves["raw"], curves["forecast"]),
+        parts=parts,
     )
 
 
 # --------------------------------------------------------------------- the summary
-
-
-def _identity(recalibrator: Recalibrator, seed: int | None) -> dict[str, Any]:
-    return {
-        "version": VERSION,
-        "calibrant": __version__,
-        "method": recalibrator.calibrator.name,
-        "resolution": recalibrator.calibrator.resolution,
-        "buckets": recalibrator.buckets,
-        "seed": seed,
-    }
-
-
-def _parameters(recalibrator: Recalibrator, seed: int | None) -> dict[str, Any]:
-    own = {"method": recalibrator.calibrator.name, **recalibrator.calibrator.parameters}
-    return {**own, "buckets": recalibrator.buckets, "prior": recalibrator.prior, "seed": seed}
 
 
 def _counted(
@@ -177,6 +177,7 @@ def _scores(
         "smooth": own["smooth"],
         "smooth_error": own["smooth_error"],
         "sharpness": own["sharpness"],
+        "last_window_l2": windows.latest[name][2] if windows.latest else math.nan,
         "worst_window_l2": windows.worst[name][2] if windows.worst else math.nan,
     }
 
@@ -237,28 +238,10 @@ def _regret(collector: Collector) -> dict[str, Any]:
     return dict(vars(found))
 
 
-def _promise(certificate: Certificate) -> dict[str, Any]:
-    bounds = {name.lower(): certificate.bound(name) for name in ("C1", "C2", "regret")}
-    stated = [bound.assumption for bound in certificate.bounds]
-    return {
-        "bound": {**bounds, "assumption": stated[0] if stated else None},
-        "certificate": {
-            "rounds": certificate.rounds,
-            "open": certificate.open,
-            "expired": certificate.expired,
-            "c1": certificate.c1,
-            "c2": certificate.c2,
-            "loss": certificate.loss_name,
-            "regret": certificate.regret,
-        },
-        "certificate_holds": certificate.holds,
-    }
-
-
 # ----------------------------------------------------------------------- the parts
 
 
-def _trace(collector: Collector, recalibrator: Recalibrator) -> Trace:
+def _trace(collector: Collector, recalibrator: Engine) -> Trace:
     rounds, points = collector.trace()
     promised = [_promised(recalibrator, int(T)) for T in rounds]
     c1, c2 = np.array(promised, np.float64).reshape(-1, 2).T
@@ -276,41 +259,14 @@ def _trace(collector: Collector, recalibrator: Recalibrator) -> Trace:
     )
 
 
-def _promised(recalibrator: Recalibrator, rounds: int) -> tuple[float, float]:
+def _promised(recalibrator: Engine, rounds: int) -> tuple[float, float]:
+    if not isinstance(recalibrator, Recalibrator):
+        return math.nan, math.nan
     rule: Calibrator = recalibrator.calibrator
     bound = rule.bound(rounds, buckets=recalibrator.buckets, prior=recalibrator.prior)
     if bound is None or bound.quantity not in ("C1", "C2"):
         return math.nan, math.nan
     return bound.as_c1().value, bound.value if bound.quantity == "C2" else math.nan
-
-
-def _windows(collector: Collector) -> Windows:
-    level = _level(collector.rounds)
-    window = tallies.WINDOW << level
-    group, shown, worst, where = collector.windows(level)
-    number = collector.rounds // window
-    starts = np.arange(0, number, group, dtype=np.int64)
-    first, last = starts * window + 1, np.minimum(starts + group, number) * window
-    found = zip(NAMES, worst.tolist(), where.tolist(), strict=True)
-    return Windows(
-        window=window if number else 0,
-        first=first,
-        last=last,
-        c2_raw=shown[:, 0],
-        c2_forecast=shown[:, 1],
-        c2_mean=shown[:, 2],
-        worst={n: (w * window + 1, (w + 1) * window, e) for n, e, w in found if number},
-    )
-
-
-def _level(rounds: int) -> int:
-    """Return the longest windows of which there are enough, or else the shortest."""
-    enough = [
-        level
-        for level in range(tallies.LEVELS)
-        if rounds >= ENOUGH_WINDOWS * (tallies.WINDOW << level)
-    ]
-    return max(enough, default=0)
 
 
 def _histogram(collector: Collector) -> Histogram:
