@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from pathlib import Path
 from typing import Any
@@ -61,8 +62,18 @@ class NoSkips:
         self.skipped.append(f"{report.nodeid}: {reason}")
 
 
+ONCE = re.compile(
+    r"test_(bounds|check|codec|diabetes|docs|experiments|experts|facts|frames|grid|losses|metrics|"
+    r"notebook|plot|river|sklearn)|test_(cli_docs|cli_numbers|demo|report|repository|summary)$"
+)
+"""Files whose tests do not depend on the compiler, or hardly."""
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out rules on grids that they refuse, where a test goes over all rules and all grids."""
+    """Mark what needs to run once; leave out rules on grids that they refuse."""
+    for item in items:
+        if ONCE.match(item.path.stem):
+            item.add_marker(pytest.mark.once)
     refused = [item for item in items if _refuses(getattr(item, "callspec", None))]
     if refused:
         config.hook.pytest_deselected(items=refused)

@@ -92,6 +92,7 @@ def always_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("penalty", [0.0, 2.0])
+@pytest.mark.slow
 def test_compiled_and_plain_are_the_same_to_the_bit(always_compiled, monkeypatch, penalty) -> None:
     rows, ill = stream()
     fast, plain = OnlineL1SVM(30, penalty=penalty), OnlineL1SVM(30, penalty=penalty)
