@@ -63,10 +63,10 @@ class NoSkips:
 
 
 ONCE = re.compile(
-    r"test_(bounds|check|codec|diabetes|docs|experiments|experts|facts|frames|grid|losses|metrics|"
-    r"notebook|plot|river|sklearn)|test_(cli_docs|cli_numbers|demo|report|repository|summary)$"
+    r"test_(bounds|compare|diabetes|docs|experiments|experts|frames|losses|metrics|plot|report|river|"
+    r"sklearn)|test_(cli_(compare|data|docs|numbers)|demo|groups_(data|plot)|repository|summary)$"
 )
-"""Files whose tests do not depend on the compiler, or hardly."""
+"""Files whose tests do not depend on the compiler, or hardly, nor cover what must be covered."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
