@@ -64,7 +64,7 @@ class NoSkips:
 
 ONCE = re.compile(
     r"test_(bounds|compare|diabetes|docs|experiments|experts|frames|losses|metrics|plot|report|river|"
-    r"sklearn)|test_(cli_(compare|data|docs|numbers)|demo|groups_(data|plot)|repository|summary)$"
+    r"sklearn)|test_(cli_(compare|data|docs|numbers)|demo|groups_(data|plot)|repository)$"
 )
 """Files whose tests do not depend on the compiler, or hardly, nor cover what must be covered."""
 

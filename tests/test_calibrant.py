@@ -356,6 +356,30 @@ def test_only_an_expert_of_that_name_is_the_raw_forecast() -> None:
     assert certificate.links[0].expert == "hat_means(cells=3)"
 
 
+def test_a_prediction_that_was_overtaken_is_refused_and_one_asked_anew_is_not() -> None:
+    model = Calibrant(seed=1)
+    shared = model.predict_one(0.3), model.predict_one(0.7)
+    model.learn_one(0.7, 1)
+    assert min(shared) >= 0.0
+    before = model.to_bytes()
+    with pytest.raises(StaleForecast):
+        model.learn_one(0.3, 1)
+    assert model.to_bytes() == before
+    model.predict_one(0.4)
+    model.learn_one(0.4, 0)
+    # Forgotten by now: it is drawn anew.
+    model.predict_one(0.3)
+    model.learn_one(0.6, 0)
+    model.predict_one(0.5)
+    model.learn_one(0.5, 0)
+    model.learn_one(0.3, 1)
+    assert model.rounds == 5
+
+
+def test_notebooks_show_a_page() -> None:
+    assert "<svg" in Calibrant(seed=1)._repr_html_()
+
+
 def test_links_of_late_outcomes_have_no_bounds() -> None:
     raw, outcomes = np.random.default_rng(0).random((2, 60))
     late = Calibrant(seed=1)

@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from players import Buffer
 
 from calibrant import Calibrant
 from calibrant.core.ticket import Ticket
 from calibrant.errors import CalibrantError, StaleForecast
 from calibrant.kernels import safe
+from calibrant.kernels.layout import ASIDE, EXCESS, SETTLED
 from calibrant.transforms import BucketMeans, Identity, Mixture
 
 EXPERTS = Mixture((Identity(), BucketMeans(5, 20.0)), share=1e-3)
@@ -248,6 +250,18 @@ def test_two_predictions_are_not_both_afforded_by_one_budget() -> None:
         model.observe(ticket, 1 - spiteful(ticket.value, 0.55))
         assert model.certificate().budget.holds
     assert refused > 0
+
+
+def test_a_step_on_the_array_refuses_what_cannot_be_afforded_any_more() -> None:
+    model = made(0.01, method="foster_hart", buckets=10)
+    while (place := model._look(0.23)[0]) & ASIDE:
+        model.observe(model.forecast(0.55), 0)
+    flat, steps = model._to_flat().copy(), model._functions
+    flat.view(np.float64)[EXCESS] += 1.0
+    before = flat.copy()
+    noted = model._waiting[0.23]
+    assert not steps.book_flat(Buffer(flat), place, noted[1], noted[2], 0.23, 1)
+    assert (flat[SETTLED], flat[EXCESS]) == (before[SETTLED], before[EXCESS])
 
 
 @pytest.mark.parametrize("bad", [-0.1, math.nan, math.inf, "much"])

@@ -302,14 +302,14 @@ class Calibrant(Recalibrator):
             if not safe.ready(words, words, at, *sizes, place):
                 return False
             words[STANDS] = (place >> 36) & 1
-        booked = self._book(words, words, at, *sizes, coins[-1], outcome)
+        # The clock did not move, so nothing can have overtaken it.
+        self._book(words, words, at, *sizes, coins[-1], outcome)
         words[STANDS] = 0
-        if booked:
-            if self._safe is not None:
-                safe.settle(words, words, *sizes, place, outcome)
-            self._functions.absorb(words, words, raw, middle, outcome)
-            coins.pop()
-        return booked
+        if self._safe is not None:
+            safe.settle(words, words, *sizes, place, outcome)
+        self._functions.absorb(words, words, raw, middle, outcome)
+        coins.pop()
+        return True
 
     def _looked(self, raw: float) -> tuple[int, float, float, int]:
         self._look(raw)
