@@ -431,11 +431,12 @@ class Recalibrator:
         try:
             latest = self._latest
             if latest is not None and latest is ticket:
-                found, age = latest, 1
+                found, age, lag = latest, 1, 1.0
             else:
                 issued = self._ticketed + self._booked
                 latest, found = None, self._ledger.find(ticket, issued)
                 age = issued - found.number
+                lag = float(age)
             if time is not None:
                 _not_before(time, found)
             if self._timed:
@@ -444,15 +445,14 @@ class Recalibrator:
             if self._front is not None:
                 self._learn(found, outcome, age)
             elif self._steps is not None:
-                told = found.raw, outcome, float(age)
-                self._steps.settle_flat(self._machine, place, weight, *told)
+                self._steps.settle_flat(self._machine, place, weight, found.raw, outcome, lag)
             else:
                 words = self._words or self._to_plain()
                 at = self._starts[(place >> 16) & NARROW]
                 if self._many and not self._recall(words, at, found.number):
                     weight = -1.0
-                told = found.raw, outcome, float(age)
-                self._settle(words, words, at, self._table, place, weight, *told)
+                raw, table = found.raw, self._table
+                self._settle(words, words, at, table, place, weight, raw, outcome, lag)
             if latest is not None:
                 self._latest = None
             else:
