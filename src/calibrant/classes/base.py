@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from abc import abstractmethod
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from calibrant.core import check
 from calibrant.core.codec import Document
 from calibrant.core.gate import Gate, passing
 from calibrant.core.ledger import MAX_OPEN, NEVER
+from calibrant.core.stored import Stored
 from calibrant.errors import CorruptState, InvalidInput, InvalidType, RepeatedTicket
 from calibrant.recalibrate.secret import fingerprint, secret_of
 
@@ -26,7 +27,7 @@ TicketT = TypeVar("TicketT", bound=ClassTicket)
 RunT = TypeVar("RunT", bound=ClassRun)
 
 
-class ClassRecalibrator(ABC, Generic[TicketT, RunT]):
+class ClassRecalibrator(Stored, Generic[TicketT, RunT]):
     """Turn raw forecasts over K classes into calibrated ones, whatever the outcomes.
 
     Subclasses say how a forecast is made (``_announce``), learned (``_settle``) and looked at
@@ -169,41 +170,6 @@ class ClassRecalibrator(ABC, Generic[TicketT, RunT]):
 
     # ------------------------------------------------------------------ state
 
-    def to_bytes(self) -> bytes:
-        """Return the whole state; treat it as secret, for it holds the key of the coins."""
-        return self._document().to_bytes()
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """Return the recalibrator whose :meth:`to_bytes` this is."""
-        return cls._from_document(Document.from_bytes(data, cls.kind))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the whole state as JSON-ready data; treat it as secret."""
-        return self._document().to_dict()
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
-        """Return the recalibrator whose :meth:`to_dict` this is."""
-        return cls._from_document(Document.from_dict(data, cls.kind))
-
-    def copy(self) -> Self:
-        """Return an independent recalibrator in the same state."""
-        return type(self)._from_document(self._document())
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, ClassRecalibrator):
-            return NotImplemented
-        return self.to_bytes() == other.to_bytes()
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __getstate__(self) -> bytes:
-        return self.to_bytes()
-
-    def __setstate__(self, data: bytes) -> None:
-        self._restore(Document.from_bytes(data, self.kind))
-
     def __repr__(self) -> str:
         told = ", ".join(f"{name}={value!r}" for name, value in self._settings().items())
         name = type(self).__name__
@@ -224,12 +190,6 @@ class ClassRecalibrator(ABC, Generic[TicketT, RunT]):
                 "own": self._settings(),
             }
             return Document(self.kind, settings, {"waiting": waiting} | self._arrays())
-
-    @classmethod
-    def _from_document(cls, document: Document) -> Self:
-        made = cls.__new__(cls)
-        made._restore(document)
-        return made
 
     def _restore(self, document: Document) -> None:
         s, arrays = document.settings, document.arrays

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, Final, Self
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant.core import check
 from calibrant.core.codec import Document
+from calibrant.core.stored import Stored
 from calibrant.errors import CorruptState, InvalidInput
 from calibrant.kernels import evidence as kernel
 from calibrant.kernels.compile import available, compiled
@@ -26,7 +27,7 @@ MAX_LAG: Final = 1000
 SETTINGS: Final = ("alpha", "buckets", "run_length", "tolerance", "clip", "lag")
 
 
-class Monitor:
+class Monitor(Stored):
     """Follow forecasts and outcomes, and ring when the forecasts cannot be right.
 
     A gambler bets against every forecast at the odds that the forecast itself offers.  If
@@ -97,6 +98,8 @@ class Monitor:
     >>> monitor
     Monitor(alpha=0.01, buckets=20, rounds=100, alarm after 13 rounds)
     """
+
+    kind: ClassVar = KIND
 
     __slots__ = ("_before", "_chains", "_rounds", "_settings")
 
@@ -294,35 +297,6 @@ class Monitor:
 
     # ------------------------------------------------------------------- state
 
-    def to_bytes(self) -> bytes:
-        """Return the whole state; its size depends on buckets and lag alone."""
-        return self._document().to_bytes()
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """Return the monitor whose :meth:`to_bytes` this is."""
-        return cls._from_document(Document.from_bytes(data, KIND))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the whole state as JSON-ready data."""
-        return self._document().to_dict()
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
-        """Return the monitor whose :meth:`to_dict` this is."""
-        return cls._from_document(Document.from_dict(data, KIND))
-
-    def copy(self) -> Self:
-        """Return an independent monitor in the same state."""
-        return self._from_document(self._document())
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Monitor):
-            return NotImplemented
-        return self.to_bytes() == other.to_bytes()
-
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         defaults = Monitor.__init__.__kwdefaults__ or {}
         named = ["alpha", "buckets", *(n for n, v in defaults.items() if self._settings[n] != v)]
@@ -331,21 +305,9 @@ class Monitor:
         state = "no alarm" if after is None else f"alarm after {after} rounds"
         return f"Monitor({told}, rounds={self._rounds}, {state})"
 
-    def __getstate__(self) -> bytes:
-        return self.to_bytes()
-
-    def __setstate__(self, data: bytes) -> None:
-        self._restore(Document.from_bytes(data, KIND))
-
     def _document(self) -> Document:
         settings = {**self._settings, "rounds": self._rounds, "before": self._before}
         return Document(KIND, settings, {"chains": np.array(self._chains).reshape(-1).view("i8")})
-
-    @classmethod
-    def _from_document(cls, document: Document) -> Self:
-        made = cls.__new__(cls)
-        made._restore(document)
-        return made
 
     def _restore(self, document: Document) -> None:
         s = document.settings

@@ -18,6 +18,7 @@ from calibrant.core import check
 from calibrant.core.codec import Document
 from calibrant.core.gate import Gate, passing, wait
 from calibrant.core.ledger import MAX_OPEN, Entry, Ledger, entry_of, revive
+from calibrant.core.stored import Stored
 from calibrant.core.ticket import Issuer, Ticket
 from calibrant.errors import (
     CorruptState,
@@ -103,7 +104,7 @@ SWEEP_MASK: Final = (1 << 20) - 1
 """Rounds without a ticket after which tickets that expired are looked for, less one."""
 
 
-class Recalibrator:
+class Recalibrator(Stored):
     """Turn raw forecasts into calibrated ones, one at a time, whatever the outcomes.
 
     The raw forecasts are split into ``buckets`` intervals of equal length, and each has a
@@ -803,35 +804,6 @@ class Recalibrator:
             loss = get_loss(self._loss)
             return certify(self._rule, self._account(), loss, charged, waiting, gone)
 
-    def to_bytes(self) -> bytes:
-        """Return the whole state; treat it as secret, for it holds the key of the coins."""
-        return self._document().to_bytes()
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """Return the recalibrator whose :meth:`to_bytes` this is."""
-        return cls._from_document(Document.from_bytes(data, cls.kind))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the whole state as JSON-ready data; treat it as secret."""
-        return self._document().to_dict()
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
-        """Return the recalibrator whose :meth:`to_dict` this is."""
-        return cls._from_document(Document.from_dict(data, cls.kind))
-
-    def copy(self) -> Self:
-        """Return an independent recalibrator in the same state."""
-        return type(self)._from_document(self._document())
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Recalibrator):
-            return NotImplemented
-        return self.to_bytes() == other.to_bytes()
-
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         told = ", ".join(f"{k}={v!r}" for k, v in self._rule.parameters.items())
         return (
@@ -843,12 +815,6 @@ class Recalibrator:
         from calibrant.recalibrate.notebook import page
 
         return page(self)
-
-    def __getstate__(self) -> bytes:
-        return self.to_bytes()
-
-    def __setstate__(self, data: bytes) -> None:
-        self._restore(Document.from_bytes(data, self.kind))
 
     # ------------------------------------------------------------------ internals
 
@@ -1000,12 +966,6 @@ class Recalibrator:
 
     def _load_more(self, document: Document) -> None:
         """Take in what :meth:`_more_state` gave."""
-
-    @classmethod
-    def _from_document(cls, document: Document) -> Self:
-        made = cls.__new__(cls)
-        made._restore(document)
-        return made
 
     def _restore(self, document: Document) -> None:
         s, arrays = document.settings, document.arrays

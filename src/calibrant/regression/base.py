@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from abc import abstractmethod
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from calibrant.core import check
 from calibrant.core.codec import Document
 from calibrant.core.gate import Gate, passing
 from calibrant.core.ledger import MAX_OPEN, NEVER
+from calibrant.core.stored import Stored
 from calibrant.errors import (
     CorruptState,
     ForeignTicket,
@@ -31,7 +32,7 @@ TicketT = TypeVar("TicketT", bound=NumberTicket)
 Arrays = dict[str, NDArray[np.int64]]
 
 
-class NumberForecaster(ABC, Generic[TicketT]):
+class NumberForecaster(Stored, Generic[TicketT]):
     """Forecasts of numbers whose outcomes come by ticket, in any order.
 
     Subclasses say how a forecast is made, what is kept of it (some numbers, always as many), how
@@ -146,41 +147,6 @@ class NumberForecaster(ABC, Generic[TicketT]):
 
     # ------------------------------------------------------------------ state
 
-    def to_bytes(self) -> bytes:
-        """Return the whole state; treat it as secret, for it holds the key of the coins."""
-        return self._document().to_bytes()
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """Return the object whose :meth:`to_bytes` this is."""
-        return cls._from_document(Document.from_bytes(data, cls.kind))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the whole state as JSON-ready data; treat it as secret."""
-        return self._document().to_dict()
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
-        """Return the object whose :meth:`to_dict` this is."""
-        return cls._from_document(Document.from_dict(data, cls.kind))
-
-    def copy(self) -> Self:
-        """Return an independent object in the same state."""
-        return type(self)._from_document(self._document())
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, NumberForecaster):
-            return NotImplemented
-        return self.to_bytes() == other.to_bytes()
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __getstate__(self) -> bytes:
-        return self.to_bytes()
-
-    def __setstate__(self, data: bytes) -> None:
-        self._restore(Document.from_bytes(data, self.kind))
-
     def __repr__(self) -> str:
         told = ", ".join(f"{name}={value!r}" for name, value in self._told().items())
         return f"{type(self).__name__}({told}, rounds={self.rounds})"
@@ -203,12 +169,6 @@ class NumberForecaster(ABC, Generic[TicketT]):
             kept = np.array([self._kept[number] for number in numbers], np.float64)
             arrays |= {"waiting": waiting, "kept": words_of(kept.reshape(-1))}
             return Document(self.kind, settings | {"own": own}, arrays)
-
-    @classmethod
-    def _from_document(cls, document: Document) -> Self:
-        made = cls.__new__(cls)
-        made._restore(document)
-        return made
 
     def _restore(self, document: Document) -> None:
         s, arrays = document.settings, document.arrays

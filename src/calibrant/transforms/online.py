@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.core import check
 from calibrant.core.codec import Document
+from calibrant.core.stored import Stored
 from calibrant.errors import CorruptState, InvalidType
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ NOTHING: Final = -1.0
 """No raw forecast."""
 
 
-class Online:
+class Online(Stored):
     """A transform and its state.
 
     Parameters
@@ -46,6 +47,8 @@ class Online:
     >>> online.predict_one(0.88), online.rounds
     (1.0, 1)
     """
+
+    kind: ClassVar = KIND
 
     def __init__(self, transform: Transform) -> None:
         self._set_up(transform)
@@ -124,38 +127,8 @@ class Online:
         self._rounds += len(raws)
         return forecasts
 
-    def to_bytes(self) -> bytes:
-        """Return the whole state."""
-        return self._document().to_bytes()
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """Return the object whose :meth:`to_bytes` this is."""
-        made = cls.__new__(cls)
-        made._restore(Document.from_bytes(data, KIND))
-        return made
-
-    def copy(self) -> Self:
-        """Return an independent object in the same state."""
-        made = type(self).__new__(type(self))
-        made._restore(self._document())
-        return made
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Online):
-            return NotImplemented
-        return self.to_bytes() == other.to_bytes()
-
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         return f"Online({self._transform!r}, rounds={self._rounds})"
-
-    def __getstate__(self) -> bytes:
-        return self.to_bytes()
-
-    def __setstate__(self, data: bytes) -> None:
-        self._restore(Document.from_bytes(data, KIND))
 
     def _batch_function(self, rounds: int) -> Any:
         """Return the compiled batch if it is worth it: for long ones, or once it exists."""
