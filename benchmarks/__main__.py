@@ -21,6 +21,7 @@ TITLES = {
     "one_step": "One round at a time: time per round, ratio = reference / ours",
     "default": "The default: time per round; batches: ours / reference, single: reference / ours",
     "exponential": "exponential_regret: time per round, ratio = reference / ours",
+    "floor": "The floor: sizes of rows and objects, many open tickets, and the commit before",
     "start_up": "Start-up: CPU time of a whole process",
 }
 QUICK: dict[str, dict[str, int]] = {
@@ -28,6 +29,7 @@ QUICK: dict[str, dict[str, int]] = {
     "one_step": {"rounds": 5_000, "repeats": 7},
     "default": {"rounds": 200_000, "repeats": 5},
     "exponential": {"rounds": 500, "repeats": 3},
+    "floor": {"repeats": 3},
     "start_up": {"repeats": 1},
 }
 RESULTS = pathlib.Path(__file__).with_name("results")

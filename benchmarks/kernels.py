@@ -14,6 +14,7 @@ from benchmarks.measure import Job, Run, interleave
 from benchmarks.reference import Loop, c_compiler, c_loops, game
 from calibrant import Recalibrator
 from calibrant.calibrators import Calibrator
+from calibrant.kernels.layout import ROWS
 from calibrant.kernels.rounds import Program
 from calibrant.recalibrate.secret import block_key, secret_of
 from calibrant.registry import calibrators
@@ -89,8 +90,8 @@ def state(rule: str, size: int) -> NDArray[np.int64]:
 
 def compiled(rule: str) -> Program:
     """Return the rule's kernels as machine code."""
-    kind: type[Calibrator] = calibrators.get(rule)
-    machine = kind.program.machine
+    made: Calibrator = calibrators.get(rule)()
+    machine = made.program.machine
     if machine is None:
         raise RuntimeError("batches must be compiled to be measured, got no Numba")
     return machine
@@ -104,7 +105,8 @@ def replay(rule: str, size: int, raw: Any, outcomes: Any) -> Run:
 def kernel(rule: str, size: int, raw: Any, outcomes: Any) -> Run:
     """Measure the compiled rounds alone, as the C loop is measured."""
     machine, words = compiled(rule), state(rule, size)
-    return partial(fill, partial(machine.replay, words, words.view(np.float64)), raw, outcomes)
+    play = partial(machine.replay, words, words.view(np.float64), int(words[ROWS]))
+    return partial(fill, play, raw, outcomes, np.empty(0))
 
 
 def c_replay(rule: str, size: int, loop: Loop, raw: Any, outcomes: Any) -> Run:
@@ -112,10 +114,12 @@ def c_replay(rule: str, size: int, loop: Loop, raw: Any, outcomes: Any) -> Run:
     return partial(fill, partial(loop, state(rule, size)), raw, outcomes)
 
 
-def fill(play: Loop, raw: Any, outcomes: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def fill(
+    play: Loop, raw: Any, outcomes: Any, *more: Any
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Play all rounds; return forecasts and means in arrays of their own."""
     forecast, mean = np.empty(len(raw)), np.empty(len(raw))
-    play(raw, outcomes, forecast, mean)
+    play(raw, outcomes, forecast, mean, *more)
     return forecast, mean
 
 
@@ -123,8 +127,8 @@ def check_same(rule: str, size: int, loop: Loop, raw: Any, outcomes: Any) -> Non
     """Raise unless C, kernel and ``replay`` agree in forecasts, means and state, to the bit."""
     run = fresh(rule, size).replay(raw, outcomes)
     ours, its = state(rule, size), state(rule, size)
-    play = partial(compiled(rule).replay, ours, ours.view(np.float64))
-    mine = fill(play, raw, outcomes)
+    play = partial(compiled(rule).replay, ours, ours.view(np.float64), int(ours[ROWS]))
+    mine = fill(play, raw, outcomes, np.empty(0))
     theirs = fill(partial(loop, its), raw, outcomes)
     pairs = [*zip(mine, theirs, strict=True), *zip((run.forecast, run.mean), theirs, strict=True)]
     if not all(np.array_equal(one, other) for one, other in [*pairs, (ours, its)]):

@@ -24,7 +24,7 @@ __all__ = ["run"]
 RULES = ("foster_hart", "regret_matching", "blackwell")
 DEFAULT = RULES[0]
 FAST_BARS = {"predict_one + learn_one": 3.0, "forecast + observe": 2.0}
-BASE_BARS = {"predict_one + learn_one": 1.5, "forecast + observe": 1.3}
+BASE_BARS = {"predict_one + learn_one": 1.1, "forecast + observe": 1.1}
 
 
 def run(*, rounds: int = 20_000, repeats: int = 31) -> list[Row]:

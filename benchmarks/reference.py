@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.kernels import layout
+from calibrant.kernels import blackwell, gaps, layout
 
 __all__ = ["FLAGS", "Loop", "c_compiler", "c_loops", "game"]
 
@@ -22,10 +22,16 @@ SOURCE = pathlib.Path(__file__).with_name("replay.c")
 FLAGS = ("-O3", "-ffp-contract=off")
 """No fused multiply-add: it would round differently from the same expression in Python."""
 NAMES = (
-    *("BUCKETS", "CELLS", "SCALE", "EDGES", "TABLE", "BLOCKS", "STRIDE", "CHARGED", "VALUES"),
-    *("POSITION", "CLOCK", "KEY", "LEARNED", "HEAD"),
+    *("BUCKETS", "CELLS", "SCALE", "EDGES", "TABLE", "ROWS", "BLOCKS", "STRIDE", "VALUES"),
+    *("RAW_LOSS", "ISSUED", "ROUNDS", "POSITION", "CLOCK", "KEY"),
 )
 """What the loops need to know of the state's layout."""
+HEADS = {
+    "GAPS_HEAD": gaps.FIRST,
+    "BLACKWELL_HEAD": blackwell.FIRST,
+    "BLACKWELL_LEARNED": blackwell.LEARNED,
+}
+"""And of the rules' own heads."""
 
 Loop = Callable[..., None]
 
@@ -50,7 +56,8 @@ def c_loops(*rules: str) -> dict[str, Loop]:
     """
     with tempfile.TemporaryDirectory() as directory:
         target = os.path.join(directory, "replay.so")
-        names = [f"-D{name}={getattr(layout, name)}" for name in NAMES]
+        known = {name: getattr(layout, name) for name in NAMES} | HEADS
+        names = [f"-D{name}={value}" for name, value in known.items()]
         command = [c_compiler() or "cc", *FLAGS, *names, "-shared", "-fPIC", "-o", target]
         subprocess.run([*command, str(SOURCE), "-lm"], check=True)
         library = ctypes.CDLL(target)

@@ -1,9 +1,9 @@
 /* The reference loops: what a careful C programmer would write for a batch of rounds.
  *
- * They work on the state of calibrant.kernels.layout, whose names (BLOCKS, HEAD, ...) are
+ * They work on the state of calibrant.kernels.layout, whose names (BLOCKS, STRIDE, ...) are
  * defined on the compiler's command line, so that forecasts, means and the whole state
  * afterwards can be compared with ours bit for bit. Outcomes are learned at
- * once, so the remembered position always stands where the leans change sign, and the
+ * once, so the remembered position always stands where the scores change sign, and the
  * search looks at two cells; what the package needs for late outcomes is left out here.
  */
 #include <math.h>
@@ -27,10 +27,10 @@ static inline int64_t bucket_of(const double *edges, int64_t buckets, double raw
     return j - (edges[j] > raw) + (edges[j + 1] <= raw);
 }
 
-/* What the three rules differ in: lean, weigh and learn. `values` are the grid's scaled
+/* What the three rules differ in: score, weigh and learn. `values` are the grid's scaled
  * numerators for the first two rules and its real values for the third. */
 
-static inline int64_t foster_hart_lean(const int64_t *cells, const int64_t *values, int64_t k) {
+static inline int64_t foster_hart_score(const int64_t *cells, const int64_t *values, int64_t k) {
     (void)values;
     return cells[2 * k];
 }
@@ -42,7 +42,7 @@ static inline double foster_hart_weigh(const int64_t *cells, const int64_t *valu
     return above / (here + above);
 }
 
-static inline int64_t regret_matching_lean(const int64_t *cells, const int64_t *values, int64_t k) {
+static inline int64_t regret_matching_score(const int64_t *cells, const int64_t *values, int64_t k) {
     int64_t gap = 2 * cells[2 * k], count = cells[2 * k + 1];
     int64_t up = gap - (values[k + 1] - values[k]) * count;
     int64_t down = gap + (values[k] - values[k - 1]) * count;
@@ -57,7 +57,7 @@ static inline double regret_matching_weigh(const int64_t *cells, const int64_t *
     return above / (here + above);
 }
 
-static inline double blackwell_lean(const double *cells, const double *values, int64_t k) {
+static inline double blackwell_score(const double *cells, const double *values, int64_t k) {
     (void)values;
     return cells[4 * k + 2];
 }
@@ -69,7 +69,7 @@ static inline double blackwell_weigh(const double *cells, const double *values, 
 }
 
 static inline void gaps_learn(int64_t *words, int64_t *block, int64_t cell, int64_t outcome) {
-    int64_t *c = block + HEAD + 2 * cell;
+    int64_t *c = block + GAPS_HEAD + 2 * cell;
     c[0] += words[SCALE] * outcome - words[words[TABLE] + cell];
     c[1] += 1;
 }
@@ -77,12 +77,12 @@ static inline void gaps_learn(int64_t *words, int64_t *block, int64_t cell, int6
 /* The adaptive step with realised updates, the defaults of `Blackwell`. */
 static inline void blackwell_learn(int64_t *words, int64_t *block, int64_t cell, int64_t outcome) {
     const double *values = (const double *)words + words[TABLE] + words[CELLS] + VALUES;
-    int64_t *c = block + HEAD + 4 * cell;
+    int64_t *c = block + BLACKWELL_HEAD + 4 * cell;
     double *r = (double *)c;
     double push = (double)outcome - values[cell];
     c[0] += words[SCALE] * outcome - words[words[TABLE] + cell];
     c[1] += 1;
-    block[LEARNED] += 1;
+    block[BLACKWELL_LEARNED] += 1;
     if (push != 0.0) {
         double theta;
         r[3] += push * push;
@@ -92,20 +92,20 @@ static inline void blackwell_learn(int64_t *words, int64_t *block, int64_t cell,
     }
 }
 
-/* Two cells that lean towards each other share the forecast; a cell that leans nowhere, or
- * off the grid, has it alone. */
+/* Two cells whose scores point towards each other share the forecast; a cell without a score,
+ * or with one that points off the grid, has it alone. */
 #define MAKE_FORECAST(rule, number)                                                              \
     static inline pair rule##_forecast(const number *cells, const number *values, int64_t count, \
                                        int64_t position) {                                       \
-        number lean = rule##_lean(cells, values, position), answer;                              \
-        int64_t other = position + (lean > 0) - (lean < 0), low = position - (lean < 0);         \
-        if (lean == 0 || other < 0 || other == count) return (pair){position, 1.0};              \
-        answer = rule##_lean(cells, values, other);                                              \
+        number score = rule##_score(cells, values, position), answer;                            \
+        int64_t other = position + (score > 0) - (score < 0), low = position - (score < 0);      \
+        if (score == 0 || other < 0 || other == count) return (pair){position, 1.0};              \
+        answer = rule##_score(cells, values, other);                                              \
         if (answer == 0) return (pair){other, 1.0};                                              \
         return (pair){low, rule##_weigh(cells, values, low)};                                    \
     }
 
-#define MAKE_REPLAY(rule, number, own_values, learn)                                             \
+#define MAKE_REPLAY(rule, number, own_values, learn, head)                                       \
     MAKE_FORECAST(rule, number)                                                                  \
     void rule(int64_t *words, const double *raw, const uint8_t *outcomes, double *forecast,      \
               double *mean, int64_t rounds) {                                                    \
@@ -114,14 +114,14 @@ static inline void blackwell_learn(int64_t *words, int64_t *block, int64_t cell,
         const double *grid = reals + words[TABLE] + words[CELLS] + VALUES;                       \
         const int64_t buckets = words[BUCKETS], count = words[CELLS];                            \
         const int64_t stride = words[STRIDE];                                                    \
-        int64_t *blocks = words + words[BLOCKS];                                                 \
-        double charged = reals[CHARGED];                                                         \
+        int64_t *row = words + words[ROWS], *blocks = row + words[BLOCKS];                       \
+        double charged = reals[words[ROWS] + RAW_LOSS];                                          \
         for (int64_t t = 0; t < rounds; t++) {                                                   \
             double p = raw[t];                                                                   \
             int64_t y = outcomes[t];                                                             \
             int64_t *block = blocks + bucket_of(edges, buckets, p) * stride;                     \
             double u = coin((uint64_t)block[KEY], (uint64_t)block[CLOCK]);                       \
-            pair made = rule##_forecast((const number *)(block + HEAD),                          \
+            pair made = rule##_forecast((const number *)(block + head),                          \
                                         (const number *)(own_values), count, block[POSITION]);   \
             int64_t cell = made.low + (u >= made.weight);                                        \
             forecast[t] = grid[cell];                                                            \
@@ -132,9 +132,11 @@ static inline void blackwell_learn(int64_t *words, int64_t *block, int64_t cell,
             block[CLOCK] += 1;                                                                   \
             charged += ((double)y - p) * ((double)y - p);                                        \
         }                                                                                        \
-        reals[CHARGED] = charged;                                                                \
+        reals[words[ROWS] + RAW_LOSS] = charged;                                                 \
+        row[ISSUED] += rounds;                                                                   \
+        row[ROUNDS] += rounds;                                                                   \
     }
 
-MAKE_REPLAY(foster_hart, int64_t, words + words[TABLE], gaps_learn)
-MAKE_REPLAY(regret_matching, int64_t, words + words[TABLE], gaps_learn)
-MAKE_REPLAY(blackwell, double, grid, blackwell_learn)
+MAKE_REPLAY(foster_hart, int64_t, words + words[TABLE], gaps_learn, GAPS_HEAD)
+MAKE_REPLAY(regret_matching, int64_t, words + words[TABLE], gaps_learn, GAPS_HEAD)
+MAKE_REPLAY(blackwell, double, grid, blackwell_learn, BLACKWELL_HEAD)

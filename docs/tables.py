@@ -23,9 +23,18 @@ from typing import Any
 
 import calibrant.calibrators
 import calibrant.transforms
-from calibrant import Calibrant, Certificate, Recalibrator, Run, errors
-from calibrant.core.ticket import Ticket
+from calibrant import Calibrant, Certificate, Recalibrator, Run, Table, Ticket, errors
+from calibrant.kernels.layout import (
+    GAP_AND_COUNT,
+    HEAD,
+    HEADER,
+    MIXED_ROW,
+    ROW,
+    SAFE_ROW,
+    Section,
+)
 from calibrant.recalibrate import Budget, Chain, Link
+from calibrant.recalibrate.late import Played
 from calibrant.registry import Registry, calibrators, transforms
 
 __all__ = ["PARTS", "pages", "render"]
@@ -34,6 +43,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 SOURCE = ROOT / "src" / "calibrant"
 PART = re.compile(r"(<!-- begin (?P<name>[\w ]+) -->\n).*?(<!-- end (?P=name) -->\n)", re.DOTALL)
+WORD_TITLES = ["name", "number", "life", "meaning"]
 SECTIONS = {
     "": "Start here",
     "how-to": "How to",
@@ -65,8 +75,12 @@ def first_sentence(text: str | None) -> str:
     """Return how a docstring or a page begins, on one line and without links."""
     paragraph = " ".join((text or "").strip().partition("\n\n")[0].split())
     plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", paragraph)
-    plain = re.sub(r":\w+:`[~.]*([^`]*)`", r"`\1`", plain).replace("``", "`")
-    return re.split(r"(?<=[.?])\s", plain)[0]
+    return re.split(r"(?<=[.?])\s", unmarked(plain))[0]
+
+
+def unmarked(text: str) -> str:
+    """Return a docstring's text with plain names where it has roles."""
+    return re.sub(r":\w+:`[~.]*([^`]*)`", r"`\1`", text).replace("``", "`")
 
 
 def code(text: object) -> str:
@@ -145,19 +159,22 @@ def parents(made: type[Exception]) -> str:
 # Members of the public classes.
 
 
-def member_table(made: type) -> Callable[[], str]:
-    """Return a function that lists what a class offers."""
+def member_table(made: type, inherited: bool = True) -> Callable[[], str]:
+    """Return a function that lists what a class offers, of its own or all."""
 
     def listed() -> str:
-        rows = ([code(call), first_sentence(text)] for call, text in members(made))
+        rows = ([code(call), first_sentence(text)] for call, text in members(made, inherited))
         return table(["member", "what it is or does"], rows)
 
     return listed
 
 
-def members(made: type) -> Iterator[tuple[str, str | None]]:
+def members(made: type, inherited: bool) -> Iterator[tuple[str, str | None]]:
     """Yield how each public method and property is used, and its docstring."""
-    for name, value in vars(made).items():
+    found: dict[str, Any] = {}
+    for owner in made.__mro__[: None if inherited else 1]:
+        found = found | {name: value for name, value in vars(owner).items() if name not in found}
+    for name, value in found.items():
         if name.startswith("_"):
             continue
         if isinstance(value, property):
@@ -189,8 +206,7 @@ def docstring_table(made: type, section: str) -> Callable[[], str]:
 def described(text: str) -> Iterator[list[str]]:
     """Yield the entries of a docstring's section: unindented names, indented words."""
     for names, words in re.findall(r"^([\w*][\w*, ]*)\n((?: {4}.*\n?)+)", text, re.MULTILINE):
-        plain = " ".join(words.split()).replace("``", "`")
-        yield [", ".join(map(code, names.split(", "))), plain]
+        yield [", ".join(map(code, names.split(", "))), unmarked(" ".join(words.split()))]
 
 
 # The inside.
@@ -217,28 +233,51 @@ def purpose(name: str) -> str:
     return first_sentence(ast.get_docstring(ast.parse(source.read_text()))) if source else ""
 
 
-def word_table(first: str, last: str) -> Callable[[], str]:
-    """Return a function that lists the words of the flat state between two names."""
+def word_table(section: Section) -> Callable[[], str]:
+    """Return a function that lists the words of a section of the flat state."""
 
     def listed() -> str:
-        found = list(constants(SOURCE / "kernels" / "layout.py"))
-        names = [name for name, _, _ in found]
-        part = found[names.index(first) : names.index(last) + 1]
-        return table(["word", "name", "meaning"], ([str(n), code(name), t] for name, n, t in part))
+        return table(["word", *WORD_TITLES], ([where, *told] for where, told in words(section)))
 
     return listed
 
 
-def constants(source: Path) -> Iterator[tuple[str, int, str]]:
-    """Yield the whole numbers that a module names and describes."""
-    body = ast.parse(source.read_text()).body
-    for node, after in itertools.pairwise(body):
-        match node, after:
-            case (
-                ast.AnnAssign(target=ast.Name(id=name), value=ast.Constant(value=int(number))),
-                ast.Expr(value=ast.Constant(value=str(text))),
-            ):
-                yield name, number, " ".join(text.split())
+def words(section: Section, first: int = 0) -> Iterator[tuple[str, list[str]]]:
+    """Yield where each field stands from ``first`` on, and what the section says about it."""
+    place = first
+    for field, run in itertools.groupby(section.fields[first:]):
+        size = len(list(run))
+        where = str(place) if size == 1 else f"{place} to {place + size - 1}"
+        number = "real" if field.real else "whole"
+        yield where, [code(field.name), number, field.life, field.meaning]
+        place += size
+
+
+def row_table() -> str:
+    """Return a row's own words, with the rows that have them."""
+    sections = {"all": ROW, "with a transform": MIXED_ROW, "with a budget": SAFE_ROW}
+    rows, first = [], 0
+    for which, section in sections.items():
+        rows += [[where, *told, which] for where, told in words(section, first)]
+        first = len(section)
+    return table(["word", *WORD_TITLES, "rows"], rows)
+
+
+def rule_table() -> str:
+    """Return the words that calibrators have besides those of all: head, cell, parameters."""
+    owners: dict[tuple[str, ...], list[str]] = {}
+    for name, made in registered(calibrators):
+        kernels = made().kernels
+        own = {
+            "head": words(kernels.head, len(HEAD)),
+            "cell": words(kernels.cell, len(GAP_AND_COUNT)),
+            "parameter": words(kernels.settings),
+        }
+        for part, found in own.items():
+            for where, told in found:
+                owners.setdefault((f"{part} {where}", *told), []).append(code(name))
+    rows = ([", ".join(names), *told] for told, names in owners.items())
+    return table(["calibrators", "word", *WORD_TITLES], rows)
 
 
 # The list of pages.
@@ -267,6 +306,10 @@ PARTS: dict[str, Callable[[], str]] = {
     "parameters": parameter_table,
     "exceptions": exception_table,
     "recalibrator": member_table(Recalibrator),
+    "calibrant": member_table(Calibrant, inherited=False),
+    "table": member_table(Table),
+    "table settings": docstring_table(Table, "Parameters"),
+    "played": docstring_table(Played, "Attributes"),
     "calibrant settings": docstring_table(Calibrant, "Parameters"),
     "budget": docstring_table(Budget, "Attributes"),
     "chain": docstring_table(Chain, "Attributes"),
@@ -276,8 +319,11 @@ PARTS: dict[str, Callable[[], str]] = {
     "run": docstring_table(Run, "Attributes"),
     "certificate": docstring_table(Certificate, "Attributes"),
     "layers": layer_table,
-    "header words": word_table("BUCKETS", "HEADER"),
-    "block words": word_table("POSITION", "TAIL"),
+    "header words": word_table(HEADER),
+    "row words": row_table,
+    "head words": word_table(HEAD),
+    "cell words": word_table(GAP_AND_COUNT),
+    "rule words": rule_table,
     "pages": page_list,
 }
 

@@ -63,8 +63,8 @@ class NoSkips:
 
 
 ONCE = re.compile(
-    r"test_(bounds|compare|diabetes|docs|experiments|experts|frames|losses|metrics|plot|report|river|"
-    r"sklearn)|test_(cli_(compare|data|docs|numbers)|demo|groups_(data|plot)|repository)$"
+    r"test_(advice|bounds|compare|diabetes|docs|experiments|frames|losses|metrics|newcomers|plot|report|"
+    r"river|sklearn)|test_(cli_(compare|data|docs|numbers)|demo|groups_(data|plot)|repository)$"
 )
 """Files whose tests do not depend on the compiler, or hardly, nor cover what must be covered."""
 
@@ -81,10 +81,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _refuses(case: Any) -> bool:
-    """Say whether a test plays ``growing`` on a grid other than ``endpoints``."""
+    """Say whether a test plays a calibrator on a grid that it has no use for."""
+    # Imported here, when coverage is already being measured.
+    import registered
+
     given = {} if case is None else case.params
     rules = [given.get(key) for key in ("name", "variant", "method")]
-    return "growing" in rules and given.get("grid", "endpoints") not in ("endpoints", "x")
+    return any(registered.refuses(name, given.get("grid")) for name in rules)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -13,6 +13,8 @@ from fractions import Fraction
 from functools import cache
 from itertools import pairwise
 
+import registered
+
 
 def endpoints(N):
     return tuple(Fraction(i, N) for i in range(N + 1))
@@ -279,10 +281,25 @@ def polynomial(r):
     return r.h**2 + (math.sqrt(cells) * reach + r.k0 * cells) / r.T
 
 
+WITH_THEOREMS = [
+    "anchored",
+    "blackwell",
+    "exponential_regret",
+    "foster99",
+    "foster_hart",
+    "growing",
+    "polynomial_regret",
+    "regret_matching",
+]
+"""Whose theorems are worked out here; others have a file of their own, or none."""
+
+
 def theorems(r, name, midpoints, step="adaptive", horizon=None, updates=None):
     """The worst case and what was counted, as pairs of quantity and value."""
+    if own := registered.own(name, "theorems"):
+        return own(r)
     late = r.D and name not in ("foster_hart", "regret_matching")
-    if name in ("running_mean", "fading") or late:
+    if name not in WITH_THEOREMS or late:
         return []
     if name == "foster_hart":
         return [("C2", foster_hart_worst(r)), ("C2", foster_hart_counted(r))]

@@ -26,8 +26,8 @@ def due(resolution):
 class Growing(naive.Anchored):
     """The anchored rule over every so-manieth value, fewer left out whenever that is due."""
 
-    def __init__(self, values, centre, doublings, **options):
-        super().__init__(values, 0, centre, **options)
+    def __init__(self, values, prior=0, centre=naive.HALF, doublings=5, **options):
+        super().__init__(values, prior, centre, **options)
         self.step = 2**doublings
 
     @property
@@ -51,8 +51,8 @@ class Growing(naive.Anchored):
 class Fading(naive.Anchored):
     """The anchored rule over averages of all gaps so far, each with the weight it has left."""
 
-    def __init__(self, values, centre, half_life, **options):
-        super().__init__(values, 0, centre, **options)
+    def __init__(self, values, prior=0, centre=naive.HALF, half_life=1000.0, **options):
+        super().__init__(values, prior, centre, **options)
         self.half_life, self.past = half_life, [[] for _ in values]
 
     def gap(self, k):

@@ -34,11 +34,23 @@ def newton(
     return told
 
 
+def identity(stream: Stream) -> list[float]:
+    return list(stream[0])
+
+
 def platt(stream: Stream, gamma: float = 0.1, rho: float = 100.0, kept: float = 1.0) -> list[float]:
     return newton(lambda raw: np.array([logit(raw), 1.0]), (1.0, 0.0), stream, gamma, rho, kept)
 
 
-def hat_means(stream: Stream, knots: Any, memory: float, prior: float) -> list[float]:
+online_platt = platt
+
+
+def hat_means(
+    stream: Stream,
+    knots: Any = (lambda raw: 20 * raw, 21),
+    memory: float = math.inf,
+    prior: float = 2.0,
+) -> list[float]:
     """Mean errors at knots ``(place(raw), number of knots)``, all of them in every round."""
     place, count = knots
     weights, errors, told = np.zeros(count), np.zeros(count), []
@@ -58,12 +70,15 @@ def beta(stream: Stream, gamma: float = 0.1, rho: float = 25.0) -> list[float]:
     return newton(features, (1.0, -1.0, 0.0), stream, gamma, rho)
 
 
+online_beta = beta
+
+
 def temperature(stream: Stream, gamma: float = 0.1, rho: float = 100.0) -> list[float]:
     return newton(lambda raw: np.array([logit(raw)]), (1.0,), stream, gamma, rho)
 
 
 def bucket_means(
-    stream: Stream, buckets: int, memory: float = math.inf, prior: float = 0.0
+    stream: Stream, buckets: int = 20, memory: float = math.inf, prior: float = 0.0
 ) -> list[float]:
     """The weighted mean over the whole past of the bucket, newest outcome first."""
     past: list[list[int]] = [[] for _ in range(buckets)]
@@ -78,7 +93,15 @@ def bucket_means(
     return told
 
 
-def mixture(
+def chain(stream: Stream) -> list[float]:
+    return bucket_means((np.array(platt(stream)), stream[1]))
+
+
+def tracking(stream: Stream) -> list[float]:
+    return bucket_means((np.array(platt(stream)), stream[1]), 10)
+
+
+def weigh_experts(
     advice: NDArray[np.float64], outcomes: Any, share: float, eta: float, form: str, start: Any
 ) -> list[float]:
     """Exponential weights over columns of ``advice``; form: substitution, mean or bayes."""
@@ -177,3 +200,8 @@ def potc(stream: Stream, m: int) -> list[tuple[int, int, int]]:
         n[scored], Y[scored] = n[scored] + 1, Y[scored] + int(y)
         told.append((low, high, scored))
     return told
+
+
+def interval(stream: Stream, m: int = 10) -> list[float]:
+    """The middle between the bins at both ends."""
+    return [(low + high + 1) / (2 * m) for low, high, _ in potc(stream, m)]

@@ -11,7 +11,8 @@ import numpy as np
 
 from calibrant.errors import ExpiredTicket
 from calibrant.kernels.compile import available
-from calibrant.recalibrate import recalibrator
+from calibrant.kernels.layout import BLOCKS, ROWS
+from calibrant.recalibrate import rows
 
 WAYS = ("plain", "compiled") if available() else ("plain",)
 """How batches can be run here."""
@@ -20,13 +21,13 @@ WAYS = ("plain", "compiled") if available() else ("plain",)
 @contextmanager
 def batches(rec, way):
     """Run the batches of this rule plain or compiled, however short they are."""
-    made, short = vars(rec._functions), recalibrator.SHORT
+    made, short = vars(rec.spec.program), rows.SHORT
     kept = made.pop("machine", None)
-    recalibrator.SHORT = -1 if way == "compiled" else 1 << 60
+    rows.SHORT = -1 if way == "compiled" else 1 << 60
     try:
         yield
     finally:
-        recalibrator.SHORT = short
+        rows.SHORT = short
         made.pop("machine", None)
         if kept is not None:
             made["machine"] = kept
@@ -75,6 +76,17 @@ def _deliver(rec, waiting, now):
             continue
 
 
+def block_of(flat):
+    """Return where the first block of the first row starts."""
+    return int(flat[ROWS] + flat[BLOCKS])
+
+
+def cells_of(rule, flat):
+    """Return the cells of the first block, a view with a row for each."""
+    first, size = block_of(flat) + len(rule.kernels.head), len(rule.kernels.cell)
+    return flat[first : first + size * rule.lattice.cells].reshape(-1, size)
+
+
 def stream(rounds, seed=0, *, edges=0):
     """Return raw forecasts, a few of them on bucket edges, and outcomes that half believe them."""
     rng = np.random.default_rng(seed)
@@ -91,6 +103,9 @@ class Buffer:
     def __init__(self, array):
         self.array, self.data = array, array.data
 
+    def __len__(self):
+        return len(self.data)
+
     def __getitem__(self, k):
         return self.data[k]
 
@@ -101,32 +116,31 @@ class Buffer:
         return Buffer(self.array.view(kind))
 
 
+COMPILED = (
+    "peek_flat",
+    "issue_flat",
+    "learn_flat",
+    "book_flat",
+    "replay",
+    "events",
+    "preview",
+)
+"""The parts of a program that are machine code in the compiled one."""
+
+
 def disguised(program):
     """The plain program behind the face of the compiled one."""
 
-    def on_buffer(function):
+    def on_buffers(function):
         def call(*given):
             return function(*(Buffer(x) if isinstance(x, np.ndarray) else x for x in given))
 
         call.overloads = {"the only one": SimpleNamespace(entry_point=call)}
         return call
 
-    def on_lists(function):
-        def call(flat, reals, *given):
-            # Raw forecasts, outcomes and events come as lists; the rest is written to.
-            given = [
-                x.tolist() if k < 1 or (k < 3 and x.dtype != np.float64) else x
-                for k, x in enumerate(given)
-            ]
-            return function(Buffer(flat), Buffer(reals), *given)
-
-        return call
-
-    flat = ("note_flat", "book_flat", "issue_flat", "settle_flat")
-    batch = ("replay", "replay_late")
-    parts = {name: on_buffer(getattr(program, name)) for name in flat}
-    parts |= {name: on_lists(getattr(program, name)) for name in batch}
-    return dataclasses.replace(program, **parts)
+    return dataclasses.replace(
+        program, **{name: on_buffers(getattr(program, name)) for name in COMPILED}
+    )
 
 
 @contextmanager

@@ -24,7 +24,17 @@ from calibrant.errors import (
     InvalidType,
     UnknownName,
 )
-from calibrant.kernels.layout import CLOCK, KEY, POSITION
+from calibrant.kernels.layout import (
+    CLOCK,
+    ISSUED,
+    KEY,
+    LONGEST_LAG,
+    MOST_OUTSTANDING,
+    POSITION,
+    RAW_INFINITE,
+    ROUNDS,
+)
+from calibrant.recalibrate.body import packed
 from calibrant.registry import calibrators
 
 pytestmark = pytest.mark.base
@@ -426,6 +436,14 @@ def test_data_with_a_part_missing_is_refused(name: str) -> None:
             Recalibrator.from_dict(altered)
 
 
+def bits(value: float) -> int:
+    """Return a real as the word that is stored for it."""
+    return int(np.array([value]).view(np.int64)[0])
+
+
+TICKET = (0, bits(1.0), bits(0.5), bits(NAN), 3, bits(0.5))
+"""Place, weight, raw, time, clock and mixed forecast of a ticket that can be."""
+
 FORGED = [
     ("settings", "method", "nobody"),
     ("settings", "method", None),
@@ -444,34 +462,31 @@ FORGED = [
     ("settings", "loss", "nothing"),
     ("settings", "max_open", 0),
     ("settings", "max_open", 10**30),
-    ("settings", "secret", "xyz"),
-    ("settings", "secret", ""),
-    ("settings", "secret", None),
-    ("settings", "issued", -1),
-    ("settings", "issued", "many"),
-    ("settings", "issued", 0),
-    ("settings", "learned", -1),
-    ("settings", "learned", 10**6),
-    ("settings", "charged", "x"),
-    ("settings", "charged", 3),
-    ("arrays", "touched", [0, 1]),
-    ("arrays", "touched", [0, 1, 7]),
-    ("arrays", "touched", [0, 1, -1]),
-    ("arrays", "touched", [0, 1, 1]),
-    ("arrays", "blocks", [1, 2, 3]),
-    ("arrays", "blocks", []),
+    ("arrays", "row", []),
+    ("arrays", "row", [0]),
+    ("arrays", "row", [1, 2, 3]),
     ("arrays", "tickets", [1, 2, 3]),
-    ("arrays", "tickets", [1, 10**9, 0, 0, 0, 0]),
-    ("arrays", "tickets", [1, -5, 0, 0, 0, 0]),
-    ("arrays", "tickets", [1, 1, 1 << 50, 0, 0, 0]),
-    ("arrays", "tickets", [1, 1, 9, 0, 0, 0]),
-    ("arrays", "tickets", [1, 1, 0, 0, 0, 0] * 2),
-    ("arrays", "tickets", [1 << 62, 1, 0, 0, 0, 0, 1 << 62, 2, 0, 0, 0, 0]),
+    ("arrays", "tickets", [10**9, 10**9, *TICKET]),
+    ("arrays", "tickets", [-5, -5, *TICKET]),
+    ("arrays", "tickets", [1, 2, *TICKET]),
+    ("arrays", "tickets", [1, 1, 1 << 50, *TICKET[1:]]),
+    ("arrays", "tickets", [1, 1, 9, *TICKET[1:]]),
+    ("arrays", "tickets", [1, 1, -1, *TICKET[1:]]),
+    ("arrays", "tickets", [1, 1, 3 << 16, *TICKET[1:]]),
+    ("arrays", "tickets", [1, 1, 0, bits(1.5), *TICKET[2:]]),
+    ("arrays", "tickets", [1, 1, 0, bits(-0.5), *TICKET[2:]]),
+    ("arrays", "tickets", [1, 1, 0, bits(NAN), *TICKET[2:]]),
+    ("arrays", "tickets", [1, 1, *TICKET[:2], bits(2.0), *TICKET[3:]]),
+    ("arrays", "tickets", [1, 1, *TICKET[:5], bits(2.0)]),
+    ("arrays", "tickets", [1, 1, *TICKET] * 2),
+    ("arrays", "tickets", [1, 1, *TICKET, 2, 2, *TICKET, 3, 3, *TICKET]),
+    ("arrays", "tickets", [1 << 62, 1, *TICKET, 1 << 62, 2, *TICKET]),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    "missing", ["method", "buckets", "secret", "charged", "touched", "blocks", "tickets"]
+    "missing",
+    ["method", "parameters", "buckets", "prior", "loss", "max_open", "row", "tickets"],
 )
 def test_a_state_with_a_good_checksum_and_a_part_missing_is_refused(missing: str) -> None:
     document = stored("foster_hart")._document()
@@ -492,12 +507,70 @@ def test_a_state_with_a_good_checksum_and_nonsense_inside_is_refused(where, what
         Recalibrator.from_bytes(document.to_bytes())
 
 
-@pytest.mark.parametrize(
-    ("word", "value"), [(POSITION, 5), (POSITION, -1), (KEY, 7), (CLOCK, 0), (CLOCK, -3)]
-)
-def test_a_bucket_that_cannot_be_is_refused(word: int, value: int) -> None:
+def test_the_ticket_that_is_forged_would_be_taken_as_it_is() -> None:
     document = stored("foster_hart")._document()
-    document.arrays["blocks"][word] = value
+    document.arrays["tickets"] = np.array([1, 1, *TICKET])
+    assert Recalibrator.from_bytes(document.to_bytes()).observe(1, 1).raw == 0.5
+
+
+def with_words(rec: Recalibrator, changes: dict[int, int]) -> bytes:
+    """Return a state in which some words of the row are others, with a good checksum."""
+    document, row = rec._document(), rec._arena.row()
+    row[list(changes)] = list(changes.values())
+    document.arrays["row"] = packed(row, rec.spec.layout)
+    return document.to_bytes()
+
+
+OWN = [
+    {ISSUED: -1},
+    {ISSUED: 0},
+    {ISSUED: 22},
+    {ISSUED: 24},
+    {ISSUED: 1 << 62},
+    {ROUNDS: -1},
+    {ROUNDS: 22},
+    {ROUNDS: 24},
+    {ROUNDS: 10**6},
+    {RAW_INFINITE: -1},
+    {LONGEST_LAG: -1},
+    {MOST_OUTSTANDING: -1},
+]
+
+
+@pytest.mark.parametrize("changes", OWN, ids=str)
+def test_counts_that_cannot_be_are_refused(changes: dict[int, int]) -> None:
+    data = with_words(stored("foster_hart"), changes)
+    with pytest.raises(CorruptState, match=r"^state must be of a recalibrator, got "):
+        Recalibrator.from_bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("word", "value"), [(POSITION, "K"), (POSITION, -1), (CLOCK, 0), (CLOCK, -3), (CLOCK, 1 << 62)]
+)
+@every_name
+def test_a_bucket_that_cannot_be_is_refused(name: str, word: int, value: object) -> None:
+    rec = stored(name)
+    assert (rec.issued, rec.rounds, rec.open) == (23, 21, 2)
+    layout = rec.spec.layout
+    value = rec.calibrator.lattice.cells if value == "K" else value
+    for block in range(rec.buckets):
+        place = layout.blocks + block * layout.stride + word
+        with pytest.raises(CorruptState, match=r"^state must be of a recalibrator, got "):
+            Recalibrator.from_bytes(with_words(rec, {place: value}))
+
+
+def test_a_word_that_is_not_stored_is_refused() -> None:
+    rec = stored("foster_hart")
+    document, layout = rec._document(), rec.spec.layout
+    row = rec._arena.row()
+    head = -(-len(row) // 64)
+    marks = np.unpackbits(document.arrays["row"][:head].view(np.uint8))
+    changed = marks[: len(row)].astype(bool)
+    key = layout.blocks + KEY
+    assert not changed[key]
+    changed[key] = True
+    bits = np.packbits(np.concatenate([changed, marks[len(row) :].astype(bool)])).view(np.int64)
+    document.arrays["row"] = np.concatenate([bits, row[changed]])
     with pytest.raises(CorruptState, match=r"^state must be of a recalibrator, got "):
         Recalibrator.from_bytes(document.to_bytes())
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from naive_summary import binned
 
 from calibrant import metrics
-from calibrant.summary import Breakdown, Story, tell
+from calibrant.summary import Breakdown, Summary, summarise_collected
 from calibrant.summary.breakdown import SERIES
 
 pytestmark = pytest.mark.base
@@ -97,7 +97,7 @@ def test_a_part_without_rounds_has_no_numbers() -> None:
     assert math.isnan(part.c2_raw)
 
 
-def test_a_story_with_parts_survives_json() -> None:
+def test_a_summary_with_parts_survives_json() -> None:
     from calibrant.groups import GroupRecalibrator
     from calibrant.summary import collector_for
 
@@ -111,18 +111,18 @@ def test_a_story_with_parts_survives_json() -> None:
     made.add(made.places(names), raw, run.forecast, outcomes)
     made.places(["empty"])
     rec.forecast(0.5, groups="empty")
-    story = tell(collector, rec, seed=1, breakdown=made)
-    again = Story.from_dict(story.to_dict())
-    assert again.summary == story.summary
+    summary = summarise_collected(collector, rec, seed=1, breakdown=made)
+    again = Summary.from_dict(summary.to_dict())
+    assert again.summary == summary.summary
     assert again.parts is not None
-    assert story.parts is not None
-    assert again.parts.rows[0] == story.parts.rows[0]
-    assert again.to_dict() == story.to_dict()
-    told = {row["name"]: row for row in story.summary["breakdown"]["rows"]}
+    assert summary.parts is not None
+    assert again.parts.rows[0] == summary.parts.rows[0]
+    assert again.to_dict() == summary.to_dict()
+    told = {row["name"]: row for row in summary["breakdown"]["rows"]}
     own = {row.group: row for row in rec.certificate().groups}
     assert told["a"]["c2_forecast"] == own["a"].c2
     assert told["a"]["bound"] == own["a"].bound
     assert told["empty"]["bound"] is None
-    assert story.summary["method"] == "groups"
-    assert story.settings["form"] == "l2"
-    assert np.isnan(story.trace.bound_c2).all()
+    assert summary["method"] == "groups"
+    assert summary.settings["form"] == "l2"
+    assert np.isnan(summary.trace.bound_c2).all()

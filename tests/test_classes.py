@@ -14,7 +14,6 @@ from hypothesis.extra import numpy as arrays
 from calibrant import Calibrant, Recalibrator
 from calibrant.classes import OneVsRest, TopLabel, recalibrator, vectors
 from calibrant.classes import metrics as class_metrics
-from calibrant.classes.engines import Engines
 from calibrant.classes.simplex_points import (
     cover,
     divided,
@@ -27,7 +26,8 @@ from calibrant.classes.simplex_points import (
 from calibrant.core.codec import Document
 from calibrant.errors import CorruptState, InvalidInput, InvalidType, StaleForecast
 from calibrant.metrics import calibration_error
-from calibrant.recalibrate import recalibrator as module
+from calibrant.recalibrate import rows as module
+from calibrant.recalibrate.body import packed
 
 pytestmark = pytest.mark.base
 
@@ -40,6 +40,12 @@ def stream(rounds, classes, seed=0, sharpness=3.0):
     outcomes = (chances.cumsum(axis=1) < rng.random((rounds, 1))).sum(axis=1)
     raw = chances**sharpness
     return raw / raw.sum(axis=1, keepdims=True), np.minimum(outcomes, classes - 1)
+
+
+def seed_inside(rec):
+    """Return the seed of which the recalibrators inside take theirs, with their number as key."""
+    secret = np.array(rec.to_dict()["arrays"]["secret"], "<i8").tobytes()
+    return int.from_bytes(secret, "little", signed=True)
 
 
 @st.composite
@@ -221,8 +227,7 @@ def test_first_classes_are_groups_of_binary_rounds_behind_a_common_one(condition
     raw, outcomes = stream(300, 4, seed=3)
     rec = TopLabel(4, conditional=conditional, engine=engine, seed=5)
     run = rec.replay(raw, outcomes)
-    secret = bytes.fromhex(rec.to_dict()["settings"]["secret"])
-    seed = int.from_bytes(secret, "little", signed=True)
+    seed = seed_inside(rec)
     made_by = {"calibrant": Calibrant, "recalibrator": Recalibrator}[engine]
     own = {k: made_by(seed=seed, key=k) for k in range(5)}
     for row, y in enumerate(outcomes.tolist()):
@@ -267,7 +272,7 @@ def test_recalibrators_are_made_for_classes_that_come_first() -> None:
     rec.observe(rec.forecast(raw), 3)
     raw[[3, 700]] = raw[[700, 3]]
     rec.learn_one(raw, 5)
-    assert sorted(rec._engines.made) == [3, 700, 1000]
+    assert [number for number, _ in rec._roster.used()] == [3, 700, 1000]
     assert sorted(rec.certificate().parts) == [3, 700]
     assert len(rec.to_bytes()) < 50_000
     assert TopLabel.from_bytes(rec.to_bytes()) == rec
@@ -279,8 +284,12 @@ def test_an_expired_ticket_is_dropped_inside_too() -> None:
     for _ in range(6):
         rec.forecast([0.2, 0.5, 0.3])
     assert rec.open == 4
-    assert [made.open for _, made in rec._engines.used()] == [0, 4, 4]
-    assert rec.certificate().expired == 3
+    record = rec.certificate()
+    assert {number: (part.open, part.expired) for number, part in record.parts.items()} == {
+        0: (0, 1),
+        1: (4, 2),
+    }
+    assert record.expired == 3
 
 
 def test_short_groups_of_a_long_batch_use_compiled_code_where_there_is_any(monkeypatch) -> None:
@@ -324,7 +333,7 @@ def test_few_predictions_are_remembered() -> None:
     rec = TopLabel(3, seed=1)
     for k in range(300):
         rec.predict_one([0.5 + k / 1000, 0.3 - k / 1000, 0.2])
-    assert len(rec._asked) == 256
+    assert len(rec._notes) == 256
     rec.learn_one([0.5, 0.3, 0.2], 1)
     assert rec.rounds == 1
 
@@ -337,8 +346,7 @@ def test_every_class_is_a_binary_stream(renormalise) -> None:
     raw, outcomes = stream(200, 3, seed=4)
     rec = OneVsRest(3, engine="recalibrator", renormalise=renormalise, seed=5)
     run = rec.replay(raw, outcomes)
-    secret = bytes.fromhex(rec.to_dict()["settings"]["secret"])
-    seed = int.from_bytes(secret, "little", signed=True)
+    seed = seed_inside(rec)
     for k in range(3):
         own = Recalibrator(seed=seed, key=k).replay(raw[:, k], outcomes == k)
         assert run.classwise[:, k].tolist() == own.forecast.tolist()
@@ -347,6 +355,21 @@ def test_every_class_is_a_binary_stream(renormalise) -> None:
         assert run.forecast.tolist() == run.classwise.tolist()
     else:
         assert np.abs(run.forecast.sum(axis=1) - 1.0).max() < 1e-9
+
+
+@pytest.mark.parametrize("renormalise", ["none", "divide", "project"])
+def test_a_preview_class_by_class_shows_the_next_round_and_changes_nothing(renormalise) -> None:
+    raw, outcomes = stream(60, 3, seed=3)
+    rec = OneVsRest(3, renormalise=renormalise, seed=5)
+    rec.replay(raw[:50], outcomes[:50])
+    before = rec.to_bytes()
+    drawn, mean = rec.preview(raw[50:])
+    assert rec.to_bytes() == before
+    for row in range(3):
+        ticket = rec.copy().forecast(raw[50 + row])
+        assert ticket.mean.tolist() == mean[row].tolist()
+        # Each row has coins of its own, the first one the next.
+        assert row > 0 or ticket.value.tolist() == drawn[row].tolist()
 
 
 def test_a_prediction_is_overtaken_by_any_round_class_by_class() -> None:
@@ -366,7 +389,7 @@ def test_predictions_without_an_outcome_are_forgotten_in_the_end() -> None:
     rec = OneVsRest(2, engine="recalibrator", seed=1)
     for k in range(300):
         rec.predict_one([k / 300, 1.0 - k / 300])
-    assert len(rec._noted) == 256
+    assert len(rec._notes) == 256
     rec.learn_one([0.0, 1.0], 1)
     assert rec.rounds == 1
 
@@ -376,7 +399,7 @@ def test_a_thousand_classes_class_by_class() -> None:
     rec = OneVsRest(1000, engine="recalibrator", buckets=2, resolution=4, seed=1)
     ticket = rec.forecast(np.full(1000, 0.001))
     rec.observe(ticket, 999)
-    assert (rec.rounds, len(rec._engines.made)) == (1, 1000)
+    assert (rec.rounds, len(rec._roster)) == (1, 1000)
 
 
 def test_renormalising_can_undo_what_was_right_class_by_class() -> None:
@@ -406,22 +429,58 @@ def test_the_default_depends_on_the_number_of_classes() -> None:
     assert not recalibrator(5, conditional=False).conditional
 
 
-def test_engines_of_another_are_refused() -> None:
+def test_rows_of_another_are_refused() -> None:
     rec = TopLabel(3, seed=1)
     rec.learn_one([0.5, 0.3, 0.2], 0)
     document = rec._document()
-    document.arrays["engine 1"] = document.arrays.pop("engine 0")
-    with pytest.raises(CorruptState, match="engines of its own, got another's at 1"):
+    document.arrays["numbers"][0] = 1
+    with pytest.raises(CorruptState, match="rows of its own, got another's at 1"):
         TopLabel.from_bytes(document.to_bytes())
-    with pytest.raises(CorruptState, match="state must be of a top-label, got 'engine'"):
-        TopLabel.from_bytes(Document("top-label", document.settings | {"own": {}}).to_bytes())
+    settings = {name: told for name, told in document.settings.items() if name != "method"}
+    with pytest.raises(CorruptState, match="state must be of a top-label, got 'method'"):
+        TopLabel.from_bytes(Document("top-label", settings, document.arrays, 2).to_bytes())
 
 
-def test_engines_tell_their_kind_and_are_not_made_twice() -> None:
-    engines = Engines.of("calibrant", {}, b"x" * 16)
-    assert engines.engine == "calibrant"
-    assert engines[3] is engines[3]
-    assert list(engines.used()) == []
+def test_rows_that_were_not_used_or_come_twice_are_refused() -> None:
+    rec = TopLabel(3, seed=1)
+    rec.learn_one([0.5, 0.3, 0.2], 0)
+    document, layout = rec._document(), rec._roster.arena.layout
+    start = rec._roster.place(1)
+    unused = packed(rec._roster.arena.snapshot()[start : start + len(layout.fresh)], layout)
+    for number, words in ((1, unused), (3, document.arrays["row"])):
+        arrays = document.arrays | {
+            "numbers": np.append(document.arrays["numbers"], [number, len(words)]),
+            "rows": np.append(document.arrays["rows"], words),
+        }
+        with pytest.raises(CorruptState, match=f"a row at {number} that was not used, or twice"):
+            TopLabel.from_bytes(Document(rec.kind, document.settings, arrays, 2).to_bytes())
+
+
+@pytest.mark.parametrize("made", [OneVsRest, TopLabel])
+def test_a_row_that_did_not_see_the_rounds_is_refused(made) -> None:
+    rec, other = made(3, seed=1), made(3, seed=1)
+    for raw in ([0.5, 0.3, 0.2], [0.3, 0.5, 0.2]):
+        rec.learn_one(raw, 0)
+        other.learn_one(raw, 0)
+    other.learn_one([0.5, 0.3, 0.2], 0)
+    document, rows = rec._document(), other._document().arrays
+    arrays = document.arrays | {name: rows[name] for name in ("numbers", "rows")}
+    with pytest.raises(CorruptState, match="classes "):
+        made.from_bytes(Document(rec.kind, document.settings, arrays, 2).to_bytes())
+
+
+def test_rows_come_in_any_order_and_are_stored_in_theirs() -> None:
+    one, other = TopLabel(40, seed=1), TopLabel(40, seed=1)
+    vectors_of = np.full((40, 40), 0.5 / 39) + np.eye(40) * (0.5 - 0.5 / 39)
+    for k in range(40):
+        one.predict_one(vectors_of[k])
+    for k in reversed(range(40)):
+        other.predict_one(vectors_of[k])
+    for k in (7, 3, 30):
+        one.observe(one.forecast(vectors_of[k]), 3)
+        other.observe(other.forecast(vectors_of[k]), 3)
+    assert one == other == TopLabel.from_bytes(one.to_bytes())
+    assert [number for number, _ in one.copy()._roster.used()] == [3, 7, 30, 40]
 
 
 def test_certificates_average_over_classes() -> None:

@@ -15,6 +15,7 @@ from test_classes import stream
 from calibrant.classes import SimplexRecalibrator, metrics
 from calibrant.classes.hedge import hedge, prices
 from calibrant.classes.simplex_points import cover, grid
+from calibrant.core.codec import Document
 from calibrant.errors import CorruptState, InvalidInput, MissingExtra, StaleForecast
 
 POINTS = grid(3, 2) / 2
@@ -148,7 +149,7 @@ def test_a_prediction_is_overtaken_by_a_forecast_in_its_cell() -> None:
     assert rec.to_bytes() == before
     for k in range(300):
         rec.predict_one([k / 300, 0.0, 1.0 - k / 300])
-    assert len(rec._noted) == 256
+    assert len(rec._notes) == 256
 
 
 def adversarial(rounds, **options):
@@ -199,22 +200,43 @@ def test_biased_raw_forecasts_are_put_right() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "words"),
-    [("cells", [99, 1]), ("cells", [0, 0]), ("counts", [0, -1, 0, 1]), ("counts", [5, 0, 0, 1])],
+    ("place", "word"), [("cell", 99), ("cell", -1), ("length", 3), ("issued", 0), ("count", -1)]
 )
-def test_cells_that_cannot_be_are_refused(name, words) -> None:
+def test_cells_that_cannot_be_are_refused(place, word) -> None:
     rec = SimplexRecalibrator(3, resolution=4, cells=2, seed=1)
     raw, outcomes = stream(1, 3)
     rec.replay(raw, outcomes)
     document = rec._document()
-    document.arrays[name] = np.array(words, np.int64)
+    # A bit for each word that is told, and then forecasts, outcomes and one count.
+    array, at = {
+        "cell": ("numbers", 0),
+        "length": ("numbers", 1),
+        "issued": ("rows", 1),
+        "count": ("rows", 3),
+    }[place]
+    document.arrays[array][at] = word
     with pytest.raises(CorruptState):
         SimplexRecalibrator.from_bytes(document.to_bytes())
 
 
-def test_one_cell_that_could_be_is_taken() -> None:
+def test_counts_that_are_not_those_of_the_rounds_are_refused() -> None:
+    rec = SimplexRecalibrator(3, resolution=4, cells=2, seed=1)
+    rec.learn_one([1.0, 0.0, 0.0], 0)
+    document = rec._document()
+    document.arrays["rows"][-1] = 2
+    with pytest.raises(CorruptState, match="counts that are not those of the rounds"):
+        SimplexRecalibrator.from_bytes(document.to_bytes())
+    other = rec.copy()
+    other.learn_one([0.0, 0.0, 1.0], 0)
+    arrays = rec._document().arrays | {"row": other._document().arrays["row"]}
+    mixed = Document(rec.kind, document.settings, arrays, 2)
+    with pytest.raises(CorruptState, match="cells whose rounds are not those of all together"):
+        SimplexRecalibrator.from_bytes(mixed.to_bytes())
+
+
+def test_a_cell_that_was_only_looked_at_is_not_stored() -> None:
     rec = SimplexRecalibrator(3, resolution=4, cells=2, seed=1)
     rec.predict_one([1.0, 0.0, 0.0])
-    assert rec._document().arrays["cells"].size == 0
+    assert rec._document().arrays["numbers"].size == 0
     rec.learn_one([1.0, 0.0, 0.0], 0)
     assert SimplexRecalibrator.from_bytes(rec.to_bytes()) == rec

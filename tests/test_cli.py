@@ -32,13 +32,13 @@ from calibrant import Calibrant, Recalibrator
 from calibrant.cli import ExitCode, main, methods, options, play, screen
 from calibrant.cli.app import _terminate, run
 from calibrant.cli.chain import draw_to_front
-from calibrant.cli.screen import closing_lines
+from calibrant.kinds.binary.screen import closing_lines
 from calibrant.losses import get_loss
 from calibrant.registry import calibrators
 from calibrant.report import headline
 from calibrant.simulate import adversaries, forecasters
 from calibrant.stream import Options, open_output, replay, state
-from calibrant.summary import Story
+from calibrant.summary import Summary
 
 ROOT = Path(__file__).resolve().parent.parent
 ROWS = 300
@@ -110,8 +110,8 @@ def test_the_table_ends_with_the_headline(
     assert ran("replay", games, "--seed", 5, "--summary", summary) == 0
     last = capsys.readouterr().out.rpartition("\n\n")[2]
     assert max(map(len, last.splitlines())) <= 80
-    story = Story.from_dict(json.loads(summary.read_text()))
-    assert " ".join(last.split()) == headline(story)
+    told = Summary.from_dict(json.loads(summary.read_text()))
+    assert " ".join(last.split()) == headline(told)
 
 
 def test_the_answers_are_those_of_the_library(games: Path, tmp_path: Path) -> None:
@@ -294,7 +294,7 @@ def test_a_budget_is_kept_and_told(
     made = model.replay(table["prob"].to_numpy(), table["won"].to_numpy())
     assert table["forecast"].to_numpy().tolist() == made.forecast.tolist()
     budget = told["chain"]["budget"]
-    assert 0 < budget["aside"] == model.certificate().budget.aside
+    assert 0 < budget["aside"] == model.certificate().budget.fallbacks
     assert budget["excess"] <= budget["epsilon"] == 0.0001
     assert told["bound"]["regret"] == 0.0001
     assert told["bound"]["c2"] is None
@@ -555,7 +555,7 @@ def test_no_room_for_any_product_leaves_nothing_behind(
 
     monkeypatch.setattr("calibrant.cli.products.open_output", full_output)
     monkeypatch.setattr("calibrant.report.write", full)
-    monkeypatch.setattr("calibrant.plot.save_all", full)
+    monkeypatch.setattr("calibrant.report.save_pictures", full)
     monkeypatch.setattr("calibrant.cli.replay.dump", full)
     target = tmp_path / "product"
     assert ran("replay", games, "--out", tmp_path / "o.csv", option, target) == ExitCode.OUTPUT
@@ -965,7 +965,7 @@ def test_report_combines_summaries(
 def test_report_tells_the_headline(
     games: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("calibrant.report.write_many", lambda stories, place: None)
+    monkeypatch.setattr("calibrant.report.write_many", lambda summaries, place: None)
     name, out = tmp_path / "a.json", tmp_path / "r.html"
     ran("replay", games, "--seed", 1, "--summary", name)
     capsys.readouterr()
@@ -1080,7 +1080,7 @@ def test_a_report_without_its_extra_says_what_to_install(
 def test_the_closing_lines_fit_the_numbers(games: Path, tmp_path: Path) -> None:
     summary = tmp_path / "s.json"
     ran("replay", games, "--seed", 1, "--summary", summary)
-    told = Story.from_dict(json.loads(summary.read_text())).summary
+    told = Summary.from_dict(json.loads(summary.read_text())).summary
     lines = closing_lines(told)
     assert lines[1].endswith("it holds")
     assert "is exceeded" in closing_lines({**told, "certificate_holds": False})[1]

@@ -21,7 +21,7 @@ from naive_summary import binned, brier
 
 from calibrant.cli.app import run
 from calibrant.report import headline
-from calibrant.summary import Story
+from calibrant.summary import Summary
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 
@@ -67,7 +67,7 @@ KNOWN = {
 @pytest.fixture(scope="module", params=sorted(STREAMS))
 def told(
     request: pytest.FixtureRequest, data_dir: Path, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[str, Story, list[dict[str, Any]], str]:
+) -> tuple[str, Summary, list[dict[str, Any]], str]:
     place = tmp_path_factory.mktemp(request.param)
     source = place / "data.csv"
     words = STREAMS[request.param](data_dir, source)
@@ -81,28 +81,28 @@ def told(
     ]
     assert run(["replay", str(source), *words, "--seed", "17", *map(str, files)]) == 0
     rows = [json.loads(line) for line in (place / "o.jsonl").read_text().splitlines()]
-    story = Story.from_dict(json.loads((place / "s.json").read_text()))
-    return request.param, story, rows, (place / "r.html").read_text()
+    summary = Summary.from_dict(json.loads((place / "s.json").read_text()))
+    return request.param, summary, rows, (place / "r.html").read_text()
 
 
-def columns(story: Story, rows: list[dict[str, Any]]) -> dict[str, list[float]]:
-    names = story.settings["columns"]
+def columns(summary: Summary, rows: list[dict[str, Any]]) -> dict[str, list[float]]:
+    names = summary.settings["columns"]
     found = {"raw": names["raw"], "forecast": "forecast", "mean": "mean", "y": names["outcome"]}
     return {key: [row[name] for row in rows] for key, name in found.items()}
 
 
 def test_the_raw_forecasts_are_as_bad_as_is_known(told: tuple[Any, ...]) -> None:
-    name, story, _, _ = told
+    name, summary, _, _ = told
     rounds, score, ece = KNOWN[name]
-    assert rounds is None or story.summary["n_rounds"] == rounds
-    assert score is None or story.summary["raw"]["brier"] == pytest.approx(score, abs=6e-4)
-    assert story.summary["raw"]["ece"] == pytest.approx(ece, abs=6e-4)
+    assert rounds is None or summary["n_rounds"] == rounds
+    assert score is None or summary["raw"]["brier"] == pytest.approx(score, abs=6e-4)
+    assert summary["raw"]["ece"] == pytest.approx(ece, abs=6e-4)
 
 
 def test_every_number_of_the_summary_follows_from_the_rows(told: tuple[Any, ...]) -> None:
-    _, story, rows, _ = told
-    found = columns(story, rows)
-    summary = story.summary
+    _, whole, rows, _ = told
+    found = columns(whole, rows)
+    summary = whole.summary
     assert summary["n_rounds"] == len(rows)
     assert summary["base_rate"] == pytest.approx(np.mean(found["y"]))
     for name in ("raw", "forecast", "mean"):
@@ -114,8 +114,8 @@ def test_every_number_of_the_summary_follows_from_the_rows(told: tuple[Any, ...]
 
 
 def test_calibration_is_mended_and_accuracy_kept(told: tuple[Any, ...]) -> None:
-    _, story, _, _ = told
-    summary = story.summary
+    _, found, _, _ = told
+    summary = found.summary
     assert summary["forecast"]["ece"] < 0.7 * summary["raw"]["ece"]
     assert summary["forecast"]["calibration_l2"] < summary["raw"]["calibration_l2"]
     assert summary["regret_brier"]["value"] < 0.005
@@ -123,16 +123,14 @@ def test_calibration_is_mended_and_accuracy_kept(told: tuple[Any, ...]) -> None:
 
 
 def test_rows_that_say_nothing_are_counted(told: tuple[Any, ...]) -> None:
-    name, story, _, _ = told
-    assert (story.summary["n_skipped"] > 0) == (name == "language_model")
-    assert name != "language_model" or (
-        story.summary["n_skipped"] + story.summary["n_rounds"] == 12_032
-    )
+    name, summary, _, _ = told
+    assert (summary["n_skipped"] > 0) == (name == "language_model")
+    assert name != "language_model" or (summary["n_skipped"] + summary["n_rounds"] == 12_032)
 
 
 def test_the_headline_says_what_the_rows_say(told: tuple[Any, ...]) -> None:
-    _, story, rows, page = told
-    found, head = columns(story, rows), story.headline
+    _, summary, rows, page = told
+    found, head = columns(summary, rows), summary.headline
     assert head is not None
 
     def inside(name: str) -> list[int]:
@@ -147,16 +145,16 @@ def test_the_headline_says_what_the_rows_say(told: tuple[Any, ...]) -> None:
         assert count == len(where) > 0
         assert said == pytest.approx(np.mean([found[name][t] for t in where]))
         assert meant == pytest.approx(np.mean([found["y"][t] for t in where]))
-    assert headline(story) in page.replace("\xa0", " ")
+    assert headline(summary) in page.replace("\xa0", " ")
 
 
 def test_the_page_about_reports_quotes_the_headline(told: tuple[Any, ...]) -> None:
-    _, story, _, _ = told
-    assert headline(story) in (DOCS / "how-to" / "report.md").read_text()
+    _, summary, _, _ = told
+    assert headline(summary) in (DOCS / "how-to" / "report.md").read_text()
 
 
 def test_the_report_gives_the_command_and_the_seed(told: tuple[Any, ...]) -> None:
-    _, story, _, page = told
-    assert story.settings["seed"] == 17
-    assert "--seed 17" in story.settings["command"]
+    _, summary, _, page = told
+    assert summary.settings["seed"] == 17
+    assert "--seed 17" in summary.settings["command"]
     assert "--seed 17" in page

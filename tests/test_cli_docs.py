@@ -23,8 +23,9 @@ from calibrant import Calibrant
 from calibrant.cli import ExitCode, reference
 from calibrant.cli.app import run
 from calibrant.cli.reference import page
+from calibrant.kinds.numbers import NumberCollector
 from calibrant.regression import QuantileRecalibrator
-from calibrant.summary import Collector, NumberCollector, tell, tell_numbers
+from calibrant.summary import Collector, summarise_collected
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 FENCE = re.compile(r"^```(?P<language>\w+)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -77,7 +78,7 @@ def test_the_summary_page_describes_every_key() -> None:
     collector = Collector(rec.calibrator.lattice.values)
     collector.update(np.full(10, 0.5), made.forecast, made.mean, np.ones(10))
     timing = {"seconds": 1.0, "rounds_per_second": 10.0}
-    told = tell(collector, rec, seed=1, timing=timing).to_dict()
+    told = summarise_collected(collector, rec, seed=1, timing=timing).to_dict()
     text = (DOCS / "reference" / "summary.md").read_text().partition("\n## Numbers\n")[0]
     described = [match["key"] for match in KEY.finditer(text)]
     assert set(described) == {*keys(told, 1), *told["raw"]}
@@ -86,7 +87,7 @@ def test_the_summary_page_describes_every_key() -> None:
 
 def test_the_summary_page_describes_every_key_of_numbers() -> None:
     rec = QuantileRecalibrator(levels=[0.1, 0.9], seed=1)
-    told = tell_numbers(NumberCollector(rec.levels), rec, seed=1).to_dict()
+    told = summarise_collected(NumberCollector(rec.levels), rec, seed=1).to_dict()
     page = (DOCS / "reference" / "summary.md").read_text().partition("\n## Numbers\n")[2]
     shared, _, own = page.partition("| key |")
     described = {match["key"] for match in KEY.finditer(own)} | set(re.findall(r"`(\w+)`", shared))

@@ -21,10 +21,11 @@ pytest.importorskip("matplotlib", reason="needs the extra plot")
 
 from calibrant.cli import ExitCode
 from calibrant.cli.app import run
+from calibrant.kinds.numbers import NumberSummary
+from calibrant.kinds.numbers.view import code, drawings, promise
 from calibrant.regression import Distributions, QuantileRecalibrator
-from calibrant.report import number_headline, render
-from calibrant.report.numbers import number_code, number_drawings, number_promise
-from calibrant.summary import NumberStory, read_story
+from calibrant.report import headline, render
+from calibrant.summary import read_summary
 
 ROWS = 300
 QUANTILES = "q10,q50,q90"
@@ -48,9 +49,9 @@ def ran(*words: Any) -> int:
     return run([str(word) for word in words])
 
 
-def summarised(path: Path) -> NumberStory:
-    found = read_story(json.loads(path.read_text()))
-    assert isinstance(found, NumberStory)
+def summarised(path: Path) -> NumberSummary:
+    found = read_summary(json.loads(path.read_text()))
+    assert isinstance(found, NumberSummary)
     return found
 
 
@@ -68,9 +69,9 @@ def test_one_command_writes_rows_summary_report_pictures_and_state(
     assert re.search(r"^level +raw covered +covered +raw pinball +pinball +C2 +bound$",
                      captured.out, re.MULTILINE)  # fmt: skip
     assert "guarantee, level by level: the bounds above; it holds" in captured.out
-    story = summarised(summary)
+    found = summarised(summary)
     last = captured.out.rpartition("\n\n")[2]
-    assert " ".join(last.split()) == number_headline(story)
+    assert " ".join(last.split()) == headline(found)
     with out.open() as file:
         rows = list(csv.DictReader(file))
     names = ["new_forecast_0.1", "new_forecast_0.5", "new_forecast_0.9", "new_ticket"]
@@ -100,14 +101,14 @@ def test_the_command_and_the_code_of_a_summary_make_it_again(
     ):
         summary, again = tmp_path / "s.json", tmp_path / "again.json"
         assert ran("replay", rain, *words, "--summary", summary, "--force") == 0
-        story = summarised(summary)
-        command = shlex.split(story.settings["command"])
+        told = summarised(summary)
+        command = shlex.split(told.settings["command"])
         assert command[:2] == ["calibrant", "replay"]
         assert ran(*command[1:], "--summary", again, "--force") == 0
         first, second = json.loads(summary.read_text()), json.loads(again.read_text())
         del first["timing"], second["timing"]
         assert first == second
-        made = eval(number_code(story), {"QuantileRecalibrator": QuantileRecalibrator})
+        made = eval(code(told), {"QuantileRecalibrator": QuantileRecalibrator})
         rows = list(csv.DictReader(rain.read_text().splitlines()))
         columns = {name: [float(row[name]) for row in rows] for name in rows[0]}
         raw = (
@@ -118,7 +119,7 @@ def test_the_command_and_the_code_of_a_summary_make_it_again(
             )
         )
         made.replay(raw, columns["y"])
-        found = [row["measured"] for row in story.summary["levels"]]
+        found = [row["measured"] for row in told.summary["levels"]]
         assert found == [row.measured for row in made.certificate().levels]
 
 
@@ -167,7 +168,7 @@ def test_reports_compare_numbers_with_numbers_only(
     assert '<th scope="col" class="n">coverage error before</th>' in text
     assert "every sequence of outcomes whatsoever" in text
     assert ran("report", one, binary, "--out", tmp_path / "x.html") == ExitCode.USAGE
-    assert "stories must be all of probabilities or all of numbers, got both" in (
+    assert "summaries must be all of probabilities or all of numbers, got both" in (
         capsys.readouterr().err
     )
     assert "x.html" not in os.listdir(tmp_path)
@@ -213,7 +214,7 @@ def test_awkward_runs_have_a_report(
     words = ("replay", source, "--quantiles", "q10,q50", "--summary", summary, "--force")
     assert ran(*words, "--seed", 5) == 0
     empty = summarised(summary)
-    assert number_headline(empty) == "No outcome is known yet, so nothing can be said."
+    assert headline(empty) == "No outcome is known yet, so nothing can be said."
     assert "How to make it again" in render([empty])
     source.write_text("q10,q50,y\n1,2,1.5\nx,1,1\n1,2,\n")
     assert ran(*words, "--on-error", "skip", "--method", "tracker") == 0
@@ -221,9 +222,9 @@ def test_awkward_runs_have_a_report(
     page = render([dataclasses.replace(one, summary={**one.summary, "seed": None})])
     assert "1 rounds · 2 levels · 1 rows skipped · 1 without an outcome yet" in page
     assert "tracker, no seed" in page
-    assert number_drawings(one)["coverage_over_time"] is not None
+    assert drawings(one)["coverage_over_time"] is not None
     verdicts = {
-        kept: number_promise(dataclasses.replace(one, summary={"certificate_holds": kept}))
+        kept: promise(dataclasses.replace(one, summary={"certificate_holds": kept}))
         for kept in (True, False, None)
     }
     assert verdicts[True] == "The guarantee was kept at every level."
@@ -233,4 +234,4 @@ def test_awkward_runs_have_a_report(
                "--force") == 0  # fmt: skip
     assert re.fullmatch(r"Your 0\.25 quantile was above [\d.]+% of outcomes; now it is above "
                         r"[\d.]+%; CRPS [\d.]+ → [\d.]+ \(lower is better\)\.",
-                        number_headline(summarised(summary)))  # fmt: skip
+                        headline(summarised(summary)))  # fmt: skip

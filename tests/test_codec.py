@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 
 import numpy as np
@@ -138,7 +139,29 @@ def sealed(body: bytes) -> bytes:
     ],
 )
 def test_bytes_with_a_good_checksum_and_nonsense_inside_are_refused(inner: bytes) -> None:
-    refusal(Document.from_bytes, sealed(codec.MAGIC + inner), "note")
+    for magic in (codec.MAGIC, codec.FIRST_MAGIC):
+        refusal(Document.from_bytes, sealed(magic + inner), "note")
+
+
+HEAD = b'{"kind":"note","version":1,"settings":{},"arrays":["x","y"]}'
+
+
+@pytest.mark.parametrize(
+    ("lengths", "words"),
+    [((), 0), ((1,), 1), ((1, 1), 1), ((1, 0), 2), ((2**31, 2**31), 0), ((1, 1, 1), 3)],
+)
+def test_lengths_that_are_not_those_of_the_arrays_are_refused(lengths, words) -> None:
+    told = b"".join(length.to_bytes(4, "little") for length in lengths)
+    inner = len(HEAD).to_bytes(4, "little") + HEAD + told + bytes(8 * words)
+    text = refusal(Document.from_bytes, sealed(codec.MAGIC + inner), "note")
+    assert text.startswith("state must be what to_bytes() gave, got ")
+
+
+def test_lengths_are_those_of_the_arrays() -> None:
+    told = (1).to_bytes(4, "little") + (2).to_bytes(4, "little")
+    inner = len(HEAD).to_bytes(4, "little") + HEAD + told + bytes(24)
+    arrays = Document.from_bytes(sealed(codec.MAGIC + inner), "note").arrays
+    assert {name: len(array) for name, array in arrays.items()} == {"x": 1, "y": 2}
 
 
 @pytest.mark.parametrize("data", [None, "text", 17, [1, 2], {}], ids=repr)
@@ -154,18 +177,71 @@ def test_another_kind_of_state_is_refused(note: Document, kind: str) -> None:
     assert refusal(Document.from_dict, note.to_dict(), kind) == expected
 
 
-def test_another_version_is_refused(note: Document, monkeypatch: pytest.MonkeyPatch) -> None:
-    data, plain = note.to_bytes(), note.to_dict()
-    monkeypatch.setattr(codec, "VERSION", 2)
-    expected = "state must be of version 2, got 1; it was written by another release of calibrant"
-    assert refusal(Document.from_bytes, data, "note") == expected
-    assert refusal(Document.from_dict, plain, "note") == expected
+def test_a_later_version_is_refused(note: Document) -> None:
+    for version in (3, 0, -1):
+        made = dataclasses.replace(note, version=version)
+        expected = (
+            f"state must be of version 2 or before, got {version}; "
+            "it was written by a later release of calibrant"
+        )
+        assert refusal(Document.from_bytes, made.to_bytes(), "note", 2) == expected
+        assert refusal(Document.from_dict, made.to_dict(), "note", 2) == expected
+
+
+def test_earlier_versions_are_read_and_tell_which_they_are(note: Document) -> None:
+    for version in (1, 2):
+        made = dataclasses.replace(note, version=version)
+        assert Document.from_bytes(made.to_bytes(), "note", 2).version == version
+        assert Document.from_dict(made.to_dict(), "note", 2).version == version
+
+
+# The first format.
+
+
+def in_first_format(made: Document) -> tuple[bytes, dict]:
+    """Return a document as it was written at first, as bytes and as data."""
+    lengths = {name: len(array) for name, array in made.arrays.items()}
+    head = {"kind": made.kind, "version": 1, "settings": made.settings, "arrays": lengths}
+    text = json.dumps(head, sort_keys=True).encode()
+    words = b"".join(made.arrays[name].astype("<i8").tobytes() for name in sorted(made.arrays))
+    data = sealed(b"calibrnt" + len(text).to_bytes(4, "little") + text + words)
+    plain = made.to_dict() | {"digest": data[-16:].hex()}
+    del plain["format"]
+    return data, plain
+
+
+@given(
+    SETTINGS.filter(lambda s: all(abs(v) != np.inf for v in s.values() if v.__class__ is float)),
+    ARRAYS,
+)
+def test_documents_of_the_first_format_are_read(settings: dict, arrays: dict) -> None:
+    made = document(settings, arrays)
+    data, plain = in_first_format(made)
+    assert same(Document.from_bytes(data, "note"), made)
+    assert same(Document.from_dict(json.loads(json.dumps(plain)), "note"), made)
+
+
+def test_damage_to_the_first_format_is_noticed(note: Document) -> None:
+    data, plain = in_first_format(note)
+    for place in range(len(data)):
+        altered = bytearray(data)
+        altered[place] ^= 1
+        refusal(Document.from_bytes, altered, "note")
+        refusal(Document.from_bytes, data[:place], "note")
+    plain["settings"] = plain["settings"] | {"a": 2}
+    text = refusal(Document.from_dict, plain, "note")
+    assert text == "state must be unaltered, got data whose checksum differs"
+
+
+def test_only_the_second_format_is_written(note: Document) -> None:
+    assert note.to_bytes().startswith(b"calibrn2")
+    assert note.to_dict()["format"] == 2
 
 
 @pytest.mark.parametrize("data", [None, "text", 17, [1, 2]], ids=repr)
 def test_what_is_no_dictionary_is_refused(data: object) -> None:
     text = refusal(Document.from_dict, data, "note")
-    assert text == f"state must be of kind 'note', got {type(data).__name__!r}"
+    assert text == "state must be what to_dict() gave, got data without a kind"
 
 
 @pytest.mark.parametrize(

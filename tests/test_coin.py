@@ -8,6 +8,8 @@ sound a false alarm once in several thousand choices of keys, and the keys are f
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import players
@@ -16,9 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calibrant import Recalibrator
-from calibrant.errors import ForeignTicket, InvalidInput
+from calibrant.core.ticket import Ticket
+from calibrant.errors import ForeignTicket, InvalidInput, InvalidType, UnknownTicket
+from calibrant.kernels import coin as coin_module
 from calibrant.kernels.coin import FIRST, GAMMA, MASK, SECOND, coin
-from calibrant.recalibrate.recalibrator import COINS
 from calibrant.recalibrate.secret import block_key, secret_of
 from calibrant.registry import calibrators
 
@@ -101,6 +104,15 @@ def test_many_coins_at_once_are_the_same_coins(key: int, start: int) -> None:
 @given(WORDS, WORDS)
 def test_the_clock_moves_along_the_key_and_nothing_else(key: int, clock: int) -> None:
     assert coin(key, clock) == coin((key + clock * GAMMA) & MASK, 0)
+
+
+def test_coins_made_ahead_are_the_same_however_few_are_kept(monkeypatch) -> None:
+    monkeypatch.setattr(coin_module, "_chunks", {})
+    monkeypatch.setattr(coin_module, "MOST_CHUNKS", 2)
+    for clock in (3, 64, 65, 200):
+        for key in (*KEYS, *KEYS):
+            assert coin_module.toss(key, clock) == coin(key, clock)
+            assert len(coin_module._chunks) <= 2
 
 
 # The battery.
@@ -226,10 +238,9 @@ def test_two_open_tickets_never_share_a_coin(method: str) -> None:
     assert len({rec.coin_of(t) for t in tickets}) == len(tickets)
 
 
-def test_only_the_ticket_that_was_returned_knows_its_coin() -> None:
+def test_a_ticket_that_was_stored_without_its_clock_does_not_know_its_coin() -> None:
     rec = Recalibrator(seed=1)
-    rec.forecast(0.5)
-    told = rec.from_bytes(rec.to_bytes()).observe(0, 1)
+    told = Ticket.from_dict(rec.forecast(0.5).to_dict() | {"clock": None})
     with pytest.raises(InvalidInput) as refused:
         rec.coin_of(told)
     expected = f"ticket must be the one that forecast() returned, got {told!r}"
@@ -238,8 +249,13 @@ def test_only_the_ticket_that_was_returned_knows_its_coin() -> None:
 
 def test_the_coin_of_a_foreign_ticket_is_not_told() -> None:
     theirs = Recalibrator(seed=2).forecast(0.5)
+    rec = Recalibrator(seed=1)
     with pytest.raises(ForeignTicket):
-        Recalibrator(seed=1).coin_of(theirs)
+        rec.coin_of(theirs)
+    with pytest.raises(UnknownTicket):
+        rec.coin_of(0)
+    with pytest.raises(InvalidType):
+        rec.coin_of(None)
 
 
 def draws(**options: object) -> list[float]:
@@ -292,8 +308,8 @@ def test_an_outcome_never_changes_a_coin_that_was_thrown() -> None:
 
 
 @pytest.mark.parametrize("single", [True, False])
-def test_coins_made_ahead_are_those_of_a_batch(single: bool) -> None:
-    rounds = 2 * COINS + 99
+def test_coins_of_single_rounds_are_those_of_a_batch(single: bool) -> None:
+    rounds = 227
     outcomes = [k * k % 7 % 2 for k in range(rounds)]
     rec, batch = (Recalibrator(buckets=1, seed=4) for _ in range(2))
     drawn = []
@@ -309,58 +325,61 @@ def test_coins_made_ahead_are_those_of_a_batch(single: bool) -> None:
     assert rec == batch
 
 
-def interrupt(*where: object) -> None:
-    raise KeyboardInterrupt
+def interrupted(step: Callable[..., object], after: bool) -> Callable[..., object]:
+    """Return a step that is interrupted before it begins, or once it is done."""
 
-
-def test_an_interrupt_between_coin_and_draw_leaves_the_coins_in_step() -> None:
-    rec, other = (Recalibrator(buckets=1, seed=4) for _ in range(2))
-    rec.forecast(0.5)
-    announce, rec._issue = rec._issue, interrupt
-    with pytest.raises(KeyboardInterrupt):
-        rec.forecast(0.5)
-    rec._issue = announce
-    drawn = [rec.forecast(0.5) for _ in range(200)]
-    wanted = [other.forecast(0.5) for _ in range(201)][1:]
-    assert [(t.clock, t.index) for t in drawn] == [(t.clock, t.index) for t in wanted]
-
-
-def test_an_interrupt_while_a_round_is_booked_leaves_the_coins_in_step() -> None:
-    rec, other = (Recalibrator(buckets=1, seed=4) for _ in range(2))
-    learn = rec._book
-
-    def booked_and_interrupted(*given: object) -> bool:
-        learn(*given)
+    def broken(*given: object) -> None:
+        if after:
+            step(*given)
         raise KeyboardInterrupt
 
-    rec._book = booked_and_interrupted
-    with pytest.raises(KeyboardInterrupt):
-        rec.learn_one(0.5, 1)
-    rec._book = learn
-    other.learn_one(0.5, 1)
+    return broken
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("step", ["issue", "book"])
+def test_an_interrupt_leaves_the_coins_in_step(step: str, after: bool) -> None:
+    rec, other = (Recalibrator(buckets=1, seed=4) for _ in range(2))
+    for each in (rec, other):
+        each.forecast(0.5)
+    program = rec._rows.program
+    rec._rows.program = replace(program, **{step: interrupted(getattr(program, step), after)})
+    for seen in (True, False):
+        with pytest.raises(KeyboardInterrupt):
+            rec.forecast(0.5) if step == "issue" else rec.learn_one(0.5, 1)
+        if after:
+            other.forecast(0.5) if step == "issue" else other.learn_one(0.5, 1)
+        if seen:
+            assert rec.predict_one(0.5) == other.predict_one(0.5)
+    rec._rows.program = program
     for k in range(200):
         assert rec.predict_one(0.5) == other.predict_one(0.5)
         rec.learn_one(0.5, k % 2)
         other.learn_one(0.5, k % 2)
+        mine, its = rec.forecast(0.5), other.forecast(0.5)
+        assert (mine.clock, mine.index) == (its.clock, its.index)
 
 
-def test_many_buckets_do_not_keep_many_coins() -> None:
-    rec = Recalibrator(buckets=1 << 14, seed=4)
-    for k in range(0, 1 << 14, 64):
-        rec.forecast(k / (1 << 14))
-        rec.forecast(k / (1 << 14))
-    assert max(len(coins) for coins in rec._coins) <= 8
+@pytest.mark.parametrize("name", calibrators.names())
+def test_a_ticket_that_comes_back_by_its_id_knows_its_coin(name: str) -> None:
+    rec = Recalibrator(name, resolution=5, buckets=3, seed=4)
+    made = [rec.forecast(p, id=f"n{k}" if k % 2 else None) for k, p in enumerate([0.1, 0.5] * 9)]
+    coins = [rec.coin_of(ticket) for ticket in made]
+    again = Recalibrator.from_bytes(rec.to_bytes())
+    assert [again.coin_of(ticket.id) for ticket in made] == coins
+    revived = [again.observe(ticket.id, 1) for ticket in made]
+    assert [again.coin_of(ticket) for ticket in revived] == coins
+    assert [ticket.clock for ticket in revived] == [ticket.clock for ticket in made]
 
 
 def test_compiled_steps_refuse_rounds_beyond_what_fits() -> None:
     rec = Recalibrator(seed=4)
-    with players.machine(rec.calibrator.program):
+    with players.machine(rec.spec.program):
         rec.compile()
-    ticket = rec.forecast(0.5)
-    rec._capacity = 1
+    rec._rows.capacity = 1
+    rec.observe(rec.forecast(0.5), 1)
+    before = rec.to_bytes()
     for call in (lambda: rec.forecast(0.5), lambda: rec.learn_one(0.5, 1)):
-        rec._booked = 1
         with pytest.raises(InvalidInput, match="rounds must be at most 1"):
             call()
-    rec._booked = 0
-    rec.observe(ticket, 1)
+        assert rec.to_bytes() == before

@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import registered
 from hypothesis import given
 from hypothesis import strategies as st
-from stories import overconfident
+from summaries import overconfident
 
 from calibrant import Calibrant, Recalibrator, metrics
 from calibrant.compare import (
@@ -42,7 +43,7 @@ from calibrant.compare.duel import duel
 from calibrant.compare.headline import NOTHING, headline
 from calibrant.compare.stream import Stream
 from calibrant.errors import CorruptState, InvalidInput, MissingExtra, UnknownName
-from calibrant.recalibrate.recalibrator import SHORT
+from calibrant.recalibrate.rows import SHORT
 from calibrant.registry import calibrators, transforms
 from calibrant.simulate import play
 
@@ -53,7 +54,7 @@ RAW, OUTCOMES = overconfident(120)
 METHODS = methods_by_name()
 QUICK = ["bucket_means", "foster_hart", "calibrant"]
 
-SLOW = ("defensive", "exponential_regret", "polynomial_regret")
+SLOW = {"defensive", *filter(registered.on_all_cells, calibrators.names())}
 
 
 def each(names: Iterable[str]) -> pytest.MarkDecorator:
@@ -595,7 +596,7 @@ def test_without_jinja_the_page_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(MissingExtra, match="the page needs jinja2, which is not installed"):
-        page._template()
+        render(made)
 
 
 def test_comparing_needs_no_library_but_numpy_until_it_is_asked_for() -> None:

@@ -17,16 +17,9 @@ from calibrant import Recalibrator, bounds, metrics
 from calibrant.calibrators import Growing
 from calibrant.errors import InvalidInput
 from calibrant.kernels import growing as kernel
-from calibrant.kernels.layout import (
-    BLOCKS,
-    HEAD,
-    MIDDLE,
-    PULL,
-    REGRET,
-    SCALE,
-    STEP,
-    TABLE,
-)
+from calibrant.kernels.anchor import PULL, REGRET
+from calibrant.kernels.growing import STEP
+from calibrant.kernels.layout import MIXED, SCALE, TABLE
 from calibrant.simulate import play
 
 pytestmark = pytest.mark.base
@@ -59,7 +52,7 @@ def test_a_growing_rule_plays_as_its_obvious_version_does(strength) -> None:
     rule = Growing(**FINE, strength=strength)
     state, rng = rule.start(centre=0.3), random.Random(strength)
     values = naive.fractions(rule.lattice)
-    obvious = slow.Growing(values, 0.3, 3, strength=strength)
+    obvious = slow.Growing(values, 0, 0.3, 3, strength=strength)
     for _ in range(290):
         mixture, wanted = rule.forecast(state), obvious.mixture()
         law = law_of(mixture.indices, mixture.weights, 9)
@@ -74,7 +67,7 @@ def test_a_growing_rule_plays_as_its_obvious_version_does(strength) -> None:
 @pytest.mark.parametrize("compiled", [False, True], ids=["plain", "compiled"])
 def test_late_outcomes_are_learned_for_the_pair_that_was_announced(compiled) -> None:
     rec = rec_of().compile() if compiled else rec_of()
-    obvious = slow.Growing(naive.fractions(rec.calibrator.lattice), 0.5, 3)
+    obvious = slow.Growing(naive.fractions(rec.calibrator.lattice), 0, 0.5, 3)
     rng, waiting, widths = random.Random(5), [], set()
     for number in range(400):
         obvious.anchor = rng.random()
@@ -161,20 +154,20 @@ def grown_rounds(draw):
     anchor, regret = draw(st.floats(0, 1)), draw(st.floats(-30, 30))
     gaps = np.where(counts > 0, ones / np.maximum(counts, 1) - rule.lattice.values, 0.0)
     pull = rule.strength * math.exp(min(regret / rule.patience, 0.0))
-    at, table = int(state[BLOCKS]), state[int(state[TABLE]) :][:cells]
-    block = state[at + HEAD : at + HEAD + 3 * cells].reshape(cells, 3)
+    at, table = players.block_of(state), state[int(state[TABLE]) :][:cells]
+    block = players.cells_of(rule, state)
     block[:, 0], block[:, 1] = state[SCALE] * ones - counts * table, counts
     block.view(float)[:, 2] = gaps
     state[at + STEP] = left
-    state.view(float)[[MIDDLE, at + REGRET, at + PULL]] = anchor, regret, pull
+    state.view(float)[[MIXED, at + REGRET, at + PULL]] = anchor, regret, pull
     return rule, 2**left, gaps, anchor, regret, pull, rule.forecast(state)
 
 
 @given(grown_rounds())
-def test_a_pair_of_neighbours_in_use_leans_nowhere_on_average(case) -> None:
+def test_a_pair_of_neighbours_in_use_points_nowhere_on_average(case) -> None:
     rule, step, gaps, anchor, _, pull, mixture = case
-    leans = gaps + pull * (anchor - rule.lattice.values)
-    told = sum(w * leans[k] for k, w in zip(mixture.indices, mixture.weights, strict=True))
+    scores = gaps + pull * (anchor - rule.lattice.values)
+    told = sum(w * scores[k] for k, w in zip(mixture.indices, mixture.weights, strict=True))
     assert abs(told) < 1e-12 * (1 + pull)
     low, *rest = mixture.indices
     assert low % step == 0

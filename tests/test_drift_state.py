@@ -12,16 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calibrant import Calibrant, Recalibrator
-from calibrant.core.codec import Document
 from calibrant.core.ticket import Ticket
 from calibrant.errors import CorruptState, ForeignTicket
 from calibrant.kernels import safe
-from calibrant.kernels.layout import STEP, WIDTH, pack, unpack
+from calibrant.kernels.growing import STEP
+from calibrant.kernels.layout import WIDTH, pack, unpack
+from calibrant.recalibrate.body import packed
 from calibrant.transforms import BucketMeans, Identity
 
 pytestmark = pytest.mark.base
 
-FRONT = BucketMeans(buckets=3, memory=20.0)
+MEANS = BucketMeans(buckets=3, memory=20.0)
 GROWING = {"method": "growing", "resolution": 1, "doublings": 3}
 IN_ROUNDS = {"method": "fading", "resolution": 5, "half_life": 20.0}
 IN_TIME = IN_ROUNDS | {"unit": "time"}
@@ -29,14 +30,14 @@ MADE = {
     "growing": lambda: Recalibrator(**GROWING, buckets=2, seed=3),
     "in rounds": lambda: Recalibrator(**IN_ROUNDS, buckets=2, seed=3),
     "in time": lambda: Recalibrator(**IN_TIME, buckets=2, seed=3),
-    "growing, fronted": lambda: Calibrant(FRONT, **GROWING, seed=3),
-    "growing, safe": lambda: Calibrant(FRONT, **GROWING, seed=3, raw_safe=0.02),
-    "in rounds, fronted": lambda: Calibrant(FRONT, **IN_ROUNDS, seed=3),
-    "in time, fronted": lambda: Calibrant(FRONT, **IN_TIME, seed=3),
+    "growing, behind": lambda: Calibrant(MEANS, **GROWING, seed=3),
+    "growing, safe": lambda: Calibrant(MEANS, **GROWING, seed=3, raw_safe=0.02),
+    "in rounds, behind": lambda: Calibrant(MEANS, **IN_ROUNDS, seed=3),
+    "in time, behind": lambda: Calibrant(MEANS, **IN_TIME, seed=3),
 }
-TIMED = ("in time", "in time, fronted")
+TIMED = ("in time", "in time, behind")
 every_kind = pytest.mark.parametrize("kind", MADE)
-SEEN = "growing, fronted"
+SEEN = "growing, behind"
 """Compiled it is the program of "growing, safe" less the budget: not worth ten seconds more."""
 every_way = pytest.mark.parametrize(
     ("kind", "way"),
@@ -161,10 +162,11 @@ def test_an_altered_width_is_not_corrected() -> None:
 
 def tampered(rec, array, change):
     """The bytes of a state in which a change was made, with a digest that fits."""
-    document = Document.from_bytes(rec.to_bytes(), rec.kind)
-    words = document.arrays[array].copy()
+    document = rec._document()
+    words = rec._arena.row() if array == "row" else document.arrays[array].copy()
     change(words)
-    return Document(document.kind, document.settings, document.arrays | {array: words}).to_bytes()
+    document.arrays[array] = packed(words, rec.spec.layout) if array == "row" else words
+    return document.to_bytes()
 
 
 def widen(words):
@@ -193,22 +195,24 @@ def test_a_stored_ticket_off_the_grid_is_refused(method, change) -> None:
 def test_a_stored_grid_that_is_too_coarse_or_too_fine_is_refused(left) -> None:
     rec = MADE["growing"]()
     rec.learn_one(0.5, 1)
+    place = rec.spec.layout.blocks + STEP
 
     def change(words):
-        words[STEP] = left
+        words[place] = left
 
-    with pytest.raises(CorruptState, match="grids that are too coarse or too fine"):
-        Recalibrator.from_bytes(tampered(rec, "blocks", change))
+    with pytest.raises(CorruptState, match=f"word {place} must be from 0 to 3, got {left}"):
+        Recalibrator.from_bytes(tampered(rec, "row", change))
 
 
 def test_a_budget_reckons_with_the_far_end_of_a_wide_pair() -> None:
     model = Calibrant(Identity(), **GROWING, seed=3, raw_safe=0.0)
-    words = model._to_plain()
-    sizes = words, words, model._cells, model._table
+    words = model._arena.words()
     width = 3 << WIDTH
     # The pair 0 and 1 around 0.3: at worst 1 is announced and 0 happens, or the other way round.
     for cell, side in ((0, 0), (8, 1)):
-        assert safe.worst(*sizes, 0.3, cell, side | width, 0.7) == pytest.approx(1 - 0.09)
-    assert safe.worst(*sizes, 0.3, 0, width, 1.0) == pytest.approx(1 - 0.49)
+        place = pack(0, cell, side | width)
+        assert safe.worst(words, words, 0.3, place, 0.7) == pytest.approx(1 - 0.09)
+    alone = pack(0, 0, width)
+    assert safe.worst(words, words, 0.3, alone, 1.0) == pytest.approx(1 - 0.49)
     ticket = model.forecast(0.3)
-    assert (ticket.aside, ticket.value) == (True, 0.3)
+    assert (ticket.fallback, ticket.value) == (True, 0.3)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from calibrant import Calibrant, Recalibrator, metrics
 from calibrant.calibrators import Anchored, Fading
 from calibrant.errors import InvalidInput, InvalidType
-from calibrant.kernels.layout import BLOCKS, HEAD
+from calibrant.recalibrate.delivery import Pending
 
 pytestmark = pytest.mark.base
 
@@ -37,9 +37,7 @@ def law_of(mixture, cells):
 
 def gaps_of(rec):
     """The remembered average gap of each cell."""
-    flat = rec._to_flat()
-    at = int(flat[BLOCKS]) + HEAD
-    return flat[at : at + 5 * rec._cells].view(float)[2::5].copy()
+    return players.cells_of(rec.calibrator, rec._arena.snapshot()).view(float)[:, 2].copy()
 
 
 # What is remembered.
@@ -50,7 +48,7 @@ def gaps_of(rec):
 def test_late_outcomes_fade_as_in_the_obvious_version(unit, grid) -> None:
     rec = rec_of(unit=unit, grid=grid, half_life=3.7)
     values = naive.fractions(rec.calibrator.lattice)
-    obvious = slow.Fading([float(v) for v in values], 0.5, 3.7)
+    obvious = slow.Fading([float(v) for v in values], 0, 0.5, 3.7)
     rng, waiting, cells = random.Random(unit), [], len(values)
     for number in range(200):
         obvious.anchor, now = rng.random(), -1e5 + 3.0 * number + rng.random()
@@ -73,10 +71,10 @@ def test_a_round_counts_half_after_a_half_life() -> None:
     for outcome in (1, 0):
         state = rule.update(state, 0, outcome)
         assert rule.forecast(state).indices[0] == 0
-    at = int(state[BLOCKS]) + HEAD
+    first = players.cells_of(rule, state)[0]
     # The first outcome weighs 1/2 of the second: (1/2 * 1 + 1 * 0) / (3/2).
-    assert state[at : at + 5].view(float)[2:].tolist() == pytest.approx([1 / 3, 1.5, 1.0])
-    assert state[at : at + 2].tolist() == [1, 2]
+    assert first.view(float)[2:].tolist() == pytest.approx([1 / 3, 1.5, 1.0])
+    assert first[:2].tolist() == [1, 2]
 
 
 def test_with_an_endless_half_life_it_plays_as_anchored_does() -> None:
@@ -121,7 +119,7 @@ def test_a_correction_leaves_what_the_right_outcome_would_have_left(rounds, wron
         tickets.append(rec.forecast(p, time=1.5 * k))
         rec.observe(tickets[-1], 1 - y if k == wrong else y)
     rec.correct(tickets[wrong], rounds[wrong][1])
-    obvious = slow.Fading(rec.calibrator.lattice.values.tolist(), 0.5, 5.0)
+    obvious = slow.Fading(rec.calibrator.lattice.values.tolist(), 0, 0.5, 5.0)
     for ticket in tickets:
         time = ticket.time if unit == "time" else float(ticket.number)
         obvious.update(ticket.index, ticket.outcome, ticket.raw, {0: 1.0}, time=time)
@@ -182,7 +180,8 @@ def test_a_rule_that_forgets_in_time_is_told_the_time(kind) -> None:
     for call, got in [
         (lambda: rec.forecast(0.5), "None"),
         (lambda: rec.replay([0.5], [1]), "None"),
-        (lambda: rec.predict_one(0.5), "predict_one, which takes none"),
+        (lambda: rec.sample_one(0.5), "sample_one, which takes none"),
+        (lambda: rec.predict_one(0.5), "sample_one, which takes none"),
         (lambda: rec.learn_one(0.5, 1), "learn_one, which takes none"),
     ]:
         with pytest.raises(InvalidInput) as refused:
@@ -201,6 +200,18 @@ def test_a_ticket_that_lost_its_time_teaches_nothing() -> None:
         with pytest.raises(InvalidInput, match=r"^time must be given .* without one$"):
             call()
     assert gaps_of(rec).tolist() == before.tolist()
+
+
+def test_a_ticket_that_lost_its_time_is_not_carried_into_a_batch() -> None:
+    rec = rec_of(unit="time")
+    ticket = rec.forecast(0.5, time=1.0)
+    ticket.time = None
+    waiting = Pending(np.array([ticket.number]), np.array([1.5]), np.array([1]))
+    before = rec.to_bytes()
+    with pytest.raises(InvalidInput) as refused:
+        rec.replay([0.5], [1], time=[2.0], carry=waiting)
+    assert str(refused.value) == f"{NEEDED}{ticket!r} without one"
+    assert rec.to_bytes() == before
 
 
 def test_no_theorem_is_quoted() -> None:

@@ -24,6 +24,7 @@ import pyarrow
 from calibrant import Calibrant, Recalibrator
 from calibrant.errors import InvalidInput, InvalidType
 from calibrant.frames import replay
+from calibrant.recalibrate.rows import Rows
 
 ROWS = 240
 START = datetime.datetime(2024, 2, 28, 22)
@@ -236,7 +237,7 @@ def _kept(frame, by):
 
 def test_compiled_code_is_asked_for_all_groups_together(columns, monkeypatch) -> None:
     asked = []
-    monkeypatch.setattr(Recalibrator, "_batch_program", lambda rec, rows: asked.append(rows))
+    monkeypatch.setattr(Rows, "batch", lambda self, rounds: asked.append(rounds))
     play(polars.DataFrame(columns), by="unit", method="foster_hart")
     assert asked.count(ROWS) == 2
 

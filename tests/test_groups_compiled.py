@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from calibrant.groups import GroupRecalibrator, TimeIntervals
-from calibrant.groups import recalibrator as module
+from calibrant.groups import batches as module
 from calibrant.kernels import groups
 from calibrant.kernels.compile import available
 from calibrant.kernels.groups import AVERAGE, EXPONENTIAL, GroupProgram
+from calibrant.kernels.layout import ISSUED, ROUNDS
 
 PROGRAMS = pytest.mark.parametrize("program", [AVERAGE, EXPONENTIAL], ids=lambda p: p.name)
 
@@ -47,8 +48,10 @@ def test_long_batches_are_compiled_and_short_ones_once_that_is_done(
 ) -> None:
     seen: list[int] = []
 
-    def stand_in(words: Any, reals: Any, raw: Any, *columns: Any) -> None:
+    def stand_in(words: Any, reals: Any, row: int, raw: Any, *columns: Any) -> None:
         assert [column.dtype.kind for column in columns] == list("uiiff")
+        words[row + ISSUED] += len(raw)
+        words[row + ROUNDS] += len(raw)
         seen.append(len(raw))
 
     monkeypatch.setattr(groups, "available", lambda: True)
@@ -68,5 +71,5 @@ def test_long_batches_are_compiled_and_short_ones_once_that_is_done(
 
 def test_without_a_compiler_there_is_no_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(groups, "available", lambda: False)
-    fresh = GroupProgram("fresh", AVERAGE.draw, AVERAGE.replay)
+    fresh = GroupProgram("fresh", AVERAGE.rule, AVERAGE.replay)
     assert fresh.machine is None

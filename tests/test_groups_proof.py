@@ -17,6 +17,8 @@ from calibrant import bounds
 from calibrant.core.grid import Grid
 from calibrant.errors import InvalidInput
 from calibrant.groups import GroupRecalibrator, TimeIntervals
+from calibrant.kernels.gaps import FIRST
+from calibrant.kernels.layout import POSITION, SCALE
 
 pytestmark = pytest.mark.base
 
@@ -36,20 +38,18 @@ def histories(draw: Any) -> tuple[NaiveGroups, list[object], GroupRecalibrator]:
         NAMES, form=form, grid=grid, resolution=draw(st.integers(2, 5)), buckets=1, prior=0,
         horizon=20, seed=draw(st.integers(0, 3)),
     )  # fmt: skip
-    lattice = Grid(grid, rec._rule.resolution)
+    lattice = Grid(grid, rec.calibrator.resolution)
     naive = NaiveGroups([Fraction(k, lattice.denominator) for k in lattice.numerators], 1, 0)
-    flat = rec._storage.flat()
+    flat = rec._arena.flat()
     counts = rec._blocks(flat)
-    from calibrant.kernels.layout import HEAD, POSITION, SCALE
-
     scale = int(flat[SCALE])
     for row, name in enumerate((("bucket", 0), *NAMES)):
         for k, g in enumerate(naive.values):
             n = draw(st.integers(0, 12))
             y = draw(st.integers(0, n))
             naive.count[name, k], naive.ones[name, k] = n, y
-            counts[row, HEAD + 2 * k] = int(scale * (y - n * g))
-            counts[row, HEAD + 2 * k + 1] = n
+            counts[row, FIRST + 2 * k] = int(scale * (y - n * g))
+            counts[row, FIRST + 2 * k + 1] = n
     counts[0, POSITION] = draw(st.integers(0, len(naive.values) - 1))
     chosen = draw(st.lists(st.sampled_from(NAMES), unique=True))
     return naive, [("bucket", 0), *chosen], rec
@@ -70,7 +70,7 @@ def weights_of(rec: GroupRecalibrator, active: list[object], scores: list[Any]) 
 
 
 @settings(max_examples=60)
-@given(histories().filter(lambda past: past[2]._rule.form == "l2"))
+@given(histories().filter(lambda past: past[2].calibrator.form == "l2"))
 def test_the_energy_of_all_groups_drifts_by_at_most_their_number_times_half_a_cell_squared(
     past: Any,
 ) -> None:
@@ -92,10 +92,10 @@ def test_the_energy_of_all_groups_drifts_by_at_most_their_number_times_half_a_ce
 
 
 @settings(max_examples=60)
-@given(histories().filter(lambda past: past[2]._rule.form == "exponential"))
+@given(histories().filter(lambda past: past[2].calibrator.form == "exponential"))
 def test_the_exponential_potential_grows_by_at_most_its_factor(past: Any) -> None:
     naive, active, rec = past
-    eta, h = rec._rule.rate, float(naive_groups.half_cell(naive.values))
+    eta, h = rec.calibrator.rate, float(naive_groups.half_cell(naive.values))
     weights = weights_of(rec, active, naive.exponential(active, eta))
 
     def potential() -> float:

@@ -8,11 +8,14 @@ import math
 import pathlib
 import random
 import sys
+from bisect import bisect_right
 from fractions import Fraction
 
 import naive_calibrators as naive
 import numpy as np
+import players
 import pytest
+import registered
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,11 +24,8 @@ from calibrant.calibrators import (
     Anchored,
     Blackwell,
     ExponentialRegret,
-    Foster99,
     FosterHart,
     PolynomialRegret,
-    RegretMatching,
-    RunningMean,
 )
 from calibrant.core.grid import GRIDS
 from calibrant.core.mixture import Mixture
@@ -33,26 +33,27 @@ from calibrant.core.place import bucket
 from calibrant.kernels import compile as compile_module
 from calibrant.kernels import gaps, pairs, portable, rounds, running_mean, scores, two_point
 from calibrant.kernels.coin import coin
-from calibrant.kernels.layout import BLOCKS, HEAD, POSITION, pack, unpack
+from calibrant.kernels.layout import HEAD, POSITION, pack, unpack
 from calibrant.kernels.place import bucket_of
 from calibrant.losses import get_loss
+from calibrant.registry import calibrators
 
 pytestmark = pytest.mark.base
 
 CENTRES = (Fraction(19, 20), Fraction(7, 40))
 
-TWO_POINT = {
-    "foster_hart": (FosterHart(resolution=6), naive.FosterHart, {}),
-    "anchored": (Anchored(resolution=6), naive.Anchored, {}),
+AS_THEY_COME = {
+    name: (calibrators.get(name)(resolution=6), registered.obvious_calibrator(name), {})
+    for name in calibrators.names()
+    if registered.obvious_calibrator(name)
+}
+PAIRS = [name for name in AS_THEY_COME if not registered.on_all_cells(name)]
+TWO_POINT = {name: AS_THEY_COME[name] for name in PAIRS} | {
     "anchored, loosely": (
         Anchored(resolution=6, strength=0.5, patience=5.0),
         naive.Anchored,
         {"strength": 0.5, "patience": 5.0},
     ),
-    "regret_matching": (RegretMatching(resolution=6), naive.RegretMatching, {}),
-    "foster99": (Foster99(resolution=6), naive.Foster99, {}),
-    "running_mean": (RunningMean(resolution=6), naive.RunningMean, {}),
-    "blackwell, adaptive": (Blackwell(resolution=6), naive.Blackwell, {}),
     "blackwell, sqrt": (Blackwell(resolution=6, step="sqrt"), naive.Blackwell, {"step": "sqrt"}),
     "blackwell, fixed": (
         Blackwell(resolution=6, step="fixed", eta=0.3),
@@ -60,14 +61,12 @@ TWO_POINT = {
         {"step": "fixed", "eta": 0.3},
     ),
 }
-ALL_PAIRS = {
-    "exponential_regret": (ExponentialRegret(resolution=6), naive.ExponentialRegret, {}),
+ALL_PAIRS = {name: AS_THEY_COME[name] for name in AS_THEY_COME if name not in PAIRS} | {
     "exponential_regret, fixed": (
         ExponentialRegret(resolution=6, eta=0.4, updates="realised"),
         naive.ExponentialRegret,
         {"eta": 0.4},
     ),
-    "polynomial_regret": (PolynomialRegret(resolution=6), naive.PolynomialRegret, {}),
     "polynomial_regret, expected": (
         PolynomialRegret(resolution=6, updates="expected"),
         naive.PolynomialRegret,
@@ -160,29 +159,33 @@ def test_expected_updates_move_both_cells_by_their_weights(step, grid) -> None:
 
 def cells_of(rule, state):
     """The words of each cell, one row for each."""
-    start, width = int(state[BLOCKS]) + HEAD, rule.cell_words
-    return state[start : start + width * rule.lattice.cells].reshape(-1, width).copy("F")
+    return players.cells_of(rule, state).copy("F")
 
 
 @pytest.mark.parametrize("prior", [0, 2])
 @pytest.mark.parametrize("grid", GRIDS)
 @pytest.mark.parametrize("variant", ALL_PAIRS)
-def test_an_all_pairs_rule_plays_the_law_that_its_regrets_leave_alone(variant, grid, prior) -> None:
+def test_a_rule_over_all_cells_plays_as_its_obvious_version_does(variant, grid, prior) -> None:
     rule, slow, options = ALL_PAIRS[variant]
     rule = on(rule, grid)
     cells, rng = rule.lattice.cells, random.Random(f"{variant} {grid}")
     state = rule.start(prior=prior, centre=CENTRES[1])
     obvious = slow(naive.fractions(rule.lattice), prior, CENTRES[1], **options)
     for played in range(60):
-        law, rates = law_of(rule.forecast(state), cells), obvious.rates()
+        law = law_of(rule.forecast(state), cells)
         assert law.sum() == pytest.approx(1.0, abs=1e-14)
-        assert np.abs(law @ rates - law * rates.sum(1)).max() < 1e-12 * max(rates.max(), 1.0)
-        if slow is naive.ExponentialRegret:
+        # An obvious version has the law, or rates of flow that the law leaves alone.
+        if not hasattr(obvious, "law") or hasattr(obvious, "rates"):
+            rates = obvious.rates()
+            assert np.abs(law @ rates - law * rates.sum(1)).max() < 1e-12 * max(rates.max(), 1.0)
+        if hasattr(obvious, "law"):
             assert law == pytest.approx(obvious.law(), rel=1e-9)
         drawn = rng.choices(range(cells), law)[0]
         y = outcome_of(law, rule.lattice.values, played, rng)
         state = rule.update(state, drawn, y)
-        obvious.update(law if rule.updates == "expected" else np.eye(cells)[drawn], y)
+        obvious.update(
+            law if rule.parameters.get("updates") == "expected" else np.eye(cells)[drawn], y
+        )
 
 
 # The search.
@@ -191,48 +194,48 @@ def test_an_all_pairs_rule_plays_the_law_that_its_regrets_leave_alone(variant, g
 PAIR = (0, 1), (1, -1)
 
 
-def search(leans: list[int], position: int, coin: float = 0.0):
+def search(scores: list[int], position: int, coin: float = 0.0):
     """Return the cell that the search draws, its weight, and which cells it looked at."""
     looked = []
 
-    def lean(words, reals, at, table, k):
+    def score(words, reals, at, table, k):
         looked.append(k)
-        return leans[k] if 0 <= k < len(leans) else 0
+        return scores[k] if 0 <= k < len(scores) else 0
 
     def weigh(words, reals, at, table, k):
         looked.append(k if k == words[POSITION] - 1 else k + 1)
-        return tuple(sign * leans[k + i] if 0 <= k + i < len(leans) else 0 for i, sign in PAIR)
+        return tuple(sign * scores[k + i] if 0 <= k + i < len(scores) else 0 for i, sign in PAIR)
 
-    draw = two_point.make_draw(lean, weigh)
+    draw = two_point.make_draw(score, weigh)
     words = [0] * 20
     words[POSITION] = position
-    cell, side, weight = draw(words, words, 0, len(leans), 0, coin)
+    cell, side, weight = draw(words, words, 0, len(scores), 0, coin)
     assert side == (coin >= weight)
     return cell, weight, looked
 
 
-def admissible(leans: list[int], low: int, weight: float) -> bool:
+def admissible(scores: list[int], low: int, weight: float) -> bool:
     if weight < 1.0:
-        return leans[low] > 0 > leans[low + 1]
-    outwards = (low == 0 and leans[0] < 0) or (low == len(leans) - 1 and leans[-1] > 0)
-    return leans[low] == 0 or outwards
+        return scores[low] > 0 > scores[low + 1]
+    outwards = (low == 0 and scores[0] < 0) or (low == len(scores) - 1 and scores[-1] > 0)
+    return scores[low] == 0 or outwards
 
 
 @given(st.lists(st.integers(-2, 2), min_size=1, max_size=40), st.data())
-def test_whatever_the_leans_the_search_finds_an_admissible_pair(leans, data) -> None:
-    position = data.draw(st.integers(0, len(leans) - 1))
-    low, weight, _ = search(leans, position)
-    assert admissible(leans, low, weight)
+def test_whatever_the_scores_the_search_finds_an_admissible_pair(scores, data) -> None:
+    position = data.draw(st.integers(0, len(scores) - 1))
+    low, weight, _ = search(scores, position)
+    assert admissible(scores, low, weight)
 
 
 @given(st.integers(0, 14), st.integers(0, 2**32), st.sampled_from([0.0, 0.001, 0.5]), st.data())
 def test_the_search_looks_at_a_logarithm_of_the_cells(power, seed, zeros, data) -> None:
     cells = 2**power + 1
     rng = np.random.default_rng(seed)
-    leans = np.where(rng.random(cells) < 0.5, -1, 1) * (rng.random(cells) >= zeros)
+    scores = np.where(rng.random(cells) < 0.5, -1, 1) * (rng.random(cells) >= zeros)
     position = data.draw(st.integers(0, cells - 1))
-    low, weight, looked = search(leans.tolist(), position)
-    assert admissible(leans.tolist(), low, weight)
+    low, weight, looked = search(scores.tolist(), position)
+    assert admissible(scores.tolist(), low, weight)
     assert len(looked) <= 2 * math.ceil(math.log2(cells)) + 6
 
 
@@ -240,9 +243,9 @@ def test_the_search_looks_at_a_logarithm_of_the_cells(power, seed, zeros, data) 
 def test_far_from_the_only_change_of_sign_it_takes_no_more(power, data) -> None:
     cells = 2**power + 1
     change = data.draw(st.integers(1, cells - 1))
-    leans = [1] * change + [-1] * (cells - change)
+    scores = [1] * change + [-1] * (cells - change)
     position = data.draw(st.sampled_from([0, cells - 1, cells // 2]))
-    low, weight, looked = search(leans, position)
+    low, weight, looked = search(scores, position)
     assert (low, weight) == (change - 1, 0.5)
     assert len(looked) <= 2 * math.ceil(math.log2(cells)) + 6
 
@@ -250,15 +253,15 @@ def test_far_from_the_only_change_of_sign_it_takes_no_more(power, data) -> None:
 @given(st.integers(2, 40), st.data())
 def test_next_to_the_change_of_sign_it_looks_at_two_cells(cells, data) -> None:
     change = data.draw(st.integers(1, cells - 1))
-    leans = [1] * change + [-1] * (cells - change)
+    scores = [1] * change + [-1] * (cells - change)
     for position in (change - 1, change):
-        assert search(leans, position)[2] in ([change - 1, change], [change, change - 1])
+        assert search(scores, position)[2] in ([change - 1, change], [change, change - 1])
 
 
 @pytest.mark.parametrize("position", range(4))
 def test_a_coin_below_the_weight_falls_on_the_lower_cell_and_at_it_on_the_upper(position) -> None:
-    leans, below = [1, 1, -1, -1], math.nextafter(0.5, 0.0)
-    assert [search(leans, position, u)[0] for u in (0.0, below, 0.5, 1.0 - 2**-53)] == [1, 1, 2, 2]
+    scores, below = [1, 1, -1, -1], math.nextafter(0.5, 0.0)
+    assert [search(scores, position, u)[0] for u in (0.0, below, 0.5, 1.0 - 2**-53)] == [1, 1, 2, 2]
     mixture = Mixture((1, 2), (0.5, 0.5), (0.25, 0.5))
     assert [mixture.draw(u) for u in (0.0, below, 0.5, 1.0 - 2**-53)] == [1, 1, 2, 2]
 
@@ -271,9 +274,9 @@ COUNT = st.integers(1, 2**20)
 
 @given(BIG, BIG, COUNT, COUNT, st.integers(1, 2**36))
 def test_weights_are_quotients_of_doubles_as_compiled_code_has_them(up, down, n, m, width) -> None:
-    # Cell 0 leans up by `up` and cell 1 down by `down`; their values are `width` apart.
-    words = [0] * HEAD + [up, n, -down, m] + [0, width]
-    table = HEAD + 4
+    # Cell 0 points up by `up` and cell 1 down by `down`; their values are `width` apart.
+    words = [0] * len(HEAD) + [up, n, -down, m] + [0, width]
+    table = len(HEAD) + 4
     both = float(up) * float(m), float(down) * float(n)
     assert exactly(gaps.weigh(words, words, 0, table, 0), both)
     here, above = 2 * up - width * n, 2 * down - width * m
@@ -430,7 +433,8 @@ def compiler():
 
 
 def test_the_compiler_is_given_the_very_functions_that_run_without_it(numba, compiler) -> None:
-    replay, name = FosterHart.program.replay, FosterHart.program.replay.__qualname__
+    replay = rounds.assemble(FosterHart.kernels).replay
+    name = replay.__qualname__
     try:
         made = compiler.compiled(replay, "foster_hart", nogil=True)
         assert replay.__qualname__ == f"replay_foster_hart_{compiler.digest()}"
@@ -440,11 +444,21 @@ def test_the_compiler_is_given_the_very_functions_that_run_without_it(numba, com
     options = {"cache": True, "error_model": "numpy", "nogil": True, "_nrt": False}
     assert ("replay", options) in numba.jitted
     known = dict(numba.registered)
-    for function in (gaps.lean, gaps.weigh, gaps.update, bucket_of, two_point.mean, scores.charge):
+    for function in (gaps.score, gaps.weigh, gaps.update, two_point.mean, scores.charge):
         assert function in known
-    assert known[bucket_of] == known[gaps.update] == "always"
+    assert known[gaps.update] == "always"
+    assert known[bucket_of] == "always"
     assert known[scores.charge_other] == "never"
     assert len(known) == len(numba.registered)
+
+
+def test_compiled_steps_compute_the_bucket_that_plain_ones_search_for(numba, compiler) -> None:
+    assert compiler.register(bisect_right) is bisect_right
+    searched, implementation = numba.unsigned
+    assert searched is bisect_right
+    edges = [0.0, 0.25, 0.5, 0.75, 2.0]
+    for raw in (0.0, 0.2, 0.25, 0.6, 1.0):
+        assert implementation(edges, raw, 0, 4) == bisect_right(edges, raw, 0, 4)
 
 
 def test_compiled_coins_are_thrown_with_unsigned_words(numba, compiler) -> None:
@@ -501,8 +515,21 @@ def test_the_compiler_can_be_absent_or_switched_off(
 def test_a_program_has_a_machine_only_where_there_is_a_compiler(monkeypatch) -> None:
     monkeypatch.setattr(rounds, "compiled", lambda function, name, nogil=False: (function, name))
     monkeypatch.setattr(rounds, "available", lambda: False)
-    assert dataclasses.replace(FosterHart.program).machine is None
+    assert dataclasses.replace(rounds.assemble(FosterHart.kernels)).machine is None
     monkeypatch.setattr(rounds, "available", lambda: True)
-    program = dataclasses.replace(FosterHart.program)
-    assert program.machine.replay == (program.replay, "foster_hart")
-    assert program.machine.update is program.update
+    program = dataclasses.replace(rounds.assemble(FosterHart.kernels))
+    for name in players.COMPILED:
+        assert getattr(program.machine, name) == (getattr(program, name), "foster_hart")
+    assert program.machine.rule is program.rule
+    assert program.machine.learn is program.learn
+
+
+def test_a_program_is_assembled_once_however_it_is_asked_for() -> None:
+    asked = [
+        rounds.assemble(FosterHart.kernels),
+        rounds.assemble(FosterHart.kernels, None, False),
+        rounds.assemble(FosterHart.kernels, safe=False),
+        FosterHart(resolution=3).program,
+        Recalibrator(seed=1).spec.program,
+    ]
+    assert all(program is asked[0] for program in asked)

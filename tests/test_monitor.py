@@ -403,6 +403,28 @@ def test_cut_stored_and_resumed_it_goes_on_the_same(rounds: Any, cut: int, lag: 
         assert repr(restored) == repr(whole)
 
 
+READS: dict[str, Callable[[Monitor], Any]] = {
+    "alarm": lambda monitor: monitor.alarm,
+    "alarm_after": lambda monitor: monitor.alarm_after,
+    "change": lambda monitor: monitor.change,
+    "evidence": lambda monitor: monitor.evidence,
+    "repr": repr,
+    "rounds": lambda monitor: monitor.rounds,
+    "since": lambda monitor: monitor.since,
+    "state": lambda monitor: monitor.to_dict(),
+    "table": lambda monitor: monitor.table(),
+}
+
+
+@pytest.mark.parametrize("lag", [1, 2])
+@pytest.mark.parametrize("name", READS)
+def test_reading_changes_nothing(name: str, lag: int) -> None:
+    monitor = followed([(0.9, 0), (0.2, 1), (0.9, 0)] * 20, lag=lag, buckets=4)
+    before = monitor.to_bytes()
+    assert READS[name](monitor) == READS[name](monitor)
+    assert monitor.to_bytes() == before
+
+
 def test_a_copy_is_independent() -> None:
     first = followed([(0.5, 1)])
     second = first.copy()
@@ -597,6 +619,19 @@ def test_a_watch_in_parts_is_the_watch_one_by_one(cut: int, learning: int, round
     assert parts == loop
     assert parts.copy() == loop
     assert repr(parts) == repr(loop)
+
+
+def test_a_watch_can_be_stored_copied_and_pickled() -> None:
+    watch = Watch(learning=3)
+    watch.update_many([0.9] * 30, [0.1] * 30, [0] * 30)
+    for other in (
+        Watch.from_dict(watch.to_dict()),
+        pickle.loads(pickle.dumps(watch)),
+        watch.copy(),
+    ):
+        assert other == watch
+        other.update(0.9, 0.1, 0)
+        assert other != watch
 
 
 def test_a_watch_takes_closed_tickets() -> None:

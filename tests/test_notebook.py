@@ -262,7 +262,8 @@ def test_without_its_library_a_face_says_what_to_install(monkeypatch, module, ne
     parent, _, name = module.rpartition(".")
     for loaded in [each for each in sys.modules if f"{each}.".startswith(f"{module}.")]:
         monkeypatch.delitem(sys.modules, loaded)
-    monkeypatch.delattr(importlib.import_module(parent), name, raising=False)
+    # Not by `delattr`, which would ask the parent for the package, and so import it.
+    monkeypatch.delitem(vars(importlib.import_module(parent)), name, raising=False)
     monkeypatch.setitem(sys.modules, needs, None)
     with pytest.raises(MissingExtra) as caught:
         importlib.import_module(module)

@@ -8,7 +8,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from stories import overconfident, replayed
+from summaries import overconfident, replayed
 
 from calibrant import plot
 from calibrant.plot import vector

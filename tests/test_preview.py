@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from types import SimpleNamespace
 
 import numpy as np
 import players
@@ -13,8 +12,6 @@ from hypothesis import strategies as st
 
 from calibrant import Calibrant, Recalibrator
 from calibrant.errors import InvalidInput
-from calibrant.kernels import preview as kernel
-from calibrant.kernels.compile import available
 from calibrant.recalibrate.preview import Preview
 from calibrant.registry import calibrators
 
@@ -76,7 +73,7 @@ def test_many_rows_are_each_the_next_round_with_a_coin_of_its_own(kind) -> None:
 def test_a_preview_shows_the_raw_forecast_where_the_budget_does_not_suffice() -> None:
     rec = Calibrant(raw_safe=0.0, seed=1)
     assert Preview(rec).one(0.123) == (0.123, 0.123)
-    assert rec.forecast(0.123).aside
+    assert rec.forecast(0.123).fallback
 
 
 def test_the_coins_of_many_rows_follow_the_mixture() -> None:
@@ -124,24 +121,10 @@ def test_a_preview_waits_for_its_turn() -> None:
     assert rec._gate == [token]
 
 
-def pretended(function, name, nogil=False):
-    """Stand in for a compiled function where there is no compiler."""
-
-    def call(*given):
-        return function(*(players.Buffer(x) if type(x) is np.ndarray else x for x in given))
-
-    call.overloads = {"the only one": SimpleNamespace(entry_point=call)}
-    return call
-
-
 @pytest.mark.parametrize("kind", ["foster_hart", "calibrant", "calibrant with a budget"])
-def test_compiled_previews_equal_plain_ones(kind, monkeypatch) -> None:
-    if not available():
-        monkeypatch.setattr(kernel, "compiled", pretended)
-        monkeypatch.setattr(players.Buffer, "__len__", lambda self: len(self.array), raising=False)
-        kernel.look_ahead.cache_clear()
+def test_compiled_previews_equal_plain_ones(kind) -> None:
     plain, fast = KINDS[kind](), KINDS[kind]()
-    with players.machine(fast._functions):
+    with players.machine(fast.spec.program):
         fast.compile()
         slow, quick = Preview(plain), Preview(fast)
         for raw, outcome in zip(*players.stream(30, 8, edges=3), strict=True):
@@ -151,4 +134,3 @@ def test_compiled_previews_equal_plain_ones(kind, monkeypatch) -> None:
             plain.learn_one(raw, outcome)
             fast.learn_one(raw, outcome)
     assert plain == fast
-    kernel.look_ahead.cache_clear()

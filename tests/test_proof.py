@@ -12,6 +12,7 @@ from fractions import Fraction
 
 import naive_calibrators as naive
 import numpy as np
+import players
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,13 +28,10 @@ from calibrant.calibrators import (
 )
 from calibrant.core.grid import GRIDS
 from calibrant.kernels import blackwell, gaps
+from calibrant.kernels.anchor import PULL, REGRET
 from calibrant.kernels.layout import (
-    BLOCKS,
-    HEAD,
-    MIDDLE,
+    MIXED,
     POSITION,
-    PULL,
-    REGRET,
     SCALE,
     TABLE,
 )
@@ -55,12 +53,12 @@ class History:
         self.S = [y - n * g for n, y, g in zip(self.n, self.Y, self.values, strict=True)]
         self.h = naive.half_cell(self.values)
         self.state = rule.start(prior=prior, centre=centre).copy()
-        at, scale = int(self.state[BLOCKS]), int(self.state[SCALE])
+        at, scale = players.block_of(self.state), int(self.state[SCALE])
         self.state[at + POSITION] = position
+        cells = players.cells_of(rule, self.state)
         for k, (n, y) in enumerate(zip(counts, ones, strict=True)):
-            cell = at + HEAD + rule.cell_words * k
-            self.state[cell] += int(scale * (y - n * self.values[k]))
-            self.state[cell + 1] += n
+            cells[k, 0] += int(scale * (y - n * self.values[k]))
+            cells[k, 1] += n
         self.mixture = rule.forecast(self.state)
 
     def __repr__(self):
@@ -238,22 +236,22 @@ def anchored_rounds(draw):
     counts = np.array(draw(st.lists(st.integers(0, 30), min_size=cells, max_size=cells)))
     ones = np.array([draw(st.integers(0, int(n))) for n in counts])
     anchor, regret = draw(st.floats(0, 1)), draw(st.floats(-30, 30))
-    at, scale = int(state[BLOCKS]), int(state[SCALE])
+    at, scale = players.block_of(state), int(state[SCALE])
     table = state[int(state[TABLE]) : int(state[TABLE]) + cells]
     gaps = np.where(counts > 0, ones / np.maximum(counts, 1) - rule.lattice.values, 0.0)
-    block = state[at + HEAD : at + HEAD + 3 * cells].reshape(cells, 3)
+    block = players.cells_of(rule, state)
     block[:, 0], block[:, 1] = scale * ones - counts * table, counts
     block.view(float)[:, 2] = gaps
     pull = rule.strength * math.exp(min(regret / rule.patience, 0.0))
-    state.view(float)[[MIDDLE, at + REGRET, at + PULL]] = anchor, regret, pull
+    state.view(float)[[MIXED, at + REGRET, at + PULL]] = anchor, regret, pull
     return rule, gaps, anchor, regret, pull, rule.forecast(state)
 
 
 @given(anchored_rounds())
-def test_an_anchored_pair_leans_nowhere_on_average(case) -> None:
+def test_an_anchored_pair_points_nowhere_on_average(case) -> None:
     rule, gaps, anchor, _, pull, mixture = case
-    leans = gaps + pull * (anchor - rule.lattice.values)
-    told = sum(w * leans[k] for k, w in zip(mixture.indices, mixture.weights, strict=True))
+    scores = gaps + pull * (anchor - rule.lattice.values)
+    told = sum(w * scores[k] for k, w in zip(mixture.indices, mixture.weights, strict=True))
     first, last = mixture.indices[0], mixture.indices[-1]
     outwards = (first == 0 and told < 0) or (last == rule.lattice.cells - 1 and told > 0)
     assert abs(told) < 1e-12 * (1 + pull) or (first == last and outwards)
@@ -317,9 +315,8 @@ def scores(draw):
     if grid == "endpoints":
         theta[0], theta[-1] = abs(theta[0]), -abs(theta[-1])
     state = rule.start().copy()
-    at = int(state[BLOCKS])
-    state.view(float)[at + HEAD + 2 : at + HEAD + 4 * cells : 4] = theta
-    state[at + POSITION] = draw(st.integers(0, cells - 1))
+    players.cells_of(rule, state).view(float)[:, 2] = theta
+    state[players.block_of(state) + POSITION] = draw(st.integers(0, cells - 1))
     return rule, theta, rule.forecast(state)
 
 
@@ -368,13 +365,11 @@ def played(rule, state, plays):
 
 
 def column(rule, state, word, kind=np.int64):
-    start = int(state[BLOCKS]) + HEAD
-    cells = state[start : start + rule.cell_words * rule.lattice.cells]
-    return cells.reshape(-1, rule.cell_words)[:, word].copy().view(kind)
+    return players.cells_of(rule, state)[:, word].copy().view(kind)
 
 
 @given(RULES, PLAYS, PRIORS, CENTRES)
-def test_scores_stay_in_the_cube_and_lean_inwards_at_the_ends(rule, plays, prior, centre) -> None:
+def test_scores_stay_in_the_cube_and_point_inwards_at_the_ends(rule, plays, prior, centre) -> None:
     for state in played(rule, rule.start(prior=prior, centre=centre), plays):
         theta = column(rule, state, 2, float)
         assert np.abs(theta).max() <= 1.0
@@ -383,7 +378,7 @@ def test_scores_stay_in_the_cube_and_lean_inwards_at_the_ends(rule, plays, prior
 
 
 @given(st.sampled_from([FosterHart, RegretMatching, Foster99]), PLAYS, PRIORS, CENTRES)
-def test_gaps_at_the_ends_of_the_range_lean_inwards(make, plays, prior, centre) -> None:
+def test_gaps_at_the_ends_of_the_range_point_inwards(make, plays, prior, centre) -> None:
     rule = make(resolution=5)
     for state in played(rule, rule.start(prior=prior, centre=centre), plays):
         gap = column(rule, state, 0)
@@ -393,35 +388,35 @@ def test_gaps_at_the_ends_of_the_range_lean_inwards(make, plays, prior, centre) 
         assert len(mixture.indices) == 1 or mixture.indices[1] == mixture.indices[0] + 1
 
 
-# The pointer: where the search starts, the leans change sign.
+# The pointer: where the search starts, the scores change sign.
 
-LEANS = {
-    FosterHart: gaps.lean,
-    RegretMatching: gaps.lean_with_slack,
-    Foster99: gaps.lean_with_slack,
-    Blackwell: blackwell.lean,
+SCORES = {
+    FosterHart: gaps.score,
+    RegretMatching: gaps.score_with_slack,
+    Foster99: gaps.score_with_slack,
+    Blackwell: blackwell.score,
 }
 
 
 @given(
-    st.sampled_from(list(LEANS)),
+    st.sampled_from(list(SCORES)),
     st.sampled_from(GRIDS),
     st.integers(2, 7),
     PLAYS,
     PRIORS,
     CENTRES,
 )
-def test_left_of_the_position_cells_lean_up_and_right_of_it_down(
+def test_left_of_the_position_scores_point_up_and_right_of_it_down(
     make, grid, n, plays, prior, centre
 ) -> None:
     rule = make(resolution=n, grid=grid)
     for state in played(rule, rule.start(prior=prior, centre=centre), plays):
-        at, table = int(state[BLOCKS]), int(state[TABLE])
+        at, table = players.block_of(state), int(state[TABLE])
         words, reals = state.tolist(), state.view(float).tolist()
-        leans = [LEANS[make](words, reals, at, table, k) for k in range(rule.lattice.cells)]
+        scores = [SCORES[make](words, reals, at, table, k) for k in range(rule.lattice.cells)]
         position = words[at + POSITION]
-        assert all(lean >= 0 for lean in leans[:position])
-        assert all(lean <= 0 for lean in leans[position + 1 :])
+        assert all(score >= 0 for score in scores[:position])
+        assert all(score <= 0 for score in scores[position + 1 :])
 
 
 # exponential_regret and polynomial_regret: regrets from two sums, and the stationary law.
@@ -436,8 +431,7 @@ def sums(draw, make, heaviest=60.0):
     W = draw(st.lists(weights, min_size=cells, max_size=cells))
     Y = [w * draw(st.floats(0, 1)) for w in W]
     state = rule.start().copy()
-    start = int(state[BLOCKS]) + HEAD
-    inner = state[start : start + 4 * cells].view(float).reshape(-1, 4)
+    inner = players.cells_of(rule, state).view(float)
     inner[:, 2], inner[:, 3] = W, Y
     g = rule.lattice.values
     R = (g[:, None] - g) * ((g[:, None] + g) * np.array(W)[:, None] - 2 * np.array(Y)[:, None])

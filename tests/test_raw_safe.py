@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import players
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from players import Buffer
 
 from calibrant import Calibrant
 from calibrant.core.ticket import Ticket
 from calibrant.errors import CalibrantError, StaleForecast
 from calibrant.kernels import safe
-from calibrant.kernels.layout import ASIDE, EXCESS, SETTLED
-from calibrant.transforms import BucketMeans, Identity, Mixture
+from calibrant.kernels.layout import ASIDE, EXCESS
+from calibrant.transforms import BucketMeans, ExpertMixture, Identity
 
-EXPERTS = Mixture((Identity(), BucketMeans(5, 20.0)), share=1e-3)
+EXPERTS = ExpertMixture((Identity(), BucketMeans(5, 20.0)), share=1e-3)
 
 
 def made(epsilon: float | None, **options: object) -> Calibrant:
@@ -84,7 +84,7 @@ def test_no_order_of_late_outcomes_breaks_the_budget(data, epsilon, seed) -> Non
 def test_what_cannot_be_afforded_is_the_raw_forecast_itself() -> None:
     model = made(0.0)
     ticket = model.forecast(0.123)
-    assert (ticket.value, ticket.mean, ticket.aside) == (0.123, 0.123, True)
+    assert (ticket.value, ticket.mean, ticket.fallback) == (0.123, 0.123, True)
     assert model.predict_one(0.321) == 0.321
     run = made(0.0).replay([0.123, 0.7], [1, 0])
     assert run.forecast.tolist() == run.mean.tolist() == [0.123, 0.7]
@@ -99,7 +99,7 @@ def test_without_a_budget_nothing_stands_aside() -> None:
     assert free.raw_safe is None
     assert free.certificate().budget is None
     # Only the very first round had no budget yet.
-    assert rich.certificate().budget.aside == 1
+    assert rich.certificate().budget.fallbacks == 1
     assert np.mean(mine.forecast == its.forecast) > 0.5
 
 
@@ -128,7 +128,7 @@ def test_every_way_to_play_spends_the_same(method, compiled) -> None:
     options = {"method": method, "buckets": 1 if method == "anchored" else 4}
     wanted = made(0.02, **options)
     by_ticket(wanted, raw, outcomes)
-    assert 0 < wanted.certificate().budget.aside < 200
+    assert 0 < wanted.certificate().budget.fallbacks < 200
     for play in (by_ticket, by_prediction, in_batches):
         model = made(0.02, **options)
         play(model.compile() if compiled else model, raw, outcomes)
@@ -170,11 +170,11 @@ def test_a_budget_survives_a_restart_with_tickets_open() -> None:
     assert again == model
     for ticket in held:
         stored = Ticket.from_dict(ticket.to_dict())
-        assert (stored.value, stored.aside) == (ticket.value, ticket.aside)
+        assert (stored.value, stored.fallback) == (ticket.value, ticket.fallback)
         again.observe(stored, 1)
         model.observe(ticket, 1)
     assert again == model
-    assert any(ticket.aside for ticket in held)
+    assert any(ticket.fallback for ticket in held)
     by_ticket(again, raw[80:], outcomes[80:])
     by_ticket(model, raw[80:], outcomes[80:])
     assert again == model
@@ -182,7 +182,10 @@ def test_a_budget_survives_a_restart_with_tickets_open() -> None:
 
 def test_a_stored_ticket_must_say_plainly_whether_it_stood_aside() -> None:
     stored = made(0.0).forecast(0.3).to_dict()
-    with pytest.raises(CalibrantError, match="aside must be true or false, got 1"):
+    with pytest.raises(CalibrantError, match="fallback must be true or false, got 1"):
+        Ticket.from_dict(stored | {"fallback": 1})
+    del stored["fallback"]
+    with pytest.raises(CalibrantError, match="fallback must be true or false, got 1"):
         Ticket.from_dict(stored | {"aside": 1})
 
 
@@ -192,7 +195,7 @@ def test_the_certificate_withdraws_the_promise_and_says_so() -> None:
     run = model.replay(raw, outcomes)
     told = model.certificate()
     gap = (run.forecast - outcomes) ** 2 - (raw - outcomes) ** 2
-    assert told.budget.aside > 0
+    assert told.budget.fallbacks > 0
     assert told.rounds == 500
     assert told.bounds == ()
     assert told.regret == pytest.approx(gap.mean(), abs=1e-12)
@@ -200,10 +203,10 @@ def test_the_certificate_withdraws_the_promise_and_says_so() -> None:
     assert told.raw_bound == 0.02
     assert told.holds is True
     text = str(told)
-    assert f"announced in {told.budget.aside} of 500 rounds" in text
+    assert f"announced in {told.budget.fallbacks} of 500 rounds" in text
     assert "the promise of calibration is withdrawn" in text
-    assert f"C2 of the other {500 - told.budget.aside}: <= " in text
-    assert told.to_dict()["budget"]["aside"] == told.budget.aside
+    assert f"C2 of the other {500 - told.budget.fallbacks}: <= " in text
+    assert told.to_dict()["budget"]["fallbacks"] == told.budget.fallbacks
 
 
 def test_a_budget_that_was_never_spent_withdraws_nothing() -> None:
@@ -213,7 +216,7 @@ def test_a_budget_that_was_never_spent_withdraws_nothing() -> None:
     assert told.budget.c2_bound is None
     model = Calibrant(Identity(), raw_safe=0.5, resolution=10, seed=1)
     model.replay(np.full(50, 0.5), np.arange(50) % 2)
-    assert model.certificate().budget.aside == 0
+    assert model.certificate().budget.fallbacks == 0
     assert model.certificate().bound("C2") is not None
 
 
@@ -228,7 +231,7 @@ def test_corrected_outcomes_are_entered_anew() -> None:
     for row in (3, 50, 120, 121, 199):
         truth[row] = 1 - truth[row]
         model.correct(tickets[row], truth[row])
-        seen.add(tickets[row].aside)
+        seen.add(tickets[row].fallback)
     assert seen == {True, False}
     gap = [lost(k.value, k.raw, y, "squared") for k, y in zip(tickets, truth, strict=True)]
     told = model.certificate()
@@ -252,16 +255,19 @@ def test_two_predictions_are_not_both_afforded_by_one_budget() -> None:
     assert refused > 0
 
 
-def test_a_step_on_the_array_refuses_what_cannot_be_afforded_any_more() -> None:
+@pytest.mark.parametrize("compiles", [False, True])
+def test_a_prediction_that_cannot_be_afforded_any_more_is_no_round(compiles: bool) -> None:
     model = made(0.01, method="foster_hart", buckets=10)
-    while (place := model._look(0.23)[0]) & ASIDE:
+    if compiles:
+        with players.machine(model.spec.program):
+            model.compile()
+    while (note := model._rows.peek(model._row, 0.23))[0] & ASIDE:
         model.observe(model.forecast(0.55), 0)
-    flat, steps = model._to_flat().copy(), model._functions
-    flat.view(np.float64)[EXCESS] += 1.0
-    before = flat.copy()
-    noted = model._waiting[0.23]
-    assert not steps.book_flat(Buffer(flat), place, noted[1], noted[2], 0.23, 1)
-    assert (flat[SETTLED], flat[EXCESS]) == (before[SETTLED], before[EXCESS])
+    assert model.copy()._rows.book(model._row, note, 0.23, 1) == model.issued
+    model._rows.state()[1][model._row + EXCESS] += 1.0
+    before = model.to_bytes()
+    assert model._rows.book(model._row, note, 0.23, 1) == -1
+    assert model.to_bytes() == before
 
 
 @pytest.mark.parametrize("bad", [-0.1, math.nan, math.inf, "much"])

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from calibrant.errors import InvalidInput, InvalidType
 from calibrant.kernels.quantiles import locate, normal_quantile
 from calibrant.regression import Distribution, Distributions, rows
+from calibrant.regression.normals import normal_quantiles
 
 pytestmark = pytest.mark.base
 
@@ -343,3 +344,9 @@ def test_words_and_ragged_rows_are_refused() -> None:
         Distributions.from_samples([[1.0], [1.0, 2.0]])
     with pytest.raises(InvalidType, match="samples must be a table of numbers, got dtype <U1"):
         Distributions.from_samples([["a"]])
+
+
+def test_many_normal_quantiles_are_those_one_by_one_to_the_bit() -> None:
+    levels = np.append(np.random.default_rng(5).random(2_000), [0.0, 0.075, 0.925, 1.0, 1e-12])
+    one_by_one = [normal_quantile(level) for level in levels.tolist()]
+    assert normal_quantiles(levels).tolist() == one_by_one

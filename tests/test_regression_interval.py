@@ -89,7 +89,7 @@ def test_the_places_of_experts_are_free_when_they_are_needed(now) -> None:
     alive = {t for t in range(1, now + 1) if now < t + 8 * 2 ** order(t)}
     state = [0.0] * (kernel.EXPERTS + kernel.ORDERS * kernel.PER_ORDER * kernel.EXPERT)
     for t in range(max(1, now - 8 * now), now + 1):
-        kernel.hire(state, t, 0.0)
+        kernel.hire(state, 0, t, 0.0)
     found = {int(b) for b in state[kernel.EXPERTS + kernel.BORN :: kernel.EXPERT] if b}
     # The table may still hold one of the highest order, whose successor has not come.
     late = {t for t in found - alive if t + 8 * 2 ** order(t) <= now}

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from calibrant import Pending, Recalibrator
 from calibrant.core.grid import GRIDS
 from calibrant.errors import ExpiredTicket, InvalidInput, InvalidType, RepeatedTicket, UnknownTicket
-from calibrant.recalibrate import recalibrator as module
+from calibrant.kernels.layout import CLOCK, ISSUED, ROUNDS
+from calibrant.recalibrate import rows as module
+from calibrant.recalibrate.body import packed
 from calibrant.recalibrate.delivery import schedule
 from calibrant.registry import calibrators
 
@@ -139,12 +141,12 @@ def test_a_batch_and_single_rounds_can_take_turns(name: str) -> None:
 def test_long_batches_are_compiled_where_that_is_possible(monkeypatch: pytest.MonkeyPatch) -> None:
     rec = make("foster_hart")
     seen = []
-    made = vars(rec.calibrator.program)
+    made = vars(rec.spec.program)
     monkeypatch.setattr(module, "SHORT", 3)
-    with players.machine(rec.calibrator.program):
+    with players.machine(rec.spec.program):
         machine = made.pop("machine", None)
         monkeypatch.setattr(
-            type(rec.calibrator.program),
+            type(rec.spec.program),
             "machine",
             property(lambda self: seen.append(1) or machine),
         )
@@ -301,16 +303,11 @@ def test_a_batch_does_not_keep_more_tickets_than_may_be_open() -> None:
     rec = make("foster_hart", max_open=100)
     raw, outcomes = players.stream(2_000, 10)
     run = rec.replay(raw, outcomes, available=np.full(2_000, np.inf))
-    assert len(rec._ledger) <= 100 + 100 // 8 + 256
-    assert rec.open == 100
+    assert rec.open == len(rec._counter.desk) == 100
     assert run.pending.number.tolist() == list(range(1_900, 2_000))
 
 
-def test_a_long_batch_does_not_bring_an_old_ticket_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    from calibrant.core import ledger
-
-    monkeypatch.setattr(ledger, "MAX_OPEN", 64)
-    monkeypatch.setattr(ledger, "WRAP", 128)
+def test_a_long_batch_does_not_bring_an_old_ticket_back() -> None:
     for late in (False, True):
         rec = make("foster_hart", max_open=64)
         rec.forecast(0.5)
@@ -387,7 +384,6 @@ def test_what_is_carried_may_be_lists() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "text"),
     [
-        ({"groups": ["a"]}, InvalidInput, "groups must be None: this class keeps none, got ['a']"),
         (
             {"available": [0.0]},
             InvalidInput,
@@ -523,8 +519,10 @@ def test_there_is_an_end_to_how_many_rounds_can_be_counted(monkeypatch: pytest.M
     rec = make("foster_hart", grid="logit")
     capacity = (1 << 61) // (3 << 24) - 1
     text = f"rounds must be at most {capacity} at this resolution and number of buckets, got "
+    row = rec._arena.row()
+    row[[ISSUED, ROUNDS, rec.spec.layout.blocks + CLOCK]] = capacity - 1
     document = rec._document()
-    document.settings.update(issued=capacity - 1, learned=capacity - 1)
+    document.arrays["row"] = packed(row, rec.spec.layout)
     full = Recalibrator._from_document(document)
     open_ticket = full.forecast(0.5)
     before = full.to_bytes()

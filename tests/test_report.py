@@ -13,17 +13,19 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stories import Group, awkward, chained, overconfident, replayed, told
+from summaries import Group, awkward, chained, overconfident, replayed, told
 
 from calibrant.errors import InvalidInput, MissingExtra
+from calibrant.kinds.binary import figures, tables
+from calibrant.kinds.binary.figures import chosen
+from calibrant.kinds.binary.judge import accuracy, beyond_noise, matters, off, spread
+from calibrant.kinds.binary.tables import chain, windows
+from calibrant.kinds.binary.view import guarantee, promise
 from calibrant.metrics import calibration_curve
 from calibrant.plot import palette, vector
-from calibrant.report import figures, headline, render, tables, write, write_many
-from calibrant.report.figures import chosen
-from calibrant.report.judge import accuracy, beyond_noise, matters, off, spread
-from calibrant.report.page import guarantee, promise
-from calibrant.report.tables import chain, shown, signed, windows
-from calibrant.summary import Part, Parts, Story
+from calibrant.report import headline, render, write, write_many
+from calibrant.report.tables import shown, signed
+from calibrant.summary import Part, Parts, Summary
 from calibrant.transforms import Identity
 
 pytest.importorskip("jinja2", reason='needs the extra "plot"')
@@ -150,17 +152,17 @@ def test_the_headline_is_right(case: str) -> None:
     )
 )
 def test_whatever_happened_there_is_one_sentence_without_nonsense(groups: list[Group]) -> None:
-    story = told(*groups)
-    sentence = headline(story)
+    summary = told(*groups)
+    sentence = headline(summary)
     assert sentence.endswith(".")
     assert sentence[0].isupper() or sentence[0].isdigit()
     assert not re.search(r"nan|inf|None|-0\.0|  ", sentence)
-    assert headline(Story.from_dict(story.to_dict())) == sentence
+    assert headline(Summary.from_dict(summary.to_dict())) == sentence
 
 
-def with_regret(story: Story, value: float, low: float, high: float) -> Story:
-    regret = story.summary["regret_brier"] | {"value": value, "low": low, "high": high}
-    return replace(story, summary=story.summary | {"regret_brier": regret})
+def with_regret(summary: Summary, value: float, low: float, high: float) -> Summary:
+    regret = summary["regret_brier"] | {"value": value, "low": low, "high": high}
+    return replace(summary, summary=summary.summary | {"regret_brier": regret})
 
 
 @pytest.mark.parametrize(
@@ -179,23 +181,23 @@ def with_regret(story: Story, value: float, low: float, high: float) -> Story:
 def test_accuracy_is_judged_by_its_interval(
     value: float, low: float, high: float, expected: str
 ) -> None:
-    story = told(Group(0.5, 0.5, 0.5, 200))
-    assert accuracy(with_regret(story, value, low, high)) == expected
+    summary = told(Group(0.5, 0.5, 0.5, 200))
+    assert accuracy(with_regret(summary, value, low, high)) == expected
 
 
 def test_a_small_brier_score_makes_small_changes_matter() -> None:
-    story = told(Group(0.01, 0.0, 0.01, 2000))
-    assert accuracy(with_regret(story, 0.001, 0.0005, 0.0015)) == "worse"
+    summary = told(Group(0.01, 0.0, 0.01, 2000))
+    assert accuracy(with_regret(summary, 0.001, 0.0005, 0.0015)) == "worse"
 
 
 def test_without_an_interval_the_sentence_claims_nothing_about_accuracy() -> None:
-    story = with_regret(told(*FIXED), -0.02, math.nan, math.nan)
-    assert headline(story).endswith("now 0.80 means 0.79 ± 0.01; Brier 0.230 → 0.201.")
+    summary = with_regret(told(*FIXED), -0.02, math.nan, math.nan)
+    assert headline(summary).endswith("now 0.80 means 0.79 ± 0.01; Brier 0.230 → 0.201.")
 
 
 def test_a_change_too_small_for_three_digits_is_shown_with_more() -> None:
-    story = with_regret(told(Group(0.5, 0.5, 0.5, 3000)), -0.02, -0.03, -0.01)
-    assert headline(story).endswith("accuracy improved: Brier 0.25000 → 0.25000.")
+    summary = with_regret(told(Group(0.5, 0.5, 0.5, 3000)), -0.02, -0.03, -0.01)
+    assert headline(summary).endswith("accuracy improved: Brier 0.25000 → 0.25000.")
 
 
 def test_calibrated_forecasts_are_hardly_ever_called_miscalibrated() -> None:
@@ -219,8 +221,8 @@ def test_forecasts_are_off_only_if_a_twentieth_of_the_rounds_is() -> None:
 
 def test_how_far_forecasts_are_off_on_average_is_the_binned_calibration_error() -> None:
     raw, outcomes = overconfident(500)
-    story = replayed(raw, outcomes)
-    assert spread(story.curves["raw"]) == pytest.approx(story.summary["raw"]["calibration_l1"])
+    summary = replayed(raw, outcomes)
+    assert spread(summary.curves["raw"]) == pytest.approx(summary["raw"]["calibration_l1"])
     assert math.isnan(spread(awkward()["nothing"].curves["raw"]))
 
 
@@ -238,8 +240,8 @@ def test_what_matters_depends_on_how_rare_the_event_is() -> None:
 
 @pytest.mark.parametrize("name", awkward())
 def test_every_table_has_as_many_cells_in_a_row_as_in_its_header(name: str) -> None:
-    story = awkward()[name]
-    made = [getattr(tables, kind)(story) for kind in KINDS]
+    summary = awkward()[name]
+    made = [getattr(tables, kind)(summary) for kind in KINDS]
     for table in made:
         assert all(len(row) == len(table.header) for row in table.rows)
         assert not any("nan" in cell or "None" in cell for row in table.rows for cell in row)
@@ -249,13 +251,13 @@ KINDS = ("scores", "buckets", "brier_parts", "windows", "promises", "settings")
 
 
 def test_the_table_of_scores_holds_the_summary() -> None:
-    story = told(*FIXED)
-    rows = {row[0]: row[1:4] for row in tables.scores(story).rows}
+    summary = told(*FIXED)
+    rows = {row[0]: row[1:4] for row in tables.scores(summary).rows}
     for label, key, _ in tables.SCORES:
-        expected = tuple(tables.shown(story.summary[n][key]) for n in ("raw", "forecast", "mean"))
+        expected = tuple(tables.shown(summary[n][key]) for n in ("raw", "forecast", "mean"))
         assert rows[label] == expected
     assert rows["Brier score"] == ("0.2298", "0.2010", "0.2010")
-    assert set(story.summary["raw"]) - {key for _, key, _ in tables.SCORES} == {
+    assert set(summary["raw"]) - {key for _, key, _ in tables.SCORES} == {
         "log_loss_clipped",
         "smooth_error",
         "last_window_l2",
@@ -278,29 +280,33 @@ def test_buckets_without_rounds_are_left_out() -> None:
 
 
 def test_a_promise_is_kept_exceeded_or_was_never_made() -> None:
-    story = replayed(*overconfident(300))
-    assert {row[3] for row in tables.promises(story).rows} == {"kept"}
-    bound = story.summary["bound"] | {"c2": 1e-9}
-    broken = replace(story, summary=story.summary | {"bound": bound, "certificate_holds": False})
+    summary = replayed(*overconfident(300))
+    assert {row[3] for row in tables.promises(summary).rows} == {"kept"}
+    bound = summary["bound"] | {"c2": 1e-9}
+    broken = replace(
+        summary, summary=summary.summary | {"bound": bound, "certificate_holds": False}
+    )
     assert tables.promises(broken).rows[1][3] == "exceeded in this run"
     assert promise(broken).startswith("A bound was exceeded in this run. C2 is 0.0")
-    assert promise(story).startswith("The guarantee, which holds against any adversary, was kept.")
+    assert promise(summary).startswith(
+        "The guarantee, which holds against any adversary, was kept."
+    )
     assert {row[3] for row in tables.promises(awkward()["no promise"]).rows} == {"no promise"}
 
 
 def test_settings_are_told_in_plain_words_with_the_time_it_took() -> None:
-    story = awkward()["nothing"]
+    summary = awkward()["nothing"]
     chosen = {"columns": {"raw": "p"}, "inputs": ["a.csv", "b.csv"]}
     changed = replace(
-        story,
-        settings=story.settings | chosen,
-        summary=story.summary | {"timing": {"seconds": 1.23456}},
+        summary,
+        settings=summary.settings | chosen,
+        summary=summary.summary | {"timing": {"seconds": 1.23456}},
     )
     rows = dict(tables.settings(changed).rows)
     assert rows["columns"] == "raw = p"
     assert rows["inputs"] == "a.csv, b.csv"
     assert rows["timing: seconds"] == "1.235"
-    assert rows["calibrant"] == story.summary["calibrant"]
+    assert rows["calibrant"] == summary["calibrant"]
 
 
 def test_infinite_numbers_have_a_sign_of_their_own() -> None:
@@ -352,13 +358,13 @@ class Checker(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def story() -> Story:
+def summary() -> Summary:
     return replayed(*overconfident(1500))
 
 
 @pytest.fixture(scope="module")
-def page(story: Story) -> str:
-    return render([story])
+def page(summary: Summary) -> str:
+    return render([summary])
 
 
 def test_the_page_is_well_formed_and_every_id_is_its_own(page: str) -> None:
@@ -406,11 +412,11 @@ def test_tables_have_captions_and_headers_with_a_scope(page: str) -> None:
 
 
 def test_the_page_says_the_headline_the_promise_and_how_to_repeat_it(
-    page: str, story: Story
+    page: str, summary: Summary
 ) -> None:
-    rate = f"{story.summary['base_rate']:.3f}"
+    rate = f"{summary['base_rate']:.3f}"
     facts = f"1,500 rounds · base rate {rate} · foster_hart, resolution 20, 20 buckets, seed 1"
-    assert f"<h1>{headline(story)}</h1>" in page.replace("\u00a0", " ")
+    assert f"<h1>{headline(summary)}</h1>" in page.replace("\u00a0", " ")
     assert facts in page
     assert "The guarantee, which holds against any adversary, was kept." in page
     code = "Recalibrator(&#39;foster_hart&#39;, resolution=20, grid=&#39;endpoints&#39;, "
@@ -420,8 +426,8 @@ def test_the_page_says_the_headline_the_promise_and_how_to_repeat_it(
 
 
 def test_the_page_of_the_default_shows_its_chain_and_its_windows() -> None:
-    story = chained(*overconfident(1500))
-    page = render([story])
+    summary = chained(*overconfident(1500))
+    page = render([summary])
     facts = "calibrant, resolution 20, 1 bucket, seed 1"
     assert facts in page
     assert "<caption>The chain, link by link</caption>" in page
@@ -434,8 +440,8 @@ def test_the_page_of_the_default_shows_its_chain_and_its_windows() -> None:
 
 
 def test_the_chain_stands_as_it_was_measured() -> None:
-    story = chained(*overconfident(1500))
-    table, told = chain(story), story.summary["chain"]
+    summary = chained(*overconfident(1500))
+    table, told = chain(summary), summary["chain"]
     assert table is not None
     assert table.rows[0][0] == "Draws over the mixture"
     assert table.rows[0][2:] == (
@@ -449,10 +455,10 @@ def test_the_chain_stands_as_it_was_measured() -> None:
 
 
 def test_the_last_and_the_worst_window_are_told_with_their_rounds() -> None:
-    story = chained(*overconfident(1500))
-    last, worst = windows(story).rows
-    assert last[1] == f"{shown(story.summary['raw']['last_window_l2'])} (rounds 626 to 1,250)"
-    first, end, error = story.windows.worst["forecast"]
+    summary = chained(*overconfident(1500))
+    last, worst = windows(summary).rows
+    assert last[1] == f"{shown(summary['raw']['last_window_l2'])} (rounds 626 to 1,250)"
+    first, end, error = summary.windows.worst["forecast"]
     assert worst[2] == f"{shown(error)} (rounds {first:,} to {end:,})"
     few = windows(awkward()["ten rounds"])
     assert few.rows[0] == ("Last window", "n/a", "n/a", "n/a")
@@ -461,84 +467,86 @@ def test_the_last_and_the_worst_window_are_told_with_their_rounds() -> None:
 
 def test_of_many_groups_the_largest_are_listed() -> None:
     rows = [Part(f"g{k}", k, 0.5, 0.5, 0.5, 0.1, 0.01, 0.1, 0.01, 0.2) for k in range(101)]
-    story = replace(awkward()["ten rounds"], parts=Parts("group", rows, {}))
-    table = tables.parts(story)
+    summary = replace(awkward()["ten rounds"], parts=Parts("group", rows, {}))
+    table = tables.parts(summary)
     assert table is not None
     assert [row[0] for row in table.rows] == [f"g{k}" for k in range(100, 0, -1)]
     assert all(len(row) == len(table.header) for row in table.rows)
     told = "Of 101, those 100 with the most rounds; all are in the summary."
     assert table.notes[-1] == told
-    few = tables.parts(replace(story, parts=Parts("class", rows[:3], {})))
+    few = tables.parts(replace(summary, parts=Parts("class", rows[:3], {})))
     assert few is not None
     assert len(few.notes) == 1
     assert tables.parts(awkward()["ten rounds"]) is None
-    assert figures.part_drawings(story) == {}
+    assert figures.part_drawings(summary) == {}
 
 
 def test_a_front_of_ones_own_stands_in_the_code() -> None:
-    story = chained(*overconfident(50), experts=Identity(), method="foster_hart")
-    page = render([story])
+    summary = chained(*overconfident(50), experts=Identity(), method="foster_hart")
+    page = render([summary])
     code = "Calibrant(Identity(), method=&#39;foster_hart&#39;, resolution=20"
     assert code in page
 
 
 def test_late_outcomes_are_told_where_no_theorem_speaks_of_them() -> None:
     raw, outcomes = overconfident(200)
-    story = chained(raw, outcomes, available=np.arange(200) + 3.0)
-    assert promise(story) == (
+    summary = chained(raw, outcomes, available=np.arange(200) + 3.0)
+    assert promise(summary) == (
         "Outcomes came late here, at most 2 outstanding at a forecast, and no theorem of this "
         "method speaks of late outcomes. What was measured stands; nothing is promised."
     )
-    assert guarantee(story).startswith("Nothing is promised here.")
-    table = chain(story)
+    assert guarantee(summary).startswith("Nothing is promised here.")
+    table = chain(summary)
     assert table is not None
     assert {row[-1] for row in table.rows} == {"no promise"}
 
 
-def test_a_summary_from_before_there_were_chains_is_still_told(story: Story) -> None:
-    old = {k: v for k, v in story.summary.items() if k not in ("chain", "calibrator", "windows")}
+def test_a_summary_from_before_there_were_chains_is_still_told(summary: Summary) -> None:
+    old = {k: v for k, v in summary.summary.items() if k not in ("chain", "calibrator", "windows")}
     for name in ("raw", "forecast", "mean"):
         old[name] = {k: v for k, v in old[name].items() if k != "last_window_l2"}
     old["certificate"] = {k: v for k, v in old["certificate"].items() if k != "delay"}
-    page = render([replace(story, summary=old)])
+    page = render([replace(summary, summary=old)])
     assert "Recalibrator(&#39;foster_hart&#39;, resolution=20" in page
     assert "The chain, link by link" not in page
 
 
-def test_the_same_story_gives_the_same_page_also_by_way_of_json(page: str, story: Story) -> None:
-    assert render([Story.from_dict(story.to_dict())]) == page
+def test_the_same_summary_gives_the_same_page_also_by_way_of_json(
+    page: str, summary: Summary
+) -> None:
+    assert render([Summary.from_dict(summary.to_dict())]) == page
 
 
 def test_nothing_that_a_user_wrote_becomes_markup() -> None:
     evil = '<script>alert("x")</script>'
-    story = awkward()["nothing"]
+    summary = awkward()["nothing"]
     given_settings = {"inputs": [evil, "-"], "command": ["calibrant", "replay", evil], "note": evil}
-    page = render([replace(story, settings=story.settings | given_settings)])
+    page = render([replace(summary, settings=summary.settings | given_settings)])
     assert "<script" not in page
     assert "alert(" in page
     Checker(page)
 
 
 def test_a_command_is_shown_as_it_can_be_typed() -> None:
-    story = awkward()["nothing"]
+    summary = awkward()["nothing"]
     words = ["calibrant", "replay", "my games.csv", "--seed", 3]
-    page = render([replace(story, settings=story.settings | {"command": words})])
+    page = render([replace(summary, settings=summary.settings | {"command": words})])
     assert "<code>calibrant replay &#39;my games.csv&#39; --seed 3</code>" in page
-    page = render([replace(story, settings=story.settings | {"command": "calibrant play"})])
+    page = render([replace(summary, settings=summary.settings | {"command": "calibrant play"})])
     assert "<code>calibrant play</code>" in page
 
 
 def test_rows_that_made_no_round_are_told() -> None:
-    story = awkward()["nothing"]
-    summary = story.summary | {"n_skipped": 1200, "n_unresolved": 3, "seed": None}
-    page = render([replace(story, summary=summary)])
+    told = awkward()["nothing"]
+    summary = told.summary | {"n_skipped": 1200, "n_unresolved": 3, "seed": None}
+    page = render([replace(told, summary=summary)])
     assert "1,200 rows skipped · 3 without an outcome yet" in page
     assert "no seed" in page
 
 
 def test_a_method_that_nobody_knows_is_shown_with_what_all_have_in_common() -> None:
-    story = awkward()["nothing"]
-    page = render([replace(story, summary=story.summary | {"method": "mine"})])
+    summary = awkward()["nothing"]
+    page = render([replace(summary, summary=summary.summary | {"method": "mine"})])
     told = "buckets=20, prior=1, loss=&#39;squared&#39;, seed=1"
     assert f"Recalibrator(&#39;mine&#39;, {told})" in page
 
@@ -558,15 +566,16 @@ def test_c1_has_a_picture_of_its_own_if_the_theorem_is_about_c1() -> None:
 
 
 def test_a_method_without_a_promise_says_so() -> None:
-    story = awkward()["no promise"]
-    assert promise(story) == "running_mean makes no promise that could be checked here."
-    assert guarantee(story).startswith("Nothing is promised here.")
+    summary = awkward()["no promise"]
+    assert promise(summary) == "running_mean makes no promise that could be checked here."
+    assert guarantee(summary).startswith("Nothing is promised here.")
 
 
 def test_several_runs_are_compared_and_then_told_one_by_one(tmp_path: Path) -> None:
-    stories = [awkward()["one round"], awkward()["ten rounds"]]
+    summaries = [awkward()["one round"], awkward()["ten rounds"]]
     named = [
-        replace(s, settings=s.settings | {"inputs": f"dir/{k}.csv"}) for k, s in enumerate(stories)
+        replace(s, settings=s.settings | {"inputs": f"dir/{k}.csv"})
+        for k, s in enumerate(summaries)
     ]
     goal = write_many(named, tmp_path / "both.html")
     page = goal.read_text()
@@ -585,7 +594,7 @@ def test_a_report_is_written_to_its_place(tmp_path: Path) -> None:
 
 
 def test_a_report_of_nothing_is_refused() -> None:
-    with pytest.raises(InvalidInput, match=r"^stories must be at least one, got \[\]$"):
+    with pytest.raises(InvalidInput, match=r"^summaries must be at least one, got \[\]$"):
         render([])
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from browser import CHROMIUM, rgb, visit
-from stories import overconfident, replayed
+from summaries import overconfident, replayed
 
 from calibrant.compare import compare
 from calibrant.compare import write as write_comparison

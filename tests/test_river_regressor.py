@@ -72,6 +72,12 @@ def test_intervals_are_those_of_the_errors_before_the_model_learns(method) -> No
         assert RecalibratedRegressor(**params).confidence_level == 0.9
 
 
+def test_the_default_method_is_that_of_conformal_intervals() -> None:
+    model = RecalibratedRegressor(linear())
+    assert model.method == model.interval.method == ConformalInterval().method
+    assert model.clone().method == model.method
+
+
 def test_coverage_holds_through_a_change() -> None:
     rng = np.random.default_rng(2)
     model = RecalibratedRegressor(dummy.StatisticRegressor(stats.Mean()), confidence_level=0.9)

@@ -104,10 +104,10 @@ def test_the_compiled_game_is_the_plain_one_bit_for_bit(monkeypatch: pytest.Monk
 
 
 def test_a_compiled_game_is_made_of_the_plain_one_once() -> None:
-    program = FosterHart.program
-    compiled = games.compiled_game_of(program)
-    assert compiled is games.compiled_game_of(program)
-    assert compiled.py_func is games.game_of(program)  # type: ignore[attr-defined]
+    rule = FosterHart.kernels
+    compiled = games.compiled_game_of(rule)
+    assert compiled is games.compiled_game_of(rule)
+    assert compiled.py_func is games.game_of(rule)  # type: ignore[attr-defined]
 
 
 def test_rows_are_seeds_and_columns_are_checkpoints() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,7 @@ import pytest
 from calibrant import Recalibrator
 from calibrant.calibrators import Blackwell
 from calibrant.kernels import blackwell
-from calibrant.kernels.layout import CELLS, HEAD, SCALE, VALUES
-from calibrant.kernels.rounds import assemble
+from calibrant.kernels.layout import CELLS, SCALE, VALUES
 from calibrant.losses import get_loss
 from calibrant.metrics import calibration_error, mixture_calibration_error
 from calibrant.registry import calibrators
@@ -171,7 +170,8 @@ def printed_update(
     words: Any, reals: Any, at: int, table: int, cell: int, side: int, weight: float, outcome: int
 ) -> None:
     """Move the coordinate as Abernethy, Bartlett and Hazan print it: minus."""
-    where = at + HEAD + blackwell.CELL_WORDS * cell
+    rule = Blackwell.kernels
+    where = at + len(rule.head) + len(rule.cell) * cell
     words[where] += words[SCALE] * outcome - words[table + cell]
     words[where + 1] += 1
     push = outcome - reals[table + words[CELLS] + VALUES + cell]
@@ -183,14 +183,7 @@ def printed_update(
 class AsPrinted(Blackwell):
     """The rule with that sign."""
 
-    program = assemble(
-        "as_printed",
-        draw=Blackwell.program.draw,
-        update=printed_update,
-        amend=Blackwell.program.amend,
-        mean=Blackwell.program.mean,
-        recall=Blackwell.program.recall,
-    )
+    kernels = replace(Blackwell.kernels, name="as_printed", update=printed_update)
 
 
 @pytest.mark.parametrize("adversary", ["threshold", "bernoulli"])

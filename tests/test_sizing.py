@@ -5,17 +5,19 @@ from __future__ import annotations
 import math
 
 import pytest
+import registered
 
-from calibrant import Recalibrator
+from calibrant import Calibrant, Recalibrator
 from calibrant.bounds import regret_bound, regret_limit
 from calibrant.core.grid import GRIDS
 from calibrant.errors import CalibrantError, InvalidInput
 from calibrant.losses import CustomLoss, Squared
 from calibrant.registry import calibrators
+from calibrant.transforms import OnlinePlatt
 
 pytestmark = pytest.mark.base
 
-METHODS = [name for name in calibrators.names() if name not in ("running_mean", "fading")]
+METHODS = [name for name in calibrators.names() if registered.bounded(name)]
 LOSSES = ("squared", "log", "misclassification", "spherical")
 ETERNITY = 10**24
 
@@ -148,3 +150,49 @@ def test_sizes_left_open_grow_for_a_rule_that_needs_more() -> None:
     rec = Recalibrator.from_epsilon(0.1, seed=1, **options)
     assert rec.calibrator.resolution == rec.buckets > 15
     assert limit_of(rec, "squared") <= 0.1 * (1 + 1e-6)
+
+
+# Chains: what sharing costs is taken off first.
+
+
+@pytest.mark.parametrize(("epsilon", "resolution"), [(0.001, 20), (0.01, 6)])
+def test_a_chain_is_as_fine_as_its_epsilon_needs(epsilon: float, resolution: int) -> None:
+    model = Calibrant.from_epsilon(epsilon, seed=1)
+    assert model == Calibrant(resolution=resolution, seed=1)
+    with pytest.raises(InvalidInput) as refused:
+        Calibrant.from_epsilon(epsilon, resolution=resolution - 1, seed=1)
+    told = f"epsilon must be one that resolution {resolution - 1} can promise"
+    assert str(refused.value) == f"{told}, got {epsilon}"
+
+
+def test_a_chain_keeps_a_resolution_that_is_finer_than_needed() -> None:
+    model = Calibrant.from_epsilon(0.001, resolution=40, seed=1)
+    assert model == Calibrant(resolution=40, seed=1)
+
+
+def test_a_chain_with_another_rule_or_loss_is_sized_as_a_recalibrator() -> None:
+    model = Calibrant.from_epsilon(0.1, method="foster_hart", share=0.0, seed=1)
+    rec = Recalibrator.from_epsilon(0.1, method="foster_hart", seed=1)
+    assert (model.calibrator, model.buckets) == (rec.calibrator, rec.buckets)
+    model = Calibrant.from_epsilon(0.3, loss="log", share=0.0, seed=1)
+    rec = Recalibrator.from_epsilon(0.3, loss="log", method="anchored", seed=1)
+    assert (model.calibrator, model.buckets) == (rec.calibrator, rec.buckets)
+    assert model.certificate().loss_name == "log"
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (
+            {"experts": OnlinePlatt()},
+            f"experts must hold Identity() to promise an epsilon, got {OnlinePlatt()!r}",
+        ),
+        ({"share": 0.5}, "epsilon must be above 0.346574, what sharing costs, got 0.01"),
+        ({"strength": 0.0}, "epsilon must be one that resolution 4096 can promise, got 0.01"),
+    ],
+    ids=["no identity", "sharing", "no pull"],
+)
+def test_a_chain_that_cannot_promise_an_epsilon_is_refused(options, text) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        Calibrant.from_epsilon(0.01, seed=1, **options)
+    assert str(refused.value) == text

@@ -49,7 +49,7 @@ from calibrant.stream.readers import Misfit, TextReader, open_reader
 from calibrant.stream.session import WARM_UP
 from calibrant.stream.source import Source, open_source
 from calibrant.stream.state import dump, load, read
-from calibrant.summary import summarise, tell
+from calibrant.summary import summarise, summarise_collected
 
 ROWS = 700
 
@@ -148,8 +148,8 @@ def run(
 
 
 def told(session: Session) -> dict[str, Any]:
-    story = tell(session.collector, session.recalibrator, seed=session.seed)
-    return story.to_dict()
+    summary = summarise_collected(session.collector, session.recalibrator, seed=session.seed)
+    return summary.to_dict()
 
 
 @pytest.fixture(scope="module")
@@ -160,8 +160,8 @@ def expected() -> tuple[list[dict[str, Any]], dict[str, Any]]:
     made = rec.replay(columns["p"], columns["y"])
     columns |= {name: getattr(made, name).tolist() for name in ADDED}
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    story = summarise(rec, columns["p"], made.forecast, made.mean, columns["y"], seed=11)
-    return rows, story.to_dict()
+    summary = summarise(rec, columns["p"], made.forecast, made.mean, columns["y"], seed=11)
+    return rows, summary.to_dict()
 
 
 NAMES = ["d.csv", "d.tsv", "d.jsonl", "d.parquet", "d.csv.gz", "d.jsonl.zst", "d.tsv.zst"]
@@ -576,7 +576,7 @@ def test_a_budget_is_the_same_however_rows_are_cut(tmp_path: Path, times: dict[s
     assert len(set(found)) == 1
     again = load(found[0])
     assert again.recalibrator.raw_safe == 0.001
-    assert 0 < again.recalibrator.certificate().budget.aside < 150
+    assert 0 < again.recalibrator.certificate().budget.fallbacks < 150
 
 
 # --------------------------------------------------------------------------- states

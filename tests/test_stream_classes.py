@@ -18,9 +18,9 @@ import pyarrow.parquet as pq
 from calibrant import classes
 from calibrant.core.codec import Document
 from calibrant.errors import CorruptState, InvalidInput
+from calibrant.kinds.classes.session import CURVES, ClassSession
 from calibrant.stream import (
     BadRow,
-    ClassSession,
     Columns,
     Job,
     Options,
@@ -34,11 +34,10 @@ from calibrant.stream import (
     open_writer,
     replay,
 )
-from calibrant.stream.class_session import CURVES
 from calibrant.stream.source import Source
 from calibrant.stream.state import dump, load
 from calibrant.stream.writers import Writer
-from calibrant.summary import tell
+from calibrant.summary import summarise_collected
 
 ROWS = 200
 
@@ -234,29 +233,33 @@ def test_few_classes_have_a_curve_each_and_many_where_they_come_first(tmp_path: 
             assert own.rate == pytest.approx((outcomes[first] == tops[0]).mean())
 
 
-def test_the_story_is_about_the_class_that_comes_first(tmp_path: Path) -> None:
+def test_the_summary_is_about_the_class_that_comes_first(tmp_path: Path) -> None:
     raw, outcomes = vectors(3)
     session = played(write(tmp_path / "d.parquet", raw, outcomes.tolist(), NAMED), NAMED)
-    story = tell(session.collector, session.recalibrator, breakdown=session.story_parts)
+    summary = summarise_collected(
+        session.collector, session.recalibrator, breakdown=session.breakdown
+    )
     right = raw.argmax(1) == outcomes
-    assert story.summary["base_rate"] == pytest.approx(right.mean())
-    assert story.summary["raw"]["brier"] == pytest.approx(((raw.max(1) - right) ** 2).mean())
-    assert (story.summary["method"], story.summary["calibrator"]) == ("one-vs-rest", "anchored")
+    assert summary["base_rate"] == pytest.approx(right.mean())
+    assert summary["raw"]["brier"] == pytest.approx(((raw.max(1) - right) ** 2).mean())
+    assert (summary["method"], summary["calibrator"]) == ("one-vs-rest", "anchored")
     own = session.recalibrator.certificate()
-    rows = story.summary["breakdown"]["rows"]
+    rows = summary["breakdown"]["rows"]
     assert [row["c2_forecast"] for row in rows] == [own.parts[k].c2 for k in range(3)]
     assert [row["bound"] for row in rows] == [own.parts[k].bound("C2") for k in range(3)]
-    assert story.summary["bound"]["c2"] == own.bound("C2")
+    assert summary["bound"]["c2"] == own.bound("C2")
 
 
 def test_the_classes_of_many_have_no_bound_of_their_own(tmp_path: Path) -> None:
     raw, outcomes = vectors(6, 60)
     session = played(write(tmp_path / "d.parquet", raw, outcomes.tolist(), ("p",)), ("p",))
-    story = tell(session.collector, session.recalibrator, breakdown=session.story_parts)
-    assert story.summary["method"] == "top-label"
-    assert story.settings["classes"] == 6
-    assert {row["bound"] for row in story.summary["breakdown"]["rows"]} == {None}
-    assert story.summary["bound"]["c2"] == session.recalibrator.certificate().bound("C2")
+    summary = summarise_collected(
+        session.collector, session.recalibrator, breakdown=session.breakdown
+    )
+    assert summary["method"] == "top-label"
+    assert summary.settings["classes"] == 6
+    assert {row["bound"] for row in summary["breakdown"]["rows"]} == {None}
+    assert summary["bound"]["c2"] == session.recalibrator.certificate().bound("C2")
 
 
 @pytest.mark.parametrize(

@@ -11,14 +11,14 @@ import pytest
 pytest.importorskip("pyarrow", reason="needs the extra cli")
 pytest.importorskip("msgspec", reason="needs the extra cli")
 
-import pyarrow as pa
-import pyarrow.parquet as pq
+from tables import write
 
 from calibrant.errors import InvalidInput
 from calibrant.groups import GroupRecalibrator
-from calibrant.stream import GroupSession, Job, Options, StateMismatch, Stop, open_session, replay
+from calibrant.kinds.groups.session import GroupSession
+from calibrant.stream import Job, Options, StateMismatch, Stop, open_session, replay
 from calibrant.stream.state import dump, load
-from calibrant.summary import tell
+from calibrant.summary import summarise_collected
 
 ROWS = 240
 COLUMNS = ("sex", "region")
@@ -45,17 +45,6 @@ def names(table: dict[str, list[Any]]) -> list[tuple[str, ...]]:
     return [(f"sex={s}", *([f"region={r}"] if r else [])) for s, r in pairs]
 
 
-def write(path: Path, table: dict[str, list[Any]], rows: slice = slice(None)) -> str:
-    cut = {name: column[rows] for name, column in table.items()}
-    if path.suffix == ".parquet":
-        pq.write_table(pa.table(cut), path)
-    else:
-        lines = zip(*cut.values(), strict=True)
-        text = [",".join("" if v is None else str(v) for v in line) for line in lines]
-        path.write_text("\n".join([",".join(cut), *text]) + "\n")
-    return str(path)
-
-
 def fresh(**options: Any) -> GroupSession:
     session = Options(seed=11, group=COLUMNS, **options).session()
     assert isinstance(session, GroupSession)
@@ -78,8 +67,10 @@ def test_files_give_what_the_library_gives_however_they_are_cut(
     made = rec.replay(table["p"], table["y"], groups=names(table))
     assert session.recalibrator.to_bytes() == rec.to_bytes()
     assert session.collector.rounds == ROWS
-    story = tell(session.collector, session.recalibrator, seed=11, breakdown=session.story_parts)
-    told = {row["name"]: row for row in story.summary["breakdown"]["rows"]}
+    summary = summarise_collected(
+        session.collector, session.recalibrator, seed=11, breakdown=session.breakdown
+    )
+    told = {row["name"]: row for row in summary["breakdown"]["rows"]}
     assert set(told) == {"sex=f", "sex=m", "region=north", "region=south"}
     inside = np.array(["sex=f" in row for row in names(table)])
     assert told["sex=f"]["rounds"] == inside.sum()

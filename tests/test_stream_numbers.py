@@ -19,18 +19,20 @@ from hypothesis.extra.numpy import arrays
 pytest.importorskip("pyarrow", reason="needs the extra cli")
 pytest.importorskip("msgspec", reason="needs the extra cli")
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 from naive_numbers import scores, stretches
+from tables import write
 
 from calibrant.core.codec import Document
 from calibrant.errors import CorruptState, InvalidInput
+from calibrant.kinds.numbers import NumberCollector, NumberSummary, Seen
+from calibrant.kinds.numbers.columns import level_of_name
+from calibrant.kinds.numbers.session import NumberSession
 from calibrant.regression import Distribution, Distributions, QuantileRecalibrator, metrics
 from calibrant.stream import (
     BadRow,
     Columns,
     Job,
-    NumberSession,
     Options,
     Skip,
     StateMismatch,
@@ -42,9 +44,8 @@ from calibrant.stream import (
     open_writer,
     replay,
 )
-from calibrant.stream.number_rows import level_of_name
 from calibrant.stream.state import dump, load
-from calibrant.summary import NumberCollector, NumberStory, Seen, read_story, tell_numbers
+from calibrant.summary import read_summary, summarise_collected
 
 ROWS = 240
 QUANTILES = ("q10", "q50", "q90")
@@ -70,17 +71,6 @@ def table() -> dict[str, list[Any]]:
         "t": list(range(ROWS)),
         "known": [t + int(k) for t, k in enumerate(generator.integers(0, 9, ROWS))],
     }
-
-
-def write(path: Path, table: dict[str, list[Any]], rows: slice = slice(None)) -> str:
-    cut = {name: column[rows] for name, column in table.items()}
-    if path.suffix == ".parquet":
-        pq.write_table(pa.table(cut), path)
-    else:
-        lines = zip(*cut.values(), strict=True)
-        text = [",".join("" if v is None else str(v) for v in line) for line in lines]
-        path.write_text("\n".join([",".join(cut), *text]) + "\n")
-    return str(path)
 
 
 def fresh(**options: Any) -> NumberSession:
@@ -196,10 +186,10 @@ def test_rows_without_an_outcome_are_forecast_and_counted(
     assert (session.recalibrator.issued, session.recalibrator.rounds) == (ROWS, ROWS * 2 // 3)
     none = table | {"y": [None] * ROWS}
     empty = played(write(tmp_path / "n.csv", none), fresh(quantiles=QUANTILES))
-    story = empty.story({}, {})
-    assert isinstance(story, NumberStory)
-    assert (story.summary["n_rounds"], story.summary["raw"]["crps"]) == (0, None)
-    assert story.summary["levels"][0]["coverage_forecast"] is None
+    summary = empty.summary({}, {})
+    assert isinstance(summary, NumberSummary)
+    assert (summary["n_rounds"], summary["raw"]["crps"]) == (0, None)
+    assert summary["levels"][0]["coverage_forecast"] is None
 
 
 @pytest.mark.parametrize(
@@ -381,7 +371,7 @@ def test_the_range_may_be_given_as_levels_0_and_1(tmp_path: Path) -> None:
     rec = QuantileRecalibrator("pit", (0.5,), seed=11)
     rec.replay([Distribution.from_quantiles([0.0, 0.5, 1.0], [0.0, 1.0, 4.0])] * 2, [0.5, 3.0])
     assert session.recalibrator == rec
-    assert session.story({}, {}).summary["interval"]["high"] == 0.5
+    assert session.summary({}, {}).summary["interval"]["high"] == 0.5
 
 
 @pytest.mark.parametrize("times", [{}, TIMES], ids=["prompt", "late"])
@@ -394,7 +384,7 @@ def test_playing_in_short_stretches_changes_nothing(
     source = write(tmp_path / "d.csv", table)
     found = []
     for stretch in (ROWS, 7):
-        monkeypatch.setattr("calibrant.stream.number_session.STRETCH", stretch)
+        monkeypatch.setattr("calibrant.kinds.numbers.session.STRETCH", stretch)
         session, stream = fresh(quantiles=QUANTILES), io.BytesIO()
         replay(Job((source,), quantiles=QUANTILES, **times), session, Stop(),
                start=partial(_writer, stream, session))  # fmt: skip
@@ -472,12 +462,12 @@ def test_coverage_over_time_is_that_of_stretches(rounds: int, levels: Sequence[f
     assert rounds <= 24 or rounds // window >= 12
 
 
-def test_a_story_is_read_back_as_it_was_told(table: dict[str, list[Any]], tmp_path: Path) -> None:
+def test_a_summary_is_read_back_as_it_was_told(table: dict[str, list[Any]], tmp_path: Path) -> None:
     session = played(write(tmp_path / "d.csv", table), fresh(quantiles=QUANTILES))
-    story = session.story({"command": "calibrant", "inputs": ["d.csv"]}, {"seconds": 1.0})
-    told = story.to_dict()
-    again = read_story(told)
-    assert isinstance(again, NumberStory)
+    summary = session.summary({"command": "calibrant", "inputs": ["d.csv"]}, {"seconds": 1.0})
+    told = summary.to_dict()
+    again = read_summary(told)
+    assert isinstance(again, NumberSummary)
     assert again.to_dict() == told
     assert again.settings["calibrator"] == "foster_hart"
     rows = told["levels"]
@@ -495,8 +485,10 @@ def test_a_story_is_read_back_as_it_was_told(table: dict[str, list[Any]], tmp_pa
     assert inside["raw"] == pytest.approx(rows[2]["coverage_raw"] - rows[0]["coverage_raw"])
     del told["detail"]["pit"]
     with pytest.raises(CorruptState, match="summary must be what calibrant wrote, got KeyError"):
-        read_story(told)
-    below = tell_numbers(NumberCollector([0.5]), QuantileRecalibrator(ties="below", levels=[0.5]))
+        read_summary(told)
+    below = summarise_collected(
+        NumberCollector([0.5]), QuantileRecalibrator(ties="below", levels=[0.5])
+    )
     assert below.settings["ties"] == "below"
 
 

@@ -15,9 +15,9 @@ from calibrant import Calibrant, Recalibrator, metrics
 from calibrant.core.codec import Document
 from calibrant.errors import CorruptState, InvalidInput
 from calibrant.kernels import tallies
-from calibrant.summary import Collector, Story, batch_means, summarise, tell
+from calibrant.summary import Collector, Summary, batch_means, summarise, summarise_collected
+from calibrant.summary.collected import ECE_BUCKETS
 from calibrant.summary.interval import student
-from calibrant.summary.tell import ECE_BUCKETS
 from calibrant.transforms import Identity
 
 GRID = np.arange(21) / 20
@@ -286,7 +286,7 @@ def test_a_damaged_collector_is_refused(arrays: dict[str, NDArray[np.int64]]) ->
         Collector.from_document(Document("collector", {}, arrays))
 
 
-# ------------------------------------------------------------------------- the story
+# ------------------------------------------------------------------------- the summary
 
 
 def played(rounds: int, seed: int = 5, **options: Any) -> tuple[Recalibrator, Arrays]:
@@ -299,7 +299,7 @@ def played(rounds: int, seed: int = 5, **options: Any) -> tuple[Recalibrator, Ar
 
 
 @pytest.fixture(scope="module")
-def told() -> tuple[Story, Arrays]:
+def told() -> tuple[Summary, Arrays]:
     rec, arrays = played(6000)
     return summarise(rec, *arrays, seed=5), arrays
 
@@ -316,7 +316,7 @@ SCORES = {
 }  # fmt: skip
 
 
-def test_the_summary_has_the_keys_that_are_promised(told: tuple[Story, Arrays]) -> None:
+def test_the_summary_has_the_keys_that_are_promised(told: tuple[Summary, Arrays]) -> None:
     summary = told[0].summary
     assert set(summary) == SUMMARY
     assert all(set(summary[name]) == SCORES for name in NAMES)
@@ -329,10 +329,10 @@ def test_the_summary_has_the_keys_that_are_promised(told: tuple[Story, Arrays]) 
 
 
 @pytest.mark.parametrize("name", ["raw", "mean"])
-def test_raw_and_mean_are_measured_in_buckets(told: tuple[Story, Arrays], name: str) -> None:
-    story, arrays = told
+def test_raw_and_mean_are_measured_in_buckets(told: tuple[Summary, Arrays], name: str) -> None:
+    summary, arrays = told
     forecasts = arrays[NAMES.index(name)]
-    scores = story.summary[name]
+    scores = summary[name]
     assert scores["brier"] == pytest.approx(metrics.brier(forecasts, arrays[3]))
     for power, key in ((1, "calibration_l1"), (2, "calibration_l2")):
         naive = binned(forecasts.tolist(), arrays[3].tolist(), power)
@@ -341,30 +341,30 @@ def test_raw_and_mean_are_measured_in_buckets(told: tuple[Story, Arrays], name: 
     assert abs(scores["smooth"] - exact) <= scores["smooth_error"] == 0.0005
     assert scores["sharpness"] == pytest.approx(float(np.var(forecasts)))
     ranked = metrics.auc(forecasts, arrays[3])
-    assert abs(story.summary["auc"][name] - ranked) <= story.summary["auc"]["error"]
+    assert abs(summary["auc"][name] - ranked) <= summary["auc"]["error"]
 
 
-def test_drawn_forecasts_are_measured_by_exact_value(told: tuple[Story, Arrays]) -> None:
-    story, (_, drawn, _, outcomes) = told
-    scores = story.summary["forecast"]
+def test_drawn_forecasts_are_measured_by_exact_value(told: tuple[Summary, Arrays]) -> None:
+    summary, (_, drawn, _, outcomes) = told
+    scores = summary["forecast"]
     assert scores["brier"] == pytest.approx(metrics.brier(drawn, outcomes))
     assert scores["calibration_l1"] == metrics.calibration_error(drawn, outcomes)
     assert scores["calibration_l2"] == metrics.calibration_error(drawn, outcomes, power=2)
     assert scores["smooth"] == metrics.smooth_calibration_error(drawn, outcomes)
     assert scores["smooth_error"] == 0.0
     assert scores["sharpness"] == pytest.approx(float(np.var(drawn)))
-    assert story.summary["auc"]["forecast"] == metrics.auc(drawn, outcomes)
+    assert summary["auc"]["forecast"] == metrics.auc(drawn, outcomes)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_ece_is_over_ten_buckets(told: tuple[Story, Arrays], name: str) -> None:
-    story, arrays = told
+def test_the_ece_is_over_ten_buckets(told: tuple[Summary, Arrays], name: str) -> None:
+    summary, arrays = told
     forecasts = arrays[NAMES.index(name)].tolist()
     naive = binned(forecasts, arrays[3].tolist(), 1, buckets=ECE_BUCKETS)
-    assert story.summary[name]["ece"] == pytest.approx(naive)
+    assert summary[name]["ece"] == pytest.approx(naive)
 
 
-def test_the_certificate_stands_beside_what_was_measured(told: tuple[Story, Arrays]) -> None:
+def test_the_certificate_stands_beside_what_was_measured(told: tuple[Summary, Arrays]) -> None:
     summary = told[0].summary
     assert summary["certificate"]["c2"] == pytest.approx(summary["forecast"]["calibration_l2"])
     assert summary["certificate"]["regret"] == pytest.approx(summary["regret_brier"]["value"])
@@ -372,18 +372,18 @@ def test_the_certificate_stands_beside_what_was_measured(told: tuple[Story, Arra
     assert summary["certificate_holds"] is True
 
 
-def test_the_trace_ends_where_the_summary_stands(told: tuple[Story, Arrays]) -> None:
-    story, _ = told
-    assert story.trace.rounds[-1] == 6000
-    assert story.trace.brier_forecast[-1] == pytest.approx(story.summary["forecast"]["brier"])
-    assert story.trace.c2_mean[-1] == pytest.approx(story.summary["mean"]["calibration_l2"])
-    assert story.trace.c1_forecast[-1] == pytest.approx(story.summary["forecast"]["calibration_l1"])
+def test_the_trace_ends_where_the_summary_stands(told: tuple[Summary, Arrays]) -> None:
+    summary, _ = told
+    assert summary.trace.rounds[-1] == 6000
+    assert summary.trace.brier_forecast[-1] == pytest.approx(summary["forecast"]["brier"])
+    assert summary.trace.c2_mean[-1] == pytest.approx(summary["mean"]["calibration_l2"])
+    assert summary.trace.c1_forecast[-1] == pytest.approx(summary["forecast"]["calibration_l1"])
 
 
-def test_the_traces_bound_is_the_theorems(told: tuple[Story, Arrays]) -> None:
-    story, _ = told
+def test_the_traces_bound_is_the_theorems(told: tuple[Summary, Arrays]) -> None:
+    summary, _ = told
     rule = Recalibrator(seed=5).calibrator
-    trace = story.trace
+    trace = summary.trace
     points = zip(trace.rounds, trace.bound_c1, trace.bound_c2, strict=True)
     for T, c1, c2 in list(points)[::50]:
         promised = rule.bound(int(T), buckets=20, prior=1)
@@ -408,30 +408,30 @@ def test_windows_grow_with_the_stream_until_there_are_enough(rounds: int, window
     rec = Recalibrator(seed=1)
     collector = Collector(GRID)
     collector.update(*stream(rounds), compile=False)
-    story = tell(collector, rec)
-    assert story.windows.window == story.summary["window"] == window
+    summary = summarise_collected(collector, rec)
+    assert summary.windows.window == summary["window"] == window
     number = rounds // window if window else 0
-    assert len(story.windows.first) == number
-    assert (story.windows.last - story.windows.first + 1 == window).all()
-    assert set(story.windows.worst) == (set(NAMES) if number else set())
+    assert len(summary.windows.first) == number
+    assert (summary.windows.last - summary.windows.first + 1 == window).all()
+    assert set(summary.windows.worst) == (set(NAMES) if number else set())
 
 
-def test_the_worst_window_is_marked_by_its_rounds(told: tuple[Story, Arrays]) -> None:
-    story, _ = told
-    shown = story.windows.c2_raw
-    first, last, error = story.windows.worst["raw"]
-    assert error == shown.max() == story.summary["raw"]["worst_window_l2"]
-    assert first == story.windows.first[shown.argmax()]
-    assert last == story.windows.last[shown.argmax()]
+def test_the_worst_window_is_marked_by_its_rounds(told: tuple[Summary, Arrays]) -> None:
+    summary, _ = told
+    shown = summary.windows.c2_raw
+    first, last, error = summary.windows.worst["raw"]
+    assert error == shown.max() == summary["raw"]["worst_window_l2"]
+    assert first == summary.windows.first[shown.argmax()]
+    assert last == summary.windows.last[shown.argmax()]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_last_and_the_worst_window_are_those_of_the_naive_windows(
-    told: tuple[Story, Arrays], name: str
+    told: tuple[Summary, Arrays], name: str
 ) -> None:
-    story, arrays = told
+    summary, arrays = told
     errors = windows(arrays[NAMES.index(name)].tolist(), arrays[3].tolist(), 625)
-    places, scores = story.summary["windows"], story.summary[name]
+    places, scores = summary["windows"], summary[name]
     assert places["number"] == len(errors) == 9
     assert scores["last_window_l2"] == pytest.approx(errors[-1])
     assert scores["worst_window_l2"] == pytest.approx(max(errors))
@@ -444,24 +444,24 @@ def test_on_a_long_stream_the_last_point_tells_how_many_rounds_it_covers() -> No
     collector = Collector(GRID)
     for _ in range(2):
         collector.update(*stream(5000 * 130), compile=True)
-    story = tell(collector, Recalibrator(seed=1))
-    latest = story.windows.latest["raw"]
-    assert story.summary["windows"]["last"] == {"first": 1_290_001, "last": 1_300_000}
-    assert latest[2] == story.windows.c2_raw[-1] == story.summary["raw"]["last_window_l2"]
+    summary = summarise_collected(collector, Recalibrator(seed=1))
+    latest = summary.windows.latest["raw"]
+    assert summary["windows"]["last"] == {"first": 1_290_001, "last": 1_300_000}
+    assert latest[2] == summary.windows.c2_raw[-1] == summary["raw"]["last_window_l2"]
 
 
 def test_without_a_window_there_is_no_last_one() -> None:
     rec, arrays = played(600)
-    story = summarise(rec, *arrays)
-    assert story.summary["windows"] == {"number": 0, "last": None, "worst": {}}
-    assert story.summary["raw"]["last_window_l2"] is None
-    assert story.windows.latest == {}
+    summary = summarise(rec, *arrays)
+    assert summary["windows"] == {"number": 0, "last": None, "worst": {}}
+    assert summary["raw"]["last_window_l2"] is None
+    assert summary.windows.latest == {}
 
 
 # ------------------------------------------------------------------------- the chain
 
 
-def chained(rounds: int, **options: Any) -> tuple[Calibrant, Story]:
+def chained(rounds: int, **options: Any) -> tuple[Calibrant, Summary]:
     _, (raw, _, _, outcomes) = played(rounds)
     model = Calibrant(seed=5, **{k: v for k, v in options.items() if k != "available"})
     run = model.replay(raw, outcomes, available=options.get("available"))
@@ -469,28 +469,28 @@ def chained(rounds: int, **options: Any) -> tuple[Calibrant, Story]:
 
 
 def test_the_summary_of_the_default_tells_its_chain() -> None:
-    model, story = chained(800)
-    chain, told_chain = model.certificate(), story.summary["chain"]
-    assert (story.summary["method"], story.summary["calibrator"]) == ("calibrant", "anchored")
-    assert story.summary["bound"]["regret"] == told_chain["raw_bound"] == chain.raw_bound
+    model, summary = chained(800)
+    chain, told_chain = model.certificate(), summary["chain"]
+    assert (summary["method"], summary["calibrator"]) == ("calibrant", "anchored")
+    assert summary["bound"]["regret"] == told_chain["raw_bound"] == chain.raw_bound
     assert told_chain["middle_bound"] == chain.bound("regret")
-    assert told_chain["middle_regret"] == chain.middle_regret
-    assert told_chain["middle_loss"] == chain.middle_loss
+    assert told_chain["middle_regret"] == chain.mixed_regret
+    assert told_chain["middle_loss"] == chain.mixed_loss
     assert [each["expert"] for each in told_chain["links"]] == [k.expert for k in chain.links]
     assert told_chain["links"][0]["regret"] == chain.links[0].regret
     assert all(each["holds"] for each in told_chain["links"])
-    assert story.summary["certificate_holds"] is True
-    assert Story.from_dict(story.to_dict()).summary == story.summary
+    assert summary["certificate_holds"] is True
+    assert Summary.from_dict(summary.to_dict()).summary == summary.summary
 
 
-def test_a_recalibrator_alone_has_no_chain(told: tuple[Story, Arrays]) -> None:
+def test_a_recalibrator_alone_has_no_chain(told: tuple[Summary, Arrays]) -> None:
     assert told[0].summary["chain"] is None
     assert told[0].summary["method"] == told[0].summary["calibrator"] == "foster_hart"
 
 
 def test_under_late_outcomes_nothing_is_promised_by_the_chain() -> None:
-    _, story = chained(300, available=np.arange(300) + 5.0)
-    summary = story.summary
+    _, told = chained(300, available=np.arange(300) + 5.0)
+    summary = told.summary
     assert summary["certificate"]["delay"] == 4
     assert summary["certificate_holds"] is None
     assert {each["bound"] for each in summary["chain"]["links"]} == {None}
@@ -501,22 +501,22 @@ def test_under_late_outcomes_nothing_is_promised_by_the_chain() -> None:
 
 def test_a_last_stage_whose_theorem_covers_late_outcomes_is_still_checked() -> None:
     late = {"available": np.arange(300) + 5.0}
-    _, story = chained(300, method="foster_hart", buckets=4, **late)
-    assert story.summary["bound"]["c2"] is not None
-    assert story.summary["certificate_holds"] is True
-    assert story.summary["bound"]["regret"] is None
+    _, summary = chained(300, method="foster_hart", buckets=4, **late)
+    assert summary["bound"]["c2"] is not None
+    assert summary["certificate_holds"] is True
+    assert summary["bound"]["regret"] is None
 
 
 def test_raw_forecasts_that_were_announced_are_followed_to_three_digits() -> None:
     model, (raw, _, _, outcomes) = Calibrant(seed=5, raw_safe=0.0), played(400)[1]
     run = model.replay(raw, outcomes)
-    story = summarise(model, raw, run.forecast, np.minimum(run.mean, 1.0), outcomes, seed=5)
-    budget = story.summary["chain"]["budget"]
+    summary = summarise(model, raw, run.forecast, np.minimum(run.mean, 1.0), outcomes, seed=5)
+    budget = summary["chain"]["budget"]
     assert (run.forecast == raw).sum() >= budget["aside"] > 0
     assert budget["excess"] <= budget["epsilon"] == 0.0
     near = np.round(run.forecast, 3)
-    assert story.summary["forecast"]["brier"] == pytest.approx(metrics.brier(near, outcomes))
-    assert story.summary["certificate_holds"] is True
+    assert summary["forecast"]["brier"] == pytest.approx(metrics.brier(near, outcomes))
+    assert summary["certificate_holds"] is True
     late = Calibrant(seed=5, raw_safe=0.01)
     run = late.replay(raw, outcomes, available=np.arange(400) + 6.0)
     told = summarise(late, raw, run.forecast, np.minimum(run.mean, 1.0), outcomes).summary
@@ -534,8 +534,8 @@ def test_the_nearest_value_is_nearest(forecasts: list[float]) -> None:
 
 
 def test_the_settings_make_the_same_recalibrator_again() -> None:
-    story = chained(10, loss="log", grid="midpoints")[1]
-    assert story.settings == {
+    summary = chained(10, loss="log", grid="midpoints")[1]
+    assert summary.settings == {
         "method": "calibrant", "calibrator": "anchored", "resolution": 20, "grid": "midpoints",
         "strength": 4.0, "patience": 3.0, "buckets": 1, "loss": "log", "seed": 5,
     }  # fmt: skip
@@ -543,29 +543,29 @@ def test_the_settings_make_the_same_recalibrator_again() -> None:
     assert (own["experts"], own["calibrator"], own["prior"]) == ("Identity()", "foster_hart", 1)
 
 
-def test_a_bucket_row_tells_what_became_of_its_raw_forecasts(told: tuple[Story, Arrays]) -> None:
-    story, (raw, drawn, _, outcomes) = told
+def test_a_bucket_row_tells_what_became_of_its_raw_forecasts(told: tuple[Summary, Arrays]) -> None:
+    summary, (raw, drawn, _, outcomes) = told
     inside = (raw >= 0.15) & (raw < 0.2)
-    row = story.buckets[3]
+    row = summary.buckets[3]
     assert (row.low, row.high, row.count) == (0.15, 0.2, int(inside.sum()))
     assert row.mean_raw == pytest.approx(raw[inside].mean())
     assert row.rate == pytest.approx(outcomes[inside].mean())
     assert row.mean_forecast == pytest.approx(drawn[inside].mean())
 
 
-def test_the_histogram_counts_every_round(told: tuple[Story, Arrays]) -> None:
-    story, arrays = told
+def test_the_histogram_counts_every_round(told: tuple[Summary, Arrays]) -> None:
+    summary, arrays = told
     for name, forecasts in zip(NAMES, arrays[:3], strict=True):
         naive = metrics.as_buckets(forecasts, arrays[3], buckets=50).count
-        assert getattr(story.histogram, name).tolist() == naive.tolist()
-    assert story.histogram.edges.tolist() == [j / 50 for j in range(51)]
+        assert getattr(summary.histogram, name).tolist() == naive.tolist()
+    assert summary.histogram.edges.tolist() == [j / 50 for j in range(51)]
 
 
 def test_the_headline_is_about_the_worst_of_the_much_used_buckets(
-    told: tuple[Story, Arrays],
+    told: tuple[Summary, Arrays],
 ) -> None:
-    story, _ = told
-    raw, now, headline = story.curves["raw"], story.curves["forecast"], story.headline
+    summary, _ = told
+    raw, now, headline = summary.curves["raw"], summary.curves["forecast"], summary.headline
     assert headline is not None
     j = int(np.flatnonzero(raw.lower == headline.low)[0])
     often = np.minimum(raw.count, now.count) >= 60
@@ -581,42 +581,42 @@ def test_without_a_bucket_that_both_use_the_headline_is_about_the_raw_forecasts(
     rec = Recalibrator(seed=1)
     collector = Collector(rec.calibrator.lattice.values)
     collector.update([0.92] * 10, [0.3] * 10, [0.3] * 10, [0] * 10)
-    headline = tell(collector, rec).headline
+    headline = summarise_collected(collector, rec).headline
     assert headline is not None
     assert (headline.low, headline.raw_count, headline.now_count) == (0.9, 10, 0)
     assert np.isnan(headline.now_means)
 
 
 @pytest.mark.parametrize(("raw", "outcomes"), [([], []), ([0.5], [1]), ([0.7] * 40, [1] * 40)])
-def test_awkward_streams_have_a_story_too(raw: list[float], outcomes: list[int]) -> None:
+def test_awkward_streams_have_a_summary_too(raw: list[float], outcomes: list[int]) -> None:
     rec = Recalibrator(seed=1)
     run = rec.replay(raw, outcomes)
-    story = summarise(rec, raw, run.forecast, run.mean, outcomes)
-    assert (story.headline is None) == (not raw)
-    again = Story.from_dict(story.to_dict())
-    assert again.to_dict() == story.to_dict()
+    summary = summarise(rec, raw, run.forecast, run.mean, outcomes)
+    assert (summary.headline is None) == (not raw)
+    again = Summary.from_dict(summary.to_dict())
+    assert again.to_dict() == summary.to_dict()
     assert again.summary["auc"]["raw"] is None
 
 
-def test_a_story_comes_back_from_its_dictionary(told: tuple[Story, Arrays]) -> None:
-    story, _ = told
-    again = Story.from_dict(story.to_dict())
-    assert again.to_dict() == story.to_dict()
-    assert again.windows.worst == story.windows.worst
-    assert again.headline == story.headline
-    assert again.buckets == story.buckets
-    assert again.trace.bound_c2.tolist() == story.trace.bound_c2.tolist()
+def test_a_summary_comes_back_from_its_dictionary(told: tuple[Summary, Arrays]) -> None:
+    summary, _ = told
+    again = Summary.from_dict(summary.to_dict())
+    assert again.to_dict() == summary.to_dict()
+    assert again.windows.worst == summary.windows.worst
+    assert again.headline == summary.headline
+    assert again.buckets == summary.buckets
+    assert again.trace.bound_c2.tolist() == summary.trace.bound_c2.tolist()
 
 
 def test_what_belongs_to_one_run_is_kept_below_timing() -> None:
     rec, arrays = played(30)
     collector = collected(arrays)
     run = {"command": "calibrant replay x", "inputs": ["x"], "columns": {}, "scale": "logit"}
-    story = tell(collector, rec, settings=run, timing={"seconds": 1.0})
-    data = story.to_dict()
+    summary = summarise_collected(collector, rec, settings=run, timing={"seconds": 1.0})
+    data = summary.to_dict()
     assert data["timing"] == {"seconds": 1.0, "run": run}
     assert not set(run) & set(data["detail"]["settings"])
-    assert Story.from_dict(data).settings == story.settings
+    assert Summary.from_dict(data).settings == summary.settings
 
 
 @pytest.mark.parametrize(
@@ -633,10 +633,10 @@ def test_what_belongs_to_one_run_is_kept_below_timing() -> None:
     ],
 )  # fmt: skip
 def test_a_summary_that_is_none_is_refused(
-    told: tuple[Story, Arrays], change: Any, told_by: str
+    told: tuple[Summary, Arrays], change: Any, told_by: str
 ) -> None:
     with pytest.raises(CorruptState) as caught:
-        Story.from_dict(change(told[0].to_dict()))
+        Summary.from_dict(change(told[0].to_dict()))
     assert str(caught.value) == told_by
 
 
@@ -677,9 +677,9 @@ def test_the_interval_agrees_with_the_blocks_by_hand(seed: int) -> None:
     assert found.high - found.value == pytest.approx(reach)
 
 
-def test_regret_is_forecast_minus_raw_with_its_interval(told: tuple[Story, Arrays]) -> None:
-    story, (raw, drawn, _, outcomes) = told
-    regret = story.summary["regret_brier"]
+def test_regret_is_forecast_minus_raw_with_its_interval(told: tuple[Summary, Arrays]) -> None:
+    summary, (raw, drawn, _, outcomes) = told
+    regret = summary["regret_brier"]
     expected = metrics.brier(drawn, outcomes) - metrics.brier(raw, outcomes)
     assert regret["value"] == pytest.approx(expected, abs=1e-12)
     assert regret["low"] < regret["value"] < regret["high"]

@@ -10,9 +10,10 @@ import numpy as np
 import players
 import pytest
 
-from calibrant import Calibrant, Recalibrator
+from calibrant import Calibrant, Recalibrator, Ticket
 from calibrant.core import gate as gates
 from calibrant.errors import CalibrantError, RepeatedTicket
+from calibrant.monitor import Monitor, Watch
 from calibrant.registry import calibrators
 
 pytestmark = pytest.mark.base
@@ -52,7 +53,7 @@ def together(work: Callable[[int], None]) -> None:
 @pytest.mark.parametrize("name", calibrators.names())
 def test_forecasts_and_outcomes_from_many_threads_are_all_counted(name: str) -> None:
     rec = Recalibrator(name, resolution=4, buckets=4, seed=1)
-    rounds = 40 if rec.calibrator.program.many else 150
+    rounds = 40 if rec.calibrator.kernels.full_support else 150
     seen: list[list[tuple[int, int, int]]] = [[] for _ in range(THREADS)]
 
     def work(k: int) -> None:
@@ -174,6 +175,47 @@ def test_an_error_leaves_the_way_free_for_the_next() -> None:
     assert rec.rounds == 50
 
 
+# Monitors.
+
+
+def test_rounds_that_many_threads_tell_a_monitor_all_count() -> None:
+    monitor = Monitor(buckets=4)
+
+    def work(k: int) -> None:
+        forecasts, outcomes = players.stream(60, k)
+        for p, y in zip(forecasts, outcomes, strict=True):
+            monitor.update(p, y)
+        monitor.update_many(forecasts, outcomes)
+
+    together(work)
+    assert monitor.rounds == THREADS * 120
+    assert sum(row.rounds for row in monitor.table()) == THREADS * 120
+
+
+def test_states_of_a_monitor_taken_while_others_tell_are_whole() -> None:
+    monitor, taken = Monitor(buckets=4), []
+
+    def work(k: int) -> None:
+        for p, y in zip(*players.stream(40, k), strict=True):
+            taken.append(monitor.copy()) if k < 2 else monitor.update(p, y)
+
+    together(work)
+    for copy in taken:
+        assert sum(row.rounds for row in copy.table()) == copy.rounds
+
+
+def test_a_watch_gives_both_monitors_the_rounds_in_the_same_order() -> None:
+    watch = Watch(learning=100, buckets=4)
+
+    def work(k: int) -> None:
+        for p, y in zip(*players.stream(60, k), strict=True):
+            watch.update(p, p, y)
+
+    together(work)
+    judged = [sum(row.rounds for row in side.table()) for side in (watch.raw, watch.calibrated)]
+    assert judged == [THREADS * 60, THREADS * 60 - 100]
+
+
 # The gate.
 
 
@@ -190,6 +232,21 @@ def test_whoever_waits_looks_again_ever_less_often(monkeypatch: pytest.MonkeyPat
     assert gate == []
     assert pauses[:3] == [1e-6, 2e-6, 4e-6]
     assert max(pauses) == pauses[-1] == 1e-3
+
+
+def waits(thing: object, call: Callable[..., object], monkeypatch: pytest.MonkeyPatch) -> int:
+    """Return how often a call looks for the token before it comes back."""
+    thing._gate.pop()
+    waited = []
+
+    def sleep(pause: float) -> None:
+        waited.append(pause)
+        thing._gate.append(None)
+
+    monkeypatch.setattr(gates.time, "sleep", sleep)
+    call(thing)
+    assert thing._gate == [None]
+    return len(waited)
 
 
 @pytest.mark.parametrize(
@@ -209,14 +266,55 @@ def test_whoever_waits_looks_again_ever_less_often(monkeypatch: pytest.MonkeyPat
 def test_every_call_waits_for_its_turn(call, kind, monkeypatch: pytest.MonkeyPatch) -> None:
     rec = kind(resolution=4, buckets=2, seed=1)
     rec.forecast(0.1)
-    rec._gate.pop()
-    waited = []
+    assert waits(rec, call, monkeypatch) == 1
 
-    def sleep(pause: float) -> None:
-        waited.append(pause)
-        rec._gate.append(None)
 
-    monkeypatch.setattr(gates.time, "sleep", sleep)
-    call(rec)
-    assert len(waited) == 1
-    assert rec._gate == [None]
+def closed() -> Ticket:
+    rec = Recalibrator(seed=1)
+    return rec.observe(rec.forecast(0.5), 1)
+
+
+BOTH = {
+    "rounds": lambda watch: watch.rounds,
+    "restart": lambda watch: watch.restart(),
+    "to_bytes": lambda watch: watch.to_bytes(),
+    "to_dict": lambda watch: watch.to_dict(),
+    "copy": lambda watch: watch.copy(),
+    "repr": repr,
+}
+OF_MONITORS = BOTH | {
+    "update": lambda monitor: monitor.update(0.5, 1),
+    "update_many": lambda monitor: monitor.update_many([0.5], [1]),
+    "skip": lambda monitor: monitor.skip(3),
+    "alarm": lambda monitor: monitor.alarm,
+    "alarm_after": lambda monitor: monitor.alarm_after,
+    "change": lambda monitor: monitor.change,
+    "evidence": lambda monitor: monitor.evidence,
+    "since": lambda monitor: monitor.since,
+    "table": lambda monitor: monitor.table(),
+}
+OF_WATCHES = BOTH | {
+    "update": lambda watch: watch.update(0.5, 0.5, 1),
+    "update_many": lambda watch: watch.update_many([0.5], [0.5], [1]),
+    "settle": lambda watch: watch.settle(closed()),
+}
+NO_STATE = {"alpha", "from_bytes", "from_dict", "kind", "migrations", "version"}
+"""What never changes, and what makes a new one."""
+
+
+@pytest.mark.parametrize("name", sorted(OF_MONITORS))
+def test_every_call_of_a_monitor_waits_for_its_turn(name, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert waits(Monitor(), OF_MONITORS[name], monkeypatch) == 1
+
+
+@pytest.mark.parametrize("name", sorted(OF_WATCHES))
+def test_every_call_of_a_watch_waits_for_its_turn(name, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert waits(Watch(), OF_WATCHES[name], monkeypatch) == 1
+
+
+def test_no_call_of_a_monitor_or_a_watch_is_left_out() -> None:
+    public = {name for name in dir(Monitor) if not name.startswith("_")}
+    assert public == set(OF_MONITORS) - {"repr"} | NO_STATE
+    parts = {"calibrated", "learning", "raw"}
+    public = {name for name in dir(Watch) if not name.startswith("_")} - parts
+    assert public == set(OF_WATCHES) - {"repr"} | NO_STATE - {"alpha"}

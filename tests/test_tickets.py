@@ -8,11 +8,11 @@ import random
 import numpy as np
 import players
 import pytest
+import registered
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calibrant import Recalibrator
-from calibrant.core import ledger
 from calibrant.core.grid import GRIDS
 from calibrant.core.ticket import Ticket
 from calibrant.errors import (
@@ -25,8 +25,6 @@ from calibrant.errors import (
     StaleForecast,
     UnknownTicket,
 )
-from calibrant.kernels.layout import HEAD, TAIL
-from calibrant.recalibrate import recalibrator
 from calibrant.registry import calibrators
 
 pytestmark = pytest.mark.base
@@ -90,13 +88,13 @@ def test_counts_do_not_care_in_which_order_outcomes_came(name: str) -> None:
         tickets = [rec.forecast(p) for p in raw]
         for k in order:
             rec.observe(tickets[k], outcomes[k])
-        seen.append(rec.to_dict()["arrays"]["blocks"])
+        seen.append(blocks(rec))
     assert seen[0] == seen[1] == seen[2]
 
 
 @every_name
 def test_more_tickets_than_stay_young_are_told_in_any_order(name: str) -> None:
-    count = 300 if name in ALL_PAIRS else 700
+    count = 300 if registered.on_all_cells(name) else 700
     raw, outcomes = players.stream(count, 3)
     one, other = make(name, resolution=3), make(name, resolution=3)
     mine = [one.forecast(p) for p in raw]
@@ -109,19 +107,19 @@ def test_more_tickets_than_stay_young_are_told_in_any_order(name: str) -> None:
     assert one.to_bytes() == other.to_bytes()
 
 
-def test_many_open_tickets_take_48_bytes_each_in_memory_and_stored() -> None:
+def test_many_open_tickets_take_64_bytes_each_in_memory_and_stored() -> None:
     rec = make()
     empty = len(rec.to_bytes())
     count = 12_000
     run = rec.replay(np.full(count, 0.5), np.ones(count), available=np.full(count, np.inf))
     assert rec.open == len(run.pending) == count
-    vault = rec._ledger.vault
-    assert vault.nbytes <= 48 * len(vault)
+    # A sixteenth more for room to grow; what the index takes is test_desk's matter.
+    assert rec._counter.desk.flat.nbytes <= 64 * count * 17 // 16
     data = rec.to_bytes()
-    assert len(data) <= empty + 48 * count + 8 * 100
+    assert len(data) <= empty + 64 * count + 8 * 100
     again = Recalibrator.from_bytes(data)
     assert again.open == count
-    assert again._ledger.vault.nbytes <= 48 * count
+    assert again._counter.desk.flat.nbytes <= 64 * count * 17 // 16
     for number in (0, 1, 7_777, count - 1):
         assert again.observe(number, 1).number == number
     assert again.open == count - 4
@@ -133,16 +131,11 @@ def test_closing_most_of_many_tickets_gives_their_memory_back() -> None:
     rec.replay(np.full(count, 0.5), np.ones(count), available=np.full(count, np.inf))
     for number in random.Random(3).sample(range(count), count - 2_000):
         rec.observe(number, 1)
-        vault = rec._ledger.vault
-        assert vault.nbytes <= 53 * len(vault) + 6_000
+        assert rec._counter.desk.flat.nbytes <= 64 * rec.open * 10 // 9 + 8_192
     assert rec.open == 2_000
 
 
-def test_a_ticket_that_expired_long_ago_stays_so_without_new_tickets(monkeypatch) -> None:
-    # Numbers are kept modulo WRAP; rounds without tickets must not let one come back.
-    monkeypatch.setattr(ledger, "WRAP", 1 << 12)
-    monkeypatch.setattr(ledger, "MAX_OPEN", 1 << 11)
-    monkeypatch.setattr(recalibrator, "SWEEP_MASK", (1 << 9) - 1)
+def test_a_ticket_that_expired_long_ago_stays_so_without_new_tickets() -> None:
     rec = make(max_open=400)
     for _ in range(350):
         rec.forecast(0.3)
@@ -157,8 +150,8 @@ def test_each_forecast_of_many_open_ones_costs_a_ticket_and_no_more() -> None:
     rec = make(resolution=3, buckets=1)
     for _ in range(3_000):
         rec.forecast(0.5)
-    assert len(rec._ledger.young) <= 256
-    assert rec._ledger.vault.nbytes <= 48 * len(rec._ledger.vault)
+    assert rec._counter.latest.number == len(rec._counter.desk) == 2_999
+    assert rec._counter.desk.flat.nbytes <= 64 * 3_000 * 10 // 9
 
 
 # Repeated, expired, unknown, foreign, altered.
@@ -355,7 +348,7 @@ def test_a_ticket_that_was_stored_tells_what_is_still_known_of_it(name: str) -> 
         told = again.observe(ticket.id, 1)
         assert (told.value, told.raw, told.time) == (ticket.value, 0.5, 3.0)
         assert repr(told).startswith(f"Ticket(id={ticket.id}, value={ticket.value:g}")
-        if name not in ALL_PAIRS:
+        if not registered.on_all_cells(name):
             assert told.mixture == ticket.mixture
         else:
             with pytest.raises(InvalidInput) as refused:
@@ -370,11 +363,14 @@ def test_an_id_may_be_used_again_once_it_is_closed() -> None:
     first = rec.forecast(0.5, id="a")
     text = refusal(RepeatedTicket, rec, lambda: rec.forecast(0.5, id="a"))
     assert text == "id must not be that of an open ticket, got 'a'"
-    rec.observe("a", 1)
+    told = rec.observe("a", 1)
     second = rec.forecast(0.5, id="a")
-    assert (first.number, second.number) == (0, 1)
-    rec.observe("a", 0)
-    assert (first.outcome, second.outcome) == (1, 0)
+    again = rec.observe("a", 0)
+    assert (first.number, told.number, told.outcome) == (0, 0, 1)
+    assert (second.number, again.number, again.outcome) == (1, 1, 0)
+    third = rec.forecast(0.5, id="a")
+    assert rec.observe(third, 1) is third
+    assert third.outcome == 1
 
 
 @pytest.mark.parametrize("count", [2, 300])
@@ -411,8 +407,10 @@ def test_any_string_will_do_even_when_it_is_stored(id: str) -> None:
 @pytest.mark.parametrize("what", ["groups", "context"])
 def test_what_this_class_does_not_use_is_refused(what: str) -> None:
     rec = make()
-    text = refusal(InvalidInput, rec, lambda: rec.forecast(0.5, **{what: "x"}))
-    assert text == f"{what} must be None: this class keeps none, got 'x'"
+    text = refusal(TypeError, rec, lambda: rec.forecast(0.5, **{what: "x"}))
+    assert text.endswith(f"got an unexpected keyword argument '{what}'")
+    text = refusal(TypeError, rec, lambda: rec.replay([0.5], [1], **{what: ["x"]}))
+    assert text.endswith(f"got an unexpected keyword argument '{what}'")
 
 
 @pytest.mark.parametrize("stored", [False, True])
@@ -434,14 +432,18 @@ def test_an_outcome_cannot_come_before_its_forecast(stored: bool) -> None:
 # Correcting.
 
 
-def blocks(rec: Recalibrator) -> list[int]:
-    return rec.to_dict()["arrays"]["blocks"]
+def blocks(rec: Recalibrator) -> list[list[int]]:
+    """What each bucket remembers."""
+    return rec.spec.layout.blocks_of(rec._arena.row()).tolist()
 
 
-def cells_of(rec: Recalibrator) -> list[list[int]]:
-    """What the cells of each bucket in use remember."""
-    touched = len(rec.to_dict()["arrays"]["touched"])
-    return np.array(blocks(rec)).reshape(touched, -1)[:, HEAD:-TAIL].tolist()
+def cells(rec: Recalibrator) -> np.ndarray:
+    """What the cells of each bucket remember: a table of words for each bucket."""
+    return rec.calibrator.cells_of(rec.spec.layout.blocks_of(rec._arena.row()))
+
+
+def cells_of(rec: Recalibrator) -> list[list[list[int]]]:
+    return cells(rec).tolist()
 
 
 @pytest.mark.parametrize("grid", GRIDS)
@@ -505,9 +507,7 @@ def test_blackwell_learns_a_correction_as_one_more_step(options, updates, grid) 
             tickets.append(rec.observe(rec.forecast(0.0 if k % 2 else 1.0), 0 if k % 2 else 1))
         for ticket in tickets:
             rec.correct(ticket, 1 - ticket.outcome)
-        cells = rec.calibrator.lattice.cells
-        words = np.array(blocks(rec)).reshape(2, -1)[:, HEAD : HEAD + 4 * cells]
-        theta = words[:, 2::4].copy().view(float)
+        theta = cells(rec)[[0, -1], :, 2].copy().view(float)
         assert np.isfinite(theta).all()
         assert np.abs(theta).max() <= 1.0
         # Outcomes of the first bucket are ones now, so its scores go up; the last one's go down.
@@ -528,7 +528,7 @@ def test_a_corrected_law_is_not_taken_for_the_announced_one(name: str) -> None:
     other.forecast(0.5)
     one.observe(mine, 1)
     other.observe(its, 1)
-    W = [np.array(blocks(rec))[HEAD:-TAIL].reshape(-1, 4)[:, 2:] for rec in (one, other)]
+    W = [cells(rec)[0, :, 2:] for rec in (one, other)]
     assert (W[0] == W[1]).all()
 
 
@@ -641,6 +641,25 @@ def test_two_predictions_of_one_round_can_have_one_outcome() -> None:
     refusal(StaleForecast, rec, rec.learn_one, 0.5, 1)
 
 
+@every_name
+def test_a_stale_prediction_stays_so_for_its_raw_forecast_alone(name: str) -> None:
+    rec, other = make(name), make(name)
+    rec.predict_one(0.5)
+    for each in (rec, other):
+        each.forecast(0.5)
+    for _ in range(3):
+        refusal(StaleForecast, rec, rec.learn_one, 0.5, 1)
+    # Nothing was seen for another raw forecast of that bucket: it is drawn now.
+    for each in (rec, other):
+        each.learn_one(0.6, 1)
+    refusal(StaleForecast, rec, rec.learn_one, 0.5, 1)
+    assert rec.predict_one(0.5) == other.predict_one(0.5)
+    for each in (rec, other):
+        each.learn_one(0.5, 1)
+        each.learn_one(0.5, 0)
+    assert rec == other
+
+
 # Corrections that cannot be right.
 
 
@@ -750,7 +769,7 @@ def test_bounds_get_weaker_with_the_delay(name: str) -> None:
     assert all(float(one) < float(other) for one, other in pairs)
 
 
-@pytest.mark.parametrize("name", sorted(set(NAMES) - {"foster_hart", "regret_matching"}))
+@pytest.mark.parametrize("name", [name for name in NAMES if not registered.patient(name)])
 def test_rules_without_a_theorem_about_delay_promise_nothing_then(name: str) -> None:
     rec = make(name)
     rec.replay([0.5] * 20, [0, 1] * 10, available=np.arange(20) + 3.0)

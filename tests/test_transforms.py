@@ -26,11 +26,11 @@ from calibrant.transforms import (
     Cascade,
     Chain,
     Defensive,
+    ExpertMixture,
     HatMeans,
     Hedging,
     Identity,
     Interval,
-    Mixture,
     Online,
     OnlineBeta,
     OnlinePlatt,
@@ -57,14 +57,16 @@ VARIANTS: dict[str, Transform] = {
     "forgetting newton": OnlinePlatt(gamma=0.3, rho=10.0, memory=50.0),
     "forgetting newton in a narrow ball": OnlinePlatt(radius=1.0, rho=0.1, gamma=0.05, memory=9.0),
     "hats on the log-odds": HatMeans(cells=2, scale="logit", memory=20.0, clip=0.001),
-    "uneven mixture": Mixture(start=(6.0, 1.0, 1.0, 1.0, 1.0), share=0.01),
+    "uneven mixture": ExpertMixture(start=(6.0, 1.0, 1.0, 1.0, 1.0), share=0.01),
     "narrow ball": OnlinePlatt(radius=1.0, rho=0.1, gamma=0.05),
     "narrow ball of beta scaling": OnlineBeta(radius=1.5, rho=0.1, gamma=0.05),
     "forgetting means": BucketMeans(buckets=7, memory=20.0, prior=2.5),
     "first defensive": Defensive(form="K29", features=3, seed=5),
-    "mixture by the mean": Mixture(form="mean", share=0.01),
-    "mixture under log loss": Mixture(loss="log", share=0.0),
-    "chain of mixtures": Chain(Mixture((Tracking(), Identity())), Mixture((BucketMeans(),) * 2)),
+    "mixture by the mean": ExpertMixture(form="mean", share=0.01),
+    "mixture under log loss": ExpertMixture(loss="log", share=0.0),
+    "chain of mixtures": Chain(
+        ExpertMixture((Tracking(), Identity())), ExpertMixture((BucketMeans(),) * 2)
+    ),
     "coarse": AOSA(resolution=1, limit=3),
 }
 every_variant = pytest.mark.parametrize("variant", VARIANTS)
@@ -207,8 +209,8 @@ def test_transforms_can_be_copied_and_pickled_even_after_work(variant: str) -> N
 
 def test_equal_composites_share_their_kernels() -> None:
     assert Tracking().kernel is Tracking(buckets=3).kernel
-    assert Mixture().kernel is Mixture(share=0.1).kernel
-    assert Mixture().kernel is not Mixture(loss="log").kernel
+    assert ExpertMixture().kernel is ExpertMixture(share=0.1).kernel
+    assert ExpertMixture().kernel is not ExpertMixture(loss="log").kernel
 
 
 @every_variant
@@ -395,19 +397,22 @@ def test_an_interval_stays_within_the_unit_interval_even_in_an_impossible_state(
         (lambda: WindowedPlatt(window=1), "window must be a whole number from 2 to 1048576, got 1"),
         (lambda: WindowedIsotonic(every=0), "every must be a whole number from 1 to 1048576, got"),
         (lambda: Chain("identity"), "first must be a transform, got 'identity'"),
-        (lambda: Mixture(()), "experts must be at least one transform, got none"),
-        (lambda: Mixture("identity"), "experts must be a tuple of transforms, got 'identity'"),
-        (lambda: Mixture((1,)), "experts must be a tuple of transforms, got (1,)"),
-        (lambda: Mixture(share=0.6), "share must be a number in [0, 0.5], got 0.6"),
-        (lambda: Mixture(loss="hinge"), "loss must be one of 'squared', 'log', got 'hinge'"),
-        (lambda: Mixture(eta=2.1), "eta must be a number above 0 and at most 2.0, got 2.1"),
+        (lambda: ExpertMixture(()), "experts must be at least one transform, got none"),
         (
-            lambda: Mixture(eta=1.0, form="mean"),
+            lambda: ExpertMixture("identity"),
+            "experts must be a tuple of transforms, got 'identity'",
+        ),
+        (lambda: ExpertMixture((1,)), "experts must be a tuple of transforms, got (1,)"),
+        (lambda: ExpertMixture(share=0.6), "share must be a number in [0, 0.5], got 0.6"),
+        (lambda: ExpertMixture(loss="hinge"), "loss must be one of 'squared', 'log', got 'hinge'"),
+        (lambda: ExpertMixture(eta=2.1), "eta must be a number above 0 and at most 2.0, got 2.1"),
+        (
+            lambda: ExpertMixture(eta=1.0, form="mean"),
             "eta must be a number above 0 and at most 0.5, got 1.0",
         ),
-        (lambda: Mixture(eta=0.5, loss="log"), "eta must be 1 for the log loss, got 0.5"),
+        (lambda: ExpertMixture(eta=0.5, loss="log"), "eta must be 1 for the log loss, got 0.5"),
         (
-            lambda: Mixture(form="substitution", loss="log"),
+            lambda: ExpertMixture(form="substitution", loss="log"),
             "form must be one of 'mean', got 'substitution'",
         ),
         (

@@ -8,6 +8,7 @@ from typing import Any
 import naive_transforms as naive
 import numpy as np
 import pytest
+import registered
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,17 +26,18 @@ from calibrant.kernels.transforms import (
     window_isotonic,
 )
 from calibrant.kernels.transforms.kernel import Kernel
+from calibrant.registry import transforms
 from calibrant.transforms import (
     AOSA,
     BucketHedge,
     BucketMeans,
     Cascade,
     Defensive,
+    ExpertMixture,
     HatMeans,
     Hedging,
     Identity,
     Interval,
-    Mixture,
     Online,
     OnlineBeta,
     OnlinePlatt,
@@ -67,6 +69,36 @@ def columns(rounds: list[tuple[float, int]]) -> Stream:
 
 def coins(seed: int, rounds: int) -> list[float]:
     return [coin(seed, t) for t in range(rounds)]
+
+
+# As their obvious versions.
+
+
+@pytest.mark.parametrize("name", list(filter(registered.obvious_transform, transforms.names())))
+def test_a_transform_plays_as_its_obvious_version_does(name: str) -> None:
+    told = transforms.get(name)().online().replay(*stream())
+    assert told == pytest.approx(registered.obvious_transform(name)(stream()), abs=1e-9)
+
+
+ELSEWHERE = {
+    "aosa": "test_the_biases_of_aosa_never_leave_their_interval",
+    "bucket_hedge": "test_bucket_hedge_draws_as_the_rule_says",
+    "cascade": "test_recalibrate_regret_and_the_cascade_on_the_papers_stream",
+    "defensive": "test_defensive_forecasts_are_roots_of_the_test",
+    "hedging": "test_hedging_is_the_chain_that_its_name_says",
+    "mixture": "test_mixtures_weigh_their_experts_as_they_say",
+    "platt_sgd": "test_descent_from_zero_is_rivers_logistic_regression",
+    "recalibrate_regret": "test_recalibrate_regret_draws_as_the_rule_says",
+    "windowed_isotonic": "test_windowed_isotonic_is_scikit_learns_fit_of_the_window",
+    "windowed_platt": "test_windowed_platt_is_the_batch_fit_of_the_window",
+}
+"""Transforms that toss coins, that other libraries have too, or that follow from others: the
+test that compares each."""
+
+
+def test_every_rule_has_an_obvious_version_or_is_compared_elsewhere() -> None:
+    assert registered.without_oracle() == sorted(ELSEWHERE)
+    assert set(ELSEWHERE.values()) <= set(globals())
 
 
 # Scaling.
@@ -274,12 +306,12 @@ def test_mixtures_weigh_their_experts_as_they_say(
         EXPERTS if loss == "squared" else (Identity(), OnlinePlatt(), BucketMeans(3, 9.0, 2.0))
     )
     start = [1.0 + 2.0 * k for k in range(len(experts))] if uneven else [1.0] * len(experts)
-    transform = Mixture(experts, share, loss=loss, form=form, start=start if uneven else None)
+    transform = ExpertMixture(experts, share, loss=loss, form=form, start=start if uneven else None)
     online = transform.online()
     told = online.replay(raw, outcomes)
     advice = advice_of(experts, raw, outcomes)
     kind = "bayes" if loss == "log" else form
-    wanted = naive.mixture(advice, outcomes, share, eta, kind, start)
+    wanted = naive.weigh_experts(advice, outcomes, share, eta, kind, start)
     assert told == pytest.approx(wanted, abs=1e-10)
     standing = transform.standing(online.words)
     assert sum(standing.weights) == pytest.approx(1.0, abs=1e-12)
@@ -326,7 +358,7 @@ ZERO, ONE = constant(0.0), constant(1.0)
 
 def against_its_forecast(form: str, rounds: int, share: float) -> tuple[float, tuple[float, ...]]:
     """Let an adversary choose the outcome that is farther from the forecast."""
-    transform = Mixture((ZERO, ONE), share, form=form)
+    transform = ExpertMixture((ZERO, ONE), share, form=form)
     online = transform.online()
     for _ in range(rounds):
         online.learn_one(0.5, int(online.predict_one(0.5) < 0.5))
@@ -366,7 +398,7 @@ def test_the_mean_with_too_large_a_rate_would_break_the_bound() -> None:
 def test_a_mixture_stays_close_to_every_expert(
     rounds: list[tuple[float, int]], form: tuple[str, float]
 ) -> None:
-    transform = Mixture(EXPERTS, 0.01, form=form[0])
+    transform = ExpertMixture(EXPERTS, 0.01, form=form[0])
     online = transform.online()
     online.replay(*columns(rounds))
     standing = transform.standing(online.words)
@@ -380,7 +412,7 @@ def test_a_mixture_with_a_share_follows_a_switch(rounds: list[tuple[float, int]]
     raw, outcomes = columns(rounds)
     if cut >= len(raw):
         return
-    transform = Mixture(EXPERTS, 0.05)
+    transform = ExpertMixture(EXPERTS, 0.05)
     online = transform.online()
     told = online.replay(raw, outcomes)
     losses = (advice_of(EXPERTS, raw, outcomes) - outcomes[:, None]) ** 2
@@ -394,7 +426,7 @@ def test_a_bank_of_means_is_the_same_as_its_members_apart() -> None:
     apart = tuple(e for member in members for e in (member, Identity()))
     together = (*members, Identity(), Identity(), Identity())
     raw, outcomes = stream(150)
-    one, other = Mixture(apart), Mixture(together)
+    one, other = ExpertMixture(apart), ExpertMixture(together)
     online, same = one.online(), other.online()
     online.replay(raw, outcomes)
     same.replay(raw, outcomes)
@@ -402,7 +434,7 @@ def test_a_bank_of_means_is_the_same_as_its_members_apart() -> None:
 
 
 def test_no_expert_is_lost_for_ever_where_nothing_is_shared() -> None:
-    transform = Mixture((ZERO, ONE), 0.0)
+    transform = ExpertMixture((ZERO, ONE), 0.0)
     online = transform.online()
     for y in (0, 1):
         for _ in range(800):
@@ -414,7 +446,7 @@ def test_no_expert_is_lost_for_ever_where_nothing_is_shared() -> None:
 
 
 def test_under_log_loss_an_expert_that_was_surely_wrong_is_out_but_for_its_share() -> None:
-    transform = Mixture((ZERO, Identity()), 0.01, loss="log")
+    transform = ExpertMixture((ZERO, Identity()), 0.01, loss="log")
     online = transform.online()
     online.learn_one(0.5, 1)
     standing = transform.standing(online.words)
@@ -423,7 +455,7 @@ def test_under_log_loss_an_expert_that_was_surely_wrong_is_out_but_for_its_share
 
 
 def test_under_log_loss_nobody_is_blamed_for_what_all_thought_impossible() -> None:
-    transform = Mixture((ZERO, ZERO), 0.0, loss="log")
+    transform = ExpertMixture((ZERO, ZERO), 0.0, loss="log")
     online = transform.online()
     assert online.predict_one(0.5) == 0.0
     online.learn_one(0.5, 1)
@@ -433,7 +465,7 @@ def test_under_log_loss_nobody_is_blamed_for_what_all_thought_impossible() -> No
 
 
 def test_long_runs_under_log_loss_add_up() -> None:
-    transform = Mixture((Identity(), OnlinePlatt()), loss="log")
+    transform = ExpertMixture((Identity(), OnlinePlatt()), loss="log")
     online = transform.online()
     raw, outcomes = stream(2000)
     raw = raw.clip(0.01, 0.99)
@@ -684,7 +716,7 @@ def test_a_fresh_object_starts_with_the_raw_forecast_where_it_says_so() -> None:
         WindowedIsotonic(),
         Defensive(form="K29"),
         Tracking(),
-        Mixture(),
+        ExpertMixture(),
     ):
         assert Online(transform).predict_one(0.3) == pytest.approx(0.3, abs=1e-12)
 
@@ -740,7 +772,7 @@ def test_hat_means_refuse_what_makes_no_sense(options: dict[str, Any], told: str
 @pytest.mark.parametrize("start", [(1.0,), (1.0, 0.0), (1.0, -1.0), 3, (1.0, "a")])
 def test_first_weights_are_one_for_each_expert_and_above_zero(start: object) -> None:
     with pytest.raises(CalibrantError, match="start must be"):
-        Mixture((Identity(), BucketMeans()), start=start)
+        ExpertMixture((Identity(), BucketMeans()), start=start)
 
 
 def test_a_first_weight_decides_how_much_may_be_lost_to_its_expert() -> None:
@@ -764,7 +796,7 @@ def test_a_late_outcome_moves_the_weights_by_its_part(form, loss, outcome, lag) 
     raw, outcomes = stream(60, seed=5)
     raw = raw.clip(0.05, 0.95)
     experts = (Identity(), OnlinePlatt(), BucketMeans(3, 9.0, 2.0)) if loss == "log" else EXPERTS
-    transform = Mixture(experts, 0.01, loss=loss, form=form)
+    transform = ExpertMixture(experts, 0.01, loss=loss, form=form)
     kernel, words = transform.kernel, list(transform.fresh())
     alone = [expert.online() for expert in experts]
     for p, y in zip(raw[:40].tolist(), outcomes[:40].tolist(), strict=True):
@@ -841,7 +873,7 @@ def test_means_count_a_part_of_an_outcome_as_that_part_of_a_visit(raw, outcome, 
 
 
 def test_a_late_outcome_that_all_called_impossible_leaves_the_weights() -> None:
-    transform = Mixture((ZERO, ZERO), 0.0, loss="log", start=(3.0, 1.0))
+    transform = ExpertMixture((ZERO, ZERO), 0.0, loss="log", start=(3.0, 1.0))
     kernel, words = transform.kernel, list(transform.fresh())
     room = [0] * kernel.kept
     told = kernel.predict(words, words, 0, 0.5)
@@ -852,7 +884,7 @@ def test_a_late_outcome_that_all_called_impossible_leaves_the_weights() -> None:
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=9))
 def test_what_is_kept_of_forecasts_is_right_to_fifteen_bits(values) -> None:
-    transform = Mixture(tuple(constant(value) for value in values))
+    transform = ExpertMixture(tuple(constant(value) for value in values))
     kernel, words = transform.kernel, list(transform.fresh())
     kernel.predict(words, words, 0, 0.5)
     room = [0] * kernel.kept

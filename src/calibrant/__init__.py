@@ -4,27 +4,104 @@
 >>> model = Calibrant(seed=7)
 >>> ticket = model.forecast(0.83)
 >>> _ = model.observe(ticket, 1)
+
+The packages are attributes, loaded when first used.
+
+>>> import calibrant
+>>> calibrant.metrics.brier([0.8, 0.4], [1, 0])
+0.1
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from calibrant._version import __version__
 
 if TYPE_CHECKING:
-    from calibrant.recalibrate import Calibrant, Certificate, Pending, Recalibrator, Run
-    from calibrant.recalibrate.load import load
+    from calibrant import advice as advice
+    from calibrant import bounds as bounds
+    from calibrant import calibrators as calibrators
+    from calibrant import classes as classes
+    from calibrant import compare as compare
+    from calibrant import errors as errors
+    from calibrant import experiments as experiments
+    from calibrant import frames as frames
+    from calibrant import groups as groups
+    from calibrant import integrations as integrations
+    from calibrant import learners as learners
+    from calibrant import losses as losses
+    from calibrant import metrics as metrics
+    from calibrant import monitor as monitor
+    from calibrant import outcomes as outcomes
+    from calibrant import plot as plot
+    from calibrant import recalibrate as recalibrate
+    from calibrant import registry as registry
+    from calibrant import regression as regression
+    from calibrant import report as report
+    from calibrant import simulate as simulate
+    from calibrant import stream as stream
+    from calibrant import summary as summary
+    from calibrant import transforms as transforms
+    from calibrant.core.ticket import Ticket
+    from calibrant.loading import load
+    from calibrant.recalibrate import Calibrant, Certificate, Pending, Recalibrator, Run, Table
 
-__all__ = ["Calibrant", "Certificate", "Pending", "Recalibrator", "Run", "__version__", "load"]
+__all__ = [
+    "Calibrant",
+    "Certificate",
+    "Pending",
+    "Recalibrator",
+    "Run",
+    "Table",
+    "Ticket",
+    "__version__",
+    "load",
+]
+
+_PACKAGES = frozenset(
+    {
+        "advice",
+        "bounds",
+        "calibrators",
+        "classes",
+        "compare",
+        "errors",
+        "experiments",
+        "frames",
+        "groups",
+        "integrations",
+        "learners",
+        "losses",
+        "metrics",
+        "monitor",
+        "outcomes",
+        "plot",
+        "recalibrate",
+        "registry",
+        "regression",
+        "report",
+        "simulate",
+        "stream",
+        "summary",
+        "transforms",
+    }
+)
+"""Packages for users; some need an extra, so that ``import *`` leaves them out."""
+
+
+HOMES = {"Ticket": "calibrant.core.ticket", "load": "calibrant.loading"}
+"""Where names live that are not the recalibrators'."""
 
 
 def __getattr__(name: str) -> Any:
     """Import what is asked for when it is asked for: NumPy and the kernels take a while."""
+    if name in _PACKAGES:
+        return import_module(f"calibrant.{name}")
     if name not in __all__:
         raise AttributeError(f"module 'calibrant' has no attribute {name!r}")
-    from calibrant import recalibrate
-
-    return globals().setdefault(name, getattr(recalibrate, name))
+    home = HOMES.get(name, "calibrant.recalibrate")
+    return globals().setdefault(name, getattr(import_module(home), name))
 
 
 def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(__all__))
+    return sorted({*__all__, *_PACKAGES})

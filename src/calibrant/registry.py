@@ -7,12 +7,14 @@ all read these registries; a module in :mod:`calibrant.calibrators` or
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
 from calibrant.errors import UnknownName
 
-__all__ = ["Registry", "calibrators", "transforms"]
+__all__ = ["Registry", "calibrators", "import_modules", "transforms"]
 
 T = TypeVar("T")
 
@@ -50,6 +52,12 @@ class Registry(Generic[T]):
     def names(self) -> tuple[str, ...]:
         """Return all names in alphabetical order."""
         return tuple(sorted(self._entries))
+
+
+def import_modules(package: str, path: Iterable[str]) -> None:
+    """Import every module of ``package``, which lies at ``path``: each registers its own."""
+    for found in pkgutil.iter_modules(path):
+        importlib.import_module(f"{package}.{found.name}")
 
 
 calibrators: Registry[type] = Registry("method")

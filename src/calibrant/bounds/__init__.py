@@ -19,12 +19,7 @@ from calibrant.bounds.accuracy import (
     regret_bound,
     swap_regret_bound,
 )
-from calibrant.bounds.algorithm1 import (
-    algorithm1,
-    algorithm1_measured,
-    theorem,
-    theorem_names,
-)
+from calibrant.bounds.algorithm1 import algorithm1, algorithm1_measured, theorem, theorem_names
 from calibrant.bounds.anchored import anchored, anchored_measured, anchored_regret
 from calibrant.bounds.blackwell import (
     blackwell_adaptive,

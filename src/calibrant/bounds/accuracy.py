@@ -57,12 +57,7 @@ def swap_regret_bound(
 
 
 def regret_bound(
-    calibration: Bound | float,
-    loss: LossLike,
-    buckets: int,
-    *,
-    low: float = 0.0,
-    high: float = 1.0,
+    calibration: Bound | float, loss: LossLike, buckets: int, *, low: float = 0.0, high: float = 1.0
 ) -> Bound:
     """Bound what Algorithm 1 loses to the raw forecast per round: Lemma 2, sharpened.
 

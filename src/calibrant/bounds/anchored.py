@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.bounds.bound import Bound
-from calibrant.bounds.concentration import azuma
+from calibrant.bounds.concentration import over_draws
 from calibrant.bounds.foster_hart import visits
-from calibrant.bounds.game import EXPECTED, game, probably
+from calibrant.bounds.game import EXPECTED, game
 from calibrant.bounds.harmonic import harmonic, harmonic_cap
 from calibrant.core import check
 
@@ -54,15 +54,15 @@ def anchored(
     ``Q + p(R)`` with ``p(R) = c R0 exp(R/R0)`` for R < 0 and ``c (R0 + R)`` from there on; its
     derivative ``c_t = c exp(min(R/R0, 0))`` is the pull.  A visit of cell i with ``v = y - g_i``
     adds ``2 e_i v - e_i^2 + (v - e_i)^2/(n_i + 1)`` to Q.  The pair is played with probabilities
-    w and 1 - w that make the mean lean ``E[e] + c_t (q - m)`` vanish, so ``m - q = E[e]/c_t``, and
+    w and 1 - w that make the mean score ``E[e] + c_t (q - m)`` vanish, so ``m - q = E[e]/c_t``, and
     for either outcome, with D the difference of the two e and d the distance of the cells,
 
         E[2 e v - e^2] + c_t [(m - y)^2 - (q - y)^2]
             = w (1 - w) (2 D d - D^2) - E[e]^2 - c_t (m - q)^2 <= d^2/4 - c_t (m - q)^2.
 
     (With c_t = 0 the pair has ``E[e] = 0`` and the same follows.)  A cell played alone because
-    its lean is 0 gives at most ``-e^2 - c_t (m - q)^2``; the first or last cell, played alone
-    because it leans out of the grid, at most ``(1 + 2c) end^2 - c_t (m - q)^2``.  What the
+    its score is 0 gives at most ``-e^2 - c_t (m - q)^2``; the first or last cell, played alone
+    because its score points out of the grid, at most ``(1 + 2c) end^2 - c_t (m - q)^2``.  What the
     derivative leaves out of p's growth is at most ``c_t/(2 R0) exp(1/R0) r^2`` with r the growth of
     R, and ``|r| <= min(1, 2 |m - q|)``, so it is at most ``c_t (m - q)^2`` if
     ``2 exp(1/R0) <= R0``, which holds from 2.85 on.  The last terms add up to harmonic sums as
@@ -81,9 +81,7 @@ def anchored(
     c, R0, floor = _checked(strength, patience, sizes.h, end)
     used, k = min(buckets, sizes.T), sizes.visited
     value = floor + (used * c * R0 + k * harmonic_cap(sizes.T / k)) / sizes.T
-    if failure is None:
-        return Bound(value, "C2", EXPECTED, _THEOREM, "sharper")
-    return Bound(value + azuma(sizes.T, failure), "C2", probably(failure), _THEOREM, "sharper")
+    return over_draws(value, "C2", _THEOREM, sizes.T, failure)
 
 
 def anchored_measured(

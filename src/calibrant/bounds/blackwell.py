@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.bounds.bound import Bound
-from calibrant.bounds.concentration import azuma
-from calibrant.bounds.game import EXPECTED, PATHWISE, Game, game, probably
+from calibrant.bounds.concentration import over_draws
+from calibrant.bounds.game import PATHWISE, Game, game
 from calibrant.core import check
 from calibrant.errors import InvalidInput
 
@@ -184,10 +184,7 @@ def blackwell_measured(
 def _bound(value: float, sizes: Game, expected: bool, failure: float | None) -> Bound:
     if expected:
         return Bound(value, "pseudo C1", PATHWISE, _THEOREM, "sharper")
-    if failure is None:
-        return Bound(value, "C1", EXPECTED, _THEOREM, "sharper")
-    value += azuma(sizes.T, failure)
-    return Bound(value, "C1", probably(failure), _THEOREM, "sharper")
+    return over_draws(value, "C1", _THEOREM, sizes.T, failure)
 
 
 def _step(step: Any) -> float:

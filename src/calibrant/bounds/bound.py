@@ -24,9 +24,9 @@ class Bound:
         ``C1`` or ``C2`` of the drawn forecasts, or their ``regret``, the average extra loss;
         with ``pseudo`` before it, the same of the announced mixtures.
     assumption
-        When it holds, in words.
+        When the bound holds, in words.
     theorem
-        Where it comes from.
+        The theorem that the bound comes from.
     source
         ``paper`` for the constants of Kuleshov and Ermon, ``cited`` for those of another
         publication, ``sharper`` for those proved in the docstring at hand.

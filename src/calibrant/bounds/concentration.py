@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Literal
 
 from calibrant.bounds.bound import Bound
 from calibrant.bounds.game import EXPECTED, game, probable, probably
 from calibrant.core import check
 from calibrant.errors import InvalidInput
 
-__all__ = ["azuma", "drawn", "pinelis"]
+__all__ = ["azuma", "drawn", "over_draws", "pinelis"]
 
 
 def azuma(rounds: int, failure: float) -> float:
@@ -30,6 +31,26 @@ def azuma(rounds: int, failure: float) -> float:
     """
     T = check.whole(rounds, "rounds", low=1)
     return math.sqrt(2.0 * math.log(1.0 / probable(failure)) / T)
+
+
+def over_draws(
+    value: float, quantity: Literal["C1", "C2"], theorem: str, rounds: int, failure: float | None
+) -> Bound:
+    """Return a bound in expectation over the draws, or one that fails with a small probability.
+
+    The second is for quantities of which a draw changes a round's share by numbers in [-1, 1].
+
+    Examples
+    --------
+    >>> over_draws(0.01, "C2", "average gap", 10_000, None).value
+    0.01
+    >>> round(over_draws(0.01, "C2", "average gap", 10_000, 0.05).value, 5)
+    0.03448
+    """
+    if failure is None:
+        return Bound(value, quantity, EXPECTED, theorem, "sharper")
+    excess = azuma(rounds, failure)
+    return Bound(value + excess, quantity, probably(failure), theorem, "sharper")
 
 
 def pinelis(rounds: int, cells: int, failure: float) -> float:

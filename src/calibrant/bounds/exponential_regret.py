@@ -25,10 +25,9 @@ def internal_regret(
 
     Parameters
     ----------
-    rounds
-        Rounds played, T.
-    cells
-        Actions, or grid points, K of each instance: ``P = K (K - 1)`` ordered pairs.
+    rounds, cells
+        Rounds played, T, and actions, or grid points, K of each instance: ``P = K (K - 1)``
+        ordered pairs.
     buckets
         Independent instances, M, whose internal regrets are added up.
     step

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from calibrant.bounds.bound import Bound
-from calibrant.bounds.concentration import azuma
-from calibrant.bounds.game import EXPECTED, game, probably, pull, strength
+from calibrant.bounds.concentration import over_draws
+from calibrant.bounds.game import game, pull, strength
 from calibrant.bounds.harmonic import harmonic, harmonic_cap
 from calibrant.core import check
+from calibrant.core.arrays import Reals
 from calibrant.errors import InvalidInput
 
 __all__ = ["foster_hart", "foster_hart_measured"]
@@ -39,7 +40,7 @@ def foster_hart(
     cells
         Grid points of one calibrator, K.
     half_cell
-        Half a cell of its grid, h.
+        Half a cell of the calibrator's grid, h.
     buckets
         Instances of the calibrator, one per bucket of Algorithm 1, M.
     prior, centre
@@ -53,7 +54,7 @@ def foster_hart(
     Returns
     -------
     Bound
-        On C2; use ``as_c1`` for C1.  Under ``buckets`` it bounds the average of the
+        A bound on C2; use ``as_c1`` for C1.  Under ``buckets`` it bounds the average of the
         instances' C2, weighted by their rounds, and so the C2 of all rounds together.
 
     Notes
@@ -162,17 +163,14 @@ def foster_hart_measured(
 
 def _bound(rounds: int, h: float, total: float, failure: float | None) -> Bound:
     value = h * h + total / rounds
-    if failure is None:
-        return Bound(value, "C2", EXPECTED, _THEOREM, "sharper")
-    value += azuma(rounds, failure)
-    return Bound(value, "C2", probably(failure), _THEOREM, "sharper")
+    return over_draws(value, "C2", _THEOREM, rounds, failure)
 
 
 def _staleness(delay: Any) -> float:
     return 1.0 + 2.0 * check.whole(delay, "delay")
 
 
-def visits(counts: ArrayLike) -> NDArray[np.float64]:
+def visits(counts: ArrayLike) -> Reals:
     """Return how often each cell was visited, checked."""
     n = np.asarray(counts, dtype=np.float64)
     if not (np.isfinite(n) & (n >= 0.0) & (n == np.floor(n))).all() or n.sum() < 1.0:
@@ -180,9 +178,7 @@ def visits(counts: ArrayLike) -> NDArray[np.float64]:
     return n
 
 
-def _distances(
-    n: NDArray[np.float64], means: ArrayLike | None, centre: ArrayLike | None
-) -> NDArray[np.float64]:
+def _distances(n: Reals, means: ArrayLike | None, centre: ArrayLike | None) -> Reals:
     if means is None or centre is None:
         return np.ones_like(n)
     r = np.where(n > 0.0, np.asarray(means, dtype=np.float64), 0.0)

@@ -45,7 +45,7 @@ class Game:
     K
         Grid points of one calibrator.
     h
-        Half a cell of its grid.
+        Half a cell of that calibrator's grid.
     M
         Buckets, each with a calibrator of its own.
     """
@@ -62,7 +62,7 @@ class Game:
 
     @property
     def visited(self) -> int:
-        """At most so many of them can have been played."""
+        """Grid points that can have been played, at most."""
         return min(self.cells, self.T)
 
 

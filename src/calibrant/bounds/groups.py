@@ -49,12 +49,8 @@ def group_average_gap(
         Groups to which a round belongs, at most, d.
     group_rounds
         Rounds of the group that is asked about; by default all of them.
-    prior
-        Pseudo-rounds per grid point with which a group may start, k0.
-    delay
-        How many outcomes may be outstanding when a forecast is made.
-    failure
-        The probability with which the bound may fail; ``None`` bounds the expectation.
+    prior, delay, failure
+        As in ``foster_hart``; the prior is a group's.
 
     Notes
     -----
@@ -68,10 +64,11 @@ def group_average_gap(
     ``theta_i`` is the sum of the ``e_ig``.  The sum of squares is at least ``theta_i^2/d``.  With
     a pair at distance w and ``a = theta_i``, ``b = -theta_{i+1}``, the first two terms have mean at
     most ``2 a b w/(a + b) - a b/d <= d w^2/4 <= d h^2`` for either outcome; a cell whose sum is 0
-    gives at most 0, and an end cell that leans off the grid at most ``2|theta| h - theta^2/d <=
-    d h^2``.  The last term adds up to harmonic sums, and these are largest for equal counts.  A
-    group that ends takes its ``Q_g`` with it, which is not negative.  Prior and delay are as in
-    ``foster_hart``: k0 more for each pair, and a factor of one and twice the delay.
+    gives at most 0, and an end cell whose sum points off the grid at most
+    ``2|theta| h - theta^2/d <= d h^2``.  The last term adds up to harmonic sums, and these are
+    largest for equal counts.  A group that ends takes its ``Q_g`` with it, which is not
+    negative.  Prior and delay are as in ``foster_hart``: k0 more for each pair, and a
+    factor of one and twice the delay.
 
     Since each ``Q_g`` is below the sum, one small group among many has a weak bound of its own:
     the total is divided by the rounds of the group.
@@ -125,7 +122,8 @@ def group_average_gap_measured(
     memberships
         The groups of each round, added up.
     logs
-        The sum of ``1/(n + 1)`` over these, with n the visits of the drawn cell in that group.
+        The sum of ``1/(n + 1)`` over all memberships; n is the visits of the drawn cell in the
+        group.
     rounds, group_rounds, overlap, delay, failure
         As in ``group_average_gap``.
     bias
@@ -196,9 +194,9 @@ def multivalid_gap(
     ``2 K G exp(eta k0)`` at the start.  By ``exp(x) <= 1 + x + x^2`` for x up to 1, a round that
     draws i adds at most ``eta v theta_i + eta^2 sum_{g in A} c_ig``.  A pair at distance w has
     ``E theta v = w a b/(a + b) <= h E|theta|``, at most h times the mean of the sum of ``c_ig``;
-    an end cell that leans off the grid has ``theta v <= h |theta|``.  So L grows on average by a
-    factor of at most ``1 + eta h + eta^2``, and ``eta max|S| <= ln L``; Jensen's inequality for
-    the expectation, Markov's for a probability.
+    an end cell whose sum points off the grid has ``theta v <= h |theta|``.  So L grows on average
+    by a factor of at most ``1 + eta h + eta^2``, and ``eta max|S| <= ln L``; Jensen's inequality
+    for the expectation, Markov's for a probability.
 
     References
     ----------

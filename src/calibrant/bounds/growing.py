@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from calibrant.bounds.bound import Bound
-from calibrant.bounds.concentration import azuma
+from calibrant.bounds.concentration import over_draws
 from calibrant.bounds.foster_hart import visits
-from calibrant.bounds.game import EXPECTED, probably
+from calibrant.bounds.game import EXPECTED
 from calibrant.bounds.harmonic import harmonic, harmonic_cap
 from calibrant.core import check
+from calibrant.core.arrays import Reals
 from calibrant.errors import InvalidInput
 from calibrant.kernels.growing import due
 
@@ -59,9 +60,9 @@ def growing(
     ``Q = sum_i S_i^2/n_i`` over all points of the finest grid.  A point that was never announced
     adds nothing to Q, so refining the grid in use does not change it, and as the coarser grid is
     part of the finer one no point with a gap is ever left out.  In each round the pair consists
-    of neighbours of the grid in use, at the distance ``d = 2 h_t``, and makes the mean lean vanish:
-    the step of that proof holds with ``d^2/4 = h_t^2``.  The grid reaches 0 and 1, so no cell is
-    announced alone unless its lean is 0.  Summed up, ``E[T C2] + E[p(R)]`` is at most
+    of neighbours of the grid in use, at the distance ``d = 2 h_t``, and makes the mean score
+    vanish: the step of that proof holds with ``d^2/4 = h_t^2``.  The grid reaches 0 and 1, so no
+    cell is announced alone unless its score is 0.  Summed up, ``E[T C2] + E[p(R)]`` is at most
     ``M c R0 + sum_t h_t^2 + sum_i H(n_i)``.  G is concave, since h_t falls, so T rounds in M
     instances cost at most ``M G(T/M)``; and k cells share the harmonic sums as without growth.
 
@@ -86,9 +87,7 @@ def growing(
     k = min(M * (_last(levels, T) + 1), T)
     floors = used * _squares(levels, T / used)
     value = (used * c * R0 + floors + k * harmonic_cap(T / k)) / T
-    if failure is None:
-        return Bound(value, "C2", EXPECTED, _THEOREM, "sharper")
-    return Bound(value + azuma(T, failure), "C2", probably(failure), _THEOREM, "sharper")
+    return over_draws(value, "C2", _THEOREM, T, failure)
 
 
 def growing_measured(
@@ -162,9 +161,7 @@ def _squares(levels: list[tuple[int, float]], rounds: float) -> float:
     return total
 
 
-def _counted(
-    counts: ArrayLike, resolution: int, doublings: int
-) -> tuple[NDArray[np.float64], float]:
+def _counted(counts: ArrayLike, resolution: int, doublings: int) -> tuple[Reals, float]:
     """Return the visits, and the sum of squared half steps with which they were made."""
     table, levels = np.atleast_2d(visits(counts)), list(_levels(resolution, doublings))
     cells = levels[-1][0] + 1

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from calibrant.core.arrays import Reals
 
 __all__ = ["harmonic", "harmonic_cap"]
 
 _SHIFT = 10
 
 
-def harmonic(count: ArrayLike, start: float = 0.0) -> NDArray[np.float64]:
+def harmonic(count: ArrayLike, start: float = 0.0) -> Reals:
     """Return ``1/(start + 1) + ... + 1/(start + count)`` without summing.
 
     Notes
@@ -46,7 +48,7 @@ def harmonic_cap(count: float, start: float = 0.0) -> float:
     return 1.0 / (1.0 + start) + math.log((count + start) / (1.0 + start))
 
 
-def _digamma(x: NDArray[np.float64]) -> NDArray[np.float64]:
+def _digamma(x: Reals) -> Reals:
     below = sum(1.0 / (x + k) for k in range(_SHIFT))
     z = x + _SHIFT
     w = 1.0 / (z * z)

@@ -13,14 +13,7 @@ from calibrant.bounds.bound import Bound
 from calibrant.core import check
 from calibrant.errors import InvalidInput
 
-__all__ = [
-    "aci",
-    "conformal_pid",
-    "quantile_tracker",
-    "saocp",
-    "sf_ogd",
-    "step_sizes",
-]
+__all__ = ["aci", "conformal_pid", "quantile_tracker", "saocp", "sf_ogd", "step_sizes"]
 
 ALWAYS: Final = "for any sequence, every time"
 STRONG: Final = 15.0
@@ -94,13 +87,7 @@ def aci(rounds: int, span: float, step: float, *, delay: int = 0) -> Bound:
 
 
 def step_sizes(
-    rounds: int,
-    span: float,
-    moves: float,
-    variation: float,
-    *,
-    idle: int = 0,
-    delay: int = 0,
+    rounds: int, span: float, moves: float, variation: float, *, idle: int = 0, delay: int = 0
 ) -> Bound:
     """Bound the distance of coverage from its target for a radius that moves by any steps.
 

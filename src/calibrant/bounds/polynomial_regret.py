@@ -28,10 +28,8 @@ def polynomial_regret(
 
     Parameters
     ----------
-    rounds, cells, half_cell, buckets, prior, centre
-        T, K, h, M, k0 and c, as in ``foster_hart``.
-    realised, failure
-        As in ``exponential_regret``.
+    rounds, cells, half_cell, buckets, prior, centre, realised, failure
+        T, K, h, M, k0, c and the others, as in ``exponential_regret``.
 
     Notes
     -----

@@ -24,7 +24,7 @@ class Rate:
     calibration
         How far the calibration error is above its limit.
     advantage
-        What the paper says for it.
+        What the paper says in favour of the calibrator.
     """
 
     subroutine: str

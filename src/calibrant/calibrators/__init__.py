@@ -11,6 +11,7 @@ from calibrant.calibrators.growing import Growing
 from calibrant.calibrators.polynomial_regret import PolynomialRegret
 from calibrant.calibrators.regret_matching import RegretMatching
 from calibrant.calibrators.running_mean import RunningMean
+from calibrant.registry import import_modules
 
 __all__ = [
     "Account",
@@ -26,3 +27,5 @@ __all__ = [
     "RegretMatching",
     "RunningMean",
 ]
+
+import_modules(__name__, __path__)

@@ -5,15 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from calibrant import bounds
 from calibrant.calibrators.base import Account, Calibrator
 from calibrant.core import check
+from calibrant.core.arrays import Reals, Words
 from calibrant.kernels import anchor, two_point
-from calibrant.kernels.layout import PULL, TRUST
-from calibrant.kernels.rounds import assemble
+from calibrant.kernels.rule import Rule
 from calibrant.registry import calibrators
 
 __all__ = ["Anchored"]
@@ -65,18 +62,16 @@ class Anchored(Calibrator):
     """
 
     name = "anchored"
-    program = assemble(
+    kernels = Rule(
         "anchored",
-        draw=two_point.make_draw(anchor.lean, anchor.weigh, anchor.start, nearest=True),
-        update=anchor.update,
-        amend=anchor.amend,
-        mean=two_point.mean,
-        recall=two_point.recall,
-        weighted=True,
+        two_point.make_draw(anchor.score, anchor.weigh, anchor.start, nearest=True),
+        anchor.update,
+        anchor.amend,
+        head=anchor.OWN_HEAD,
+        cell=anchor.OWN_CELL,
+        settings=anchor.SETTINGS,
         anchored=True,
     )
-    cell_words = anchor.CELL_WORDS
-    real_parameters = (anchor.STRENGTH, anchor.IMPATIENCE)
     prior_in_cells = False
     reference = "Foster and Hart 2021, with an anchor"
     guarantee = "E C2 <= h^2 + (c R0 + K(1 + ln(T/K)))/T"
@@ -93,26 +88,20 @@ class Anchored(Calibrator):
         object.__setattr__(self, "strength", strength)
         object.__setattr__(self, "patience", patience)
 
-    def bound(
-        self, rounds: int, *, buckets: int = 1, prior: int = 0, delay: int = 0
-    ) -> bounds.Bound | None:
+    def _bound(self, rounds: int, buckets: int, prior: int, delay: int) -> bounds.Bound | None:
         """Return the bound on C2 in expectation."""
-        if delay > 0:
-            return None
         grid = self.lattice
         return bounds.anchored(
             rounds, grid.cells, grid.half_cell, buckets=buckets, **self._settings
         )
 
-    def measured(self, account: Account) -> bounds.Bound | None:
+    def _measured(self, account: Account) -> bounds.Bound | None:
         """Return the bound on C2 with the counts that were seen."""
-        if account.delay > 0:
-            return None
         return bounds.anchored_measured(account.counts, self.lattice.half_cell, **self._settings)
 
-    def regret(self, account: Account) -> bounds.Bound | None:
+    def _regret(self, account: Account) -> bounds.Bound | None:
         """Return the bound on the squared loss of the draws beyond the anchors'."""
-        if account.delay > 0 or self.strength == 0.0:
+        if self.strength == 0.0:
             return None
         return bounds.anchored_regret(account.counts, self.lattice.half_cell, **self._settings)
 
@@ -122,10 +111,11 @@ class Anchored(Calibrator):
         end = max(float(values[0]), 1.0 - float(values[-1]))
         return {"strength": self.strength, "patience": self.patience, "end": end}
 
-    def _set_parameters(
-        self, words: NDArray[np.int64], reals: NDArray[np.float64], buckets: int
-    ) -> None:
+    def set_parameters(self, words: Words, reals: Reals, buckets: int) -> None:
+        """Write strength and patience into the header."""
         reals[[anchor.STRENGTH, anchor.IMPATIENCE]] = self.strength, 1.0 / self.patience
 
-    def _set_block(self, words: NDArray[np.int64], reals: NDArray[np.float64], *prior: Any) -> None:
-        reals[[PULL, TRUST]] = self.strength, 1.0
+    def begin(self, block: Words, reals: Reals, prior: int, *where: Any) -> None:
+        """Write a block before its first round, with the strongest pull."""
+        super().begin(block, reals, prior, *where)
+        reals[[anchor.PULL, anchor.TRUST]] = self.strength, 1.0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -13,39 +12,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.bounds import Bound
-from calibrant.calibrators.storage import Storage
+from calibrant.calibrators.arena import Arena
+from calibrant.calibrators.layout import layout_of
 from calibrant.core import check
+from calibrant.core.arrays import Reals, Words
 from calibrant.core.grid import GRIDS, Grid
 from calibrant.core.mixture import Mixture
 from calibrant.errors import InvalidInput
-from calibrant.kernels.layout import (
-    BLOCKS,
-    BUCKETS,
-    CELLS,
-    EDGES,
-    FRESH,
-    HEAD,
-    HEADER,
-    HOME,
-    KEY,
-    LAG,
-    MIDDLE,
-    POSITION,
-    SCALE,
-    SCRATCH,
-    STRIDE,
-    TABLE,
-    TAIL,
-    VALUES,
-)
-from calibrant.kernels.rounds import Program
+from calibrant.kernels.layout import BLOCKS, CELLS, KEY, POSITION, ROWS, SCRATCH, TABLE, WIDTH
+from calibrant.kernels.rounds import Program, assemble
+from calibrant.kernels.rule import Rule
 
 __all__ = ["MAX_BUCKETS", "MAX_PRIOR", "Account", "Calibrator"]
 
 MAX_BUCKETS = 1 << 20
 MAX_PRIOR = 1 << 20
-MAX_GAP = 1 << 61
-"""Scaled gaps stay below it, so that four of them fit into 63 bits."""
 
 
 @dataclass(frozen=True)
@@ -60,17 +41,17 @@ class Account:
         Pseudo-rounds with which each grid point of each bucket started.
     centres
         The middles of the buckets.
-    words
-        The whole state.
+    blocks
+        The words of each bucket's block.
     delay
         How many outcomes that came later were outstanding when a forecast was made, at most.
     """
 
-    counts: NDArray[np.int64]
-    ones: NDArray[np.int64]
+    counts: Words
+    ones: Words
     prior: int
-    centres: NDArray[np.float64]
-    words: NDArray[np.int64]
+    centres: Reals
+    blocks: Words
     delay: int = 0
 
     @functools.cached_property
@@ -104,10 +85,10 @@ class Calibrator:
     """
 
     name: ClassVar[str]
-    program: ClassVar[Program]
-    cell_words: ClassVar[int] = 2
+    kernels: ClassVar[Rule]
     prior_in_cells: ClassVar[bool] = True
-    real_parameters: ClassVar[tuple[int, ...]] = ()
+    late: ClassVar[bool] = False
+    """Whether the rule's theorems say something about late outcomes."""
     reference: ClassVar[str]
     guarantee: ClassVar[str]
     assumption: ClassVar[str]
@@ -130,6 +111,21 @@ class Calibrator:
         """All parameters by name."""
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
 
+    @functools.cached_property
+    def program(self) -> Program:
+        """All steps of the rule on its own."""
+        return assemble(self.kernels)
+
+    @property
+    def timed(self) -> bool:
+        """Whether the rule needs to know when forecasts were made."""
+        return False
+
+    @property
+    def doublings(self) -> int:
+        """How often the step between grid points in use can be halved."""
+        return 0
+
     @property
     def weighted(self) -> bool:
         """Whether learning needs the mixture, and not only the draw."""
@@ -143,17 +139,26 @@ class Calibrator:
         With ``delay`` so many outcomes may be outstanding when a forecast is made; most
         theorems say nothing about that.
         """
-        return None
+        return self._bound(rounds, buckets, prior, delay) if self.late or delay == 0 else None
 
     def measured(self, account: Account) -> Bound | None:
         """Return the bound tightened by what was counted, or None where there is none."""
-        return None
+        return self._measured(account) if self.late or account.delay == 0 else None
 
     def regret(self, account: Account) -> Bound | None:
         """Return a bound of the rule's own on the squared loss beyond the raw forecast's."""
+        return self._regret(account) if self.late or account.delay == 0 else None
+
+    def _bound(self, rounds: int, buckets: int, prior: int, delay: int) -> Bound | None:
         return None
 
-    def start(self, *, prior: int = 0, centre: Fraction | float = 0.5) -> NDArray[np.int64]:
+    def _measured(self, account: Account) -> Bound | None:
+        return None
+
+    def _regret(self, account: Account) -> Bound | None:
+        return None
+
+    def start(self, *, prior: int = 0, centre: Fraction | float = 0.5) -> Words:
         """Return the state before the first round.
 
         ``prior`` pseudo-rounds a grid point, with mean outcome ``centre``, say where to
@@ -166,30 +171,32 @@ class Calibrator:
         words.flags.writeable = False
         return words
 
-    def forecast(self, state: NDArray[np.int64]) -> Mixture:
+    def forecast(self, state: Words) -> Mixture:
         """Return the mixture that the rule announces in ``state``."""
-        words = Storage(self, state.copy()).words()
-        at, cells, table = words[BLOCKS], words[CELLS], words[TABLE]
-        cell, side, weight = self.program.draw(words, words, at, cells, table, 0.0)
-        if self.program.many:
+        words = self._opened(state).words()
+        low, side, weight = self._drawn(words, 0.0)
+        if self.kernels.full_support:
             return self.mixture(tuple(self.law(words)))
-        low = cell - side
-        return self.mixture_of_pair(low, weight)
+        step = 1 << (side >> WIDTH)
+        indices = (low,) if weight == 1.0 else (low, low + step)
+        weights = (1.0,) if weight == 1.0 else (weight, 1.0 - weight)
+        return Mixture(indices, weights, tuple(float(self.lattice.values[k]) for k in indices))
 
-    def update(self, state: NDArray[np.int64], index: int, outcome: int) -> NDArray[np.int64]:
+    def update(self, state: Words, index: int, outcome: int) -> Words:
         """Return the state after the drawn ``index`` met ``outcome``; ``state`` is left alone."""
-        mixture = self.forecast(state)
+        mixture, told = self.forecast(state), check.outcome(outcome)
         if index not in mixture.indices:
             listed = ", ".join(map(str, mixture.indices))
             raise InvalidInput(f"index must be one of the mixture's {listed}, got {index!r}")
-        storage = Storage(self, state.copy())
-        words = storage.words()
-        at, cells, table = words[BLOCKS], words[CELLS], words[TABLE]
-        _, _, weight = self.program.draw(words, words, at, cells, table, 0.0)
-        side = 0 if self.program.many else index - mixture.indices[0]
-        self.program.update(words, words, at, table, index, side, weight, check.outcome(outcome))
+        arena = self._opened(state)
+        words = arena.words()
+        cell, side, weight = self._drawn(words, float(index != mixture.indices[0]))
+        if self.kernels.full_support:
+            cell, side = index, 0
+        at = words[ROWS] + words[BLOCKS]
+        self.kernels.update(words, words, at, words[TABLE], cell, side, weight, told)
         words[at + POSITION] = index
-        after = storage.flat()
+        after = arena.flat()
         after.flags.writeable = False
         return after
 
@@ -198,79 +205,60 @@ class Calibrator:
         indices = tuple(k for k, weight in enumerate(law) if weight > 0.0)
         values = self.lattice.values
         return Mixture(
-            indices,
-            tuple(law[k] for k in indices),
-            tuple(float(values[k]) for k in indices),
+            indices, tuple(law[k] for k in indices), tuple(float(values[k]) for k in indices)
         )
-
-    def mixture_of_pair(self, low: int, weight: float) -> Mixture:
-        """Return the pair ``low``, ``low + 1`` as a mixture; one point if ``weight`` is one."""
-        values = self.lattice.values
-        if weight == 1.0:
-            return Mixture((low,), (1.0,), (float(values[low]),))
-        pair = (float(values[low]), float(values[low + 1]))
-        return Mixture((low, low + 1), (weight, 1.0 - weight), pair)
 
     def law(self, words: list[Any]) -> list[float]:
         """Return the weights that the last draw left in the scratch room."""
-        return words[words[SCRATCH] : words[SCRATCH] + words[CELLS]]
+        return list(words[words[SCRATCH] : words[SCRATCH] + words[CELLS]])
 
     def flat(
         self, buckets: int, *, prior: int, centres: list[Fraction], keys: list[int] | None = None
-    ) -> NDArray[np.int64]:
+    ) -> Words:
         """Return the flat state of fresh blocks; see :mod:`calibrant.kernels.layout`."""
-        grid = self.lattice
-        scale = math.lcm(grid.denominator, *{c.denominator for c in centres})
-        check.whole(prior, "prior", high=MAX_GAP // scale)
-        edges = HEADER
-        table = edges + buckets + 2
-        scratch = table + 2 * grid.cells + VALUES + 1
-        blocks = scratch + self._scratch(grid.cells)
-        stride = HEAD + self.cell_words * grid.cells + TAIL
-        words = np.zeros(blocks + buckets * stride, np.int64)
-        reals = words.view(np.float64)
-        words[[BUCKETS, CELLS, SCALE, EDGES]] = buckets, grid.cells, scale, edges
-        words[[TABLE, SCRATCH, BLOCKS, STRIDE]] = table, scratch, blocks, stride
-        reals[edges : edges + buckets] = np.arange(buckets) / buckets
-        reals[edges + buckets] = 2.0
-        numerators = np.array(grid.numerators) * (scale // grid.denominator)
-        words[table : table + grid.cells] = numerators
-        # Beyond the ends a half cell is as wide as the whole range, so slack rules stop there.
-        words[table - 1] = numerators[0] - 2 * scale
-        words[table + grid.cells] = numerators[-1] + 2 * scale
-        values = table + grid.cells + VALUES
-        reals[values : values + grid.cells] = grid.values
-        reals[[values - 1, values + grid.cells]] = np.inf, -np.inf
-        reals[[MIDDLE, LAG]] = float(centres[0]), 1.0
-        self._set_parameters(words, reals, buckets)
-        for j, centre in enumerate(centres):
-            block = words[blocks + j * stride : blocks + (j + 1) * stride]
-            block[POSITION] = grid.nearest(centre.numerator, centre.denominator)
-            block[HOME] = block[POSITION]
-            block[KEY] = keys[j] if keys else 0
-            block[FRESH] = -1
-            middle = int(centre * scale)
-            self._set_block(block, block.view(np.float64), prior, middle, numerators, scale)
+        layout = layout_of(self, buckets, prior, tuple(centres))
+        words = layout.alone.copy()
+        if keys:
+            layout.blocks_of(words[layout.row :])[:, KEY] = keys
         return words
 
-    def _scratch(self, cells: int) -> int:
+    def scratch(self, cells: int) -> int:
+        """Return how many words of scratch room the rule needs."""
         return 0
 
-    def _set_parameters(
-        self, words: NDArray[np.int64], reals: NDArray[np.float64], buckets: int
-    ) -> None:
+    def limits(self) -> dict[int, tuple[int, int]]:
+        """Return between which numbers words of a block must be, where the parameters say more."""
+        return {POSITION: (0, self.lattice.cells - 1)}
+
+    def set_parameters(self, words: Words, reals: Reals, buckets: int) -> None:
         """Write the rule's own parameters into the header."""
 
-    def _set_block(
-        self,
-        words: NDArray[np.int64],
-        reals: NDArray[np.float64],
-        prior: int,
-        centre: int,
-        numerators: NDArray[np.int64],
-        scale: int,
-    ) -> None:
-        """Write the prior: each grid point was announced ``prior`` times, with mean ``centre``."""
-        step, end = self.cell_words, HEAD + self.cell_words * len(numerators)
-        words[HEAD:end:step] = prior * (centre - numerators)
-        words[HEAD + 1 : end : step] = prior
+    def begin(self, block: Words, reals: Reals, prior: int, centre: Fraction, scale: int) -> None:
+        """Write a block before its first round.
+
+        Each grid point was announced ``prior`` times, with mean outcome ``centre``.
+        """
+        grid = self.lattice
+        block[POSITION] = grid.nearest(centre.numerator, centre.denominator)
+        if prior and self.prior_in_cells:
+            cells = self.cells_of(block)
+            cells[:, 0] = prior * (int(centre * scale) - numerators_at(grid, scale))
+            cells[:, 1] = prior
+
+    def cells_of(self, block: NDArray[Any]) -> NDArray[Any]:
+        """Return the cells of a block, a cell a row; of several blocks, a table each."""
+        first, size = len(self.kernels.head), len(self.kernels.cell)
+        return block[..., first:].reshape(*block.shape[:-1], -1, size)
+
+    def _opened(self, state: Words) -> Arena:
+        """Return a copy of a state to work on."""
+        return Arena(layout_of(self, 1), state.copy())
+
+    def _drawn(self, words: list[Any], coin: float) -> tuple[int, int, float]:
+        at = words[ROWS] + words[BLOCKS]
+        return self.kernels.draw(words, words, at, words[CELLS], words[TABLE], coin)
+
+
+def numerators_at(grid: Grid, scale: int) -> Words:
+    """Return the grid's values times ``scale``, which their denominator divides."""
+    return np.array(grid.numerators, np.int64) * (scale // grid.denominator)

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Final
+from fractions import Fraction
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant import bounds
-from calibrant.calibrators.base import Account, Calibrator
+from calibrant.calibrators.base import Account, Calibrator, numerators_at
 from calibrant.core import check
+from calibrant.core.arrays import Reals, Words
 from calibrant.errors import InvalidInput
 from calibrant.kernels import blackwell, two_point
-from calibrant.kernels.layout import BLOCKS, HEAD, STRIDE
-from calibrant.kernels.rounds import assemble
+from calibrant.kernels.layout import POSITION
+from calibrant.kernels.rule import Rule
 from calibrant.registry import calibrators
 
 __all__ = ["Blackwell"]
 
 STEPS: Final = {
-    "fixed": blackwell.FIXED,
+    "fixed": blackwell.CONSTANT,
     "sqrt": blackwell.SQUARE_ROOT,
     "adaptive": blackwell.ADAPTIVE,
 }
@@ -71,17 +72,15 @@ class Blackwell(Calibrator):
     """
 
     name = "blackwell"
-    program = assemble(
+    kernels = Rule(
         "blackwell",
-        draw=two_point.make_draw(blackwell.lean, blackwell.weigh, blackwell.start),
-        update=blackwell.update,
-        amend=blackwell.amend,
-        mean=two_point.mean,
-        recall=two_point.recall,
-        weighted=True,
+        two_point.make_draw(blackwell.score, blackwell.weigh, blackwell.start),
+        blackwell.update,
+        blackwell.amend,
+        head=blackwell.OWN_HEAD,
+        cell=blackwell.OWN_CELL,
+        settings=blackwell.SETTINGS,
     )
-    cell_words = blackwell.CELL_WORDS
-    real_parameters = (blackwell.RATE,)
     reference = "Abernethy, Bartlett and Hazan 2011"
     guarantee = "E C1 <= h + sqrt(K/T) (fixed step), h + 2 sqrt(2K/T) (any time)"
     assumption = "the outcome is chosen without sight of the round's coin"
@@ -114,12 +113,8 @@ class Blackwell(Calibrator):
         """Whether both cells of the mixture learn."""
         return self.updates == "expected"
 
-    def bound(
-        self, rounds: int, *, buckets: int = 1, prior: int = 0, delay: int = 0
-    ) -> bounds.Bound | None:
+    def _bound(self, rounds: int, buckets: int, prior: int, delay: int) -> bounds.Bound | None:
         """Return the bound on C1, of the draws or of the mixtures."""
-        if delay > 0:
-            return None
         grid, expected = self.lattice, self.updates == "expected"
         if self.step == "fixed":
             start = np.full(grid.cells * buckets, 1.0 if prior else 0.0)
@@ -131,22 +126,14 @@ class Blackwell(Calibrator):
         theorem = bounds.blackwell_sqrt if self.step == "sqrt" else bounds.blackwell_adaptive
         return theorem(rounds, grid.cells, grid.half_cell, buckets=buckets, expected=expected)
 
-    def measured(self, account: Account) -> bounds.Bound | None:
+    def _measured(self, account: Account) -> bounds.Bound | None:
         """Return the bound on C1 with the squared moves that were seen (adaptive step)."""
-        if account.delay > 0:
-            return None
         if self.step != "adaptive":
             return None
-        words = account.words
-        first, stride = int(words[BLOCKS]), int(words[STRIDE])
-        blocks = words[first : first + account.buckets * stride].reshape(-1, stride)
-        cells = blocks[:, HEAD : HEAD + 4 * self.lattice.cells]
-        increments = np.ascontiguousarray(cells[:, 3::4]).view(np.float64)
+        squares = self.cells_of(account.blocks)[..., blackwell.SQUARES]
+        increments = np.ascontiguousarray(squares).view(np.float64)
         return bounds.blackwell_measured(
-            increments,
-            account.rounds,
-            self.lattice.half_cell,
-            expected=self.updates == "expected",
+            increments, account.rounds, self.lattice.half_cell, expected=self.updates == "expected"
         )
 
     def _told(self) -> str:
@@ -157,17 +144,16 @@ class Blackwell(Calibrator):
             return self.eta
         return math.sqrt(buckets * self.lattice.cells / (self.horizon or 1))
 
-    def _set_parameters(
-        self, words: NDArray[np.int64], reals: NDArray[np.float64], buckets: int
-    ) -> None:
+    def set_parameters(self, words: Words, reals: Reals, buckets: int) -> None:
+        """Write step, rate and kind of updates into the header."""
         words[blackwell.STEP] = STEPS[self.step]
         words[blackwell.EXPECTED] = self.updates == "expected"
         fixed = self.step == "fixed"
         reals[blackwell.RATE] = self._rate(buckets) if fixed else 2.0 * self.lattice.cells
 
-    def _set_block(self, words: Any, reals: Any, prior: int, *where: Any) -> None:
-        super()._set_block(words, reals, prior, *where)
-        centre, numerators, scale = where
-        end = HEAD + self.cell_words * len(numerators)
-        pull = prior * (centre - numerators) / scale
-        reals[HEAD + 2 : end : self.cell_words] = np.clip(pull, -1.0, 1.0)
+    def begin(self, block: Words, reals: Reals, prior: int, centre: Fraction, scale: int) -> None:
+        """Write a block before its first round: the prior in the gaps and in the coordinates."""
+        super().begin(block, reals, prior, centre, scale)
+        block[blackwell.HOME] = block[POSITION]
+        pull = prior * (int(centre * scale) - numerators_at(self.lattice, scale)) / scale
+        self.cells_of(reals)[:, blackwell.THETA] = np.clip(pull, -1.0, 1.0)

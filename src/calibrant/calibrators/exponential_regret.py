@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Final
-
-import numpy as np
-from numpy.typing import NDArray
+from fractions import Fraction
+from typing import Final
 
 from calibrant import bounds
 from calibrant.calibrators.base import Calibrator
 from calibrant.core import check
+from calibrant.core.arrays import Reals, Words
 from calibrant.errors import InvalidInput
 from calibrant.kernels import pairs
-from calibrant.kernels.layout import HEAD
+from calibrant.kernels.layout import POSITION
 from calibrant.kernels.portable import log
-from calibrant.kernels.rounds import assemble
 from calibrant.registry import calibrators
 
 __all__ = ["AllPairs", "ExponentialRegret"]
@@ -36,9 +34,6 @@ class AllPairs(Calibrator):
         its bucket is learned as a realised one, whose mean is the expected one.
     """
 
-    cell_words = pairs.CELL_WORDS
-    real_parameters = (pairs.RATE, pairs.SCHEDULE)
-
     updates: str = "expected"
 
     def __post_init__(self) -> None:
@@ -52,20 +47,21 @@ class AllPairs(Calibrator):
         """All-pairs rules keep their mixture in the scratch room, whatever they learn from it."""
         return True
 
-    def _scratch(self, cells: int) -> int:
+    def scratch(self, cells: int) -> int:
+        """Return how many words of scratch room the law and its rates need."""
         return 2 * cells + cells * cells
 
-    def _set_parameters(
-        self, words: NDArray[np.int64], reals: NDArray[np.float64], buckets: int
-    ) -> None:
+    def set_parameters(self, words: Words, reals: Reals, buckets: int) -> None:
+        """Write the rule's parameters into the header."""
         words[pairs.EXPECTED] = self.updates == "expected"
 
-    def _set_block(self, words: Any, reals: Any, prior: int, *where: Any) -> None:
-        super()._set_block(words, reals, prior, *where)
-        centre, numerators, scale = where
-        end = HEAD + self.cell_words * len(numerators)
-        reals[HEAD + 2 : end : self.cell_words] = prior
-        reals[HEAD + 3 : end : self.cell_words] = prior * (centre / scale)
+    def begin(self, block: Words, reals: Reals, prior: int, centre: Fraction, scale: int) -> None:
+        """Write a block before its first round: the prior in gaps, counts and weights."""
+        super().begin(block, reals, prior, centre, scale)
+        block[pairs.HOME], block[pairs.FRESH] = block[POSITION], -1
+        cells = self.cells_of(reals)
+        cells[:, pairs.PLAYED] = prior
+        cells[:, pairs.ONES] = prior * (int(centre * scale) / scale)
 
 
 _draw = pairs.make_draw(pairs.exponential_rates)
@@ -114,16 +110,7 @@ class ExponentialRegret(AllPairs):
     """
 
     name = "exponential_regret"
-    program = assemble(
-        "exponential_regret",
-        draw=_draw,
-        update=pairs.update,
-        amend=pairs.amend,
-        mean=pairs.mean,
-        recall=pairs.make_recall(_draw),
-        weighted=True,
-        many=True,
-    )
+    kernels = pairs.make_rule("exponential_regret", _draw)
     reference = "Cesa-Bianchi and Lugosi 2006, chapter 4"
     guarantee = "pseudo C2 <= h^2 + K sqrt(ln(K(K-1))/(2T)) (fixed rate)"
     assumption = "none for the mixtures; for the draws, no sight of the round's coin"
@@ -144,12 +131,8 @@ class ExponentialRegret(AllPairs):
                 f"eta must be None where horizon is given, got {self.eta!r} and {self.horizon!r}"
             )
 
-    def bound(
-        self, rounds: int, *, buckets: int = 1, prior: int = 0, delay: int = 0
-    ) -> bounds.Bound | None:
+    def _bound(self, rounds: int, buckets: int, prior: int, delay: int) -> bounds.Bound | None:
         """Return the bound on C2, of the mixtures or of the draws."""
-        if delay > 0:
-            return None
         grid = self.lattice
         return bounds.exponential_regret(
             rounds,
@@ -171,9 +154,8 @@ class ExponentialRegret(AllPairs):
             return math.sqrt(buckets * self._schedule / self.horizon)
         return self.eta or 0.0
 
-    def _set_parameters(
-        self, words: NDArray[np.int64], reals: NDArray[np.float64], buckets: int
-    ) -> None:
-        super()._set_parameters(words, reals, buckets)
+    def set_parameters(self, words: Words, reals: Reals, buckets: int) -> None:
+        """Write the rule's parameters into the header."""
+        super().set_parameters(words, reals, buckets)
         reals[pairs.RATE] = self._rate(buckets)
         reals[pairs.SCHEDULE] = self._schedule

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.bounds import Bound
 from calibrant.calibrators.anchored import Anchored
 from calibrant.calibrators.base import Account
 from calibrant.core import check
+from calibrant.core.arrays import Reals, Words
 from calibrant.kernels import anchor, fading, two_point
-from calibrant.kernels.rounds import assemble
+from calibrant.kernels.rule import Rule
 from calibrant.registry import calibrators
 
 __all__ = ["UNITS", "Fading"]
@@ -66,18 +66,16 @@ class Fading(Anchored):
     """
 
     name = "fading"
-    program = assemble(
+    kernels = Rule(
         "fading",
-        draw=two_point.make_draw(fading.lean, fading.weigh, anchor.start, nearest=True),
-        update=fading.update,
-        amend=fading.amend,
-        mean=two_point.mean,
-        recall=two_point.recall,
-        weighted=True,
+        two_point.make_draw(fading.score, fading.weigh, anchor.start, nearest=True),
+        fading.update,
+        fading.amend,
+        head=anchor.OWN_HEAD,
+        cell=fading.OWN_CELL,
+        settings=fading.SETTINGS,
         anchored=True,
     )
-    cell_words = fading.CELL_WORDS
-    real_parameters = (*Anchored.real_parameters, fading.HALF_LIFE)  # type: ignore[assignment]
     reference = "Foster and Hart 2021, with an anchor and a half-life"
     guarantee = "none about the long run; small errors in every window are measured, not proved"
     assumption = "none is enough"
@@ -112,9 +110,8 @@ class Fading(Anchored):
         """Return None: no theorem about the long run."""
         return None
 
-    def _set_parameters(
-        self, words: NDArray[np.int64], reals: NDArray[np.float64], buckets: int
-    ) -> None:
-        super()._set_parameters(words, reals, buckets)
+    def set_parameters(self, words: Words, reals: Reals, buckets: int) -> None:
+        """Write strength, patience and half-life into the header."""
+        super().set_parameters(words, reals, buckets)
         reals[fading.HALF_LIFE] = self.half_life
         words[fading.TIMED] = self.timed

@@ -9,7 +9,7 @@ import numpy as np
 from calibrant import bounds
 from calibrant.calibrators.base import Account, Calibrator
 from calibrant.kernels import gaps, two_point
-from calibrant.kernels.rounds import assemble
+from calibrant.kernels.rule import Rule
 from calibrant.registry import calibrators
 
 __all__ = ["Foster99"]
@@ -43,32 +43,24 @@ class Foster99(Calibrator):
     """
 
     name = "foster99"
-    program = assemble(
+    kernels = Rule(
         "foster99",
-        draw=two_point.make_draw(gaps.lean_with_slack, gaps.weigh_average),
-        update=gaps.update,
-        amend=gaps.amend,
-        mean=two_point.mean,
-        recall=two_point.recall,
+        two_point.make_draw(gaps.score_with_slack, gaps.weigh_average),
+        gaps.update,
+        gaps.amend,
     )
     reference = "Foster 1999"
     guarantee = "E C1 <= h + sqrt(K(1 + ln(T/K))/T); midpoints: h + 2 sqrt(K/T)"
     assumption = "the outcome is chosen without sight of the round's coin"
     cost = "O(1) a round, O(log K) after late outcomes"
 
-    def bound(
-        self, rounds: int, *, buckets: int = 1, prior: int = 0, delay: int = 0
-    ) -> bounds.Bound | None:
+    def _bound(self, rounds: int, buckets: int, prior: int, delay: int) -> bounds.Bound | None:
         """Return the bound on C1 in expectation."""
-        if delay > 0:
-            return None
         grid = self.lattice
         return bounds.foster99(rounds, grid.cells, grid.half_cell, buckets=buckets, prior=prior)
 
-    def measured(self, account: Account) -> bounds.Bound | None:
+    def _measured(self, account: Account) -> bounds.Bound | None:
         """Return the bound on C1 for the cells that were used."""
-        if account.delay > 0:
-            return None
         used, grid = account.counts > 0, self.lattice
         scores = account.prior * (account.centres[:, None] - grid.values)
         return bounds.foster99(

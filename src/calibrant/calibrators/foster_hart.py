@@ -9,7 +9,7 @@ import numpy as np
 from calibrant import bounds
 from calibrant.calibrators.base import Account, Calibrator
 from calibrant.kernels import gaps, two_point
-from calibrant.kernels.rounds import assemble
+from calibrant.kernels.rule import Rule
 from calibrant.registry import calibrators
 
 __all__ = ["FosterHart"]
@@ -53,29 +53,23 @@ class FosterHart(Calibrator):
     """
 
     name = "foster_hart"
-    program = assemble(
-        "foster_hart",
-        draw=two_point.make_draw(gaps.lean, gaps.weigh),
-        update=gaps.update,
-        amend=gaps.amend,
-        mean=two_point.mean,
-        recall=two_point.recall,
+    kernels = Rule(
+        "foster_hart", two_point.make_draw(gaps.score, gaps.weigh), gaps.update, gaps.amend
     )
     reference = "Foster and Hart 2021; Foster 1999"
     guarantee = "E C2 <= h^2 + K(1 + ln(T/K))/T"
     assumption = "the outcome is chosen without sight of the round's coin"
+    late = True
     cost = "O(1) a round, O(log K) after late outcomes"
 
-    def bound(
-        self, rounds: int, *, buckets: int = 1, prior: int = 0, delay: int = 0
-    ) -> bounds.Bound:
+    def _bound(self, rounds: int, buckets: int, prior: int, delay: int) -> bounds.Bound | None:
         """Return the bound on C2 in expectation."""
         grid = self.lattice
         return bounds.foster_hart(
             rounds, grid.cells, grid.half_cell, buckets=buckets, prior=prior, delay=delay
         )
 
-    def measured(self, account: Account) -> bounds.Bound:
+    def _measured(self, account: Account) -> bounds.Bound | None:
         """Return the bound on C2 with the counts that were seen."""
         with np.errstate(invalid="ignore"):
             means = np.where(account.counts > 0, account.ones / account.counts, 0.5)

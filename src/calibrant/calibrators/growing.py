@@ -6,20 +6,15 @@ import functools
 from dataclasses import dataclass
 from typing import Any, Final
 
-import numpy as np
-from numpy.typing import NDArray
-
 from calibrant import bounds
 from calibrant.calibrators.anchored import Anchored
 from calibrant.calibrators.base import Account
-from calibrant.calibrators.storage import Storage
 from calibrant.core import check
+from calibrant.core.arrays import Reals, Words
 from calibrant.core.grid import GRIDS, MAX_RESOLUTION, Grid
-from calibrant.core.mixture import Mixture
 from calibrant.errors import InvalidInput
-from calibrant.kernels import growing, two_point
-from calibrant.kernels.layout import BLOCKS, CELLS, NEXT, POSITION, STEP, TABLE, WIDTH
-from calibrant.kernels.rounds import assemble
+from calibrant.kernels import anchor, growing
+from calibrant.kernels.rule import Rule
 from calibrant.registry import calibrators
 
 __all__ = ["MAX_DOUBLINGS", "Growing"]
@@ -73,14 +68,15 @@ class Growing(Anchored):
     """
 
     name = "growing"
-    program = assemble(
+    kernels = Rule(
         "growing",
-        draw=growing.draw,
-        update=growing.update,
-        amend=growing.amend,
-        mean=growing.mean,
-        recall=two_point.recall,
-        weighted=True,
+        growing.draw,
+        growing.update,
+        growing.amend,
+        growing.mean,
+        head=growing.OWN_HEAD,
+        cell=anchor.OWN_CELL,
+        settings=anchor.SETTINGS,
         anchored=True,
     )
     reference = "Foster and Hart 2021, with an anchor and a grid that grows"
@@ -109,59 +105,33 @@ class Growing(Anchored):
         """The finest grid."""
         return Grid("endpoints", self.resolution << self.doublings)
 
-    def bound(
-        self, rounds: int, *, buckets: int = 1, prior: int = 0, delay: int = 0
-    ) -> bounds.Bound | None:
+    def _bound(self, rounds: int, buckets: int, prior: int, delay: int) -> bounds.Bound | None:
         """Return the bound on C2 in expectation."""
-        if delay > 0:
-            return None
         c, R0 = self.strength, self.patience
         return bounds.growing(rounds, *self._sizes, buckets=buckets, strength=c, patience=R0)
 
-    def measured(self, account: Account) -> bounds.Bound | None:
+    def _measured(self, account: Account) -> bounds.Bound | None:
         """Return the bound on C2 with the counts that were seen."""
-        if account.delay > 0:
-            return None
         c, R0 = self.strength, self.patience
         return bounds.growing_measured(account.counts, *self._sizes, strength=c, patience=R0)
 
-    def regret(self, account: Account) -> bounds.Bound | None:
+    def _regret(self, account: Account) -> bounds.Bound | None:
         """Return the bound on the squared loss of the draws beyond the anchors'."""
-        if account.delay > 0 or self.strength == 0.0:
+        if self.strength == 0.0:
             return None
         c, R0 = self.strength, self.patience
         return bounds.growing_regret(account.counts, *self._sizes, strength=c, patience=R0)
-
-    def forecast(self, state: NDArray[np.int64]) -> Mixture:
-        """Return the mixture that the rule announces in ``state``."""
-        words = Storage(self, state.copy()).words()
-        low, side, weight = self._drawn(words, 0.0)
-        indices = (low,) if weight == 1.0 else (low, low + (1 << (side >> WIDTH)))
-        weights = (1.0,) if weight == 1.0 else (weight, 1.0 - weight)
-        return Mixture(indices, weights, tuple(float(self.lattice.values[k]) for k in indices))
-
-    def update(self, state: NDArray[np.int64], index: int, outcome: int) -> NDArray[np.int64]:
-        """Return the state after the drawn ``index`` met ``outcome``; ``state`` is left alone."""
-        told, indices = check.outcome(outcome), self.forecast(state).indices
-        if index not in indices:
-            return super().update(state, index, outcome)
-        storage = Storage(self, state.copy())
-        words = storage.words()
-        drawn = self._drawn(words, float(index != indices[0]))
-        self.program.update(words, words, words[BLOCKS], words[TABLE], *drawn, told)
-        words[words[BLOCKS] + POSITION] = index
-        after = storage.flat()
-        after.flags.writeable = False
-        return after
-
-    def _drawn(self, words: list[Any], coin: float) -> tuple[int, int, float]:
-        return self.program.draw(words, words, words[BLOCKS], words[CELLS], words[TABLE], coin)
 
     @property
     def _sizes(self) -> tuple[int, int]:
         return self.resolution, self.doublings
 
-    def _set_block(self, words: NDArray[np.int64], reals: NDArray[np.float64], *prior: Any) -> None:
-        super()._set_block(words, reals, *prior)
-        words[STEP] = self.doublings
-        words[NEXT] = growing.due(self.resolution) if self.doublings else 0
+    def limits(self) -> dict[int, tuple[int, int]]:
+        """Return the limits of every rule, and that no step is wider than the first."""
+        return super().limits() | {growing.STEP: (0, self.doublings)}
+
+    def begin(self, block: Words, reals: Reals, prior: int, *where: Any) -> None:
+        """Write a block before its first round, with the widest step."""
+        super().begin(block, reals, prior, *where)
+        block[growing.STEP] = self.doublings
+        block[growing.NEXT] = growing.due(self.resolution) if self.doublings else 0

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from calibrant import bounds
 from calibrant.calibrators.exponential_regret import AllPairs
 from calibrant.kernels import pairs
-from calibrant.kernels.rounds import assemble
 from calibrant.registry import calibrators
 
 __all__ = ["PolynomialRegret"]
@@ -49,16 +48,7 @@ class PolynomialRegret(AllPairs):
     """
 
     name = "polynomial_regret"
-    program = assemble(
-        "polynomial_regret",
-        draw=_draw,
-        update=pairs.update,
-        amend=pairs.amend,
-        mean=pairs.mean,
-        recall=pairs.make_recall(_draw),
-        weighted=True,
-        many=True,
-    )
+    kernels = pairs.make_rule("polynomial_regret", _draw)
     reference = "Foster and Vohra 1998; Hart and Mas-Colell 2000"
     guarantee = "E C2 <= h^2 + sqrt(K(K-1)/T)"
     assumption = "the outcome is chosen without sight of the round's coin"
@@ -66,12 +56,8 @@ class PolynomialRegret(AllPairs):
 
     updates: str = "realised"
 
-    def bound(
-        self, rounds: int, *, buckets: int = 1, prior: int = 0, delay: int = 0
-    ) -> bounds.Bound | None:
+    def _bound(self, rounds: int, buckets: int, prior: int, delay: int) -> bounds.Bound | None:
         """Return the bound on C2, of the draws or of the mixtures."""
-        if delay > 0:
-            return None
         grid = self.lattice
         return bounds.polynomial_regret(
             rounds,

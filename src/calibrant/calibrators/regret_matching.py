@@ -9,7 +9,7 @@ import numpy as np
 from calibrant import bounds
 from calibrant.calibrators.base import Account, Calibrator
 from calibrant.kernels import gaps, two_point
-from calibrant.kernels.rounds import assemble
+from calibrant.kernels.rule import Rule
 from calibrant.registry import calibrators
 
 __all__ = ["RegretMatching"]
@@ -48,29 +48,26 @@ class RegretMatching(Calibrator):
     """
 
     name = "regret_matching"
-    program = assemble(
+    kernels = Rule(
         "regret_matching",
-        draw=two_point.make_draw(gaps.lean_with_slack, gaps.weigh_cumulative),
-        update=gaps.update,
-        amend=gaps.amend,
-        mean=two_point.mean,
-        recall=two_point.recall,
+        two_point.make_draw(gaps.score_with_slack, gaps.weigh_cumulative),
+        gaps.update,
+        gaps.amend,
     )
     reference = "Hart and Mas-Colell 2000; Mannor and Stoltz 2010"
     guarantee = "E C1 <= h + (1 + h) sqrt(K/T)"
     assumption = "the outcome is chosen without sight of the round's coin"
+    late = True
     cost = "O(1) a round, O(log K) after late outcomes"
 
-    def bound(
-        self, rounds: int, *, buckets: int = 1, prior: int = 0, delay: int = 0
-    ) -> bounds.Bound:
+    def _bound(self, rounds: int, buckets: int, prior: int, delay: int) -> bounds.Bound | None:
         """Return the bound on C1 in expectation."""
         grid = self.lattice
         return bounds.regret_matching(
             rounds, grid.cells, grid.half_cell, buckets=buckets, prior=prior, delay=delay
         )
 
-    def measured(self, account: Account) -> bounds.Bound:
+    def _measured(self, account: Account) -> bounds.Bound | None:
         """Return the bound on C1 for the cells that were used."""
         used = account.counts > 0
         scores = account.prior * (account.centres[:, None] - self.lattice.values)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
+from fractions import Fraction
 
 from calibrant.calibrators.base import Calibrator
+from calibrant.core.arrays import Reals, Words
 from calibrant.kernels import running_mean, two_point
-from calibrant.kernels.layout import HEAD, LEARNED, TOTAL
-from calibrant.kernels.rounds import assemble
+from calibrant.kernels.rule import Rule
 from calibrant.registry import calibrators
 
 __all__ = ["RunningMean"]
@@ -41,13 +39,12 @@ class RunningMean(Calibrator):
     """
 
     name = "running_mean"
-    program = assemble(
+    kernels = Rule(
         "running_mean",
-        draw=two_point.make_draw(running_mean.lean, running_mean.weigh),
-        update=running_mean.update,
-        amend=running_mean.amend,
-        mean=two_point.mean,
-        recall=two_point.recall,
+        two_point.make_draw(running_mean.score, running_mean.weigh),
+        running_mean.update,
+        running_mean.amend,
+        head=running_mean.OWN_HEAD,
     )
     prior_in_cells = False
     reference = "Zadrozny and Elkan 2001"
@@ -55,17 +52,12 @@ class RunningMean(Calibrator):
     assumption = "independent outcomes, and then only in the limit"
     cost = "O(1) a round"
 
-    def _set_block(
-        self,
-        words: NDArray[np.int64],
-        reals: NDArray[np.float64],
-        prior: int,
-        centre: int,
-        numerators: NDArray[np.int64],
-        scale: int,
-    ) -> None:
-        # One mean for the whole bucket, so the prior is one set of pseudo-rounds, not one a cell;
-        # the cells only count.
-        words[LEARNED] = prior
-        words[TOTAL] = prior * centre
-        words[HEAD + 1 : HEAD + 2 * len(numerators) : 2] = 0
+    def begin(self, block: Words, reals: Reals, prior: int, centre: Fraction, scale: int) -> None:
+        """Write a block before its first round.
+
+        One mean for the whole bucket, so the prior is one set of pseudo-rounds, not one a cell;
+        the cells only count.
+        """
+        super().begin(block, reals, prior, centre, scale)
+        block[running_mean.LEARNED] = prior
+        block[running_mean.TOTAL] = prior * int(centre * scale)

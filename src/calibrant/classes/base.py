@@ -3,53 +3,64 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.classes import vectors
+from calibrant.classes.roster import Roster
 from calibrant.classes.run import ClassRun
 from calibrant.classes.ticket import ClassTicket
-from calibrant.classes.waiting import Entry, Waiting
 from calibrant.core import check
+from calibrant.core.arrays import Reals, Words
 from calibrant.core.codec import Document
-from calibrant.core.gate import Gate, passing
-from calibrant.core.ledger import MAX_OPEN, NEVER
-from calibrant.core.stored import Stored
-from calibrant.errors import CorruptState, InvalidInput, InvalidType, RepeatedTicket
-from calibrant.recalibrate.secret import fingerprint, secret_of
+from calibrant.core.gate import passing
+from calibrant.errors import ForeignTicket, InvalidInput
+from calibrant.kernels.layout import LONGEST_LAG
+from calibrant.recalibrate.counter import Counter
+from calibrant.recalibrate.delivery import Pending, times
+from calibrant.recalibrate.secret import fingerprint
+from calibrant.recalibrate.spec import MAX_OPEN
+from calibrant.recalibrate.stream import Stream
 
 __all__ = ["ClassRecalibrator"]
 
-Reals = NDArray[np.float64]
+Look = tuple[Any, ...]
 TicketT = TypeVar("TicketT", bound=ClassTicket)
 RunT = TypeVar("RunT", bound=ClassRun)
 
 
-class ClassRecalibrator(Stored, Generic[TicketT, RunT]):
+class ClassRecalibrator(Stream[TicketT], Generic[TicketT, RunT]):
     """Turn raw forecasts over K classes into calibrated ones, whatever the outcomes.
 
-    Subclasses say how a forecast is made (``_announce``), learned (``_settle``) and looked at
-    ahead (``_predict``, ``_book``), how a batch is played (``_play``), and what is stored
-    (``_settings``, ``_arrays``, ``_load``).  Tickets, gates and documents are here.
+    The state is rows of one arena, the first of which counts every round.  Subclasses say how
+    a forecast is made, learned and looked at ahead, how a batch is played and what the
+    settings are.
     """
 
-    kind: ClassVar[str]
+    __slots__ = ("_classes", "_roster", "_secret")
 
-    def __init__(
-        self, classes: int, seed: int | None, key: str | int | None, max_open: int
+    version: ClassVar[int] = 2
+
+    def _enter(
+        self,
+        classes: int,
+        secret: bytes,
+        roster: Roster,
+        kind: Any,
+        issuer: Any,
+        fields: str,
+        max_open: Any,
     ) -> None:
-        count = vectors.class_count(classes)
+        """Set up rows before their first round, and a counter of tickets of that kind."""
+        self._classes, self._secret, self._roster = classes, secret, roster
         cap = check.whole(max_open, "max_open", low=1, high=MAX_OPEN)
-        self._set_up(count, secret_of(seed, key), cap)
+        self._open(roster.arena, Counter(kind, issuer, issuer.fingerprint, fields, cap))
 
-    def _set_up(self, classes: int, secret: bytes, max_open: int) -> None:
-        self._classes, self._secret = classes, secret
-        self._issuer = fingerprint(secret, self.kind, classes)
-        self._waiting = Waiting(self._issuer, max_open, self._drop)
-        self._ticketed = self._observed = self._booked = self._lag = 0
-        self._gate: Gate = [None]
+    def _fingerprint(self, classes: int, secret: bytes) -> str:
+        return fingerprint(secret, self.kind, classes)
 
     # ------------------------------------------------------------------ facts
 
@@ -59,26 +70,9 @@ class ClassRecalibrator(Stored, Generic[TicketT, RunT]):
         return self._classes
 
     @property
-    def rounds(self) -> int:
-        """Outcomes learned so far."""
-        return self._observed + self._booked
-
-    @property
-    def issued(self) -> int:
-        """Forecasts made so far."""
-        return self._ticketed + self._booked
-
-    @property
-    def open(self) -> int:
-        """Tickets that wait for their outcome."""
-        with passing(self._gate):
-            self._waiting.sweep(self.issued)
-            return len(self._waiting)
-
-    @property
     def delay(self) -> int:
         """How many forecasts were made between one and its outcome, at most."""
-        return self._lag
+        return self._own(LONGEST_LAG)
 
     # -------------------------------------------------------------- one by one
 
@@ -89,68 +83,73 @@ class ClassRecalibrator(Stored, Generic[TicketT, RunT]):
         ----------
         raw
             K numbers in [0, 1] that sum to 1 within 1e-6.
-        id
-            A name for the ticket; by default its number.
-        time
-            When the forecast is made, in the caller's units.
+        id, time
+            As in :meth:`calibrant.Recalibrator.forecast`.
         """
-        vector = vectors.vector(raw, self._classes)
-        if id is not None and (not isinstance(id, str) or not id):
-            raise InvalidType(f"id must be a string that is not empty, got {id!r}")
-        time = None if time is None else check.real(time, "time")
-        with passing(self._gate):
-            number = self.issued
-            if id is not None and self._waiting.holds(id, number):
-                raise RepeatedTicket(f"id must not be that of an open ticket, got {id!r}")
-            ticket, place, slot = self._announce(vector)
-            ticket.id, ticket.number, ticket.time = number if id is None else id, number, time
-            entry = Entry(number, place, slot, NEVER if time is None else time)
-            self._ticketed += 1
-            self._waiting.add(ticket.id, entry, self.issued)
-        return ticket
+        return self._forecast(vectors.vector(raw, self._classes), id, time)
 
     def observe(
-        self, ticket: ClassTicket | int | str, outcome: int, time: float | None = None
-    ) -> None:
-        """Report the class of an open ticket, given itself or its id; in any order."""
-        told = vectors.outcome(outcome, self._classes)
-        when = None if time is None else check.real(time, "time")
-        with passing(self._gate):
-            id, entry = self._waiting.find(ticket, self.issued)
-            if when is not None and when < entry.time:
-                earlier = f"the forecast's {entry.time!r}, got {when!r}"
-                raise InvalidInput(f"time must not be before {earlier}")
-            self._settle(entry, told)
-            self._waiting.close(id)
-            self._lag = max(self._lag, self.issued - 1 - entry.number)
-            self._observed += 1
-        if isinstance(ticket, ClassTicket):
-            ticket.outcome = told
+        self, ticket: TicketT | int | str, outcome: int, time: float | None = None
+    ) -> TicketT:
+        """Report the class of an open ticket, given itself or its id; in any order.
 
-    def predict_one(self, raw: Any) -> Reals:
+        Returns the ticket with its outcome, which :meth:`correct` needs later.
+        """
+        return self._observe(ticket, self._outcome(outcome), time)
+
+    def sample_one(self, raw: Any) -> Reals:
         """Return the draw that the next round with this raw forecast would announce.
 
         Changes nothing; call :meth:`learn_one` with the same raw forecast to make it a round.
         """
-        vector = vectors.vector(raw, self._classes)
+        vector = self._untimed(raw, "sample_one")
         with passing(self._gate):
-            return self._predict(vector)
+            look = self._look(vector)
+            self._noted(vector.tobytes(), look)
+            return self._drawn(vector, look)
 
-    def learn_one(self, raw: Any, outcome: int) -> None:
-        """Make a round of the last :meth:`predict_one` with this raw forecast.
+    def predict_one(self, raw: Any) -> Reals:
+        """Return the draw, as :meth:`sample_one` does: an older name for it."""
+        return self.sample_one(raw)
 
-        Without one, the round is drawn now.  Refused if another round came between that could
-        have changed the draw.
+    def predict_mean_one(self, raw: Any) -> Reals:
+        """Return the mean that the next round with this raw forecast would announce.
+
+        Changes nothing, and notes nothing; the mean has no guarantee of its own.
         """
         vector = vectors.vector(raw, self._classes)
-        told = vectors.outcome(outcome, self._classes)
         with passing(self._gate):
-            self._book(vector, told)
-            self._booked += 1
+            return self._expected(vector)
+
+    def learn_one(self, raw: Any, outcome: int) -> None:
+        """Make a round of the last :meth:`sample_one` with this raw forecast.
+
+        Without one, the round is drawn now.  Refused if another round came between that could
+        have changed the draw; then nothing has changed.
+        """
+        vector, told = self._untimed(raw, "learn_one"), self._outcome(outcome)
+        with passing(self._gate):
+            look = self._notes.pop(vector.tobytes(), None)
+            self._book(vector, self._look(vector) if look is None else look, told)
+            self._expire_old(self.issued)
+
+    def coin_of(self, ticket: TicketT) -> Any:
+        """Return the coin that decided a ticket's draw, or a coin for each class; for audits."""
+        if not isinstance(ticket, self._counter.kind) or ticket.whose != self._counter.whose:
+            raise ForeignTicket(f"ticket must be of this recalibrator, got another's: {ticket!r}")
+        return self._coin(ticket)
 
     # ---------------------------------------------------------------- batches
 
-    def replay(self, raw: Any, outcomes: Any) -> RunT:
+    def replay(
+        self,
+        raw: Any,
+        outcomes: Any,
+        *,
+        available: Any = None,
+        time: Any = None,
+        carry: Pending | None = None,
+    ) -> RunT:
         """Play a whole batch of rounds, exactly as the calls one by one would.
 
         Parameters
@@ -159,90 +158,116 @@ class ClassRecalibrator(Stored, Generic[TicketT, RunT]):
             A table: a round a row, a class a column.
         outcomes
             The class of each round.
+        available, time, carry
+            As in :meth:`calibrant.Recalibrator.replay`.
         """
         rows = vectors.matrix(raw, self._classes)
         told = vectors.outcomes(outcomes, self._classes)
         check.same_length(raw=rows, outcomes=told)
+        if self._timed and time is None:
+            raise self._no_time(time)
+        times(time, len(rows))
+        prompt = available is None and carry is None and not self._timed
         with passing(self._gate):
-            run = self._play(rows, told)
-            self._booked += len(rows)
-        return run
+            first = self.issued
+            if prompt and self._at_once(len(rows)):
+                run = self._play(rows, told)
+                self._expire_old(first + len(rows))
+                return run
+            tickets, pending = self._play_late(list(rows), told.tolist(), available, time, carry)
+        # Of no outcomes at all there is no telling whether they were whole numbers.
+        left = replace(pending, outcome=pending.outcome.astype(np.int64))
+        return self._run(tickets, first, left)
+
+    def _at_once(self, rounds: int) -> bool:
+        """Say whether so many prompt rounds may be played without looking at open tickets."""
+        return True
+
+    def _stacked(self, rows: Iterable[Reals]) -> Reals:
+        return np.array(list(rows)).reshape(-1, self._classes)
 
     # ------------------------------------------------------------------ state
 
     def __repr__(self) -> str:
-        told = ", ".join(f"{name}={value!r}" for name, value in self._settings().items())
+        told = ", ".join(f"{name}={value!r}" for name, value in self._shown().items())
         name = type(self).__name__
         return f"{name}(classes={self._classes}, {told}, rounds={self.rounds})"
 
-    def _document(self) -> Document:
-        with passing(self._gate):
-            self._waiting.sweep(self.issued)
-            waiting, names = self._waiting.to_words()
-            settings = {
-                "classes": self._classes,
-                "secret": self._secret.hex(),
-                "max_open": self._waiting.max_open,
-                "issued": self.issued,
-                "learned": self.rounds,
-                "lag": self._lag,
-                "names": names,
-                "own": self._settings(),
-            }
-            return Document(self.kind, settings, {"waiting": waiting} | self._arrays())
+    def _stored(self) -> tuple[dict[str, Any], dict[str, Words]]:
+        settings = {"classes": self._classes, "max_open": self.max_open}
+        secret = np.frombuffer(self._secret, "<i8").astype(np.int64)
+        return settings | self._settings(), {"secret": secret} | self._roster.to_arrays()
 
     def _restore(self, document: Document) -> None:
-        s, arrays = document.settings, document.arrays
-        try:
-            cap = check.whole(s["max_open"], "max_open", low=1, high=MAX_OPEN)
-            secret = bytes.fromhex(s["secret"])
-            self._set_up(vectors.class_count(s["classes"]), secret, cap)
-            self._ticketed = check.whole(s["issued"], "issued")
-            self._observed = check.whole(s["learned"], "learned", high=self._ticketed)
-            self._lag = check.whole(s["lag"], "lag")
-            self._load(s["own"], arrays)
-            self._waiting.load_words(arrays["waiting"], s["names"], self._ticketed)
-        except (AttributeError, LookupError, TypeError, ValueError, OverflowError) as error:
-            raise CorruptState(f"state must be of a {self.kind}, got {error}") from error
+        arrays = document.arrays
+        if len(arrays["secret"]) != 2:
+            raise ValueError(f"a secret of {len(arrays['secret'])} words")
+        self._set_up(document, arrays["secret"].astype("<i8").tobytes())
+        self._roster.load(arrays["row"], arrays, self._most)
+        self._check_rows()
+        self._load_tickets(arrays["tickets"])
+
+    def _outcome(self, outcome: Any) -> int:
+        return vectors.outcome(outcome, self._classes)
+
+    def _untimed(self, raw: Any, verb: str) -> Reals:
+        if self._timed:
+            raise self._no_time(f"{verb}, which takes none")
+        return vectors.vector(raw, self._classes)
+
+    @staticmethod
+    def _known_clock(clock: int | None, ticket: Any) -> int:
+        if clock is None:
+            raise InvalidInput(f"ticket must be the one that forecast() returned, got {ticket!r}")
+        return clock
 
     # ------------------------------------------------------- what subclasses do
 
-    def _ticket(self, made: type[TicketT], raw: Reals, value: Reals, mean: Reals) -> TicketT:
-        """Return a ticket that :meth:`forecast` will complete."""
-        return made(self._issuer, 0, 0, None, raw, value, mean)
+    @property
+    @abstractmethod
+    def _most(self) -> int:
+        """The largest number that a row may have."""
 
     @abstractmethod
-    def _announce(self, raw: Reals) -> tuple[TicketT, int, int]:
-        """Make a forecast; return its ticket, and the place and slot that learn its outcome."""
+    def _check_rows(self) -> None:
+        """Refuse rows that cannot be of the same stream."""
 
     @abstractmethod
-    def _settle(self, entry: Entry, outcome: int) -> None:
-        """Learn the outcome of an open ticket."""
+    def _look(self, raw: Reals) -> Look:
+        """Look at the next round with this raw forecast: all that booking it takes."""
 
     @abstractmethod
-    def _drop(self, entry: Entry) -> None:
-        """Forget an open ticket that expired."""
+    def _drawn(self, raw: Reals, look: Look) -> Reals:
+        """Return the draw that was looked at."""
 
     @abstractmethod
-    def _predict(self, raw: Reals) -> Reals:
-        """Return the draw of the next round with this raw forecast, and note it."""
+    def _expected(self, raw: Reals) -> Reals:
+        """Return the mean of the next round with this raw forecast."""
 
     @abstractmethod
-    def _book(self, raw: Reals, outcome: int) -> None:
-        """Make a round of what was noted, or of a draw made now."""
+    def _book(self, raw: Reals, look: Look, outcome: int) -> None:
+        """Make a round of what was looked at, or change nothing and raise."""
 
     @abstractmethod
-    def _play(self, rows: Reals, outcomes: NDArray[np.int64]) -> RunT:
-        """Play a batch."""
+    def _coin(self, ticket: TicketT) -> Any:
+        """Return the coin of a ticket."""
+
+    @abstractmethod
+    def _play(self, rows: Reals, outcomes: Words) -> RunT:
+        """Play a batch whose outcomes come at once."""
+
+    @abstractmethod
+    def _run(self, tickets: list[TicketT], first: int, pending: Pending) -> RunT:
+        """Return what was announced by the tickets of a batch."""
+
+    @abstractmethod
+    def _shown(self) -> dict[str, Any]:
+        """Return the settings that the name of an object shows."""
 
     @abstractmethod
     def _settings(self) -> dict[str, Any]:
         """Return what this kind was made with."""
 
     @abstractmethod
-    def _arrays(self) -> dict[str, NDArray[np.int64]]:
-        """Return what this kind remembers, as words."""
-
-    @abstractmethod
-    def _load(self, settings: dict[str, Any], arrays: dict[str, NDArray[np.int64]]) -> None:
-        """Take in settings and words."""
+    def _set_up(self, document: Document, secret: bytes) -> None:
+        """Begin with the settings of a document."""

@@ -6,13 +6,12 @@ import importlib
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.core.arrays import Reals, Words
 from calibrant.errors import MissingExtra
 
 __all__ = ["hedge", "prices", "solver"]
 
-Reals = NDArray[np.float64]
 
 DUST: Final = 1e-9
 """Weights below this are what the solver rounds off."""
@@ -42,7 +41,7 @@ def prices(gaps: Reals, values: Reals) -> Reals:
     return table
 
 
-def hedge(table: Reals, distances: Reals, allowed: float) -> tuple[NDArray[np.int64], Reals]:
+def hedge(table: Reals, distances: Reals, allowed: float) -> tuple[Words, Reals]:
     """Return the points to mix, and their weights, that stay closest to the raw forecast.
 
     Among all mixtures whose expected price (``table``: a point a row, an outcome a column) is at
@@ -68,7 +67,7 @@ def hedge(table: Reals, distances: Reals, allowed: float) -> tuple[NDArray[np.in
     return points, weights
 
 
-def _cheapest(table: Reals, distances: Reals, allowed: float) -> tuple[NDArray[np.int64], Reals]:
+def _cheapest(table: Reals, distances: Reals, allowed: float) -> tuple[Words, Reals]:
     found = solver()(
         distances,
         A_ub=table.T,
@@ -80,7 +79,7 @@ def _cheapest(table: Reals, distances: Reals, allowed: float) -> tuple[NDArray[n
     return _support(found.x)
 
 
-def _minimax(table: Reals) -> tuple[NDArray[np.int64], Reals]:
+def _minimax(table: Reals) -> tuple[Words, Reals]:
     """Return the mixture whose dearest outcome is as cheap as possible: a vertex, so few points."""
     points, outcomes = table.shape
     found = solver()(
@@ -95,6 +94,6 @@ def _minimax(table: Reals) -> tuple[NDArray[np.int64], Reals]:
     return _support(found.x[:-1])
 
 
-def _support(weights: Reals) -> tuple[NDArray[np.int64], Reals]:
+def _support(weights: Reals) -> tuple[Words, Reals]:
     points = np.flatnonzero(weights > DUST)
     return points, weights[points] / weights[points].sum()

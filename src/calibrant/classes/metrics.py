@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from calibrant.classes import vectors
 from calibrant.core import check
+from calibrant.core.arrays import Reals, Words
 from calibrant.core.place import buckets_of
 from calibrant.metrics import binned_calibration_error, calibration_error
 from calibrant.metrics.calibration import checked_power
@@ -33,8 +34,7 @@ __all__ = [
     "top_class_floor",
 ]
 
-Reals = NDArray[np.float64]
-Classes = NDArray[np.int64]
+Classes = Words
 
 
 def brier(forecasts: ArrayLike, outcomes: ArrayLike) -> float:
@@ -162,7 +162,7 @@ def full_error(
     return float(counts @ gaps.sum(axis=1)) / len(told) if len(told) else math.nan
 
 
-def _places(table: Reals, buckets: Any) -> NDArray[np.int64]:
+def _places(table: Reals, buckets: Any) -> Words:
     number = check.whole(buckets, "buckets", low=1)
     return np.column_stack([buckets_of(np.ascontiguousarray(column), number) for column in table.T])
 

@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-import numpy as np
-from numpy.typing import NDArray
+from calibrant.core.arrays import Mask, Reals, Words
+from calibrant.recalibrate.delivery import Pending
+from calibrant.recalibrate.run import Numbered
 
 __all__ = ["ClassRun", "OneVsRestRun", "TopRun"]
 
-Reals = NDArray[np.float64]
-
 
 @dataclass(frozen=True, eq=False)
-class ClassRun:
+class ClassRun(Numbered):
     """The forecasts of a batch, a row for each round and a column for each class.
 
     Attributes
     ----------
     forecast, mean
         The drawn and the expected forecasts.
-    first
-        Number of the first row's round; the others follow on.
+    first, pending
+        As in :class:`calibrant.recalibrate.run.Run`.
     """
 
     forecast: Reals
     mean: Reals
     first: int
+    pending: Pending = field(default_factory=Pending, kw_only=True)
 
     def __len__(self) -> int:
         return len(self.forecast)
@@ -60,7 +60,7 @@ class TopRun(ClassRun):
         Whether no other class has more in ``forecast``.
     """
 
-    top: NDArray[np.int64]
+    top: Words
     confidence: Reals
     confidence_mean: Reals
-    leads: NDArray[np.bool_]
+    leads: Mask

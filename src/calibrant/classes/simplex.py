@@ -5,48 +5,37 @@ from __future__ import annotations
 from typing import Any, ClassVar, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.bounds.harmonic import harmonic
-from calibrant.classes.base import ClassRecalibrator
+from calibrant.calibrators.arena import Arena
+from calibrant.classes import vectors
+from calibrant.classes.base import ClassRecalibrator, Look
 from calibrant.classes.certificate import SimplexCertificate
 from calibrant.classes.hedge import hedge, prices, solver
+from calibrant.classes.roster import Roster
 from calibrant.classes.run import ClassRun
+from calibrant.classes.simplex_cells import layout_of_cells
 from calibrant.classes.simplex_points import cover, grid, grid_size, nearest
-from calibrant.classes.ticket import SimplexTicket
-from calibrant.classes.waiting import Entry
+from calibrant.classes.ticket import SimplexIssuer, SimplexTicket
+from calibrant.classes.version1 import migrated_simplex
 from calibrant.core import check
+from calibrant.core.arrays import Reals, Words
+from calibrant.core.codec import Document
 from calibrant.core.gate import passing
-from calibrant.errors import InvalidInput, StaleForecast
+from calibrant.core.stateful import Migration
+from calibrant.errors import ForeignTicket, InvalidInput, RepeatedTicket, StaleForecast
 from calibrant.kernels.coin import coin
-from calibrant.recalibrate.secret import block_key
+from calibrant.kernels.layout import ISSUED, LONGEST_LAG, ROUNDS
+from calibrant.kernels.rounds import count_forecast
+from calibrant.recalibrate.delivery import Pending
+from calibrant.recalibrate.secret import block_key, secret_of
 
 __all__ = ["SimplexRecalibrator"]
 
-Reals = NDArray[np.float64]
 
 LIMIT: Final = 10_000
-MOST_NOTED: Final = 256
-"""Predictions without an outcome that are remembered."""
-
-
-class Cell:
-    """The calibrator of one cell of raw forecasts.
-
-    ``counts[i, y]`` is how often point i was announced and outcome y came; ``clock`` counts
-    forecasts, and with ``key`` fixes the coins.
-    """
-
-    __slots__ = ("clock", "counts", "key")
-
-    def __init__(self, points: int, classes: int, key: int) -> None:
-        self.counts = np.zeros((points, classes), np.int64)
-        self.clock, self.key = 0, key
-
-    def gaps(self, values: Reals) -> Reals:
-        """Return frequency of outcomes minus announced vector, for each point; 0 if unused."""
-        visits = self.counts.sum(axis=1, keepdims=True)
-        return np.where(visits > 0, self.counts / np.maximum(visits, 1) - values, 0.0)
+ALL: Final = -1
+"""The number of the row that counts the rounds of all cells."""
 
 
 class SimplexRecalibrator(ClassRecalibrator[SimplexTicket, ClassRun]):
@@ -95,14 +84,17 @@ class SimplexRecalibrator(ClassRecalibrator[SimplexTicket, ClassRun]):
     >>> ticket = rec.forecast([0.62, 0.2, 0.18])
     >>> ticket.value
     array([0.6, 0.2, 0.2])
-    >>> rec.observe(ticket, 1)
+    >>> _ = rec.observe(ticket, 1)
     >>> SimplexRecalibrator(classes=20)
     Traceback (most recent call last):
     calibrant.errors.InvalidInput: resolution 10 with 20 classes must give at most 10000 grid
     points, got 20030010: take TopLabel or OneVsRest, or raise limit
     """
 
+    __slots__ = ("_cells", "_limit", "_place_of", "_resolution", "_values")
+
     kind: ClassVar = "simplex"
+    migrations: ClassVar[dict[int, Migration]] = {1: migrated_simplex}
 
     def __init__(
         self,
@@ -116,26 +108,31 @@ class SimplexRecalibrator(ClassRecalibrator[SimplexTicket, ClassRun]):
         max_open: int = 1_000_000,
     ) -> None:
         solver()
-        super().__init__(classes, seed, key, max_open)
-        self._build(resolution, cells, limit)
+        self._begin(classes, resolution, cells, limit, secret_of(seed, key), max_open)
 
-    def _build(self, resolution: Any, cells: Any, limit: Any) -> None:
+    def _begin(
+        self, classes: Any, resolution: Any, cells: Any, limit: Any, secret: bytes, max_open: Any
+    ) -> None:
+        count = vectors.class_count(classes)
         self._resolution = check.whole(resolution, "resolution", low=1)
         self._cells = check.whole(cells, "cells", low=1)
         self._limit = check.whole(limit, "limit", low=1)
-        self._refuse("resolution", self._resolution, "grid points")
-        self._refuse("cells", self._cells, "cells of raw forecasts")
-        self._values = grid(self._classes, self._resolution) / self._resolution
-        places = map(tuple, grid(self._classes, self._cells).tolist())
+        self._refuse("resolution", count, self._resolution, "grid points")
+        self._refuse("cells", count, self._cells, "cells of raw forecasts")
+        self._values = grid(count, self._resolution) / self._resolution
+        places = map(tuple, grid(count, self._cells).tolist())
         self._place_of = {place: number for number, place in enumerate(places)}
-        self._touched: dict[int, Cell] = {}
-        self._noted: dict[bytes, tuple[int, int]] = {}
+        # The row that counts every round belongs to no cell.
+        arena = Arena(layout_of_cells(len(self._values), count))
+        issuer = SimplexIssuer(self._fingerprint(count, secret), self._values)
+        told = secret, Roster(arena, ALL, _seat), SimplexTicket, issuer, "dqqq"
+        self._enter(count, *told, max_open)
 
-    def _refuse(self, name: str, number: int, what: str) -> None:
-        size = grid_size(self._classes, number)
+    def _refuse(self, name: str, classes: int, number: int, what: str) -> None:
+        size = grid_size(classes, number)
         if size > self._limit:
             raise InvalidInput(
-                f"{name} {number} with {self._classes} classes must give at most {self._limit} "
+                f"{name} {number} with {classes} classes must give at most {self._limit} "
                 f"{what}, got {size}: take TopLabel or OneVsRest, or raise limit"
             )
 
@@ -156,125 +153,173 @@ class SimplexRecalibrator(ClassRecalibrator[SimplexTicket, ClassRun]):
 
     # ---------------------------------------------------------------- a round
 
-    def _cell(self, raw: Reals) -> tuple[int, Cell]:
-        place = self._place_of[nearest(raw, self._cells)]
-        if place not in self._touched:
-            key = block_key(self._secret, place)
-            self._touched[place] = Cell(self.points, self._classes, key)
-        return place, self._touched[place]
+    def _cell_of(self, raw: Reals) -> int:
+        return self._place_of[nearest(raw, self._cells)]
 
-    def _mixture(self, cell: Cell, raw: Reals) -> tuple[NDArray[np.int64], Reals, int]:
-        """Return points, weights, and the point on which this cell's next coin falls."""
-        table = prices(cell.gaps(self._values), self._values)
+    def _row_of(self, cell: int) -> Words:
+        """Return the words of a cell, to be written to."""
+        start = self._roster.place(cell)
+        return self._arena.flat()[start : start + len(self._arena.layout.fresh)]
+
+    def _mixture(self, cell: int, raw: Reals) -> tuple[Words, Reals, int, int]:
+        """Return points, weights, the point on which the cell's next coin falls, and its clock."""
+        row = self._row_of(cell)
+        counts, clock = self._arena.layout.blocks_of(row), int(row[ISSUED])
+        table = prices(_gaps(counts, self._values), self._values)
         distances = ((self._values - raw) ** 2).sum(axis=1)
         points, weights = hedge(table, distances, cover(self._classes, self._resolution))
-        fallen = np.searchsorted(np.cumsum(weights), coin(cell.key, cell.clock), "right")
-        return points, weights, int(points[min(int(fallen), len(points) - 1)])
+        u = coin(block_key(self._secret, cell), clock)
+        fallen = np.searchsorted(np.cumsum(weights), u, "right")
+        return points, weights, int(points[min(int(fallen), len(points) - 1)]), clock
 
-    def _announce(self, raw: Reals) -> tuple[SimplexTicket, int, int]:
-        place, cell = self._cell(raw)
-        points, weights, index = self._mixture(cell, raw)
-        cell.clock += 1
-        mean = _mean(self._values[points], weights)
-        ticket = self._ticket(SimplexTicket, raw, self._value(index), mean)
-        ticket.points, ticket.weights = self._values[points], weights
-        return ticket, place, index
+    def _issue(self, raw: Reals) -> SimplexTicket:
+        cell = self._cell_of(raw)
+        points, weights, index, clock = self._mixture(cell, raw)
+        number, mixture = self.issued, (self._values[points], weights)
+        self._count(cell)
+        place = cell, index, clock
+        value = self._values[index]
+        return SimplexTicket(self._counter.whose, number, number, place, value, raw, mixture)
 
-    def _settle(self, entry: Entry, outcome: int) -> None:
-        self._touched[entry.place].counts[entry.slot, outcome] += 1
+    def _count(self, cell: int) -> None:
+        """Count a forecast in a cell."""
+        self._row_of(cell)[ISSUED] += 1
+        count_forecast(self._arena.flat(), self._row)
 
-    def _drop(self, entry: Entry) -> None:
-        """Do nothing: a cell keeps no tickets."""
+    def _learn(self, ticket: SimplexTicket, outcome: int) -> None:
+        self._enter_outcome(ticket.cell, ticket.index, ticket.number, outcome)
 
-    def _predict(self, raw: Reals) -> Reals:
-        _, cell = self._cell(raw)
-        _, _, index = self._mixture(cell, raw)
-        self._noted[raw.tobytes()] = cell.clock, index
-        if len(self._noted) > MOST_NOTED:
-            del self._noted[next(iter(self._noted))]
-        return self._value(index)
+    def _enter_outcome(self, cell: int, index: int, number: int, outcome: int) -> None:
+        row, own = self._row_of(cell), self._arena.flat()[self._row :]
+        self._arena.layout.blocks_of(row)[index, outcome] += 1
+        row[ROUNDS] += 1
+        own[ROUNDS] += 1
+        own[LONGEST_LAG] = max(own[LONGEST_LAG], own[ISSUED] - 1 - number)
 
-    def _book(self, raw: Reals, outcome: int) -> None:
-        _, cell = self._cell(raw)
-        noted = self._noted.pop(raw.tobytes(), None)
-        clock, index = noted or self._now(cell, raw)
-        if clock != cell.clock:
+    def _correct(self, ticket: SimplexTicket, outcome: int) -> None:
+        if ticket.cell not in self._roster or not 0 <= ticket.index < self.points:
+            raise ForeignTicket(f"ticket must be as it was issued, got an altered one: {ticket!r}")
+        counts = self._arena.layout.blocks_of(self._row_of(ticket.cell))[ticket.index]
+        before = self._outcome(ticket.outcome)
+        if counts[before] < 1:
+            raise RepeatedTicket(
+                f"outcome {before} must have been counted where it is corrected, "
+                f"got {counts.tolist()}: was it corrected already?"
+            )
+        counts[before] -= 1
+        counts[outcome] += 1
+
+    def _coin(self, ticket: SimplexTicket) -> float:
+        clock = self._known_clock(ticket.clock, ticket)
+        return coin(block_key(self._secret, ticket.cell), clock)
+
+    def _look(self, raw: Reals) -> Look:
+        cell = self._cell_of(raw)
+        _, _, index, clock = self._mixture(cell, raw)
+        return cell, index, clock
+
+    def _drawn(self, raw: Reals, look: Look) -> Reals:
+        return np.array(self._values[look[1]])
+
+    def _expected(self, raw: Reals) -> Reals:
+        points, weights, *_ = self._mixture(self._cell_of(raw), raw)
+        total: Reals = (self._values[points] * weights[:, None]).sum(axis=0)
+        return total
+
+    def _book(self, raw: Reals, look: Look, outcome: int) -> None:
+        cell, index, clock = look
+        if clock != self._row_of(cell)[ISSUED]:
             raise StaleForecast(
                 "a forecast in the same cell came between predict_one and learn_one; "
                 "use forecast and observe where rounds overlap"
             )
-        cell.clock += 1
-        cell.counts[index, outcome] += 1
+        number = self.issued
+        self._count(cell)
+        self._enter_outcome(cell, index, number, outcome)
 
-    def _now(self, cell: Cell, raw: Reals) -> tuple[int, int]:
-        return cell.clock, self._mixture(cell, raw)[2]
+    # ----------------------------------------------------------------- batches
 
-    def _value(self, index: int) -> Reals:
-        return np.array(self._values[index])
-
-    def _play(self, rows: Reals, outcomes: NDArray[np.int64]) -> ClassRun:
-        forecast, mean = np.empty_like(rows), np.empty_like(rows)
+    def _play(self, rows: Reals, outcomes: Words) -> ClassRun:
+        first, forecast, mean = self.issued, np.empty_like(rows), np.empty_like(rows)
         for row, told in enumerate(outcomes.tolist()):
-            ticket, place, index = self._announce(rows[row])
-            self._touched[place].counts[index, told] += 1
+            ticket = self._issue(rows[row])
+            self._learn(ticket, told)
             forecast[row], mean[row] = ticket.value, ticket.mean
-        return ClassRun(forecast, mean, self.issued)
+        return ClassRun(forecast, mean, first)
+
+    def _run(self, tickets: list[SimplexTicket], first: int, pending: Pending) -> ClassRun:
+        value = self._stacked(ticket.value for ticket in tickets)
+        mean = self._stacked(ticket.mean for ticket in tickets)
+        return ClassRun(value, mean, first, pending=pending)
 
     # ------------------------------------------------------------------ state
 
     def certificate(self) -> SimplexCertificate:
         """Return what was measured so far, and the theorem's bound beside it."""
-        waiting = self.open
         with passing(self._gate):
-            counts = [cell.counts for cell in self._touched.values()]
+            waiting, rounds = len(self._counter), self.rounds
+            told = rounds, waiting, self.issued - rounds - waiting
+            if rounds == 0:
+                return SimplexCertificate(*told, 0.0, 0.0, None)
+            counts = [self._arena.layout.blocks_of(row) for _, row in self._touched()]
             whole = sum(counts, np.zeros_like(self._values, np.int64))
             each = sum(map(self._squares, counts))
-            expired = self.issued - self.rounds - waiting
-            told = self.rounds, waiting, expired
-            if self.rounds == 0:
-                return SimplexCertificate(*told, 0.0, 0.0, None)
-            c2, c2_cells = self._squares(whole) / self.rounds, each / self.rounds
+            c2, c2_cells = self._squares(whole) / rounds, each / rounds
             return SimplexCertificate(*told, c2, c2_cells, self._bound(counts))
 
-    def _squares(self, counts: NDArray[np.int64]) -> float:
+    def _touched(self) -> list[tuple[int, Words]]:
+        """Return the cells that made a forecast."""
+        return [(cell, row) for cell, row in self._roster.used() if cell != ALL]
+
+    def _squares(self, counts: Words) -> float:
         """Return the sum of |S|**2 / n over the points that were announced."""
         visits = counts.sum(axis=1)
         seen = visits > 0
         gaps = counts[seen] - visits[seen, None] * self._values[seen]
         return float(((gaps**2).sum(axis=1) / visits[seen]).sum())
 
-    def _bound(self, counts: list[NDArray[np.int64]]) -> float | None:
+    def _bound(self, counts: list[Words]) -> float | None:
         if self.delay:
             return None
         paid = sum(float(harmonic(part.sum(axis=1)).sum()) for part in counts)
         return cover(self._classes, self._resolution) + 2.0 * paid / self.rounds
 
+    def _shown(self) -> dict[str, Any]:
+        return self._settings()
+
     def _settings(self) -> dict[str, Any]:
         return {"resolution": self._resolution, "cells": self._cells, "limit": self._limit}
 
-    def _arrays(self) -> dict[str, NDArray[np.int64]]:
-        used = [(place, cell) for place, cell in sorted(self._touched.items()) if cell.clock]
-        cells = [(place, cell.clock) for place, cell in used]
-        rows = [np.argwhere(cell.counts) for _, cell in used]
-        told = [
-            np.column_stack([np.full(len(at), place), at, cell.counts[tuple(at.T)]])
-            for (place, cell), at in zip(used, rows, strict=True)
-        ]
-        counts = np.concatenate([np.empty((0, 4), np.int64), *told])
-        return {"cells": np.array(cells, np.int64).reshape(-1), "counts": counts.reshape(-1)}
+    def _set_up(self, document: Document, secret: bytes) -> None:
+        s = document.settings
+        told = s["classes"], s["resolution"], s["cells"], s["limit"]
+        self._begin(*told, secret, s["max_open"])
 
-    def _load(self, settings: dict[str, Any], arrays: dict[str, NDArray[np.int64]]) -> None:
-        self._build(settings["resolution"], settings["cells"], settings["limit"])
-        for place, clock in arrays["cells"].reshape(-1, 2).tolist():
-            check.whole(place, "place", high=len(self._place_of) - 1)
-            cell = Cell(self.points, self._classes, block_key(self._secret, place))
-            cell.clock = check.whole(clock, "clock", low=1)
-            self._touched[place] = cell
-        for place, point, outcome, count in arrays["counts"].reshape(-1, 4).tolist():
-            check.whole(min(point, outcome, count), "count")
-            self._touched[place].counts[point, outcome] = count
+    @property
+    def _most(self) -> int:
+        return len(self._place_of) - 1
+
+    def _check_rows(self) -> None:
+        rows, blocks_of = self._touched(), self._arena.layout.blocks_of
+        issued, rounds = (sum(int(row[place]) for _, row in rows) for place in (ISSUED, ROUNDS))
+        if (issued, rounds) != (self.issued, self.rounds):
+            raise ValueError("cells whose rounds are not those of all together")
+        if any(blocks_of(row).sum() != row[ROUNDS] for _, row in rows):
+            raise ValueError("counts that are not those of the rounds")
+
+    def _check_tickets(self, lines: Words) -> None:
+        made = {cell: int(row[ISSUED]) for cell, row in self._touched()}
+        for number, _, cell, index, clock in lines[:, 1:].tolist():
+            known = 0 <= number < self.issued and -1 <= clock < made.get(cell, -1)
+            if not known or not 0 <= index < self.points:
+                raise ValueError("tickets that were never issued")
 
 
-def _mean(points: Reals, weights: Reals) -> Reals:
-    total: Reals = (points * weights[:, None]).sum(axis=0)
-    return total
+def _seat(row: Words, number: int) -> None:
+    """Write nothing: the coins of a cell follow from its number and the stream's secret."""
+
+
+def _gaps(counts: Words, values: Reals) -> Reals:
+    """Return frequency of outcomes minus announced vector, for each point; 0 if unused."""
+    visits = counts.sum(axis=1, keepdims=True)
+    return np.where(visits > 0, counts / np.maximum(visits, 1) - values, 0.0)

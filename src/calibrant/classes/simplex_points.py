@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-__all__ = ["cover", "divided", "grid", "grid_size", "nearest", "projected", "shared_out"]
+from calibrant.core.arrays import Reals, Words
 
-Reals = NDArray[np.float64]
+__all__ = [
+    "RENORMALISE",
+    "cover",
+    "divided",
+    "grid",
+    "grid_size",
+    "nearest",
+    "projected",
+    "shared_out",
+]
+
 
 MARGIN: Final = 1.0 - 2.0**-30
 """Other classes stay below the first by this factor, so that it is the largest without a tie."""
@@ -27,7 +37,7 @@ def grid_size(classes: int, resolution: int) -> int:
     return math.comb(resolution + classes - 1, classes - 1)
 
 
-def grid(classes: int, resolution: int) -> NDArray[np.int64]:
+def grid(classes: int, resolution: int) -> Words:
     """Return these vectors times ``resolution``, in lexicographic order.
 
     >>> grid(3, 1).tolist()
@@ -109,7 +119,7 @@ def projected(rows: Reals) -> Reals:
     return np.maximum(rows - np.take_along_axis(excess, kept - 1, axis=1), 0.0)
 
 
-def shared_out(rows: Reals, tops: NDArray[np.int64], confidence: Reals) -> Reals:
+def shared_out(rows: Reals, tops: Words, confidence: Reals) -> Reals:
     """Return rows in which the class ``tops`` has ``confidence`` and the others share the rest.
 
     They share in proportion to what they had, but none gets as much as the class itself, as
@@ -137,7 +147,7 @@ def _caps(confidence: Reals, left: Reals, classes: int) -> Reals:
     return np.where((classes - 1) * strict >= left - ROUNDING, strict, np.inf)
 
 
-def _proportions(others: Reals, tops: NDArray[np.int64]) -> Reals:
+def _proportions(others: Reals, tops: Words) -> Reals:
     """Return the others' parts of what they have together; even parts of nothing."""
     totals = others.sum(axis=1, keepdims=True)
     even = np.full_like(others, 1.0 / (others.shape[1] - 1))
@@ -146,7 +156,7 @@ def _proportions(others: Reals, tops: NDArray[np.int64]) -> Reals:
     return made
 
 
-def _capped(others: Reals, tops: NDArray[np.int64], left: Reals, cap: Reals) -> Reals:
+def _capped(others: Reals, tops: Words, left: Reals, cap: Reals) -> Reals:
     """Share out ``left`` in proportion, each up to ``cap``; what nobody had goes evenly."""
     own = others.copy()
     own[np.arange(len(own)), tops] = -1.0
@@ -169,3 +179,11 @@ def _filled(falling: Reals, left: Reals, cap: Reals) -> Reals:
     even = np.broadcast_to(rest / np.maximum(len(ranks) - count, 1), falling.shape).copy()
     tail = np.divide(rest * falling, total, out=even, where=total > 0.0)
     return np.where(full, cap, np.minimum(tail, cap))
+
+
+RENORMALISE: Final[dict[str, Callable[[Reals], Reals]]] = {
+    "none": lambda rows: rows,
+    "divide": divided,
+    "project": projected,
+}
+"""What may be done to rows of numbers that need not sum to 1."""

@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections import Counter as Counts
+from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from calibrant.classes.by_engines import ByEngines
-from calibrant.classes.certificate import ClassCertificate
+from calibrant.classes.base import Look
+from calibrant.classes.binary_reduction import BinaryReduction, made_spec, overtaken_anywhere
+from calibrant.classes.parts import letters
 from calibrant.classes.run import TopRun
 from calibrant.classes.simplex_points import shared_out
 from calibrant.classes.ticket import TopTicket
-from calibrant.classes.waiting import Entry
+from calibrant.core.arrays import Reals, Words
+from calibrant.core.codec import Document
 from calibrant.core.gate import passing
-from calibrant.errors import InvalidType, StaleForecast
-from calibrant.recalibrate import Recalibrator
-from calibrant.recalibrate.preview import Preview
+from calibrant.errors import InvalidType
+from calibrant.kernels.layout import ISSUED, ROUNDS
+from calibrant.recalibrate.delivery import Pending
+from calibrant.recalibrate.secret import secret_of
 
 __all__ = ["TopLabel"]
 
-Reals = NDArray[np.float64]
-MOST_ASKED: Final = 256
-"""Predictions without an outcome that are remembered."""
+TOP: Final = 3
+"""Which word of an open ticket is its first class."""
 
 
-class TopLabel(ByEngines[TopTicket, TopRun]):
+class TopLabel(BinaryReduction[TopTicket, TopRun]):
     """Recalibrate how sure the classifier is of the class that it puts first.
 
     The class stays the classifier's; whether it was right is a binary outcome, and a binary
@@ -70,12 +72,16 @@ class TopLabel(ByEngines[TopTicket, TopRun]):
     >>> ticket = rec.forecast(raw)
     >>> ticket.top, ticket.confidence == float(ticket.value[0]), ticket.leads
     (0, True, True)
-    >>> rec.observe(ticket, 0)
+    >>> _ = rec.observe(ticket, 0)
     >>> rec.rounds
     1
     """
 
+    __slots__ = ("_conditional",)
+
     kind: ClassVar = "top-label"
+    _kind_of_tickets: ClassVar[Any] = TopTicket
+    _lead: ClassVar[str] = "dq"
 
     def __init__(
         self,
@@ -89,8 +95,7 @@ class TopLabel(ByEngines[TopTicket, TopRun]):
         **options: Any,
     ) -> None:
         self._conditional = _flag(conditional)
-        self._asked: dict[tuple[float, int], tuple[float, int, int]] = {}
-        super().__init__(classes, engine, seed, key, max_open, options)
+        self._begin(classes, made_spec(engine, options), secret_of(seed, key), max_open)
 
     @property
     def conditional(self) -> bool:
@@ -105,98 +110,81 @@ class TopLabel(ByEngines[TopTicket, TopRun]):
         tops, sure = rows.argmax(axis=1), rows.max(axis=1)
         with passing(self._gate):
             if self._conditional:
-                sure = Preview(self._common).many(sure)[1]
+                sure = self._preview_row(self._classes, sure)[1]
             drawn, mean = np.empty(len(rows)), np.empty(len(rows))
             for number, group in self._groups(tops):
-                seen = Preview(self._engines[number]).many(sure[group])
-                drawn[group], mean[group] = seen
+                drawn[group], mean[group] = self._preview_row(number, sure[group])
         return drawn, mean
 
-    @property
-    def _common(self) -> Recalibrator:
-        """The recalibrator of all classes, which comes first: it has the number K."""
-        return self._engines[self._classes]
+    # ----------------------------------------------------------------- a round
 
-    def _number(self, top: int) -> int:
-        return top if self._conditional else 0
-
-    def _announce(self, raw: Reals) -> tuple[TopTicket, int, int]:
+    def _issue(self, raw: Reals) -> TopTicket:
         top = int(raw.argmax())
-        sure = float(raw[top])
+        parts = [self._issue_part(self._first(self._classes), float(raw[top]))]
         if self._conditional:
-            # Its ticket has the number of ours: it sees every round.
-            sure = self._common.forecast(sure).mean
-        made = self._engines[self._number(top)].forecast(sure)
-        value, mean = self._vectors(raw, top, made.value), self._vectors(raw, top, made.mean)
-        ticket = self._ticket(TopTicket, raw, value, mean)
-        ticket.top, ticket.confidence, ticket.confidence_mean = top, made.value, made.mean
-        ticket.leads = bool(value[top] >= value.max())
-        return ticket, top, made.number
+            parts.append(self._issue_part(top, parts[0].mean))
+        # The first row sees every round: its number is ours.
+        number = parts[0].number
+        return TopTicket(self._counter.whose, number, number, top, tuple(parts), raw)
 
-    def _vectors(self, raw: Reals, top: int, confidence: float) -> Reals:
-        made: Reals = shared_out(raw[None], np.array([top]), np.array([confidence]))[0]
+    def _numbers(self, ticket: TopTicket) -> Sequence[int]:
+        return (self._classes, ticket.top) if self._conditional else (0,)
+
+    def _told(self, ticket: TopTicket, number: int, outcome: int | None) -> int:
+        return int(ticket.top == outcome)
+
+    def _coin(self, ticket: TopTicket) -> float:
+        return self._coin_of_part(*self._altered(ticket)[-1])
+
+    def _look(self, raw: Reals) -> Look:
+        top, sure = int(raw.argmax()), float(raw.max())
+        note, mean = self._peek(self._first(self._classes), sure)
+        notes = [(self._first(self._classes), note, sure)]
+        if self._conditional:
+            notes.append((top, self._peek(top, mean)[0], mean))
+        return self.issued, self.rounds, notes
+
+    def _drawn(self, raw: Reals, look: Look) -> Reals:
+        _, note, sure = look[2][-1]
+        return self._around(raw, self._value(note, sure))
+
+    def _expected(self, raw: Reals) -> Reals:
+        mean = self._peek(self._first(self._classes), float(raw.max()))[1]
+        if self._conditional:
+            mean = self._peek(int(raw.argmax()), mean)[1]
+        return self._around(raw, mean)
+
+    def _around(self, raw: Reals, confidence: float) -> Reals:
+        made: Reals = shared_out(raw[None], raw[None].argmax(axis=1), np.array([confidence]))[0]
         return made
 
-    def _settle(self, entry: Entry, outcome: int) -> None:
-        right = int(entry.place == outcome)
-        if self._conditional:
-            self._common.observe(entry.number, right)
-        self._engines[self._number(entry.place)].observe(entry.slot, right)
+    def _book(self, raw: Reals, look: Look, outcome: int) -> None:
+        *then, notes = look
+        rows = [(self._roster.place(number), note, sure) for number, note, sure in notes]
+        # What the common row says depends on every round.
+        if self._conditional and then != [self.issued, self.rounds]:
+            raise overtaken_anywhere()
+        if not all(self._rows.bookable(*row) for row in rows):
+            raise overtaken_anywhere()
+        for row in rows:
+            self._rows.book(*row, int(raw.argmax() == outcome))
 
-    def _drop(self, entry: Entry) -> None:
-        if self._conditional:
-            self._engines.forget(self._classes, entry.number)
-        self._engines.forget(self._number(entry.place), entry.slot)
+    # ----------------------------------------------------------------- batches
 
-    def _predict(self, raw: Reals) -> Reals:
-        top, sure = int(raw.argmax()), float(raw.max())
-        if self._conditional:
-            sure = self._noted(sure, top)
-        drawn = self._engines[self._number(top)].predict_one(sure)
-        return self._vectors(raw, top, drawn)
-
-    def _noted(self, sure: float, top: int) -> float:
-        """Return what the common recalibrator says next, and note when that was."""
-        common = self._common
-        middle = Preview(common).one(sure)[1]
-        self._asked[sure, top] = middle, common.issued, common.rounds
-        if len(self._asked) > MOST_ASKED:
-            del self._asked[next(iter(self._asked))]
-        return middle
-
-    def _book(self, raw: Reals, outcome: int) -> None:
-        top, sure, right = int(raw.argmax()), float(raw.max()), int(raw.argmax() == outcome)
-        if not self._conditional:
-            self._engines[0].learn_one(sure, right)
-            return
-        common = self._common
-        middle, *then = self._asked.pop((sure, top), (None,))
-        if middle is None:
-            middle = Preview(common).one(sure)[1]
-        elif then != [common.issued, common.rounds]:
-            raise StaleForecast(
-                "another round came between predict_one and learn_one; "
-                "use forecast and observe where rounds overlap"
-            )
-        self._engines[top].learn_one(middle, right)
-        common.learn_one(sure, right)
-
-    def _play(self, rows: Reals, outcomes: NDArray[np.int64]) -> TopRun:
-        tops = rows.argmax(axis=1)
+    def _play(self, rows: Reals, outcomes: Words) -> TopRun:
+        first, tops = self.issued, rows.argmax(axis=1)
         sure, right = rows.max(axis=1), outcomes == tops
+        # Many short groups are worth the compiler as one long one is.
+        self._rows.batch(len(rows))
         if self._conditional:
-            self._engines.prepare(self._classes, len(rows))
-            sure = self._common.replay(sure, right).mean
+            sure = self._replay_row(self._classes, sure, right)[1]
         drawn, mean = np.empty(len(rows)), np.empty(len(rows))
         for number, group in self._groups(tops):
-            self._engines.prepare(number, len(rows))
-            run = self._engines[number].replay(sure[group], right[group])
-            drawn[group], mean[group] = run.forecast, run.mean
-        value, means = shared_out(rows, tops, drawn), shared_out(rows, tops, mean)
-        leads = drawn >= value.max(axis=1)
-        return TopRun(value, means, self.issued, tops, drawn, mean, leads)
+            drawn[group], mean[group] = self._replay_row(number, sure[group], right[group])
+        self._rows.use_array()
+        return _run_of(rows, tops, drawn, mean, first, Pending())
 
-    def _groups(self, tops: NDArray[np.int64]) -> list[tuple[int, NDArray[np.int64]]]:
+    def _groups(self, tops: Words) -> list[tuple[int, Words]]:
         """Return which rows belong to which recalibrator, each in order."""
         if not self._conditional:
             return [(0, np.arange(len(tops)))]
@@ -206,19 +194,67 @@ class TopLabel(ByEngines[TopTicket, TopRun]):
         cuts = zip(found.tolist(), starts.tolist(), ends, strict=len(tops) > 0)
         return [(number, order[start:end]) for number, start, end in cuts]
 
-    def certificate(self) -> ClassCertificate:
-        """Return what was measured by the recalibrator of each class, and its bounds beside it."""
-        made = super().certificate()
-        parts = {number: part for number, part in made.parts.items() if number < self._classes}
-        return replace(made, parts=parts)
+    def _run(self, tickets: list[TopTicket], first: int, pending: Pending) -> TopRun:
+        rows = self._stacked(ticket.raw for ticket in tickets)
+        drawn = np.array([ticket.confidence for ticket in tickets], np.float64)
+        mean = np.array([ticket.confidence_mean for ticket in tickets], np.float64)
+        return _run_of(rows, rows.argmax(axis=1), drawn, mean, first, pending)
+
+    # ------------------------------------------------------------------- state
+
+    def _first(self, classes: int) -> int:
+        return classes if self._conditional else 0
+
+    def _width(self, classes: int) -> int:
+        return 2 if self._conditional else 1
+
+    def _waiting(self, numbers: list[int]) -> list[int]:
+        if not self._conditional:
+            return [len(self._counter)] * len(numbers)
+        self._counter.file_latest()
+        tops = Counts(self._counter.desk.words()[:, TOP].tolist())
+        return [tops[number] for number in numbers]
+
+    def _shown(self) -> dict[str, Any]:
+        return super()._shown() | {"conditional": self._conditional}
 
     def _settings(self) -> dict[str, Any]:
         return super()._settings() | {"conditional": self._conditional}
 
-    def _load(self, settings: dict[str, Any], arrays: dict[str, NDArray[np.int64]]) -> None:
-        super()._load(settings, arrays)
-        self._conditional = _flag(settings["conditional"])
-        self._asked = {}
+    def _set_up(self, document: Document, secret: bytes) -> None:
+        s = document.settings
+        self._conditional = _flag(s["conditional"])
+        self._begin(s["classes"], self._spec_from(document), secret, s["max_open"])
+
+    @property
+    def _most(self) -> int:
+        return self._classes if self._conditional else 0
+
+    def _check_rows(self) -> None:
+        if not self._conditional:
+            return
+        rows = [row for number, row in self._roster.used() if number < self._classes]
+        issued, rounds = (sum(int(row[place]) for row in rows) for place in (ISSUED, ROUNDS))
+        if (issued, rounds) != (self.issued, self.rounds):
+            raise ValueError("classes whose rounds are not those of all together")
+
+    def _numbers_fit(self, lines: Words) -> bool:
+        width = len(letters(self._spec.kept))
+        tops, common = lines[:, TOP], lines[:, TOP + 1]
+        fits = bool((common == lines[:, 1]).all() and (tops >= 0).all())
+        if not self._conditional or not fits:
+            return fits and bool((tops < self._classes).all())
+        made = {number: int(row[ISSUED]) for number, row in self._roster.used()}
+        pairs = zip(tops.tolist(), lines[:, TOP + 1 + width].tolist(), strict=True)
+        return all(top < self._classes and own < made.get(top, 0) for top, own in pairs)
+
+
+def _run_of(
+    rows: Reals, tops: Words, drawn: Reals, mean: Reals, first: int, pending: Pending
+) -> TopRun:
+    value, means = shared_out(rows, tops, drawn), shared_out(rows, tops, mean)
+    leads = drawn >= value.max(axis=1)
+    return TopRun(value, means, first, tops, drawn, mean, leads, pending=pending)
 
 
 def _flag(conditional: Any) -> bool:

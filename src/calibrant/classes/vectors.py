@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.core import check
+from calibrant.core.arrays import Reals, Words
 from calibrant.errors import InvalidInput, InvalidType
 
 __all__ = ["TOLERANCE", "class_count", "matrix", "outcome", "outcomes", "vector"]
@@ -19,8 +20,6 @@ __all__ = ["TOLERANCE", "class_count", "matrix", "outcome", "outcomes", "vector"
 TOLERANCE: Final = 1e-6
 """How far from 1 a raw forecast may sum: single precision passes, half precision does not."""
 MAX_CLASSES: Final = 1_000_000
-
-Reals = NDArray[np.float64]
 
 
 def class_count(classes: Any) -> int:
@@ -67,7 +66,7 @@ def outcome(value: Any, classes: int) -> int:
     return check.whole(value, "outcome", high=classes - 1)
 
 
-def outcomes(values: Any, classes: int) -> NDArray[np.int64]:
+def outcomes(values: Any, classes: int) -> Words:
     """Return ``values`` as an array of classes.
 
     >>> outcomes([0, 3], 3)

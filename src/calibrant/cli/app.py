@@ -34,10 +34,7 @@ FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """What keeps standard output from being written."""
 
 app = typer.Typer(
-    name="calibrant",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
+    name="calibrant", no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False
 )
 
 
@@ -75,8 +72,7 @@ def _version(asked: bool) -> None:
 @app.callback()
 def calibrant(
     version: Annotated[
-        bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Tell the version."),
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Tell the version.")
     ] = False,
 ) -> None:
     """Probabilities you can trust on a live stream.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, Final
+from dataclasses import dataclass
+from typing import Any, Final
 
-import typer
 from rich.console import Console
 
 from calibrant import bounds
@@ -13,7 +13,7 @@ from calibrant.bounds.resolution import natural_grid
 from calibrant.calibrators import Calibrator
 from calibrant.cli import screen
 from calibrant.cli.chain import chained, draw_to_front
-from calibrant.cli.options import Buckets, Epsilon, Json, LossName, Resolution
+from calibrant.cli.options import spread
 from calibrant.core import check
 from calibrant.errors import InvalidInput
 from calibrant.losses import Loss, require_proper
@@ -31,16 +31,24 @@ LINKS: Final = {
 }
 
 
-def bound(
-    epsilon: Epsilon = None,
-    loss: LossName = None,
-    rounds: Annotated[
-        int, typer.Option("--rounds", metavar="T", help="After how many rounds.")
-    ] = 100_000,
-    resolution: Resolution = None,
-    buckets: Buckets = None,
-    as_json: Json = False,
-) -> None:
+@dataclass(frozen=True)
+class Asked:
+    """What to promise, under which loss, and after how long.
+
+    rounds T
+        After how many rounds.
+    """
+
+    epsilon: float | None = None
+    loss: str | None = None
+    rounds: int = 100_000
+    resolution: int | None = None
+    buckets: int | None = None
+    as_json: bool = False
+
+
+@spread
+def bound(asked: Asked) -> None:
     """Tell what the theorems promise: resolution, buckets, bounds, and how long they take.
 
     With --epsilon, resolution and buckets are chosen so that the extra loss over the raw
@@ -51,11 +59,11 @@ def bound(
     Example:
       calibrant bound --epsilon 0.1 --loss squared --rounds 100000
     """
-    found = require_proper(loss or "squared")
+    epsilon, found = asked.epsilon, require_proper(asked.loss or "squared")
     size = 20 if epsilon is None else bounds.resolution_sharp(epsilon, found)
-    N, M = resolution or size, buckets or size
-    T, grid = check.whole(rounds, "rounds", low=1), natural_grid(found)
-    rows = [_default_row(found, T, resolution, buckets, epsilon)]
+    N, M = asked.resolution or size, asked.buckets or size
+    T, grid = check.whole(asked.rounds, "rounds", low=1), natural_grid(found)
+    rows = [_default_row(found, T, asked.resolution, asked.buckets, epsilon)]
     rows += [_of_calibrator(name, N, grid, found, T, M, epsilon) for name in calibrators.names()]
     told = {
         "epsilon": epsilon,
@@ -66,7 +74,7 @@ def bound(
         "resolution_paper": _paper(epsilon, found),
         "methods": rows,
     }
-    if as_json:
+    if asked.as_json:
         screen.tell_json(told)
     else:
         _print(told)

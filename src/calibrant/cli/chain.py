@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant import bounds
 from calibrant.calibrators import Account, Calibrator
+from calibrant.core.arrays import Words
 from calibrant.losses import Loss, get_loss
 from calibrant.recalibrate import Calibrant
-from calibrant.transforms import Identity, Mixture
+from calibrant.transforms import ExpertMixture, Identity
 
 __all__ = ["chained", "draw_to_front"]
 
@@ -30,8 +30,8 @@ def chained(made: Calibrant, rounds: int) -> dict[str, float]:
     >>> {name: round(bound, 4) for name, bound in found.items()}
     {'to_mixture': 0.0013, 'mixture_to_raw': 0.0002, 'mixture_to_expert': 0.0002, 'to_raw': 0.0014}
     """
-    mixture = made.front
-    assert isinstance(mixture, Mixture)
+    mixture = made.transform
+    assert isinstance(mixture, ExpertMixture)
     first, names = mixture.start or (), [isinstance(each, Identity) for each in mixture.experts]
     own = [
         bounds.mixture(rounds, len(first), mixture.share, mixture.eta or 1.0, start=weight).value
@@ -59,7 +59,7 @@ def draw_to_front(rule: Calibrator, loss: Loss, rounds: int, buckets: int) -> fl
 def _evenly(rule: Calibrator, rounds: int, buckets: int) -> Account:
     """Return an account whose rounds are spread over all cells: the worst case, by concavity."""
     cells = buckets * rule.lattice.cells
-    counts: NDArray[np.int64] = np.full(cells, rounds // cells)
+    counts: Words = np.full(cells, rounds // cells)
     counts[: rounds % cells] += 1
     table = counts.reshape(buckets, -1)
     return Account(table, np.zeros_like(table), 0, np.zeros(buckets), np.zeros(0, np.int64))

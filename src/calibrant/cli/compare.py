@@ -8,38 +8,20 @@ import shlex
 import textwrap
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Any, Final
 
-import typer
 from rich.console import Console
 
 from calibrant.cli import screen
 from calibrant.cli.gather import Gathered, gather
-from calibrant.cli.options import (
-    Available,
-    Buckets,
-    Force,
-    Format,
-    GridName,
-    Inputs,
-    Json,
-    Logit,
-    OutcomeColumn,
-    Percent,
-    Prior,
-    RawColumn,
-    Resolution,
-    Score,
-    Seed,
-    TimeColumn,
-    scale_of,
-)
+from calibrant.cli.options import Ending, Inputs, Reading, among, spread
 from calibrant.compare import KEYS, KINDS, Comparison, methods_by_name, write
 from calibrant.compare import compare as compare_methods
 from calibrant.compare.headline import headline
 from calibrant.core import check
+from calibrant.core.grid import GRIDS
 from calibrant.errors import MissingExtra
-from calibrant.stream import FORMATS, Columns, Drafts, Job, Skip, Stop
+from calibrant.stream import Columns, Drafts, Job, Skip, Stop
 from calibrant.stream.failure import naming
 
 __all__ = ["compare"]
@@ -48,51 +30,77 @@ NEEDED: Final = ("jinja2", "matplotlib")
 """What the page is made with."""
 
 
+@dataclass(frozen=True)
+class Field:
+    """Who takes part, in how many rounds.
+
+    methods A,B
+        Only these, and the raw forecasts. [default: all]
+    peers, --peers/--no-peers
+        With methods of River and scikit-learn if installed.
+    rounds N
+        Only the first N. [default: all]
+    adversarial T
+        Rounds against the paper's adversary; 0 for none.
+    """
+
+    methods: str | None = None
+    peers: bool = True
+    rounds: int | None = None
+    adversarial: int = 2_000
+
+    @property
+    def names(self) -> list[str] | None:
+        """The methods that are asked for; unknown ones are refused before anything is read."""
+        if self.methods is None:
+            return None
+        names = [name.strip() for name in self.methods.split(",") if name.strip()]
+        known = tuple(methods_by_name())
+        return [check.choice(name, "--methods", known) for name in names]
+
+    @property
+    def limit(self) -> int | None:
+        """How many rounds to read at most."""
+        return None if self.rounds is None else check.whole(self.rounds, "--rounds", low=1)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What recalibrators are made with."""
+
+    resolution: int | None = None
+    buckets: int | None = None
+    grid: str | None = among(lambda: list(GRIDS))
+    prior: int | None = None
+    seed: int | None = 0
+
+
+@dataclass(frozen=True)
+class Telling:
+    """What is told of methods.
+
+    by KEY
+        Rank by one of: {}.
+    skip
+        Pass bad rows over.
+    html FILE
+        Write the page, one HTML file.
+    """
+
+    by: str = among(lambda: list(KEYS), "brier")
+    skip: bool = False
+    html: str | None = None
+
+
+@spread
 def compare(
     inputs: Inputs,
-    raw: RawColumn = None,
-    outcome: OutcomeColumn = None,
-    time: TimeColumn = None,
-    available: Available = None,
-    logit: Logit = False,
-    percent: Percent = False,
-    score: Score = False,
-    format: Format = None,
-    methods: Annotated[
-        str | None,
-        typer.Option(
-            "--methods", metavar="A,B", help="Only these, and the raw forecasts. [default: all]"
-        ),
-    ] = None,
-    peers: Annotated[
-        bool,
-        typer.Option(
-            "--peers/--no-peers", help="With methods of River and scikit-learn if installed."
-        ),
-    ] = True,
-    rounds: Annotated[
-        int | None, typer.Option("--rounds", metavar="N", help="Only the first N. [default: all]")
-    ] = None,
-    adversarial: Annotated[
-        int,
-        typer.Option(
-            "--adversarial", metavar="T", help="Rounds against the paper's adversary; 0 for none."
-        ),
-    ] = 2_000,
-    resolution: Resolution = None,
-    buckets: Buckets = None,
-    grid: GridName = None,
-    prior: Prior = None,
-    seed: Seed = 0,
-    by: Annotated[
-        str, typer.Option("--by", metavar="KEY", help=f"Rank by one of: {', '.join(KEYS)}.")
-    ] = "brier",
-    skip: Annotated[bool, typer.Option("--skip", help="Pass bad rows over.")] = False,
-    html: Annotated[
-        str | None, typer.Option("--html", metavar="FILE", help="Write the page, one HTML file.")
-    ] = None,
-    force: Force = False,
-    as_json: Json = False,
+    *,
+    reading: Reading,
+    field: Field,
+    sizes: Sizes,
+    telling: Telling,
+    ending: Ending,
 ) -> None:
     """Run every method on one stream: accuracy, calibration, safety and price of each.
 
@@ -103,40 +111,18 @@ def compare(
     Example:
       calibrant compare games.csv --raw prob --outcome won --html games.html
     """
-    check.choice(by, "--by", tuple(KEYS))
-    check.choice(format or "csv", "--format", FORMATS)
-    if available is not None and time is None:
-        raise typer.BadParameter("--available needs --time")
-    sizes = {"resolution": resolution, "buckets": buckets, "grid": grid, "prior": prior}
+    check.choice(telling.by, "--by", tuple(KEYS))
     made = Contest(
-        Job(tuple(inputs), raw, outcome, time, available, format),
-        Reading(scale_of(logit, percent, score), _limit(rounds), skip),
-        None if methods is None else _names(methods),
-        peers,
-        check.whole(adversarial, "--adversarial"),
-        0 if seed is None else seed,
-        {name: value for name, value in sizes.items() if value is not None},
-    ).go(html, force)
-    _tell(made, by, as_json)
-
-
-def _limit(rounds: int | None) -> int | None:
-    return None if rounds is None else check.whole(rounds, "--rounds", low=1)
-
-
-def _names(listed: str) -> list[str]:
-    """Return the methods that are asked for; refuse unknown ones before anything is read."""
-    names = [name.strip() for name in listed.split(",") if name.strip()]
-    known = tuple(methods_by_name())
-    return [check.choice(name, "--methods", known) for name in names]
-
-
-class Reading(NamedTuple):
-    """How rows are read: on which scale, how many at most, and whether bad ones are skipped."""
-
-    scale: str | None
-    limit: int | None
-    skip: bool
+        reading.job(inputs),
+        reading.scale,
+        telling.skip,
+        field.limit,
+        field.names,
+        field.peers,
+        check.whole(field.adversarial, "--adversarial"),
+        {"seed": 0} | {name: value for name, value in vars(sizes).items() if value is not None},
+    ).go(telling.html, ending.force)
+    _tell(made, telling.by, ending.as_json)
 
 
 @dataclass(frozen=True)
@@ -144,11 +130,12 @@ class Contest:
     """One comparison from its options to its page."""
 
     job: Job
-    reading: Reading
+    scale: str | None
+    skip: bool
+    limit: int | None
     methods: list[str] | None
     peers: bool
     adversarial: int
-    seed: int
     sizes: dict[str, Any]
 
     def go(self, html: str | None, force: bool) -> Comparison:
@@ -164,31 +151,19 @@ class Contest:
         return made
 
     def _read(self) -> Gathered:
-        scale, limit, skip = self.reading
-        on_fault = Skip() if skip else Stop()
+        on_fault = Skip() if self.skip else Stop()
         with screen.progress(self.job.inputs) as show:
-            found = gather(
-                self.job, scale, on_fault, limit=limit, start=self._say_guesses, progress=show
-            )
+            found = gather(self.job, self.scale, on_fault, limit=self.limit, progress=show)
         if on_fault.skipped:
             screen.say(f"bad rows passed over: {on_fault.skipped:,}")
         return found
-
-    def _say_guesses(self, columns: Columns) -> None:
-        told = []
-        if self.job.raw is None:
-            told.append(f"raw forecasts from column {columns.raw!r}")
-        if self.job.outcome is None:
-            told.append(f"outcomes from column {columns.outcome!r}")
-        if told:
-            screen.say(" and ".join(told))
 
     def _play(self, found: Gathered) -> Comparison:
         rounds = found.rounds
         with screen.progress(("methods",)) as show:
             return compare_methods(
                 rounds.raw, rounds.outcomes, **found.delivery, methods=self.methods,
-                peers=self.peers, adversarial_rounds=self.adversarial, seed=self.seed,
+                peers=self.peers, adversarial_rounds=self.adversarial,
                 title=self._title(), **self.sizes,
                 progress=lambda done, total, name: show(done * len(rounds), done, total),
             )  # fmt: skip
@@ -200,14 +175,15 @@ class Contest:
 
     def _command(self, columns: Columns) -> str:
         """Return the command that makes these numbers again."""
-        scale, limit, skip = self.reading
         names = None if self.methods is None else ",".join(self.methods)
-        options = {"format": self.job.format, **columns.options, "rounds": limit, "methods": names}
-        options |= {"adversarial": self.adversarial, "seed": self.seed, **self.sizes}
+        options = {"format": self.job.format, **columns.options, "rounds": self.limit}
+        options["methods"] = names
+        options |= {"adversarial": self.adversarial, **self.sizes}
         words = ["calibrant", "compare", *self.job.inputs]
         for name, value in options.items():
             words += [] if value is None else [f"--{name}", str(value)]
-        flags = {f"--{scale}": scale is not None, "--skip": skip, "--no-peers": not self.peers}
+        flags = {f"--{self.scale}": self.scale is not None, "--skip": self.skip}
+        flags["--no-peers"] = not self.peers
         return shlex.join([*words, *(flag for flag, on in flags.items() if on)])
 
 

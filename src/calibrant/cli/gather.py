@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
 from dataclasses import dataclass, fields
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
+from calibrant.cli.screen import say_guesses
 from calibrant.stream import Answers, Columns, Job, OnFault, Scale, Session, replay
 from calibrant.stream.interrupts import insist
 from calibrant.stream.replay import Progress
@@ -30,29 +30,22 @@ class Gathered:
     @property
     def delivery(self) -> dict[str, Any]:
         """When forecasts were made and outcomes became known; empty if all were at once."""
-        rounds = self.rounds
-        if rounds.available is None and rounds.known.all():
-            return {}
-        time = np.arange(len(rounds), dtype=np.float64) if rounds.time is None else rounds.time
-        told = time if rounds.available is None else rounds.available
-        return {"time": time, "available": np.where(rounds.known, told, np.inf)}
+        prompt = self.rounds.available is None and self.rounds.known.all()
+        return {} if prompt else self.rounds.delivery()
 
 
 def gather(
-    job: Job,
-    scale: str | None,
-    on_fault: OnFault,
-    *,
-    limit: int | None,
-    start: Callable[[Columns], None],
-    progress: Progress,
+    job: Job, scale: str | None, on_fault: OnFault, *, limit: int | None, progress: Progress
 ) -> Gathered:
-    """Read the rounds of a job, at most ``limit`` of them, by the rules of a replay."""
+    """Read the rounds of a job, at most ``limit`` of them, by the rules of a replay.
+
+    Columns that were guessed are told.
+    """
     session, found = _Gathering(scale, limit), []
 
     def begin(source: Source, columns: Columns) -> None:
         found.append(columns)
-        start(columns)
+        say_guesses(job, columns)
 
     with contextlib.suppress(_Enough):
         replay(job, session, on_fault, start=begin, progress=progress)

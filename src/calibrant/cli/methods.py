@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 from rich.console import Console
 
 from calibrant.calibrators import Calibrator
 from calibrant.cli import screen
-from calibrant.cli.options import Json
+from calibrant.cli.options import spread
 from calibrant.recalibrate import Calibrant
 from calibrant.registry import calibrators
 from calibrant.stream.options import DEFAULT
@@ -22,7 +23,15 @@ ACCURACY: Final = "E loss <= mixture's + h^2 + (h^2 + K(1 + ln(T/K))/T)/c"
 """Of the draws over what comes in, under the squared loss: calibrant.bounds.anchored_regret."""
 
 
-def methods(as_json: Json = False) -> None:
+@dataclass(frozen=True)
+class Told:
+    """How to tell it."""
+
+    as_json: bool = False
+
+
+@spread
+def methods(told: Told) -> None:
     """List the methods: what each promises, what it costs, where it comes from.
 
     The first is the default, whose guarantees form a chain; the others are the calibrators of
@@ -33,7 +42,7 @@ def methods(as_json: Json = False) -> None:
       calibrant methods --json
     """
     rows = [_default(), *(_row(name) for name in calibrators.names())]
-    if as_json:
+    if told.as_json:
         screen.tell_json(rows)
         return
     headings = {"method": "left", "bound": "left", "cost": "left", "reference": "left"}
@@ -49,7 +58,7 @@ def _row(name: str) -> dict[str, Any]:
 def _default() -> dict[str, Any]:
     """Return the row of the default, with the links of its chain."""
     made = Calibrant()
-    rule, front = made.calibrator, made.front
+    rule, front = made.calibrator, made.transform
     last = {"link": "calibration", **_told(rule)}
     between = {**last, "link": "draws to mixture", "bound": ACCURACY}
     return {

@@ -1,239 +1,267 @@
-"""Options that several commands share."""
+"""Options of commands in groups, whose docstrings are the help."""
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+import dataclasses
+import functools
+import inspect
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Final, TypeAlias, get_type_hints
 
 import typer
 
+from calibrant.core import check
 from calibrant.core.grid import GRIDS
+from calibrant.stream import FORMATS, Job
 from calibrant.stream.options import METHODS
 
-__all__ = [
-    "Available",
-    "Buckets",
-    "Epsilon",
-    "Force",
-    "Format",
-    "GridName",
-    "GroupColumns",
-    "Inputs",
-    "Json",
-    "Levels",
-    "Logit",
-    "LossName",
-    "Method",
-    "NormalColumns",
-    "OutcomeColumn",
-    "Percent",
-    "Plots",
-    "Prior",
-    "ProbaColumns",
-    "QuantileColumns",
-    "RawColumn",
-    "ReportFile",
-    "Resolution",
-    "Score",
-    "Seed",
-    "SummaryFile",
-    "TimeColumn",
-    "scale_of",
+__all__ = ["Ending", "Inputs", "KindOptions", "Making", "Reading", "among", "refuse", "spread"]
+
+ENTRY: Final = re.compile(r"(?P<name>\w+)(, (?P<flag>--\S+))?( (?P<metavar>[A-Z,]+))?")
+"""How the help of an option begins: its name, its flag if that is another, what it takes."""
+
+Inputs: TypeAlias = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="INPUT", help="CSV, TSV, JSON Lines or Parquet files, also .gz or .zst; - is stdin."
+    ),
 ]
+
+
+def refuse(wrong: bool, told: str) -> None:
+    """Refuse options that cannot be, in one line."""
+    if wrong:
+        raise typer.BadParameter(told)
+
+
+def among(names: Callable[[], list[str]], default: Any = None) -> Any:
+    """Return a field whose values have names; ``{}`` in its help lists them."""
+    return field(default=default, metadata={"autocompletion": names})
+
+
+# --------------------------------------------------------------- from groups to options
+
+
+def spread(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command take groups of options: each field of a dataclass is an option of its own.
+
+    The docstring of the dataclass has an entry for each field: its name, what it takes, and below,
+    indented, its help.  Fields without an entry have that of :class:`Making` or :class:`Ending`.
+    """
+    parameters: list[inspect.Parameter] = []
+    groups: dict[str, Any] = {}
+    for each in inspect.signature(command, eval_str=True).parameters.values():
+        if dataclasses.is_dataclass(each.annotation):
+            groups[each.name] = each.annotation
+            parameters += _parameters(each.annotation)
+        else:
+            parameters.append(each.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+
+    def run(**given: Any) -> None:
+        for name, group in groups.items():
+            own = {each.name: given.pop(each.name) for each in dataclasses.fields(group)}
+            given[name] = group(**own)
+        command(**given)
+
+    made: Any = functools.update_wrapper(run, command)
+    del made.__wrapped__
+    made.__signature__ = inspect.Signature(parameters)
+    made.__annotations__ = {each.name: each.annotation for each in parameters}
+    return run
+
+
+def _parameters(group: Any) -> list[inspect.Parameter]:
+    hints = get_type_hints(group)
+    known = _entries(Ending) | _entries(Making) | _entries(group)
+    only = inspect.Parameter.KEYWORD_ONLY
+    return [
+        inspect.Parameter(
+            each.name,
+            only,
+            default=each.default,
+            annotation=Annotated[hints[each.name], _option(each, known.get(each.name, {}))],
+        )
+        for each in dataclasses.fields(group)
+    ]
+
+
+def _entries(group: Any) -> dict[str, dict[str, str | None]]:
+    """Return what a docstring says of each field."""
+    found: dict[str, dict[str, Any]] = {}
+    for line in (inspect.getdoc(group) or "").splitlines():
+        if (entry := ENTRY.fullmatch(line)) is not None:
+            found[entry["name"]] = {**entry.groupdict(), "help": ""}
+        elif found and line.startswith(" "):
+            last = found[next(reversed(found))]
+            last["help"] = f"{last['help']} {line.strip()}".strip()
+    return found
+
+
+def _option(made: Any, told: dict[str, str | None]) -> Any:
+    text, complete = told.get("help"), made.metadata.get("autocompletion")
+    if text and "{}" in text:
+        text = text.format(", ".join(complete()))
+    return typer.Option(
+        told.get("flag") or f"--{made.name.replace('_', '-')}",
+        metavar=told.get("metavar"),
+        help=text,
+        show_default="[default" not in (text or ""),
+        hidden=text is None,
+        autocompletion=complete,
+    )
+
+
+# ------------------------------------------------------------------------------- groups
 
 
 def _methods() -> list[str]:
     return list(METHODS)
 
 
-Inputs: TypeAlias = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="INPUT",
-        help="CSV, TSV, JSON Lines or Parquet files, also .gz or .zst; - is stdin.",
-    ),
-]
-RawColumn: TypeAlias = Annotated[
-    str | None,
-    typer.Option("--raw", metavar="COL", help="Column of raw forecasts (guessed by default)."),
-]
-OutcomeColumn: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--outcome",
-        metavar="COL",
-        help="Column of outcomes, 0 or 1 or empty if unknown (guessed by default).",
-    ),
-]
-TimeColumn: TypeAlias = Annotated[
-    str | None,
-    typer.Option("--time", metavar="COL", help="Column that says when a forecast was made."),
-]
-Available: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--available",
-        metavar="COL",
-        help="Column that says when the outcome became known; it is learned then. Needs --time.",
-    ),
-]
-Logit: TypeAlias = Annotated[bool, typer.Option("--logit", help="Raw forecasts are log-odds.")]
-Percent: TypeAlias = Annotated[
-    bool, typer.Option("--percent", help="Raw forecasts are from 0 to 100.")
-]
-Score: TypeAlias = Annotated[
-    bool,
-    typer.Option(
-        "--score",
-        help="Raw forecasts are unbounded scores s: (s + m)/2m, m the largest |s| so far.",
-    ),
-]
-Format: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--format",
-        metavar="NAME",
-        help="Of the inputs: csv, tsv, jsonl or parquet (by default as names or contents say).",
-    ),
-]
-GroupColumns: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--group",
-        metavar="COL,COL",
-        help="Columns of groups, each value one, to be calibrated in all of them at once.",
-    ),
-]
-ProbaColumns: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--proba",
-        metavar="COL,COL",
-        help="Instead of --raw: columns of the probabilities of several classes, or one of "
-        "lists; outcomes are classes.",
-    ),
-]
-QuantileColumns: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--quantiles",
-        metavar="COL,COL",
-        help="Instead of --raw: columns of quantiles, whose names end in their levels (q05, p95, "
-        "q0.5) unless --levels says them; outcomes are numbers, and --method is pit, the default, "
-        "or tracker.",
-    ),
-]
-NormalColumns: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--normal",
-        metavar="MEAN,SD",
-        help="Instead of --raw: columns of mean and standard deviation; the rest as with "
-        "--quantiles.",
-    ),
-]
-Levels: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--levels",
-        metavar="P,P",
-        help="Levels of --quantiles, or those to follow with --normal. "
-        "[default with --normal: 0.05 to 0.95]",
-        show_default=False,
-    ),
-]
-Method: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--method",
-        metavar="NAME",
-        help="A name that calibrant methods lists; but for the default, Algorithm 1 with that "
-        "calibrator alone. [default: calibrant]",
-        autocompletion=_methods,
-        show_default=False,
-    ),
-]
-Resolution: TypeAlias = Annotated[
-    int | None,
-    typer.Option(
-        "--resolution",
-        metavar="N",
-        help="Steps of the grid of forecasts. [default: 20]",
-        show_default=False,
-    ),
-]
-Buckets: TypeAlias = Annotated[
-    int | None,
-    typer.Option(
-        "--buckets",
-        metavar="M",
-        help="Buckets of raw forecasts. [default: 1 with calibrant, else 20]",
-        show_default=False,
-    ),
-]
-GridName: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--grid",
-        metavar="NAME",
-        help=f"Kind of grid: {', '.join(GRIDS)}. [default: endpoints; with calibrant under the "
-        "log loss midpoints]",
-        autocompletion=lambda: list(GRIDS),
-        show_default=False,
-    ),
-]
-Epsilon: TypeAlias = Annotated[
-    float | None,
-    typer.Option(
-        "--epsilon",
-        metavar="E",
-        help="Instead of resolution and buckets: the extra loss to tolerate in the long run; "
-        "calibrant keeps its own.",
-    ),
-]
-LossName: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--loss",
-        metavar="NAME",
-        help="The proper loss of the certificate; with calibrant squared or log. "
-        "[default: squared]",
-        show_default=False,
-    ),
-]
-Prior: TypeAlias = Annotated[
-    int | None,
-    typer.Option(
-        "--prior",
-        metavar="K",
-        help="Strength of the identity prior, which calibrant learns instead. [default: 1]",
-        show_default=False,
-    ),
-]
-Seed: TypeAlias = Annotated[
-    int | None,
-    typer.Option("--seed", metavar="S", help="What the draws depend on (chosen, and told)."),
-]
-SummaryFile: TypeAlias = Annotated[
-    str | None, typer.Option("--summary", metavar="FILE", help="Write the summary as JSON.")
-]
-ReportFile: TypeAlias = Annotated[
-    str | None, typer.Option("--report", metavar="FILE", help="Write the report as one HTML file.")
-]
-Plots: TypeAlias = Annotated[
-    str | None,
-    typer.Option("--plots", metavar="DIR", help="Write the pictures into this directory."),
-]
-Force: TypeAlias = Annotated[
-    bool, typer.Option("--force", help="Replace outputs that are there already.")
-]
-Json: TypeAlias = Annotated[
-    bool, typer.Option("--json", help="Tell the result as JSON, not as tables.")
-]
+@dataclass(frozen=True)
+class Reading:
+    """What rows are read as.
+
+    raw COL
+        Column of raw forecasts (guessed by default).
+    outcome COL
+        Column of outcomes, 0 or 1 or empty if unknown (guessed by default).
+    time COL
+        Column that says when a forecast was made.
+    available COL
+        Column that says when the outcome became known; it is learned then. Needs --time.
+    logit
+        Raw forecasts are log-odds.
+    percent
+        Raw forecasts are from 0 to 100.
+    score
+        Raw forecasts are unbounded scores s: (s + m)/2m, m the largest |s| so far.
+    format NAME
+        Of the inputs: csv, tsv, jsonl or parquet (by default as names or contents say).
+    """
+
+    raw: str | None = None
+    outcome: str | None = None
+    time: str | None = None
+    available: str | None = None
+    logit: bool = False
+    percent: bool = False
+    score: bool = False
+    format: str | None = None
+
+    def job(self, inputs: list[str], **more: Any) -> Job:
+        """Return the job of reading some inputs."""
+        check.choice(self.format or "csv", "--format", FORMATS)
+        refuse(self.available is not None and self.time is None, "--available needs --time")
+        named = self.raw, self.outcome, self.time, self.available, self.format
+        return Job(tuple(inputs), *named, **more)
+
+    @property
+    def scale(self) -> str | None:
+        """The scale that the flags ask for, None if none is set."""
+        asked = [name for name in ("logit", "percent", "score") if getattr(self, name)]
+        refuse(len(asked) > 1, f"--{' and --'.join(asked[:2])} exclude each other")
+        return asked[0] if asked else None
 
 
-def scale_of(logit: bool, percent: bool, score: bool) -> str | None:
-    """Return the scale that the flags ask for, None if none is set."""
-    asked = [name for name, on in (("logit", logit), ("percent", percent), ("score", score)) if on]
-    if len(asked) > 1:
-        raise typer.BadParameter(f"--{asked[0]} and --{asked[1]} exclude each other")
-    return asked[0] if asked else None
+@dataclass(frozen=True)
+class KindOptions:
+    """Columns that only some kinds of outcomes have, as they are listed.
+
+    group COL,COL
+        Columns of groups, each value one, to be calibrated in all of them at once.
+    proba COL,COL
+        Instead of --raw: columns of the probabilities of several classes, or one of lists;
+        outcomes are classes.
+    quantiles COL,COL
+        Instead of --raw: columns of quantiles, whose names end in their levels (q05, p95, q0.5)
+        unless --levels says them; outcomes are numbers, and --method is pit, the default, or
+        tracker.
+    normal MEAN,SD
+        Instead of --raw: columns of mean and standard deviation; the rest as with --quantiles.
+    levels P,P
+        Levels of --quantiles, or those to follow with --normal. [default with --normal: 0.05 to
+        0.95]
+    """
+
+    group: str | None = None
+    proba: str | None = None
+    quantiles: str | None = None
+    normal: str | None = None
+    levels: str | None = None
+
+    def named(self, raw: str | None) -> dict[str, Any]:
+        """Return columns and levels by name; refuse raw forecasts from two kinds of columns."""
+        given = {name: text for name, text in vars(self).items() if text is not None}
+        ways = [] if raw is None else ["--raw"]
+        ways += [f"--{name}" for name in given if name not in ("group", "levels")]
+        refuse(len(ways) > 1, f"{' and '.join(ways)} exclude each other")
+        readers: dict[str, Callable[[str, str], Any]] = {"levels": _levels}
+        return {name: readers.get(name, _listed)(text, f"--{name}") for name, text in given.items()}
+
+
+@dataclass(frozen=True)
+class Making:
+    """How a recalibrator is made.
+
+    method NAME
+        A name that calibrant methods lists; but for the default, Algorithm 1 with that calibrator
+        alone. [default: calibrant]
+    resolution N
+        Steps of the grid of forecasts. [default: 20]
+    buckets M
+        Buckets of raw forecasts. [default: 1 with calibrant, else 20]
+    grid NAME
+        Kind of grid: {}. [default: endpoints; with calibrant under the log loss midpoints]
+    epsilon E
+        Instead of resolution and buckets: the extra loss to tolerate in the long run; calibrant
+        keeps its own.
+    loss NAME
+        The proper loss of the certificate; with calibrant squared or log. [default: squared]
+    prior K
+        Strength of the identity prior, which calibrant learns instead. [default: 1]
+    seed S
+        What the draws depend on (chosen, and told).
+    """
+
+    method: str | None = among(_methods)
+    resolution: int | None = None
+    buckets: int | None = None
+    grid: str | None = among(lambda: list(GRIDS))
+    epsilon: float | None = None
+    loss: str | None = None
+    prior: int | None = None
+    seed: int | None = None
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a command ends.
+
+    force
+        Replace outputs that are there already.
+    as_json, --json
+        Tell the result as JSON, not as tables.
+    """
+
+    force: bool = False
+    as_json: bool = False
+
+
+def _listed(names: str, flag: str) -> tuple[str, ...]:
+    """Return the columns that an option lists."""
+    found = tuple(name.strip() for name in names.split(",") if name.strip())
+    refuse(not found, f"{flag} needs the name of a column")
+    refuse(len(set(found)) < len(found), f"{flag} must name each column once, got {names!r}")
+    return found
+
+
+def _levels(text: str, flag: str) -> tuple[float, ...]:
+    try:
+        found = tuple(float(word) for word in text.split(",") if word.strip())
+    except ValueError:
+        raise typer.BadParameter(f"{flag} must be numbers, got {text!r}") from None
+    refuse(not found, f"{flag} needs a number at least")
+    return found

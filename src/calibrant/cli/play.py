@@ -6,31 +6,15 @@ import shlex
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import typer
-from numpy.typing import NDArray
 
 from calibrant.cli import screen
-from calibrant.cli.again import recalibrator_words
-from calibrant.cli.options import (
-    Buckets,
-    Epsilon,
-    Force,
-    GridName,
-    Json,
-    LossName,
-    Method,
-    Plots,
-    Prior,
-    ReportFile,
-    Resolution,
-    Seed,
-    SummaryFile,
-)
-from calibrant.cli.products import Products, refuse_two_voices, reserve_rows, tell_story
+from calibrant.cli.options import Ending, Making, among, spread
+from calibrant.cli.products import Products, refuse_two_voices, reserve_rows, show_summary
+from calibrant.core.arrays import Bits, Reals, Words
 from calibrant.core.place import buckets_of
 from calibrant.recalibrate import Calibrant, Recalibrator
 from calibrant.stream import (
@@ -45,7 +29,7 @@ from calibrant.stream import (
     open_writer,
 )
 from calibrant.stream.piece import ArrowPiece
-from calibrant.summary import Story, tell
+from calibrant.summary import Summary, summarise_collected
 
 if TYPE_CHECKING:
     from calibrant.simulate import Record
@@ -65,49 +49,31 @@ def _forecasters() -> list[str]:
     return list(forecasters.names())
 
 
-def play(
-    adversary: Annotated[
-        str,
-        typer.Option(
-            "--adversary",
-            metavar="NAME",
-            help="Who chooses the outcomes: --list names them.",
-            autocompletion=_adversaries,
-        ),
-    ] = "threshold",
-    forecaster: Annotated[
-        str,
-        typer.Option(
-            "--forecaster",
-            metavar="NAME",
-            help="Who makes the raw forecasts: --list names them.",
-            autocompletion=_forecasters,
-        ),
-    ] = "noise",
-    rounds: Annotated[int, typer.Option("--rounds", metavar="T", help="How many.")] = 10_000,
-    method: Method = None,
-    resolution: Resolution = None,
-    buckets: Buckets = None,
-    grid: GridName = None,
-    epsilon: Epsilon = None,
-    loss: LossName = None,
-    prior: Prior = None,
-    seed: Seed = None,
-    out: Annotated[
-        str | None,
-        typer.Option(
-            "--out", metavar="FILE", help="Write the rounds, as replay does; - is stdout."
-        ),
-    ] = None,
-    summary: SummaryFile = None,
-    report: ReportFile = None,
-    plots: Plots = None,
-    listed: Annotated[
-        bool, typer.Option("--list", help="Name all adversaries and forecasters.")
-    ] = False,
-    force: Force = False,
-    as_json: Json = False,
-) -> None:
+@dataclass(frozen=True)
+class Players:
+    """Who plays, for how long, and where the rounds go.
+
+    adversary NAME
+        Who chooses the outcomes: --list names them.
+    forecaster NAME
+        Who makes the raw forecasts: --list names them.
+    rounds T
+        How many.
+    out FILE
+        Write the rounds, as replay does; - is stdout.
+    listed, --list
+        Name all adversaries and forecasters.
+    """
+
+    adversary: str = among(_adversaries, "threshold")
+    forecaster: str = among(_forecasters, "noise")
+    rounds: int = 10_000
+    out: str | None = None
+    listed: bool = False
+
+
+@spread
+def play(*, players: Players, making: Making, products: Products, ending: Ending) -> None:
     """Play against an adversary that sees the announced mixture, but never the draw.
 
     The same seed serves the draws and, apart from them, the other two players.
@@ -116,29 +82,28 @@ def play(
     Example:
       calibrant play --adversary threshold --rounds 1000
     """
-    if listed:
+    out, as_json = players.out, ending.as_json
+    if players.listed:
         _list(as_json)
         return
     refuse_two_voices(out, as_json)
-    options = Options(method, resolution, buckets, grid, epsilon, loss, prior, seed)
-    products = Products(summary, report, plots)
-    with Drafts(force=force) as drafts:
+    with Drafts(force=ending.force) as drafts:
         place = reserve_rows(drafts, out)
         places = products.reserve(drafts)
-        session = options.session()
-        game = Game(session, forecaster, adversary, rounds)
+        session = Options(**vars(making)).session()
+        game = Game(session, players.forecaster, players.adversary, players.rounds)
         rows = game.play()
         if out is not None:
             _write(rows, place, out)
-        story = game.story()
-        products.write(story, places)
+        told = game.summary()
+        products.write(told, places)
         drafts.commit()
-    tell_story(story, as_json=as_json, error=out == "-")
+    show_summary(told, as_json=as_json, error=out == "-")
 
 
 @dataclass
 class Game:
-    """One game from its players to its story."""
+    """One game from its players to its summary."""
 
     session: Session
     forecaster: str
@@ -164,21 +129,22 @@ class Game:
         answers = Answers(record.forecast, mean, _buckets(fresh, record), np.arange(len(record)))
         return Rows(record.raw, record.outcomes, answers)
 
-    def story(self) -> Story:
+    def summary(self) -> Summary:
         """Tell what the game amounts to."""
         words = ["calibrant", "play", "--adversary", self.adversary, "--forecaster"]
-        words += [self.forecaster, "--rounds", str(self.rounds), *recalibrator_words(self.session)]
+        words += [self.forecaster, "--rounds", str(self.rounds), *self.session.words()]
         players = f"{self.forecaster} against {self.adversary}"
-        return tell(
+        made: Summary = summarise_collected(
             self.session.collector,
             self.session.recalibrator,
             seed=self.session.seed,
             settings={"command": shlex.join(words), "inputs": [players]},
             timing={"seconds": self.seconds, "rounds_per_second": self.rounds / self.seconds},
         )
+        return made
 
 
-def _buckets(fresh: Recalibrator, record: Record) -> NDArray[np.int64]:
+def _buckets(fresh: Recalibrator, record: Record) -> Words:
     """Return the bucket of each round; those of a chain depend on what its experts said."""
     if isinstance(fresh, Calibrant) and fresh.buckets > 1:
         return fresh.replay(record.raw, record.outcomes).bucket
@@ -188,8 +154,8 @@ def _buckets(fresh: Recalibrator, record: Record) -> NDArray[np.int64]:
 class Rows(NamedTuple):
     """The rounds of a game, as a file shows them."""
 
-    raw: NDArray[np.float64]
-    outcome: NDArray[np.uint8]
+    raw: Reals
+    outcome: Bits
     answers: Answers
 
 

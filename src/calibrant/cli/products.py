@@ -1,4 +1,4 @@
-"""Summary, report and pictures: what several commands make of a story."""
+"""Summary, report and pictures: what several commands make of a summary."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from typing import Any, Final
 import typer
 
 from calibrant.cli import screen
-from calibrant.cli.number_screen import numbers_before_after
 from calibrant.errors import MissingExtra
 from calibrant.stream import Drafts, open_output
 from calibrant.stream.failure import naming
-from calibrant.summary import AnyStory, NumberStory
+from calibrant.summary import AnySummary
 
-__all__ = ["Products", "refuse_two_voices", "reserve_rows", "short", "tell_story"]
+__all__ = ["Products", "refuse_two_voices", "reserve_rows", "short", "show_summary"]
 
 NEEDED: Final = {"report": ("jinja2", "matplotlib"), "plots": ("matplotlib",)}
 """What each product is made with."""
@@ -25,11 +24,19 @@ NEEDED: Final = {"report": ("jinja2", "matplotlib"), "plots": ("matplotlib",)}
 
 @dataclass(frozen=True)
 class Products:
-    """Where the products of a story go, None for those that nobody asked for."""
+    """Where the products of a summary go, None for those that nobody asked for.
 
-    summary: str | None
-    report: str | None
-    plots: str | None
+    summary FILE
+        Write the summary as JSON.
+    report FILE
+        Write the report as one HTML file.
+    plots DIR
+        Write the pictures into this directory.
+    """
+
+    summary: str | None = None
+    report: str | None = None
+    plots: str | None = None
 
     def reserve(self, drafts: Drafts) -> dict[str, Path]:
         """Find out before the work whether everything can be written after it."""
@@ -47,33 +54,22 @@ class Products:
                 told = f"--{product} needs {', '.join(missing)}, not installed here"
                 raise MissingExtra(f'{told}: pip install "calibrant[plot]"')
 
-    def write(self, story: AnyStory, places: dict[str, Path]) -> None:
+    def write(self, summary: AnySummary, places: dict[str, Path]) -> None:
         """Write the products to the places that were reserved for them."""
         if self.summary is not None:
-            text = json.dumps(story.to_dict(), indent=1, allow_nan=False) + "\n"
+            text = json.dumps(summary.to_dict(), indent=1, allow_nan=False) + "\n"
             with open_output(places["summary"], self.summary) as stream:
                 stream.write(text.encode())
         if self.report is not None:
             from calibrant.report import write
 
             with naming(self.report):
-                write(story, places["report"])
+                write(summary, places["report"])
         if self.plots is not None:
+            from calibrant.report import save_pictures
+
             with naming(self.plots):
-                _save_pictures(story, places["plots"])
-
-
-def _save_pictures(story: AnyStory, directory: Path) -> None:
-    if isinstance(story, NumberStory):
-        from calibrant.report.numbers import save_numbers
-
-        save_numbers(story, directory)
-        return
-    from calibrant.plot import save_all
-    from calibrant.report.figures import save_parts
-
-    save_all(story, directory)
-    save_parts(story, directory)
+                save_pictures(summary, places["plots"])
 
 
 def reserve_rows(drafts: Drafts, out: str | None) -> Path | None:
@@ -87,18 +83,16 @@ def refuse_two_voices(out: str | None, as_json: bool) -> None:
         raise typer.BadParameter("--json and --out - both want standard output")
 
 
-def tell_story(story: AnyStory, *, as_json: bool, error: bool = False) -> None:
-    """Tell a story as JSON or as a table."""
+def show_summary(summary: AnySummary, *, as_json: bool, error: bool = False) -> None:
+    """Tell a summary as JSON or as a table."""
     if as_json:
-        screen.tell_json(short(story))
-    elif isinstance(story, NumberStory):
-        numbers_before_after(story, error=error)
+        screen.tell_json(short(summary))
     else:
-        screen.before_after(story, error=error)
+        screen.before_after(summary, error=error)
 
 
-def short(story: AnyStory) -> dict[str, Any]:
+def short(summary: AnySummary) -> dict[str, Any]:
     """Return the summary without its detail."""
-    told = story.to_dict()
+    told = summary.to_dict()
     del told["detail"]
     return told

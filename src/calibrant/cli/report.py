@@ -3,30 +3,41 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from calibrant.cli import screen
-from calibrant.cli.options import Force, Json
+from calibrant.cli.options import Ending, spread
 from calibrant.errors import CorruptState
 from calibrant.stream import Drafts, Unreadable
 from calibrant.stream.failure import naming
-from calibrant.summary import AnyStory, NumberStory, read_story
+from calibrant.summary import AnySummary, read_summary
 
 __all__ = ["report"]
 
 
+@dataclass(frozen=True)
+class Page:
+    """Where the report goes.
+
+    out FILE
+        The HTML file to write.
+    """
+
+    out: str = "report.html"
+
+
+@spread
 def report(
     summaries: Annotated[
         list[str], typer.Argument(help="Files that --summary wrote.", metavar="SUMMARY")
     ],
-    out: Annotated[
-        str, typer.Option("--out", metavar="FILE", help="The HTML file to write.")
-    ] = "report.html",
-    force: Force = False,
-    as_json: Json = False,
+    *,
+    page: Page,
+    ending: Ending,
 ) -> None:
     """Make one report from summaries that were written before.
 
@@ -34,19 +45,19 @@ def report(
     Example:
       calibrant report monday.json tuesday.json --out week.html
     """
-    from calibrant.report import write_many
+    from calibrant.report import headline, write_many
 
-    stories = [_story(name) for name in summaries]
-    with Drafts(force=force) as drafts:
+    found, out = [_summary(name) for name in summaries], page.out
+    with Drafts(force=ending.force) as drafts:
         place = drafts.reserve(out)
         with naming(out):
-            write_many(stories, place)
+            write_many(found, place)
         drafts.commit()
     told = [
-        {"summary": name, "headline": _headline(story)}
-        for name, story in zip(summaries, stories, strict=True)
+        {"summary": name, "headline": headline(summary)}
+        for name, summary in zip(summaries, found, strict=True)
     ]
-    if as_json:
+    if ending.as_json:
         screen.tell_json({"report": out, "summaries": told})
         return
     for row in told:
@@ -54,13 +65,7 @@ def report(
     screen.say(f"wrote {out}")
 
 
-def _headline(story: AnyStory) -> str:
-    from calibrant.report import headline, number_headline
-
-    return number_headline(story) if isinstance(story, NumberStory) else headline(story)
-
-
-def _story(name: str) -> AnyStory:
+def _summary(name: str) -> AnySummary:
     try:
         data: Any = json.loads(Path(name).read_bytes())
     except OSError as error:
@@ -68,6 +73,6 @@ def _story(name: str) -> AnyStory:
     except ValueError as error:
         raise CorruptState(f"{name}: must be JSON, got something else") from error
     try:
-        return read_story(data)
+        return read_summary(data)
     except CorruptState as problem:
         raise CorruptState(f"{name}: {problem}") from problem

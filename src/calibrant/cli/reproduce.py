@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import os
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -13,7 +14,7 @@ import typer
 from rich.console import Console
 
 from calibrant.cli import screen
-from calibrant.cli.options import Force, Json
+from calibrant.cli.options import Ending, spread
 from calibrant.errors import MissingExtra
 from calibrant.stream import Drafts
 from calibrant.stream.failure import naming
@@ -28,6 +29,30 @@ LINE: Final = 140
 """Columns of the table where there is no terminal."""
 
 
+@dataclass(frozen=True)
+class Setup:
+    """What experiments are run with.
+
+    data DIR
+        Where the data are. [default: $CALIBRANT_DATA, or ../shared/data]
+    out DIR
+        Write page, figures and numbers there.
+    seeds K
+        Games that are averaged.
+    quick
+        Do less where a full run takes minutes.
+    bed FILE
+        Genotypes of your own for diabetes, a PLINK .bed file.
+    """
+
+    data: str | None = None
+    out: str = "reproduction"
+    seeds: int = 100
+    quick: bool = False
+    bed: str | None = None
+
+
+@spread
 def reproduce(
     which: Annotated[
         list[str],
@@ -36,33 +61,9 @@ def reproduce(
             help="all, or some of: bernoulli, adversary, qa, diabetes, theory.",
         ),
     ],
-    data: Annotated[
-        str | None,
-        typer.Option(
-            "--data",
-            metavar="DIR",
-            help="Where the data are. [default: $CALIBRANT_DATA, or ../shared/data]",
-            show_default=False,
-        ),
-    ] = None,
-    out: Annotated[
-        str,
-        typer.Option("--out", metavar="DIR", help="Write page, figures and numbers there."),
-    ] = "reproduction",
-    seeds: Annotated[
-        int, typer.Option("--seeds", metavar="K", help="Games that are averaged.")
-    ] = 100,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Do less where a full run takes minutes.")
-    ] = False,
-    bed: Annotated[
-        str | None,
-        typer.Option(
-            "--bed", metavar="FILE", help="Genotypes of your own for diabetes, a PLINK .bed file."
-        ),
-    ] = None,
-    force: Force = False,
-    as_json: Json = False,
+    *,
+    setup: Setup,
+    ending: Ending,
 ) -> None:
     """Run the paper's experiments again: its claims, our numbers, and the verdicts.
 
@@ -72,20 +73,23 @@ def reproduce(
     Example:
       calibrant reproduce bernoulli adversary --out reproduction
     """
-    package = _package()
-    place = Path(data) if data is not None else _data()
-    genotypes = None if bed is None else Path(bed)
-    setting = package.Setting(place, seeds=seeds, quick=quick, bed=genotypes, tell=screen.say)
+    package, out = _package(), setup.out
+    setting = package.Setting(
+        _data() if setup.data is None else Path(setup.data),
+        seeds=setup.seeds,
+        quick=setup.quick,
+        bed=None if setup.bed is None else Path(setup.bed),
+        tell=screen.say,
+    )
     package.in_order(which)
-    given = {"--data": data, "--out": out, "--seeds": str(seeds), "--bed": bed}
-    command = _command(which, given, quick)
-    with Drafts(force=force) as drafts:
+    command = _command(which, setup)
+    with Drafts(force=ending.force) as drafts:
         draft = drafts.reserve_directory(out)
         done = package.reproduce(which, setting)
         with naming(out):
             package.write(done, draft, command=command)
         drafts.commit()
-    _tell(done, out, as_json=as_json)
+    _tell(done, out, as_json=ending.as_json)
 
 
 def _package() -> Any:
@@ -102,10 +106,14 @@ def _data() -> Path:
     return Path(given) if given else ELSEWHERE
 
 
-def _command(which: list[str], given: dict[str, str | None], quick: bool) -> str:
+def _command(which: list[str], setup: Setup) -> str:
     """Return what makes the same again."""
-    options = [word for name, value in given.items() if value is not None for word in (name, value)]
-    return shlex.join(["calibrant", "reproduce", *which, *options, *(["--quick"] * quick)])
+    given = {name: getattr(setup, name) for name in ("data", "out", "seeds", "bed")}
+    options = [
+        word for name, value in given.items() if value is not None for word in (f"--{name}", value)
+    ]
+    words = ["calibrant", "reproduce", *which, *map(str, options), *(["--quick"] * setup.quick)]
+    return shlex.join(words)
 
 
 def _tell(done: list[Any], out: str, *, as_json: bool) -> None:

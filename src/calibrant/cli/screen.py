@@ -11,33 +11,18 @@ from typing import Any, Final
 
 from rich.console import Console, Group
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
-from rich.table import Table
+from rich.table import Table as Grid
 from rich.text import Text
 
-from calibrant.summary import Story
+from calibrant.report.tables import Table
+from calibrant.report.tables import printed as number
+from calibrant.stream import Columns, Job
+from calibrant.summary import AnySummary
 
-__all__ = ["before_after", "chain_table", "count_lines", "progress", "say", "table", "tell_json"]
-
-SCORES: Final = {
-    "brier": "Brier score",
-    "log_loss": "log loss",
-    "calibration_l1": "calibration error C1",
-    "calibration_l2": "calibration error C2",
-    "ece": "binned error (ECE)",
-    "smooth": "smooth error",
-    "last_window_l2": "C2 of the last window",
-    "worst_window_l2": "C2 of the worst window",
-    "sharpness": "sharpness",
-}
-"""Rows of the table before and after."""
+__all__ = ["before_after", "number", "progress", "say", "say_guesses", "table", "tell_json"]
 
 LINE: Final = 80
 """Columns of the sentence at the end."""
-PARTS: Final = 20
-"""Groups or classes that are shown."""
-TITLE: Final = 43
-"""Columns of an expert's name."""
-LATE: Final = "late outcomes, at most {:,} outstanding: no theorem here speaks of them"
 
 
 class Rate(ProgressColumn):
@@ -69,6 +54,17 @@ def say(text: str) -> None:
     print(f"calibrant: {text}", file=sys.stderr)
 
 
+def say_guesses(job: Job, columns: Columns) -> None:
+    """Tell which columns were guessed."""
+    told = []
+    if job.raw is None and not columns.vector:
+        told.append(f"raw forecasts from column {columns.raw!r}")
+    if job.outcome is None:
+        told.append(f"outcomes from column {columns.outcome!r}")
+    if told:
+        say(" and ".join(told))
+
+
 def tell_json(data: Any) -> None:
     """Print data as JSON on standard output."""
     print(json.dumps(data, indent=2, allow_nan=False))
@@ -76,7 +72,7 @@ def tell_json(data: Any) -> None:
 
 def table(title: str | None, columns: Mapping[str, str], rows: list[list[str]]) -> Group:
     """Return a table; ``columns`` maps headings to ``"left"`` or ``"right"``."""
-    made = Table(box=None, pad_edge=False)
+    made = Grid(box=None, pad_edge=False)
     for heading, justify in columns.items():
         made.add_column(heading, justify="right" if justify == "right" else "left", no_wrap=True)
     for row in rows:
@@ -88,129 +84,20 @@ def table(title: str | None, columns: Mapping[str, str], rows: list[list[str]]) 
     return Group(Text(title, style="italic", no_wrap=True, overflow="ignore"), made)
 
 
-def before_after(story: Story, *, error: bool = False) -> None:
+def before_after(summary: AnySummary, *, error: bool = False) -> None:
     """Print what a run amounts to; on standard error if standard output holds the rows."""
-    from calibrant.report import headline
+    from calibrant.report import headline, view_of
 
-    told = story.summary
+    (first, *more), lines = view_of(summary).screen(summary)
     console = Console(stderr=error, width=None if sys.stdout.isatty() else 100)
-    headings = {"": "left", "raw": "right", "forecast": "right", "mean": "right"}
-    rows = [
-        [title, *(number(told[name].get(key)) for name in ("raw", "forecast", "mean"))]
-        for key, title in SCORES.items()
-    ]
-    rows.append(["AUC", *(number(told["auc"][name]) for name in ("raw", "forecast", "mean"))])
-    title = f"{told['n_rounds']:,} rounds, {told['method']}, seed {told['seed']}"
-    console.print(table(title, headings, rows))
-    if (chain := told.get("chain")) is not None and chain["links"]:
-        console.print("", chain_table(told), "")
-    if told.get("breakdown") is not None:
-        console.print("", parts_table(told["breakdown"]), "")
-    for line in [*closing_lines(told), "", textwrap.fill(headline(story), LINE)]:
+    console.print(_of_report(first))
+    for each in more:
+        console.print("", _of_report(each), "")
+    for line in [*lines, "", textwrap.fill(headline(summary), LINE)]:
         console.print(line, highlight=False, soft_wrap=True)
 
 
-def closing_lines(told: Mapping[str, Any]) -> list[str]:
-    """Return what the table cannot say, a sentence each."""
-    regret = told["regret_brier"]
-    interval = f"[{number(regret['low'])}, {number(regret['high'])}]"
-    lines = [f"Brier, forecast minus raw: {number(regret['value'])}, 95 % interval {interval}"]
-    lines += [*_window_lines(told), *_budget(told), *_guarantee(told)]
-    return [*lines, *count_lines(told)]
-
-
-def count_lines(told: Mapping[str, Any]) -> list[str]:
-    """Return how many rows made no round, a line each."""
-    counts = {"n_skipped": "bad rows passed over", "n_unresolved": "rows without an outcome"}
-    return [f"{what}: {told[key]:,}" for key, what in counts.items() if told[key]]
-
-
-def _window_lines(told: Mapping[str, Any]) -> list[str]:
-    """Return where the last and the worst window of the forecasts lie, if there is any."""
-    places = told.get("windows") or {"last": None}
-    if places["last"] is None:
-        return []
-    last, worst = places["last"], places["worst"]["forecast"]
-    spans = [f"{each['first']:,}-{each['last']:,}" for each in (last, worst)]
-    return [f"windows: {told['window']:,} rounds; last {spans[0]}, worst forecasts {spans[1]}"]
-
-
-def _budget(told: Mapping[str, Any]) -> list[str]:
-    """Return what was spent of a budget, and what that costs."""
-    found = (told.get("chain") or {}).get("budget")
-    if found is None:
-        return []
-    lines = [f"loss beyond raw: {number(found['excess'])}, never above {found['epsilon']:g}"]
-    if found["aside"]:
-        part = f"{found['aside']:,} of {found['rounds']:,} rounds"
-        lines.append(f"raw forecasts announced in {part}: calibration is not promised")
-        if found["c2_bound"] is not None:
-            lines.append(f"but of the other rounds: c2 at most {number(found['c2_bound'])}")
-    return lines
-
-
-def _guarantee(told: Mapping[str, Any]) -> list[str]:
-    bounds, late = told["bound"], told["certificate"].get("delay")
-    holds = {True: "holds", False: "is exceeded", None: "is not known"}
-    verdict = holds[told["certificate_holds"]]
-    if bounds["c2"] is None and bounds["c1"] is None:
-        if told["breakdown"] is not None and told["certificate_holds"] is not None:
-            return [f"guarantee, group by group: the bounds above; it {verdict}"]
-        return [LATE.format(late)] if late else []
-    parts = [f"{key} {number(bounds[key])}" for key in ("c1", "c2", "regret")]
-    return [f"guarantee after these rounds: {', '.join(parts)}; it {verdict}"]
-
-
-def chain_table(told: Mapping[str, Any]) -> Group:
-    """Return the chain of the default, link by link: measured, and what the theorems say."""
-    chain, bounds, found = told["chain"], told["bound"], told["certificate"]
-    rows = [
-        ["calibration error C2 of the draws", "", found["c2"], bounds["c2"]],
-        [
-            "extra loss of the draws over the mixture",
-            "",
-            chain["middle_regret"],
-            chain["middle_bound"],
-        ],
-        ["extra loss of the mixture over each expert", "", "", ""],
-        *([f"  {_cut(each['expert'])}", *_weighed(each)] for each in chain["links"]),
-        ["extra loss of the draws over the raw forecast", "", found["regret"], bounds["regret"]],
-    ]
-    headings = {f"chain, {found['loss']} loss": "left", "weight": "right", "measured": "right"}
-    cells = [[cell if isinstance(cell, str) else number(cell) for cell in row] for row in rows]
-    return table(None, {**headings, "bound": "right"}, cells)
-
-
-def parts_table(told: Mapping[str, Any]) -> Group:
-    """Return the largest groups or classes: what was said, what happened, and the errors."""
-    kind, rows = told["kind"], told["rows"]
-    shown = sorted(rows, key=lambda row: -row["rounds"])[:PARTS]
-    headings = {f"{kind} by {kind}": "left", "rounds": "right", "happened": "right"}
-    headings |= dict.fromkeys(("raw said", "raw C2", "said", "C2", "bound"), "right")
-    keys = ("mean_raw", "c2_raw", "mean_forecast", "c2_forecast", "bound")
-    cells = [
-        [_cut(row["name"]), f"{row['rounds']:,}", *(number(row[key]) for key in ("rate", *keys))]
-        for row in shown
-    ]
-    if len(rows) > PARTS:
-        cells.append([f"{len(rows) - PARTS:,} more in --json", *[""] * 7])
-    return table(None, headings, cells)
-
-
-def _weighed(link: Mapping[str, Any]) -> tuple[str, Any, Any]:
-    return f"{link['weight']:.3f}", link["regret"], link["bound"]
-
-
-def _cut(title: str) -> str:
-    return title if len(title) <= TITLE else f"{title[: TITLE - 3]}..."
-
-
-def number(value: float | None) -> str:
-    """Return a number for a table.
-
-    >>> number(0.21534), number(-0.0001234), number(None), number(float("nan"))
-    ('0.21534', '-0.00012', '-', '-')
-    """
-    if value is None or value != value:
-        return "-"
-    return f"{value:.5f}"
+def _of_report(made: Table) -> Group:
+    sides = ("left" if k in made.words else "right" for k in range(len(made.header)))
+    columns = dict(zip(made.header, sides, strict=True))
+    return table(made.caption or None, columns, [list(row) for row in made.rows])

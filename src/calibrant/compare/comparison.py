@@ -11,7 +11,7 @@ from calibrant._version import __version__
 from calibrant.core import check
 from calibrant.errors import CorruptState, UnknownName
 from calibrant.plot.pareto import front_of
-from calibrant.summary.story import bare
+from calibrant.summary.summary import bare
 
 __all__ = ["KEYS", "KINDS", "VERSION", "Comparison", "Row"]
 

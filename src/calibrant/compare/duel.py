@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from calibrant.compare.player import Player
-from calibrant.compare.score import Bits, Reals
+from calibrant.core.arrays import Bits, Reals
 from calibrant.simulate import Coins, Noise, Threshold
 from calibrant.simulate.coins import key_for
 

@@ -11,8 +11,9 @@ import numpy as np
 
 from calibrant.compare.duel import duel
 from calibrant.compare.player import Player
-from calibrant.compare.score import Reals, calibration
+from calibrant.compare.score import calibration
 from calibrant.compare.stream import Stream
+from calibrant.core.arrays import Reals
 
 __all__ = ["Method", "Played"]
 

@@ -15,7 +15,7 @@ from calibrant.compare.player import Announced
 from calibrant.compare.stream import Stream
 from calibrant.kernels.compile import available
 from calibrant.recalibrate import Calibrant, Recalibrator
-from calibrant.recalibrate.recalibrator import SHORT
+from calibrant.recalibrate.rows import SHORT
 from calibrant.simulate import Noise, Threshold, play_many
 from calibrant.transforms import Online, Transform
 

@@ -6,21 +6,15 @@ import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from calibrant.compare.comparison import KEYS, KINDS, Comparison, Row
 from calibrant.compare.headline import sentences
-from calibrant.errors import MissingExtra
-from calibrant.plot.canvas import svg
 from calibrant.plot.files import put
-from calibrant.plot.palette import DARK, LIGHT
 from calibrant.plot.pareto import prepare_pareto
-from calibrant.plot.vector import inline
-from calibrant.report.figures import Figure
+from calibrant.report.figures import Figure, figure
 from calibrant.report.tables import plainly, shown
-
-if TYPE_CHECKING:
-    from jinja2 import Template
+from calibrant.report.template import filled
 
 __all__ = ["render", "write"]
 
@@ -72,7 +66,10 @@ def write(
 
 def render(comparison: Comparison, *, command: str | None = None) -> str:
     """Return the page that :func:`write` writes."""
-    return _template().render(
+    return filled(
+        "the page needs",
+        "calibrant.compare",
+        "comparison.html",
         title=f"Methods compared on {comparison.title}",
         sentences=sentences(comparison),
         facts=_facts(comparison),
@@ -83,31 +80,7 @@ def render(comparison: Comparison, *, command: str | None = None) -> str:
         kinds=KINDS,
         command=command,
         settings=_settings(comparison),
-        light=_variables(LIGHT),
-        dark=_variables(DARK),
     )
-
-
-def _template() -> Template:
-    try:
-        from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
-    except ModuleNotFoundError as error:
-        told = 'the page needs jinja2, which is not installed: pip install "calibrant[plot]"'
-        raise MissingExtra(told) from error
-    return Environment(
-        # The style sheet is the report's.
-        loader=ChoiceLoader(
-            [PackageLoader("calibrant.compare"), PackageLoader("calibrant.report")]
-        ),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    ).get_template("comparison.html")
-
-
-def _variables(colours: dict[str, str]) -> str:
-    return " ".join(f"--{role}: {colour};" for role, colour in colours.items())
 
 
 def _facts(comparison: Comparison) -> list[str]:
@@ -127,9 +100,8 @@ def _figures(comparison: Comparison) -> list[Figure]:
 def _figure(comparison: Comparison, key: str, axis: str, words: tuple[str, str]) -> Figure:
     points = comparison.points("brier", key)
     prepared = prepare_pareto(points, kinds=comparison.kinds, calibration=axis)
-    title, caption = words
-    told = f"{caption} Not beaten in both: {', '.join(prepared.front)}."
-    return Figure(title, caption, inline(svg(prepared.draw().figure), key, title, told))
+    told = f"{words[1]} Not beaten in both: {', '.join(prepared.front)}."
+    return figure(prepared, key, words, told)
 
 
 def _lines(comparison: Comparison) -> list[Line]:

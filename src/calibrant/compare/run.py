@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import math
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from calibrant import metrics
 from calibrant.compare import score
@@ -57,45 +57,31 @@ def compare(
     progress: Progress = lambda done, total, name: None,
     **settings: Any,
 ) -> Comparison:
-    """Play one stream with every method, and score them all alike.
+    """Play one stream with every method, the raw forecasts among them, and score all alike.
 
-    The raw forecasts are always among them.  Each forecast is made before its outcome is
-    used; the outcomes are learned in the order in which they became known.
+    Each forecast is made before its outcome is used, and outcomes are learned as they become
+    known.  Brier score and log loss are of the mean forecast, calibration errors of the one that
+    is announced.  Methods without a coin announce their mean, which the adversary sees.
 
     Parameters
     ----------
     raw, outcomes
         Flat arrays of one length, in the order of time.
     time, available
-        When forecasts were made and outcomes became known, as in ``Recalibrator.replay``;
-        rounds whose outcome never did are not scored.
-    methods
-        Their names; by default all.  :func:`methods_by_name` lists them.
-    peers
-        Whether methods of other libraries take part, where these are installed.
+        As in ``Recalibrator.replay``; rounds whose outcome never became known are not scored.
+    methods, peers
+        Names that :func:`methods_by_name` lists, by default all, and whether other libraries'
+        methods take part where these are installed.
     adversarial_rounds
         Rounds of the game against the paper's adversary; 0 leaves it out.
     window
         Rounds of a window; by default 5,000, or less so that there are eight of them.
-    seed
-        What draws and games depend on.
-    title
-        What the stream is called.
+    seed, title
+        What draws and games depend on, and what the stream is called.
     progress
         Called before each method and after the last.
     **settings
         Arguments of ``Recalibrator`` and ``Calibrant``: resolution, buckets, grid, prior.
-
-    Returns
-    -------
-    Comparison
-        Its figures depend on the arguments alone; what it took is in its ``timing``.
-
-    Notes
-    -----
-    Brier score and log loss are those of the mean forecast, calibration errors those of the
-    forecast that is announced.  Methods without a coin announce their mean, which is why the
-    adversary, who sees the mean, finds them out.
 
     Examples
     --------
@@ -107,28 +93,45 @@ def compare(
     games = check.whole(adversarial_rounds, "adversarial_rounds")
     length = _window(window, int(stream.scored.sum()))
     chosen, absent = _chosen(methods, peers, settings)
-    rows, cost = [], {}
-    for done, method in enumerate(chosen):
-        progress(done, len(chosen), method.name)
-        played = method.play(stream, seed)
-        against = method.adversarial(games, seed) if games else math.nan
-        rows.append(_row(method, played, stream, length, against))
-        cost[method.name] = 1e6 * played.seconds / len(stream)
+    told = Contest(stream, length, games, seed)
+    played = [told.play(method, done, len(chosen), progress) for done, method in enumerate(chosen)]
     progress(len(chosen), len(chosen), "")
-    told = stream.outcomes[stream.scored]
-    return Comparison(
-        title=title,
-        rounds=len(told),
-        n_unresolved=len(stream) - len(told),
-        base_rate=float(told.mean()) if len(told) else math.nan,
-        window=length,
-        adversarial_rounds=games,
-        seed=seed,
-        settings=settings,
-        absent=absent,
-        rows=tuple(rows),
-        timing={"microseconds": cost, "compiler": compiler()},
-    )
+    return told.comparison(played, title=title, settings=settings, absent=absent)
+
+
+class Contest(NamedTuple):
+    """What all methods play: a stream, its windows, games against the adversary, and the seed."""
+
+    stream: Stream
+    window: int
+    games: int
+    seed: int
+
+    def play(self, method: Method, done: int, total: int, progress: Progress) -> tuple[Row, float]:
+        """Return a method's row, and the microseconds of a round."""
+        progress(done, total, method.name)
+        played = method.play(self.stream, self.seed)
+        against = method.adversarial(self.games, self.seed) if self.games else math.nan
+        row = _row(method, played, self.stream, self.window, against)
+        return row, 1e6 * played.seconds / len(self.stream)
+
+    def comparison(self, played: list[tuple[Row, float]], **told: Any) -> Comparison:
+        """Return all rows together."""
+        known = self.stream.outcomes[self.stream.scored]
+        return Comparison(
+            rounds=len(known),
+            n_unresolved=len(self.stream) - len(known),
+            base_rate=float(known.mean()) if len(known) else math.nan,
+            window=self.window,
+            adversarial_rounds=self.games,
+            seed=self.seed,
+            rows=tuple(row for row, _ in played),
+            timing={
+                "microseconds": {row.name: cost for row, cost in played},
+                "compiler": compiler(),
+            },
+            **told,
+        )
 
 
 def _window(window: int | None, rounds: int) -> int:

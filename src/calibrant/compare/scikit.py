@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.compare.method import Method, Played
 from calibrant.compare.player import Announced
-from calibrant.compare.score import Bits, Reals
 from calibrant.compare.stream import Stream
+from calibrant.core.arrays import Bits, Reals, Words
 
 __all__ = ["CLIP", "EVERY", "Refitted", "scikit_methods"]
 
@@ -73,7 +72,7 @@ class Refitted(Method):
         return Played(forecasts, forecasts, refits.size(), seconds)
 
 
-def _news(stream: Stream) -> Iterator[NDArray[np.int64]]:
+def _news(stream: Stream) -> Iterator[Words]:
     """Yield for each fit the rounds whose outcomes became known since the one before."""
     events, done = stream.events, 0
     order, made = -1 - events[events < 0], np.flatnonzero(events >= 0)

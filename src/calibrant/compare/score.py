@@ -6,9 +6,9 @@ import math
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant import metrics
+from calibrant.core.arrays import Bits, Reals
 
 __all__ = ["BUCKETS", "calibration", "log_loss", "smooth", "window_for", "worst_window"]
 
@@ -22,9 +22,6 @@ SURE: Final = 1e-15
 MANY: Final = 50_000
 """Forecasts above which they are rounded before their smooth error is computed."""
 FINE: Final = 10_000
-
-Reals = NDArray[np.float64]
-Bits = NDArray[np.uint8]
 
 
 def calibration(forecasts: Reals, outcomes: Bits, *, power: float, exact: bool) -> float:

@@ -8,15 +8,13 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.core import check
+from calibrant.core.arrays import Bits, Mask, Reals, Words
 from calibrant.errors import InvalidInput
 from calibrant.recalibrate.delivery import arrivals, schedule, times
 
 __all__ = ["Stream"]
-
-Reals = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +40,7 @@ class Stream:
     """
 
     raw: Reals
-    outcomes: NDArray[np.uint8]
+    outcomes: Bits
     time: Reals
     available: Reals | None = None
 
@@ -62,14 +60,14 @@ class Stream:
         return len(self.raw)
 
     @property
-    def scored(self) -> NDArray[np.bool_]:
+    def scored(self) -> Mask:
         """Which rounds have an outcome, be it after the last forecast."""
         if self.available is None:
             return np.ones(len(self), np.bool_)
         return np.isfinite(self.available)
 
     @functools.cached_property
-    def events(self) -> NDArray[np.int64]:
+    def events(self) -> Words:
         """What happened in order: ``i`` for the forecast of round i, ``-1 - i`` for its outcome."""
         rounds = np.arange(len(self), dtype=np.int64)
         if self.available is None:

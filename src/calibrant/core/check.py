@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.core.arrays import Bits, Mask, Reals
 from calibrant.errors import InvalidInput, InvalidType
 
 __all__ = [
@@ -114,7 +115,7 @@ def choice(value: Any, name: str, options: tuple[str, ...]) -> str:
     return value
 
 
-def probabilities(values: Any, name: str = "raw forecasts") -> NDArray[np.float64]:
+def probabilities(values: Any, name: str = "raw forecasts") -> Reals:
     """Return ``values`` as a contiguous one-dimensional array of numbers in [0, 1]."""
     array = numbers(values, name, "numbers in [0, 1]").astype(np.float64, copy=False)
     if array.size and not (array.min() >= 0.0 and array.max() <= 1.0):
@@ -122,7 +123,7 @@ def probabilities(values: Any, name: str = "raw forecasts") -> NDArray[np.float6
     return np.ascontiguousarray(array)
 
 
-def outcomes(values: Any, name: str = "outcomes") -> NDArray[np.uint8]:
+def outcomes(values: Any, name: str = "outcomes") -> Bits:
     """Return ``values`` as a contiguous one-dimensional array of 0 and 1."""
     array = numbers(values, name, "outcomes, each 0 or 1")
     whole = array.dtype.kind in "iu" and array.size > 0
@@ -178,7 +179,7 @@ def _number(value: Any, name: str, rule: str) -> float:
         raise InvalidInput(f"{name} must be {rule}, got {value!r}") from None
 
 
-def refuse_first(bad: NDArray[np.bool_], array: NDArray[Any], name: str, rule: str) -> None:
+def refuse_first(bad: Mask, array: NDArray[Any], name: str, rule: str) -> None:
     if bad.any():
         row = int(np.argmax(bad))
         raise InvalidInput(f"{name}[{row}] must be {rule}, got {array[row].item()!r}")

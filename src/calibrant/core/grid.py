@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.core import check
+from calibrant.core.arrays import Reals
 from calibrant.kernels.portable import log, sigmoid
 
 __all__ = ["GRIDS", "MAX_RESOLUTION", "Grid"]
@@ -84,7 +84,7 @@ class Grid:
         return len(self.numerators)
 
     @functools.cached_property
-    def values(self) -> NDArray[np.float64]:
+    def values(self) -> Reals:
         """The values as doubles, each the one nearest to its fraction."""
         values = np.array([k / self.denominator for k in self.numerators])
         values.flags.writeable = False

@@ -9,7 +9,8 @@ the two edges around the guess settles it.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+
+from calibrant.core.arrays import Reals, Words
 
 __all__ = ["bucket", "buckets_of"]
 
@@ -45,7 +46,7 @@ def bucket(value: float, buckets: int) -> int:
     return min(index, buckets - 1)
 
 
-def buckets_of(values: NDArray[np.float64], buckets: int) -> NDArray[np.int64]:
+def buckets_of(values: Reals, buckets: int) -> Words:
     """Return what :func:`bucket` gives for each of ``values``.
 
     Examples
@@ -60,7 +61,7 @@ def buckets_of(values: NDArray[np.float64], buckets: int) -> NDArray[np.int64]:
     return indices
 
 
-def _indices(values: NDArray[np.float64], buckets: int) -> NDArray[np.float64]:
+def _indices(values: Reals, buckets: int) -> Reals:
     index = np.floor(values * buckets)
     index -= values < index / buckets
     index += values >= (index + 1.0) / buckets

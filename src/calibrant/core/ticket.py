@@ -2,40 +2,83 @@
 
 from __future__ import annotations
 
-from typing import Any
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Final, Self
+from warnings import warn
 
 from calibrant.core import check
+from calibrant.core.codec import Document
 from calibrant.core.grid import Grid
 from calibrant.core.mixture import Mixture
 from calibrant.errors import CorruptState, InvalidInput
 from calibrant.kernels.layout import ASIDE, CELL, NARROW, WIDTH, pack
 
-__all__ = ["Issuer", "Ticket"]
+__all__ = ["Issuer", "Ticket", "Written"]
+
+KIND: Final = "ticket"
+NEVER: Final = float("nan")
+RENAMED: Final = ("mixed", "middle"), ("fallback", "aside")
+"""Names in stored tickets, and what they were called first."""
 
 
 class Issuer:
-    """What the tickets of one recalibrator have in common.
+    """What the tickets of one stream have in common.
 
-    Its fingerprint, its grid, whether its mixtures may have ``many`` points, and whether raw
-    forecasts go through a transform first (``fronted``) that keeps so many words of a round.
+    ``fingerprint`` tells whose tickets they are, ``grid`` which values they may announce,
+    ``full_support`` whether mixtures may have more than two points, ``mixes`` whether raw
+    forecasts go through a transform first, and ``kept`` how many words the transform keeps of a
+    round.
     """
 
-    __slots__ = ("fingerprint", "fronted", "grid", "kept", "many", "values")
+    __slots__ = ("fingerprint", "full_support", "grid", "kept", "mixes", "values")
 
     def __init__(
         self,
         fingerprint: str,
         grid: Grid,
-        many: bool = False,
-        fronted: bool = False,
+        full_support: bool = False,
+        mixes: bool = False,
         kept: int = 0,
+        values: tuple[float, ...] = (),
     ) -> None:
-        self.kept = kept
-        self.fingerprint = fingerprint
-        self.grid = grid
-        self.many = many
-        self.fronted = fronted
-        self.values: tuple[float, ...] = tuple(grid.values.tolist())
+        self.fingerprint, self.grid = fingerprint, grid
+        self.full_support, self.mixes, self.kept = full_support, mixes, kept
+        self.values = values or tuple(grid.values.tolist())
+
+
+class Written(ABC):
+    """A ticket of a kind of its own that callers can store and read back."""
+
+    __slots__ = ()
+
+    kind: ClassVar[str]
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Return the ticket as JSON-ready data, for callers that store it."""
+
+    @classmethod
+    @abstractmethod
+    def _read(cls, data: dict[str, Any]) -> Self:
+        """Return a ticket again from what :meth:`to_dict` gave."""
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """Read a ticket back from what :meth:`to_dict` gave."""
+        try:
+            return cls._read(data)
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            name = cls.__name__
+            raise CorruptState(f"ticket must be what {name}.to_dict() gave, got {error}") from error
+
+    def to_bytes(self) -> bytes:
+        """Return the ticket as bytes: for :meth:`correct` after a restart."""
+        return Document(self.kind, self.to_dict()).to_bytes()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Read a ticket back from what :meth:`to_bytes` gave."""
+        return cls.from_dict(Document.from_bytes(data, cls.kind).settings)
 
 
 class Ticket:
@@ -46,7 +89,7 @@ class Ticket:
     id
         By which the outcome is reported: the ticket's number, or what the caller gave.
     number
-        How many forecasts the recalibrator had made before this one.
+        How many forecasts the stream had made before this one.
     value
         The drawn forecast: the one that carries the calibration guarantee.
     mean
@@ -59,26 +102,28 @@ class Ticket:
     raw, time
         What came in.
     clock
-        How many forecasts its bucket had made before; with the recalibrator's
+        How many forecasts the bucket had made before; with the stream's
         secret it fixes the coin, so the draw can be computed again.
-    middle
-        What the transform in front made of the raw forecast; None where there is none.
+    mixed
+        What the transform made of the raw forecast; None where there is none.
+    fallback
+        Whether the raw forecast was announced instead of the draw, to keep to a budget.
     outcome
         What was reported, or None as long as the ticket is open.
     place, weight
         Bucket, index and side of the draw in one word, and the probability of the lower
-        point of the pair: what the recalibrator needs to learn the outcome.
+        point of the pair: what is needed to learn the outcome.
     """
 
     __slots__ = (
         "_kept",
         "_law",
+        "_mixed",
         "_place",
         "_weight",
         "clock",
         "id",
         "issuer",
-        "middle",
         "number",
         "outcome",
         "raw",
@@ -96,21 +141,57 @@ class Ticket:
         time: float | None,
         clock: int | None,
         law: tuple[float, ...] | None,
-        middle: float | None = None,
+        mixed: float | None = None,
         kept: tuple[int, ...] = (),
     ) -> None:
-        self.middle = middle
+        self.issuer, self.id, self.number = issuer, id, number
+        self._place, self._weight, self.raw = place, weight, raw
+        self.time, self.clock, self._law = time, clock, law
+        self._mixed = raw if mixed is None else mixed
         self._kept = kept
-        self.issuer = issuer
-        self.id = id
-        self.number = number
-        self._place = place
-        self._weight = weight
-        self.raw = raw
-        self.time = time
-        self.clock = clock
-        self._law = law
         self.outcome: int | None = None
+
+    @classmethod
+    def revived(cls, issuer: Issuer, id: int | str, number: int, fields: tuple[Any, ...]) -> Self:
+        """Return a ticket again from what the desk kept; a law of many points was not."""
+        place, weight, raw, time, clock, mixed, *kept = fields
+        law = () if issuer.full_support else None
+        told = None if time != time else time, None if clock < 0 else clock, law
+        return cls(issuer, id, number, place, weight, raw, *told, mixed, tuple(kept))
+
+    @property
+    def whose(self) -> str:
+        """Fingerprint of the stream that made the ticket."""
+        return self.issuer.fingerprint
+
+    @property
+    def fields(self) -> tuple[Any, ...]:
+        """What the desk keeps of the ticket."""
+        time = NEVER if self.time is None else self.time
+        clock = -1 if self.clock is None else self.clock
+        return self._place, self._weight, self.raw, time, clock, self._mixed, *self._kept
+
+    def agrees(self, fields: tuple[Any, ...]) -> bool:
+        """Say whether the desk kept the same of this ticket; a stored one may lack its clock."""
+        mine = self.fields
+        return mine[:3] == fields[:3] and mine[5:] == fields[5:]
+
+    @property
+    def mixed(self) -> float | None:
+        """What the transform made of the raw forecast; None where there is none."""
+        return self._mixed if self.issuer.mixes else None
+
+    @property
+    def middle(self) -> float | None:
+        """The old name of :attr:`mixed`."""
+        warn("Ticket.middle is now called Ticket.mixed", DeprecationWarning, stacklevel=2)
+        return self.mixed
+
+    @property
+    def aside(self) -> bool:
+        """The old name of :attr:`fallback`."""
+        warn("Ticket.aside is now called Ticket.fallback", DeprecationWarning, stacklevel=2)
+        return self.fallback
 
     @property
     def place(self) -> int:
@@ -139,24 +220,32 @@ class Ticket:
 
     @property
     def value(self) -> float:
-        """The announced forecast: the draw, unless that stood aside."""
+        """The announced forecast: the draw, or the raw forecast as a fallback."""
         if self._place & ASIDE:
             return self.raw
         return self.issuer.values[self._place & CELL]
 
     @property
-    def aside(self) -> bool:
+    def fallback(self) -> bool:
         """Whether the raw forecast was announced instead of the draw, to keep to a budget."""
         return bool(self._place & ASIDE)
 
     @property
     def mean(self) -> float:
-        """The expected forecast; the raw one if the draw stood aside."""
-        return self.raw if self._place & ASIDE else self.mixture.mean
+        """The expected forecast; the raw one if that was announced."""
+        place, weight = self._place, self._weight
+        if place & ASIDE or self._law is not None:
+            return self.raw if place & ASIDE else self.mixture.mean
+        if weight == 1.0:
+            return self.issuer.values[place & CELL]
+        step = 1 << (place >> (15 + WIDTH))
+        low = (place & CELL) - (place >> 15 & 1) * step
+        values = self.issuer.values
+        return weight * values[low] + (1.0 - weight) * values[low + step]
 
     @property
     def mixture(self) -> Mixture:
-        """What was announced before the draw, if that did not stand aside.
+        """What was announced before the draw, unless the round is a fallback.
 
         A law of many points is known to the ticket that was returned, and not kept.
         """
@@ -184,10 +273,10 @@ class Ticket:
             "clock": self.clock,
             "place": [self.bucket, self.index, (self.place >> 15) & 1],
             "step": self.step,
-            "aside": self.aside,
+            "fallback": self.fallback,
             "weight": self.weight,
             "law": None if self._law is None else list(self._law),
-            "middle": self.middle,
+            "mixed": self.mixed,
             "kept": list(self._kept),
             "raw": self.raw,
             "time": self.time,
@@ -195,41 +284,55 @@ class Ticket:
         }
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Ticket:
+    def from_dict(cls, data: dict[str, Any]) -> Self:
         """Read a ticket back from what :meth:`to_dict` gave."""
         try:
-            grid = Grid(data["grid"], data["resolution"])
-            law, clock, time = data["law"], data["clock"], data["time"]
-            middle = data["middle"]
-            ticket = cls(
-                Issuer(_text(data["issuer"]), grid, law is not None, middle is not None),
-                data["id"] if type(data["id"]) is int else _text(data["id"]),
-                check.whole(data["number"], "number"),
-                _place(data["place"], data["step"], data["weight"], law, grid.cells)
-                | (ASIDE if _flag(data["aside"]) else 0),
-                check.probability(data["weight"], "weight"),
-                check.probability(data["raw"]),
-                None if time is None else check.real(time, "time"),
-                None if clock is None else check.whole(clock, "clock"),
-                None if law is None else _law(law, grid.cells),
-                None if middle is None else check.probability(middle, "middle"),
-                tuple(check.whole(word, "kept", high=(1 << 63) - 1) for word in data["kept"]),
-            )
-            if data["outcome"] is not None:
-                ticket.outcome = check.outcome(data["outcome"])
-        except (KeyError, TypeError, ValueError) as error:
+            return cls._read(data)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise CorruptState(f"ticket must be what Ticket.to_dict() gave, got {error}") from error
+
+    @classmethod
+    def _read(cls, data: dict[str, Any]) -> Self:
+        grid = Grid(data["grid"], data["resolution"])
+        law, clock, time = data["law"], data["clock"], data["time"]
+        # Two names were others once.
+        mixed, fallback = (data[new if new in data else old] for new, old in RENAMED)
+        ticket = cls(
+            Issuer(_text(data["issuer"]), grid, law is not None, mixed is not None),
+            data["id"] if type(data["id"]) is int else _text(data["id"]),
+            check.whole(data["number"], "number"),
+            _place(data["place"], data["step"], data["weight"], law, grid.cells)
+            | (ASIDE if _flag(fallback) else 0),
+            check.probability(data["weight"], "weight"),
+            check.probability(data["raw"]),
+            None if time is None else check.real(time, "time"),
+            None if clock is None else check.whole(clock, "clock"),
+            None if law is None else _law(law, grid.cells),
+            None if mixed is None else check.probability(mixed, "mixed"),
+            tuple(check.whole(word, "kept", high=(1 << 63) - 1) for word in data["kept"]),
+        )
+        if data["outcome"] is not None:
+            ticket.outcome = check.outcome(data["outcome"])
         return ticket
+
+    def to_bytes(self) -> bytes:
+        """Return the ticket as bytes, with its clock: for :meth:`correct` after a restart."""
+        return Document(KIND, self.to_dict()).to_bytes()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Read a ticket back from what :meth:`to_bytes` gave."""
+        return cls.from_dict(Document.from_bytes(data, KIND).settings)
 
     def __repr__(self) -> str:
         mean = "unknown" if self._law == () else f"{self.mean:g}"
         state = "open" if self.outcome is None else f"outcome={self.outcome}"
-        return f"Ticket(id={self.id!r}, value={self.value:g}, mean={mean}, {state})"
+        return f"{type(self).__name__}(id={self.id!r}, value={self.value:g}, mean={mean}, {state})"
 
 
 def _flag(value: Any) -> bool:
     if not isinstance(value, bool):
-        raise InvalidInput(f"aside must be true or false, got {value!r}")
+        raise InvalidInput(f"fallback must be true or false, got {value!r}")
     return value
 
 

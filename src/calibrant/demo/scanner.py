@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.core import check
+from calibrant.core.arrays import Reals, Words
 from calibrant.errors import MissingExtra
 
 __all__ = ["Stream", "scan"]
@@ -37,9 +37,6 @@ CLEANED: Final = 0.6
 MIX_CHANGES: Final = 0.8
 BLOCK: Final = 10_000
 """Images made at a time, so that memory does not grow with the stream."""
-
-Reals = NDArray[np.float64]
-Wholes = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,9 +53,9 @@ class Stream:
         1 if it was, else 0.
     """
 
-    time: Wholes
+    time: Words
     raw: Reals
-    outcome: Wholes
+    outcome: Words
 
     def __len__(self) -> int:
         return len(self.raw)
@@ -102,12 +99,12 @@ def scan(rounds: int = 100_000, seed: int = 7) -> Stream:
     return Stream(np.arange(total), raw, outcome)
 
 
-def _digits() -> tuple[Reals, Wholes]:
+def _digits() -> tuple[Reals, Words]:
     images, digits = _scikit_learn("datasets").load_digits(return_X_y=True)
     return images, digits % 2
 
 
-def _classifier(images: Reals, odd: Wholes) -> Any:
+def _classifier(images: Reals, odd: Words) -> Any:
     fresh = _scikit_learn("linear_model").LogisticRegression(C=WEAK, max_iter=1000)
     return fresh.fit(images, odd)
 
@@ -129,7 +126,7 @@ def _blocks(rounds: int) -> Iterator[tuple[slice, Reals]]:
         yield slice(start, end), np.arange(start, end) / rounds
 
 
-def _pick(share: Reals, unseen: Wholes, odd: Wholes, rng: np.random.Generator) -> Wholes:
+def _pick(share: Reals, unseen: Words, odd: Words, rng: np.random.Generator) -> Words:
     """Draw an image for each round, odd or even as the mix of its time has it."""
     wanted = rng.random(len(share)) < np.where(share < MIX_CHANGES, 0.5, 0.4)
     of_odd = rng.choice(unseen[odd[unseen] == 1], len(share))

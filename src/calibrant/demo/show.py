@@ -19,11 +19,7 @@ ROUNDS: Final = 100_000
 SEED: Final = 7
 NEEDED: Final = ("jinja2", "matplotlib", "msgspec", "pyarrow", "rich", "sklearn", "typer")
 """What the replay imports; the games need NumPy only."""
-OUTPUTS: Final = {
-    "--out": "forecasts.csv",
-    "--summary": "summary.json",
-    "--report": "report.html",
-}
+OUTPUTS: Final = {"--out": "forecasts.csv", "--summary": "summary.json", "--report": "report.html"}
 COLUMNS: Final = {
     "": "left",
     "rounds": "right",

@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.core.arrays import Bits, Words
 from calibrant.errors import InvalidInput, MissingExtra
 
 __all__ = ["MISSING", "BedFile", "join", "write"]
@@ -43,8 +44,8 @@ class BedFile:
     """
 
     path: Path
-    subjects: NDArray[np.int64]
-    outcomes: NDArray[np.uint8]
+    subjects: Words
+    outcomes: Bits
     snps: int
 
     @classmethod
@@ -66,7 +67,7 @@ class BedFile:
     def __len__(self) -> int:
         return len(self.subjects)
 
-    def patients(self, order: Sequence[int] | NDArray[np.int64]) -> Iterator[Alleles]:
+    def patients(self, order: Sequence[int] | Words) -> Iterator[Alleles]:
         """Yield the genotypes of one subject after the other, in this order.
 
         The file is stored SNP by SNP, so it is read once for every few hundred subjects: as
@@ -90,7 +91,7 @@ def _found(path: Path) -> Path:
     return place
 
 
-def write(path: Path, genotypes: Alleles, outcomes: NDArray[np.uint8], **columns: Any) -> None:
+def write(path: Path, genotypes: Alleles, outcomes: Bits, **columns: Any) -> None:
     """Write genotypes, one row a subject, and ``columns`` of the .bim file."""
     names = [f"subject{k}" for k in range(1, len(outcomes) + 1)]
     phenotypes = [CASE if ill else CONTROL for ill in outcomes.tolist()]

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from calibrant.experiments.experiment import (
-    Claim,
-    Result,
-    Setting,
-    below,
-    experiment,
-    near,
-)
+from calibrant.experiments.experiment import Claim, Result, Setting, below, experiment, near
 from calibrant.experiments.synthetic import OURS, PAPER, ROUNDS, Contest, Scene, play_scene
 
 __all__ = ["run"]

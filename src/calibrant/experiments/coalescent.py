@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.core.arrays import Bits, Reals, Words
 from calibrant.errors import MissingExtra
 from calibrant.experiments.loci import HLA, Locus
 
@@ -27,8 +28,7 @@ __all__ = [
 ]
 
 Alleles = NDArray[np.int8]
-Reals = NDArray[np.float64]
-Indices = NDArray[np.int64]
+Indices = Words
 
 MUTATION: Final = 1.25e-8
 """Mutations a base pair and generation."""
@@ -169,7 +169,7 @@ def seen_by_array(
 
 
 def inherit(
-    effects: Alleles, loci: tuple[Locus, ...], ill: NDArray[np.uint8], rng: np.random.Generator
+    effects: Alleles, loci: tuple[Locus, ...], ill: Bits, rng: np.random.Generator
 ) -> Indices:
     """Return the two haplotypes of each subject, one after the other.
 

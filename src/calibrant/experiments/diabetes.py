@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.core.arrays import Reals, Words
 from calibrant.experiments.bar import bar
 from calibrant.experiments.bed import BedFile
 from calibrant.experiments.diagnosis import (
@@ -41,7 +41,6 @@ from calibrant.report.tables import Table, shown
 
 __all__ = ["cache", "run", "source_of", "told"]
 
-Reals = NDArray[np.float64]
 
 QUICK: Final = "genotypes/t1d_sim_3443x4655.npz"
 SMALL: Final = Cohort(snps=4655)
@@ -186,7 +185,7 @@ def _picture(found: Diagnosis) -> Panels:
     return Panels("Medical diagnosis", caption, drawings, ["abc"], (10.0, 3.6))
 
 
-def _ends(found: Diagnosis) -> NDArray[np.int64]:
+def _ends(found: Diagnosis) -> Words:
     """Return the rounds that the picture shows."""
     last = len(found.outcomes) - 1
     return np.unique(np.linspace(0, last, POINTS).astype(np.int64))

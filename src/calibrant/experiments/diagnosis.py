@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant.core import check
+from calibrant.core.arrays import Bits, Reals, Words
 from calibrant.core.place import buckets_of
 from calibrant.errors import InvalidInput
 from calibrant.learners import OnlineL1SVM
@@ -29,7 +30,6 @@ from calibrant.simulate.play import Progress
 __all__ = ["Diagnosis", "Genotypes", "PackedFile", "Race", "diagnose", "race", "running_error"]
 
 Alleles = NDArray[np.int8]
-Reals = NDArray[np.float64]
 
 PENALTIES: Final = (3.0, 3.5, 4.0, 4.5, 5.0)
 BUCKETS: Final = 10
@@ -42,14 +42,14 @@ class Genotypes(Protocol):
     """Where patients come from."""
 
     @property
-    def outcomes(self) -> NDArray[np.uint8]:
+    def outcomes(self) -> Bits:
         """1 for each subject who is ill, else 0."""
 
     @property
     def snps(self) -> int:
         """How many SNPs there are."""
 
-    def patients(self, order: Sequence[int] | NDArray[np.int64]) -> Iterator[Alleles]:
+    def patients(self, order: Sequence[int] | Words) -> Iterator[Alleles]:
         """Yield the genotypes of one subject after the other, in this order."""
 
 
@@ -65,8 +65,8 @@ class PackedFile:
         1 for each subject who is ill, else 0.
     """
 
-    packed: NDArray[np.uint8]
-    outcomes: NDArray[np.uint8]
+    packed: Bits
+    outcomes: Bits
 
     @classmethod
     def open(cls, path: str | Path) -> PackedFile:
@@ -81,7 +81,7 @@ class PackedFile:
         """How many SNPs there are."""
         return len(self.packed)
 
-    def patients(self, order: Sequence[int] | NDArray[np.int64]) -> Iterator[Alleles]:
+    def patients(self, order: Sequence[int] | Words) -> Iterator[Alleles]:
         """Yield the genotypes of one subject after the other, in this order."""
         for subject in np.asarray(order).tolist():
             column = self.packed[:, subject // 4]
@@ -111,7 +111,7 @@ class Race:
         CPU time that each learner would take alone, reading included.
     """
 
-    outcomes: NDArray[np.uint8]
+    outcomes: Bits
     penalties: tuple[float, ...]
     hinge_losses: tuple[float, ...]
     forecasts: Reals
@@ -166,10 +166,7 @@ def _timed(clocks: list[float], k: int) -> Iterator[None]:
 
 
 def _raced(
-    learners: list[OnlineL1SVM],
-    outcomes: NDArray[np.uint8],
-    forecasts: Reals,
-    clocks: list[float],
+    learners: list[OnlineL1SVM], outcomes: Bits, forecasts: Reals, clocks: list[float]
 ) -> Race:
     return Race(
         outcomes,
@@ -204,7 +201,7 @@ class Diagnosis:
     plain: Reals
 
     @property
-    def outcomes(self) -> NDArray[np.uint8]:
+    def outcomes(self) -> Bits:
         """Who was ill, in the order of the pass."""
         return self.race.outcomes
 

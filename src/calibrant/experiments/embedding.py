@@ -19,6 +19,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.core.arrays import Words
 from calibrant.errors import MissingExtra
 
 __all__ = ["Encoder", "available", "embed"]
@@ -96,14 +97,14 @@ class Encoder:
             start = end
         return pieces
 
-    def _encode(self, tokens: NDArray[np.int64]) -> Floats:
+    def _encode(self, tokens: Words) -> Floats:
         x = self._look_up(tokens)
         for layer in range(LAYERS):
             x = self._layer(x, f"encoder.layer.{layer}")
         vectors = x.mean(axis=1)
         return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), np.float32)
 
-    def _look_up(self, tokens: NDArray[np.int64]) -> Floats:
+    def _look_up(self, tokens: Words) -> Floats:
         w = self.weights
         x = w["embeddings.word_embeddings.weight"][tokens]
         x = x + w["embeddings.position_embeddings.weight"][: tokens.shape[1]]

@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.core.arrays import Reals
 from calibrant.errors import MissingExtra
 from calibrant.experiments.embedding import embed
 from calibrant.experiments.relations import Question, Relation
@@ -79,9 +80,7 @@ def _incidence(rows: Sequence[Collection[str]], known: Sequence[str]) -> Any:
     return sparse().csr_matrix(told, shape=(len(rows), len(known)))
 
 
-def _shared_words(
-    questions: Sequence[Question], relations: Sequence[Relation]
-) -> Iterator[NDArray[np.float64]]:
+def _shared_words(questions: Sequence[Question], relations: Sequence[Relation]) -> Iterator[Reals]:
     """Yield, field by field, the weight of the words shared, alone and as shares."""
     fields = {field: [relation.words(field) for relation in relations] for field in FIELDS}
     known, weights = _weigh(fields["property"], fields["type"])
@@ -94,7 +93,7 @@ def _shared_words(
         yield from (shared * SCALES["sum"], shared / total, shared / np.sqrt(total * total_asked))
 
 
-def _weigh(*fields: Sequence[frozenset[str]]) -> tuple[list[str], NDArray[np.float64]]:
+def _weigh(*fields: Sequence[frozenset[str]]) -> tuple[list[str], Reals]:
     """Return all words of some fields, and how rare each is."""
     rows = [frozenset().union(*parts) for parts in zip(*fields, strict=True)]
     seen = Counter(word for row in rows for word in row)
@@ -102,9 +101,7 @@ def _weigh(*fields: Sequence[frozenset[str]]) -> tuple[list[str], NDArray[np.flo
     return known, np.array([math.log(len(rows) / (1.0 + seen[word])) for word in known])
 
 
-def _shared_letters(
-    questions: Sequence[Question], relations: Sequence[Relation]
-) -> NDArray[np.float64]:
+def _shared_letters(questions: Sequence[Question], relations: Sequence[Relation]) -> Reals:
     """Return the cosine of the snippets of questions and of properties."""
     held = [snippets(" ".join(_properties(relation))) for relation in relations]
     seen = Counter(snippet for row in held for snippet in row)

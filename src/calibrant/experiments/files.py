@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.core.arrays import Reals
 from calibrant.stream.failure import Unreadable
 
 __all__ = ["SOURCES", "numbers", "read_json", "read_table", "read_text", "require"]
@@ -74,7 +74,7 @@ def read_table(path: Path, *needed: str) -> Rows:
     return rows
 
 
-def numbers(rows: Rows, column: str) -> NDArray[np.float64]:
+def numbers(rows: Rows, column: str) -> Reals:
     """Return a column; what is not a number is nan.
 
     >>> numbers([{"p": "0.5"}, {"p": "NA"}], "p").tolist()

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.core import check
+from calibrant.core.arrays import Bits, Words
 from calibrant.experiments import bed, coalescent
 from calibrant.experiments.loci import HLA, LOCI, Locus
 from calibrant.simulate.play import Progress
@@ -82,7 +83,7 @@ class Cohort:
         made = f"t1d-{self.cases}-of-{self.subjects}x{self.snps}"
         return f"{made}-seed{self.seed}-v{VERSION}"
 
-    def outcomes(self) -> NDArray[np.uint8]:
+    def outcomes(self) -> Bits:
         """Return who is ill, in an order drawn by the seed."""
         ill = np.zeros(self.subjects, np.uint8)
         ill[: self.cases] = 1
@@ -191,9 +192,7 @@ def genotypes_of(cohort: Cohort, block: Block) -> Stretch:
     return _stretch(block, drawn[:, 0::2] + drawn[:, 1::2], places, np.searchsorted(seen, causal))
 
 
-def _stretch(
-    block: Block, counts: Alleles, places: NDArray[np.int64], causal: NDArray[np.int64]
-) -> Stretch:
+def _stretch(block: Block, counts: Alleles, places: Words, causal: Words) -> Stretch:
     """Count minor alleles, and name the SNPs."""
     common = counts.mean(axis=1) > 1.0
     counts[common] = 2 - counts[common]

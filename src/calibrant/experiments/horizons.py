@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.bounds import Shape, best_shape, foster_hart, horizon
+from calibrant.core.arrays import Reals, Words
 from calibrant.experiments.experiment import Result, Setting, at_most
 from calibrant.report.tables import Table
 from calibrant.simulate import Games, play_many
@@ -70,7 +70,7 @@ def _error(epsilon: float, games: int) -> Horizon:
     return Horizon("C2", epsilon, ", ".join(SPOILER), shape, measured)
 
 
-def _play(shape: Shape, scene: tuple[str, str], games: int) -> tuple[NDArray[np.int64], Games]:
+def _play(shape: Shape, scene: tuple[str, str], games: int) -> tuple[Words, Games]:
     marks = np.unique(np.geomspace(1, shape.rounds, MARKS).astype(np.int64))
     return marks, play_many(
         "foster_hart", *scene, rounds=shape.rounds, seeds=games, checkpoints=marks.tolist(),
@@ -78,7 +78,7 @@ def _play(shape: Shape, scene: tuple[str, str], games: int) -> tuple[NDArray[np.
     )  # fmt: skip
 
 
-def _settled(marks: NDArray[np.int64], values: NDArray[np.float64], epsilon: float) -> int:
+def _settled(marks: Words, values: Reals, epsilon: float) -> int:
     """Return the first mark from which on the values stay at or below epsilon.
 
     >>> _settled(np.array([1, 2, 4]), np.array([0.3, 0.1, 0.05]), 0.2)

@@ -7,12 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from calibrant import Certificate, Recalibrator
-from calibrant.bounds import (
-    accuracy_paper,
-    regret_bound,
-    resolution_paper,
-    swap_regret_bound,
-)
+from calibrant.bounds import accuracy_paper, regret_bound, resolution_paper, swap_regret_bound
 from calibrant.experiments.experiment import Claim, Result, Setting, at_least, at_most
 from calibrant.losses import get_loss
 from calibrant.metrics import calibration_error, proper_swap_regret

@@ -10,19 +10,11 @@ from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant import Recalibrator
 from calibrant.bounds import half_cell
-from calibrant.experiments.experiment import (
-    Claim,
-    Columns,
-    Result,
-    Setting,
-    at_most,
-    below,
-    near,
-)
+from calibrant.core.arrays import Reals
+from calibrant.experiments.experiment import Claim, Columns, Result, Setting, at_most, below, near
 from calibrant.experiments.panels import Panels, Slopes
 from calibrant.report.tables import Table, shown
 from calibrant.simulate import play_many
@@ -102,7 +94,7 @@ def _made(method: str, size: int, **options: Any) -> Recalibrator:
     return Recalibrator(method, resolution=size, buckets=size, prior=0, seed=1, **options)
 
 
-def _play(method: str, size: int, seeds: Sequence[int]) -> NDArray[np.float64]:
+def _play(method: str, size: int, seeds: Sequence[int]) -> Reals:
     """Return C1 of the draws against the greedy adversary, averaged over games."""
     games = play_many(
         method, "uniform", "greedy_calibration", rounds=ROUNDS[-1], checkpoints=ROUNDS,

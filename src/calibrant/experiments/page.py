@@ -7,15 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from calibrant.errors import MissingExtra
 from calibrant.experiments.experiment import VERDICTS, Experiment, Result
 from calibrant.plot.canvas import svg
-from calibrant.plot.palette import DARK, LIGHT
 from calibrant.plot.vector import inline
 from calibrant.report.figures import Figure
+from calibrant.report.template import filled
 
 if TYPE_CHECKING:
-    from jinja2 import Template
+    pass
 
 __all__ = ["Chapter", "headline", "render"]
 
@@ -85,7 +84,11 @@ def _verb(many: int, word: str) -> str:
 
 def render(chapters: Sequence[Chapter], *, command: str | None = None) -> str:
     """Return the page."""
-    return _template().render(
+    return filled(
+        "the page needs",
+        "calibrant.experiments",
+        "reproduction.html",
+        extra="experiments",
         title="Estimating uncertainty online against an adversary, run again",
         headline=headline(chapters),
         chapters=chapters,
@@ -93,27 +96,4 @@ def render(chapters: Sequence[Chapter], *, command: str | None = None) -> str:
         command=command,
         marks=MARKS,
         verdicts=VERDICTS,
-        light=_variables(LIGHT),
-        dark=_variables(DARK),
     )
-
-
-def _template() -> Template:
-    try:
-        from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
-    except ModuleNotFoundError as error:
-        told = 'the page needs jinja2, which is not installed: pip install "calibrant[experiments]"'
-        raise MissingExtra(told) from error
-    # The style sheet is the report's.
-    own, shared = PackageLoader("calibrant.experiments"), PackageLoader("calibrant.report")
-    return Environment(
-        loader=ChoiceLoader([own, shared]),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    ).get_template("reproduction.html")
-
-
-def _variables(colours: dict[str, str]) -> str:
-    return " ".join(f"--{role}: {colour};" for role, colour in colours.items())

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.core.arrays import Reals, Words
 from calibrant.errors import InvalidInput
 from calibrant.plot.canvas import FONT, SMALL, TEXT, count_axis, dress, entry, new_axes, plain_axis
 from calibrant.plot.drawing import Drawing
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Band", "Curves", "Panels", "Slopes", "band_of"]
 
-Reals = NDArray[np.float64]
 EARLY: Final = 0.02
 """Share of the rounds whose averages say nothing yet."""
 TAIL: Final = 0.1
@@ -67,7 +66,7 @@ class Curves(Drawing):
     entry_width: ClassVar[float] = 1.9
 
     title: str
-    rounds: NDArray[np.int64]
+    rounds: Words
     series: Mapping[str, Band]
     logarithmic: bool = False
 

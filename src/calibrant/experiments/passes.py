@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant import Calibrant, Recalibrator
+from calibrant.core.arrays import Reals
 from calibrant.experiments.experiment import Columns
 from calibrant.experiments.panels import Band, Curves, Panels, band_of
 from calibrant.experiments.streams import Stream
@@ -18,7 +18,6 @@ from calibrant.plot import prepare_over_time, prepare_reliability
 
 __all__ = ["METHODS", "Passes", "noise", "paper_panels", "pass_over", "raw_error"]
 
-Reals = NDArray[np.float64]
 BUCKETS: Final = 20
 """In which raw confidences, whose values hardly repeat, are measured."""
 SIZE: Final = 10
@@ -82,8 +81,8 @@ def raw_error(stream: Stream) -> float:
     return binned_calibration_error(stream.raw, stream.outcomes, buckets=BUCKETS, power=2)
 
 
-def noise(forecasts: Reals, level: float = 0.95) -> float:
-    """Return what C2 stays below with probability ``level`` if the forecasts are right.
+def noise(forecasts: Reals) -> float:
+    """Return what C2 stays below with probability 0.95 if the forecasts are right.
 
     Outcomes are drawn with the very probabilities that were announced; C2 is over exact values.
 
@@ -95,7 +94,7 @@ def noise(forecasts: Reals, level: float = 0.95) -> float:
     rng = np.random.default_rng(5)
     tosses = rng.random((NULL, len(forecasts))) < forecasts
     errors = [calibration_error(forecasts, row.astype(np.uint8), power=2) for row in tosses]
-    return float(np.quantile(errors, level))
+    return float(np.quantile(errors, 0.95))
 
 
 def paper_panels(passes: Passes, title: str, caption: str) -> Panels:

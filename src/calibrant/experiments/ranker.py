@@ -10,18 +10,13 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.experiments.features import (
-    agreements,
-    question_tags,
-    scipy,
-    sparse,
-    tag_matrix,
-)
+from calibrant.core.arrays import Bits, Reals
+from calibrant.experiments.features import agreements, question_tags, scipy, sparse, tag_matrix
 from calibrant.experiments.relations import Question, Schema
 
 __all__ = ["Ranking", "rank"]
 
-Floats = NDArray[np.float64]
+Floats = Reals
 PENALTY: Final = 1e-3
 """Of the squared weights of the dense features."""
 STEP: Final = 60.0
@@ -53,7 +48,7 @@ class Ranking:
     relation: tuple[str, ...]
     probability: Floats
     margin: Floats
-    right: NDArray[np.uint8]
+    right: Bits
 
 
 def rank(

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.core.arrays import Bits, Reals
 from calibrant.experiments.files import numbers, read_table, require
 
 __all__ = ["Stream", "free917", "mmlu_pro", "multiple_choice", "sound"]
@@ -28,14 +28,14 @@ class Stream:
     """Raw forecasts and outcomes in the order in which they came."""
 
     name: str
-    raw: NDArray[np.float64]
-    outcomes: NDArray[np.uint8]
+    raw: Reals
+    outcomes: Bits
 
     def __len__(self) -> int:
         return len(self.raw)
 
 
-def sound(name: str, raw: NDArray[np.float64], outcomes: NDArray[np.float64]) -> Stream:
+def sound(name: str, raw: Reals, outcomes: Reals) -> Stream:
     """Return a stream of the rows in which both columns are what they should be.
 
     >>> sound("three", np.array([0.5, np.nan, 0.9]), np.array([1.0, 0.0, -1.0])).raw.tolist()

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant import Recalibrator
+from calibrant.core.arrays import Bits, Reals, Words
 from calibrant.experiments.experiment import Columns, Setting
 from calibrant.experiments.panels import Band, Curves, Panels, band_of
 from calibrant.plot import prepare_over_time
@@ -75,7 +75,7 @@ class Contest:
     """
 
     players: Mapping[str, Player]
-    raw: Mapping[str, NDArray[np.float64]]
+    raw: Mapping[str, Reals]
     sizes: Mapping[tuple[int, int], Player]
 
     def panels(self, letters: str, method: str, title: str, caption: str) -> Panels:
@@ -162,9 +162,9 @@ def _player(scene: Scene, setting: Setting, method: str, size: int, prior: int) 
     return Player(method, *games)
 
 
-def _raw(scene: Scene, setting: Setting) -> dict[str, NDArray[np.float64]]:
+def _raw(scene: Scene, setting: Setting) -> dict[str, Reals]:
     """Return loss and C2 of the raw forecasts in games against Algorithm 1."""
-    found: dict[str, list[NDArray[np.float64]]] = {"loss": [], "c2": []}
+    found: dict[str, list[Reals]] = {"loss": [], "c2": []}
     for seed in range(min(RAW_GAMES, setting.seeds)):
         fresh = Recalibrator(OURS, resolution=SIZE, buckets=SIZE, prior=PRIOR, seed=seed)
         record = play(fresh, scene.forecaster, scene.adversary, ROUNDS, seed=seed)
@@ -173,7 +173,7 @@ def _raw(scene: Scene, setting: Setting) -> dict[str, NDArray[np.float64]]:
     return {quantity: np.array(rows) for quantity, rows in found.items()}
 
 
-def _running_c2(forecasts: NDArray[np.float64], outcomes: NDArray[np.uint8]) -> NDArray[np.float64]:
+def _running_c2(forecasts: Reals, outcomes: Bits) -> Reals:
     """Return C2 over exact values after each mark."""
     found = [
         prepare_over_time(forecasts[:mark], outcomes[:mark], buckets=None).series["forecast"][-1]
@@ -182,5 +182,5 @@ def _running_c2(forecasts: NDArray[np.float64], outcomes: NDArray[np.uint8]) -> 
     return np.array(found)
 
 
-def _places() -> NDArray[np.int64]:
+def _places() -> Words:
     return np.array(MARKS) - 1

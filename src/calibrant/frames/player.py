@@ -5,19 +5,19 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterator, MutableMapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.core.arrays import Reals, Words
 from calibrant.errors import InvalidInput, InvalidType
 from calibrant.integrations.live import make
 from calibrant.recalibrate import Recalibrator
+from calibrant.summary import kinds
 
 __all__ = ["Player"]
-
-Reals: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,9 @@ class Player:
         for name, column in zip(("forecast", "mean"), self.names, strict=True):
             if column in there:
                 raise InvalidInput(f"{name} must be the name of a new column, got {column!r}")
-        wanted = MutableMapping if self.keys else Recalibrator
-        if self.recalibrator is not None and not isinstance(self.recalibrator, wanted):
+        made = self.recalibrator
+        fits = isinstance(made, MutableMapping) if self.keys else kinds.known_as(None).makes(made)
+        if made is not None and not fits:
             rule = "a dictionary beside by" if self.keys else "a recalibrator"
             raise InvalidType(f"recalibrator must be {rule}, got {self.recalibrator!r}")
 
@@ -85,12 +86,12 @@ class Player:
             if group not in kept:
                 kept[group] = make(self.method, self.seed, self.options, key=repr(group))
             # Compiled code is shared by all streams: it may be worth it though each is short.
-            kept[group]._batch_program(len(frame))
+            kept[group]._rows.batch(len(frame))
             parts = [None if array is None else array[rows] for array in arrays]
             drawn[rows], mean[rows] = _played(kept[group], parts)
         return drawn, mean
 
-    def _groups(self, frame: Any) -> Iterator[tuple[Any, NDArray[np.int64]]]:
+    def _groups(self, frame: Any) -> Iterator[tuple[Any, Words]]:
         """Yield every group and its rows, in order."""
         values = [frame[key].to_list() for key in self.keys]
         numbers: dict[Any, int] = {}

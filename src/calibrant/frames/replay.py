@@ -56,9 +56,8 @@ def replay(
 
     Returns
     -------
-    The same kind of frame, its columns and the two new ones.  A Polars lazy frame stays lazy: it
-    is played when it is collected, each time from the start.  A DuckDB relation is read at once,
-    in its order, and a relation comes back.
+    The same kind of frame with two more columns.  A Polars lazy frame stays lazy: it is played
+    when it is collected, each time from the start.  A DuckDB relation is read at once, in order.
 
     Examples
     --------

@@ -7,9 +7,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from calibrant.core import check
+from calibrant.core.arrays import Bits, Reals, Words
 from calibrant.errors import InvalidType
 from calibrant.groups.names import Name, names_of
 from calibrant.metrics import as_cells
@@ -162,13 +163,7 @@ def rows_of(groups: Any, rows: int, declared: tuple[Name, ...]) -> list[tuple[Na
     return [names_of(part, declared) for part in given]
 
 
-def row_of(
-    name: Name,
-    values: NDArray[np.float64],
-    counts: NDArray[np.int64],
-    ones: NDArray[np.int64],
-    bound: float | None,
-) -> GroupRow:
+def row_of(name: Name, values: Reals, counts: Words, ones: Words, bound: float | None) -> GroupRow:
     """Return the row of a group from its counts at each grid value."""
     rounds, seen = int(counts.sum()), counts > 0
     gaps = np.abs(ones - counts * values)[seen]
@@ -184,7 +179,7 @@ def row_of(
     )
 
 
-def _measured(name: Name, forecasts: NDArray[np.float64], outcomes: NDArray[np.uint8]) -> GroupRow:
+def _measured(name: Name, forecasts: Reals, outcomes: Bits) -> GroupRow:
     cells = as_cells(forecasts, outcomes)
     counts, ones = cells.counts.astype(np.int64), cells.ones.astype(np.int64)
     return row_of(name, cells.values, counts, ones, None)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.core import check
+from calibrant.core.arrays import Words
 from calibrant.errors import InvalidInput, InvalidType
 from calibrant.kernels.groups import ROOM
 
@@ -159,7 +160,7 @@ class Roster:
             place if runs else -1 - place for place, runs in sorted(self._enter(n) for n in names)
         ]
 
-    def enter_column(self, column: NDArray[Any]) -> NDArray[np.int64]:
+    def enter_column(self, column: NDArray[Any]) -> Words:
         """Return the place of each name in a column of strings or of whole numbers."""
         names, first, inverse = np.unique(column, return_index=True, return_inverse=True)
         places = np.empty(len(names), np.int64)

@@ -1,16 +1,14 @@
-"""The parameters of a group recalibrator, and its flat state."""
+"""The rule of a group recalibrator: scores that are summed over the groups of a round."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Final
 
 from calibrant.calibrators.base import Calibrator
 from calibrant.core import check
-from calibrant.kernels.groups import AVERAGE, EXPONENTIAL, FIRST, LOGS, RATE, ROOM, GroupProgram
+from calibrant.core.arrays import Reals, Words
+from calibrant.kernels.groups import AVERAGE, EXPONENTIAL, LIST, RATE, ROOM, GroupProgram
 from calibrant.kernels.layout import SCALE
 
 __all__ = ["FORMS", "GroupRule"]
@@ -31,7 +29,7 @@ class GroupRule(Calibrator):
     """
 
     name = "groups"
-    real_parameters = (RATE, LOGS)
+    kernels = AVERAGE.rule
 
     form: str = "l2"
     rate: float = 0.0
@@ -39,16 +37,17 @@ class GroupRule(Calibrator):
     def __post_init__(self) -> None:
         super().__post_init__()
         check.choice(self.form, "form", FORMS)
+        object.__setattr__(self, "kernels", self.batch.rule)
 
     @property
-    def score(self) -> GroupProgram:
-        """The kernels of the form."""
+    def batch(self) -> GroupProgram:
+        """The batch of the form."""
         return AVERAGE if self.form == "l2" else EXPONENTIAL
 
-    def _scratch(self, cells: int) -> int:
-        return FIRST + ROOM
+    def scratch(self, cells: int) -> int:
+        """Return how many words the list of a round's groups takes."""
+        return LIST + ROOM
 
-    def _set_parameters(
-        self, words: NDArray[np.int64], reals: NDArray[np.float64], buckets: Any
-    ) -> None:
+    def set_parameters(self, words: Words, reals: Reals, buckets: int) -> None:
+        """Write the rate, over the scale of gaps, into the header."""
         reals[RATE] = self.rate / int(words[SCALE])

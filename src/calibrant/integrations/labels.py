@@ -20,7 +20,7 @@ __all__ = ["Announced", "First", "LabelStreams", "Scores"]
 Label: TypeAlias = Hashable
 Scores: TypeAlias = dict[Any, float]
 First: TypeAlias = tuple[Any, float] | float | None
-"""The label that is calibrated and its raw forecast; that of True alone; or no label at all."""
+"""The calibrated label and its raw forecast; the raw forecast of True alone; or no label at all."""
 YES_NO: Final = frozenset({False, True})
 
 
@@ -32,9 +32,9 @@ class Announced(NamedTuple):
     sample
         The drawn probabilities: what to announce against an adversary.
     mean
-        The expected ones: sharper, and without the guarantee.
+        The expected probabilities: sharper, and without the guarantee.
     label
-        Whose probability was calibrated; the other labels share the rest.
+        The label whose probability was calibrated; the other labels share the rest.
     ticket
         The receipt.
     """

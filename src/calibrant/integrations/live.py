@@ -7,7 +7,7 @@ from typing import Any
 from calibrant.errors import InvalidInput
 from calibrant.recalibrate import Calibrant, Recalibrator
 from calibrant.recalibrate.preview import Preview
-from calibrant.recalibrate.recalibrator import SHORT
+from calibrant.recalibrate.rows import SHORT
 
 __all__ = ["Live", "make", "make_untimed"]
 
@@ -28,7 +28,7 @@ def make(
 def make_untimed(
     method: str, seed: int | None, options: dict[str, Any], key: str | int | None = None
 ) -> Recalibrator:
-    """Return the same for a host whose rounds have no times; refuse a rule that needs them."""
+    """Return a recalibrator for rounds without times; refuse a rule that needs times."""
     engine = make(method, seed, options, key)
     if getattr(engine.calibrator, "timed", False):
         raise InvalidInput("unit must be 'rounds': there are no times here, got 'time'")

@@ -5,17 +5,16 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.classes import OneVsRest, TopLabel, recalibrator
 from calibrant.classes.simplex_points import shared_out
+from calibrant.core.arrays import Reals, Words
 from calibrant.integrations.live import make_untimed
 from calibrant.recalibrate import Recalibrator
 from calibrant.recalibrate.preview import Preview
 
 __all__ = ["Engine", "engine_for", "learn_rows", "preview_rows"]
 
-Reals: TypeAlias = NDArray[np.float64]
 Engine: TypeAlias = Recalibrator | OneVsRest | TopLabel
 
 
@@ -33,7 +32,7 @@ def engine_for(classes: int, method: str, seed: int | None, options: dict[str, A
     return recalibrator(classes, engine="recalibrator", seed=seed, method=method, **options)
 
 
-def learn_rows(engine: Engine, rows: Reals, outcomes: NDArray[np.int64]) -> None:
+def learn_rows(engine: Engine, rows: Reals, outcomes: Words) -> None:
     """Play rows in their order; the outcome is the number of a column."""
     engine.replay(rows[:, 1] if isinstance(engine, Recalibrator) else rows, outcomes)
 
@@ -49,9 +48,7 @@ def preview_rows(engine: Engine, rows: Reals) -> tuple[Reals, Reals]:
         drawn, mean = Preview(engine).many(rows[:, 1])
         return np.column_stack([1.0 - drawn, drawn]), np.column_stack([1.0 - mean, mean])
     if isinstance(engine, OneVsRest):
-        both = [Preview(engine._engines[k]).many(rows[:, k]) for k in range(rows.shape[1])]
-        draws, means = (np.column_stack(columns) for columns in zip(*both, strict=True))
-        return engine._onto(draws), engine._onto(means)
+        return engine.preview(rows)
     drawn, mean = engine.preview(rows)
     tops = rows.argmax(axis=1)
     return shared_out(rows, tops, drawn), shared_out(rows, tops, mean)

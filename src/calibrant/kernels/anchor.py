@@ -1,6 +1,6 @@
 """Average gaps with an anchor: the forecast of the round pulls at every cell.
 
-The lean of a cell is its average gap plus ``c (q - g)``, where q is the anchor (what came in)
+The score of a cell is its average gap plus ``c (q - g)``, where q is the anchor (what came in)
 and g the cell's value, so that a rule without gaps announces the anchor itself.  How strong
 the pull is depends on what hedging was good for: c falls exponentially once the mean
 forecasts have beaten their anchors, and comes back when they lose.
@@ -12,91 +12,114 @@ outcomes that were late by W forecasts on average: about W draws of the block wa
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from calibrant.kernels.layout import (
     BUCKETS,
     CELLS,
+    COUNT,
+    FIXED,
+    GAP_AND_COUNT,
     HEAD,
     INDEX,
     LAG,
-    LEARNED,
-    MIDDLE,
+    MIXED,
     PARAMETERS,
-    PULL,
-    REGRET,
     SCALE,
-    TRUST,
+    STATE,
     VALUES,
-    WAITED,
     Reals,
+    Section,
     Words,
 )
 from calibrant.kernels.portable import exp_plain
+from calibrant.kernels.rule import Amend, Mean
 from calibrant.kernels.two_point import mean
 
-STRENGTH: Final = PARAMETERS
-"""(real) The strongest pull, c."""
-IMPATIENCE: Final = PARAMETERS + 1
-"""(real) 1 / R0: how fast it falls with the regret."""
+SETTINGS: Final = Section()
+STRENGTH: Final = PARAMETERS + SETTINGS.real("STRENGTH", FIXED, "The strongest pull, c.")
+IMPATIENCE: Final = PARAMETERS + SETTINGS.real(
+    "IMPATIENCE", FIXED, "1 / R0: how fast the pull falls with the regret."
+)
 
-CELL_WORDS: Final = 3
-GAP: Final = 2
-"""(real) Average gap of the cell."""
+OWN_HEAD: Final = Section(HEAD)
+LEARNED: Final = OWN_HEAD.whole("LEARNED", STATE, "Outcomes learned in this block.", COUNT)
+REGRET: Final = OWN_HEAD.real(
+    "REGRET", STATE, "How much more than the anchor's loss the mean forecast's was."
+)
+PULL: Final = OWN_HEAD.real("PULL", STATE, "How strongly the anchor pulls at present.")
+WAITED: Final = OWN_HEAD.real(
+    "WAITED", STATE, "For how many forecasts of this block outcomes were late, in sum."
+)
+TRUST: Final = OWN_HEAD.real(
+    "TRUST", STATE, "How far average gaps are believed: less while most outcomes are yet to come."
+)
+FIRST: Final = len(OWN_HEAD)
+"""Words of a block before its cells."""
+
+OWN_CELL: Final = Section(GAP_AND_COUNT)
+AVERAGE: Final = OWN_CELL.real("AVERAGE", STATE, "Average gap of the cell.")
+CELL_WORDS: Final = len(OWN_CELL)
 
 
 def start(words: Words, reals: Reals, at: int) -> int:
     """Search from the grid point nearest to the anchor, as if the grid were even."""
     top = (words[CELLS] & INDEX) - 1
-    return int(reals[MIDDLE] * top + 0.5)
+    return int(reals[MIXED] * top + 0.5)
 
 
-def lean(words: Words, reals: Reals, at: int, table: int, k: int) -> float:
-    """Average gap of cell ``k``, and the pull."""
-    pull = reals[at + PULL] * (reals[MIDDLE] - reals[table + words[CELLS] + VALUES + k])
-    leaning: float = reals[at + HEAD + CELL_WORDS * k + GAP] * reals[at + TRUST] + pull
-    return leaning
+def make_score(first: int, size: int) -> Callable[[Words, Reals, int, int, int], float]:
+    """Return the score of cells of so many words behind a head of ``first``.
+
+    The average gap of cell ``k``, and the pull.
+    """
+
+    def score(words: Words, reals: Reals, at: int, table: int, k: int) -> float:
+        pull = reals[at + PULL] * (reals[MIXED] - reals[table + words[CELLS] + VALUES + k])
+        found: float = reals[at + first + size * k + AVERAGE] * reals[at + TRUST] + pull
+        return found
+
+    return score
 
 
-def weigh(words: Words, reals: Reals, at: int, table: int, k: int) -> tuple[float, float]:
-    """Compare the leans of ``k`` and ``k + 1``."""
-    here = lean(words, reals, at, table, k)
-    above = lean(words, reals, at, table, k + 1)
-    return here, -above
+def make_weigh(
+    score: Callable[[Words, Reals, int, int, int], float],
+) -> Callable[[Words, Reals, int, int, int], tuple[float, float]]:
+    """Return the comparison of the scores of ``k`` and ``k + 1``."""
+
+    def weigh(words: Words, reals: Reals, at: int, table: int, k: int) -> tuple[float, float]:
+        here = score(words, reals, at, table, k)
+        above = score(words, reals, at, table, k + 1)
+        return here, -above
+
+    return weigh
+
+
+score: Final = make_score(FIRST, CELL_WORDS)
+weigh: Final = make_weigh(score)
 
 
 def update(
-    words: Words,
-    reals: Reals,
-    at: int,
-    table: int,
-    cell: int,
-    side: int,
-    weight: float,
-    outcome: int,
+    words: Words, reals: Reals, at: int, table: int, k: int, side: int, weight: float, outcome: int
 ) -> None:
     """Count the outcome at the drawn cell, and what the mean forecast lost to the anchor."""
-    where = at + HEAD + CELL_WORDS * cell
-    words[where] += words[SCALE] * outcome - words[table + cell]
+    count(words, reals, at + FIRST + CELL_WORDS * k, words[SCALE] * outcome - words[table + k])
+    expected = mean(words, reals, words[CELLS] & INDEX, table, k, side, weight)
+    learned(words, reals, at, expected, outcome)
+
+
+def count(words: Words, reals: Reals, where: int, gap: int) -> None:
+    """Count one more visit of a cell, with its scaled gap."""
+    words[where] += gap
     words[where + 1] += 1
     average(words, reals, where)
-    learned(words, reals, at, table, cell, side, weight, outcome)
 
 
-def learned(
-    words: Words,
-    reals: Reals,
-    at: int,
-    table: int,
-    cell: int,
-    side: int,
-    weight: float,
-    outcome: int,
-) -> None:
+def learned(words: Words, reals: Reals, at: int, expected: float, outcome: int) -> None:
     """Count what the mean forecast lost to the anchor, and how late that was known."""
     words[at + LEARNED] += 1
-    middle = mean(words, reals, words[CELLS] & INDEX, table, cell, side, weight) - outcome
-    anchor, lag = reals[MIDDLE] - outcome, reals[LAG]
+    middle, anchor, lag = expected - outcome, reals[MIXED] - outcome, reals[LAG]
     lost = middle * middle - anchor * anchor
     if lag > 1.0:
         lost /= lag
@@ -107,28 +130,40 @@ def learned(
     adjust(reals, at, lost, reals[STRENGTH], reals[IMPATIENCE])
 
 
-def amend(
-    words: Words,
-    reals: Reals,
-    at: int,
-    table: int,
-    cell: int,
-    side: int,
-    weight: float,
-    change: int,
-) -> None:
-    """Replace an outcome: ``change`` is the new one less the old one."""
-    where = at + HEAD + CELL_WORDS * cell
-    words[where] += words[SCALE] * change
-    average(words, reals, where)
-    middle = mean(words, reals, words[CELLS] & INDEX, table, cell, side, weight)
-    lost = 2.0 * change * (reals[MIDDLE] - middle)
+def make_amend(first: int, mean: Mean) -> Amend:
+    """Return what replaces an outcome, in cells behind a head of ``first``, for a rule's mean."""
+
+    def amend(
+        words: Words,
+        reals: Reals,
+        at: int,
+        table: int,
+        k: int,
+        side: int,
+        weight: float,
+        change: int,
+    ) -> None:
+        where = at + first + CELL_WORDS * k
+        words[where] += words[SCALE] * change
+        average(words, reals, where)
+        expected = mean(words, reals, words[CELLS] & INDEX, table, k, side, weight)
+        relearned(reals, at, expected, change)
+
+    return amend
+
+
+def relearned(reals: Reals, at: int, expected: float, change: int) -> None:
+    """Count what the mean forecast lost to the anchor after an outcome was replaced."""
+    lost = 2.0 * change * (reals[MIXED] - expected)
     adjust(reals, at, lost, reals[STRENGTH], reals[IMPATIENCE])
+
+
+amend: Final = make_amend(FIRST, mean)
 
 
 def average(words: Words, reals: Reals, where: int) -> None:
     """Divide the gap of a cell by its draws."""
-    reals[where + GAP] = words[where] * 1.0 / (words[where + 1] * 1.0 * words[SCALE])
+    reals[where + AVERAGE] = words[where] * 1.0 / (words[where + 1] * 1.0 * words[SCALE])
 
 
 def adjust(reals: Reals, at: int, lost: float, strength: float, impatience: float) -> None:

@@ -1,7 +1,7 @@
 """Approachability by online gradient descent, one coordinate for each grid cell.
 
 Each cell has four words: gap, count, and as reals the coordinate ``theta`` in
-[-1, 1] and the sum of its squared increments.  ``theta`` is the lean.
+[-1, 1] and the sum of its squared increments.  ``theta`` is the score.
 
 Abernethy, Bartlett and Hazan (COLT 2011) print the step of their Algorithm 4 with
 a minus; their reduction hands the learner the *negated* payoff, so it is a plus.
@@ -14,29 +14,43 @@ from typing import Final
 
 from calibrant.kernels.layout import (
     CELLS,
+    COUNT,
+    FIXED,
+    GAP_AND_COUNT,
     HEAD,
-    HOME,
     INDEX,
-    LEARNED,
     PARAMETERS,
     POSITION,
     SCALE,
+    STATE,
     VALUES,
     Reals,
+    Section,
     Words,
 )
 
-CELL_WORDS: Final = 4
-FIXED: Final = 0
+CONSTANT: Final = 0
 SQUARE_ROOT: Final = 1
 ADAPTIVE: Final = 2
 
-STEP: Final = PARAMETERS
-"""Which of the three steps."""
-RATE: Final = PARAMETERS + 1
-"""(real) The fixed step, or twice the number of cells for the square-root step."""
-EXPECTED: Final = PARAMETERS + 2
-"""Whether both cells of the announced pair learn, each by its weight."""
+SETTINGS: Final = Section()
+STEP: Final = PARAMETERS + SETTINGS.whole("STEP", FIXED, "Which of the three steps.")
+RATE: Final = PARAMETERS + SETTINGS.real(
+    "RATE", FIXED, "The constant step, or twice the number of cells for the square-root step."
+)
+EXPECTED: Final = PARAMETERS + SETTINGS.whole(
+    "EXPECTED", FIXED, "Whether both cells of the announced pair learn, each by its weight."
+)
+
+OWN_HEAD: Final = Section(HEAD)
+LEARNED: Final = OWN_HEAD.whole("LEARNED", STATE, "Outcomes learned in this block.", COUNT)
+HOME: Final = OWN_HEAD.whole("HOME", FIXED, "Where the search of this block started at first.")
+FIRST: Final = len(OWN_HEAD)
+"""Words of a block before its cells."""
+
+OWN_CELL: Final = Section(GAP_AND_COUNT)
+THETA: Final = OWN_CELL.real("THETA", STATE, "Coordinate of the cell, in [-1, 1].")
+SQUARES: Final = OWN_CELL.real("SQUARES", STATE, "Sum of the squared pushes of the coordinate.")
 
 
 def start(words: Words, reals: Reals, at: int) -> int:
@@ -45,47 +59,40 @@ def start(words: Words, reals: Reals, at: int) -> int:
     return where & INDEX
 
 
-def lean(words: Words, reals: Reals, at: int, table: int, k: int) -> float:
-    """Lean of a cell: its coordinate."""
-    theta: float = reals[at + HEAD + 4 * k + 2]
+def score(words: Words, reals: Reals, at: int, table: int, k: int) -> float:
+    """Score of a cell: its coordinate."""
+    theta: float = reals[at + FIRST + 4 * k + 2]
     return theta
 
 
 def weigh(words: Words, reals: Reals, at: int, table: int, k: int) -> tuple[float, float]:
     """Compare the coordinates of ``k`` and ``k + 1``."""
-    cell = at + HEAD + 4 * k
+    cell = at + FIRST + 4 * k
     return reals[cell + 2], -reals[cell + 6]
 
 
 def update(
-    words: Words,
-    reals: Reals,
-    at: int,
-    table: int,
-    cell: int,
-    side: int,
-    weight: float,
-    outcome: int,
+    words: Words, reals: Reals, at: int, table: int, k: int, side: int, weight: float, outcome: int
 ) -> None:
     """Move the drawn cell's coordinate, or both cells' by their weights."""
-    where = at + HEAD + 4 * cell
-    words[where] += words[SCALE] * outcome - words[table + cell]
+    where = at + FIRST + 4 * k
+    words[where] += words[SCALE] * outcome - words[table + k]
     words[where + 1] += 1
     words[at + LEARNED] += 1
-    low = table + words[CELLS] + VALUES + cell - side
+    low = table + words[CELLS] + VALUES + k - side
     if words[EXPECTED] == 0:
-        nudge(words, reals, at, cell, outcome - reals[low + side])
+        nudge(words, reals, at, k, outcome - reals[low + side])
         return
-    nudge(words, reals, at, cell - side, weight * (outcome - reals[low]))
+    nudge(words, reals, at, k - side, weight * (outcome - reals[low]))
     if weight < 1.0:
-        nudge(words, reals, at, cell - side + 1, (1.0 - weight) * (outcome - reals[low + 1]))
+        nudge(words, reals, at, k - side + 1, (1.0 - weight) * (outcome - reals[low + 1]))
 
 
 def nudge(words: Words, reals: Reals, at: int, k: int, push: float) -> None:
     """Move coordinate ``k`` by the present step times ``push``, and back into [-1, 1]."""
     if push == 0.0:
         return
-    where = at + HEAD + 4 * k + 2
+    where = at + FIRST + 4 * k + 2
     reals[where + 1] += push * push
     step = reals[RATE]
     if words[STEP] == SQUARE_ROOT:
@@ -96,24 +103,17 @@ def nudge(words: Words, reals: Reals, at: int, k: int, push: float) -> None:
 
 
 def amend(
-    words: Words,
-    reals: Reals,
-    at: int,
-    table: int,
-    cell: int,
-    side: int,
-    weight: float,
-    change: int,
+    words: Words, reals: Reals, at: int, table: int, k: int, side: int, weight: float, change: int
 ) -> None:
     """Replace an outcome: exactly in the counts, by one more step in the coordinates.
 
     A projected step cannot be undone, so the difference is learned as a gradient of
     its own.
     """
-    words[at + HEAD + 4 * cell] += words[SCALE] * change
+    words[at + FIRST + 4 * k] += words[SCALE] * change
     if words[EXPECTED] == 0:
-        nudge(words, reals, at, cell, float(change))
+        nudge(words, reals, at, k, float(change))
         return
-    nudge(words, reals, at, cell - side, weight * change)
+    nudge(words, reals, at, k - side, weight * change)
     if weight < 1.0:
-        nudge(words, reals, at, cell - side + 1, (1.0 - weight) * change)
+        nudge(words, reals, at, k - side + 1, (1.0 - weight) * change)

@@ -13,11 +13,13 @@ import hashlib
 import importlib.util
 import os
 import pathlib
+from bisect import bisect_right
 from collections.abc import Callable
 from typing import Any, Final
 
 from calibrant.kernels import bits, portable
-from calibrant.kernels.coin import coin
+from calibrant.kernels.coin import coin, toss
+from calibrant.kernels.place import place_after
 
 __all__ = ["available", "compiled", "entry_point", "mark", "register"]
 
@@ -28,11 +30,12 @@ faster than leaving it to the optimiser; more of them take longer to compile for
 TRANSFORMS: Final = "calibrant.kernels.transforms."
 """Functions of these modules are merged into their callers by the optimiser, whatever their
 size: a call would pass two arrays in twenty words."""
-BITS: Final[dict[Any, Callable[..., Any]]] = {
+INSTEAD: Final[dict[Any, Callable[..., Any]]] = {
     portable.split: bits.split,
     portable.scaled: bits.scaled,
+    bisect_right: place_after,
 }
-"""What compiled code calls instead: the same results from the bits."""
+"""What compiled code calls instead: the same results from the bits, or without a search."""
 
 
 @functools.cache
@@ -60,11 +63,11 @@ def register(function: Callable[..., Any]) -> Callable[..., Any]:
     """Make ``function``, and each kernel function that it calls, known to the compiler."""
     from numba.extending import register_jitable
 
-    if function is coin:
+    if function in (coin, toss):
         _register_unsigned(function)
         return function
-    if function in BITS:
-        _register_instead(function, BITS[function])
+    if function in INSTEAD:
+        _register_instead(function, INSTEAD[function])
         return function
     for called in _called(function):
         register(called)
@@ -129,16 +132,17 @@ def mark(function: Any) -> str:
 
 
 def _is_kernel(value: Any) -> bool:
-    return callable(value) and getattr(value, "__module__", "").startswith("calibrant.kernels.")
+    module = getattr(value, "__module__", None) or ""
+    return callable(value) and (value is bisect_right or module.startswith("calibrant.kernels."))
 
 
 def _register_unsigned(function: Callable[..., Any]) -> None:
-    """Let compiled code call ``function`` with its two words read as unsigned."""
+    """Let compiled code call ``coin`` where the source says ``function``, with unsigned words."""
     import numba
     import numpy
     from numba.extending import overload
 
-    made = numba.njit(function, _nrt=False)
+    made = numba.njit(coin, _nrt=False)
     word = numpy.uint64
     overload(function, inline="always")(
         lambda key, clock: lambda key, clock: made(word(key), word(clock))
@@ -150,8 +154,12 @@ def _register_instead(function: Callable[..., Any], other: Callable[..., Any]) -
     import numba
     from numba.extending import overload
 
+    for called in _called(other):
+        register(called)
     made = numba.njit(other, error_model="numpy", _nrt=False)
     if other is bits.split:
         overload(function)(lambda x: lambda x: made(x))
-    else:
+    elif other is bits.scaled:
         overload(function)(lambda x, k: lambda x, k: made(x, k))
+    else:
+        overload(function)(lambda a, x, lo, hi: lambda a, x, lo, hi: made(a, x, lo, hi))

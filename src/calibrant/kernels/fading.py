@@ -12,57 +12,57 @@ from __future__ import annotations
 
 from typing import Final
 
-from calibrant.kernels.anchor import IMPATIENCE, STRENGTH, adjust, learned
+from calibrant.kernels.anchor import (
+    AVERAGE,
+    FIRST,
+    LEARNED,
+    learned,
+    make_score,
+    make_weigh,
+    relearned,
+)
+from calibrant.kernels.anchor import OWN_CELL as ANCHOR_CELL
+from calibrant.kernels.anchor import SETTINGS as ANCHOR_SETTINGS
 from calibrant.kernels.layout import (
     BUCKETS,
     CELLS,
-    HEAD,
+    FIXED,
     INDEX,
     LAG,
-    LEARNED,
-    MIDDLE,
     NOW,
     PARAMETERS,
-    PULL,
     SCALE,
-    TRUST,
+    STATE,
     VALUES,
     Reals,
+    Section,
     Words,
 )
 from calibrant.kernels.portable import exp_plain
 from calibrant.kernels.two_point import mean
 
-__all__ = ["amend", "lean", "update", "weigh"]
+__all__ = ["amend", "score", "update", "weigh"]
 
-HALF_LIFE: Final = PARAMETERS + 2
-"""(real) After how long a visit counts half."""
-TIMED: Final = PARAMETERS + 3
-"""One if that is in the caller's time, 0 if in outcomes learned in the block."""
+SETTINGS: Final = Section(ANCHOR_SETTINGS)
+HALF_LIFE: Final = PARAMETERS + SETTINGS.real(
+    "HALF_LIFE", FIXED, "After how long a visit counts half."
+)
+TIMED: Final = PARAMETERS + SETTINGS.whole(
+    "TIMED", FIXED, "One if the half-life is in the caller's time, 0 if in outcomes of the block."
+)
 
-CELL_WORDS: Final = 5
-GAP: Final = 2
-"""(real) Average gap of the cell, with fading weights."""
-VISITS: Final = 3
-"""(real) Sum of these weights as of the latest visit, which counts one."""
-LAST: Final = 4
-"""(real) When that was."""
+OWN_CELL: Final = Section(ANCHOR_CELL)
+KEPT: Final = OWN_CELL.real(
+    "KEPT", STATE, "Sum of the fading weights as of the latest visit, which counts one."
+)
+LAST: Final = OWN_CELL.real("LAST", STATE, "When the latest visit was.")
+CELL_WORDS: Final = len(OWN_CELL)
 
 LN2: Final = 0.6931471805599453
 
 
-def lean(words: Words, reals: Reals, at: int, table: int, k: int) -> float:
-    """Average gap of cell ``k``, and the pull."""
-    pull = reals[at + PULL] * (reals[MIDDLE] - reals[table + words[CELLS] + VALUES + k])
-    leaning: float = reals[at + HEAD + CELL_WORDS * k + GAP] * reals[at + TRUST] + pull
-    return leaning
-
-
-def weigh(words: Words, reals: Reals, at: int, table: int, k: int) -> tuple[float, float]:
-    """Compare the leans of ``k`` and ``k + 1``."""
-    here = lean(words, reals, at, table, k)
-    above = lean(words, reals, at, table, k + 1)
-    return here, -above
+score: Final = make_score(FIRST, CELL_WORDS)
+weigh: Final = make_weigh(score)
 
 
 def left(reals: Reals, age: float) -> float:
@@ -71,46 +71,33 @@ def left(reals: Reals, age: float) -> float:
 
 
 def update(
-    words: Words,
-    reals: Reals,
-    at: int,
-    table: int,
-    cell: int,
-    side: int,
-    weight: float,
-    outcome: int,
+    words: Words, reals: Reals, at: int, table: int, k: int, side: int, weight: float, outcome: int
 ) -> None:
     """Count the outcome at the drawn cell, for the long run and as far as it is remembered."""
-    where = at + HEAD + CELL_WORDS * cell
-    words[where] += words[SCALE] * outcome - words[table + cell]
+    where = at + FIRST + CELL_WORDS * k
+    words[where] += words[SCALE] * outcome - words[table + k]
     words[where + 1] += 1
     now = reals[NOW] if words[TIMED] == 1 else words[at + LEARNED] * 1.0
-    visit(reals, where, now, outcome - reals[table + words[CELLS] + VALUES + cell])
-    learned(words, reals, at, table, cell, side, weight, outcome)
+    visit(reals, where, now, outcome - reals[table + words[CELLS] + VALUES + k])
+    expected = mean(words, reals, words[CELLS] & INDEX, table, k, side, weight)
+    learned(words, reals, at, expected, outcome)
 
 
 def visit(reals: Reals, where: int, now: float, gap: float) -> None:
     """Add one gap to the average, the newest in full, older ones by what is left of them."""
     share, last = 1.0, reals[where + LAST]
-    if now >= last or reals[where + VISITS] == 0.0:
+    if now >= last or reals[where + KEPT] == 0.0:
         kept = left(reals, now - last)
-        reals[where + VISITS] *= kept
+        reals[where + KEPT] *= kept
         reals[where + LAST] = now
     else:
         share = left(reals, last - now)
-    reals[where + VISITS] += share
-    reals[where + GAP] += share * (gap - reals[where + GAP]) / reals[where + VISITS]
+    reals[where + KEPT] += share
+    reals[where + AVERAGE] += share * (gap - reals[where + AVERAGE]) / reals[where + KEPT]
 
 
 def amend(
-    words: Words,
-    reals: Reals,
-    at: int,
-    table: int,
-    cell: int,
-    side: int,
-    weight: float,
-    change: int,
+    words: Words, reals: Reals, at: int, table: int, k: int, side: int, weight: float, change: int
 ) -> None:
     """Replace an outcome: ``change`` is the new one less the old one.
 
@@ -118,15 +105,14 @@ def amend(
     number of forecasts since, spread evenly over the buckets: exact for one bucket in which
     every outcome came before the next forecast.  No average leaves what outcomes can give.
     """
-    where = at + HEAD + CELL_WORDS * cell
+    where = at + FIRST + CELL_WORDS * k
     words[where] += words[SCALE] * change
     then = words[at + LEARNED] - reals[LAG] / words[BUCKETS]
     if words[TIMED] == 1:
         then = reals[NOW]
     share = left(reals, reals[where + LAST] - then)
-    value = reals[table + words[CELLS] + VALUES + cell]
-    moved = reals[where + GAP] + share * change / reals[where + VISITS]
-    reals[where + GAP] = min(max(moved, -value), 1.0 - value)
-    middle = mean(words, reals, words[CELLS] & INDEX, table, cell, side, weight)
-    lost = 2.0 * change * (reals[MIDDLE] - middle)
-    adjust(reals, at, lost, reals[STRENGTH], reals[IMPATIENCE])
+    value = reals[table + words[CELLS] + VALUES + k]
+    moved = reals[where + AVERAGE] + share * change / reals[where + KEPT]
+    reals[where + AVERAGE] = min(max(moved, -value), 1.0 - value)
+    expected = mean(words, reals, words[CELLS] & INDEX, table, k, side, weight)
+    relearned(reals, at, expected, change)

@@ -29,8 +29,9 @@ from calibrant.kernels.layout import (
     EDGES,
     INDEX,
     KEY,
-    MIDDLE,
+    MIXED,
     POSITION,
+    ROWS,
     SCRATCH,
     STRIDE,
     TABLE,
@@ -39,7 +40,7 @@ from calibrant.kernels.layout import (
     Words,
 )
 from calibrant.kernels.place import bucket_of
-from calibrant.kernels.rounds import Draw, Program, Update
+from calibrant.kernels.rule import Rule
 
 ROUND: Final = 0
 """Rounds played so far."""
@@ -293,18 +294,20 @@ def measure(board: Words, sheet: Reals, results: Any, row: int) -> None:
     results[row + 6] = sheet[RAW_LOSS] / T
 
 
-def make_game(draw: Draw, update: Update, many: bool) -> Game:
-    """Return ``game(words, reals, board, sheet, marks, results)`` for a calibrator.
+@functools.cache
+def game_of(rule: Rule) -> Game:
+    """Return ``game(words, reals, board, sheet, marks, results)`` for a calibrator's rule.
 
-    It plays from the board's present round to the last of ``marks`` and measures at
+    The game goes from the board's present round to the last of ``marks``, and measures at
     each of them.
     """
+    draw, update, full_support = rule.draw, rule.update, rule.full_support
 
     def game(
         words: Words, reals: Reals, board: Words, sheet: Reals, marks: Any, results: Any
     ) -> None:
         cells, table = words[CELLS] & INDEX, words[TABLE] & INDEX
-        blocks, stride = words[BLOCKS] & INDEX, words[STRIDE] & INDEX
+        blocks, stride = (words[ROWS] + words[BLOCKS]) & INDEX, words[STRIDE] & INDEX
         edges, buckets = words[EDGES] & INDEX, words[BUCKETS] & INDEX
         for m in range(len(marks)):
             while board[ROUND] < marks[m]:
@@ -312,9 +315,9 @@ def make_game(draw: Draw, update: Update, many: bool) -> Game:
                 sheet[RAW] = answer(board, sheet)
                 at = blocks + (bucket_of(reals, edges, buckets, sheet[RAW]) & INDEX) * stride
                 u = coin(words[at + KEY], words[at + CLOCK])
-                reals[MIDDLE] = sheet[RAW]
+                reals[MIXED] = sheet[RAW]
                 cell, side, weight = draw(words, reals, at, cells, table, u)
-                if many:
+                if full_support:
                     announce_law(board, sheet, reals, words[SCRATCH] & INDEX)
                 else:
                     step = 1 << (side >> WIDTH)
@@ -329,12 +332,6 @@ def make_game(draw: Draw, update: Update, many: bool) -> Game:
     return game
 
 
-@functools.cache
-def game_of(program: Program) -> Game:
-    """Return the plain game of a calibrator's program."""
-    return make_game(program.draw, program.update, program.many)
-
-
-def compiled_game_of(program: Program) -> Game:
-    """Return the compiled game of a calibrator's program; it lets other threads run."""
-    return compiled(game_of(program), program.name, nogil=True)
+def compiled_game_of(rule: Rule) -> Game:
+    """Return the compiled game of a calibrator's rule; it lets other threads run."""
+    return compiled(game_of(rule), rule.name, nogil=True)

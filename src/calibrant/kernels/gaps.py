@@ -3,7 +3,7 @@
 With ``s`` the scaled gap and ``n`` the count of a cell:
 
 =================  =======================  ==========================
-rule               lean                     weight of the lean
+rule               score                    weight of the score
 =================  =======================  ==========================
 average gap        ``s``                    ``|s| / n``
 slack, average     ``|s|`` beyond half a    ``(|s| - h n) / n``
@@ -12,31 +12,36 @@ slack, cumulative  the same                 ``|s| - h n``
 =================  =======================  ==========================
 
 The half cell is the local one: up to the midpoint between the cell's value and
-its neighbour's on the side to which it leans, so the rules hold on any grid.
+its neighbour's on the side to which the score points, so the rules hold on any grid.
 """
 
 from __future__ import annotations
 
+from typing import Final
+
 from calibrant.kernels.layout import HEAD, SCALE, Reals, Words
 
+FIRST: Final = len(HEAD)
+"""Words of a block before its cells."""
 
-def lean(words: Words, reals: Reals, at: int, table: int, k: int) -> int:
-    """Lean of the average gap: the gap itself."""
-    gap: int = words[at + HEAD + 2 * k]
+
+def score(words: Words, reals: Reals, at: int, table: int, k: int) -> int:
+    """Score of the average gap: the gap itself."""
+    gap: int = words[at + FIRST + 2 * k]
     return gap
 
 
 def weigh(words: Words, reals: Reals, at: int, table: int, k: int) -> tuple[float, float]:
     """Compare the average gaps of ``k`` and ``k + 1``, both times the product of the counts."""
-    cell = at + HEAD + 2 * k
+    cell = at + FIRST + 2 * k
     # Products are taken as doubles: they may exceed 63 bits.
     return words[cell] * 1.0 * words[cell + 3], words[cell + 2] * -1.0 * words[cell + 1]
 
 
-def lean_with_slack(words: Words, reals: Reals, at: int, table: int, k: int) -> int:
+def score_with_slack(words: Words, reals: Reals, at: int, table: int, k: int) -> int:
     """Twice the gap beyond half a cell; zero within it."""
-    gap = 2 * words[at + HEAD + 2 * k]
-    count = words[at + HEAD + 2 * k + 1]
+    gap = 2 * words[at + FIRST + 2 * k]
+    count = words[at + FIRST + 2 * k + 1]
     beyond: int = gap - width(words, table, k) * count
     if beyond > 0:
         return beyond
@@ -48,7 +53,7 @@ def weigh_cumulative(
     words: Words, reals: Reals, at: int, table: int, k: int
 ) -> tuple[float, float]:
     """Compare the total excesses of ``k`` and ``k + 1``."""
-    cell = at + HEAD + 2 * k
+    cell = at + FIRST + 2 * k
     across = width(words, table, k)
     here = (2 * words[cell] - across * words[cell + 1]) * 1.0
     above = (-2 * words[cell + 2] - across * words[cell + 3]) * 1.0
@@ -57,7 +62,7 @@ def weigh_cumulative(
 
 def weigh_average(words: Words, reals: Reals, at: int, table: int, k: int) -> tuple[float, float]:
     """Compare the average excesses of ``k`` and ``k + 1``, times the product of the counts."""
-    cell = at + HEAD + 2 * k
+    cell = at + FIRST + 2 * k
     across = width(words, table, k)
     here = (2 * words[cell] - across * words[cell + 1]) * 1.0 * words[cell + 3]
     above = (-2 * words[cell + 2] - across * words[cell + 3]) * 1.0 * words[cell + 1]
@@ -71,30 +76,16 @@ def width(words: Words, table: int, k: int) -> int:
 
 
 def update(
-    words: Words,
-    reals: Reals,
-    at: int,
-    table: int,
-    cell: int,
-    side: int,
-    weight: float,
-    outcome: int,
+    words: Words, reals: Reals, at: int, table: int, k: int, side: int, weight: float, outcome: int
 ) -> None:
     """Count the outcome at the drawn cell: all that an integer rule remembers."""
-    where = at + HEAD + 2 * cell
-    words[where] += words[SCALE] * outcome - words[table + cell]
+    where = at + FIRST + 2 * k
+    words[where] += words[SCALE] * outcome - words[table + k]
     words[where + 1] += 1
 
 
 def amend(
-    words: Words,
-    reals: Reals,
-    at: int,
-    table: int,
-    cell: int,
-    side: int,
-    weight: float,
-    change: int,
+    words: Words, reals: Reals, at: int, table: int, k: int, side: int, weight: float, change: int
 ) -> None:
     """Replace an outcome: ``change`` is the new one less the old one."""
-    words[at + HEAD + 2 * cell] += words[SCALE] * change
+    words[at + FIRST + 2 * k] += words[SCALE] * change

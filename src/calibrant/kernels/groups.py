@@ -1,16 +1,16 @@
 """Scores summed over groups: one forecast that is calibrated in every group of its round.
 
-Each group has a block of gaps and counts like a bucket has, and a round leans with the sum of
-its groups' scores.  Two scores, for a cell with scaled gap ``s`` and count ``n`` in a group:
+Each group has a block of gaps and counts like a bucket has, and the score of a cell is the sum of
+its scores in the bucket and in the groups.  Two scores, for scaled gap ``s`` and count ``n``:
 
 =============  ==============================================================
 average        ``s / n``; keeps the sum of all ``S**2 / n`` small
 exponential    ``exp(rate S) - exp(-rate S)``; keeps the largest gap small
 =============  ==============================================================
 
-The two-point rule works with the blocks of the round, listed in the scratch room::
-
-    where to search from | number of blocks | block of the bucket | blocks of the groups
+Blocks of groups stand behind those of the buckets, at the end of a lone row, which grows with
+them.  The scratch room holds which of them are the round's: how many, and where each starts.
+:func:`gather` writes the list; every step of the rule reads it, so that it must be the round's own.
 
 Sums are doubles, added up in the order of the list, which is the order of the blocks: equal lists
 give equal bits.  A sum that should be zero and is not, by rounding, makes a pair of which one
@@ -24,58 +24,67 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from calibrant.kernels.batches import count_rounds
 from calibrant.kernels.coin import coin
 from calibrant.kernels.compile import available, compiled
-from calibrant.kernels.gaps import amend, update
+from calibrant.kernels.gaps import FIRST, amend, update
 from calibrant.kernels.layout import (
     BLOCKS,
     BUCKETS,
     CELL,
     CELLS,
     CLOCK,
+    COUNT,
     EDGES,
-    HEAD,
+    FIXED,
     INDEX,
     KEY,
     NARROW,
     PARAMETERS,
     POSITION,
+    ROW,
+    ROWS,
     SCRATCH,
+    STATE,
     STRIDE,
     TABLE,
     VALUES,
     Reals,
+    Section,
     Words,
 )
 from calibrant.kernels.place import bucket_of
 from calibrant.kernels.portable import exp
-from calibrant.kernels.rounds import Draw
+from calibrant.kernels.rule import Rule
 from calibrant.kernels.scores import bill
 from calibrant.kernels.two_point import make_draw, mean
 
-__all__ = ["AVERAGE", "EXPONENTIAL", "GroupProgram", "gather", "learn", "revise"]
+__all__ = ["AVERAGE", "EXPONENTIAL", "GROUP_ROW", "ROOM", "GroupProgram", "gather"]
 
-RATE: Final = PARAMETERS
-"""(real) Rate of the exponential score over the scale of gaps."""
-LOGS: Final = PARAMETERS + 1
-"""(real) Sum of 1 / (n + 1) over all blocks of all rounds learned: what the proof adds up."""
-MEMBERSHIPS: Final = PARAMETERS + 2
-"""Number of these blocks."""
+SETTINGS: Final = Section()
+RATE: Final = PARAMETERS + SETTINGS.real(
+    "RATE", FIXED, "Rate of the exponential score over the scale of gaps."
+)
 
-SIZE: Final = 1
-"""Number of blocks in the round's list."""
-FIRST: Final = 2
-"""Where the list itself starts."""
+GROUP_ROW: Final = Section(ROW)
+"""Own words of a row with groups."""
+LOGS: Final = GROUP_ROW.real(
+    "LOGS", STATE, "Sum of 1 / (n + 1) over all blocks of all rounds learned."
+)
+MEMBERSHIPS: Final = GROUP_ROW.whole("MEMBERSHIPS", STATE, "Number of these blocks.", COUNT)
+
+LIST: Final = 1
+"""The scratch room holds the number of a round's groups, and from here on their blocks."""
 ROOM: Final = 1024
-"""Blocks for which the list has room."""
+"""Blocks of a round for which there is room, its bucket's included."""
 
 
 @dataclass(frozen=True, eq=False)
 class GroupProgram:
-    """The functions of one score, plain; and the batch compiled, once somebody asks for it."""
+    """The rule of one score, and its batch: plain, and compiled once somebody asks for it."""
 
     name: str
-    draw: Draw
+    rule: Rule
     replay: Callable[..., None]
 
     @functools.cached_property
@@ -86,25 +95,20 @@ class GroupProgram:
         return replace(self, replay=compiled(self.replay, self.name, nogil=True))
 
 
-def gather(
-    words: Words, reals: Reals, at: int, bucket: int, members: Any, first: int, last: int
-) -> None:
-    """List the blocks of a round: its bucket's, and those of the groups in part of ``members``.
+def gather(words: Words, members: Any, first: int, last: int) -> None:
+    """List the blocks of the groups in part of ``members``.
 
     A group is given by its number; ``-1 - number`` makes it begin anew.
     """
-    blocks, stride = words[BLOCKS] & INDEX, words[STRIDE] & NARROW
-    own = blocks + (bucket & NARROW) * stride
-    words[at + POSITION] = words[own + POSITION]
-    words[at + SIZE] = 1 + last - first
-    words[at + FIRST] = own
-    after = blocks + (words[BUCKETS] & NARROW) * stride
+    at, stride = words[SCRATCH] & INDEX, words[STRIDE] & NARROW
+    after = words[ROWS] + words[BLOCKS] + (words[BUCKETS] & NARROW) * stride
+    words[at] = last - first
     for m in range(first, last):
         group = members[m]
         if group < 0:
             group = -1 - group
-            clear(words, after + group * stride + HEAD, 2 * words[CELLS])
-        words[at + FIRST + 1 + m - first] = after + group * stride
+            clear(words, after + group * stride + FIRST, 2 * words[CELLS])
+        words[at + LIST + m - first] = after + group * stride
 
 
 def clear(words: Words, start: int, size: int) -> None:
@@ -113,57 +117,83 @@ def clear(words: Words, start: int, size: int) -> None:
         words[k] = 0
 
 
-def learn(words: Words, reals: Reals, at: int, table: int, cell: int, outcome: int) -> None:
-    """Count an outcome at the drawn cell in every block of the round."""
-    for m in range(at + FIRST, at + FIRST + words[at + SIZE]):
-        block = words[m] & INDEX
-        reals[LOGS] += 1.0 / (words[block + HEAD + 2 * cell + 1] + 1)
-        update(words, reals, block, table, cell, 0, 1.0, outcome)
-    words[MEMBERSHIPS] += words[at + SIZE]
+def learn(
+    words: Words, reals: Reals, at: int, table: int, k: int, side: int, weight: float, outcome: int
+) -> None:
+    """Count an outcome at the drawn cell in the blocks of the bucket and of the round's groups."""
+    count(words, reals, at, table, k, outcome)
+    listed = (words[SCRATCH] & INDEX) + LIST
+    size = words[listed - LIST]
+    for m in range(listed, listed + size):
+        count(words, reals, words[m] & INDEX, table, k, outcome)
+    words[words[ROWS] + MEMBERSHIPS] += 1 + size
 
 
-def revise(words: Words, reals: Reals, at: int, table: int, cell: int, change: int) -> None:
-    """Replace an outcome in every block of the round: ``change`` is the new one less the old."""
-    for m in range(at + FIRST, at + FIRST + words[at + SIZE]):
-        amend(words, reals, words[m] & INDEX, table, cell, 0, 1.0, change)
+def count(words: Words, reals: Reals, at: int, table: int, cell: int, outcome: int) -> None:
+    """Count an outcome in one block, and what the proof adds up for it."""
+    reals[words[ROWS] + LOGS] += 1.0 / (words[at + FIRST + 2 * cell + 1] + 1)
+    update(words, reals, at, table, cell, 0, 1.0, outcome)
 
 
-def lean_average(words: Words, reals: Reals, at: int, table: int, k: int) -> float:
-    """Sum of the average gaps of cell ``k``; a cell never visited has none."""
-    total = 0.0
-    for m in range(at + FIRST, at + FIRST + words[at + SIZE]):
-        cell = words[m] + HEAD + 2 * k
-        total += words[cell] * 1.0 / max(words[cell + 1], 1)
+def revise(
+    words: Words, reals: Reals, at: int, table: int, k: int, side: int, weight: float, change: int
+) -> None:
+    """Replace an outcome in all blocks of the round: ``change`` is the new one less the old."""
+    amend(words, reals, at, table, k, side, weight, change)
+    listed = (words[SCRATCH] & INDEX) + LIST
+    for m in range(listed, listed + words[listed - LIST]):
+        amend(words, reals, words[m] & INDEX, table, k, side, weight, change)
+
+
+def average(words: Words, cell: int) -> float:
+    """Average gap of a cell; a cell never visited has none."""
+    found: float = words[cell] * 1.0 / max(words[cell + 1], 1)
+    return found
+
+
+def score_average(words: Words, reals: Reals, at: int, table: int, k: int) -> float:
+    """Sum of the average gaps of cell ``k``."""
+    total = average(words, at + FIRST + 2 * k)
+    listed = (words[SCRATCH] & INDEX) + LIST
+    for m in range(listed, listed + words[listed - LIST]):
+        total += average(words, words[m] + FIRST + 2 * k)
     return total
 
 
 def weigh_average(words: Words, reals: Reals, at: int, table: int, k: int) -> tuple[float, float]:
     """Compare the sums of ``k`` and ``k + 1``."""
-    here = lean_average(words, reals, at, table, k)
-    above = lean_average(words, reals, at, table, k + 1)
+    here = score_average(words, reals, at, table, k)
+    above = score_average(words, reals, at, table, k + 1)
     return here, -above
 
 
 def highest(words: Words, at: int, k: int) -> int:
     """Return the size of the largest gap of cell ``k``."""
-    top = 0
-    for m in range(at + FIRST, at + FIRST + words[at + SIZE]):
-        top = max(top, abs(words[words[m] + HEAD + 2 * k]))
+    top: int = abs(words[at + FIRST + 2 * k])
+    listed = (words[SCRATCH] & INDEX) + LIST
+    for m in range(listed, listed + words[listed - LIST]):
+        top = max(top, abs(words[words[m] + FIRST + 2 * k]))
     return top
 
 
+def pull(rate: float, gap: int, top: float) -> float:
+    """Return ``exp(rate S) - exp(-rate S)`` of a gap, over ``exp(top)``."""
+    size = rate * abs(gap)
+    found = exp(size - top) - exp(-size - top)
+    return found if gap > 0 else -found
+
+
 def swell(words: Words, reals: Reals, at: int, k: int, top: float) -> float:
-    """Sum of ``exp(rate S) - exp(-rate S)`` at cell ``k``, over ``exp(top)``."""
-    rate, total = reals[RATE], 0.0
-    for m in range(at + FIRST, at + FIRST + words[at + SIZE]):
-        gap = words[words[m] + HEAD + 2 * k]
-        size = rate * abs(gap)
-        pull = exp(size - top) - exp(-size - top)
-        total += pull if gap > 0 else -pull
+    """Sum of the pulls of all gaps of cell ``k``."""
+    rate = reals[RATE]
+    total = pull(rate, words[at + FIRST + 2 * k], top)
+    listed = (words[SCRATCH] & INDEX) + LIST
+    for m in range(listed, listed + words[listed - LIST]):
+        total += pull(rate, words[words[m] + FIRST + 2 * k], top)
     return total
 
 
-def lean_exponential(words: Words, reals: Reals, at: int, table: int, k: int) -> float:
+def score_exponential(words: Words, reals: Reals, at: int, table: int, k: int) -> float:
     """Sum of the exponential scores of cell ``k``, on a scale of the cell's own."""
     return swell(words, reals, at, k, reals[RATE] * highest(words, at, k))
 
@@ -178,17 +208,18 @@ def weigh_exponential(
     return here, -above
 
 
-def assemble(
+def make_program(
     name: str,
-    lean: Callable[[Words, Reals, int, int, int], float],
+    score: Callable[[Words, Reals, int, int, int], float],
     weigh: Callable[[Words, Reals, int, int, int], tuple[float, float]],
 ) -> GroupProgram:
     """Make the program of a score."""
-    draw = make_draw(lean, weigh)
+    draw = make_draw(score, weigh)
 
     def replay(
         words: Words,
         reals: Reals,
+        row: int,
         raw: Any,
         outcomes: Any,
         offsets: Any,
@@ -196,25 +227,27 @@ def assemble(
         forecast: Any,
         means: Any,
     ) -> None:
-        cells, table, at = words[CELLS] & INDEX, words[TABLE] & INDEX, words[SCRATCH] & INDEX
+        cells, table = words[CELLS] & INDEX, words[TABLE] & INDEX
+        blocks, stride = (row + words[BLOCKS]) & INDEX, words[STRIDE] & NARROW
         edges, buckets = words[EDGES] & INDEX, words[BUCKETS] & INDEX
         for t in range(len(raw)):
             p, y = raw[t], int(outcomes[t])
-            bucket = bucket_of(reals, edges, buckets, p)
-            gather(words, reals, at, bucket, members, offsets[t], offsets[t + 1])
-            own = words[at + FIRST] & INDEX
-            u = coin(words[own + KEY], words[own + CLOCK])
+            at = blocks + (bucket_of(reals, edges, buckets, p) & NARROW) * stride
+            gather(words, members, offsets[t], offsets[t + 1])
+            clock = words[at + CLOCK]
+            u = coin(words[at + KEY], clock)
             cell, side, weight = draw(words, reals, at, cells, table, u)
             cell &= CELL
             forecast[t] = reals[table + cells + VALUES + cell]
             means[t] = mean(words, reals, cells, table, cell, side, weight)
-            learn(words, reals, at, table, cell, y)
-            words[own + POSITION] = cell
-            words[own + CLOCK] += 1
-            bill(words, reals, p, y)
+            learn(words, reals, at, table, cell, side, weight, y)
+            words[at + POSITION] = cell
+            words[at + CLOCK] = clock + 1
+            bill(words, reals, row, p, y)
+        count_rounds(words, row, len(raw))
 
-    return GroupProgram(name, draw, replay)
+    return GroupProgram(name, Rule(name, draw, learn, revise, settings=SETTINGS), replay)
 
 
-AVERAGE: Final = assemble("group_average", lean_average, weigh_average)
-EXPONENTIAL: Final = assemble("group_exponential", lean_exponential, weigh_exponential)
+AVERAGE: Final = make_program("group_average", score_average, weigh_average)
+EXPONENTIAL: Final = make_program("group_exponential", score_exponential, weigh_exponential)

@@ -11,32 +11,44 @@ from __future__ import annotations
 
 from typing import Final
 
-from calibrant.kernels.anchor import CELL_WORDS, IMPATIENCE, STRENGTH, adjust, average, lean
+from calibrant.kernels.anchor import CELL_WORDS, LEARNED, count, learned, make_amend, make_score
+from calibrant.kernels.anchor import OWN_HEAD as ANCHOR_HEAD
 from calibrant.kernels.layout import (
-    BUCKETS,
     CELL,
     CELLS,
-    HEAD,
+    COUNT,
     INDEX,
-    LAG,
-    LEARNED,
-    MIDDLE,
-    NEXT,
+    MIXED,
     SCALE,
-    STEP,
-    TRUST,
+    STATE,
     VALUES,
-    WAITED,
     WIDTH,
     Reals,
+    Section,
     Words,
 )
 from calibrant.kernels.portable import log
 
 __all__ = ["amend", "draw", "due", "mean", "update"]
 
+OWN_HEAD: Final = Section(ANCHOR_HEAD)
+STEP: Final = OWN_HEAD.whole(
+    "STEP",
+    STATE,
+    "How often the step between grid points in use can still be halved: 2**STEP cells.",
+    (0, 7),
+)
+NEXT: Final = OWN_HEAD.whole(
+    "NEXT", STATE, "After how many outcomes of this block the step is halved next.", COUNT
+)
+FIRST: Final = len(OWN_HEAD)
+"""Words of a block before its cells."""
+
 ENOUGH: Final = 48
 """Iterations after which a fixed point that is approached by a factor of 3 at least is exact."""
+
+
+score: Final = make_score(FIRST, CELL_WORDS)
 
 
 def due(resolution: int) -> int:
@@ -59,29 +71,29 @@ def start(words: Words, reals: Reals, at: int) -> int:
     """Search from the point in use that is nearest to the anchor."""
     width = words[at + STEP] & INDEX
     top = ((words[CELLS] & INDEX) - 1) >> width
-    nearest: int = int(reals[MIDDLE] * top + 0.5) << width
+    nearest: int = int(reals[MIXED] * top + 0.5) << width
     return nearest
 
 
 def search(
-    words: Words, reals: Reals, at: int, table: int, near: int, leaning: float
+    words: Words, reals: Reals, at: int, table: int, near: int, found: float
 ) -> tuple[int, float]:
-    """Go from a point that leans to the first that does not, or to a pair.
+    """Go from a point with a score to the first without one, or to a pair.
 
-    The ends lean inwards, so there is one.
+    The scores of the ends point inwards, so there is one.
     """
     step = 1 << (words[at + STEP] & INDEX)
-    ahead = step if leaning > 0.0 else -step
+    ahead = step if found > 0.0 else -step
     far = near + ahead
-    leaning = lean(words, reals, at, table, far)
-    while leaning * ahead > 0.0:
+    found = score(words, reals, at, table, far)
+    while found * ahead > 0.0:
         far += ahead
-        leaning = lean(words, reals, at, table, far)
-    if leaning == 0.0:
+        found = score(words, reals, at, table, far)
+    if found == 0.0:
         return far, 1.0
     low = min(far - ahead, far)
-    here = lean(words, reals, at, table, low)
-    above = -lean(words, reals, at, table, low + step)
+    here = score(words, reals, at, table, low)
+    above = -score(words, reals, at, table, low + step)
     return low, above / (here + above)
 
 
@@ -90,9 +102,9 @@ def draw(
 ) -> tuple[int, int, float]:
     """Return the cell on which the coin falls, its side in the pair, and the low one's weight."""
     low = start(words, reals, at)
-    leaning, weight = lean(words, reals, at, table, low), 1.0
-    if leaning != 0.0:
-        low, weight = search(words, reals, at, table, low, leaning)
+    found, weight = score(words, reals, at, table, low), 1.0
+    if found != 0.0:
+        low, weight = search(words, reals, at, table, low, found)
     width = words[at + STEP] & INDEX
     side = 1 if u >= weight else 0
     return low + (side << width), side | (width << WIDTH), weight
@@ -109,38 +121,14 @@ def mean(
 
 
 def update(
-    words: Words,
-    reals: Reals,
-    at: int,
-    table: int,
-    cell: int,
-    side: int,
-    weight: float,
-    outcome: int,
+    words: Words, reals: Reals, at: int, table: int, k: int, side: int, weight: float, outcome: int
 ) -> None:
     """Count the outcome at the drawn cell, and halve the step if that is due."""
-    where = at + HEAD + CELL_WORDS * cell
-    words[where] += words[SCALE] * outcome - words[table + cell]
-    words[where + 1] += 1
-    average(words, reals, where)
-    expected = mean(words, reals, words[CELLS] & INDEX, table, cell, side, weight)
+    count(words, reals, at + FIRST + CELL_WORDS * k, words[SCALE] * outcome - words[table + k])
+    expected = mean(words, reals, words[CELLS] & INDEX, table, k, side, weight)
     learned(words, reals, at, expected, outcome)
     if words[at + STEP] > 0 and words[at + LEARNED] >= words[at + NEXT]:
         grow(words, at)
-
-
-def learned(words: Words, reals: Reals, at: int, expected: float, outcome: int) -> None:
-    """Count what the mean forecast lost to the anchor, and how late that was known."""
-    words[at + LEARNED] += 1
-    middle, anchor, lag = expected - outcome, reals[MIDDLE] - outcome, reals[LAG]
-    lost = middle * middle - anchor * anchor
-    if lag > 1.0:
-        lost /= lag
-        reals[at + WAITED] += (lag - 1.0) / words[BUCKETS]
-    if reals[at + WAITED] > 0.0:
-        square = words[at + LEARNED] * 1.0 * words[at + LEARNED]
-        reals[at + TRUST] = square / (square + 2.0 * reals[at + WAITED])
-    adjust(reals, at, lost, reals[STRENGTH], reals[IMPATIENCE])
 
 
 def grow(words: Words, at: int) -> None:
@@ -150,20 +138,4 @@ def grow(words: Words, at: int) -> None:
     words[at + NEXT] = due(((words[CELLS] & INDEX) - 1) >> width) if width > 0 else 0
 
 
-def amend(
-    words: Words,
-    reals: Reals,
-    at: int,
-    table: int,
-    cell: int,
-    side: int,
-    weight: float,
-    change: int,
-) -> None:
-    """Replace an outcome: ``change`` is the new one less the old one."""
-    where = at + HEAD + CELL_WORDS * cell
-    words[where] += words[SCALE] * change
-    average(words, reals, where)
-    expected = mean(words, reals, words[CELLS] & INDEX, table, cell, side, weight)
-    lost = 2.0 * change * (reals[MIDDLE] - expected)
-    adjust(reals, at, lost, reals[STRENGTH], reals[IMPATIENCE])
+amend: Final = make_amend(FIRST, mean)

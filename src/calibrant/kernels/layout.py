@@ -1,135 +1,213 @@
-"""Which word of the flat state means what.
+"""Which word of the flat state means what, declared once.
 
 ::
 
-    header | tables | scratch | block 0 | block 1 | ... | block M-1
+    shared: header | tables | scratch          rows: row 0 | row 1 | ...
+    row:    own words | block 0 | ... | block M-1 | state of the transform
 
-* header: counters, sizes and the rule's own parameters (`PARAMETERS` words);
+* header: sizes and parameters, the same for all rows, and scratch words of a step;
 * tables: M+1 bucket edges (reals), K grid numerators between two sentinels (words),
   K grid values (reals);
-* scratch: room for rules whose mixture has more than two points; never part of a state;
-* block j: everything the calibrator of bucket j remembers, `HEAD` words and then
+* scratch: room for rules whose mixture has more than two points, and for what a transform keeps;
+* row: everything that one model remembers.  A lone model is an arena with one row;
+* block j of a row: what the calibrator of bucket j remembers, the head of its rule and then
   a few words for each of its K grid points, the first two of which are always
   the scaled gap ``s`` and the count ``n``.
 
 Gaps are exact: with a common denominator ``scale`` of the grid and of the bucket
 centres, ``s = scale * (Y - g * n)`` is an integer, and so are its sign and its zeros.
+
+A :class:`Section` is a run of words.  Offsets, which words are reals, what is stored, what is
+checked on loading and the tables of the documentation are derived from its fields.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 Words: TypeAlias = Any
-"""An int64 array, or a memoryview of one: the state read as integers."""
+"""A list, an int64 array or a memoryview of one: the state read as integers."""
 
 Reals: TypeAlias = Any
-"""The same buffer read as doubles."""
+"""The same buffer read as doubles; of a list, the list itself."""
 
-BUCKETS: Final = 0
-"""Number of buckets M."""
-CELLS: Final = 1
-"""Number of grid points K."""
-SCALE: Final = 2
-"""Common denominator of gaps."""
-EDGES: Final = 3
-"""Where the table of bucket edges starts."""
-TABLE: Final = 4
-"""Where the grid's numerators start; one sentinel stands before them and one after."""
-SCRATCH: Final = 5
-"""Where the scratch room starts."""
-BLOCKS: Final = 6
-"""Where block 0 starts."""
-STRIDE: Final = 7
-"""Words in a block."""
-LOSS: Final = 8
-"""Code of the loss under which the raw forecast is charged."""
-CHARGED: Final = 9
-"""(real) Sum of the raw forecast's losses over the outcomes learned."""
-FIRST_NUMBER: Final = 10
-"""Number of the ticket of a batch's first row (only while a batch runs)."""
-PARAMETERS: Final = 12
-"""First of the rule's own parameters."""
-WEIGHT: Final = 16
-"""(real) Where a compiled step leaves the weight of the forecast it made."""
-ENDLESS: Final = 18
-"""How many of the raw forecast's losses were infinite; `CHARGED` adds up the others."""
-COUNTED: Final = 17
-"""Where it leaves the clock of its block."""
-FRONT: Final = 11
-"""Where the state of the transform that raw forecasts go through first starts, if there is one."""
-MIDDLE: Final = 19
-"""(real) What that transform made of the raw forecast; without one, the raw forecast itself
-(anchored)."""
-PASSED: Final = 20
-"""(real) Sum of that transform's losses over the outcomes learned."""
-BOUNDLESS: Final = 21
-"""How many of these were infinite; `PASSED` adds up the others."""
-ADVICE: Final = 22
-"""Where a step leaves what the transform in front keeps of a round that waits, and finds it."""
-LAG: Final = 23
-"""(real) How many forecasts were made from the one whose outcome is learned on, itself included;
-always 1 except while a late outcome is learned."""
-EPSILON: Final = 24
-"""(real) What each outcome adds to the budget of losses beyond the raw forecast's, if there is
-one."""
-EXCESS: Final = 25
-"""(real) What was spent of it."""
-RESERVED: Final = 26
-"""The most that may still be spent on forecasts that wait, in units of 2**-40."""
-SETTLED: Final = 27
-"""Outcomes that added to it."""
-STOOD: Final = 28
-"""In how many of these rounds the raw forecast was announced instead of the draw."""
-STANDS: Final = 29
-"""One while the outcome of such a round is learned, else 0."""
-NOW: Final = 30
-"""(real) When the forecast was made whose outcome is learned, for rules that forget in time."""
-HEADER: Final = 32
-"""Words in the header."""
+FIXED: Final = "fixed"
+"""Follows from the settings and never changes."""
+STATE: Final = "state"
+"""What a model remembers: stored, compared, restored."""
+SCRATCH_LIFE: Final = "scratch"
+"""Means something within a step only."""
 
-POSITION: Final = 0
-"""Where the search of this block starts: the cell it last drew."""
-CLOCK: Final = 1
-"""Forecasts made in this block; each draws its own coin."""
-KEY: Final = 2
-"""Key of this block's coins."""
-LEARNED: Final = 3
-"""Outcomes learned in this block, for rules whose steps depend on it."""
-FRESH: Final = 4
-"""Number of the last forecast if nothing was learned since, else -1 (all-pairs rules)."""
-TOTAL: Final = 5
-"""Scaled sum of outcomes (running mean)."""
-ASKED: Final = 6
-"""(real) For which raw forecast the next draw was looked at: one more than it, or `IDLE`,
-`SHARED` (several), `OVERTAKEN`.  This and the next two words are not part of a state."""
-ANSWER: Final = 7
-"""Cell and side of that draw."""
-NOTED: Final = 8
-"""(real) Its weight."""
-HOME: Final = 9
-"""Where the search of this block started in the beginning."""
-REGRET: Final = 10
-"""(real) How much more than its anchor's loss the mean forecast's was (anchored)."""
-PULL: Final = 11
-"""(real) How strongly the anchor pulls at present (anchored)."""
-WAITED: Final = 12
-"""(real) For how many forecasts of this block outcomes were late, in sum (anchored)."""
-TRUST: Final = 13
-"""(real) How far average gaps are believed: less while most outcomes are yet to come (anchored)."""
-STEP: Final = 14
-"""How often the step between grid points in use can still be halved: it is 2**STEP cells
-(growing)."""
-NEXT: Final = 15
-"""After how many outcomes of this block that happens next (growing)."""
-HEAD: Final = 20
-"""Words of a block before its cells; the last four stay zero, a cell below the bottom one."""
-TAIL: Final = 4
-"""Words after a block's cells, always zero: a cell above the top one."""
+ANY: Final = (-(1 << 63), (1 << 63) - 1)
+"""Limits of a word that may be anything."""
+COUNT: Final = (0, (1 << 62) - 1)
+"""Limits of a word that counts."""
 
-IDLE: Final = 0.0
-SHARED: Final = -1.0
-OVERTAKEN: Final = -2.0
+
+@dataclass(frozen=True)
+class Field:
+    """One word: its name, whether its bits are a real's, how long it lives, what it means.
+
+    ``limits`` are the least and the largest whole number that loading accepts.
+    """
+
+    name: str
+    real: bool
+    life: str
+    meaning: str
+    limits: tuple[int, int] = ANY
+
+
+class Section:
+    """A run of words in a fixed order.
+
+    Examples
+    --------
+    >>> section = Section()
+    >>> section.whole("CLOCK", STATE, "Forecasts made."), section.real("LOSS", STATE, "Their loss.")
+    (0, 1)
+    >>> section.reals, len(section)
+    ([1], 2)
+    """
+
+    def __init__(self, *before: Section) -> None:
+        self.fields: list[Field] = [field for section in before for field in section.fields]
+
+    def __len__(self) -> int:
+        return len(self.fields)
+
+    def whole(
+        self, name: str, life: str, meaning: str, limits: tuple[int, int] = ANY, words: int = 1
+    ) -> int:
+        """Declare the next word, or several, as whole numbers; return where they start."""
+        self.fields += [Field(name, False, life, meaning, limits)] * words
+        return len(self.fields) - words
+
+    def real(self, name: str, life: str, meaning: str, words: int = 1) -> int:
+        """Declare the next word, or several, as reals; return where they start."""
+        self.fields += [Field(name, True, life, meaning)] * words
+        return len(self.fields) - words
+
+    @property
+    def reals(self) -> list[int]:
+        """Places of the reals."""
+        return [place for place, field in enumerate(self.fields) if field.real]
+
+    def lives(self, *lives: str) -> list[int]:
+        """Return the places of the words that live so long."""
+        return [place for place, field in enumerate(self.fields) if field.life in lives]
+
+    def place(self, name: str) -> int:
+        """Return where the word of that name stands."""
+        return [field.name for field in self.fields].index(name)
+
+
+HEADER: Final = Section()
+BUCKETS: Final = HEADER.whole("BUCKETS", FIXED, "Number of buckets M.")
+CELLS: Final = HEADER.whole("CELLS", FIXED, "Number of grid points K.")
+SCALE: Final = HEADER.whole("SCALE", FIXED, "Common denominator of gaps.")
+EDGES: Final = HEADER.whole("EDGES", FIXED, "Where the table of bucket edges starts.")
+TABLE: Final = HEADER.whole(
+    "TABLE",
+    FIXED,
+    "Where the grid's numerators start; one sentinel stands before them and one after.",
+)
+SCRATCH: Final = HEADER.whole("SCRATCH", FIXED, "Where the scratch room starts.")
+ROWS: Final = HEADER.whole("ROWS", FIXED, "Where row 0 starts.")
+ROW_WORDS: Final = HEADER.whole("ROW_WORDS", FIXED, "Words in a row.")
+BLOCKS: Final = HEADER.whole("BLOCKS", FIXED, "Where block 0 starts in a row.")
+STRIDE: Final = HEADER.whole("STRIDE", FIXED, "Words in a block.")
+TRANSFORM: Final = HEADER.whole(
+    "TRANSFORM", FIXED, "Where the state of the transform starts in a row, if there is one."
+)
+ADVICE: Final = HEADER.whole(
+    "ADVICE",
+    FIXED,
+    "Where a step leaves what the transform keeps of a round that waits, and finds it.",
+)
+LOSS: Final = HEADER.whole("LOSS", FIXED, "Code of the loss under which forecasts are charged.")
+PARAMETERS: Final = HEADER.whole("PARAMETERS", FIXED, "The rule's own parameters.", words=4)
+EPSILON: Final = HEADER.real(
+    "EPSILON",
+    FIXED,
+    "What each outcome adds to the budget of losses beyond the raw forecast's, if there is one.",
+)
+MIXED: Final = HEADER.real(
+    "MIXED",
+    SCRATCH_LIFE,
+    "The mixed forecast: what the transform made of the raw forecast, or the raw forecast itself.",
+)
+LAG: Final = HEADER.real(
+    "LAG",
+    SCRATCH_LIFE,
+    "How many forecasts were made from the one whose outcome is learned on, itself included.",
+)
+NOW: Final = HEADER.real(
+    "NOW",
+    SCRATCH_LIFE,
+    "When the forecast was made whose outcome is learned, for rules that forget in time.",
+)
+NOTES: Final = HEADER.whole(
+    "NOTES", SCRATCH_LIFE, "Row whose transform predicted last and learned nothing since, or -1."
+)
+NOTED: Final = HEADER.real(
+    "NOTED", SCRATCH_LIFE, "The raw forecast for which the transform of that row predicted."
+)
+
+ROW: Final = Section()
+RAW_LOSS: Final = ROW.real("RAW_LOSS", STATE, "Sum of the raw forecast's finite losses.")
+RAW_INFINITE: Final = ROW.whole(
+    "RAW_INFINITE", STATE, "How many losses of the raw forecast were infinite.", COUNT
+)
+ISSUED: Final = ROW.whole("ISSUED", STATE, "Forecasts made.", COUNT)
+ROUNDS: Final = ROW.whole("ROUNDS", STATE, "Outcomes learned.", COUNT)
+LONGEST_LAG: Final = ROW.whole(
+    "LONGEST_LAG", STATE, "Most forecasts made between one and its outcome.", COUNT
+)
+MOST_OUTSTANDING: Final = ROW.whole(
+    "MOST_OUTSTANDING", STATE, "Most outcomes missing when a forecast was made.", COUNT
+)
+SECRET: Final = ROW.whole("SECRET", STATE, "The secret that fixes all coins.", words=2)
+
+MIXED_ROW: Final = Section(ROW)
+"""Own words of a row whose raw forecasts go through a transform."""
+MIXED_LOSS: Final = MIXED_ROW.real(
+    "MIXED_LOSS", STATE, "Sum of the mixed forecast's finite losses."
+)
+MIXED_INFINITE: Final = MIXED_ROW.whole(
+    "MIXED_INFINITE", STATE, "How many losses of the mixed forecast were infinite.", COUNT
+)
+
+SAFE_ROW: Final = Section(MIXED_ROW)
+"""Own words of a row that keeps a budget of losses beyond the raw forecast's."""
+EXCESS: Final = SAFE_ROW.real("EXCESS", STATE, "What was spent of the budget.")
+RESERVED: Final = SAFE_ROW.whole(
+    "RESERVED",
+    STATE,
+    "The most that may still be spent on forecasts that wait, in units of 2**-40.",
+    COUNT,
+)
+SETTLED: Final = SAFE_ROW.whole("SETTLED", STATE, "Outcomes that added to the budget.", COUNT)
+FALLBACKS: Final = SAFE_ROW.whole(
+    "FALLBACKS",
+    STATE,
+    "Rounds learned in which the raw forecast was announced, not the draw.",
+    COUNT,
+)
+
+HEAD: Final = Section()
+"""Head of a block, common to all rules."""
+POSITION: Final = HEAD.whole("POSITION", STATE, "The cell that this block drew last.")
+CLOCK: Final = HEAD.whole(
+    "CLOCK", STATE, "Forecasts made in this block; each draws its own coin.", COUNT
+)
+KEY: Final = HEAD.whole("KEY", FIXED, "Key of this block's coins, which follows from the secret.")
+
+GAP_AND_COUNT: Final = Section()
+"""A cell of a rule that keeps whole numbers only."""
+GAP: Final = GAP_AND_COUNT.whole("GAP", STATE, "Scaled gap: outcomes less announced values.")
+VISITS: Final = GAP_AND_COUNT.whole("VISITS", STATE, "How often the cell was drawn.", COUNT)
 
 INDEX: Final = 0x7FFF_FFFF
 """Mask for positions read from the state, so that the compiler knows them to be positive."""
@@ -139,7 +217,7 @@ NARROW: Final = 0xF_FFFF
 
 VALUES: Final = 2
 """Grid values start this many words after the K numerators; before the first stands plus
-infinity and after the last minus infinity: cells that nothing leans towards."""
+infinity and after the last minus infinity: values that no score points to."""
 
 
 CELL: Final = 0x7FFF

@@ -19,28 +19,50 @@ from typing import Final
 
 from calibrant.kernels.layout import (
     CELLS,
-    FRESH,
+    COUNT,
+    FIXED,
+    GAP_AND_COUNT,
     HEAD,
-    HOME,
     INDEX,
-    LEARNED,
     PARAMETERS,
     POSITION,
     SCALE,
     SCRATCH,
+    STATE,
     VALUES,
     Reals,
+    Section,
     Words,
 )
 from calibrant.kernels.portable import exp
+from calibrant.kernels.rule import Draw, Rule
 
-CELL_WORDS: Final = 4
-EXPECTED: Final = PARAMETERS
-"""Whether every cell of the announced law learns, each by its weight."""
-RATE: Final = PARAMETERS + 1
-"""(real) The fixed learning rate; zero asks for the any-time schedule."""
-SCHEDULE: Final = PARAMETERS + 2
-"""(real) Eight times the logarithm of the number of pairs."""
+SETTINGS: Final = Section()
+EXPECTED: Final = PARAMETERS + SETTINGS.whole(
+    "EXPECTED", FIXED, "Whether every cell of the announced law learns, each by its weight."
+)
+RATE: Final = PARAMETERS + SETTINGS.real(
+    "RATE", FIXED, "The fixed learning rate; zero asks for the any-time schedule."
+)
+SCHEDULE: Final = PARAMETERS + SETTINGS.real(
+    "SCHEDULE", FIXED, "Eight times the logarithm of the number of pairs."
+)
+
+OWN_HEAD: Final = Section(HEAD)
+LEARNED: Final = OWN_HEAD.whole("LEARNED", STATE, "Outcomes learned in this block.", COUNT)
+FRESH: Final = OWN_HEAD.whole(
+    "FRESH",
+    STATE,
+    "Number of the last forecast if nothing was learned since, else -1.",
+    (-1, 1 << 62),
+)
+HOME: Final = OWN_HEAD.whole("HOME", FIXED, "Where the search of this block started at first.")
+FIRST: Final = len(OWN_HEAD)
+"""Words of a block before its cells."""
+
+OWN_CELL: Final = Section(GAP_AND_COUNT)
+PLAYED: Final = OWN_CELL.real("PLAYED", STATE, "Sum of the weights with which the cell was played.")
+ONES: Final = OWN_CELL.real("ONES", STATE, "Sum of these weights over the rounds with outcome 1.")
 
 FLOOR: Final = -60.0
 """Rates below exp(-60) of their row's largest are raised to it: far below rounding,
@@ -50,7 +72,7 @@ HUGE: Final = 1e100
 
 def regret(reals: Reals, at: int, values: int, i: int, j: int) -> float:
     """Return how much less squared loss ``j`` would have had where ``i`` was played."""
-    weight, ones = reals[at + HEAD + 4 * i + 2], reals[at + HEAD + 4 * i + 3]
+    weight, ones = reals[at + FIRST + 4 * i + 2], reals[at + FIRST + 4 * i + 3]
     here, there = reals[values + i], reals[values + j]
     return (here - there) * ((here + there) * weight - 2.0 * ones)  # type: ignore[no-any-return]
 
@@ -202,18 +224,11 @@ def make_recall(
 
 
 def update(
-    words: Words,
-    reals: Reals,
-    at: int,
-    table: int,
-    cell: int,
-    side: int,
-    weight: float,
-    outcome: int,
+    words: Words, reals: Reals, at: int, table: int, k: int, side: int, weight: float, outcome: int
 ) -> None:
     """Learn at every cell by its weight, or (negative ``weight``) at the drawn one alone."""
-    where = at + HEAD + 4 * cell
-    words[where] += words[SCALE] * outcome - words[table + cell]
+    where = at + FIRST + 4 * k
+    words[where] += words[SCALE] * outcome - words[table + k]
     words[where + 1] += 1
     words[at + LEARNED] += 1
     words[at + FRESH] = -1
@@ -222,25 +237,34 @@ def update(
         reals[where + 3] += outcome
         return
     scratch = words[SCRATCH] & INDEX
-    for k in range(words[CELLS]):
-        reals[at + HEAD + 4 * k + 2] += reals[scratch + k]
-        reals[at + HEAD + 4 * k + 3] += reals[scratch + k] * outcome
+    for j in range(words[CELLS]):
+        reals[at + FIRST + 4 * j + 2] += reals[scratch + j]
+        reals[at + FIRST + 4 * j + 3] += reals[scratch + j] * outcome
 
 
 def amend(
-    words: Words,
-    reals: Reals,
-    at: int,
-    table: int,
-    cell: int,
-    side: int,
-    weight: float,
-    change: int,
+    words: Words, reals: Reals, at: int, table: int, k: int, side: int, weight: float, change: int
 ) -> None:
     """Replace an outcome at the drawn cell, whose weight is one on average.
 
     The law of an open ticket cannot be computed again from what this leaves behind.
     """
     words[at + FRESH] = -1
-    words[at + HEAD + 4 * cell] += words[SCALE] * change
-    reals[at + HEAD + 4 * cell + 3] += change
+    words[at + FIRST + 4 * k] += words[SCALE] * change
+    reals[at + FIRST + 4 * k + 3] += change
+
+
+def make_rule(name: str, draw: Draw) -> Rule:
+    """Return the rule that announces the law of ``draw``."""
+    return Rule(
+        name,
+        draw,
+        update,
+        amend,
+        mean,
+        make_recall(draw),
+        head=OWN_HEAD,
+        cell=OWN_CELL,
+        settings=SETTINGS,
+        full_support=True,
+    )

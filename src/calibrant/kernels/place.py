@@ -18,3 +18,14 @@ def bucket_of(reals: Reals, edges: int, buckets: int, raw: float) -> int:
     """
     j = min(int(raw * buckets), buckets - 1) & INDEX
     return j - int(reals[edges + j] > raw) + int(reals[edges + j + 1] <= raw)
+
+
+def place_after(reals: Reals, raw: float, edges: int, end: int) -> int:
+    """Return where ``bisect_right`` would: after the edge of the bucket that holds ``raw``.
+
+    Single steps call that function, which plain Python has at hand, and compiled ones this.
+
+    >>> place_after([0.0, 0.5, 2.0], 0.7, 0, 2)
+    2
+    """
+    return edges + bucket_of(reals, edges, end - edges, raw) + 1

@@ -204,22 +204,33 @@ def fill(shape: Any, values: Any, levels: Any, asked: Any, quantiles: Any, share
             shares[t * many + m] = share if random else 1.0
 
 
-def advance(marks: Any, many: int, target: float, m: int, covered: int) -> None:
-    """Move the position of a level by what it met: ``marks`` are step, positions, coverage."""
-    marks[1 + m] += marks[0] * (target - covered)
-    marks[1 + many + m] += covered
+def advance(marks: Any, at: int, many: int, target: float, m: int, covered: int) -> None:
+    """Move the position of a level by what it met.
+
+    At ``at`` stand the step, and for each level its position, how often it was covered, and how
+    often it was after sorting.
+    """
+    marks[at + 1 + m] += marks[at] * (target - covered)
+    marks[at + 1 + many + m] += covered
 
 
-def count_sorted(marks: Any, many: int, below: int) -> None:
+def amend(marks: Any, at: int, many: int, m: int, change: int) -> None:
+    """Replace what a level met: ``change`` is what is covered now less what was."""
+    marks[at + 1 + m] -= marks[at] * change
+    marks[at + 1 + many + m] += change
+
+
+def count_sorted(marks: Any, at: int, many: int, below: int, sign: float) -> None:
     """Count coverage as it is after sorting: the ``below`` highest of all levels were covered."""
     for m in range(many - below, many):
-        marks[1 + 2 * many + m] += 1.0
+        marks[at + 1 + 2 * many + m] += sign
 
 
 def replay_tracker(
     shape: Any,
     wanted: Any,
     marks: Any,
+    at: int,
     values: Any,
     levels: Any,
     outcomes: Any,
@@ -233,10 +244,10 @@ def replay_tracker(
         y, below = outcomes[t], 0
         u = coin(shape[KEY], shape[FIRST] + t)
         for m in range(many):
-            q = marks[1 + m]
+            q = marks[at + 1 + m]
             x, share = locate(values, levels, t * width, t * between, size, q)
             places[t * many + m], quantiles[t * many + m] = q, x
             covered = covers(x, share if random else 1.0, y, u)
-            advance(marks, many, wanted[m], m, covered)
+            advance(marks, at, many, wanted[m], m, covered)
             below += covered
-        count_sorted(marks, many, below)
+        count_sorted(marks, at, many, below, 1.0)

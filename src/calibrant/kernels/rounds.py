@@ -1,127 +1,103 @@
-"""Playing rounds: the same few functions one at a time and in batches.
+"""Playing rounds: the same few steps one at a time and in batches.
 
-:func:`assemble` makes everything for one rule from its four functions; the
-results are plain Python, and :mod:`calibrant.kernels.compile` turns the very same
-objects into machine code.
+:func:`assemble` makes all steps of one rule, with or without a transform before it and a budget
+around it; the results are plain Python, and :mod:`calibrant.kernels.compile` turns the very same
+objects into machine code.  Every step gets the place of a row, and runs at any row of an arena.
+
+``peek`` looks at the next draw of a raw forecast, ``issue`` announces it, ``book`` makes a
+round of a peek, ``learn`` learns its outcome, at once or later, ``correct`` replaces an outcome
+and ``hold`` gives back what was reserved for one that never comes.
 """
 
 from __future__ import annotations
 
 import functools
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from calibrant.kernels.coin import coin
-from calibrant.kernels.compile import available, compiled, entry_point
-from calibrant.kernels.inline import inlined
+from calibrant.kernels import safe as budget
+from calibrant.kernels.batches import make_events, make_preview, make_replay, make_replay_mixed
+from calibrant.kernels.coin import toss
+from calibrant.kernels.compile import available, compiled, entry_point, mark
 from calibrant.kernels.layout import (
-    ANSWER,
-    ASKED,
+    ADVICE,
+    ASIDE,
     BLOCKS,
     BUCKETS,
     CELL,
     CELLS,
-    CHARGED,
     CLOCK,
-    COUNTED,
     EDGES,
-    FIRST_NUMBER,
-    FRESH,
-    FRONT,
-    IDLE,
-    INDEX,
+    EXCESS,
+    ISSUED,
     KEY,
     LAG,
+    LONGEST_LAG,
     LOSS,
-    MIDDLE,
+    MIXED,
+    MIXED_INFINITE,
+    MIXED_LOSS,
+    MOST_OUTSTANDING,
     NARROW,
     NOTED,
+    NOTES,
     NOW,
-    OVERTAKEN,
     POSITION,
-    SHARED,
+    RAW_INFINITE,
+    RAW_LOSS,
+    ROUNDS,
     SIDES,
-    STANDS,
     STRIDE,
     TABLE,
+    TRANSFORM,
     VALUES,
-    WEIGHT,
     Reals,
     Words,
-    pack,
     unpack,
 )
-from calibrant.kernels.place import bucket_of
-from calibrant.kernels.scores import SQUARED, bill, charge
+from calibrant.kernels.pairs import FRESH
+from calibrant.kernels.rule import Rule
+from calibrant.kernels.scores import SQUARED, bill, charge, enter, refund
+from calibrant.kernels.transforms.kernel import Kernel
 
-Draw = Callable[[Words, Reals, int, int, int, float], tuple[int, int, float]]
-Mean = Callable[[Words, Reals, int, int, int, int, float], float]
-Recall = Callable[[Words, Reals, int, int, int, int], bool]
-Update = Callable[[Words, Reals, int, int, int, int, float, int], None]
-Amend = Callable[[Words, Reals, int, int, int, int, float, int], None]
+__all__ = ["Program", "assemble"]
+
+Peeked = tuple[int, float, float, int]
+"""Place of a draw, weight of the lower grid point, mixed forecast, and clock of the block."""
+Said = tuple[int, int, float, float, float, float]
+"""Number, place, weight, mixed forecast, raw forecast and time of a forecast that was made."""
+Peek = Callable[[Words, Reals, int, float], Peeked]
+Learn = Callable[[Words, Reals, int, int, int, float, float, float, float, int], None]
+Absorb = Callable[[Words, Reals, int, float, float, int, float], None]
 
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """All functions of one rule, plain; and compiled, once somebody asks for that.
+    """All steps of one rule, plain; and compiled, once somebody asks for that.
 
-    ``draw``, ``mean``, ``update`` and ``amend`` are the rule's own.  ``note`` looks at a
-    block's next draw, ``book`` makes a round of it, ``issue`` announces it and ``settle``
-    learns its outcome later.  The functions that end in ``_flat`` do the same for a raw
-    forecast on the array alone, with the block's own coin; ``replay`` and ``replay_late``
-    play whole batches.
+    The functions that end in ``_flat`` do the same on the array alone; ``replay``, ``events`` and
+    ``preview`` play whole batches.
     """
 
     name: str
-    many: bool
-    anchored: bool
-    draw: Draw
-    mean: Mean
-    recall: Recall
-    update: Update
-    amend: Amend
-    note: Callable[[Words, Reals, int, int, int, float, float], int]
-    book: Callable[[Words, Reals, int, int, int, float, float, int], bool]
-    issue: Callable[[Words, Reals, int, int, int, float, float], tuple[int, int, float]]
-    settle: Callable[[Words, Reals, int, int, int, float, float, int, float], None]
-    note_flat: Callable[[Any, float], int]
-    book_flat: Callable[[Any, float, int], bool]
-    issue_flat: Callable[[Any, float], int]
-    settle_flat: Callable[[Any, int, float, float, int, float], None]
-    replay: Callable[[Words, Reals, Any, Any, Any, Any], None]
-    replay_late: Callable[..., None]
-
-    @functools.cached_property
-    def guarded(self) -> Program:
-        """The same program, except that it notes whole pairs and does not learn rounds that stand
-        aside.
-
-        Only for rules that learn from the draw alone.
-        """
-        return assemble(
-            f"{self.name}_guarded",
-            draw=self.draw,
-            update=_unless_aside(self.update),
-            amend=self.amend,
-            mean=self.mean,
-            recall=self.recall,
-            weighted=True,
-            anchored=self.anchored,
-        )
-
-    @functools.cached_property
-    def written_out(self) -> Program:
-        """The same program with the single steps of plain Python written out, for speed."""
-        return replace(
-            self,
-            note=inlined(self.note, self.name),
-            book=inlined(self.book, self.name),
-            issue=inlined(self.issue, self.name),
-            settle=inlined(self.settle, self.name),
-        )
+    rule: Rule
+    kernel: Kernel | None
+    safe: bool
+    peek: Peek
+    issue: Peek
+    learn: Learn
+    book: Callable[[Words, Reals, int, int, float, float, float, int], None]
+    issue_flat: Callable[[Any, int, float], Peeked]
+    peek_flat: Callable[[Any, int, float], Peeked]
+    learn_flat: Callable[[Any, int, int, int, float, float, float, float, int], None]
+    book_flat: Callable[[Any, int, int, float, float, float, int], None]
+    replay: Callable[..., None]
+    events: Callable[..., None]
+    preview: Callable[..., None]
 
     @functools.cached_property
     def machine(self) -> Program | None:
@@ -130,279 +106,308 @@ class Program:
             return None
         return replace(
             self,
-            note_flat=compiled(self.note_flat, self.name),
-            book_flat=compiled(self.book_flat, self.name),
+            peek_flat=compiled(self.peek_flat, self.name),
             issue_flat=compiled(self.issue_flat, self.name),
-            settle_flat=compiled(self.settle_flat, self.name),
+            learn_flat=compiled(self.learn_flat, self.name),
+            book_flat=compiled(self.book_flat, self.name),
             replay=compiled(self.replay, self.name, nogil=True),
-            replay_late=compiled(self.replay_late, self.name, nogil=True),
+            events=compiled(self.events, self.name, nogil=True),
+            preview=compiled(self.preview, self.name, nogil=True),
         )
 
-    def steps(self, flat: Any) -> Program:
+    def steps(self, flat: Any, row: int) -> Program:
         """Return this compiled program with its single steps ready to be called.
 
         ``flat`` is a state to try them on, which compiles them.
         """
-        self.settle_flat(flat, self.issue_flat(flat, 0.5), 1.0, 0.5, 1, 1.0)
-        self.note_flat(flat, 0.5)
-        self.book_flat(flat, 0.5, 1)
+        self.peek_flat(flat, row, 0.5)
+        place, *_ = self.issue_flat(flat, row, 0.5)
+        self.learn_flat(flat, row, 0, place, 1.0, 0.5, 0.5, 0.0, 1)
+        self.book_flat(flat, row, place, 1.0, 0.5, 0.5, 1)
         return replace(
             self,
-            note_flat=entry_point(self.note_flat),
-            book_flat=entry_point(self.book_flat),
+            peek_flat=entry_point(self.peek_flat),
             issue_flat=entry_point(self.issue_flat),
-            settle_flat=entry_point(self.settle_flat),
+            learn_flat=entry_point(self.learn_flat),
+            book_flat=entry_point(self.book_flat),
         )
 
+    # ------------------------------------------------- steps that no batch needs, always plain
 
-def assemble(
-    name: str,
-    *,
-    draw: Draw,
-    update: Update,
-    amend: Amend,
-    mean: Mean,
-    recall: Recall,
-    weighted: bool = False,
-    many: bool = False,
-    anchored: bool = False,
-) -> Program:
-    """Make the program of a rule from its own five functions.
+    def afford(
+        self, words: Words, reals: Reals, row: int, place: int, weight: float, raw: float
+    ) -> bool:
+        """Say whether a draw that was peeked at can still be afforded; a fallback always can."""
+        if not self.safe or place & ASIDE:
+            return True
+        return budget.decide(words, reals, row, raw, place, weight) == 0
 
-    ``weighted`` says that it may learn from the mixture and not only from the draw,
-    ``many`` that its mixtures may have more than two points, ``anchored`` that it looks at the
-    forecast of the round, which is the raw one unless a transform stands in front.
+    def hold(
+        self, words: Words, reals: Reals, row: int, place: int, weight: float, raw: float, sign: int
+    ) -> None:
+        """Reserve the worst of an announced draw, or give it back, if there is a budget."""
+        if self.safe:
+            budget.hold(words, reals, row, raw, place, weight, sign)
+
+    def correct(self, words: Words, reals: Reals, row: int, said: Said, outcome: int) -> None:
+        """Replace the outcome of a round by ``outcome``; it was the other one before."""
+        number, place, weight, mixed, raw, time = said
+        at, table, before = block_at(words, row, place), words[TABLE], 1 - outcome
+        if not place & ASIDE:
+            reals[MIXED], reals[NOW] = mixed, time
+            reals[LAG] = float(words[row + ISSUED] - number)
+            _, cell, side = unpack(place)
+            self.rule.amend(words, reals, at, table, cell, side, weight, 2 * outcome - 1)
+            reals[LAG] = 1.0
+        refund(words, reals, row + RAW_LOSS, row + RAW_INFINITE, charge(words[LOSS], raw, before))
+        bill(words, reals, row, raw, outcome)
+        if self.kernel is None:
+            return
+        for told, entry in ((before, refund), (outcome, enter)):
+            cost = charge(words[LOSS], mixed, told)
+            entry(words, reals, row + MIXED_LOSS, row + MIXED_INFINITE, cost)
+        if self.safe and not place & ASIDE:
+            value = reals[table + words[CELLS] + VALUES + (place & CELL)]
+            reals[row + EXCESS] -= budget.excess(words, value, raw, before)
+            reals[row + EXCESS] += budget.excess(words, value, raw, outcome)
+
+
+def assemble(rule: Rule, kernel: Kernel | None = None, safe: bool = False) -> Program:
+    """Make the program of a rule, behind a transform's kernel and within a budget if asked for.
+
+    A program is made once, however it is asked for: its machine code takes long to compile.
     """
+    return _assembled(rule, kernel, safe)
 
-    def note(
-        words: Words, reals: Reals, at: int, cells: int, table: int, raw: float, u: float
-    ) -> int:
-        if anchored and words[FRONT] == 0:
-            reals[MIDDLE] = raw
+
+@functools.cache
+def _assembled(rule: Rule, kernel: Kernel | None, safe: bool) -> Program:
+    peek = _make_forecast(rule, kernel, safe, announces=False)
+    issue = _make_forecast(rule, kernel, safe, announces=True)
+    learn = _make_learn(rule, kernel, safe)
+    book = _make_book(rule, learn, safe)
+    name = rule.name
+    if kernel is not None:
+        name += f"_behind_{mark(kernel.predict)}_{mark(kernel.learn)}{'_safe' if safe else ''}"
+    kept = 0 if kernel is None else kernel.kept
+    return Program(
+        name=name,
+        rule=rule,
+        kernel=kernel,
+        safe=safe,
+        peek=peek,
+        issue=issue,
+        learn=learn,
+        book=book,
+        peek_flat=_on_array(peek),
+        issue_flat=_on_array(issue),
+        learn_flat=_learn_on_array(learn),
+        book_flat=_book_on_array(book),
+        replay=make_replay(rule) if kernel is None else make_replay_mixed(rule, kernel, safe),
+        events=make_events(rule, issue, learn, kept, safe),
+        preview=make_preview(rule, peek),
+    )
+
+
+def _make_forecast(rule: Rule, kernel: Kernel | None, safe: bool, announces: bool) -> Peek:
+    """Return ``peek``, or ``issue`` if the forecast is announced."""
+    draw, full_support, anchored = rule.draw, rule.full_support, rule.anchored
+    predict = None if kernel is None else kernel.predict
+    keep = kernel.keep if kernel is not None and announces else None
+
+    def forecast(words: Words, reals: Reals, row: int, raw: float) -> tuple[int, float, float, int]:
+        mixed = raw
+        if predict is not None:
+            mixed = predict(words, reals, row + words[TRANSFORM], raw)
+            words[NOTES] = row
+            reals[NOTED] = raw
+        if keep is not None:
+            keep(words, reals, row + words[TRANSFORM], words, words[ADVICE])
+        if anchored:
+            reals[MIXED] = mixed
+        edges = words[EDGES]
+        bucket = bisect_right(reals, mixed, edges, edges + words[BUCKETS]) - 1 - edges
+        at = row + words[BLOCKS] + bucket * words[STRIDE]
+        clock = words[at + CLOCK]
+        cells, table = words[CELLS], words[TABLE]
+        u = toss(words[at + KEY], clock)
         cell, side, weight = draw(words, reals, at, cells, table, u)
-        asked = reals[at + ASKED]
-        # Two predictions of one round can have only one outcome: the other is overtaken.
-        shared = asked != IDLE and asked != OVERTAKEN and asked != raw + 1.0
-        reals[at + ASKED] = SHARED if shared else raw + 1.0
-        words[at + ANSWER] = cell
-        if weighted:
-            words[at + ANSWER] = (side << 15) | cell
-            reals[at + NOTED] = weight
-        return cell
+        place: int = (bucket << 16) | (side << 15) | cell
+        if safe:
+            place |= budget.decide(words, reals, row, raw, place, weight)
+        if announces:
+            if safe:
+                budget.hold(words, reals, row, raw, place, weight, 1)
+            if full_support:
+                words[at + FRESH] = words[row + ISSUED]
+            words[at + POSITION] = cell
+            words[at + CLOCK] = clock + 1
+            number = words[row + ISSUED]
+            words[row + ISSUED] = number + 1
+            missing = number - words[row + ROUNDS]
+            if missing > 0 and missing > words[row + MOST_OUTSTANDING]:
+                words[row + MOST_OUTSTANDING] = missing
+        return place, weight, mixed, clock
+
+    forecast.__name__ = "issue" if announces else "peek"
+    return forecast
+
+
+def _make_learn(rule: Rule, kernel: Kernel | None, safe: bool) -> Learn:
+    update, recall, full_support, anchored = (
+        rule.update,
+        rule.recall,
+        rule.full_support,
+        rule.anchored,
+    )
+    absorb = None if kernel is None else _make_absorb(kernel)
+
+    def learn(
+        words: Words,
+        reals: Reals,
+        row: int,
+        number: int,
+        place: int,
+        weight: float,
+        mixed: float,
+        raw: float,
+        time: float,
+        outcome: int,
+    ) -> None:
+        at = row + words[BLOCKS] + ((place >> 16) & NARROW) * words[STRIDE]
+        table, lag = words[TABLE], words[row + ISSUED] - number
+        if safe:
+            budget.hold(words, reals, row, raw, place, weight, -1)
+            budget.settle(words, reals, row, raw, place, outcome)
+        if full_support and not recall(words, reals, at, words[CELLS], table, number):
+            weight = -1.0
+        if anchored:
+            reals[MIXED] = mixed
+            reals[LAG] = lag * 1.0
+            reals[NOW] = time
+        if not safe or place & ASIDE == 0:
+            cell, side = place & CELL, (place >> 15) & SIDES
+            update(words, reals, at, table, cell, side, weight, outcome)
+        if anchored:
+            reals[LAG] = 1.0
+        if words[LOSS] == SQUARED:
+            miss = outcome - raw
+            reals[row + RAW_LOSS] += miss * miss
+        else:
+            bill(words, reals, row, raw, outcome)
+        if absorb is not None:
+            absorb(words, reals, row, mixed, raw, outcome, lag * 1.0)
+        words[row + ROUNDS] += 1
+        if lag > 1 and lag - 1 > words[row + LONGEST_LAG]:
+            words[row + LONGEST_LAG] = lag - 1
+
+    return learn
+
+
+def _make_book(rule: Rule, learn: Learn, safe: bool) -> Callable[..., None]:
+    """Return what makes a round, at once, of a draw that was peeked at."""
+    draw, full_support = rule.draw, rule.full_support
 
     def book(
         words: Words,
         reals: Reals,
-        at: int,
-        cells: int,
-        table: int,
-        raw: float,
-        u: float,
-        outcome: int,
-    ) -> bool:
-        if anchored and words[FRONT] == 0:
-            reals[MIDDLE] = raw
-        asked, after = reals[at + ASKED], IDLE
-        cell, side, weight = words[at + ANSWER], 0, 1.0
-        if asked != raw + 1.0:
-            if asked == OVERTAKEN:
-                return False
-            if asked == IDLE:
-                cell, side, weight = draw(words, reals, at, cells, table, u)
-            else:
-                after = OVERTAKEN
-        if weighted and asked != IDLE:
-            cell, side, weight = cell & CELL, cell >> 15, reals[at + NOTED]
-        if many and asked != IDLE:
-            # A late outcome may have changed the law since it was noted.
-            drawn, _, now = draw(words, reals, at, cells, table, u)
-            if drawn != cell or now != weight:
-                weight = -1.0
-        update(words, reals, at, table, cell, side, weight, outcome)
-        bill(words, reals, raw, outcome)
-        reals[at + ASKED] = after
-        words[at + POSITION] = cell
-        words[at + CLOCK] += 1
-        return True
-
-    def issue(
-        words: Words, reals: Reals, at: int, cells: int, table: int, raw: float, u: float
-    ) -> tuple[int, int, float]:
-        if anchored and words[FRONT] == 0:
-            reals[MIDDLE] = raw
-        cell, side, weight = draw(words, reals, at, cells, table, u)
-        words[at + POSITION] = cell
-        words[at + CLOCK] += 1
-        if reals[at + ASKED] != IDLE:
-            reals[at + ASKED] = OVERTAKEN
-        return cell, side, weight
-
-    def settle(
-        words: Words,
-        reals: Reals,
-        at: int,
-        table: int,
+        row: int,
         place: int,
         weight: float,
+        mixed: float,
         raw: float,
         outcome: int,
-        lag: float,
     ) -> None:
-        if anchored:
-            reals[LAG] = lag
-            if words[FRONT] == 0:
-                reals[MIDDLE] = raw
-        update(words, reals, at, table, place & CELL, (place >> 15) & SIDES, weight, outcome)
-        bill(words, reals, raw, outcome)
-        if anchored:
-            reals[LAG] = 1.0
+        at = row + words[BLOCKS] + ((place >> 16) & NARROW) * words[STRIDE]
+        number, cells, table = words[row + ISSUED], words[CELLS], words[TABLE]
+        if safe:
+            budget.hold(words, reals, row, raw, place, weight, 1)
+        if full_support:
+            # A late outcome may have changed the law since it was looked at.
+            u = toss(words[at + KEY], words[at + CLOCK])
+            drawn, _, now = draw(words, reals, at, cells, table, u)
+            same = drawn == place & CELL and now == weight
+            words[at + FRESH] = number if same else -1
+        words[at + POSITION] = place & CELL
+        words[at + CLOCK] += 1
+        count_forecast(words, row)
+        learn(words, reals, row, number, place, weight, mixed, raw, 0.0, outcome)
 
-    def note_flat(flat: Any, raw: float) -> int:
-        reals = flat.view(np.float64)
-        at = block_of(flat, reals, raw)
-        u = coin(flat[at + KEY], flat[at + CLOCK])
-        return note(flat, reals, at, flat[CELLS] & INDEX, flat[TABLE] & INDEX, raw, u)
+    return book
 
-    def book_flat(flat: Any, raw: float, outcome: int) -> bool:
-        reals = flat.view(np.float64)
-        at = block_of(flat, reals, raw)
-        u = coin(flat[at + KEY], flat[at + CLOCK])
-        return book(flat, reals, at, flat[CELLS] & INDEX, flat[TABLE] & INDEX, raw, u, outcome)
 
-    def issue_flat(flat: Any, raw: float) -> int:
-        reals = flat.view(np.float64)
-        at = block_of(flat, reals, raw)
-        flat[COUNTED] = flat[at + CLOCK]
-        u = coin(flat[at + KEY], flat[at + CLOCK])
-        table = flat[TABLE] & INDEX
-        cell, side, reals[WEIGHT] = issue(flat, reals, at, flat[CELLS] & INDEX, table, raw, u)
-        return pack((at - flat[BLOCKS]) // flat[STRIDE], cell, side)
+def _make_absorb(kernel: Kernel) -> Absorb:
+    """Return how a transform learns an outcome, and the loss of what it said is entered."""
+    predict, teach, late = kernel.predict, kernel.learn, kernel.late
 
-    def settle_flat(
-        flat: Any, place: int, weight: float, raw: float, outcome: int, lag: float
+    def absorb(
+        words: Words, reals: Reals, row: int, mixed: float, raw: float, outcome: int, lag: float
     ) -> None:
-        reals = flat.view(np.float64)
-        at = (flat[BLOCKS] & INDEX) + ((place >> 16) & NARROW) * (flat[STRIDE] & NARROW)
-        settle(flat, reals, at, flat[TABLE] & INDEX, place, weight, raw, outcome, lag)
+        cost = charge(words[LOSS], mixed, outcome)
+        enter(words, reals, row + MIXED_LOSS, row + MIXED_INFINITE, cost)
+        at = row + words[TRANSFORM]
+        if late is not None and lag > 1.0:
+            late(words, reals, at, raw, mixed, outcome, lag, words, words[ADVICE])
+        else:
+            told = mixed
+            # The notes of a prediction are a function of the state and the raw forecast.
+            if words[NOTES] != row or reals[NOTED] != raw:
+                told = predict(words, reals, at, raw)
+            teach(words, reals, at, raw, told, outcome)
+        words[NOTES] = -1
 
-    def replay(
-        words: Words, reals: Reals, raw: Any, outcomes: Any, forecast: Any, means: Any
-    ) -> None:
-        cells, table = words[CELLS] & INDEX, words[TABLE] & INDEX
-        blocks, stride = words[BLOCKS] & INDEX, words[STRIDE] & NARROW
-        edges, buckets = words[EDGES] & INDEX, words[BUCKETS] & INDEX
-        squared, charged = words[LOSS] == SQUARED, reals[CHARGED]
-        for t in range(len(raw)):
-            p, y = raw[t], int(outcomes[t])
-            at = blocks + (bucket_of(reals, edges, buckets, p) & NARROW) * stride
-            clock = words[at + CLOCK]
-            u = coin(words[at + KEY], clock)
-            if anchored:
-                reals[MIDDLE] = p
-            cell, side, weight = draw(words, reals, at, cells, table, u)
-            cell &= CELL
-            forecast[t] = reals[table + cells + VALUES + cell]
-            means[t] = mean(words, reals, cells, table, cell, side, weight)
-            update(words, reals, at, table, cell, side, weight, y)
-            words[at + POSITION] = cell
-            words[at + CLOCK] = clock + 1
-            if squared:
-                charged += charge(SQUARED, p, y)
-            else:
-                bill(words, reals, p, y)
-        if squared:
-            reals[CHARGED] = charged
-
-    def replay_late(
-        words: Words,
-        reals: Reals,
-        raw: Any,
-        outcomes: Any,
-        events: Any,
-        forecast: Any,
-        means: Any,
-        kept: Any,
-        places: Any,
-        lags: Any,
-        times: Any,
-    ) -> None:
-        cells, table = words[CELLS] & INDEX, words[TABLE] & INDEX
-        blocks, stride = words[BLOCKS] & INDEX, words[STRIDE] & NARROW
-        edges, buckets = words[EDGES] & INDEX, words[BUCKETS] & INDEX
-        for e in range(len(events)):
-            t = events[e]
-            if t >= 0:
-                bucket = bucket_of(reals, edges, buckets, raw[t]) & NARROW
-                at = blocks + bucket * stride
-                u = coin(words[at + KEY], words[at + CLOCK])
-                if anchored:
-                    reals[MIDDLE] = raw[t]
-                cell, side, weight = draw(words, reals, at, cells, table, u)
-                forecast[t] = reals[table + cells + VALUES + cell]
-                means[t] = mean(words, reals, cells, table, cell, side, weight)
-                kept[t] = weight
-                places[t] = pack(bucket, cell, side)
-                words[at + POSITION] = cell
-                words[at + CLOCK] += 1
-                if many:
-                    words[at + FRESH] = words[FIRST_NUMBER] + t
-            else:
-                row = -1 - t
-                weight, y = kept[row], int(outcomes[row])
-                bucket, cell, side = unpack(places[row])
-                at = blocks + (bucket & NARROW) * stride
-                number = words[FIRST_NUMBER] + row
-                if many and not recall(words, reals, at, cells, table, number):
-                    weight = -1.0
-                if anchored:
-                    reals[MIDDLE] = raw[row]
-                    reals[LAG] = lags[row]
-                    reals[NOW] = times[row]
-                update(words, reals, at, table, cell, side, weight, y)
-                bill(words, reals, raw[row], y)
-        reals[LAG] = 1.0
-
-    return Program(
-        name=name,
-        many=many,
-        anchored=anchored,
-        draw=draw,
-        mean=mean,
-        recall=recall,
-        update=update,
-        amend=amend,
-        note=note,
-        book=book,
-        issue=issue,
-        settle=settle,
-        note_flat=note_flat,
-        book_flat=book_flat,
-        issue_flat=issue_flat,
-        settle_flat=settle_flat,
-        replay=replay,
-        replay_late=replay_late,
-    )
+    return absorb
 
 
-def _unless_aside(learn: Update) -> Update:
-    def update(
-        words: Words,
-        reals: Reals,
-        at: int,
-        table: int,
-        cell: int,
-        side: int,
+def count_forecast(words: Words, row: int) -> None:
+    """Count a forecast, and how many outcomes are missing when it is made."""
+    number = words[row + ISSUED]
+    words[row + ISSUED] = number + 1
+    missing = number - words[row + ROUNDS]
+    if missing > words[row + MOST_OUTSTANDING]:
+        words[row + MOST_OUTSTANDING] = missing
+
+
+def block_at(words: Words, row: int, place: int) -> int:
+    """Return where the block of a place starts."""
+    at: int = row + words[BLOCKS] + ((place >> 16) & NARROW) * words[STRIDE]
+    return at
+
+
+def _on_array(step: Peek) -> Callable[[Any, int, float], Peeked]:
+    def forecast_flat(flat: Any, row: int, raw: float) -> tuple[int, float, float, int]:
+        return step(flat, flat.view(np.float64), row, raw)
+
+    forecast_flat.__name__ = f"{step.__name__}_flat"
+    return forecast_flat
+
+
+def _learn_on_array(
+    step: Learn,
+) -> Callable[[Any, int, int, int, float, float, float, float, int], None]:
+    def learn_flat(
+        flat: Any,
+        row: int,
+        number: int,
+        place: int,
         weight: float,
+        mixed: float,
+        raw: float,
+        time: float,
         outcome: int,
     ) -> None:
-        if words[STANDS] == 0:
-            learn(words, reals, at, table, cell, side, weight, outcome)
+        reals = flat.view(np.float64)
+        step(flat, reals, row, number, place, weight, mixed, raw, time, outcome)
 
-    return update
+    return learn_flat
 
 
-def block_of(words: Words, reals: Reals, raw: float) -> int:
-    """Return where the block of a raw forecast's bucket starts."""
-    j = bucket_of(reals, words[EDGES] & INDEX, words[BUCKETS] & INDEX, raw)
-    at: int = (words[BLOCKS] & INDEX) + (j & NARROW) * (words[STRIDE] & NARROW)
-    return at
+def _book_on_array(
+    step: Callable[..., None],
+) -> Callable[[Any, int, int, float, float, float, int], None]:
+    def book_flat(
+        flat: Any, row: int, place: int, weight: float, mixed: float, raw: float, outcome: int
+    ) -> None:
+        step(flat, flat.view(np.float64), row, place, weight, mixed, raw, outcome)
+
+    return book_flat

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from calibrant.kernels.layout import CHARGED, ENDLESS, LOSS, Reals, Words
+from calibrant.kernels.layout import LOSS, RAW_INFINITE, RAW_LOSS, Reals, Words
 from calibrant.kernels.portable import log
 
 SQUARED: Final = 0
@@ -26,29 +26,30 @@ def charge(code: int, forecast: float, outcome: int) -> float:
     return charge_other(code, forecast, outcome)
 
 
-def bill(words: Words, reals: Reals, forecast: float, outcome: int) -> None:
-    """Add the raw forecast's loss to the account; infinite ones are counted."""
+def bill(words: Words, reals: Reals, row: int, forecast: float, outcome: int) -> None:
+    """Add the raw forecast's loss to the account of a row; infinite losses are counted."""
     if words[LOSS] == SQUARED:
         miss = outcome - forecast
-        reals[CHARGED] += miss * miss
+        reals[row + RAW_LOSS] += miss * miss
         return
-    enter(words, reals, CHARGED, ENDLESS, charge_other(words[LOSS], forecast, outcome))
+    cost = charge_other(words[LOSS], forecast, outcome)
+    enter(words, reals, row + RAW_LOSS, row + RAW_INFINITE, cost)
 
 
-def refund(words: Words, reals: Reals, total: int, endless: int, cost: float) -> None:
+def refund(words: Words, reals: Reals, total: int, infinite: int, cost: float) -> None:
     """Take a loss off an account again."""
     if cost < math.inf:
         reals[total] -= cost
     else:
-        words[endless] -= 1
+        words[infinite] -= 1
 
 
-def enter(words: Words, reals: Reals, total: int, endless: int, cost: float) -> None:
-    """Add a loss to an account: its total, or the number of its infinite ones."""
+def enter(words: Words, reals: Reals, total: int, infinite: int, cost: float) -> None:
+    """Add a loss to an account: its total, or the number of infinite losses."""
     if cost < math.inf:
         reals[total] += cost
     else:
-        words[endless] += 1
+        words[infinite] += 1
 
 
 def charge_other(code: int, forecast: float, outcome: int) -> float:

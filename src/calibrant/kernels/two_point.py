@@ -1,37 +1,37 @@
 """The two-point rule: the one search and the one hedge that most calibrators share.
 
-A rule gives each grid cell a *lean*: positive where outcomes were above the
+A rule gives each grid cell a *score*: positive where outcomes were above the
 cell's value, negative where below, zero where the cell may be announced as it
-is.  A cell without lean is announced alone; otherwise two neighbours that lean
+is.  A cell without a score is announced alone; otherwise two neighbours whose scores point
 towards each other are announced with probabilities inversely proportional to
 their weights, which makes the expected drift of the rule's potential vanish
 whatever the outcome.  A rule is therefore three functions:
 
-``lean(words, reals, at, table, k)``
-    sign and size of cell ``k``'s lean.  An end cell that leans off the grid is
+``score(words, reals, at, table, k)``
+    sign and size of cell ``k``'s score.  An end cell whose score points off the grid is
     announced alone (on a grid from 0 to 1 none ever does).
 ``weigh(words, reals, at, table, k)``
-    how strongly ``k`` leans up and ``k + 1`` leans down, on one scale; if both are
-    positive, ``k`` is drawn in proportion to the latter.
+    how strongly the score of ``k`` points up and that of ``k + 1`` down, on one scale; if both
+    are positive, ``k`` is drawn in proportion to the latter.
 ``update(words, reals, at, table, cell, side, weight, outcome)``
     learn an outcome.
 
 Why the search is O(1).  Let ``p`` be the remembered position, the cell drawn
-last.  Claim: every cell left of ``p`` leans weakly up and every cell right of it
-weakly down.  It holds at the start: all leans are zero, or the prior's, which
-change sign at ``p``.  Suppose it holds before a round, and let ``p`` lean up (the
-other case mirrors it).  If ``p + 1`` has no lean it is announced alone, and the
-claim holds with ``p + 1`` for ``p``; otherwise ``p + 1`` leans down and the pair
-``(p, p + 1)`` is announced.  Whichever is drawn, only its own lean changes, and
-all cells on its left lean weakly up, all on its right weakly down: the claim
+last.  Claim: every score left of ``p`` points weakly up and every score right of ``p``
+weakly down.  The claim holds at the start: all scores are zero, or the prior's, which
+change sign at ``p``.  Suppose it holds before a round, and let the score of ``p`` be positive
+(the other case mirrors it).  If ``p + 1`` has no score it is announced alone, and the
+claim holds with ``p + 1`` for ``p``; otherwise its score is negative and the pair
+``(p, p + 1)`` is announced.  Whichever is drawn, only its own score changes, and
+all scores on its left are weakly positive, all on its right weakly negative: the claim
 holds again with the drawn cell for ``p``.  So the search looks at two cells.
 
 The claim needs each outcome to be learned before the next forecast *of the same
-block*, a rule whose lean at a cell depends on that cell alone, and a position
+block*, a rule whose score at a cell depends on that cell alone, and a position
 that only draws move.  Late or corrected outcomes flip a cell far from ``p``;
-scores that add up several groups change at many cells at once.  Then a pair that leans
-towards each other still exists on either side of ``p``, because the ends of the
-grid lean inwards, and ``settle`` finds one in O(log K): doubling steps away from
+scores that add up several groups change at many cells at once.  Then a pair whose scores point
+towards each other still exists on either side of ``p``, because the scores at the ends of the
+grid point inwards, and ``settle`` finds one in O(log K): doubling steps away from
 ``p``, then bisection.  Forgetting scales a cell's score by a positive
 factor, which keeps its sign, so it does not break the claim.
 """
@@ -39,68 +39,44 @@ factor, which keeps its sign, so it does not break the claim.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from calibrant.kernels.layout import CELL, INDEX, POSITION, VALUES, Reals, Words
 
+Score: TypeAlias = Callable[..., Any]
+Weigh: TypeAlias = Callable[..., tuple[float, float]]
+Start: TypeAlias = Callable[[Words, Reals, int], int]
+Draw: TypeAlias = Callable[[Words, Reals, int, int, int, float], tuple[int, int, float]]
+
 
 def make_draw(
-    lean: Callable[..., Any],
-    weigh: Callable[..., tuple[float, float]],
-    start: Callable[[Words, Reals, int], int] | None = None,
-    nearest: bool = False,
-) -> Callable[[Words, Reals, int, int, int, float], tuple[int, int, float]]:
-    """Return ``draw(words, reals, at, cells, table, u)`` for a rule's ``lean`` and ``weigh``.
+    score: Score, weigh: Weigh, start: Start | None = None, nearest: bool = False
+) -> Draw:
+    """Return ``draw(words, reals, at, cells, table, u)`` for a rule's ``score`` and ``weigh``.
 
     ``start(words, reals, at)`` says where to begin the search: by default at the last draw.
     ``nearest`` asks for the first pair on the way, where there may be several: the search
     then goes from cell to cell.
 
-    It returns the cell on which the coin ``u`` falls, its side in the pair (0 low,
+    ``draw`` returns the cell on which the coin ``u`` falls, its side in the pair (0 low,
     1 high) and the probability of the low cell; a cell announced alone has weight one.
     """
-
-    def settle(words: Words, reals: Reals, at: int, cells: int, table: int) -> tuple[int, float]:
-        near = words[at + POSITION] & INDEX if start is None else start(words, reals, at)
-        leaning = lean(words, reals, at, table, near)
-        ahead = 1 if leaning > 0 else -1
-        end = cells - 1 if leaning > 0 else 0
-        if leaning == 0 or near == end:
-            return near, 1.0
-        far, step = near + ahead, 1
-        leaning = lean(words, reals, at, table, far)
-        while leaning * ahead > 0 and far != end:
-            near, step = far, step if nearest else 2 * step
-            far = min(max(near + ahead * step, 0), cells - 1)
-            leaning = lean(words, reals, at, table, far)
-        if leaning * ahead > 0:
-            return end, 1.0
-        # Now `near` leans towards `far`, and `far` leans back or not at all.
-        while leaning != 0 and abs(far - near) > 1:
-            middle = (near + far) >> 1
-            between = lean(words, reals, at, table, middle)
-            if between * ahead > 0:
-                near = middle
-            else:
-                far, leaning = middle, between
-        if leaning == 0:
-            return far, 1.0
-        low = min(near, far)
-        here, above = weigh(words, reals, at, table, low)
-        return low, above / (here + above)
+    settle = _make_settle(score, weigh, start, nearest)
 
     def draw(
         words: Words, reals: Reals, at: int, cells: int, table: int, u: float
     ) -> tuple[int, int, float]:
         low = words[at + POSITION] & INDEX if start is None else start(words, reals, at)
-        leaning = lean(words, reals, at, table, low)
-        if leaning == 0:
+        found = score(words, reals, at, table, low)
+        if found == 0:
             return low, 0, 1.0
         # No jump hangs on a sign or on the coin: the processor would guess either wrong
         # half of the time, which costs compiled code as much as the rest of the round.
-        if leaning < 0:
+        if found < 0:
             low -= 1
-        here, above = weigh(words, reals, at, table, low)
+        here, above = 0.0, 0.0
+        if 0 <= low < cells - 1:
+            here, above = weigh(words, reals, at, table, low)
         if here > 0 and above > 0:
             weight = above / (here + above)
         else:
@@ -109,6 +85,43 @@ def make_draw(
         return low + side, side, weight
 
     return draw
+
+
+def _make_settle(
+    score: Score, weigh: Weigh, start: Start | None, nearest: bool
+) -> Callable[[Words, Reals, int, int, int], tuple[int, float]]:
+    """Return the search for a pair wherever it lies: its low cell, and that cell's weight."""
+
+    def settle(words: Words, reals: Reals, at: int, cells: int, table: int) -> tuple[int, float]:
+        near = words[at + POSITION] & INDEX if start is None else start(words, reals, at)
+        found = score(words, reals, at, table, near)
+        ahead = 1 if found > 0 else -1
+        end = cells - 1 if found > 0 else 0
+        if found == 0 or near == end:
+            return near, 1.0
+        far, step = near + ahead, 1
+        found = score(words, reals, at, table, far)
+        while found * ahead > 0 and far != end:
+            near, step = far, step if nearest else 2 * step
+            far = min(max(near + ahead * step, 0), cells - 1)
+            found = score(words, reals, at, table, far)
+        if found * ahead > 0:
+            return end, 1.0
+        # Now the score of `near` points to `far`, and that of `far` back or nowhere.
+        while found != 0 and abs(far - near) > 1:
+            middle = (near + far) >> 1
+            between = score(words, reals, at, table, middle)
+            if between * ahead > 0:
+                near = middle
+            else:
+                far, found = middle, between
+        if found == 0:
+            return far, 1.0
+        low = min(near, far)
+        here, above = weigh(words, reals, at, table, low)
+        return low, above / (here + above)
+
+    return settle
 
 
 def mean(

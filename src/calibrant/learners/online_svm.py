@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from calibrant.core import check
+from calibrant.core.arrays import Reals, Words
 from calibrant.core.codec import Document
 from calibrant.errors import CorruptState, InvalidInput
 from calibrant.kernels.margins import ROWS, TOTAL, UNSEEN
@@ -17,8 +18,6 @@ from calibrant.learners.alleles import Alleles, alleles_of
 from calibrant.learners.sums import Sums
 
 __all__ = ["OnlineL1SVM"]
-
-Reals = NDArray[np.float64]
 
 
 class OnlineL1SVM:
@@ -142,7 +141,7 @@ class OnlineL1SVM:
     def _scale(self, score: float) -> tuple[float, float]:
         return score, max(self._largest, abs(score))
 
-    def _weigh(self, chosen: NDArray[np.int64]) -> None:
+    def _weigh(self, chosen: Words) -> None:
         """Give weights to features that stand out, and none to others."""
         towards, width, known, self._means = self._sums.evidence(chosen)
         evidence = np.abs(towards) / np.sqrt(width * self._sums.broken)
@@ -179,17 +178,17 @@ class OnlineL1SVM:
 
     @property
     def broken(self) -> int:
-        """Rounds whose margin was below 1; the weights come from these."""
+        """Rounds whose margin was below 1: the weights come from such rounds alone."""
         return self._sums.broken
 
     @property
-    def chosen(self) -> NDArray[np.int64]:
+    def chosen(self) -> Words:
         """The features that have a weight, in order."""
         return self._use[0].copy()
 
     @property
     def weights(self) -> Reals:
-        """Their weights: what one allele more adds to the score."""
+        """The weights of the chosen features: what one allele more adds to the score."""
         return self._use[1].copy()
 
     @property
@@ -201,7 +200,7 @@ class OnlineL1SVM:
     def hinge_loss(self) -> float:
         """The mean of ``max(0, 1 - sign * score)`` over all rounds, each before it was learned.
 
-        nan before the first one.
+        nan before the first round.
         """
         return self._lost / self.rounds if self.rounds else math.nan
 
@@ -216,7 +215,7 @@ class OnlineL1SVM:
         return type(self)._restored(self._document())
 
     def to_bytes(self) -> bytes:
-        """Return the state: what resumes from it does so exactly."""
+        """Return the state, from which a learner resumes exactly."""
         return self._document().to_bytes()
 
     @classmethod
@@ -253,7 +252,7 @@ class OnlineL1SVM:
             raise CorruptState(f"state must be what to_bytes() gave, got {error}") from error
 
     @classmethod
-    def _read(cls, settings: dict[str, Any], table: NDArray[np.int64]) -> Self:
+    def _read(cls, settings: dict[str, Any], table: Words) -> Self:
         penalty, rate, largest, lost = (
             float.fromhex(settings[name]) for name in ("penalty", "rate", "largest", "lost")
         )

@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.core.arrays import Reals, Words
 from calibrant.kernels import compile as machine
 from calibrant.kernels.margins import (
     LEAN,
@@ -22,8 +23,7 @@ from calibrant.kernels.margins import (
 
 __all__ = ["Sums"]
 
-Reals = NDArray[np.float64]
-Indices = NDArray[np.int64]
+Indices = Words
 
 MANY: Final = 20_000
 """Features below which NumPy is quick enough and the compiler is not started."""
@@ -39,7 +39,7 @@ class Sums:
     rounds
         Rows that were added.
     broken
-        Those among them that came with a sign.
+        Rows that were added with a sign.
     balance
         The sum of the signs.
     """

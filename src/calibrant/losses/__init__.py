@@ -13,12 +13,7 @@ from calibrant.losses.custom import CustomLoss
 from calibrant.losses.hinge import Hinge
 from calibrant.losses.log import Log
 from calibrant.losses.misclassification import Misclassification
-from calibrant.losses.proper import (
-    CounterExample,
-    check_proper,
-    counter_example,
-    require_proper,
-)
+from calibrant.losses.proper import CounterExample, check_proper, counter_example, require_proper
 from calibrant.losses.registry import LossLike, get_loss, loss_names, registered_name
 from calibrant.losses.spherical import Spherical
 from calibrant.losses.squared import Squared

@@ -25,10 +25,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant.core import check
+from calibrant.core.arrays import Reals
 
 __all__ = ["Array", "Loss", "OrderedLoss", "ends_of", "weighed"]
 
-Array: TypeAlias = NDArray[np.float64]
+Array: TypeAlias = Reals
 
 _HALVINGS = 60
 _UP_TO_ONE = "a number from low to 1"

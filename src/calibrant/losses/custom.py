@@ -71,7 +71,7 @@ class CustomLoss(Loss):
 
     @property
     def proper(self) -> bool:
-        """What a search for a violation says; it is repeated on each access."""
+        """What a search for a violation says; each access searches anew."""
         return find_violation(self).proper
 
     def given_zero(self, forecast: Array) -> Array:

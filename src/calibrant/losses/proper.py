@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.core import check
+from calibrant.core.arrays import Bits
 from calibrant.errors import ImproperLoss, InvalidInput
 from calibrant.losses.base import Loss
 from calibrant.losses.registry import LossLike, get_loss, loss_names
@@ -42,7 +42,7 @@ class CounterExample:
     honest_loss: float
     better_loss: float
 
-    def outcomes(self, rounds: int) -> NDArray[np.uint8]:
+    def outcomes(self, rounds: int) -> Bits:
         """Return the first ``rounds`` outcomes of the sequence.
 
         Examples

@@ -35,9 +35,9 @@ class ProperCheck:
         The largest expected loss that honesty was seen to cost; 0 up to rounding for a
         proper loss.
     belief
-        The probability of the outcome 1 at which it was seen.
+        The probability of the outcome 1 at which the violation was seen.
     better
-        The forecast that does better there than announcing the belief.
+        The forecast that does better than announcing the belief.
     """
 
     proper: bool

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from calibrant.core import check
+from calibrant.core.arrays import Reals
 from calibrant.errors import InvalidInput
 
 __all__ = ["binomial_band", "checked_confidence"]
 
-Reals = NDArray[np.float64]
 
 # A log-concave density has at most e**(1-t) of its mass beyond t standard deviations,
 # so what is cut off at 40 is below 1e-16.  64 nodes integrate the rest to 1e-12.

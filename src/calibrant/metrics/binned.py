@@ -24,14 +24,8 @@ def binned_calibration_error(
 
     Parameters
     ----------
-    forecasts : array_like
-        Numbers in [0, 1].
-    outcomes : array_like
-        0 or 1 for each forecast.
-    buckets : int
-        How many buckets.
-    strategy : {"width", "mass"}
-        Equal width or equal mass, see :func:`~calibrant.metrics.as_buckets`.
+    forecasts, outcomes, buckets, strategy
+        As in :func:`~calibrant.metrics.as_buckets`.
     power : float
         The distance is taken to this power, at least 1; no root is taken.
     debiased : bool

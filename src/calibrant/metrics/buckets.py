@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from calibrant.core import check
+from calibrant.core.arrays import Reals, Words
 from calibrant.core.place import buckets_of
 from calibrant.metrics.cells import Cells, checked_rounds
 from calibrant.metrics.tally import Tally
 
 __all__ = ["Buckets", "as_buckets", "equal_width", "tally_cells"]
-
-Reals = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +35,8 @@ class Buckets:
 
     lower: Reals
     upper: Reals
-    count: NDArray[np.int64]
-    ones: NDArray[np.int64]
+    count: Words
+    ones: Words
     forecast_sum: Reals
     square_sum: Reals
     product_sum: Reals
@@ -114,13 +113,13 @@ def _buckets(tally: Tally, lower: Reals, upper: Reals) -> Buckets:
     return Buckets(lower, upper, table.sum(axis=1), table[:, 1], *sums)
 
 
-def _mass_index(values: Reals, buckets: int) -> NDArray[np.int64]:
+def _mass_index(values: Reals, buckets: int) -> Words:
     ordered = np.sort(values)
     ranks = np.searchsorted(ordered, values, "left") + np.searchsorted(ordered, values, "right")
     return np.asarray(ranks * buckets // (2 * max(len(values), 1)), dtype=np.int64)
 
 
-def _equal_mass(tally: Tally, index: NDArray[np.int64], values: Reals) -> Buckets:
+def _equal_mass(tally: Tally, index: Words, values: Reals) -> Buckets:
     size = len(tally.table())
     lower, upper = np.ones(size), np.zeros(size)
     np.minimum.at(lower, index, values)

@@ -30,10 +30,8 @@ def calibration_error(
 
     Parameters
     ----------
-    forecasts : array_like or Cells
-        What was announced, numbers in [0, 1].
-    outcomes : array_like, optional
-        0 or 1 each; left out beside ``Cells``.
+    forecasts, outcomes
+        As in :func:`~calibrant.metrics.as_cells`.
     power : float
         p, at least 1.
 

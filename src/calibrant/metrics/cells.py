@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import Any, SupportsFloat
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from calibrant.core import check
+from calibrant.core.arrays import Bits, Reals
 from calibrant.errors import InvalidInput, InvalidType
 
 __all__ = ["Cells", "as_cells", "checked_rounds", "checked_weights", "mixture_cells"]
@@ -43,9 +44,9 @@ class Cells:
     ([0.2, 0.5], [1.0, 3.0], [0.0, 2.0])
     """
 
-    values: NDArray[np.float64]
-    counts: NDArray[np.float64]
-    ones: NDArray[np.float64]
+    values: Reals
+    counts: Reals
+    ones: Reals
 
     def __post_init__(self) -> None:
         check.same_length(values=self.values, counts=self.counts, ones=self.ones)
@@ -60,17 +61,17 @@ class Cells:
         return float(self.counts.sum())
 
     @property
-    def zeros(self) -> NDArray[np.float64]:
+    def zeros(self) -> Reals:
         """How many outcomes were 0, per value."""
         return self.counts - self.ones
 
     @property
-    def rho(self) -> NDArray[np.float64]:
+    def rho(self) -> Reals:
         """The frequency of outcome 1, per value."""
         return self.ones / self.counts
 
     @property
-    def excess(self) -> NDArray[np.float64]:
+    def excess(self) -> Reals:
         """The sum of outcome minus forecast, per value."""
         return self.ones - self.values * self.counts
 
@@ -99,9 +100,7 @@ def as_cells(forecasts: ArrayLike | Cells, outcomes: ArrayLike | None = None) ->
     return _group(*checked_rounds(forecasts, outcomes))
 
 
-def checked_rounds(
-    forecasts: ArrayLike, outcomes: ArrayLike
-) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
+def checked_rounds(forecasts: ArrayLike, outcomes: ArrayLike) -> tuple[Reals, Bits]:
     """Return both arrays, checked and of one length."""
     values = check.probabilities(forecasts, "forecasts")
     binary = check.outcomes(outcomes)
@@ -142,7 +141,7 @@ def mixture_cells(values: ArrayLike, weights: ArrayLike, outcomes: ArrayLike) ->
     return _group_weighted(support[played], table.ravel()[played], happened[played])
 
 
-def checked_weights(weights: ArrayLike) -> NDArray[np.float64]:
+def checked_weights(weights: ArrayLike) -> Reals:
     """Return ``weights`` as a table whose rows are distributions, to within 1e-9."""
     table = np.asarray(weights, dtype=np.float64)
     if table.ndim != 2:
@@ -155,14 +154,14 @@ def checked_weights(weights: ArrayLike) -> NDArray[np.float64]:
     return table
 
 
-def _support(values: ArrayLike, shape: tuple[Any, ...]) -> NDArray[np.float64]:
+def _support(values: ArrayLike, shape: tuple[Any, ...]) -> Reals:
     grid = np.asarray(values, dtype=np.float64)
     if grid.shape != shape and grid.shape != shape[1:]:
         raise InvalidInput(f"values must be of shape {shape[1:]} or {shape}, got {grid.shape}")
     return check.probabilities(np.broadcast_to(grid, shape).ravel(), "values")
 
 
-def _group(values: NDArray[np.float64], outcomes: NDArray[np.uint8]) -> Cells:
+def _group(values: Reals, outcomes: Bits) -> Cells:
     # Two sorts of plain values are several times faster than one argsort.
     event = outcomes == 1
     at_one, ones = np.unique(values[event], return_counts=True)
@@ -174,9 +173,7 @@ def _group(values: NDArray[np.float64], outcomes: NDArray[np.uint8]) -> Cells:
     return Cells(distinct + 0.0, table[0] + table[1], table[1])
 
 
-def _group_weighted(
-    values: NDArray[np.float64], weights: NDArray[np.float64], outcomes: NDArray[np.uint8]
-) -> Cells:
+def _group_weighted(values: Reals, weights: Reals, outcomes: Bits) -> Cells:
     distinct, inverse = np.unique(values, return_inverse=True)
     size = len(distinct)
     keys = 2 * inverse + outcomes

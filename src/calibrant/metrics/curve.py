@@ -5,19 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from calibrant.core.arrays import Reals, Words
 from calibrant.metrics.band import binomial_band
 from calibrant.metrics.buckets import Buckets, as_buckets
 
 __all__ = ["CalibrationCurve", "calibration_curve", "curve_of_buckets"]
 
-Reals = NDArray[np.float64]
-
 
 @dataclass(frozen=True, eq=False)
 class CalibrationCurve:
-    """One entry per bucket; numbers only, ready to be drawn.
+    """A calibration curve, one entry per bucket: numbers only, ready to be drawn.
 
     Parameters
     ----------
@@ -35,7 +34,7 @@ class CalibrationCurve:
 
     lower: Reals
     upper: Reals
-    count: NDArray[np.int64]
+    count: Words
     mean_forecast: Reals
     mean_outcome: Reals
     band_low: Reals
@@ -55,14 +54,8 @@ def calibration_curve(
 
     Parameters
     ----------
-    forecasts : array_like
-        Numbers in [0, 1].
-    outcomes : array_like
-        0 or 1 for each forecast.
-    buckets : int
-        How many buckets.
-    strategy : {"width", "mass"}
-        Equal width or equal mass, see :func:`~calibrant.metrics.as_buckets`.
+    forecasts, outcomes, buckets, strategy
+        As in :func:`~calibrant.metrics.as_buckets`.
     confidence : float
         Of each band by itself, strictly between 0 and 1.
 

@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
+
+from calibrant.core.arrays import Reals, Words
 
 __all__ = ["CHUNK", "SCALE", "chunks", "fixed", "fixed_sum", "fixed_sums_by_key", "real"]
 
-Reals = NDArray[np.float64]
 
 _BITS = 60
 _WORD = float(1 << 30)
@@ -51,7 +51,7 @@ def fixed_sum(values: Reals) -> int:
     return sum(_chunk_sum(values[part]) for part in chunks(len(values)))
 
 
-def fixed_sums_by_key(keys: NDArray[np.int64], values: Reals, size: int) -> list[int]:
+def fixed_sums_by_key(keys: Words, values: Reals, size: int) -> list[int]:
     """Return, for each key below ``size``, the sum of :func:`fixed` over its values.
 
     The values lie in [0, 1] and there are fewer than 2**32 of them.

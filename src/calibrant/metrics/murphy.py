@@ -83,10 +83,8 @@ def decomposition(
 
     Parameters
     ----------
-    forecasts : array_like or Cells
-        What was announced, numbers in [0, 1].
-    outcomes : array_like, optional
-        0 or 1 each; left out beside ``Cells``.
+    forecasts, outcomes
+        As in :func:`~calibrant.metrics.as_cells`.
     buckets : int, optional
         How many buckets; without it each distinct forecast is a cell of its own.
     strategy : {"width", "mass"}
@@ -115,7 +113,7 @@ def decomposition(
 
 
 def brier_of_buckets(buckets: Buckets) -> float:
-    """Return the Brier score of sums that are there already; bucketing loses nothing of it."""
+    """Return the Brier score from sums in buckets; bucketing loses nothing of the score."""
     squares = buckets.square_sum - 2.0 * buckets.product_sum + buckets.ones
     return buckets.cells.average(squares.sum())
 

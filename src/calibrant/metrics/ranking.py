@@ -17,13 +17,7 @@ def auc(forecasts: ArrayLike | Cells, outcomes: ArrayLike | None = None) -> floa
 
     One round with outcome 1 and one with outcome 0 are drawn; equal forecasts count
     one half.  This is the area under the ROC curve.
-
-    Parameters
-    ----------
-    forecasts : array_like or Cells
-        What was announced, numbers in [0, 1].
-    outcomes : array_like, optional
-        0 or 1 each; left out beside ``Cells``.
+    Takes forecasts and outcomes as :func:`~calibrant.metrics.as_cells` does.
 
     Returns
     -------

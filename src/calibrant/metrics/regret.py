@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from calibrant.core import check
+from calibrant.core.arrays import Reals
 from calibrant.errors import InvalidInput
 from calibrant.losses import LossLike, get_loss
 from calibrant.metrics.calibration import calibration_error
@@ -27,7 +28,6 @@ __all__ = [
     "swap_regret",
 ]
 
-Reals = NDArray[np.float64]
 
 _BLOCK = 1 << 20
 
@@ -87,12 +87,8 @@ def external_regret(
 
     Parameters
     ----------
-    forecasts : array_like or Cells
-        What was announced, numbers in [0, 1].
-    outcomes : array_like, optional
-        0 or 1 each; left out beside ``Cells``.
-    loss : str, Loss or callable
-        A name, a loss, or a function ``loss(outcome, forecast)``.
+    forecasts, outcomes, loss
+        As in :func:`mean_loss`.
     alternatives : array_like, optional
         The constants to compare with, such as a grid; the forecasts themselves if
         left out.
@@ -127,12 +123,8 @@ def internal_regret(
 
     Parameters
     ----------
-    forecasts : array_like or Cells
-        What was announced, numbers in [0, 1].
-    outcomes : array_like, optional
-        0 or 1 each; left out beside ``Cells``.
-    loss : str, Loss or callable
-        A name, a loss, or a function ``loss(outcome, forecast)``.
+    forecasts, outcomes, loss
+        As in :func:`mean_loss`.
     alternatives : array_like, optional
         What a value may be replaced by; the forecasts themselves if left out.
 
@@ -165,12 +157,8 @@ def swap_regret(
 
     Parameters
     ----------
-    forecasts : array_like or Cells
-        What was announced, numbers in [0, 1].
-    outcomes : array_like, optional
-        0 or 1 each; left out beside ``Cells``.
-    loss : str, Loss or callable
-        A name, a loss, or a function ``loss(outcome, forecast)``.
+    forecasts, outcomes, loss
+        As in :func:`mean_loss`.
     alternatives : array_like, optional
         What a value may be replaced by; the forecasts themselves if left out.
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 from heapq import heappop, heappush
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from calibrant.core.arrays import Reals
 from calibrant.metrics.cells import Cells, as_cells
 
 __all__ = ["smooth_calibration_error"]
@@ -25,13 +26,7 @@ def smooth_calibration_error(
     The supremum runs over all functions w on [0, 1] with values in [-1, 1] and slope
     at most 1: what a bettor could gain per round whose stake depends smoothly on the
     forecast.  Unlike C^1 it changes little when forecasts change little.
-
-    Parameters
-    ----------
-    forecasts : array_like or Cells
-        What was announced, numbers in [0, 1].
-    outcomes : array_like, optional
-        0 or 1 each; left out beside ``Cells``.
+    Takes forecasts and outcomes as :func:`~calibrant.metrics.as_cells` does.
 
     Returns
     -------
@@ -58,7 +53,7 @@ def smooth_calibration_error(
     return cells.average(_largest_gain(cells.values, cells.excess))
 
 
-def _largest_gain(positions: NDArray[np.float64], excess: NDArray[np.float64]) -> float:
+def _largest_gain(positions: Reals, excess: Reals) -> float:
     """Maximise ``sum w_j e_j`` over ``|w_j| <= 1``, ``|w_{j+1} - w_j| <= v_{j+1} - v_j``."""
     segments = _Segments()
     gaps = np.diff(positions, prepend=positions[:1])

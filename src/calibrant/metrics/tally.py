@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.core.arrays import Bits, Reals, Words
 from calibrant.errors import CorruptState, InvalidInput
 from calibrant.metrics.fixed import SCALE, fixed, fixed_sums_by_key, real
 from calibrant.metrics.state import whole_numbers
@@ -66,12 +66,7 @@ class Tally:
         for sums, total in zip(self.sums, rest, strict=True):
             sums[key] = total
 
-    def add_many(
-        self,
-        buckets: NDArray[np.int64],
-        forecasts: NDArray[np.float64],
-        outcomes: NDArray[np.uint8],
-    ) -> None:
+    def add_many(self, buckets: Words, forecasts: Reals, outcomes: Bits) -> None:
         """Add many rounds; the same as :meth:`add` for each, in any order."""
         keys, size = 2 * buckets + outcomes, len(self.counts)
         _add_into(self.counts, np.bincount(keys, minlength=size).tolist())
@@ -85,11 +80,11 @@ class Tally:
         for sums, more in zip(self.sums, other.sums, strict=True):
             _add_into(sums, more)
 
-    def table(self) -> NDArray[np.int64]:
+    def table(self) -> Words:
         """Return the counts as an array with one row per bucket, columns outcome 0 and 1."""
         return np.array(self.counts, dtype=np.int64).reshape(-1, 2)
 
-    def real_sums(self, power: int) -> NDArray[np.float64]:
+    def real_sums(self, power: int) -> Reals:
         """Return ``sums[power]`` as real numbers, shaped like :meth:`table`."""
         return np.array([real(total) for total in self.sums[power]]).reshape(-1, 2)
 

@@ -22,10 +22,8 @@ def atb(
 
     Parameters
     ----------
-    forecasts : array_like or Cells
-        What was announced, numbers in [0, 1].
-    outcomes : array_like, optional
-        0 or 1 each; left out beside ``Cells``.
+    forecasts, outcomes
+        As in :func:`~calibrant.metrics.as_cells`.
     power : {2, 1}
         2 for squares, which makes the metric truthful; 1 for absolute values, which
         makes it comparable with the smooth calibration error.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from calibrant.core.arrays import Reals
 from calibrant.metrics.cells import Cells, as_cells
 
 __all__ = ["v_calibration"]
@@ -16,13 +17,7 @@ def v_calibration(forecasts: ArrayLike | Cells, outcomes: ArrayLike | None = Non
     The loss of threshold v is ``-sign(p - v) * (y - v)``; the regret compares with the
     best constant forecast in hindsight.  The supremum over v is not divided by the
     number of rounds, and limits from either side count.
-
-    Parameters
-    ----------
-    forecasts : array_like or Cells
-        What was announced, numbers in [0, 1].
-    outcomes : array_like, optional
-        0 or 1 each; left out beside ``Cells``.
+    Takes forecasts and outcomes as :func:`~calibrant.metrics.as_cells` does.
 
     Returns
     -------
@@ -56,5 +51,5 @@ def v_calibration(forecasts: ArrayLike | Cells, outcomes: ArrayLike | None = Non
     return 2.0 * float(np.concatenate(([0.0], from_below, from_above)).max())
 
 
-def _suffix_sums(array: NDArray[np.float64]) -> NDArray[np.float64]:
+def _suffix_sums(array: Reals) -> Reals:
     return np.cumsum(array[::-1])[::-1]

@@ -6,9 +6,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from calibrant.core import check
+from calibrant.core.arrays import Reals
 from calibrant.core.place import buckets_of
 from calibrant.metrics.buckets import tally_cells
 from calibrant.metrics.calibration import calibration_error, checked_power
@@ -31,7 +32,7 @@ class WindowedError:
     """
 
     window: int
-    errors: NDArray[np.float64]
+    errors: Reals
 
     @property
     def worst(self) -> float:

@@ -15,11 +15,11 @@ class Evidence:
     ----------
     now
         The money that a gambler has who started with 1 and bet against the forecasts at
-        their own odds; stays near or below 1 as long as they are right.
+        the forecasts' own odds; stays near or below 1 as long as the forecasts are right.
     highest
-        The most it has ever been, at least 1.
+        The most money that the gambler ever had, at least 1.
     at
-        After how many rounds that was.
+        After how many rounds the gambler had most.
     """
 
     now: float
@@ -43,11 +43,11 @@ class Change:
     Attributes
     ----------
     since
-        How many rounds there were before it: an estimate.
+        How many rounds there were before the change: an estimate.
     after
         After how many rounds the alarm rang.
     bucket
-        The bucket that gave it away, or None if it was the stream as a whole.
+        The bucket that gave the change away, or None if the stream as a whole did.
     remedy
         What would have made the forecasts better: ``"odds x 2"`` or ``"odds ^ 1/2"`` (they
         were over-confident), or ``"odds"`` of one bucket.
@@ -66,15 +66,15 @@ class BucketEvidence:
     Attributes
     ----------
     low, high
-        Its ends.
+        The ends of the bucket.
     rounds
-        Rounds whose forecast was in it.
+        Rounds whose forecast was in the bucket.
     forecast, frequency
-        Mean forecast and mean outcome; not a number if it is empty.
+        Mean forecast and mean outcome; not a number if the bucket is empty.
     evidence
-        Evidence against its forecasts, now.
+        Evidence against the bucket's forecasts, now.
     flagged
-        Whether that evidence ever reached the number of buckets over alpha.
+        Whether the bucket's evidence ever reached the number of buckets over alpha.
     """
 
     low: float

@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from typing import Any, ClassVar, Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from calibrant.core import check
+from calibrant.core.arrays import Bits, Reals, Words
 from calibrant.core.codec import Document
-from calibrant.core.stored import Stored
+from calibrant.core.gate import Gate, passing
+from calibrant.core.stateful import Stateful
 from calibrant.errors import CorruptState, InvalidInput
 from calibrant.kernels import evidence as kernel
 from calibrant.kernels.compile import available, compiled
@@ -21,13 +23,13 @@ __all__ = ["Monitor"]
 
 KIND: Final = "monitor"
 SHORT: Final = 20_000
-"""Batches up to this long do not start the compiler: it would take longer than they do."""
+"""Batches up to this long do not start the compiler: compiling would take longer."""
 MAX_BUCKETS: Final = 1000
 MAX_LAG: Final = 1000
 SETTINGS: Final = ("alpha", "buckets", "run_length", "tolerance", "clip", "lag")
 
 
-class Monitor(Stored):
+class Monitor(Stateful):
     """Follow forecasts and outcomes, and ring when the forecasts cannot be right.
 
     A gambler bets against every forecast at the odds that the forecast itself offers.  If
@@ -50,7 +52,7 @@ class Monitor(Stored):
         least that": one surprise at a forecast of 0 is worth at most 1/clip.
     lag
         An outcome is known before the forecast that is made so many rounds later; 1 if
-        it is known before the next one.
+        outcomes are known before the next forecast.
 
     Notes
     -----
@@ -79,7 +81,8 @@ class Monitor(Stored):
     makes the next.  ``evidence`` is then that of the richest, divided by ``lag``, which keeps
     the guarantee of the alarm; the change alarm's threshold is doubled, which keeps its own.
 
-    Not safe to call from several threads at once.
+    Safe to call from several threads: every call holds the monitor's gate.  Rounds count in the
+    order in which they come, so threads that race decide that order by chance.
 
     References
     ----------
@@ -101,7 +104,7 @@ class Monitor(Stored):
 
     kind: ClassVar = KIND
 
-    __slots__ = ("_before", "_chains", "_rounds", "_settings")
+    __slots__ = ("_before", "_chains", "_gate", "_rounds", "_settings")
 
     def __init__(
         self,
@@ -131,6 +134,7 @@ class Monitor(Stored):
         }
         self._before = self._rounds = 0
         self._chains = self._fresh()
+        self._gate: Gate = [None]
 
     def _fresh(self) -> list[list[float]]:
         """Return one state for each gambler."""
@@ -146,15 +150,20 @@ class Monitor(Stored):
         """Add one round, in the order in which the forecasts were made."""
         value = check.probability(forecast, "forecast")
         told = check.outcome(outcome)
-        chain = self._chains[(self._rounds - self._before) % len(self._chains)]
-        kernel.follow(chain, value, told)
-        self._rounds += 1
+        with passing(self._gate):
+            chain = self._chains[(self._rounds - self._before) % len(self._chains)]
+            kernel.follow(chain, value, told)
+            self._rounds += 1
 
     def update_many(self, forecasts: ArrayLike, outcomes: ArrayLike) -> None:
         """Add many rounds in order; exactly the same as one :meth:`update` for each."""
         values = check.probabilities(forecasts, "forecasts")
         told = check.outcomes(outcomes)
         check.same_length(forecasts=values, outcomes=told)
+        with passing(self._gate):
+            self._follow(values, told)
+
+    def _follow(self, values: Reals, told: Bits) -> None:
         lag = len(self._chains)
         for start in range(min(lag, len(values))):
             k = (self._rounds - self._before + start) % lag
@@ -167,26 +176,27 @@ class Monitor(Stored):
         Only the count of rounds goes on.  How many to skip must not depend on what they bring.
         """
         passed = check.whole(rounds, "rounds")
-        if self._rounds > self._before:
-            raise InvalidInput(
-                f"skip must come before the first round, got {self._rounds - self._before} rounds"
-            )
-        self._rounds = self._before = self._rounds + passed
+        with passing(self._gate):
+            if judged := self._rounds - self._before:
+                raise InvalidInput(f"skip must come before the first round, got {judged} rounds")
+            self._rounds = self._before = self._rounds + passed
 
     def restart(self) -> None:
         """Forget all evidence and begin anew, after a change that was dealt with.
 
         Rounds are counted on.  Every restart has the guarantees of a new monitor.
         """
-        self._before = self._rounds
-        self._chains = self._fresh()
+        with passing(self._gate):
+            self._before = self._rounds
+            self._chains = self._fresh()
 
     # ---------------------------------------------------------------- findings
 
     @property
     def rounds(self) -> int:
         """Rounds so far."""
-        return self._rounds
+        with passing(self._gate):
+            return self._rounds
 
     @property
     def alpha(self) -> float:
@@ -202,11 +212,16 @@ class Monitor(Stored):
     @property
     def alarm_after(self) -> int | None:
         """After how many rounds the alarm rang, or None."""
-        return min(self._moments(kernel.ALARM), default=None)
+        with passing(self._gate):
+            return self._alarm_after()
 
     @property
     def evidence(self) -> Evidence:
-        """The evidence now and at its highest, and when that was."""
+        """The evidence now and at its highest, and the round of the highest."""
+        with passing(self._gate):
+            return self._evidence()
+
+    def _evidence(self) -> Evidence:
         lag = len(self._chains)
         now = max(chain[kernel.NOW] for chain in self._chains)
         k = max(range(lag), key=lambda k: self._chains[k][kernel.HIGHEST])
@@ -219,6 +234,10 @@ class Monitor(Stored):
     @property
     def change(self) -> Change | None:
         """The first change that the change alarm found, or None."""
+        with passing(self._gate):
+            return self._change()
+
+    def _change(self) -> Change | None:
         rung = [
             (self._number(k, chain[kernel.CHANGE]), k)
             for k, chain in enumerate(self._chains)
@@ -239,9 +258,10 @@ class Monitor(Stored):
         The change alarm's, if it has rung; if only the alarm has, the beginning of the run
         of bets that has won most by now.  None if neither has.
         """
-        if (change := self.change) is not None:
-            return change.since
-        return self._best_beginning() if self.alarm else None
+        with passing(self._gate):
+            if (change := self._change()) is not None:
+                return change.since
+            return None if self._alarm_after() is None else self._best_beginning()
 
     def table(self) -> list[BucketEvidence]:
         """Return what happened in each bucket.
@@ -249,7 +269,8 @@ class Monitor(Stored):
         The chance that a bucket is ever flagged although the forecasts are right is at
         most alpha over all buckets.
         """
-        return [self._row(j) for j in range(self._settings["buckets"])]
+        with passing(self._gate):
+            return [self._row(j) for j in range(self._settings["buckets"])]
 
     def _row(self, j: int) -> BucketEvidence:
         size, lag = self._settings["buckets"], len(self._chains)
@@ -270,6 +291,9 @@ class Monitor(Stored):
             flagged=top >= math.log(size * lag / self.alpha),
         )
 
+    def _alarm_after(self) -> int | None:
+        return min(self._moments(kernel.ALARM), default=None)
+
     def _best_beginning(self) -> int:
         found = [(value, -self._number(k, start)) for k, value, start in self._sums()]
         return -max(found)[1] - 1
@@ -287,7 +311,7 @@ class Monitor(Stored):
             yield from ((k, chain[at] / share, chain[at + 1]) for at, share in places if chain[at])
 
     def _moments(self, word: int) -> list[int]:
-        """Return when something happened, for the gamblers for whom it did."""
+        """Return the rounds that the gamblers' states name in a word, where a state names one."""
         chains = enumerate(self._chains)
         return [self._number(k, chain[word]) for k, chain in chains if chain[word] > 0]
 
@@ -301,13 +325,16 @@ class Monitor(Stored):
         defaults = Monitor.__init__.__kwdefaults__ or {}
         named = ["alpha", "buckets", *(n for n, v in defaults.items() if self._settings[n] != v)]
         told = ", ".join(f"{name}={self._settings[name]:g}" for name in dict.fromkeys(named))
-        after = self.alarm_after
+        with passing(self._gate):
+            rounds, after = self._rounds, self._alarm_after()
         state = "no alarm" if after is None else f"alarm after {after} rounds"
-        return f"Monitor({told}, rounds={self._rounds}, {state})"
+        return f"Monitor({told}, rounds={rounds}, {state})"
 
     def _document(self) -> Document:
-        settings = {**self._settings, "rounds": self._rounds, "before": self._before}
-        return Document(KIND, settings, {"chains": np.array(self._chains).reshape(-1).view("i8")})
+        with passing(self._gate):
+            counts = {"rounds": self._rounds, "before": self._before}
+            chains = np.array(self._chains).reshape(-1).view("i8")
+        return Document(KIND, {**self._settings, **counts}, {"chains": chains})
 
     def _restore(self, document: Document) -> None:
         s = document.settings
@@ -321,9 +348,7 @@ class Monitor(Stored):
             raise CorruptState(f"state must be of a monitor, got {error}") from error
 
 
-def _followed(
-    chain: list[float], forecasts: NDArray[np.float64], outcomes: NDArray[np.uint8]
-) -> list[float]:
+def _followed(chain: list[float], forecasts: Reals, outcomes: Bits) -> list[float]:
     """Return a gambler's state after more rounds, compiled if they are many."""
     if len(forecasts) > SHORT and available():
         array = np.array(chain)
@@ -343,7 +368,7 @@ def _remedy(leader: int) -> str:
     return "odds"
 
 
-def _checked(words: NDArray[np.int64], fresh: list[list[float]]) -> list[list[float]]:
+def _checked(words: Words, fresh: list[list[float]]) -> list[list[float]]:
     """Return the stored states, if they could have come from these fresh ones."""
     stored, start = words.view(np.float64).reshape(len(fresh), -1), np.array(fresh)
     if stored.shape != start.shape or np.isnan(stored).any():

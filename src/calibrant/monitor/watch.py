@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Self
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.core import check
 from calibrant.core.codec import Document
+from calibrant.core.gate import Gate, passing
+from calibrant.core.stateful import Stateful
 from calibrant.core.ticket import Ticket
 from calibrant.errors import CorruptState, InvalidInput, InvalidType
 from calibrant.monitor.monitor import Monitor
@@ -18,13 +20,13 @@ __all__ = ["Watch"]
 KIND: Final = "watch"
 
 
-class Watch:
+class Watch(Stateful):
     """Follow the raw and the calibrated forecasts of the same outcomes side by side.
 
     Parameters
     ----------
     alpha, **options
-        Those of both monitors; see :class:`Monitor`.  Each has its own ``alpha``.
+        Settings of both monitors; see :class:`Monitor`.  Each monitor has its own ``alpha``.
     learning
         Rounds at the beginning in which the calibrated forecasts are not judged: a
         recalibrator that has not learned yet is off, and the monitor would find that out.
@@ -34,6 +36,9 @@ class Watch:
     The *mean* forecast is what to watch: the draw is off the chance of its outcome by
     up to a cell on purpose, and the monitor would find that out.  To watch draws, allow
     for it with a ``tolerance`` of 1/resolution.
+
+    Safe to call from several threads: every call holds the watch's gate, so both monitors get the
+    rounds in the same order.
 
     Examples
     --------
@@ -46,35 +51,41 @@ class Watch:
     Watch(rounds=60, raw: alarm after 13 rounds, calibrated: no alarm)
     """
 
-    __slots__ = ("calibrated", "learning", "raw")
+    kind: ClassVar = KIND
+
+    __slots__ = ("_gate", "calibrated", "learning", "raw")
 
     def __init__(self, alpha: float = 0.01, *, learning: int = 0, **options: Any) -> None:
         self.learning = check.whole(learning, "learning")
         self.raw = Monitor(alpha, **options)
         self.calibrated = Monitor(alpha, **options)
         self.calibrated.skip(self.learning)
+        self._gate: Gate = [None]
 
     @property
     def rounds(self) -> int:
         """Rounds so far."""
-        return self.raw.rounds
+        with passing(self._gate):
+            return self.raw.rounds
 
     def update(self, raw: float, forecast: float, outcome: int) -> None:
         """Add one round: the raw forecast, what was announced in its place, the outcome."""
         check.probability(raw)
         check.probability(forecast, "forecast")
-        self.raw.update(raw, outcome)
-        if self.raw.rounds > self.learning:
-            self.calibrated.update(forecast, outcome)
+        with passing(self._gate):
+            self.raw.update(raw, outcome)
+            if self.raw.rounds > self.learning:
+                self.calibrated.update(forecast, outcome)
 
     def update_many(self, raw: ArrayLike, forecasts: ArrayLike, outcomes: ArrayLike) -> None:
         """Add many rounds in order; exactly the same as one :meth:`update` for each."""
         first, second = check.probabilities(raw), check.probabilities(forecasts, "forecasts")
         told = check.outcomes(outcomes)
         check.same_length(raw=first, forecasts=second, outcomes=told)
-        judged = max(self.learning - self.rounds, 0)
-        self.raw.update_many(first, told)
-        self.calibrated.update_many(second[judged:], told[judged:])
+        with passing(self._gate):
+            judged = max(self.learning - self.raw.rounds, 0)
+            self.raw.update_many(first, told)
+            self.calibrated.update_many(second[judged:], told[judged:])
 
     def settle(self, ticket: Ticket) -> None:
         """Add the round of a closed ticket, with its mean forecast."""
@@ -86,45 +97,33 @@ class Watch:
 
     def restart(self) -> None:
         """Forget all evidence about both and begin anew; what is learned stays learned."""
-        self.raw.restart()
-        self.calibrated.restart()
+        with passing(self._gate):
+            self.raw.restart()
+            self.calibrated.restart()
 
-    def to_bytes(self) -> bytes:
-        """Return the whole state."""
-        both = {"raw": self.raw.to_bytes(), "calibrated": self.calibrated.to_bytes()}
-        lengths = {"learning": self.learning} | {name: len(data) for name, data in both.items()}
-        return Document(
-            KIND, lengths, {name: _words(data) for name, data in both.items()}
-        ).to_bytes()
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """Return the watch whose :meth:`to_bytes` this is."""
-        made, document = cls.__new__(cls), Document.from_bytes(data, KIND)
-        try:
-            made.learning = check.whole(document.settings["learning"], "learning")
-            for name in ("raw", "calibrated"):
-                stored = document.arrays[name].astype("<i8").tobytes()[: document.settings[name]]
-                setattr(made, name, Monitor.from_bytes(stored))
-        except (KeyError, TypeError, ValueError) as error:
-            raise CorruptState(f"state must be of a watch, got {error}") from error
-        return made
-
-    def copy(self) -> Self:
-        """Return an independent watch in the same state."""
-        return self.from_bytes(self.to_bytes())
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Watch):
-            return NotImplemented
-        return self.to_bytes() == other.to_bytes()
-
-    __hash__ = None  # type: ignore[assignment]
+    # ------------------------------------------------------------------- state
 
     def __repr__(self) -> str:
-        both = {"raw": self.raw, "calibrated": self.calibrated}
-        told = ", ".join(f"{name}: {_state(monitor)}" for name, monitor in both.items())
-        return f"Watch(rounds={self.rounds}, {told})"
+        with passing(self._gate):
+            both = {"raw": self.raw, "calibrated": self.calibrated}
+            told = ", ".join(f"{name}: {_state(monitor)}" for name, monitor in both.items())
+            return f"Watch(rounds={self.raw.rounds}, {told})"
+
+    def _document(self) -> Document:
+        with passing(self._gate):
+            both = {"raw": self.raw.to_bytes(), "calibrated": self.calibrated.to_bytes()}
+        lengths = {"learning": self.learning} | {name: len(data) for name, data in both.items()}
+        return Document(KIND, lengths, {name: _words(data) for name, data in both.items()})
+
+    def _restore(self, document: Document) -> None:
+        try:
+            self.learning = check.whole(document.settings["learning"], "learning")
+            for name in ("raw", "calibrated"):
+                stored = document.arrays[name].astype("<i8").tobytes()[: document.settings[name]]
+                setattr(self, name, Monitor.from_bytes(stored))
+        except (KeyError, TypeError, ValueError) as error:
+            raise CorruptState(f"state must be of a watch, got {error}") from error
+        self._gate = [None]
 
 
 def _state(monitor: Monitor) -> str:

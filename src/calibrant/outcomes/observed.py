@@ -17,7 +17,7 @@ __all__ = ["ObservedOnly"]
 
 KIND: Final = "observed only"
 DOMAIN: Final = 0x0B5E
-"""Tells these coins from those of a recalibrator with the same seed."""
+"""A number that tells the coins here from those of a recalibrator with the same seed."""
 
 
 class ObservedOnly:
@@ -81,7 +81,7 @@ class ObservedOnly:
 
     @property
     def recalibrator(self) -> Forecaster:
-        """Whose forecasts these are."""
+        """The recalibrator that makes the forecasts."""
         return self._recalibrator
 
     def forecast(self, raw: float, *, id: str | None = None, time: float | None = None) -> Ticket:
@@ -91,7 +91,7 @@ class ObservedOnly:
     def observe(
         self, ticket: Ticket, outcome: int, *, probability: float, time: float | None = None
     ) -> Ticket | None:
-        """Report an outcome that was seen, and with what probability it was going to be.
+        """Report an outcome that was seen, and how likely it was to be seen.
 
         Returns the ticket if its outcome was learned, or None if it was dropped.  The ticket
         itself is needed: the coin depends on its number.

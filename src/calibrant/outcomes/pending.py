@@ -30,12 +30,12 @@ class RateBounds:
     rounds
         Forecasts made, settled or not.
     ones, zeros, pending
-        Known to be 1; known to be 0; not known.
+        Outcomes known to be 1; known to be 0; not known.
     low, high
-        The frequency among these forecasts is between them, whatever the pending
-        ones will be: as if all of them were 0, and as if all were 1.
+        Limits for the frequency of ones, whatever the pending outcomes will be: the frequency
+        if all of those are 0, and if all are 1.
     surely_above, surely_below
-        Limits for the chance behind these outcomes at the stated confidence: the lower
+        Limits for the chance behind the outcomes at the stated confidence: the lower
         limit of ``low`` and the upper limit of ``high`` (Clopper and Pearson).
     """
 
@@ -115,7 +115,7 @@ class PendingUnknown:
 
     @property
     def recalibrator(self) -> Forecaster:
-        """Whose forecasts these are."""
+        """The recalibrator that makes the forecasts."""
         return self._wait.recalibrator
 
     @property

@@ -70,18 +70,20 @@ class WaitForHorizon:
 
     treatment: Final = "wait for the horizon"
 
-    __slots__ = ("_entries", "_recalibrator", "clock", "horizon", "lost")
+    __slots__ = ("_entries", "_handed_out", "_recalibrator", "clock", "horizon", "lost")
 
     def __init__(self, recalibrator: Forecaster, horizon: float) -> None:
         self.horizon = check.real(horizon, "horizon", low=0.0, rule="a finite number of at least 0")
         self._recalibrator = recalibrator
         self._entries: dict[int | str, Waiting] = {}
+        # The tickets themselves, so that callers see what became of theirs; not stored.
+        self._handed_out: dict[int | str, Ticket] = {}
         self.clock: float | None = None
         self.lost = 0
 
     @property
     def recalibrator(self) -> Forecaster:
-        """Whose forecasts these are."""
+        """The recalibrator that makes the forecasts."""
         return self._recalibrator
 
     @property
@@ -95,6 +97,7 @@ class WaitForHorizon:
         self.advance(now)
         ticket = self._recalibrator.forecast(value, id=id, time=now)
         self._entries[ticket.id] = Waiting(now, value, None)
+        self._handed_out[ticket.id] = ticket
         return ticket
 
     def observe(self, ticket: Ticket | int | str, outcome: int, time: float) -> None:
@@ -123,9 +126,10 @@ class WaitForHorizon:
         settled = []
         for name in self.due(now):
             entry = self._entries.pop(name)
+            ticket = self._handed_out.pop(name, name)
             try:
                 done = self._recalibrator.observe(
-                    name, entry.outcome or 0, time=entry.time + self.horizon
+                    ticket, entry.outcome or 0, time=entry.time + self.horizon
                 )
                 settled.append(done)
             except TicketError:

@@ -1,6 +1,6 @@
 """Pictures of calibration: numbers first, ink second.
 
-Each function takes arrays or the parts of a :class:`~calibrant.summary.Story`, draws on
+Each function takes arrays or the parts of a :class:`~calibrant.summary.Summary`, draws on
 ``ax`` or on a figure of its own, and returns an object that holds the numbers it drew.
 ``prepare_...`` returns the same object without ink, and needs no matplotlib.
 
@@ -26,13 +26,8 @@ from calibrant.plot.over_time import OverTime, over_time, prepare_over_time
 from calibrant.plot.palette import Look, looks
 from calibrant.plot.pareto import Pareto, pareto, prepare_pareto
 from calibrant.plot.pit import PitBars, pit_histogram, prepare_pit_histogram
-from calibrant.plot.reliability import (
-    Reliability,
-    exact_curve,
-    prepare_reliability,
-    reliability,
-)
-from calibrant.plot.save import PICTURES, prepare_all, save_all
+from calibrant.plot.reliability import Reliability, exact_curve, prepare_reliability, reliability
+from calibrant.plot.save import PICTURES, prepare_all, save_all, save_drawings
 from calibrant.plot.windows import WindowErrors, prepare_windows, windows
 
 __all__ = [
@@ -75,5 +70,6 @@ __all__ = [
     "quantile_reliability",
     "reliability",
     "save_all",
+    "save_drawings",
     "windows",
 ]

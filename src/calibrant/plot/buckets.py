@@ -6,22 +6,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from calibrant.core import check
+from calibrant.core.arrays import Reals, Words
 from calibrant.core.place import buckets_of
 from calibrant.metrics import binomial_band
 from calibrant.plot.canvas import entry, probability_axis
 from calibrant.plot.drawing import Drawing
 from calibrant.plot.palette import LIGHT, Style, looks
-from calibrant.summary import BucketRow, Story
+from calibrant.summary import BucketRow, Summary
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["BucketMap", "buckets", "prepare_buckets"]
 
-Reals = NDArray[np.float64]
 
 TRUTH: Final[Style] = {
     "marker": "_",
@@ -53,7 +53,7 @@ class BucketMap(Drawing):
 
     low: Reals
     high: Reals
-    count: NDArray[np.int64]
+    count: Words
     mean_raw: Reals
     mean_forecast: Reals
     rate: Reals
@@ -87,8 +87,8 @@ def buckets(
 
     Parameters
     ----------
-    source : Story, list of BucketRow, or array_like
-        A story, its rows, or the raw forecasts.
+    source : Summary, list of BucketRow, or array_like
+        A summary, its rows, or the raw forecasts.
     forecast, outcomes : array_like, optional
         The recalibrated forecasts and the outcomes, beside raw forecasts.
     buckets : int
@@ -113,7 +113,7 @@ def prepare_buckets(
     buckets: int = 20,
 ) -> BucketMap:
     """Return the numbers that :func:`buckets` draws; needs no matplotlib."""
-    if isinstance(source, Story):
+    if isinstance(source, Summary):
         source = source.buckets
     if isinstance(source, list) and source and isinstance(source[0], BucketRow):
         return _of_rows(source)

@@ -135,11 +135,11 @@ def count_axis(axis: Axis, ticks: int = 5) -> None:
     axis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
 
 
-def plain_axis(axis: Axis, ticks: int = 5) -> None:
+def plain_axis(axis: Axis) -> None:
     """Label ``axis`` with few decimal numbers, without an exponent of their own."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-    axis.set_major_locator(MaxNLocator(ticks, steps=[1, 2, 2.5, 5, 10]))
+    axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
     axis.set_major_formatter(FuncFormatter(lambda value, _: plain(value)))
 
 

@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from calibrant.core import check
+from calibrant.core.arrays import Reals, Words
 from calibrant.errors import InvalidInput
 from calibrant.plot.canvas import count_axis, entry, plain_axis, probability_axis
 from calibrant.plot.drawing import Drawing, named
 from calibrant.plot.palette import LIGHT, looks
 from calibrant.regression import metrics
-from calibrant.regression.tables import Reals, target_levels
+from calibrant.regression.tables import target_levels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,7 +31,7 @@ __all__ = [
 ]
 
 POINTS: Final = 512
-"""As many as a picture can show."""
+"""Points of a line: as many as a picture can show."""
 DOTS: Final = (0.0, (1.0, 1.5))
 
 
@@ -43,7 +44,7 @@ class QuantileReliability(Drawing):
     levels
         How often outcomes should be covered.
     coverage
-        How often they were, for each series.
+        How often outcomes were covered, for each series.
     """
 
     size = (3.6, 3.6)
@@ -113,13 +114,13 @@ class CoverageOverTime(Drawing):
     rounds
         How many rounds each point covers, or ends at where ``window`` says so.
     series
-        Coverage at these points, for each series.
+        The coverage up to each point, for each series.
     window
         Rounds of each block, or None for all so far.
     """
 
     target: float
-    rounds: NDArray[np.int64]
+    rounds: Words
     series: Mapping[str, Reals]
     window: int | None
 

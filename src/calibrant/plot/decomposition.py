@@ -15,7 +15,7 @@ from calibrant.metrics import Decomposition
 from calibrant.plot.canvas import plain, plain_axis
 from calibrant.plot.drawing import Drawing, named
 from calibrant.plot.palette import LIGHT, Look, Style, looks
-from calibrant.summary import Story
+from calibrant.summary import Summary
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,7 +42,8 @@ class BrierParts(Drawing):
 
     def rest(self, name: str) -> float:
         """Return what would be left of the Brier score without miscalibration; at least 0."""
-        return self.parts[name].brier - self.parts[name].reliability
+        # The difference of two sums may round to just below.
+        return max(self.parts[name].brier - self.parts[name].reliability, 0.0)
 
     def _ink(self, ax: Axes) -> list[Any]:
         given = looks(self.parts)
@@ -75,7 +76,7 @@ def decomposition(
 
     Parameters
     ----------
-    source : Story, Decomposition, array_like, or mapping
+    source : Summary, Decomposition, array_like, or mapping
         What to draw; a mapping of names to any of these is drawn as one bar each.
     outcomes : array_like, optional
         0 or 1 for each forecast, if there are arrays.
@@ -97,7 +98,7 @@ def prepare_decomposition(
     source: Any, outcomes: ArrayLike | None = None, *, buckets: int | None = 20
 ) -> BrierParts:
     """Return the numbers that :func:`decomposition` draws; needs no matplotlib."""
-    if isinstance(source, Story):
+    if isinstance(source, Summary):
         source = source.decompositions
     parts = {
         name: given

@@ -19,7 +19,7 @@ __all__ = ["Drawing", "named"]
 
 @dataclass(frozen=True, eq=False)
 class Drawing(ABC):
-    """The numbers of a plot, and the axes they were drawn on, if they were.
+    """The numbers of a plot, and the axes of the picture once there is one.
 
     Attributes
     ----------
@@ -64,10 +64,10 @@ class Drawing(ABC):
         """Draw on ``ax``; return what belongs into the legend."""
 
 
-def named(source: Any, name: str = "forecast") -> dict[str, Any]:
-    """Return ``source`` by name of series: itself if it is a mapping, else under ``name``."""
+def named(source: Any) -> dict[str, Any]:
+    """Return ``source`` by name of series: itself if it is a mapping, else as the forecast."""
     if not isinstance(source, Mapping):
-        return {name: source}
+        return {"forecast": source}
     if not source:
         raise InvalidInput(f"series must be at least one, got {source!r}")
     return {str(key): value for key, value in source.items()}

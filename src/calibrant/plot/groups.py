@@ -105,13 +105,7 @@ def groups(
     [('north', 1.0), ('south', 0.0)]
     """
     made = prepare_groups(
-        forecasts,
-        outcomes,
-        groups,
-        declared=declared,
-        buckets=buckets,
-        most=most,
-        columns=columns,
+        forecasts, outcomes, groups, declared=declared, buckets=buckets, most=most, columns=columns
     )
     return made.draw(ax)
 

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from calibrant.core import check
+from calibrant.core.arrays import Reals, Words
 from calibrant.core.place import buckets_of
 from calibrant.plot.canvas import probability_axis
 from calibrant.plot.drawing import Drawing, named
 from calibrant.plot.palette import LIGHT, Look, looks
-from calibrant.summary import Histogram, Story
+from calibrant.summary import Histogram, Summary
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,10 +36,10 @@ class Spread(Drawing):
         others downwards.
     """
 
-    edges: NDArray[np.float64]
-    counts: Mapping[str, NDArray[np.int64]]
+    edges: Reals
+    counts: Mapping[str, Words]
 
-    def share(self, name: str) -> NDArray[np.float64]:
+    def share(self, name: str) -> Reals:
         """Return the fraction of all forecasts of a kind in each interval."""
         return np.asarray(self.counts[name] / max(1, int(self.counts[name].sum())))
 
@@ -61,9 +62,9 @@ def histogram(source: Any, *, intervals: int = 50, ax: Axes | None = None) -> Sp
 
     Parameters
     ----------
-    source : Story, Histogram, array_like, or mapping
+    source : Summary, Histogram, array_like, or mapping
         Forecasts.  With a mapping of names to arrays the first points up and the others
-        down; a story gives raw and drawn forecasts.
+        down; a summary gives raw and drawn forecasts.
     intervals : int
         How many intervals of equal width, for arrays.
     ax : matplotlib.axes.Axes, optional
@@ -79,7 +80,7 @@ def histogram(source: Any, *, intervals: int = 50, ax: Axes | None = None) -> Sp
 
 def prepare_histogram(source: Any, *, intervals: int = 50) -> Spread:
     """Return the numbers that :func:`histogram` draws; needs no matplotlib."""
-    if isinstance(source, Story):
+    if isinstance(source, Summary):
         source = source.histogram
     if isinstance(source, Histogram):
         return Spread(source.edges, {"raw": source.raw, "forecast": source.forecast})
@@ -88,14 +89,12 @@ def prepare_histogram(source: Any, *, intervals: int = 50) -> Spread:
     return Spread(np.arange(size + 1) / size, counts)
 
 
-def _count(forecasts: ArrayLike, size: int) -> NDArray[np.int64]:
+def _count(forecasts: ArrayLike, size: int) -> Words:
     index = buckets_of(check.probabilities(forecasts, "forecasts"), size)
     return np.bincount(index, minlength=size)
 
 
-def _ink_bars(
-    ax: Axes, edges: NDArray[np.float64], heights: NDArray[np.float64], look: Look
-) -> None:
+def _ink_bars(ax: Axes, edges: Reals, heights: Reals, look: Look) -> None:
     full = heights != 0.0
     ax.bar(edges[:-1][full], heights[full], np.diff(edges)[full], align="edge", **look.bar())
 

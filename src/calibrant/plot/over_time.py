@@ -8,34 +8,30 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from calibrant.core import check
+from calibrant.core.arrays import Bits, Reals, Words
 from calibrant.core.place import buckets_of
 from calibrant.errors import InvalidInput
 from calibrant.metrics.cells import checked_rounds
 from calibrant.plot.canvas import count_axis, entry, plain, plain_axis
 from calibrant.plot.drawing import Drawing, named
 from calibrant.plot.palette import LIGHT, Look, Style, looks
-from calibrant.summary import NAMES, Story, Trace
+from calibrant.summary import NAMES, Summary, Trace
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["OverTime", "over_time", "prepare_over_time"]
 
-Reals = NDArray[np.float64]
 
 POINTS: Final = 512
 """As many as a picture can show."""
 MOST_VALUES: Final = 4096
 """Cells whose sums are kept at each point, at most."""
 QUANTITIES: Final = ("c2", "c1", "brier")
-TITLES: Final = {
-    "c2": "calibration error C2",
-    "c1": "calibration error C1",
-    "brier": "Brier score",
-}
+TITLES: Final = {"c2": "calibration error C2", "c1": "calibration error C1", "brier": "Brier score"}
 BOUND: Final = "theorem's bound"
 DOTS: Final = (0.0, (1.0, 1.5))
 EARLY: Final = 0.05
@@ -57,13 +53,13 @@ class OverTime(Drawing):
     rounds
         How many rounds each point covers.
     series
-        The quantity at these points, for each kind of forecast.
+        The quantity at each point, for each kind of forecast.
     bound
-        What a theorem promises there; nan where it promises nothing.
+        What a theorem promises at each point; nan where no theorem does.
     """
 
     quantity: str
-    rounds: NDArray[np.int64]
+    rounds: Words
     series: Mapping[str, Reals]
     bound: Reals
 
@@ -116,7 +112,7 @@ def over_time(
 
     Parameters
     ----------
-    source : Story, Trace, array_like, or mapping
+    source : Summary, Trace, array_like, or mapping
         What to draw; a mapping of names to arrays of forecasts is drawn as an overlay.
     outcomes : array_like, optional
         0 or 1 for each forecast, in the order of time, if there are arrays.
@@ -126,7 +122,7 @@ def over_time(
         Buckets of equal width in which the calibration error of arrays is measured; None
         measures it over exact values, which suits forecasts from a grid.
     bound : array_like, optional
-        What a theorem promises after each round, one number for each; a story has its own.
+        What a theorem promises after each round, one number for each; a summary has its own.
     ax : matplotlib.axes.Axes, optional
         Where to draw; by default on a figure of its own.
 
@@ -156,7 +152,7 @@ def prepare_over_time(
 ) -> OverTime:
     """Return the numbers that :func:`over_time` draws; needs no matplotlib."""
     check.choice(quantity, "quantity", QUANTITIES)
-    if isinstance(source, Story):
+    if isinstance(source, Summary):
         source = source.trace
     if isinstance(source, Trace):
         return _of_trace(source, quantity)
@@ -180,7 +176,7 @@ def _of_arrays(
     return OverTime(quantity, ends, series, _promised(bound, length, ends))
 
 
-def _promised(bound: Any, length: int, ends: NDArray[np.int64]) -> Reals:
+def _promised(bound: Any, length: int, ends: Words) -> Reals:
     if bound is None:
         return np.full(len(ends), np.nan)
     promised = np.asarray(bound, dtype=np.float64)
@@ -189,9 +185,7 @@ def _promised(bound: Any, length: int, ends: NDArray[np.int64]) -> Reals:
     return promised[ends - 1]
 
 
-def _running(
-    values: Reals, binary: NDArray[np.uint8], ends: NDArray[np.int64], quantity: str, buckets: Any
-) -> Reals:
+def _running(values: Reals, binary: Bits, ends: Words, quantity: str, buckets: Any) -> Reals:
     """Return the quantity over the first ``ends[k]`` rounds, for each k."""
     if quantity == "brier":
         return np.cumsum((values - binary) ** 2)[ends - 1] / ends
@@ -206,7 +200,7 @@ def _running(
     return np.asarray(costs.sum(axis=1) / ends)
 
 
-def _cells_of(values: Reals, buckets: int | None) -> tuple[NDArray[np.int64], int]:
+def _cells_of(values: Reals, buckets: int | None) -> tuple[Words, int]:
     if buckets is not None:
         size = check.whole(buckets, "buckets", low=1)
         return buckets_of(values, size), size
@@ -217,13 +211,13 @@ def _cells_of(values: Reals, buckets: int | None) -> tuple[NDArray[np.int64], in
     return keys.astype(np.int64), max(1, len(distinct))
 
 
-def _ink_line(ax: Axes, rounds: NDArray[np.int64], values: Reals, look: Look) -> None:
+def _ink_line(ax: Axes, rounds: Words, values: Reals, look: Look) -> None:
     # Few points are dots as well: a line through one point is invisible.
     mark = look.mark(4.0) if len(rounds) < FEW else {"marker": ""}
     ax.plot(rounds, values, zorder=2.5, **look.line(), **mark)
 
 
-def _ink_bound(ax: Axes, rounds: NDArray[np.int64], bound: Reals) -> Any:
+def _ink_bound(ax: Axes, rounds: Words, bound: Reals) -> Any:
     style: Style = {"color": LIGHT["ink"], "linewidth": 1.2, "linestyle": DOTS}
     if not (bound < 1.0).any():
         return entry(f"{BOUND} (still above 1)", **style)

@@ -42,7 +42,7 @@ DARK: Final = {
     "fifth": "#e0cf5a",
     "sixth": "#9aa0a8",
 }
-"""The same roles on a dark page."""
+"""Colours of the same roles on a dark page."""
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,9 @@ class Look:
     label
         What the legend says.
     colour
-        On white paper.
+        The colour on white paper.
     dash, marker, filled
-        What tells it from its neighbours without colour.
+        What tells the series from its neighbours without colour.
     """
 
     label: str
@@ -71,17 +71,17 @@ class Look:
         return self.colour if self.filled else LIGHT["paper"]
 
     def line(self, width: float = 1.4) -> Style:
-        """Return matplotlib's words for its lines."""
+        """Return matplotlib's words for the lines of the series."""
         caps = {"solid_capstyle": "butt", "dash_capstyle": "butt"}
         return {"color": self.colour, "linestyle": self.dash, "linewidth": width, **caps}
 
     def mark(self, size: float = 6.0) -> Style:
-        """Return matplotlib's words for its markers on a line."""
+        """Return matplotlib's words for the markers of the series on a line."""
         rim = {"markeredgecolor": self.colour, "markeredgewidth": 1.2}
         return {"marker": self.marker, "markersize": size, "markerfacecolor": self.face, **rim}
 
     def bar(self) -> Style:
-        """Return matplotlib's words for its bars."""
+        """Return matplotlib's words for the bars of the series."""
         return {"facecolor": self.face, "edgecolor": self.colour, "linewidth": 0.8}
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.core.arrays import Reals
 from calibrant.errors import InvalidInput
 from calibrant.plot.canvas import SMALL, entry, plain, plain_axis
 from calibrant.plot.drawing import Drawing
@@ -27,7 +27,7 @@ Box: TypeAlias = tuple[float, float, float, float]
 FAR: Final = 3.0
 """How many times the median's distance from the best a point may be and still have its place."""
 TINY: Final = 1e-7
-"""What an error counts as on a logarithmic axis where it is less."""
+"""The least error on a logarithmic axis; a smaller one is drawn here."""
 WIDE: Final = 1.3
 """Decades on a logarithmic axis from which powers of ten alone are labels enough."""
 LETTER: Final = 0.62
@@ -98,7 +98,7 @@ class Pareto(Drawing):
         accuracy, calibration = point
         return max(calibration, TINY), min(accuracy, self.limit)
 
-    def _scale(self, ax: Axes, places: NDArray[np.float64]) -> None:
+    def _scale(self, ax: Axes, places: Reals) -> None:
         low, high = float(places[:, 1].min()), float(places[:, 1].max())
         room = max(0.08 * (high - low), 1e-4)
         ax.set_ylim(low - room, high + room)
@@ -133,7 +133,7 @@ def pareto(
     calibration: str = "calibration error C2",
     ax: Axes | None = None,
 ) -> Pareto:
-    """Draw two figures of several methods, and which of these no other one beats in both.
+    """Draw two figures of several methods, and the methods that no other one beats in both.
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ def _is_whole(point: Point) -> bool:
     return all(math.isfinite(value) for value in point)
 
 
-def _log_axis(ax: Axes, values: NDArray[np.float64]) -> None:
+def _log_axis(ax: Axes, values: Reals) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     low, high = math.log10(float(values.min())), math.log10(float(values.max()))

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from calibrant.core.arrays import Reals
 from calibrant.metrics import CalibrationCurve, as_cells, binomial_band, calibration_curve
 from calibrant.plot.canvas import count_axis, entry, probability_axis
 from calibrant.plot.drawing import Drawing, named
 from calibrant.plot.palette import LIGHT, Look, Style, looks
-from calibrant.summary import Story
+from calibrant.summary import Summary
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,7 +45,7 @@ class Reliability(Drawing):
 
     curves: Mapping[str, CalibrationCurve]
 
-    def areas(self, name: str) -> NDArray[np.float64]:
+    def areas(self, name: str) -> Reals:
         """Return the circles' areas: proportional to counts, but never invisible."""
         most = max([1, *(int(c.count.max(initial=0)) for c in self.curves.values())])
         areas = self.curves[name].count * (LARGEST / most)
@@ -90,9 +91,9 @@ def reliability(
 
     Parameters
     ----------
-    source : Story, CalibrationCurve, array_like, or mapping
+    source : Summary, CalibrationCurve, array_like, or mapping
         What to draw.  A mapping of names to curves or arrays is drawn as an overlay,
-        say ``{"raw": before, "forecast": after}``; a story gives raw and drawn forecasts.
+        say ``{"raw": before, "forecast": after}``; a summary gives raw and drawn forecasts.
     outcomes : array_like, optional
         0 or 1 for each forecast, if there are arrays.
     buckets : int or None
@@ -128,7 +129,7 @@ def prepare_reliability(
     confidence: float = 0.95,
 ) -> Reliability:
     """Return the numbers that :func:`reliability` draws; needs no matplotlib."""
-    if isinstance(source, Story):
+    if isinstance(source, Summary):
         source = {name: source.curves[name] for name in ("raw", "forecast")}
     curves = {
         name: given
@@ -165,7 +166,7 @@ def _curve(
     return calibration_curve(forecasts, outcomes, buckets=buckets, confidence=confidence)
 
 
-def _ink_curve(ax: Axes, curve: CalibrationCurve, look: Look, areas: NDArray[np.float64]) -> None:
+def _ink_curve(ax: Axes, curve: CalibrationCurve, look: Look, areas: Reals) -> None:
     used = curve.count > 0
     x, y = curve.mean_forecast[used], curve.mean_outcome[used]
     low, high = curve.band_low[used], curve.band_high[used]
@@ -185,7 +186,7 @@ def _ink_counts(ax: Axes, curve: CalibrationCurve, look: Look, place: int, many:
     ax.bar(left[full], curve.count[full], width[full], align="edge", **look.bar())
 
 
-def _room(curve: CalibrationCurve) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _room(curve: CalibrationCurve) -> tuple[Reals, Reals]:
     """Return start and width of each bucket; of an exact value, a place around it."""
     width = curve.upper - curve.lower
     used = np.unique(curve.mean_forecast[curve.count > 0])

@@ -1,8 +1,9 @@
-"""All pictures of a story, as files."""
+"""All pictures of a summary, as files."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -16,9 +17,9 @@ from calibrant.plot.over_time import prepare_over_time
 from calibrant.plot.reliability import prepare_reliability
 from calibrant.plot.vector import settled
 from calibrant.plot.windows import prepare_windows
-from calibrant.summary import Story
+from calibrant.summary import Summary
 
-__all__ = ["PICTURES", "prepare_all", "save_all"]
+__all__ = ["PICTURES", "prepare_all", "save_all", "save_drawings"]
 
 PICTURES: Final = (
     "reliability",
@@ -34,29 +35,31 @@ PICTURES: Final = (
 """The names of the files, in the order of a report."""
 
 
-def prepare_all(story: Story) -> dict[str, Drawing]:
-    """Return the numbers of every picture of a story by name; needs no matplotlib."""
-    means = {name: story.curves[name] for name in ("raw", "mean")}
+def prepare_all(summary: Summary) -> dict[str, Drawing]:
+    """Return the numbers of every picture of a summary by name; needs no matplotlib."""
+    means = {name: summary.curves[name] for name in ("raw", "mean")}
     drawings = (
-        prepare_reliability(story),
+        prepare_reliability(summary),
         prepare_reliability(means),
-        prepare_over_time(story, quantity="c2"),
-        prepare_over_time(story, quantity="c1"),
-        prepare_over_time(story, quantity="brier"),
-        prepare_windows(story),
-        prepare_histogram(story),
-        prepare_buckets(story),
-        prepare_decomposition(story),
+        prepare_over_time(summary, quantity="c2"),
+        prepare_over_time(summary, quantity="c1"),
+        prepare_over_time(summary, quantity="brier"),
+        prepare_windows(summary),
+        prepare_histogram(summary),
+        prepare_buckets(summary),
+        prepare_decomposition(summary),
     )
     return dict(zip(PICTURES, drawings, strict=True))
 
 
-def save_all(story: Story, directory: str | os.PathLike[str], *, dpi: float = 200.0) -> list[Path]:
-    """Write every picture of a story as PNG and SVG; return the paths.
+def save_all(
+    summary: Summary, directory: str | os.PathLike[str], *, dpi: float = 200.0
+) -> list[Path]:
+    """Write every picture of a summary as PNG and SVG; return the paths.
 
     Parameters
     ----------
-    story : Story
+    summary : Summary
         What to draw.
     directory : path
         Where to; made if it is not there.  Files of the same names are replaced, each in
@@ -66,13 +69,20 @@ def save_all(story: Story, directory: str | os.PathLike[str], *, dpi: float = 20
 
     Notes
     -----
-    The files depend on the story and on the version of matplotlib, on nothing else: not
+    The files depend on the summary and on the version of matplotlib, on nothing else: not
     on the time, and not on the caller's matplotlib settings.
     """
+    return save_drawings(prepare_all(summary), directory, dpi=dpi)
+
+
+def save_drawings(
+    drawings: Mapping[str, Drawing], directory: str | os.PathLike[str], *, dpi: float = 200.0
+) -> list[Path]:
+    """Write drawings by name, as :func:`save_all` does; return the paths."""
     place = Path(directory)
     place.mkdir(parents=True, exist_ok=True)
     written = []
-    for name, drawing in prepare_all(story).items():
+    for name, drawing in drawings.items():
         figure = drawing.draw().figure
         written.append(put(place / f"{name}.png", png(figure, dpi)))
         written.append(put(place / f"{name}.svg", settled(svg(figure)).encode()))

@@ -1,4 +1,4 @@
-"""SVG text after it was drawn: stable ids, and colours that follow the page.
+"""The SVG text of a drawing: stable ids, and colours that follow the page.
 
 Matplotlib names shapes by random ids unless a global setting is changed; renaming
 them in order of appearance makes the file depend on its content only.
@@ -44,7 +44,7 @@ def inline(svg: str, name: str, title: str, description: str) -> str:
     svg
         What matplotlib wrote.
     name
-        Prefix of its ids; must differ between the images of a page.
+        Prefix of the image's ids; must differ between the images of a page.
     title, description
         What a screen reader says.
     """

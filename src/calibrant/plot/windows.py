@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from calibrant.core.arrays import Reals, Words
 from calibrant.metrics import windowed_calibration_error
 from calibrant.plot.canvas import count_axis, entry, plain, plain_axis
 from calibrant.plot.drawing import Drawing, named
 from calibrant.plot.palette import LIGHT, Look, Style, looks
-from calibrant.summary import Story, Windows
+from calibrant.summary import Summary, Windows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["WindowErrors", "prepare_windows", "windows"]
 
-Reals = NDArray[np.float64]
-Wholes = NDArray[np.int64]
 Worst = tuple[int, int, float]
 
 EMPTY: Final = "too few rounds for one window"
@@ -47,8 +46,8 @@ class WindowErrors(Drawing):
     entry_width: ClassVar[float] = 2.6
 
     window: int
-    first: Wholes
-    last: Wholes
+    first: Words
+    last: Words
     series: Mapping[str, Reals]
     worst: Mapping[str, Worst]
 
@@ -90,9 +89,9 @@ def windows(
 
     Parameters
     ----------
-    source : Story, Windows, array_like, or mapping
+    source : Summary, Windows, array_like, or mapping
         What to draw; a mapping of names to arrays of forecasts is drawn as an overlay, a
-        story gives raw and drawn forecasts.
+        summary gives raw and drawn forecasts.
     outcomes : array_like, optional
         0 or 1 for each forecast, in the order of time, if there are arrays.
     window, buckets : int
@@ -118,14 +117,14 @@ def prepare_windows(
     source: Any, outcomes: ArrayLike | None = None, *, window: int = 5000, buckets: int = 20
 ) -> WindowErrors:
     """Return the numbers that :func:`windows` draws; needs no matplotlib."""
-    if isinstance(source, Story):
+    if isinstance(source, Summary):
         source = source.windows
     if isinstance(source, Windows):
-        return _of_story(source)
+        return _of_summary(source)
     return _of_arrays(named(source), outcomes, window, buckets)
 
 
-def _of_story(told: Windows) -> WindowErrors:
+def _of_summary(told: Windows) -> WindowErrors:
     series = {"raw": told.c2_raw, "forecast": told.c2_forecast}
     rows = {name: told.worst[name] for name in series if name in told.worst}
     worst = {name: (int(a), int(b), float(c)) for name, (a, b, c) in rows.items()}
@@ -145,7 +144,7 @@ def _of_arrays(given: Mapping[str, Any], outcomes: Any, window: int, buckets: in
     return WindowErrors(window, last - window + 1, last, series, worst)
 
 
-def _ink_steps(ax: Axes, first: Wholes, last: Wholes, values: Reals, look: Look) -> None:
+def _ink_steps(ax: Axes, first: Words, last: Words, values: Reals, look: Look) -> None:
     # Each window is a level stretch from its first to its last round.
     x = np.column_stack([first - 1, last]).ravel()
     ax.plot(x, np.repeat(values, 2), marker="", zorder=2.5, **look.line())

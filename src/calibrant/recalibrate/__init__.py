@@ -4,9 +4,9 @@ from calibrant.recalibrate.calibrant import Calibrant
 from calibrant.recalibrate.certificate import Certificate
 from calibrant.recalibrate.chain import Budget, Chain, Link
 from calibrant.recalibrate.delivery import Pending
-from calibrant.recalibrate.load import load
 from calibrant.recalibrate.recalibrator import Recalibrator
 from calibrant.recalibrate.run import Run
+from calibrant.recalibrate.table import Table
 
 __all__ = [
     "Budget",
@@ -17,5 +17,5 @@ __all__ = [
     "Pending",
     "Recalibrator",
     "Run",
-    "load",
+    "Table",
 ]

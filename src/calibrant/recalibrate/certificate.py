@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant import bounds
 from calibrant.calibrators import Account, Calibrator
+from calibrant.core.arrays import Reals, Words
 from calibrant.losses import Loss
 
 __all__ = ["Certificate", "certify"]
@@ -154,11 +154,11 @@ def _parts(
     return [bound, *([bound.as_c1()] if bound.quantity == "C2" else []), *regret]
 
 
-def _paid(times: NDArray[np.int64], price: NDArray[np.float64]) -> float:
+def _paid(times: Words, price: Reals) -> float:
     return float((times[times > 0] * price[times > 0]).sum())
 
 
-def _squares(gaps: NDArray[np.float64], counts: NDArray[np.int64]) -> float:
+def _squares(gaps: Reals, counts: Words) -> float:
     seen = counts > 0
     return float((gaps[seen] ** 2 / counts[seen]).sum())
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
+from warnings import warn
 
 from calibrant import bounds
 from calibrant.recalibrate.certificate import Certificate
-from calibrant.transforms import Identity, Mixture, Transform
+from calibrant.transforms import ExpertMixture, Identity, Transform
 
 __all__ = ["Budget", "Chain", "Link", "link"]
 
@@ -57,20 +58,26 @@ class Budget:
     ----------
     epsilon
         What each outcome adds, which is the largest mean excess ever.
-    rounds, aside
+    rounds, fallbacks
         Outcomes learned, and in how many of these rounds the raw forecast was announced.
     excess, charged
         Sum of the announced forecasts' losses beyond the raw ones', and of the raw ones'.
     c2_bound
-        What the theorem still says about C2 of the rounds that did not stand aside.
+        What the theorem still says about C2 of the rounds in which the draw was announced.
     """
 
     epsilon: float
     rounds: int
-    aside: int
+    fallbacks: int
     excess: float
     charged: float
     c2_bound: float | None = None
+
+    @property
+    def aside(self) -> int:
+        """The old name of ``fallbacks``."""
+        warn("Budget.aside is now called fallbacks", DeprecationWarning, stacklevel=2)
+        return self.fallbacks
 
     @property
     def holds(self) -> bool:
@@ -80,13 +87,13 @@ class Budget:
     def __str__(self) -> str:
         mean = self.excess / self.rounds if self.rounds else 0.0
         told = f"loss beyond raw {mean:+.5f} <= {self.epsilon:g} surely"
-        if self.aside:
+        if self.fallbacks:
             told += (
-                f"; raw forecast announced in {self.aside} of {self.rounds} rounds: "
+                f"; raw forecast announced in {self.fallbacks} of {self.rounds} rounds: "
                 "the promise of calibration is withdrawn"
             )
-        if self.aside and self.c2_bound is not None:
-            told += f" (C2 of the other {self.rounds - self.aside}: <= {self.c2_bound:.5f})"
+        if self.fallbacks and self.c2_bound is not None:
+            told += f" (C2 of the other {self.rounds - self.fallbacks}: <= {self.c2_bound:.5f})"
         return told
 
 
@@ -96,11 +103,11 @@ class Chain(Certificate):
 
     Attributes
     ----------
-    middle_loss, middle_regret
-        Mean loss of what stands in front (the mixture), and how much the draw's exceeds it:
+    mixed_loss, mixed_regret
+        Mean loss of the mixed forecast, and how much the draw's exceeds it:
         the regret of the certificate's theorems.
     links
-        The mixture beside each expert; empty where no mixture stands in front.  Under late
+        The mixture beside each expert; empty where the transform is no mixture.  Under late
         outcomes these are losses of what experts said when the outcome came.
     budget
         What was spent of it, if there is one.  Once the raw forecast was announced in its name no
@@ -108,19 +115,31 @@ class Chain(Certificate):
         losses of all.
     """
 
-    middle_loss: float
-    middle_regret: float
+    mixed_loss: float
+    mixed_regret: float
     links: tuple[Link, ...]
     budget: Budget | None = None
 
     @property
     def holds(self) -> bool | None:
         """Whether every measured number is below its bounds; None without a bound."""
-        measured = {"C1": self.c1, "C2": self.c2, "regret": self.middle_regret}
+        measured = {"C1": self.c1, "C2": self.c2, "regret": self.mixed_regret}
         checks = self.compared(measured)
         checks += [each.holds for each in self.links if each.holds is not None]
         checks += [] if self.budget is None else [self.budget.holds]
         return all(checks) if checks else None
+
+    @property
+    def middle_loss(self) -> float:
+        """The old name of ``mixed_loss``."""
+        warn("Chain.middle_loss is now called mixed_loss", DeprecationWarning, stacklevel=2)
+        return self.mixed_loss
+
+    @property
+    def middle_regret(self) -> float:
+        """The old name of ``mixed_regret``."""
+        warn("Chain.middle_regret is now called mixed_regret", DeprecationWarning, stacklevel=2)
+        return self.mixed_regret
 
     @property
     def raw_bound(self) -> float | None:
@@ -138,8 +157,8 @@ class Chain(Certificate):
     def __str__(self) -> str:
         lines = [
             super().__str__(),
-            f"  {self.loss_name} loss in front {self.middle_loss:.5f}, "
-            f"regret to it {self.middle_regret:+.5f}",
+            f"  {self.loss_name} loss of the mixed forecast {self.mixed_loss:.5f}, "
+            f"regret to it {self.mixed_regret:+.5f}",
         ]
         lines += [f"    {each}" for each in self.links]
         if self.budget is not None:
@@ -151,40 +170,40 @@ class Chain(Certificate):
 
 def link(
     made: Certificate,
-    front: Transform,
+    transform: Transform,
     words: Sequence[Any],
-    passed: float,
+    mixed: float,
     budget: Budget | None = None,
 ) -> Chain:
     """Add the links before the last one to a certificate."""
-    if budget is not None and budget.aside:
+    if budget is not None and budget.fallbacks:
         budget = replace(budget, c2_bound=made.bound("C2"))
         made = _withdrawn(made, budget)
-    mean = passed / made.rounds if made.rounds else 0.0
+    mean = mixed / made.rounds if made.rounds else 0.0
     regret = made.loss - mean if made.rounds else 0.0
     kept = {field.name: getattr(made, field.name) for field in fields(Certificate)}
-    links = _links(front, words, made) if isinstance(front, Mixture) else ()
-    return Chain(**kept, middle_loss=mean, middle_regret=regret, links=links, budget=budget)
+    links = _links(transform, words, made) if isinstance(transform, ExpertMixture) else ()
+    return Chain(**kept, mixed_loss=mean, mixed_regret=regret, links=links, budget=budget)
 
 
 def _withdrawn(made: Certificate, budget: Budget) -> Certificate:
-    """Tell losses of all rounds, those included that stood aside, and quote no theorem."""
+    """Tell losses of all rounds, fallbacks included, and quote no theorem."""
     raw, more = budget.charged / budget.rounds, budget.excess / budget.rounds
     losses = replace(made, loss=raw + more, raw_loss=raw, regret=more)
     return replace(losses, rounds=budget.rounds, bounds=())
 
 
-def _links(front: Mixture, words: Sequence[Any], made: Certificate) -> tuple[Link, ...]:
+def _links(transform: ExpertMixture, words: Sequence[Any], made: Certificate) -> tuple[Link, ...]:
     rounds = made.rounds
     if rounds == 0:
         return ()
-    standing, first = front.standing(words), front.start or ()
+    standing, first = transform.standing(words), transform.start or ()
 
     def bound(start: float) -> float | None:
-        sizes = rounds, len(first), front.share, front.eta or 1.0
+        sizes = rounds, len(first), transform.share, transform.eta or 1.0
         return None if made.delay else float(bounds.mixture(*sizes, start=start))
 
-    rows = zip(front.experts, standing.weights, standing.losses, first, strict=True)
+    rows = zip(transform.experts, standing.weights, standing.losses, first, strict=True)
     return tuple(
         Link(_title(expert), weight, loss / rounds, (standing.loss - loss) / rounds, bound(start))
         for expert, weight, loss, start in rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.core import check
+from calibrant.core.arrays import Mask, Reals, Words
 from calibrant.errors import InvalidInput, InvalidType, RepeatedTicket
+from calibrant.kernels.batches import FORGET
 
 __all__ = ["Pending", "Schedule", "schedule"]
 
@@ -21,17 +24,25 @@ class Pending:
     An outcome whose time is infinite or not a number never arrives.
     """
 
-    number: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
-    available: NDArray[np.float64] = field(default_factory=lambda: np.empty(0, np.float64))
-    outcome: NDArray[np.uint8] = field(default_factory=lambda: np.empty(0, np.uint8))
+    number: Words = field(default_factory=lambda: np.empty(0, np.int64))
+    available: Reals = field(default_factory=lambda: np.empty(0, np.float64))
+    outcome: NDArray[Any] = field(default_factory=lambda: np.empty(0, np.uint8))
 
     def __len__(self) -> int:
         return len(self.number)
 
     def since(self, oldest: int) -> Pending:
         """Return what is pending of tickets from that number on; the others expired."""
-        kept = self.number >= oldest
-        return Pending(self.number[kept], self.available[kept], self.outcome[kept])
+        return self.chosen(self.number >= oldest)
+
+    def chosen(self, wanted: Mask) -> Pending:
+        """Return some of what is pending."""
+        return Pending(self.number[wanted], self.available[wanted], self.outcome[wanted])
+
+    def joined(self, more: Pending) -> Pending:
+        """Return this and more."""
+        pairs = zip(vars(self).values(), vars(more).values(), strict=True)
+        return Pending(*(np.concatenate(pair) for pair in pairs))
 
 
 class RowNumbers(np.ndarray[tuple[int], np.dtype[np.float64]]):
@@ -45,36 +56,36 @@ class RowNumbers(np.ndarray[tuple[int], np.dtype[np.float64]]):
 class Schedule:
     """The events of a batch in order, and the rows whose outcomes stay out.
 
-    ``events`` holds row ``i`` for its forecast and ``-1 - i`` for its outcome; rows
-    below ``carried`` are tickets of earlier batches and have outcomes only.  ``lags`` says of
-    each row how many forecasts were made from its own on until its outcome is learned, and
-    ``lag`` is the largest number of forecasts between the two.
+    ``events`` holds row ``i`` for its forecast, ``-1 - i`` for its outcome and ``FORGET + i`` where
+    the row expires without one; rows below ``carried`` are tickets of earlier batches and have
+    outcomes only.
     """
 
-    events: NDArray[np.int64]
-    waiting: NDArray[np.int64]
-    expired: NDArray[np.int64]
-    lags: NDArray[np.float64]
-    lag: int
+    events: Words
+    waiting: Words
+    expired: Words
 
     @property
-    def crowd(self) -> int:
-        """How many more outcomes than before were missing when a forecast was made, at most.
+    def learned(self) -> int:
+        """How many outcomes are learned."""
+        return int((self.events < 0).sum())
 
-        There must be a forecast; the number is negative if outcomes of earlier batches come
-        first.
+    def with_expiry(self, numbers: Words, max_open: int) -> Schedule:
+        """Return the same with an event for each row that expires, when it does.
+
+        Ticket m expires right after forecast m + ``max_open`` was made.
         """
-        made = self.events >= 0
-        missing = np.cumsum(np.where(made, 1, -1))
-        return int(missing[made].max()) - 1
+        made = np.flatnonzero((self.events >= 0) & (self.events < FORGET))
+        last = numbers[self.events[made]] if len(made) else numbers[:0]
+        after = np.searchsorted(last, numbers[self.expired] + max_open)
+        inside = after < len(made)
+        where = made[after[inside]] + 1 if len(made) else after[:0]
+        events = np.insert(self.events, where, FORGET + self.expired[inside])
+        return Schedule(events, self.waiting, self.expired)
 
 
 def schedule(
-    carried: int,
-    numbers: NDArray[np.int64],
-    available: NDArray[np.float64],
-    time: NDArray[np.float64],
-    max_open: int,
+    carried: int, numbers: Words, available: Reals, time: Reals, max_open: int
 ) -> Schedule:
     """Put forecasts and outcomes in their true order.
 
@@ -100,18 +111,22 @@ def schedule(
     moment = np.concatenate([np.zeros(rows - carried), arrives[told]])
     order = np.lexsort((row, moment, kind, when))
     events = np.where(kind[order] == 1, row[order], -1 - row[order]).astype(np.int64)
-    lags = (made - numbers).astype(np.float64)
-    lag = int(lags[told].max()) - 1 if len(told) else 0
-    return Schedule(events, np.flatnonzero(~known & ~late), np.flatnonzero(late), lags, lag)
+    return Schedule(events, np.flatnonzero(~known & ~late), np.flatnonzero(late))
 
 
-def checked(carry: Any) -> Pending:
-    """Return what is carried over, if it is what a batch could have left."""
+def checked(carry: Any, told: Callable[[Any], Any] | None = None) -> Pending:
+    """Return what is carried over, if it is what a batch could have left.
+
+    ``told`` returns a checked outcome; without it outcomes are 0 or 1.
+    """
     if not isinstance(carry, Pending):
         raise InvalidType(f"carry must be a Pending, got {carry!r}")
     number, rows = _numbers(carry.number), np.size(carry.available)
     available = moments(carry.available, "carry.available", rows)
-    outcome = check.outcomes(carry.outcome, "carry.outcome")
+    if told is None:
+        outcome: NDArray[Any] = check.outcomes(carry.outcome, "carry.outcome")
+    else:
+        outcome = np.array([told(each) for each in np.asarray(carry.outcome).tolist()])
     check.same_length(number=number, available=available, outcome=outcome)
     numbers, seen = np.unique(number, return_counts=True)
     if (seen > 1).any():
@@ -120,7 +135,7 @@ def checked(carry: Any) -> Pending:
     return Pending(number, available, outcome)
 
 
-def _numbers(values: Any) -> NDArray[np.int64]:
+def _numbers(values: Any) -> Words:
     array = check.numbers(values, "carry.number", "ticket numbers")
     if array.size and array.dtype.kind not in "iu":
         rule = "carry.number must be a flat array of ticket numbers"
@@ -128,7 +143,7 @@ def _numbers(values: Any) -> NDArray[np.int64]:
     return array.astype(np.int64)
 
 
-def moments(values: Any, name: str, rows: int) -> NDArray[np.float64]:
+def moments(values: Any, name: str, rows: int) -> Reals:
     """Return ``values`` as one time for each row."""
     check.refuse_masked(values, name)
     try:
@@ -147,7 +162,7 @@ def moments(values: Any, name: str, rows: int) -> NDArray[np.float64]:
     return array.astype(np.float64)
 
 
-def times(time: Any, rows: int) -> NDArray[np.float64]:
+def times(time: Any, rows: int) -> Reals:
     """Return when each forecast was made, in order; the row number where nothing is said."""
     if time is None:
         return np.arange(rows, dtype=np.float64).view(RowNumbers)
@@ -158,7 +173,7 @@ def times(time: Any, rows: int) -> NDArray[np.float64]:
     return array
 
 
-def arrivals(available: Any, time: NDArray[np.float64]) -> NDArray[np.float64]:
+def arrivals(available: Any, time: Reals) -> Reals:
     """Return when each outcome became known, never before its own forecast."""
     array = moments(available, "available", len(time))
     if isinstance(time, RowNumbers) and np.asarray(available).dtype.kind == "M":

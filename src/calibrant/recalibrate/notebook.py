@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from html import escape
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.core.arrays import Reals
 from calibrant.core.gate import passing
 from calibrant.metrics import binomial_band
 from calibrant.recalibrate.recalibrator import Recalibrator
 
 __all__ = ["page"]
 
-Reals: TypeAlias = NDArray[np.float64]
 
 SIDE: Final = 180.0
 """Width and height of the curve's square, in points."""

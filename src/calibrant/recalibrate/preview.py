@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.core import check
-from calibrant.core.gate import passing, wait
-from calibrant.kernels.preview import look_ahead
+from calibrant.core.arrays import Reals
+from calibrant.core.gate import passing
+from calibrant.kernels.layout import ASIDE, CELL
 from calibrant.recalibrate.recalibrator import Recalibrator
 
 __all__ = ["Preview"]
@@ -36,13 +36,10 @@ class Preview:
     (0.85, 0.825)
     """
 
-    __slots__ = ("_looks", "_recalibrator", "_step")
+    __slots__ = ("_recalibrator",)
 
     def __init__(self, recalibrator: Recalibrator) -> None:
         self._recalibrator = recalibrator
-        safe = getattr(recalibrator, "raw_safe", None) is not None
-        self._looks = look_ahead(recalibrator._functions, recalibrator._program, safe)
-        self._step: Any = None
 
     def one(self, raw: float) -> tuple[float, float]:
         """Return draw and mean of the next round, if its raw forecast is this."""
@@ -52,34 +49,17 @@ class Preview:
     def seen(self, raw: float, mean: bool) -> float:
         """Return the mean, or else the draw, for a raw forecast known to be a float in [0, 1]."""
         rec = self._recalibrator
-        gate = rec._gate
-        try:
-            del gate[0]
-        except IndexError:
-            wait(gate)
-        try:
-            if rec._steps is None:
-                words = rec._words or rec._to_plain()
-                return self._looks.one(words, words, raw, 0)[mean]
-            if self._step is None:
-                self._step = self._looks.step(rec._machine)
-            made: float = self._step(rec._machine, raw, mean)
-            return made
-        finally:
-            gate.append(None)
+        with passing(rec._gate):
+            place, weight, *_ = rec._rows.peek(rec._row, raw)
+            if place & ASIDE:
+                return raw
+            if mean:
+                return rec._rows.mean_of(place, weight)
+            return rec._issuer.values[place & CELL]
 
-    def many(self, raws: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def many(self, raws: Any) -> tuple[Reals, Reals]:
         """Return draws and means of many rows, all as the very next round, a coin each."""
         # A copy that can be written to: the compiler knows one kind of arrays only.
-        values = np.array(check.probabilities(raws))
-        draws, means, rec = np.empty(len(values)), np.empty(len(values)), self._recalibrator
+        values, rec = np.array(check.probabilities(raws)), self._recalibrator
         with passing(rec._gate):
-            if rec._batch_program(len(values)) is not None:
-                flat = rec._to_flat()
-                self._looks.machine(flat, flat.view(np.float64), values, draws, means)
-                rec._use_steps()
-            else:
-                words = rec._to_plain()
-                self._looks.many(words, words, values.tolist(), draws, means)
-                rec._use_steps()
-        return draws, means
+            return rec._rows.preview(rec._row, values)

@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 import functools
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.core.arrays import Reals, Words
 from calibrant.core.place import buckets_of
 from calibrant.recalibrate.delivery import Pending
 
-__all__ = ["Run"]
+__all__ = ["Numbered", "Run"]
+
+
+class Numbered(ABC):
+    """A batch whose rows have consecutive tickets."""
+
+    first: int
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Return the number of rows."""
+
+    @property
+    def ticket(self) -> Words:
+        """The number of each row's ticket."""
+        return np.arange(self.first, self.first + len(self), dtype=np.int64)
 
 
 @dataclass(frozen=True)
-class Run:
+class Run(Numbered):
     """The forecasts of a batch, row by row.
 
     Attributes
@@ -32,20 +48,15 @@ class Run:
         Outcomes that were not known by the end of the batch; their tickets are open.
     """
 
-    forecast: NDArray[np.float64]
-    mean: NDArray[np.float64]
+    forecast: Reals
+    mean: Reals
     buckets: int
-    raw: NDArray[np.float64]
+    raw: Reals
     first: int
     pending: Pending
 
-    @property
-    def ticket(self) -> NDArray[np.int64]:
-        """The number of each row's ticket."""
-        return np.arange(self.first, self.first + len(self.forecast), dtype=np.int64)
-
     @functools.cached_property
-    def bucket(self) -> NDArray[np.int64]:
+    def bucket(self) -> Words:
         """The bucket of each raw forecast."""
         return buckets_of(self.raw, self.buckets)
 

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any, Final
+
+import numpy as np
 
 from calibrant import bounds
 from calibrant.bounds.resolution import first_size, natural_grid, stride_for, target
-from calibrant.calibrators import Calibrator
+from calibrant.calibrators import Account, Anchored, Calibrator
 from calibrant.errors import InvalidInput
 from calibrant.losses import Loss, LossLike, get_loss, loss_names, registered_name, require_proper
 from calibrant.registry import calibrators
+from calibrant.transforms import ExpertMixture, Identity, Transform
 
 __all__ = ["sized"]
 
 FOREVER: Final = 10**30
 """Rounds after which what falls with them has fallen."""
 MOST: Final = 4_096
+LONG: Final = 10**15
+"""Visits of a cell after which what falls with them has fallen."""
 SLACK: Final = 1.0 + 1e-9
 SIZES: Final = ("resolution", "buckets")
 
@@ -50,6 +56,48 @@ def sized(epsilon: float, loss: LossLike, method: str, options: dict[str, Any]) 
         told = f"{limit:.6g}, the limit of the regret with {sizes} on the grid {grid!r}"
         raise InvalidInput(f"epsilon must be at least {told}, got {epsilon!r}")
     return chosen
+
+
+def sized_chain(
+    epsilon: float, loss: str, method: str, transform: Transform, options: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the options of a chain whose regret to the raw forecast tends to at most ``epsilon``.
+
+    What the mixture may lose to the raw forecast for ever, by sharing weights, is taken off first;
+    the last stage gets the rest.
+    """
+    if not (isinstance(transform, ExpertMixture) and Identity() in transform.experts):
+        raise InvalidInput(f"experts must hold Identity() to promise an epsilon, got {transform!r}")
+    left = target(epsilon) + math.log1p(-transform.share) / (transform.eta or 1.0)
+    if left <= 0.0:
+        spent = target(epsilon) - left
+        raise InvalidInput(
+            f"epsilon must be above {spent:.6g}, what sharing costs, got {epsilon!r}"
+        )
+    if not issubclass(calibrators.get(method), Anchored) or loss != "squared":
+        return sized(left, loss, method, options)
+    least = options.get("resolution", 1)
+    most = options.get("resolution", MOST)
+    size = first_size(
+        lambda n: _anchored_limit(method, options | {"resolution": n}),
+        lambda limit: limit <= left * SLACK,
+        least=least,
+        most=most,
+    )
+    if size is None:
+        raise InvalidInput(
+            f"epsilon must be one that resolution {most} can promise, got {epsilon!r}"
+        )
+    return {"loss": loss} | options | {"resolution": size}
+
+
+def _anchored_limit(method: str, options: dict[str, Any]) -> float:
+    """Return what the draws of an anchored rule may lose to their anchors for ever."""
+    rule = _rule(method, options)
+    counts = np.full((1, rule.lattice.cells), LONG)
+    account = Account(counts, counts // 2, 0, np.array([0.5]), counts)
+    bound = rule.regret(account)
+    return math.inf if bound is None else float(bound)
 
 
 def _carried(loss: LossLike) -> Loss:

@@ -3,7 +3,7 @@
 >>> from calibrant.regression import Distribution, QuantileRecalibrator
 >>> rec = QuantileRecalibrator("tracker", levels=[0.1, 0.5, 0.9], seed=7)
 >>> ticket = rec.forecast(Distribution.normal(20.0, 2.0))
->>> rec.observe(ticket, 24.1)
+>>> _ = rec.observe(ticket, 24.1)
 >>> rec.rounds
 1
 """

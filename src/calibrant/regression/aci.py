@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from calibrant.kernels.intervals import ACI
-from calibrant.regression.interval_method import IntervalMethod, Record, above, scale_of
+from calibrant.regression.interval_method import IntervalMethod, above, scale_of
 from calibrant.regression.registry import interval_methods
 
 __all__ = ["AdaptiveConformal"]
@@ -32,11 +30,3 @@ class AdaptiveConformal(IntervalMethod):
     def __init__(self, coverage: float, *, step: float = 0.05, scale: float | None = None) -> None:
         self._options = {"step": above(step, "step"), "scale": scale_of(scale)}
         self._start(coverage, above(step, "step"), scale_of(scale))
-
-    def record(self, delay: int) -> Record:
-        """Return the distance of coverage from its target, and its bound."""
-        return Record("C1", self.measured(), self.by_steps(delay))
-
-    def options(self) -> dict[str, Any]:
-        """Return step and scale."""
-        return dict(self._options)

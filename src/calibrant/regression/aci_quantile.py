@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from calibrant.bounds import quantile_tracker
 from calibrant.core import check
 from calibrant.kernels import intervals as kernel
 from calibrant.kernels import score_window
+from calibrant.kernels.layout import STATE, Section
 from calibrant.regression.interval_method import IntervalMethod, Record, above
 from calibrant.regression.registry import interval_methods
 
@@ -40,19 +41,17 @@ class AdaptiveQuantile(IntervalMethod):
     def __init__(self, coverage: float, *, step: float = 0.02, window: int = 500) -> None:
         size = check.whole(window, "window", low=1, high=WIDEST)
         self._options = {"step": above(step, "step"), "window": size}
-        self.room = score_window.RING + 2 * size  # type: ignore[misc]
-        self._start(coverage, above(step, "step"), None)
-        self._state[score_window.LEVEL] = 1.0 - coverage
-        self._state[score_window.WINDOW] = float(size)
+        words = Section(score_window.OWN_HEAD)
+        words.real("SCORES", STATE, "The last scores, as they came.", words=size)
+        words.real("SORTED", STATE, "The same in order.", words=size)
+        self._start(coverage, above(step, "step"), None, words)
+        self._fresh[score_window.LEVEL] = 1.0 - coverage
+        self._fresh[score_window.WINDOW] = float(size)
         # Without a single score nothing can be left out.
-        self._state[kernel.RADIUS] = kernel.INFINITY
+        self._fresh[kernel.RADIUS] = kernel.INFINITY
 
     def record(self, delay: int) -> Record:
         """Return the distance of coverage from its target, and its bound."""
-        s = self._state
+        s = self._seat.part()
         bound = quantile_tracker(int(s[kernel.ROUNDS]), s[kernel.STEP], delay=delay)
         return Record("C1", self.measured(), bound)
-
-    def options(self) -> dict[str, Any]:
-        """Return step and window."""
-        return dict(self._options)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibrant.regression.tables import Reals
+from calibrant.core.arrays import Reals
 
 __all__ = ["composed", "crps", "curve_cdf", "extended", "steps"]
 

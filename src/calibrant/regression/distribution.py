@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.core import check
+from calibrant.core.arrays import Reals
 from calibrant.errors import InvalidInput
 from calibrant.regression import curves, normals, rows
-from calibrant.regression.tables import Reals, finite, rising, table
+from calibrant.regression.tables import finite, rising, table
 
 __all__ = ["Distribution", "Distributions"]
 

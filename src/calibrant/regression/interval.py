@@ -6,26 +6,28 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from calibrant.classes.waiting import Entry
 from calibrant.core import check
+from calibrant.core.arrays import Mask, Reals, Words
 from calibrant.core.gate import passing
-from calibrant.core.ledger import MAX_OPEN
-from calibrant.errors import InvalidInput, InvalidType
+from calibrant.core.stateful import Migration
+from calibrant.errors import InvalidInput
+from calibrant.recalibrate.delivery import Pending, times
 from calibrant.recalibrate.secret import secret_of
-from calibrant.regression.base import Arrays, NumberForecaster
+from calibrant.regression.base import NumberStream, made_with
 from calibrant.regression.certificate import IntervalCertificate
 from calibrant.regression.interval_method import IntervalMethod, Record
 from calibrant.regression.registry import interval_methods
 from calibrant.regression.run import IntervalRun
-from calibrant.regression.tables import Reals, finite
-from calibrant.regression.ticket import IntervalTicket
+from calibrant.regression.tables import finite
+from calibrant.regression.ticket import IntervalTicket, Issuer
+from calibrant.regression.version1 import interval_migrated
 
 __all__ = ["SCORES", "ConformalInterval"]
 
 SCORES: Final = ("residual", "given")
 
 
-class ConformalInterval(NumberForecaster[IntervalTicket]):
+class ConformalInterval(NumberStream[IntervalTicket]):
     """Find intervals that cover the wanted part of outcomes, whatever the outcomes.
 
     Parameters
@@ -56,12 +58,16 @@ class ConformalInterval(NumberForecaster[IntervalTicket]):
     >>> ticket = band.forecast(20.0)
     >>> ticket.low, ticket.high
     (20.0, 20.0)
-    >>> band.observe(ticket, 23.0)
+    >>> _ = band.observe(ticket, 23.0)
     >>> print(band.forecast(21.0))
     IntervalTicket(id=1, [20.1, 21.9], open)
     """
 
+    __slots__ = ("_method", "_score", "_target")
+
     kind: ClassVar = "conformal interval"
+    tickets: ClassVar = IntervalTicket
+    migrations: ClassVar[dict[int, Migration]] = {1: interval_migrated}
 
     def __init__(
         self,
@@ -74,32 +80,23 @@ class ConformalInterval(NumberForecaster[IntervalTicket]):
         max_open: int = 1_000_000,
         **options: Any,
     ) -> None:
-        made = interval_methods.get(method)
-        cap = check.whole(max_open, "max_open", low=1, high=MAX_OPEN)
-        self._begin(made, coverage, score, options, secret_of(seed, key), cap)
+        told = {"method": method, "coverage": coverage, "score": score, "options": options}
+        self._configure(told)
+        self._begin(secret_of(seed, key), max_open)
 
-    def _begin(
-        self,
-        made: type[IntervalMethod],
-        coverage: Any,
-        score: str,
-        options: dict[str, Any],
-        secret: bytes,
-        max_open: int,
-    ) -> None:
+    def _configure(self, settings: dict[str, Any]) -> None:
+        made, coverage = interval_methods.get(settings["method"]), settings["coverage"]
         self._target = check.real(coverage, "coverage")
         if not 0.0 < self._target < 1.0:
             raise InvalidInput(f"coverage must be between 0 and 1, got {coverage!r}")
-        self._score = check.choice(score, "score", SCORES)
-        self._method = _made(made, self._target, options)
-        self._set_up(secret, max_open, (made.name, self._target, score))
-
-    # ------------------------------------------------------------------ facts
+        self._score = check.choice(settings["score"], "score", SCORES)
+        self._method = made_with(made, self._target, settings["options"])
 
     @property
-    def method(self) -> str:
-        """The name of the method."""
-        return self._method.name
+    def _way(self) -> IntervalMethod:
+        return self._method
+
+    # ------------------------------------------------------------------ facts
 
     @property
     def coverage(self) -> float:
@@ -125,38 +122,54 @@ class ConformalInterval(NumberForecaster[IntervalTicket]):
         scorecast
             What you expect of the score (the part D of PID control); the radius is that much
             larger, and the method learns the rest.
-        id
-            A name for the ticket; by default its number.
-        time
-            When the forecast is made, in the caller's units.
+        id, time
+            As in :meth:`calibrant.Recalibrator.forecast`.
         """
         point, cast = self._point(centre), check.real(scorecast, "scorecast")
-        with passing(self._gate):
-            id, time = self._named(id, time)
-            ticket = IntervalTicket(self._issuer, self._issued, id, time)
-            ticket.centre, ticket.scorecast = point, cast
-            ticket.radius = self._method.radius + cast
-            kept = [0.0 if point is None else point, self._method.radius, cast]
-            return self._keep(ticket, kept)
+        return self._forecast((point, cast), id, time)
+
+    def _issue(self, raw: tuple[float | None, float]) -> IntervalTicket:
+        radius = self._method.radius
+        ticket = IntervalTicket(self._issuer, self._seat.count_forecast())
+        ticket.centre, ticket.scorecast = raw
+        ticket.base = radius
+        return ticket
 
     def predict_one(
         self, centre: float | None = None, *, scorecast: float = 0.0
     ) -> tuple[float, float]:
         """Return the ends of the interval that the next round would announce; change nothing."""
-        point, cast = self._point(centre), check.real(scorecast, "scorecast")
+        ends = self.predict_mean_one(centre, scorecast=scorecast)
         with passing(self._gate):
             self._note()
+        return ends
+
+    def sample_one(
+        self, centre: float | None = None, *, scorecast: float = 0.0
+    ) -> tuple[float, float]:
+        """Return the same as :meth:`predict_one`: nothing is drawn here."""
+        return self.predict_one(centre, scorecast=scorecast)
+
+    def predict_mean_one(
+        self, centre: float | None = None, *, scorecast: float = 0.0
+    ) -> tuple[float, float]:
+        """Return the same as :meth:`predict_one`, and note nothing: nothing is drawn here."""
+        point, cast = self._point(centre), check.real(scorecast, "scorecast")
+        with passing(self._gate):
             radius = self._method.radius + cast
         middle = 0.0 if point is None else point
         return middle - radius, middle + radius
 
     def learn_one(self, centre: float | None, outcome: float, *, scorecast: float = 0.0) -> None:
         """Make a round of the last :meth:`predict_one`; without one, of a forecast made now."""
-        told = check.real(outcome, "outcome")
-        self._point(centre)
+        told, cast = check.real(outcome, "outcome"), check.real(scorecast, "scorecast")
+        point = self._point(centre)
         with passing(self._gate):
-            self._check_fresh()
-        self.observe(self.forecast(centre, scorecast=scorecast), told)
+            self._play_round((point, cast), told)
+
+    def coin_of(self, ticket: IntervalTicket) -> float:
+        """Refuse: nothing is drawn here."""
+        raise InvalidInput(f"coin must be asked of a forecast that was drawn, got {ticket!r}")
 
     def _point(self, centre: Any) -> float | None:
         if self._score == "residual":
@@ -165,14 +178,45 @@ class ConformalInterval(NumberForecaster[IntervalTicket]):
             raise InvalidInput(f"centre must be None where scores are given, got {centre!r}")
         return None
 
-    def _settle(self, entry: Entry, kept: list[float], outcome: float) -> None:
-        centre, radius, cast = kept
-        score = abs(outcome - centre) if self._score == "residual" else outcome
-        self._method.learn(radius, score - cast)
+    def _scored(self, ticket: IntervalTicket, outcome: float) -> float:
+        """Return the score that the method learns of an outcome."""
+        centre = ticket.centre
+        return (outcome if centre is None else abs(outcome - centre)) - ticket.scorecast
+
+    def _learn(self, ticket: IntervalTicket, outcome: float) -> None:
+        self._method.learn(ticket.base, self._scored(ticket, outcome))
+        self._seat.count_outcome(ticket.number)
+
+    def correct(self, ticket: IntervalTicket, outcome: float) -> IntervalTicket:
+        """Replace the outcome of a closed ticket that turned out to be wrong.
+
+        What was covered is counted anew, and so is the level of ``aci_quantile``.  Radii move by
+        one more step, the one of now: exact for ``aci`` where the scale is told.  A score is
+        replaced while it is among the last ones; the range of all scores keeps it, and the
+        learners of ``saocp`` keep what they made of it.
+
+        The ticket is the one that :meth:`observe` returned, or what was stored of it: nothing is
+        kept here of closed tickets.
+        """
+        return super().correct(ticket, outcome)
+
+    def _correct(self, ticket: IntervalTicket, outcome: float) -> None:
+        assert ticket.outcome is not None
+        before, after = (self._scored(ticket, told) for told in (ticket.outcome, outcome))
+        self._method.amend(ticket.base, before, after)
 
     # ---------------------------------------------------------------- batches
 
-    def replay(self, centres: Any, outcomes: Any, *, scorecasts: Any = None) -> IntervalRun:
+    def replay(
+        self,
+        centres: Any,
+        outcomes: Any,
+        *,
+        scorecasts: Any = None,
+        available: Any = None,
+        time: Any = None,
+        carry: Pending | None = None,
+    ) -> IntervalRun:
         """Play a whole batch of rounds, exactly as the calls one by one would.
 
         Parameters
@@ -183,18 +227,29 @@ class ConformalInterval(NumberForecaster[IntervalTicket]):
             What came, or the scores.
         scorecasts
             What was expected of each score; nothing by default.
+        available, time, carry
+            As in :meth:`calibrant.Recalibrator.replay`.
         """
         told = finite(outcomes, "outcomes")
         points = self._points(centres, told)
         casts = np.zeros(len(told)) if scorecasts is None else finite(scorecasts, "scorecasts")
         check.same_length(centres=points, outcomes=told, scorecasts=casts)
         scores = (np.abs(told - points) if self._score == "residual" else told) - casts
+        times(time, len(told))
         with passing(self._gate):
-            first, found = self._issued, self._method.play(scores)
-            self._count(len(told))
+            first, pending = self.issued, Pending()
+            if available is None and carry is None:
+                found = self._method.play(scores)
+                self._seat.count_rounds(len(told))
+                self._expire_old(first + len(told))
+            else:
+                middles = [None] * len(told) if centres is None else points.tolist()
+                raws = list(zip(middles, casts.tolist(), strict=True))
+                tickets, pending = self._play_late(raws, told.tolist(), available, time, carry)
+                found = np.array([ticket.base for ticket in tickets])
         radius = found + casts
         low, high = (points - radius, points + radius) if centres is not None else (radius[:0],) * 2
-        return IntervalRun(radius, low, high, scores <= found, first)
+        return IntervalRun(radius, low, high, scores <= found, first, pending)
 
     def _points(self, centres: Any, told: Reals) -> Reals:
         if self._score == "residual":
@@ -206,35 +261,27 @@ class ConformalInterval(NumberForecaster[IntervalTicket]):
 
     def certificate(self) -> IntervalCertificate:
         """Return what was measured, and the bound beside it."""
-        waiting = self.open
         with passing(self._gate):
-            expired = self._issued - self._learned - waiting
+            rounds, waiting = self.rounds, len(self._counter)
             nothing = Record("C1", None, None)
-            record = self._method.record(self.delay) if self._learned else nothing
-            told = self._learned, waiting, expired, self.delay, self._target
+            record = self._method.record(self.delay) if rounds else nothing
+            told = rounds, waiting, self.issued - rounds - waiting, self.delay, self._target
             return IntervalCertificate(self.method, *told, self._method.coverage, *record)
 
     def _told(self) -> dict[str, Any]:
         told = {"method": self.method, "coverage": self._target, "score": self._score}
         return told | self._method.options()
 
-    def _state(self) -> tuple[dict[str, Any], Arrays]:
-        return self._told(), {"state": self._method.state()}
+    def _settings(self) -> dict[str, Any]:
+        told = {"method": self.method, "coverage": self._target, "score": self._score}
+        return told | {"options": self._method.options()}
 
-    def _load(self, own: dict[str, Any], arrays: Arrays, secret: bytes, max_open: int) -> int:
-        options = dict(own)
-        made = interval_methods.get(options.pop("method"))
-        told = options.pop("coverage"), options.pop("score")
-        self._begin(made, *told, options, secret, max_open)
-        self._method.load(arrays["state"])
-        return 3
+    def _made_issuer(self, whose: str) -> Issuer:
+        return Issuer(whose, np.empty(0), scores=self._score == "given")
 
+    def _fields(self) -> str:
+        return "dddd"
 
-def _made(made: type[IntervalMethod], coverage: float, options: dict[str, Any]) -> IntervalMethod:
-    try:
-        return made(coverage, **options)  # type: ignore[call-arg]
-    except InvalidType:
-        raise
-    except TypeError as error:
-        told = ", ".join(repr(name) for name in options)
-        raise InvalidType(f"options must be ones of method {made.name!r}, got {told}") from error
+    def _sound(self, words: Words, reals: Reals) -> Mask:
+        centre, base, cast = reals.T
+        return np.asarray(np.isfinite(centre) & ~np.isnan(base) & np.isfinite(cast))

@@ -1,20 +1,22 @@
-"""What every way to find conformal intervals is: a rule over a flat state, and a bound."""
+"""What every way to find conformal intervals is: a rule over a part of a row, and a bound."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+import functools
+from abc import ABC
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.bounds import Bound, step_sizes
+from calibrant.calibrators.layout import Layout
 from calibrant.core import check
-from calibrant.errors import InvalidInput
+from calibrant.core.arrays import Reals
+from calibrant.errors import InvalidInput, RepeatedTicket
 from calibrant.kernels import intervals as kernel
-from calibrant.regression.base import reals_of, words_of
+from calibrant.kernels.layout import ROUNDS, Section, Words
 from calibrant.regression.rows import SHORT
-from calibrant.regression.tables import Reals
+from calibrant.regression.seat import OWN, Seat, row_layout
 
 __all__ = ["IntervalMethod", "Record", "above", "scale_of"]
 
@@ -36,6 +38,10 @@ class IntervalMethod(ABC):
         Which part of scores should be covered.
     **options
         The rule's own.
+
+    Notes
+    -----
+    The method works in a part of a row that it is given: see :meth:`sit`.
     """
 
     name: ClassVar[str]
@@ -43,53 +49,92 @@ class IntervalMethod(ABC):
     assumption: ClassVar[str]
     reference: ClassVar[str]
     program: ClassVar[kernel.IntervalProgram]
-    room: ClassVar[int] = kernel.HEAD
 
-    def _start(self, coverage: float, step: float, scale: float | None) -> None:
-        self._state = [0.0] * self.room
-        self._state[kernel.ALPHA] = 1.0 - coverage
-        self._state[kernel.STEP] = step
-        self._state[kernel.SCALE] = 0.0 if scale is None else scale
+    _seat: Seat
+    _options: dict[str, Any]
+
+    def _start(
+        self, coverage: float, step: float, scale: float | None, section: Section = kernel.HEAD
+    ) -> None:
+        """Begin with the words of a section, all zero but for what is told."""
+        self.section, self._fresh = section, [0.0] * len(section)
+        self._fresh[kernel.ALPHA] = 1.0 - coverage
+        self._fresh[kernel.STEP] = step
+        self._fresh[kernel.SCALE] = 0.0 if scale is None else scale
+        self._learn = self.program.learn
+
+    @functools.cached_property
+    def layout(self) -> Layout:
+        """The words of a row in which the method works."""
+        return row_layout(self.section, self._fresh)
+
+    def sit(self, seat: Seat, secret: bytes) -> None:
+        """Work in that part of a row from now on; nothing is drawn, whatever the secret."""
+        self._seat = seat
+
+    def verify(self, row: Words) -> None:
+        """Refuse a row with which the rule would go astray."""
+        part = row[OWN:].view(np.float64)
+        if np.isnan(part).any() or part[kernel.ROUNDS] != row[ROUNDS]:
+            raise ValueError(f"a state that is not of {self.name}")
 
     @property
     def radius(self) -> float:
         """The radius that the next forecast announces."""
-        return self._state[kernel.RADIUS]
+        found: float = self._seat.reals()[self._seat.at + kernel.RADIUS]
+        return found
 
     @property
     def coverage(self) -> float:
         """Which part of scores was covered; nan without any."""
-        rounds = self._state[kernel.ROUNDS]
-        return 1.0 - self._state[kernel.MISSES] / rounds if rounds else float("nan")
+        s = self._seat.part()
+        return 1.0 - s[kernel.MISSES] / s[kernel.ROUNDS] if s[kernel.ROUNDS] else float("nan")
 
     def learn(self, radius: float, score: float) -> None:
         """Learn a score for which that radius was announced."""
-        self.program.learn(self._state, radius, score)
+        self._learn(self._seat.reals(), self._seat.at, radius, score)
+
+    def amend(self, radius: float, before: float, after: float) -> None:
+        """Replace a score for which that radius was announced."""
+        state, at = self._seat.reals(), self._seat.at
+        misses = state[at + kernel.MISSES] + (after > radius) - (before > radius)
+        if not 0.0 <= misses <= state[at + kernel.ROUNDS]:
+            raise RepeatedTicket(
+                "outcome must have been counted to be corrected, "
+                f"got {misses:g} misses then: was it corrected already?"
+            )
+        self.program.amend(state, at, radius, before, after)
 
     def play(self, scores: Reals) -> Reals:
         """Play a batch of scores; return the radii announced before each."""
-        radii = np.empty(len(scores))
+        radii, seat = np.empty(len(scores)), self._seat
         machine = self.program.machine if len(scores) > SHORT else None
         if machine is not None:
-            state = np.array(self._state)
-            machine.replay(state, scores, radii)
-            self._state = state.tolist()
+            machine.replay(seat.flat(), seat.at, scores, radii)
         else:
-            self.program.replay(self._state, scores.tolist(), radii)
+            self.program.replay(seat.reals(), seat.at, scores.tolist(), radii)
         return radii
+
+    def compile(self) -> None:
+        """Compile single steps, if there is a compiler."""
+        machine, seat = self.program.machine, self._seat
+        if machine is not None:
+            seat.use_views()
+            self._learn = lambda _, at, *told: machine.learn(seat.flat(), at, *told)
 
     def measured(self) -> float:
         """Return the distance of coverage from its target."""
-        s = self._state
+        s = self._seat.part()
         return abs(s[kernel.MISSES] / s[kernel.ROUNDS] - s[kernel.ALPHA])
 
     def by_steps(self, delay: int) -> Bound | None:
         """Return the bound that follows from the steps that were made; None without any."""
-        s = self._state
+        s = self._seat.part()
         moves = s[kernel.RISE] + s[kernel.FALL]
-        if not moves:
-            return None
         ends = s[kernel.FIRST_INVERSE] + s[kernel.LAST_INVERSE]
+        # A correction moves the radius without a step.
+        if not moves or not ends:
+            return None
         return step_sizes(
             int(s[kernel.ROUNDS]),
             s[kernel.HIGH] - s[kernel.LOW],
@@ -99,27 +144,16 @@ class IntervalMethod(ABC):
             delay=delay,
         )
 
-    @abstractmethod
     def record(self, delay: int) -> Record:
-        """Return what was measured and its bound, after at least one round."""
+        """Return what was measured and its bound, after at least one round.
 
-    @abstractmethod
+        By default the distance of coverage from its target, and what the steps say about it.
+        """
+        return Record("C1", self.measured(), self.by_steps(delay))
+
     def options(self) -> dict[str, Any]:
-        """Return what it was made with, coverage aside."""
-
-    def state(self) -> NDArray[np.int64]:
-        """Return what it remembers, as words."""
-        return words_of(np.array(self._state))
-
-    def load(self, words: NDArray[np.int64]) -> None:
-        """Take in what :meth:`state` gave."""
-        found = reals_of(words)
-        fixed = [kernel.ALPHA, kernel.STEP, kernel.SCALE]
-        if len(found) != self.room or np.isnan(found).any():
-            raise ValueError(f"a state that is not of {self.name}")
-        if found[fixed].tolist() != [self._state[k] for k in fixed]:
-            raise ValueError(f"a state of {self.name} with other settings")
-        self._state = found.tolist()
+        """Return what the method was made with, coverage aside."""
+        return dict(self._options)
 
 
 def above(value: Any, name: str) -> float:

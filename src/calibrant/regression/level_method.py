@@ -6,16 +6,19 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.calibrators.layout import Layout
+from calibrant.core.arrays import Mask, Reals, Words
+from calibrant.errors import InvalidInput, RepeatedTicket
 from calibrant.kernels.coin import coin
 from calibrant.regression.certificate import LevelRow
 from calibrant.regression.distribution import Distributions
-from calibrant.regression.tables import Reals
+from calibrant.regression.seat import Seat
+from calibrant.regression.ticket import QuantileTicket
 
-__all__ = ["LevelMethod", "Played", "Said", "Ties", "events_of"]
+__all__ = ["LevelMethod", "Played", "Said", "Ties", "check_once", "events_of"]
 
-Arrays = dict[str, NDArray[np.int64]]
+Arrays = dict[str, Words]
 
 
 class Ties(NamedTuple):
@@ -30,7 +33,7 @@ class Said(NamedTuple):
 
     ``asked`` are the positions at which the raw distribution will be asked for quantiles; the
     last as many as there are levels are those to announce.  ``inner`` becomes ``outer``, which was
-    ``drawn`` before sorting.
+    ``drawn`` before sorting; ``places`` and ``weights`` say where the draws fell.
     """
 
     asked: Reals
@@ -38,7 +41,8 @@ class Said(NamedTuple):
     outer: Reals
     outer_mean: Reals
     drawn: Reals
-    slot: int
+    places: tuple[int, ...] = ()
+    weights: tuple[float, ...] = ()
 
 
 class Played(NamedTuple):
@@ -55,6 +59,13 @@ class LevelMethod(ABC):
     """A way to recalibrate quantiles at fixed levels.
 
     It never sees a distribution: only whether outcomes fell below the quantiles it asked for.
+
+    Parameters
+    ----------
+    levels
+        The levels to follow.
+    **options
+        The method's own.
     """
 
     name: ClassVar[str]
@@ -63,6 +74,26 @@ class LevelMethod(ABC):
     reference: ClassVar[str]
 
     levels: Reals
+    drawn: int = 0
+    """How many chances are drawn in a round."""
+
+    _seat: Seat
+
+    @abstractmethod
+    def __init__(self, levels: Reals, **options: Any) -> None: ...
+
+    @property
+    @abstractmethod
+    def layout(self) -> Layout:
+        """The words of a row in which the method works."""
+
+    def sit(self, seat: Seat, secret: bytes) -> None:
+        """Work in that part of a row from now on, with draws that follow from the secret."""
+        self._seat = seat
+
+    @abstractmethod
+    def verify(self, row: Words) -> None:
+        """Refuse a row with which the method would go astray."""
 
     @property
     @abstractmethod
@@ -75,11 +106,15 @@ class LevelMethod(ABC):
 
     @abstractmethod
     def look(self) -> Said:
-        """Return what :meth:`announce` would; change nothing.  Means are as drawn."""
+        """Return what :meth:`announce` would; change nothing."""
 
     @abstractmethod
-    def learn(self, slot: int, events: list[int]) -> None:
-        """Learn which positions were covered by the outcome of the forecast of that slot."""
+    def learn(self, ticket: QuantileTicket, events: list[int]) -> None:
+        """Learn which positions were covered by the outcome of a ticket."""
+
+    @abstractmethod
+    def amend(self, ticket: QuantileTicket, before: list[int], after: list[int]) -> None:
+        """Replace which positions were covered by the outcome of a ticket."""
 
     @abstractmethod
     def play(self, raw: Distributions, outcomes: Reals, first: int, ties: Ties) -> Played:
@@ -94,17 +129,34 @@ class LevelMethod(ABC):
         """Return what it was made with."""
 
     @abstractmethod
-    def state(self) -> tuple[dict[str, Any], Arrays]:
-        """Return what it remembers."""
+    def compile(self) -> None:
+        """Compile single steps, if there are any and a compiler."""
+
+    def coin(self, secret: bytes, ticket: QuantileTicket, level: int) -> float:
+        """Return the coin that drew a chance for one of the levels that are learned."""
+        raise InvalidInput(f"level must be None where nothing is drawn, got {level!r}")
+
+    def sound(self, words: Words, reals: Reals) -> Mask:
+        """Say which tickets could have been issued, given what was kept of their draws."""
+        return np.ones(len(words), bool)
 
     @abstractmethod
-    def load(self, settings: dict[str, Any], arrays: Arrays) -> None:
-        """Take in what :meth:`state` gave."""
+    def read_first(
+        self, row: Words, settings: dict[str, Any], arrays: Arrays, slots: list[int]
+    ) -> Words:
+        """Write a state of the first version into a row; return what tickets keep of draws."""
 
 
-def events_of(
-    quantiles: Reals, shares: Reals, outcomes: Reals, first: int, key: int
-) -> NDArray[np.bool_]:
+def check_once(counted: int, rounds: int) -> None:
+    """Refuse to correct what cannot have been counted."""
+    if not 0 <= counted <= rounds:
+        raise RepeatedTicket(
+            "outcome must have been counted to be corrected, "
+            f"got {counted} covered in {rounds} rounds then: was it corrected already?"
+        )
+
+
+def events_of(quantiles: Reals, shares: Reals, outcomes: Reals, first: int, key: int) -> Mask:
     """Return which quantiles of each row cover its outcome; on an atom its round's coin decides.
 
     >>> events_of(np.array([[1.0, 2.0]]), np.array([[1.0, 1.0]]), np.array([2.0]), 0, 5)

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from calibrant.core import check
+from calibrant.core.arrays import Bits, Reals, Words
 from calibrant.core.place import buckets_of
 from calibrant.errors import InvalidInput, InvalidType
 from calibrant.regression.distribution import Distribution, Distributions
-from calibrant.regression.tables import Reals, finite, target_levels
+from calibrant.regression.tables import finite, target_levels
 
 __all__ = [
     "PitHistogram",
@@ -42,7 +43,7 @@ class PitHistogram:
     """
 
     edges: Reals
-    counts: NDArray[np.int64]
+    counts: Words
 
     @property
     def share(self) -> Reals:
@@ -183,7 +184,7 @@ def windowed_coverage(covered: ArrayLike, *, window: int = 500) -> Reals:
     return np.asarray(hits[: blocks * size].reshape(blocks, size, *hits.shape[1:]).mean(axis=1))
 
 
-def _hits(covered: ArrayLike) -> NDArray[np.uint8]:
+def _hits(covered: ArrayLike) -> Bits:
     array = np.asarray(covered)
     if array.ndim not in (1, 2):
         raise InvalidInput(f"covered must be a column or a table, got shape {array.shape}")

@@ -10,11 +10,12 @@ import math
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from calibrant.kernels.quantiles import normal_quantile
-from calibrant.regression.tables import Reals
+from calibrant.core.arrays import Reals
+from calibrant.kernels.quantiles import MIDDLE_BOTTOM, MIDDLE_TOP, normal_quantile
 
-__all__ = ["level_map", "normal_cdf", "normal_crps"]
+__all__ = ["level_map", "normal_cdf", "normal_crps", "normal_quantiles"]
 
 NARROW: Final = 0.5
 """Standard deviations below which a piece is integrated by points."""
@@ -32,6 +33,23 @@ def normal_cdf(z: Reals) -> Reals:
     # Symmetric, so that the lower tail keeps its digits: erfc, not 1 + erf.
     small = np.asarray(_erfc(np.abs(z) / math.sqrt(2.0)) / 2.0, dtype=np.float64)
     return np.where(z < 0.0, small, 1.0 - small)
+
+
+def normal_quantiles(levels: Reals) -> Reals:
+    """Return the quantiles of the standard normal distribution, to the bit as one by one.
+
+    >>> normal_quantiles(np.array([0.0, 0.5, 0.975])).round(2)
+    array([-inf,  0.  ,  1.96])
+    """
+    q = levels - 0.5
+    middle = np.abs(q) <= 0.425
+    r = 0.180625 - q * q
+    over, under = np.zeros(q.shape), np.zeros(q.shape)
+    for top, bottom in zip(MIDDLE_TOP, MIDDLE_BOTTOM, strict=True):
+        over, under = over * r + top, under * r + bottom
+    found = q * (over / under)
+    found[~middle] = _quantile(levels[~middle])
+    return found
 
 
 def level_map(inner: Reals, outer: Reals, levels: Reals) -> Reals:
@@ -77,7 +95,7 @@ def _below(inner: Reals, outer: Reals, z: Reals) -> Reals:
     some = width > 0.0
     slope = np.where(some, (outer[:, 1:] - outer[:, :-1]) / np.where(some, width, 1.0), 0.0)
     start = np.where(some, outer[:, :-1] - slope * inner[:, :-1], 0.0)
-    edges = np.minimum(np.asarray(_quantile(inner), dtype=np.float64), z[:, None])
+    edges = np.minimum(normal_quantiles(inner), z[:, None])
     known = np.where(np.isfinite(edges), edges, 0.0)
     narrow = np.isfinite(edges[:, :-1]) & (np.diff(known, axis=1) < NARROW)
     flat, once, twice = _integrals(edges)
@@ -86,17 +104,22 @@ def _below(inner: Reals, outer: Reals, z: Reals) -> Reals:
         plain = np.where(start == 0.0, 0.0, start * start * np.diff(flat, axis=1))
     whole = plain + 2.0 * start * slope * np.diff(once, axis=1)
     whole += slope * slope * np.diff(twice, axis=1)
-    whole = np.where(narrow, _by_points(known, inner, outer, slope), whole)
+    by_points = narrow & (np.diff(known, axis=1) > 0.0)
+    whole[narrow] = 0.0
+    whole[by_points] = _by_points(by_points, known, inner, outer, slope)
     return np.asarray(np.where(some, whole, 0.0).sum(axis=1))
 
 
-def _by_points(edges: Reals, inner: Reals, outer: Reals, slope: Reals) -> Reals:
-    """Return the same integrals by eight points a piece."""
-    left, half = edges[:, :-1], np.diff(edges, axis=1) / 2.0
+def _by_points(
+    wanted: NDArray[np.bool_], edges: Reals, inner: Reals, outer: Reals, slope: Reals
+) -> Reals:
+    """Return the same integrals of the wanted pieces by eight points each."""
+    left, half = edges[:, :-1][wanted], np.diff(edges, axis=1)[wanted] / 2.0
+    start, low, high = (part[wanted] for part in (inner[:, :-1], outer[:, :-1], outer[:, 1:]))
     total = np.zeros(half.shape)
     for point, weight in zip(*LEGENDRE, strict=True):
-        rise = normal_cdf(left + half * (1.0 + point)) - inner[:, :-1]
-        total += weight * np.clip(outer[:, :-1] + slope * rise, outer[:, :-1], outer[:, 1:]) ** 2
+        rise = normal_cdf(left + half * (1.0 + point)) - start
+        total += weight * np.clip(low + slope[wanted] * rise, low, high) ** 2
     return total * half
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from calibrant.bounds import conformal_pid
 from calibrant.core import check
 from calibrant.kernels import intervals as kernel
+from calibrant.kernels.layout import STATE, Section
 from calibrant.regression.interval_method import IntervalMethod, Record, above
 from calibrant.regression.registry import interval_methods
 
@@ -58,18 +59,15 @@ class ConformalPID(IntervalMethod):
             "gain": told,
             "saturation": above(saturation, "saturation"),
         }
-        self.room = kernel.RING + size  # type: ignore[misc]
-        self._start(coverage, above(step, "step"), None)
-        self._state[kernel.GAIN] = 0.0 if told is None else told
-        self._state[kernel.SATURATION] = above(saturation, "saturation")
-        self._state[kernel.WINDOW] = float(size)
+        words = Section(kernel.PID_HEAD)
+        words.real("SCORES", STATE, "The last scores, as they came.", words=size)
+        self._start(coverage, above(step, "step"), None, words)
+        self._fresh[kernel.GAIN] = 0.0 if told is None else told
+        self._fresh[kernel.SATURATION] = above(saturation, "saturation")
+        self._fresh[kernel.WINDOW] = float(size)
 
     def record(self, delay: int) -> Record:
         """Return the distance of coverage from its target, and its bound."""
-        s = self._state
+        s = self._seat.part()
         bound = conformal_pid(int(s[kernel.ROUNDS]), s[kernel.SATURATION], delay=delay)
         return Record("C1", self.measured(), bound)
-
-    def options(self) -> dict[str, Any]:
-        """Return step, window, gain and saturation."""
-        return dict(self._options)

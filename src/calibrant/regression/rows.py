@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.core.arrays import Reals, Words
 from calibrant.kernels import quantiles
 from calibrant.kernels.compile import available, compiled
-from calibrant.regression.tables import Reals
 
 __all__ = ["SHORT", "ask", "shape_of"]
 
@@ -26,7 +25,7 @@ def shape_of(
     random: bool = True,
     first: int = 0,
     key: int = 0,
-) -> NDArray[np.int64]:
+) -> Words:
     """Return the header that the kernels read; see :mod:`calibrant.kernels.quantiles`."""
     size = levels.shape[1]
     between = size if len(levels) > 1 else 0

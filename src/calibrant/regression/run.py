@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-import numpy as np
-from numpy.typing import NDArray
-
+from calibrant.core.arrays import Mask, Reals
+from calibrant.recalibrate.delivery import Pending
+from calibrant.recalibrate.run import Numbered
 from calibrant.regression.distribution import Distributions
-from calibrant.regression.tables import Reals
 
 __all__ = ["IntervalRun", "QuantileRun"]
 
 
 @dataclass(frozen=True, eq=False)
-class QuantileRun:
+class QuantileRun(Numbered):
     """The recalibrated distributions of a batch, a round a row.
 
     Attributes
@@ -33,6 +32,8 @@ class QuantileRun:
         The same as drawn before sorting.  With ``method="pit"`` this carries the guarantee.
     first
         Number of the first row's round; the others follow on.
+    pending
+        Outcomes that were not known by the end of the batch; their tickets are open.
     """
 
     levels: Reals
@@ -44,6 +45,7 @@ class QuantileRun:
     outer_mean: Reals
     drawn: Reals
     first: int
+    pending: Pending = field(default_factory=Pending)
 
     def __len__(self) -> int:
         return len(self.quantiles)
@@ -60,7 +62,7 @@ class QuantileRun:
 
 
 @dataclass(frozen=True, eq=False)
-class IntervalRun:
+class IntervalRun(Numbered):
     """The intervals of a batch, one for each round.
 
     Attributes
@@ -73,13 +75,16 @@ class IntervalRun:
         Whether the outcome was inside.
     first
         Number of the first row's round; the others follow on.
+    pending
+        Outcomes that were not known by the end of the batch; their tickets are open.
     """
 
     radius: Reals
     low: Reals
     high: Reals
-    covered: NDArray[np.bool_]
+    covered: Mask
     first: int
+    pending: Pending = field(default_factory=Pending)
 
     def __len__(self) -> int:
         return len(self.radius)

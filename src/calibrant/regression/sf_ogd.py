@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from calibrant.kernels.intervals import SF_OGD
-from calibrant.regression.interval_method import IntervalMethod, Record, scale_of
+from calibrant.regression.interval_method import IntervalMethod, scale_of
 from calibrant.regression.registry import interval_methods
 
 __all__ = ["ScaleFree"]
@@ -30,11 +28,3 @@ class ScaleFree(IntervalMethod):
     def __init__(self, coverage: float, *, scale: float | None = None) -> None:
         self._options = {"scale": scale_of(scale)}
         self._start(coverage, 1.0, scale_of(scale))
-
-    def record(self, delay: int) -> Record:
-        """Return the distance of coverage from its target, and its bound."""
-        return Record("C1", self.measured(), self.by_steps(delay))
-
-    def options(self) -> dict[str, Any]:
-        """Return the scale."""
-        return dict(self._options)

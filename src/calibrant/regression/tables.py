@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.core import check
+from calibrant.core.arrays import Mask, Reals
 from calibrant.errors import InvalidInput, InvalidType
 
 __all__ = ["MOST_LEVELS", "Reals", "finite", "rising", "table", "target_levels"]
 
-Reals = NDArray[np.float64]
 
 MOST_LEVELS: Final = 1000
 """Levels that one recalibrator follows, at most."""
@@ -82,7 +81,7 @@ def target_levels(levels: Any) -> Reals:
     return given
 
 
-def _refuse(bad: NDArray[np.bool_], rows: Reals, name: str, rule: str) -> None:
+def _refuse(bad: Mask, rows: Reals, name: str, rule: str) -> None:
     if bad.any():
         row, column = np.argwhere(bad)[0].tolist()
         told = f"{rule}, got {rows[row, column].item()!r}"

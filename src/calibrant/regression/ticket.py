@@ -2,18 +2,45 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
-from calibrant.regression.tables import Reals
+import numpy as np
+
+from calibrant.core import check
+from calibrant.core.arrays import Reals
+from calibrant.core.ticket import Written
+from calibrant.errors import InvalidInput
+from calibrant.regression.tables import rising
 
 if TYPE_CHECKING:
     from calibrant.regression.distribution import Distribution
 
-__all__ = ["IntervalTicket", "NumberTicket", "QuantileTicket"]
+__all__ = ["IntervalTicket", "Issuer", "NumberTicket", "QuantileTicket"]
+
+NEVER: Final = float("nan")
+INFINITE: Final = ("inf", "-inf")
+MOST_PLACE: Final = (1 << 62) - 1
 
 
-class NumberTicket(ABC):
+class Issuer:
+    """What the tickets of one stream of numbers have in common.
+
+    ``fingerprint`` tells whose tickets they are, ``levels`` which levels are followed and ``drawn``
+    how many chances are drawn (none for intervals), and ``scores`` whether outcomes are scores, so
+    that there is no point forecast.
+    """
+
+    __slots__ = ("drawn", "fingerprint", "levels", "scores")
+
+    def __init__(
+        self, fingerprint: str, levels: Reals, drawn: int = 0, scores: bool = False
+    ) -> None:
+        self.fingerprint, self.levels = fingerprint, levels
+        self.drawn, self.scores = drawn, scores
+
+
+class NumberTicket(Written):
     """A forecast of a number that waits for its outcome.
 
     Attributes
@@ -25,15 +52,54 @@ class NumberTicket(ABC):
     outcome
         The number that was reported, or None as long as the ticket is open.
     issuer
-        The fingerprint of the object that made it.
+        What tickets of the same stream have in common.
     """
 
     __slots__ = ("id", "issuer", "number", "outcome", "time")
 
-    def __init__(self, issuer: str, number: int, id: str | None, time: float | None) -> None:
-        self.issuer, self.number, self.time = issuer, number, time
-        self.id: int | str = number if id is None else id
+    def __init__(self, issuer: Issuer, number: int) -> None:
+        self.issuer, self.number = issuer, number
+        self.id: int | str = number
+        self.time: float | None = None
         self.outcome: float | None = None
+
+    @classmethod
+    def revived(cls, issuer: Issuer, id: int | str, number: int, fields: tuple[Any, ...]) -> Self:
+        """Return a ticket again from what the desk kept."""
+        ticket = cls(issuer, number)
+        ticket.id, time = id, fields[0]
+        ticket.time = None if time != time else time
+        ticket._fill(fields[1:])
+        return ticket
+
+    @property
+    def whose(self) -> str:
+        """Fingerprint of the stream that made the ticket."""
+        return self.issuer.fingerprint
+
+    @property
+    def fields(self) -> tuple[Any, ...]:
+        """What the desk keeps of the ticket."""
+        return NEVER if self.time is None else self.time, *self._kept()
+
+    def agrees(self, fields: tuple[Any, ...]) -> bool:
+        """Say whether the desk kept the same of this ticket."""
+        return self._kept() == fields[1:]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the ticket as JSON-ready data, for callers that store it."""
+        told = {"issuer": self.whose, "id": self.id, "number": self.number}
+        return told | {"time": self.time, "outcome": self.outcome} | self._more()
+
+    @classmethod
+    def _read(cls, data: dict[str, Any]) -> Self:
+        ticket = cls(cls._issuer(data), check.whole(data["number"], "number"))
+        id, time, outcome = data["id"], data["time"], data["outcome"]
+        ticket.id = check.whole(id, "id") if type(id) is int else _text(id)
+        ticket.time = None if time is None else check.real(time, "time")
+        ticket.outcome = None if outcome is None else check.real(outcome, "outcome")
+        ticket._read_more(data)
+        return ticket
 
     def __repr__(self) -> str:
         state = "open" if self.outcome is None else f"outcome={self.outcome!r}"
@@ -42,6 +108,27 @@ class NumberTicket(ABC):
     @abstractmethod
     def _told(self) -> str:
         """Return what was announced, for people."""
+
+    @abstractmethod
+    def _kept(self) -> tuple[Any, ...]:
+        """Return what the outcome is learned from."""
+
+    @abstractmethod
+    def _fill(self, kept: tuple[Any, ...]) -> None:
+        """Take in what :meth:`_kept` gave."""
+
+    @abstractmethod
+    def _more(self) -> dict[str, Any]:
+        """Return what there is to store of this kind of ticket."""
+
+    @abstractmethod
+    def _read_more(self, data: dict[str, Any]) -> None:
+        """Take in what :meth:`_more` gave."""
+
+    @classmethod
+    @abstractmethod
+    def _issuer(cls, data: dict[str, Any]) -> Issuer:
+        """Return the issuer that stored data tell."""
 
 
 class QuantileTicket(NumberTicket):
@@ -60,31 +147,118 @@ class QuantileTicket(NumberTicket):
         expected; both sorted.
     drawn
         The same as drawn before sorting.  With ``method="pit"`` this carries the guarantee.
+    found, shares
+        All quantiles that the raw distribution was asked for, of which the last are the tracked
+        ones, and the share of an atom that each needs.
+    places, weights
+        Where the draw of each level fell, and the probability of the lower point of its pair;
+        empty where nothing is drawn.
+
+    Notes
+    -----
+    A ticket that was found by its id knows its quantiles, and not the whole distribution.
     """
 
-    __slots__ = ("drawn", "inner", "levels", "outer", "outer_mean", "quantiles", "raw", "tracked")
+    __slots__ = (
+        "drawn",
+        "found",
+        "inner",
+        "outer",
+        "outer_mean",
+        "places",
+        "raw",
+        "shares",
+        "weights",
+    )
 
-    raw: Distribution
-    levels: Reals
-    quantiles: Reals
-    tracked: Reals
+    kind: ClassVar = "quantile ticket"
+    curves: ClassVar = ("inner", "outer", "outer_mean", "drawn")
+
+    raw: Distribution | None
+    found: tuple[float, ...]
+    shares: tuple[float, ...]
+    places: tuple[int, ...]
+    weights: tuple[float, ...]
     inner: Reals
     outer: Reals
     outer_mean: Reals
     drawn: Reals
 
     @property
+    def levels(self) -> Reals:
+        """The levels that are followed."""
+        return self.issuer.levels
+
+    @property
+    def tracked(self) -> Reals:
+        """The quantiles before sorting."""
+        return np.array(self.found[-len(self.levels) :])
+
+    @property
+    def quantiles(self) -> Reals:
+        """The recalibrated quantiles, in order."""
+        return np.sort(self.tracked)
+
+    @property
     def value(self) -> Distribution:
         """The recalibrated distribution; its levels are the drawn ones, where any are drawn."""
-        return self.raw.rows.moved(self.inner[None], self.outer[None])[0]
+        return self._whole().rows.moved(self.inner[None], self.outer[None])[0]
 
     @property
     def mean(self) -> Distribution:
         """The same with the expected levels: it does not jump, and has no guarantee."""
-        return self.raw.rows.moved(self.inner[None], self.outer_mean[None])[0]
+        return self._whole().rows.moved(self.inner[None], self.outer_mean[None])[0]
+
+    def _whole(self) -> Distribution:
+        if self.raw is None:
+            raise InvalidInput("distribution must be asked of the ticket that forecast() returned")
+        return self.raw
 
     def _told(self) -> str:
-        return f"value={self.value!r}"
+        if self.raw is not None:
+            return f"value={self.value!r}"
+        return f"quantiles={self.quantiles.round(4).tolist()}"
+
+    def _kept(self) -> tuple[Any, ...]:
+        return self.found + self.shares + self.places + self.weights
+
+    def _fill(self, kept: tuple[Any, ...]) -> None:
+        drawn = self.issuer.drawn
+        width = (len(kept) - 2 * drawn) // 2
+        self.found, self.shares = kept[:width], kept[width : 2 * width]
+        self.places, self.weights = kept[2 * width : 2 * width + drawn], kept[2 * width + drawn :]
+        self.raw = None
+
+    def _more(self) -> dict[str, Any]:
+        told: dict[str, Any] = {"levels": self.levels.tolist(), "places": list(self.places)}
+        for name in ("found", "shares", "weights"):
+            told[name] = [_plain(number) for number in getattr(self, name)]
+        if self.raw is None:
+            return told | {"raw": None}
+        rows = self.raw.rows
+        told["raw"] = {"values": rows.values[0].tolist(), "levels": rows.levels[0].tolist()}
+        return told | {name: getattr(self, name).tolist() for name in self.curves}
+
+    def _read_more(self, data: dict[str, Any]) -> None:
+        self.found, self.shares, self.weights = (
+            tuple(_number(number, name) for number in data[name])
+            for name in ("found", "shares", "weights")
+        )
+        self.places = tuple(check.whole(k, "place", high=MOST_PLACE) for k in data["places"])
+        if len(self.found) < len(self.levels) or len(self.found) != len(self.shares):
+            raise ValueError(f"{len(self.found)} quantiles and {len(self.shares)} shares")
+        if len(self.places) != len(self.weights):
+            raise ValueError(f"{len(self.places)} places and {len(self.weights)} weights")
+        self.raw = None if data["raw"] is None else _distribution(data["raw"])
+        if self.raw is not None:
+            for name in self.curves:
+                setattr(self, name, check.probabilities(data[name], name))
+            check.same_length(**{name: getattr(self, name) for name in self.curves})
+
+    @classmethod
+    def _issuer(cls, data: dict[str, Any]) -> Issuer:
+        levels = check.probabilities(data["levels"], "levels")
+        return Issuer(_text(data["issuer"]), levels, len(data["places"]))
 
 
 class IntervalTicket(NumberTicket):
@@ -98,13 +272,27 @@ class IntervalTicket(NumberTicket):
         The largest score that counts as covered; minus infinity covers nothing.
     scorecast
         What the caller expected of the score, which the radius includes.
+    base
+        The radius without the scorecast, as the method chose it.
     """
 
-    __slots__ = ("centre", "radius", "scorecast")
+    __slots__ = ("base", "centre", "scorecast")
+
+    kind: ClassVar = "interval ticket"
 
     centre: float | None
-    radius: float
+    base: float
     scorecast: float
+
+    @property
+    def raw(self) -> float | None:
+        """What came in: the point forecast."""
+        return self.centre
+
+    @property
+    def radius(self) -> float:
+        """The largest score that counts as covered."""
+        return self.base + self.scorecast
 
     @property
     def low(self) -> float:
@@ -116,7 +304,68 @@ class IntervalTicket(NumberTicket):
         """The upper end."""
         return (0.0 if self.centre is None else self.centre) + self.radius
 
+    @property
+    def value(self) -> tuple[float, float]:
+        """Both ends."""
+        return self.low, self.high
+
+    @property
+    def mean(self) -> tuple[float, float]:
+        """Both ends: nothing is drawn, so that they are what is expected."""
+        return self.value
+
     def _told(self) -> str:
         if self.centre is None:
             return f"radius={self.radius:.4g}"
         return f"[{self.low:.4g}, {self.high:.4g}]"
+
+    def _kept(self) -> tuple[Any, ...]:
+        return 0.0 if self.centre is None else self.centre, self.base, self.scorecast
+
+    def _fill(self, kept: tuple[Any, ...]) -> None:
+        centre, self.base, self.scorecast = kept
+        self.centre = None if self.issuer.scores else centre
+
+    def _more(self) -> dict[str, Any]:
+        told = {"centre": self.centre, "base": _plain(self.base)}
+        return told | {"scorecast": self.scorecast}
+
+    def _read_more(self, data: dict[str, Any]) -> None:
+        centre = data["centre"]
+        self.centre = None if centre is None else check.real(centre, "centre")
+        self.base = _number(data["base"], "base")
+        self.scorecast = check.real(data["scorecast"], "scorecast")
+
+    @classmethod
+    def _issuer(cls, data: dict[str, Any]) -> Issuer:
+        return Issuer(_text(data["issuer"]), np.empty(0), scores=data["centre"] is None)
+
+
+def _plain(number: float) -> float | str:
+    """Return a number for JSON, which has no infinite ones."""
+    return str(number) if str(number) in INFINITE else number
+
+
+def _number(told: Any, name: str) -> float:
+    """Return the number that :func:`_plain` gave."""
+    return float(told) if told in INFINITE else check.real(told, name)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise InvalidInput(f"id must be a string or a number, got {value!r}")
+    return value
+
+
+def _distribution(data: dict[str, Any]) -> Distribution:
+    """Return a raw distribution that was stored: the knots of its CDF, or mean and deviation."""
+    from calibrant.regression.distribution import Distribution, Distributions
+
+    if not data["levels"]:
+        return Distribution.normal(*data["values"])
+    levels = rising(check.probabilities(data["levels"], "levels")[None], "levels")
+    values = rising(np.array([[check.real(v, "values") for v in data["values"]]]), "values")
+    if values.shape != levels.shape:
+        raise ValueError(f"{values.size} values and {levels.size} levels")
+    nothing = np.empty((1, 0))
+    return Distribution(Distributions(values, levels, nothing, nothing))

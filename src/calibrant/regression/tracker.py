@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant import bounds
+from calibrant.calibrators.layout import Layout
 from calibrant.core import check
+from calibrant.core.arrays import Reals, Words
 from calibrant.errors import InvalidInput
 from calibrant.kernels import quantiles
 from calibrant.kernels.compile import available, compiled
-from calibrant.regression.base import reals_of, words_of
+from calibrant.kernels.layout import FIXED, ROUNDS, STATE, Section
 from calibrant.regression.certificate import LevelRow
 from calibrant.regression.distribution import Distributions
-from calibrant.regression.level_method import LevelMethod, Played, Said, Ties
+from calibrant.regression.level_method import Arrays, LevelMethod, Played, Said, Ties, check_once
 from calibrant.regression.registry import quantile_methods
 from calibrant.regression.rows import SHORT, shape_of
-from calibrant.regression.tables import Reals
+from calibrant.regression.seat import OWN, row_layout
+from calibrant.regression.ticket import QuantileTicket
 
 __all__ = ["Tracker"]
 
@@ -45,13 +48,29 @@ class Tracker(LevelMethod):
     assumption = "none: any sequence, every time"
     reference = "Deshpande, Marx and Kuleshov (2024), AISTATS"
 
-    def __init__(self, levels: Reals, secret: bytes, max_open: int, *, step: float = 0.02) -> None:
+    def __init__(self, levels: Reals, *, step: float = 0.02) -> None:
         given = check.real(step, "step")
         if given <= 0.0:
             raise InvalidInput(f"step must be above 0, got {step!r}")
-        self.levels = levels
-        self._step = given
-        self._marks = [given, *levels.tolist(), *[0.0] * (2 * len(levels))]
+        self.levels, self._step = levels, given
+
+    @functools.cached_property
+    def layout(self) -> Layout:
+        """The step, and for each level its position and two counts."""
+        part, many = Section(), len(self.levels)
+        part.real("STEP", FIXED, "How far a position moves.")
+        part.real("POSITIONS", STATE, "Where each level stands.", words=many)
+        part.real("COVERED", STATE, "How often each level covered the outcome.", words=many)
+        part.real("SORTED", STATE, "How often it did after sorting.", words=many)
+        return row_layout(part, [self._step, *self.levels.tolist(), *[0.0] * (2 * many)])
+
+    def verify(self, row: Words) -> None:
+        """Refuse positions that are no numbers."""
+        if not np.isfinite(row[OWN:].view(np.float64)).all():
+            raise ValueError(f"marks that are not of {len(self.levels)} levels")
+
+    def compile(self) -> None:
+        """Do nothing: what takes time in a step is to ask the raw distribution."""
 
     @property
     def width(self) -> int:
@@ -61,40 +80,51 @@ class Tracker(LevelMethod):
     @property
     def positions(self) -> Reals:
         """Where each level stands on the raw quantile function."""
-        return np.array(self._marks[1 : 1 + len(self.levels)])
+        return np.array(self._seat.part()[1 : 1 + len(self.levels)])
 
     def announce(self) -> Said:
         """Say where the levels stand."""
-        places = self.positions
+        marks, at = self._seat.reals(), self._seat.at
+        places = np.array(marks[at + 1 : at + 1 + len(self.levels)])
         inner, outer = _cornered(np.sort(places)[None], self.levels)
-        return Said(places, inner[0], outer[0], outer[0], outer[0], 0)
+        return Said(places, inner[0], outer[0], outer[0], outer[0])
 
     def look(self) -> Said:
         """Say the same: nothing is drawn."""
         return self.announce()
 
-    def learn(self, slot: int, events: list[int]) -> None:
+    def learn(self, ticket: QuantileTicket, events: list[int]) -> None:
         """Move every level."""
-        many = len(self.levels)
+        marks, at, many = self._seat.reals(), self._seat.at, len(self.levels)
         for m, (level, event) in enumerate(zip(self.levels.tolist(), events, strict=True)):
-            quantiles.advance(self._marks, many, level, m, event)
-        quantiles.count_sorted(self._marks, many, sum(events))
+            quantiles.advance(marks, at, many, level, m, event)
+        quantiles.count_sorted(marks, at, many, sum(events), 1.0)
+
+    def amend(self, ticket: QuantileTicket, before: list[int], after: list[int]) -> None:
+        """Move every level to where it would stand if it had met what it meets now."""
+        (words, marks), at, many = self._seat.state(), self._seat.at, len(self.levels)
+        changes = [new - old for new, old in zip(after, before, strict=True)]
+        rounds = words[self._seat.row + ROUNDS]
+        for m, change in enumerate(changes):
+            check_once(int(marks[at + 1 + many + m]) + change, rounds)
+        for m, change in enumerate(changes):
+            quantiles.amend(marks, at, many, m, change)
+        quantiles.count_sorted(marks, at, many, sum(before), -1.0)
+        quantiles.count_sorted(marks, at, many, sum(after), 1.0)
 
     def play(self, raw: Distributions, outcomes: Reals, first: int, ties: Ties) -> Played:
         """Play a batch in one go."""
-        many = len(self.levels)
+        many, seat = len(self.levels), self._seat
         head = shape_of(raw.values, raw.levels, many, random=ties.random, first=first, key=ties.key)
         places, found = np.empty((len(outcomes), many)), np.empty((len(outcomes), many))
         given = raw.values.ravel(), raw.levels.ravel(), outcomes
         written = places.ravel(), found.ravel()
         if found.size > SHORT and available():
-            marks = np.array(self._marks)
             machine = compiled(quantiles.replay_tracker, "tracker", nogil=True)
-            machine(head, self.levels, marks, *given, *written)
-            self._marks = marks.tolist()
+            machine(head, self.levels, seat.flat(), seat.at, *given, *written)
         else:
             values, levels, told = (array.tolist() for array in given)
-            own = head.tolist(), self.levels.tolist(), self._marks
+            own = head.tolist(), self.levels.tolist(), seat.reals(), seat.at
             quantiles.replay_tracker(*own, values, levels, told, *written)
         inner, outer = _cornered(np.sort(places, axis=1), self.levels)
         return Played(found, inner, outer, outer, outer)
@@ -106,7 +136,8 @@ class Tracker(LevelMethod):
             nothing = float("nan")
             return tuple(LevelRow(p, nothing, "C1", 0.0, None) for p in self.levels.tolist())
         bound = bounds.quantile_tracker(rounds, self._step, delay=delay)
-        hits, sorted_hits = self._marks[1 + many : 1 + 2 * many], self._marks[1 + 2 * many :]
+        marks = self._seat.part()
+        hits, sorted_hits = marks[1 + many : 1 + 2 * many], marks[1 + 2 * many :]
         found = zip(self.levels.tolist(), hits, sorted_hits, strict=True)
         return tuple(
             LevelRow(p, after / rounds, "C1", abs(hit / rounds - p), bound)
@@ -117,16 +148,15 @@ class Tracker(LevelMethod):
         """Return what it was made with."""
         return {"step": self._step}
 
-    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[np.int64]]]:
-        """Return positions and counts."""
-        return {}, {"marks": words_of(np.array(self._marks))}
-
-    def load(self, settings: dict[str, Any], arrays: dict[str, NDArray[np.int64]]) -> None:
-        """Read positions and counts back."""
-        marks = reals_of(arrays["marks"])
-        if len(marks) != len(self._marks) or marks[0] != self._step or not np.isfinite(marks).all():
+    def read_first(
+        self, row: Words, settings: dict[str, Any], arrays: Arrays, slots: list[int]
+    ) -> Words:
+        """Read positions and counts of the first version."""
+        marks = arrays["marks"]
+        if len(marks) != len(row) - OWN or marks[0] != row[OWN]:
             raise ValueError(f"marks that are not of {len(self.levels)} levels")
-        self._marks = marks.tolist()
+        row[OWN:] = marks
+        return np.empty((len(slots), 0), np.int64)
 
 
 def _cornered(places: Reals, levels: Reals) -> tuple[Reals, Reals]:

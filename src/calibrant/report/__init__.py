@@ -1,12 +1,16 @@
 """Reports: one self-contained HTML page that people want to read.
 
-``write(story, path)`` tells one run, ``write_many(stories, path)`` compares several, and
-``headline(story)`` is the sentence on top (``number_headline`` for numbers).  The first two need
-the extra ``plot``.
+``write(summary, path)`` shows one run, ``write_many(summaries, path)`` compares several, and
+``headline(summary)`` is the sentence on top.  The first two need the extra ``plot``.
 """
 
-from calibrant.report.headline import headline
-from calibrant.report.numbers import number_headline
+from calibrant._renamed import renamed
+from calibrant.report.figures import save_pictures
 from calibrant.report.page import render, write, write_many
+from calibrant.report.view import Section, View, headline, view_of
 
-__all__ = ["headline", "number_headline", "render", "write", "write_many"]
+__all__ = [
+    "Section", "View", "headline", "render", "save_pictures", "view_of", "write", "write_many",
+]  # fmt: skip
+
+__getattr__ = renamed(__name__, {"number_headline": "calibrant.report:headline"})

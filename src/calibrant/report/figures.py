@@ -4,25 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
 
-import numpy as np
+from calibrant.plot import Drawing, save_drawings
+from calibrant.plot.canvas import svg
+from calibrant.plot.vector import inline
+from calibrant.report.view import view_of
+from calibrant.summary import AnySummary
 
-from calibrant.groups import GroupRow
-from calibrant.plot import Drawing, prepare_all
-from calibrant.plot.canvas import png, svg
-from calibrant.plot.files import put
-from calibrant.plot.groups import GroupPanels
-from calibrant.plot.vector import inline, settled
-from calibrant.report.judge import spread
-from calibrant.report.tables import shown
-from calibrant.summary import Part, Story
-
-__all__ = ["Figure", "figures", "part_drawings", "save_parts"]
-
-DPI: Final = 200.0
-ACROSS: Final = 3
-"""Small multiples side by side."""
+__all__ = ["Figure", "figure", "figures", "save_pictures"]
 
 
 @dataclass(frozen=True)
@@ -34,151 +23,41 @@ class Figure:
     image: str
 
 
-WORDS: Final = {
-    "reliability": (
-        "What forecasts meant",
-        "How often it happened against how likely it was said to be, in 20 equal buckets. On the "
-        "dotted line forecasts mean what they say. Marks grow with the number of rounds, bars "
-        "are exact 95 % binomial limits, and the strip counts rounds.",
-    ),
-    "reliability_mean": (
-        "The same for the mean forecast",
-        "The mean forecast is what the drawn one is on average: it lacks the noise of the draw, "
-        "and the guarantee, which is about the drawn one.",
-    ),
-    "buckets": (
-        "What became of your forecasts",
-        "For each bucket of raw forecasts: the average you said, the average said now, and how "
-        "often it happened, with exact 95 % binomial limits.",
-    ),
-    "calibration_over_time": (
-        "Calibration error over time",
-        "Squared calibration error of all rounds so far, on a logarithmic axis, and what the "
-        "theorem promises in the worst case, against any adversary.",
-    ),
-    "calibration_l1_over_time": (
-        "Calibration error C1 over time",
-        "Of the drawn forecasts over all rounds so far, on a logarithmic axis, and what the "
-        "theorem promises in the worst case, against any adversary.",
-    ),
-    "brier_over_time": (
-        "Accuracy over time",
-        "Brier score of all rounds so far; lower is better.",
-    ),
-    "windows": (
-        "Calibration error window by window",
-        "Squared calibration error of consecutive stretches of rounds; the worst ones are shaded. "
-        "Noise adds to each.",
-    ),
-    "histogram": (
-        "How forecasts are spread",
-        "Share of rounds by forecast: raw upwards, recalibrated and drawn downwards.",
-    ),
-    "groups_raw": (
-        "Group by group, before",
-        "How often it happened against how likely you said it was, in the groups with the most "
-        "rounds, in 20 equal buckets with exact 95 % binomial limits.",
-    ),
-    "groups": ("Group by group, now", "The same for the recalibrated forecasts, as drawn."),
-    "classes_raw": (
-        "Class by class, before",
-        "How often each class came against how likely you said it was, in 20 equal buckets with "
-        "exact 95 % binomial limits; beyond 20 classes, of the rounds in which it came first.",
-    ),
-    "classes": ("Class by class, now", "The same for the recalibrated forecasts, as drawn."),
-    "decomposition": (
-        "What the Brier score is made of",
-        "The solid end of a bar is what miscalibration adds; the dashed line is the score of "
-        "always saying the base rate.",
-    ),
-}
-
-
-NAMES: Final = {"group": ("groups_raw", "groups"), "class": ("classes_raw", "classes")}
-
-
-def part_drawings(story: Story) -> dict[str, Drawing]:
-    """Return small multiples of the largest groups or classes, before and after."""
-    if story.parts is None or not story.parts.curves:
-        return {}
-    kept = [row for row in story.parts.rows if row.name in story.parts.curves]
-    panels = []
-    for after in (False, True):
-        curves = {name: pair[after] for name, pair in story.parts.curves.items()}
-        rows = tuple(_row(part, after) for part in kept)
-        panels.append(GroupPanels(curves, rows, min(ACROSS, len(rows))))
-    return dict(zip(NAMES[story.parts.kind], panels, strict=True))
-
-
-def save_parts(story: Story, directory: Path) -> None:
-    """Write these small multiples as PNG and SVG, beside the other pictures of a story."""
-    for name, drawing in part_drawings(story).items():
-        figure = drawing.draw().figure
-        put(directory / f"{name}.png", png(figure, DPI))
-        put(directory / f"{name}.svg", settled(svg(figure)).encode())
-
-
-def _row(part: Part, after: bool) -> GroupRow:
-    said, c1, c2 = (
-        (part.mean_forecast, part.c1_forecast, part.c2_forecast)
-        if after
-        else (part.mean_raw, part.c1_raw, part.c2_raw)
-    )
-    return GroupRow(part.name, part.rounds, said, part.rate, c1, c2)
-
-
-def figures(story: Story, prefix: str = "f") -> dict[str, Figure]:
-    """Return the pictures that a story calls for, by name.
+def figure(drawing: Drawing, ids: str, words: tuple[str, str], told: str) -> Figure:
+    """Return a picture as an element of a page.
 
     Parameters
     ----------
-    story
+    drawing
+        What to draw.
+    ids
+        What its ids begin with.
+    words
+        Title and caption.
+    told
+        What to read to those who cannot see it.
+    """
+    title, caption = words
+    return Figure(title, caption, inline(svg(drawing.draw().figure), ids, title, told))
+
+
+def figures(summary: AnySummary, prefix: str = "f") -> dict[str, Figure]:
+    """Return the pictures that a summary calls for, by name.
+
+    Parameters
+    ----------
+    summary
         What to draw.
     prefix
-        What ids begin with; must differ between the stories of a page.
+        What ids begin with; must differ between the summaries of a page.
     """
-    return {name: _figure(name, each, story, prefix) for name, each in chosen(story).items()}
-
-
-def chosen(story: Story) -> dict[str, Drawing]:
-    """Return the drawings that tell something: C1 over time only if the theorem is about C1."""
-    drawings = prepare_all(story) | part_drawings(story)
-    if np.isfinite(story.trace.bound_c2).any() or not np.isfinite(story.trace.bound_c1).any():
-        del drawings["calibration_l1_over_time"]
-    return drawings
-
-
-def _figure(name: str, drawing: Drawing, story: Story, prefix: str) -> Figure:
-    title, caption = WORDS[name]
-    drawn = svg(drawing.draw().figure)
-    return Figure(title, caption, inline(drawn, f"{prefix}-{name}", title, _describe(name, story)))
-
-
-def _describe(name: str, story: Story) -> str:
-    """Return the numbers that matter most, for those who cannot see the picture."""
-    told = story.summary
-    pairs = {
-        "reliability": ("average distance from the line", *_gaps(story, "raw", "forecast")),
-        "reliability_mean": ("average distance from the line", *_gaps(story, "raw", "mean")),
-        "calibration_over_time": ("C2 in the end", *_scores(told, "calibration_l2")),
-        "brier_over_time": ("Brier score in the end", *_scores(told, "brier")),
-        "windows": ("worst window", *_scores(told, "worst_window_l2")),
-        "decomposition": ("miscalibration", *_miscalibration(story)),
+    view = view_of(summary)
+    return {
+        name: figure(each, f"{prefix}-{name}", view.WORDS[name], view.describe(name, summary))
+        for name, each in view.chosen(summary).items()
     }
-    if name not in pairs:
-        return WORDS[name][1]
-    what, before, after = pairs[name]
-    return f"{WORDS[name][1]} {what[0].upper()}{what[1:]}: {before} before, {after} after."
 
 
-def _gaps(story: Story, before: str, after: str) -> tuple[str, str]:
-    return shown(spread(story.curves[before])), shown(spread(story.curves[after]))
-
-
-def _scores(told: dict[str, Any], key: str) -> tuple[str, str]:
-    return shown(told["raw"][key]), shown(told["forecast"][key])
-
-
-def _miscalibration(story: Story) -> tuple[str, str]:
-    raw, now = (story.decompositions[name] for name in ("raw", "forecast"))
-    return shown(raw.reliability), shown(now.reliability)
+def save_pictures(summary: AnySummary, directory: Path) -> None:
+    """Write every picture of a summary as PNG and SVG."""
+    save_drawings(view_of(summary).drawings(summary), directory)

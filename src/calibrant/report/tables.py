@@ -1,30 +1,18 @@
-"""The tables of a report: numbers as they are printed."""
+"""Tables of a report or a screen, and numbers as they are printed."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Self
 
-from calibrant.report.judge import number
-from calibrant.summary import NAMES, AnyStory, Story
+from calibrant.summary import AnySummary
 
-__all__ = [
-    "Table",
-    "brier_parts",
-    "buckets",
-    "chain",
-    "parts",
-    "promises",
-    "scores",
-    "settings",
-    "windows",
-]
+__all__ = ["Table", "count_lines", "number", "plainly", "printed", "settings", "shown", "signed"]
 
 NOTHING: Final = "n/a"
 """What stands where a number is not defined."""
-
-COLUMNS: Final = ("raw", "recalibrated, drawn", "recalibrated, mean")
 
 
 @dataclass(frozen=True)
@@ -51,16 +39,24 @@ class Table:
     words: tuple[int, ...] = (0,)
     notes: tuple[str, ...] = ()
 
+    @classmethod
+    def of(cls, caption: str, header: Iterable[str], rows: Iterable[Iterable[str]]) -> Self:
+        """Return a table of numbers whose rows are named."""
+        return cls(caption, tuple(header), tuple(map(tuple, rows)))
 
-SCORES: Final = (
-    ("Brier score", "brier", "mean squared error; lower is better"),
-    ("Log loss", "log_loss", "lower is better"),
-    ("Calibration error C1", "calibration_l1", "average distance of forecast and frequency"),
-    ("Calibration error C2", "calibration_l2", "the same squared"),
-    ("ECE", "ece", "average distance in 10 equal buckets"),
-    ("Smooth calibration error", "smooth", "does not depend on buckets"),
-    ("Sharpness", "sharpness", "variance of the forecasts; higher is bolder"),
-)
+
+def number(value: Any) -> float:
+    """Return a number of a summary; what JSON keeps as null is nan."""
+    return math.nan if value is None else float(value)
+
+
+def printed(value: float | None) -> str:
+    """Return a number for a table on a screen.
+
+    >>> printed(0.21534), printed(-0.0001234), printed(None), printed(float("nan"))
+    ('0.21534', '-0.00012', '-', '-')
+    """
+    return "-" if value is None or value != value else f"{value:.5f}"
 
 
 def shown(value: Any, digits: int = 4) -> str:
@@ -79,38 +75,6 @@ def shown(value: Any, digits: int = 4) -> str:
     return f"{x:.{min(places, 8)}f}"
 
 
-def scores(story: Story) -> Table:
-    """Return what forecasts were worth before and after."""
-    told = story.summary
-    rows = [(label, *(shown(told[n][key]) for n in NAMES), why) for label, key, why in SCORES]
-    rows.append(("AUC", *(shown(told["auc"][name]) for name in NAMES), "ranking; higher is better"))
-    header = ("", *COLUMNS, "what it says")
-    return Table("Before and after", header, tuple(rows), (0, 4), _score_notes(story))
-
-
-def _score_notes(story: Story) -> tuple[str, ...]:
-    told = story.summary
-    clipped = {name: int(told[name]["log_loss_clipped"]) for name in NAMES}
-    notes = [
-        "C1 and C2 of the drawn forecasts compare each announced value with how often it "
-        "happened; of raw and mean forecasts, whose values hardly repeat, they compare averages "
-        "in 20 equal buckets.",
-        _change(told["regret_brier"]),
-    ]
-    if any(clipped.values()):
-        many = ", ".join(f"{count:,} {name}" for name, count in clipped.items() if count)
-        told_so = "In the log loss an outcome that was called impossible counts as 1e-15"
-        notes.append(f"{told_so}; rounds where it happened: {many}.")
-    return tuple(notes)
-
-
-def _change(regret: dict[str, Any]) -> str:
-    value, low, high = (signed(regret[key]) for key in ("value", "low", "high"))
-    if NOTHING in (value, low, high):
-        return f"Drawn minus raw Brier score: {value}; too few rounds for an interval."
-    return f"Drawn minus raw Brier score: {value}, interval {low} to {high} ({regret['method']})."
-
-
 def signed(value: Any) -> str:
     """Return a number with its sign.
 
@@ -121,156 +85,19 @@ def signed(value: Any) -> str:
     return text if text[0] in "-n" else f"+{text}"
 
 
-MOST: Final = 100
-"""Groups or classes that a table lists."""
-PART_NOTES: Final = {
-    "group": "A round counts in each of its groups. C2 before is over 20 equal buckets, C2 now "
-    "over exact values, and what the theorem promises holds in all groups at once.",
-    "class": "Each class against the rest, or beyond 20 classes the rounds in which it came first. "
-    "C2 is over 20 equal buckets, but over exact values where there is a bound.",
-}
-
-WINDOWS: Final = (("Last window", "last_window_l2"), ("Worst window", "worst_window_l2"))
+def count_lines(told: Mapping[str, Any]) -> list[str]:
+    """Return how many rows made no round, a line each."""
+    counts = {"n_skipped": "bad rows passed over", "n_unresolved": "rows without an outcome"}
+    return [f"{what}: {told[key]:,}" for key, what in counts.items() if told[key]]
 
 
-def windows(story: Story) -> Table:
-    """Return the calibration error of the last and of the worst stretch of rounds."""
-    told = story.summary
-    places = [story.windows.latest, story.windows.worst]
-    rows = tuple(
-        (label, *(f"{shown(told[n].get(key))}{_span(place.get(n))}" for n in NAMES))
-        for (label, key), place in zip(WINDOWS, places, strict=True)
-    )
-    size = story.windows.window
-    note = f"Squared error C2 in 20 equal buckets, over windows of {size:,} rounds."
-    few = "There are too few rounds for one window."
-    header = ("", *COLUMNS)
-    return Table("Window by window", header, rows, (0,), (note if size else few,))
-
-
-def _span(place: tuple[int, int, float] | None) -> str:
-    return "" if place is None else f" (rounds {place[0]:,} to {place[1]:,})"
-
-
-def buckets(story: Story) -> Table:
-    """Return what became of raw forecasts, bucket by bucket; empty buckets are left out."""
-    rows = tuple(
-        (
-            f"{row.low:.2f} to {row.high:.2f}",
-            f"{row.count:,}",
-            f"{row.mean_raw:.3f}",
-            f"{row.rate:.3f}",
-            f"{row.mean_forecast:.3f}",
-            f"{row.rate - row.mean_raw:+z.3f}",
-            f"{row.rate - row.mean_forecast:+z.3f}",
-        )
-        for row in story.buckets
-        if row.count
-    )
-    header = ("raw forecasts", "rounds", "you said", "it happened", "now said")
-    return Table("Bucket by bucket", (*header, "gap before", "gap now"), rows)
-
-
-PARTS: Final = (
-    ("Brier score", "brier", "= miscalibration - resolution + uncertainty + within buckets"),
-    ("Miscalibration", "reliability", "what calibration alone could save"),
-    ("Resolution", "resolution", "how much frequencies differ between forecasts; higher is better"),
-    ("Uncertainty", "uncertainty", "of the outcomes: the score of always saying the base rate"),
-)
-
-
-def brier_parts(story: Story) -> Table:
-    """Return what the Brier scores are made of."""
-    found = [story.decompositions[name] for name in NAMES]
-    rows = [(label, *(shown(getattr(f, key)) for f in found), why) for label, key, why in PARTS]
-    within = [shown(f.within_variance - f.within_covariance) for f in found]
-    rows.append(("Within buckets", *within, "what bucket averages leave out; 0 for exact values"))
-    return Table(
-        "What the Brier score is made of", ("", *COLUMNS, "what it says"), tuple(rows), (0, 4)
-    )
-
-
-def parts(story: Story) -> Table | None:
-    """Return what was said and what happened in each of the largest groups or classes."""
-    if story.parts is None:
-        return None
-    kind, many = story.parts.kind, len(story.parts.rows)
-    largest = sorted(story.parts.rows, key=lambda row: -row.rounds)[:MOST]
-    rows = tuple(
-        (
-            row.name,
-            f"{row.rounds:,}",
-            *(shown(value, 3) for value in (row.rate, row.mean_raw, row.mean_forecast)),
-            *(shown(value) for value in (row.c2_raw, row.c2_forecast, row.bound)),
-        )
-        for row in largest
-    )
-    said = ("it happened", "you said", "now said")
-    header = (kind, "rounds", *said, "C2 before", "C2 now", "bound")
-    return Table(f"{kind.capitalize()} by {kind}", header, rows, (0,), _part_notes(kind, many))
-
-
-def _part_notes(kind: str, many: int) -> tuple[str, ...]:
-    told = [PART_NOTES[kind]]
-    if many > MOST:
-        told.append(f"Of {many:,}, those {MOST} with the most rounds; all are in the summary.")
-    return tuple(told)
-
-
-def promises(story: Story) -> Table:
-    """Return what was promised next to what was measured."""
-    told, found = story.summary["bound"], story.summary["certificate"]
-    regret = f"Regret to the raw forecast, {found['loss']} loss"
-    names = (("C1", "c1"), ("C2", "c2"), (regret, "regret"))
-    rows = tuple(
-        (label, shown(found[key]), shown(told[key]), _kept(found[key], told[key]))
-        for label, key in names
-    )
-    assumed = told["assumption"]
-    notes = (f"Bounds hold {assumed}.",) if assumed else ()
-    header = ("", "measured", "bound", "promise")
-    return Table("Promised and measured", header, rows, (0, 3), notes)
-
-
-def chain(story: Story) -> Table | None:
-    """Return the links from the draw back to each expert; None for methods without a chain."""
-    told = story.summary.get("chain")
-    if not told or not told["links"]:
-        return None
-    front = ("Draws over the mixture", "", told["middle_regret"], told["middle_bound"])
-    links = [
-        (f"Mixture over {each['expert']}", f"{each['weight']:.3f}", each["regret"], each["bound"])
-        for each in told["links"]
-    ]
-    rows = tuple(
-        (label, weight, signed(measured), shown(bound), _kept(measured, bound))
-        for label, weight, measured, bound in [front, *links]
-    )
-    header = ("extra loss of", "weight now", "measured", "bound", "promise")
-    loss = story.summary["certificate"]["loss"]
-    notes = (
-        f"Mean {loss} losses. The draws follow the mixture, and the mixture its best expert; "
-        "identity is the raw forecast, so the first two bounds add up to the regret to it.",
-    )
-    return Table("The chain, link by link", header, rows, (0, 4), notes)
-
-
-def _kept(measured: Any, bound: Any) -> str:
-    if math.isnan(number(bound)) or math.isnan(number(measured)):
-        return "no promise"
-    return "kept" if number(measured) <= number(bound) else "exceeded in this run"
-
-
-def settings(story: AnyStory) -> Table:
+def settings(summary: AnySummary) -> Table:
     """Return what it takes to repeat the run."""
-    rows = [(name, plainly(value)) for name, value in story.settings.items() if name != "command"]
-    rows.append(("calibrant", str(story.summary["calibrant"])))
-    rows += [(f"timing: {name}", plainly(value)) for name, value in _timing(story).items()]
+    rows = [(name, plainly(value)) for name, value in summary.settings.items() if name != "command"]
+    rows.append(("calibrant", str(summary["calibrant"])))
+    timing = summary.summary.get("timing") or {}
+    rows += [(f"timing: {name}", plainly(value)) for name, value in timing.items()]
     return Table("Settings", ("setting", "value"), tuple(rows), (0, 1))
-
-
-def _timing(story: AnyStory) -> dict[str, Any]:
-    return dict(story.summary.get("timing") or {})
 
 
 def plainly(value: Any) -> str:

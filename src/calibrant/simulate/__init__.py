@@ -7,12 +7,7 @@
 True
 """
 
-from calibrant.simulate.adaptive import (
-    GreedyAccuracy,
-    GreedyCalibration,
-    SignPreserving,
-    Threshold,
-)
+from calibrant.simulate.adaptive import GreedyAccuracy, GreedyCalibration, SignPreserving, Threshold
 from calibrant.simulate.adversary import Adversary, adversaries
 from calibrant.simulate.announcement import Announcement, History
 from calibrant.simulate.batch import Games, play_many
@@ -26,14 +21,7 @@ from calibrant.simulate.forecaster import (
     Uniform,
     forecasters,
 )
-from calibrant.simulate.oblivious import (
-    Bernoulli,
-    Drifting,
-    Linear,
-    Noisy,
-    Periodic,
-    Switching,
-)
+from calibrant.simulate.oblivious import Bernoulli, Drifting, Linear, Noisy, Periodic, Switching
 from calibrant.simulate.play import play
 from calibrant.simulate.record import Record
 

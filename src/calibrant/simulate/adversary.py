@@ -59,7 +59,7 @@ class BuiltInAdversary(Adversary):
     """An adversary that is a kernel: the same function decides alone and in batches."""
 
     code: ClassVar[int]
-    """By which :func:`calibrant.kernels.games.chance` knows it."""
+    """The number by which :func:`calibrant.kernels.games.chance` knows the adversary."""
 
     @property
     @abstractmethod

@@ -8,6 +8,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.core.arrays import Bits, Reals
 from calibrant.core.grid import Grid
 from calibrant.core.mixture import Mixture
 from calibrant.kernels import games
@@ -75,23 +76,23 @@ class History:
         return self._book.grid
 
     @property
-    def raw(self) -> NDArray[np.float64]:
+    def raw(self) -> Reals:
         """The raw forecasts."""
         return self._past(self._book.raw)
 
     @property
-    def mean(self) -> NDArray[np.float64]:
+    def mean(self) -> Reals:
         """The means of the announced mixtures."""
         return self._past(self._book.mean)
 
     @property
-    def forecast(self) -> NDArray[np.float64]:
+    def forecast(self) -> Reals:
         """The drawn forecasts."""
-        drawn: NDArray[np.float64] = self.grid.values[self._book.drawn[: self.rounds]]
+        drawn: Reals = self.grid.values[self._book.drawn[: self.rounds]]
         return drawn
 
     @property
-    def outcomes(self) -> NDArray[np.uint8]:
+    def outcomes(self) -> Bits:
         """The outcomes."""
         return self._past(self._book.outcomes)
 

@@ -12,10 +12,10 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.calibrators import Calibrator
 from calibrant.core import check
+from calibrant.core.arrays import Reals, Words
 from calibrant.errors import InvalidInput
 from calibrant.kernels import games
 from calibrant.kernels.compile import available
@@ -30,10 +30,10 @@ from calibrant.simulate.play import Progress, play_to
 __all__ = ["Games", "play_many"]
 
 SHORT = 20_000
-"""Rounds in all up to which the compiler is not started: it would take longer.  Those of
-an all-pairs rule count for as many as it has pairs."""
+"""Rounds in all up to which the compiler is not started: compiling would take longer.  A round
+of an all-pairs rule counts for as many as the rule has pairs."""
 
-OneGame: TypeAlias = Callable[[int], NDArray[np.float64]]
+OneGame: TypeAlias = Callable[[int], Reals]
 """Takes a seed, returns a row of measures for each mark."""
 
 
@@ -48,20 +48,20 @@ class Games:
     c1, c2
         Calibration errors of the draws.
     pseudo_c1, pseudo_c2
-        The same of the announced mixtures.
+        Calibration errors of the announced mixtures.
     loss, mean_loss, raw_loss
         Mean squared losses of draws, means and raw forecasts.
     """
 
     seeds: tuple[int, ...]
     checkpoints: tuple[int, ...]
-    c1: NDArray[np.float64]
-    c2: NDArray[np.float64]
-    pseudo_c1: NDArray[np.float64]
-    pseudo_c2: NDArray[np.float64]
-    loss: NDArray[np.float64]
-    mean_loss: NDArray[np.float64]
-    raw_loss: NDArray[np.float64]
+    c1: Reals
+    c2: Reals
+    pseudo_c1: Reals
+    pseudo_c2: Reals
+    loss: Reals
+    mean_loss: Reals
+    raw_loss: Reals
 
     def __len__(self) -> int:
         return len(self.seeds)
@@ -95,7 +95,7 @@ def play_many(
         ``logistic`` are compiled where Numba is installed; all others are played one
         by one.
     rounds
-        Of each game.
+        Rounds of each game.
     seeds
         The seeds, or how many: 0, 1, ...
     checkpoints
@@ -141,7 +141,7 @@ def _one_game(
 
 def _effort(rule: Calibrator) -> int:
     """Return about how many times as long as a two-point rule's a plain round takes."""
-    return rule.lattice.cells**2 if rule.program.many else 1
+    return rule.lattice.cells**2 if rule.kernels.full_support else 1
 
 
 def _kernel_game(
@@ -151,10 +151,10 @@ def _kernel_game(
     marks: tuple[int, ...],
     fast: bool,
 ) -> OneGame:
-    program = model.calibrator.program
-    game = games.compiled_game_of(program) if fast else games.game_of(program)
+    rule = model.calibrator.kernels
+    game = games.compiled_game_of(rule) if fast else games.game_of(rule)
 
-    def one_game(seed: int) -> NDArray[np.float64]:
+    def one_game(seed: int) -> Reals:
         flat, board = _fresh_state(model, seed), new_board(model.calibrator.lattice)
         adversary.sit_down(board, Coins(key_for(seed, "nature"), 0))
         forecaster.sit_down(board, Coins(key_for(seed, "forecaster"), 0))
@@ -169,7 +169,7 @@ def _kernel_game(
     return one_game
 
 
-def _fresh_state(model: Recalibrator, seed: int) -> NDArray[np.int64]:
+def _fresh_state(model: Recalibrator, seed: int) -> Words:
     """Return the state in which a recalibrator like ``model`` with that seed starts."""
     secret, buckets = secret_of(seed, None), range(model.buckets)
     centres = [Fraction(2 * j + 1, 2 * model.buckets) for j in buckets]
@@ -177,10 +177,8 @@ def _fresh_state(model: Recalibrator, seed: int) -> NDArray[np.int64]:
     return model.calibrator.flat(model.buckets, prior=model.prior, centres=centres, keys=keys)
 
 
-def _followed(
-    rows: Iterable[NDArray[np.float64]], total: int, progress: Progress | None
-) -> list[NDArray[np.float64]]:
-    done: list[NDArray[np.float64]] = []
+def _followed(rows: Iterable[Reals], total: int, progress: Progress | None) -> list[Reals]:
+    done: list[Reals] = []
     for row in rows:
         done.append(row)
         if progress is not None:

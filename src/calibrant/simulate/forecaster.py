@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.core import check
+from calibrant.core.arrays import Reals
 from calibrant.errors import InvalidInput, InvalidType
 from calibrant.kernels import games
 from calibrant.kernels.layout import Words
@@ -61,7 +61,7 @@ class BuiltInForecaster(Forecaster):
     """A forecaster that is a kernel: the same function answers alone and in batches."""
 
     code: ClassVar[int]
-    """By which :func:`calibrant.kernels.games.answer` knows it."""
+    """The number by which :func:`calibrant.kernels.games.answer` knows the forecaster."""
 
     @property
     @abstractmethod
@@ -157,7 +157,7 @@ class Informed(BuiltInForecaster):
 
     @property
     def settings(self) -> tuple[Setting, ...]:
-        """Both ends."""
+        """The two ends, low and high."""
         return self.low, self.high
 
     def forecast(self, state: Any, features: tuple[float, ...], coins: Coins) -> float:
@@ -196,29 +196,23 @@ class Logistic(Forecaster):
         positive = check.real(self.step, "step", low=1e-12, rule="a finite number above 0")
         object.__setattr__(self, "step", positive)
 
-    def start(self) -> NDArray[np.float64]:
+    def start(self) -> Reals:
         """Return no weights; the first features say how many there are."""
         return np.zeros(0)
 
-    def forecast(
-        self, state: NDArray[np.float64], features: tuple[float, ...], coins: Coins
-    ) -> float:
+    def forecast(self, state: Reals, features: tuple[float, ...], coins: Coins) -> float:
         """Return the probability under the present weights."""
         return self._probability(*self._aligned(state, features))
 
-    def learn(
-        self, state: NDArray[np.float64], features: tuple[float, ...], outcome: int
-    ) -> NDArray[np.float64]:
+    def learn(self, state: Reals, features: tuple[float, ...], outcome: int) -> Reals:
         """Take one gradient step on the log loss."""
         weights, inputs = self._aligned(state, features)
         return weights + self.step * (outcome - self._probability(weights, inputs)) * inputs
 
-    def _probability(self, weights: NDArray[np.float64], inputs: NDArray[np.float64]) -> float:
+    def _probability(self, weights: Reals, inputs: Reals) -> float:
         return sigmoid(float(weights @ inputs))
 
-    def _aligned(
-        self, state: NDArray[np.float64], features: tuple[float, ...]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _aligned(self, state: Reals, features: tuple[float, ...]) -> tuple[Reals, Reals]:
         inputs = np.array((1.0, *features))
         weights = state if len(state) else np.zeros(len(inputs))
         if len(weights) != len(inputs):

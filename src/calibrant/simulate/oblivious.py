@@ -107,7 +107,7 @@ class _Moving(_Checked, BuiltInAdversary):
 
     @property
     def settings(self) -> tuple[Setting, ...]:
-        """Both probabilities, and the length."""
+        """The two probabilities, and the length."""
         return self.low, self.high, self.length
 
 

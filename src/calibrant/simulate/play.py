@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.core import check
+from calibrant.core.arrays import Reals
 from calibrant.kernels import games
 from calibrant.recalibrate import Recalibrator
 from calibrant.simulate.adversary import Adversary, get_adversary
@@ -42,14 +42,14 @@ def play(
     Parameters
     ----------
     recalibrator
-        It learns in place; give a fresh one for a fresh game.
+        The recalibrator, which learns in place; give a fresh one for a fresh game.
     forecaster, adversary
         Objects, or names from ``forecasters.names()`` and ``adversaries.names()``.  If one of
         them fails, or says what it may not, the recalibrator is left as before the game.
     rounds
-        How many.
+        How many rounds to play.
     seed
-        Of the adversary's and the forecaster's coins.  The draws depend on the
+        The seed of the adversary's and the forecaster's coins.  The draws depend on the
         recalibrator's own seed.
     progress
         Called a hundred times with the rounds played and ``rounds``.
@@ -91,7 +91,7 @@ def play_to(
     adversary: Adversary,
     seed: int,
     progress: Progress | None = None,
-) -> tuple[Book, NDArray[np.float64]]:
+) -> tuple[Book, Reals]:
     """Play to the last of ``marks``; return all rounds, and a row of measures at each mark."""
     total, results = marks[-1], np.empty((len(marks), games.COLUMNS))
     often, rows = max(1, total // 100), dict(zip(marks, results, strict=True))

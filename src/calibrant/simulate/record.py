@@ -6,9 +6,9 @@ import functools
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.core import check
+from calibrant.core.arrays import Bits, Reals
 from calibrant.losses import LossLike, get_loss
 from calibrant.recalibrate import Certificate
 
@@ -46,10 +46,10 @@ class Record:
     (300, True)
     """
 
-    raw: NDArray[np.float64]
-    forecast: NDArray[np.float64]
-    mean: NDArray[np.float64]
-    outcomes: NDArray[np.uint8]
+    raw: Reals
+    forecast: Reals
+    mean: Reals
+    outcomes: Bits
     pseudo_c1: float
     pseudo_c2: float
     certificate: Certificate
@@ -58,20 +58,18 @@ class Record:
         return len(self.raw)
 
     @functools.cached_property
-    def running_c1(self) -> NDArray[np.float64]:
+    def running_c1(self) -> Reals:
         """C1 of the draws after each round."""
         before, after, _ = self._gaps
         return self._averaged(np.abs(after) - np.abs(before))
 
     @functools.cached_property
-    def running_c2(self) -> NDArray[np.float64]:
+    def running_c2(self) -> Reals:
         """C2 of the draws after each round."""
         before, after, count = self._gaps
         return self._averaged(after**2 / count - before**2 / np.maximum(count - 1.0, 1.0))
 
-    def running_loss(
-        self, series: str = "forecast", loss: LossLike = "squared"
-    ) -> NDArray[np.float64]:
+    def running_loss(self, series: str = "forecast", loss: LossLike = "squared") -> Reals:
         """Return the mean loss after each round, of ``"forecast"``, ``"mean"`` or ``"raw"``."""
         chosen = getattr(self, check.choice(series, "series", SERIES))
         return self._averaged(get_loss(loss)(self.outcomes, chosen))
@@ -108,7 +106,7 @@ class Record:
         )
 
     @functools.cached_property
-    def _gaps(self) -> NDArray[np.float64]:
+    def _gaps(self) -> Reals:
         """Three rows: the gap of each round's value before it, after it, and the visits so far."""
         order = np.argsort(self.forecast, kind="stable")
         value, y = self.forecast[order], self.outcomes[order]
@@ -118,5 +116,5 @@ class Record:
         gaps = np.stack([before - (count - 1.0) * value, before + y - count * value, count])
         return gaps[:, np.argsort(order)]
 
-    def _averaged(self, added: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _averaged(self, added: Reals) -> Reals:
         return np.cumsum(added) / np.arange(1, len(added) + 1)

@@ -3,19 +3,11 @@
 Needs the extra ``cli``.
 """
 
-from calibrant.stream.class_session import ClassSession
-from calibrant.stream.columns import Columns
+from calibrant._renamed import renamed
+from calibrant.stream.columns import Columns, KindColumns
 from calibrant.stream.draft import Drafts
-from calibrant.stream.failure import (
-    BadRow,
-    StateMismatch,
-    StreamFailure,
-    Unreadable,
-    Unwritable,
-)
+from calibrant.stream.failure import BadRow, StateMismatch, StreamFailure, Unreadable, Unwritable
 from calibrant.stream.faults import OnFault, Quarantine, Skip, Stop
-from calibrant.stream.group_session import GroupSession
-from calibrant.stream.number_session import NumberSession
 from calibrant.stream.options import Options, open_session
 from calibrant.stream.replay import Job, replay
 from calibrant.stream.scale import SCALES, Scale
@@ -24,32 +16,17 @@ from calibrant.stream.source import FORMATS, format_of
 from calibrant.stream.writers import Writer, open_output, open_writer
 
 __all__ = [
-    "ADDED",
-    "FORMATS",
-    "SCALES",
-    "Answers",
-    "BadRow",
-    "ClassSession",
-    "Columns",
-    "Drafts",
-    "GroupSession",
-    "Job",
-    "NumberSession",
-    "OnFault",
-    "Options",
-    "Quarantine",
-    "Scale",
-    "Session",
-    "Skip",
-    "StateMismatch",
-    "Stop",
-    "StreamFailure",
-    "Unreadable",
-    "Unwritable",
-    "Writer",
-    "format_of",
-    "open_output",
-    "open_session",
-    "open_writer",
-    "replay",
-]
+    "ADDED", "FORMATS", "SCALES", "Answers", "BadRow", "Columns", "Drafts", "Job", "KindColumns",
+    "OnFault", "Options", "Quarantine", "Scale", "Session", "Skip", "StateMismatch", "Stop",
+    "StreamFailure", "Unreadable", "Unwritable", "Writer", "format_of", "open_output",
+    "open_session", "open_writer", "replay",
+]  # fmt: skip
+
+__getattr__ = renamed(
+    __name__,
+    {
+        "ClassSession": "calibrant.kinds.classes.session:ClassSession",
+        "GroupSession": "calibrant.kinds.groups.session:GroupSession",
+        "NumberSession": "calibrant.kinds.numbers.session:NumberSession",
+    },
+)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from calibrant.stream.failure import Unreadable
 
-__all__ = ["OUTCOME_NAMES", "RAW_NAMES", "Columns", "choose"]
+__all__ = ["OUTCOME_NAMES", "RAW_NAMES", "Columns", "KindColumns", "choose"]
 
 RAW_NAMES: Final = (
     "raw", "raw_forecast", "p", "prob", "probability", "p_hat", "phat", "proba", "y_prob",
@@ -24,16 +24,12 @@ OUTCOME_NAMES: Final = (
 """Names of outcomes, the surest first; case does not matter."""
 
 
-@dataclass(frozen=True)
-class Columns:
-    """The names of the columns to read.
+@dataclass(frozen=True, kw_only=True)
+class KindColumns:
+    """Columns that only some kinds of outcomes have; the kind is known by them.
 
     Attributes
     ----------
-    raw
-        Raw forecasts; empty where other columns have them.
-    outcome, time, available
-        Outcomes, when forecasts were made, and when outcomes became known.
     group
         Columns whose values are groups.
     proba
@@ -42,10 +38,6 @@ class Columns:
         Columns of quantiles of a number, or of its mean and standard deviation.
     """
 
-    raw: str
-    outcome: str
-    time: str | None = None
-    available: str | None = None
     group: tuple[str, ...] = ()
     proba: tuple[str, ...] = ()
     quantiles: tuple[str, ...] = ()
@@ -56,6 +48,24 @@ class Columns:
         """Raw forecasts that take several columns."""
         return self.proba or self.quantiles or self.normal
 
+
+@dataclass(frozen=True)
+class Columns(KindColumns):
+    """The names of the columns to read, beside those of :class:`KindColumns`.
+
+    Attributes
+    ----------
+    raw
+        Raw forecasts; empty where other columns have them.
+    outcome, time, available
+        Outcomes, when forecasts were made, and when outcomes became known.
+    """
+
+    raw: str
+    outcome: str
+    time: str | None = None
+    available: str | None = None
+
     @property
     def names(self) -> list[str]:
         """All of them, each once."""
@@ -65,24 +75,20 @@ class Columns:
     @property
     def options(self) -> dict[str, str]:
         """The words that name them on the command line."""
-        told = vars(self).items()
-        return {name: v if isinstance(v, str) else ",".join(v) for name, v in told if v}
+        shared = ("raw", "outcome", "time", "available")
+        told = {name: getattr(self, name) for name in shared} | vars(self)
+        return {name: v if isinstance(v, str) else ",".join(v) for name, v in told.items() if v}
 
 
-def choose(
-    source: str,
-    names: Sequence[str],
-    *,
-    raw: str | None = None,
-    outcome: str | None = None,
-    time: str | None = None,
-    available: str | None = None,
-    group: tuple[str, ...] = (),
-    proba: tuple[str, ...] = (),
-    quantiles: tuple[str, ...] = (),
-    normal: tuple[str, ...] = (),
-) -> Columns:
+def choose(source: str, names: Sequence[str], **asked: Any) -> Columns:
     """Return the columns of a file, guessing raw forecast and outcome where not told.
+
+    Parameters
+    ----------
+    source, names
+        What the file is called, and all its columns.
+    **asked
+        Fields of :class:`Columns`.
 
     Examples
     --------
@@ -93,25 +99,21 @@ def choose(
     calibrant.stream.failure.Unreadable: games.csv: no column looks like raw forecasts; name it
     with --raw, one of: date, y
     """
-    vector = proba or quantiles or normal
-    for asked in (raw, outcome, time, available, *group, *vector):
-        if asked is not None and asked not in names:
-            raise Unreadable(f"{source}: no column {asked!r}; there are: {_listed(names)}")
-    others = [name for name in names if name not in (raw, outcome, *vector)]
-    known = "" if vector else raw or _guess(source, others, RAW_NAMES, "raw forecasts", "--raw")
-    found = Columns(
-        known,
-        outcome or _guess(source, others, OUTCOME_NAMES, "outcomes", "--outcome"),
-        time,
-        available,
-        group,
-        proba,
-        quantiles,
-        normal,
+    told = Columns(**({"raw": None, "outcome": None} | asked))
+    for name in told.names:
+        if name not in names:
+            raise Unreadable(f"{source}: no column {name!r}; there are: {_listed(names)}")
+    rest = [name for name in names if name not in (told.raw, told.outcome, *told.vector)]
+    found = replace(
+        told,
+        raw=""
+        if told.vector
+        else told.raw or _guess(source, rest, RAW_NAMES, "raw forecasts", "--raw"),
+        outcome=told.outcome or _guess(source, rest, OUTCOME_NAMES, "outcomes", "--outcome"),
     )
-    if found.outcome in (found.raw, *vector):
-        told = f"raw forecasts and outcomes must be two columns, got {found.outcome!r} for both"
-        raise Unreadable(f"{source}: {told}")
+    if found.outcome in (found.raw, *told.vector):
+        wrong = f"raw forecasts and outcomes must be two columns, got {found.outcome!r} for both"
+        raise Unreadable(f"{source}: {wrong}")
     for name in found.names:
         if list(names).count(name) > 1:
             raise Unreadable(f"{source}: column {name!r} must be there once, got it twice")

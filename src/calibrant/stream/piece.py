@@ -8,11 +8,12 @@ from typing import Any, Protocol
 import msgspec
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from calibrant.core.arrays import Mask
 from calibrant.stream.columns import Columns
 from calibrant.stream.failure import BadRow
 from calibrant.stream.values import numbers
+from calibrant.summary import kinds
 
 __all__ = ["ArrowPiece", "FieldsPiece", "LinePiece", "Piece"]
 
@@ -26,7 +27,7 @@ class Piece(Protocol):
     def column(self, name: str) -> Any:
         """Return a column as an Arrow array or as a list."""
 
-    def take(self, wanted: NDArray[np.bool_]) -> Piece:
+    def take(self, wanted: Mask) -> Piece:
         """Return some of the rows."""
 
     def content(self, row: int) -> str:
@@ -52,7 +53,7 @@ class ArrowPiece:
     def column(self, name: str) -> Any:
         return self.table.column(name)
 
-    def take(self, wanted: NDArray[np.bool_]) -> ArrowPiece:
+    def take(self, wanted: Mask) -> ArrowPiece:
         return ArrowPiece(self.table.filter(pa.array(wanted)), self.text)
 
     def content(self, row: int) -> str:
@@ -77,7 +78,7 @@ class FieldsPiece:
     def column(self, name: str) -> list[Any]:
         return [self.fields[self.names.index(name)]]
 
-    def take(self, wanted: NDArray[np.bool_]) -> FieldsPiece:
+    def take(self, wanted: Mask) -> FieldsPiece:
         return self
 
     def content(self, row: int) -> str:
@@ -105,7 +106,7 @@ class LinePiece:
     def column(self, name: str) -> list[Any]:
         return [row.get(name) for row in self.rows]
 
-    def take(self, wanted: NDArray[np.bool_]) -> LinePiece:
+    def take(self, wanted: Mask) -> LinePiece:
         kept = np.flatnonzero(wanted).tolist()
         return LinePiece([self.lines[t] for t in kept], [self.rows[t] for t in kept], self.names)
 
@@ -130,20 +131,11 @@ class LinePiece:
 
 def _with_numbers(table: Any, typed: Columns) -> Any:
     """Return the table with raw forecasts and outcomes as numbers."""
-    for name, kind in _kinds(typed).items():
+    for name, kind in kinds.wanted(typed).types(typed).items():
         found = numbers(table.column(name))
         column = pa.array(found.values, pa.float64(), mask=found.missing).cast(kind)
         table = table.set_column(table.schema.get_field_index(name), name, column)
     return table
-
-
-def _kinds(typed: Columns) -> dict[str, Any]:
-    """Return the columns of numbers; classes may have names, and lists stay as they are."""
-    if not typed.vector:
-        return {typed.raw: pa.float64(), typed.outcome: pa.int8()}
-    if not typed.proba:
-        return dict.fromkeys((*typed.vector, typed.outcome), pa.float64())
-    return dict.fromkeys(typed.proba, pa.float64()) if len(typed.proba) > 1 else {}
 
 
 def _text(value: Any) -> str | None:

@@ -136,9 +136,7 @@ class TextReader(Reader):
                 use_threads=False, block_size=self._block, column_names=self.names
             ),
             parse_options=pyarrow.csv.ParseOptions(
-                delimiter=self._delimiter,
-                newlines_in_values=True,
-                invalid_row_handler=self._note,
+                delimiter=self._delimiter, newlines_in_values=True, invalid_row_handler=self._note
             ),
             convert_options=pyarrow.csv.ConvertOptions(
                 column_types=dict.fromkeys(self.names, pa.string()), include_columns=wanted

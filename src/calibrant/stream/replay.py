@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing, nullcontext
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import dataclass, fields
+from typing import Any, TypeAlias
 
-from calibrant.stream.columns import Columns, choose
+from calibrant.stream.columns import Columns, KindColumns, choose
 from calibrant.stream.failure import StateMismatch, Unreadable
 from calibrant.stream.faults import Fault, OnFault
 from calibrant.stream.interrupts import uninterrupted
@@ -28,8 +28,8 @@ Start: TypeAlias = Callable[[Source, Columns], Writer | None]
 
 
 @dataclass(frozen=True)
-class Job:
-    """What to read and how.
+class Job(KindColumns):
+    """What to read and how; the columns of :class:`KindColumns` among it.
 
     Attributes
     ----------
@@ -37,9 +37,6 @@ class Job:
         Names of files; ``-`` is standard input.
     raw, outcome, time, available
         Names of columns; the first two are guessed where not told.
-    group, proba, quantiles, normal
-        Columns of groups, of the probabilities of several classes, of quantiles of a number, and
-        of its mean and standard deviation.
     format
         Of all inputs; by default as their names or first bytes say.
     one_by_one
@@ -56,10 +53,11 @@ class Job:
     format: str | None = None
     one_by_one: bool = False
     batch_rows: int = BATCH_ROWS
-    group: tuple[str, ...] = ()
-    proba: tuple[str, ...] = ()
-    quantiles: tuple[str, ...] = ()
-    normal: tuple[str, ...] = ()
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """The columns that are named, by what they mean."""
+        return {each.name: getattr(self, each.name) for each in fields(Columns)}
 
 
 def replay(
@@ -137,19 +135,7 @@ class _Replay:
         return self._columns
 
     def _begin(self, source: Source, reader: Reader) -> Columns:
-        job = self.job
-        columns = choose(
-            source.name,
-            reader.names,
-            raw=job.raw,
-            outcome=job.outcome,
-            time=job.time,
-            available=job.available,
-            group=job.group,
-            proba=job.proba,
-            quantiles=job.quantiles,
-            normal=job.normal,
-        )
+        columns = choose(source.name, reader.names, **self.job.asked)
         self._check_time(source, columns)
         self._columns, self._names = columns, reader.names
         self._writer = self._start(source, columns)

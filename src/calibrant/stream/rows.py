@@ -8,15 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.core.arrays import Bits, Mask, Reals, Words
 from calibrant.stream.columns import Columns
 from calibrant.stream.piece import Piece
 from calibrant.stream.scale import Scale
 from calibrant.stream.values import Numbers, numbers, times
 
-__all__ = ["Problem", "Rounds", "Rules", "groups_of"]
-
-Reals = NDArray[np.float64]
-Mask = NDArray[np.bool_]
+__all__ = ["Problem", "Rounds", "Rules", "VectorRules", "groups_of"]
 
 
 @dataclass(frozen=True)
@@ -29,7 +27,7 @@ class Rounds:
     """
 
     raw: Reals
-    outcomes: NDArray[np.uint8] | NDArray[np.int64]
+    outcomes: Bits | Words
     known: Mask
     time: Reals | None
     available: Reals | None
@@ -37,6 +35,16 @@ class Rounds:
 
     def __len__(self) -> int:
         return len(self.raw)
+
+    def delivery(self, first: int = 0) -> dict[str, Reals]:
+        """Return when forecasts are made and outcomes become known, as ``replay`` is told.
+
+        Without times, forecasts are made at their numbers, from ``first`` on.
+        """
+        numbers = np.arange(first, first + len(self), dtype=np.float64)
+        time = numbers if self.time is None else self.time
+        told = time if self.available is None else self.available
+        return {"time": time, "available": np.where(self.known, told, np.inf)}
 
     def cut(self, part: slice) -> Rounds:
         """Return some of the rounds."""
@@ -110,7 +118,7 @@ class Rules:
     def _forecasts(self, values: Reals) -> Reals:
         return self.scale.apply(values)
 
-    def _outcomes(self, values: Reals) -> NDArray[np.uint8] | NDArray[np.int64]:
+    def _outcomes(self, values: Reals) -> Bits | Words:
         return np.asarray(values == 1.0, np.uint8)
 
     def _times(
@@ -159,6 +167,36 @@ class Rules:
             for row in np.flatnonzero(mask).tolist():
                 found.setdefault(row, Problem(row, str(name), self._shown(piece, name, row), rule))
         return [found[row] for row in sorted(found)]
+
+
+class VectorRules(Rules):
+    """Check rows whose raw forecasts take several columns, or lists, as they are.
+
+    Parameters
+    ----------
+    columns
+        Which column means what.
+    last
+        The time of the row before the first one.
+    """
+
+    def __init__(self, columns: Columns, last: float = -np.inf) -> None:
+        super().__init__(columns, Scale(), last)
+        self.name = ",".join(columns.vector)
+
+    def _table(self, piece: Piece) -> Numbers:
+        """Return the columns side by side."""
+        told = [numbers(piece.column(name)).values for name in self.columns.vector]
+        return Numbers(np.column_stack(told), np.zeros(len(piece), np.bool_))
+
+    def _forecasts(self, values: Reals) -> Reals:
+        return values
+
+    def _shown(self, piece: Piece, name: str | None, row: int) -> Any:
+        vector, shown = self.columns.vector, super()._shown
+        if name != self.name or len(vector) == 1:
+            return shown(piece, name, row)
+        return [shown(piece, each, row) for each in vector]
 
 
 def groups_of(piece: Piece, columns: tuple[str, ...]) -> NDArray[np.object_]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.core import check
+from calibrant.core.arrays import Mask, Reals
 from calibrant.kernels.compile import available, compiled
 from calibrant.kernels.odds import sigmoids
 
@@ -21,8 +21,6 @@ RULES: Final = {
 }
 SCALES: Final = tuple(RULES)
 SHORT: Final = 20_000
-
-Reals = NDArray[np.float64]
 
 
 class Scale:
@@ -61,7 +59,7 @@ class Scale:
         """What a value must be."""
         return RULES[self.kind]
 
-    def allows(self, values: Reals) -> NDArray[np.bool_]:
+    def allows(self, values: Reals) -> Mask:
         """Say which values obey the rule."""
         if self.kind == "logit":
             return ~np.isnan(values)

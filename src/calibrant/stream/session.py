@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.core.arrays import Mask, Reals, Words
 from calibrant.errors import ExpiredTicket
 from calibrant.recalibrate import Pending
-from calibrant.recalibrate.recalibrator import SHORT
+from calibrant.recalibrate.rows import SHORT
 from calibrant.stream.columns import Columns
 from calibrant.stream.rows import Rounds, Rules
 from calibrant.stream.scale import Scale
-from calibrant.summary import AnyStory, Breakdown, tell
+from calibrant.summary import AnySummary, Breakdown, summarise_collected
 
-__all__ = ["ADDED", "Answers", "Session"]
+__all__ = ["ADDED", "Answers", "Session", "expected"]
 
 ADDED: Final = ("forecast", "mean", "bucket", "ticket")
 """The columns that are added."""
 WARM_UP: Final = 50_000
 """Forecasts for which the compiler is not worth its start."""
-
-Reals = NDArray[np.float64]
 
 
 class Answers(NamedTuple):
@@ -32,13 +32,13 @@ class Answers(NamedTuple):
 
     forecast: Reals
     mean: Reals
-    bucket: NDArray[np.int64]
-    ticket: NDArray[np.int64]
+    bucket: Words
+    ticket: Words
 
     @property
     def columns(self) -> Sequence[NDArray[Any]]:
         """What is written, a column each."""
-        return self
+        return self.forecast, self.mean, self.bucket.astype(np.int32), self.ticket
 
     @classmethod
     def none(cls) -> Answers:
@@ -50,6 +50,9 @@ class Answers(NamedTuple):
 @dataclass
 class Session:
     """Everything that goes on from one piece of a stream to the next.
+
+    Each kind of outcomes has sessions of its own, which say how forecasts are asked for and
+    followed; :mod:`calibrant.kinds` has them.
 
     Attributes
     ----------
@@ -71,7 +74,14 @@ class Session:
         Outcomes that were not known yet when the last forecast was made.
     long
         Whether the stream is known to be long, so that the compiler may start at once.
+    columns
+        The columns that only this kind of session reads.
+    breakdown
+        What was seen in each group or class; None where there is one stream only.
     """
+
+    outcome_type: ClassVar[type[np.generic]] = np.uint8
+    """What outcomes are kept as until they are learned."""
 
     recalibrator: Any
     collector: Any
@@ -83,6 +93,8 @@ class Session:
     unresolved: int = 0
     pending: Pending = field(default_factory=Pending)
     long: bool = False
+    columns: tuple[str, ...] = ()
+    breakdown: Breakdown | None = None
 
     def rules(self, columns: Columns) -> Rules:
         """Return the rules that rows must obey from now on."""
@@ -110,22 +122,48 @@ class Session:
         """The columns that this session goes on with: of its groups, classes or numbers."""
         return {}
 
-    @property
-    def story_parts(self) -> Breakdown | None:
-        """What was seen in each group or class; None where there is one stream only."""
-        return None
+    def asked(self, options: Any) -> dict[str, Any]:
+        """Return the options that this session was made with, to be compared with new ones."""
+        return {}
 
-    def story(self, settings: Mapping[str, Any], timing: Mapping[str, float]) -> AnyStory:
+    def words(self) -> list[str]:
+        """Return the words of a command that make this session's recalibrator again."""
+        return []
+
+    def kept(self) -> tuple[dict[str, Any], dict[str, Words]]:
+        """Return settings and arrays that only this kind of session has, to be stored."""
+        seen = self.breakdown
+        if seen is None:
+            return {}, {}
+        told = {"parts": seen.kind, "columns": list(self.columns), "names": list(seen.names)}
+        return told, {"parts": seen.words()}
+
+    @classmethod
+    def restored(cls, settings: Mapping[str, Any], arrays: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the fields that :meth:`kept` stored."""
+        if "names" not in settings:
+            return {}
+        seen = Breakdown.from_words(settings["parts"], settings["names"], arrays["parts"])
+        return {"columns": tuple(settings["columns"]), "breakdown": seen}
+
+    def summary(self, settings: Mapping[str, Any], timing: Mapping[str, float]) -> AnySummary:
         """Return what everything so far amounts to."""
-        return tell(
+        made: AnySummary = summarise_collected(
             self.collector,
             self.recalibrator,
             seed=self.seed,
-            settings={**settings, "scale": self.scale.kind},
+            settings=settings,
             counts=self.counts,
             timing=timing,
-            breakdown=self.story_parts,
+            breakdown=self.breakdown,
         )
+        return made
+
+    def story(self, settings: Mapping[str, Any], timing: Mapping[str, float]) -> AnySummary:
+        """Return :meth:`summary`, under its old name."""
+        told = "Session.story is now Session.summary"
+        warnings.warn(told, DeprecationWarning, stacklevel=2)
+        return self.summary(settings, timing)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -133,16 +171,11 @@ class Session:
         return {"n_skipped": self.skipped, "n_unresolved": self.unresolved}
 
     def _joined(self, parts: list[Any]) -> Any:
-        return Answers(*map(np.concatenate, zip(*parts, strict=True)))
+        return type(parts[0])(*map(np.concatenate, zip(*parts, strict=True)))
 
     def _follow(self, rounds: Rounds, answers: Any) -> None:
         """Let the collector see the rounds whose outcome is known."""
-        columns: list[NDArray[Any]] = [rounds.raw, *answers[:2], rounds.outcomes]
-        if getattr(self.recalibrator, "raw_safe", None) is not None:
-            columns[1] = self.collector.nearest(columns[1])
-        if not rounds.known.all():
-            columns = [column[rounds.known] for column in columns]
-        self.collector.update(*columns, compile=self.long, checked=True)
+        raise NotImplementedError
 
     def _parts(self, rows: int) -> Iterator[slice]:
         # The recalibrator starts the compiler for any batch that is not short.
@@ -153,20 +186,16 @@ class Session:
     def _play(self, rounds: Rounds) -> Any:
         if len(rounds) == 1:
             return self._play_one(rounds)
-        first = self.recalibrator.issued
-        if self._is_prompt(rounds):
-            run = self.recalibrator.replay(rounds.raw, rounds.outcomes)
-        else:
-            time = _order(first, len(rounds)) if rounds.time is None else rounds.time
-            told = time if rounds.available is None else rounds.available
-            available = np.where(rounds.known, told, np.inf)
-            run = self.recalibrator.replay(
-                rounds.raw, rounds.outcomes, available=available, time=time, carry=self.pending
-            )
-            self.pending = _expected(run.pending)
-        # A mean is a sum of products and may round to just above 1.
-        mean = np.minimum(run.mean, 1.0, out=run.mean)
-        return Answers(run.forecast, mean, run.bucket, run.ticket)
+        return self._play_prompt(rounds) if self._is_prompt(rounds) else self._play_late(rounds)
+
+    def _play_prompt(self, rounds: Rounds) -> Any:
+        """Return the answers to rows whose outcomes are known before the next row."""
+        raise NotImplementedError
+
+    def _play_late(self, rounds: Rounds) -> Any:
+        """Return the answers to rows whose outcomes may come late, one row at a time."""
+        rows = range(len(rounds))
+        return self._joined([self._play_one(rounds.cut(slice(t, t + 1))) for t in rows])
 
     def _is_prompt(self, rounds: Rounds) -> bool:
         """Return whether every outcome is known before the next forecast."""
@@ -182,15 +211,13 @@ class Session:
             known = time if rounds.available is None else float(rounds.available[0])
             outcome: Any = rounds.outcomes
             told = Pending(np.array([number]), np.array([known]), outcome)
-            self.pending = _expected(_appended(self.pending, told))
+            self.pending = expected(_appended(self.pending, told))
             self._learn_until(time)
         return answers
 
     def _ask(self, rounds: Rounds, time: float, number: int) -> Any:
         """Return the answers to one row, whose ticket stays open."""
-        ticket = self.recalibrator.forecast(float(rounds.raw[0]), time=time)
-        found = (ticket.value, min(ticket.mean, 1.0)), (ticket.bucket, number)
-        return Answers(*(np.array([value]) for pair in found for value in pair))
+        raise NotImplementedError
 
     def _learn_until(self, time: float) -> None:
         """Learn what is known by ``time``, in the order in which it became known."""
@@ -206,16 +233,12 @@ class Session:
         self.pending = _chosen(pending, ~known)
 
 
-def _order(first: int, rows: int) -> Reals:
-    return np.arange(first, first + rows, dtype=np.float64)
-
-
-def _expected(pending: Pending) -> Pending:
+def expected(pending: Pending) -> Pending:
     """Leave out the outcomes that will never come; their tickets expire by themselves."""
     return _chosen(pending, np.isfinite(pending.available))
 
 
-def _chosen(pending: Pending, wanted: NDArray[np.bool_]) -> Pending:
+def _chosen(pending: Pending, wanted: Mask) -> Pending:
     return Pending(pending.number[wanted], pending.available[wanted], pending.outcome[wanted])
 
 

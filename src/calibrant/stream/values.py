@@ -9,7 +9,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
+
+from calibrant.core.arrays import Mask, Reals
 
 __all__ = ["Numbers", "numbers", "times"]
 
@@ -19,8 +20,8 @@ WORDS: Final = {"true": 1.0, "false": 0.0}
 class Numbers(NamedTuple):
     """A column as doubles: nan where it is not a number, and where there is nothing at all."""
 
-    values: NDArray[np.float64]
-    missing: NDArray[np.bool_]
+    values: Reals
+    missing: Mask
 
 
 def numbers(column: Any) -> Numbers:

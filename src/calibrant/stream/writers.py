@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from calibrant.stream.columns import Columns
 from calibrant.stream.failure import BadRow, naming
 from calibrant.stream.piece import FieldsPiece, LinePiece, Piece
-from calibrant.stream.session import Answers
 from calibrant.stream.source import compression_of
 
 __all__ = ["Writer", "open_output", "open_writer"]
@@ -84,13 +83,11 @@ class TextWriter(Writer):
 
     def _write_line(self, fields: list[str], answers: Any) -> None:
         # Arrow writes the doubles, so that a line is the same as in a batch.
-        if not isinstance(answers, Answers):
-            told = [as_text(arrow(answer))[0].as_py() for answer in answers.columns]
-            self._write_fields([*fields, *told])
-            return
-        reals = pc.cast(pa.array([float(answers.forecast[0]), float(answers.mean[0])]), pa.string())
-        wholes = int(answers.bucket[0]), int(answers.ticket[0])
-        self._write_fields([*fields, *reals.to_pylist(), *map(str, wholes)])
+        values = [answer[0] for answer in answers.columns]
+        doubles = [value for value in values if isinstance(value, float)]
+        reals = iter(pc.cast(pa.array(doubles), pa.string()).to_pylist())
+        told = [next(reals) if isinstance(value, float) else _plain(value) for value in values]
+        self._write_fields([*fields, *told])
 
     def _write_fields(self, fields: list[str]) -> None:
         line = self._delimiter.join(quoted(field, self._delimiter) for field in fields)
@@ -135,8 +132,6 @@ class ParquetWriter(Writer):
     def write(self, piece: Piece, answers: Any) -> None:
         table = piece.batch(self.columns)
         added = [arrow(answer) for answer in answers.columns]
-        if isinstance(answers, Answers):
-            added[2] = added[2].cast(pa.int32())
         names = [*table.schema.names, *self.names]
         batch = pa.record_batch([*table.columns, *added], names=names)
         self._waiting.append(self._fitted(batch))
@@ -193,6 +188,11 @@ def arrow(answer: NDArray[Any]) -> Any:
     if answer.ndim == 2:
         return pa.array(list(answer), pa.list_(pa.float64()))
     return pa.array(answer.tolist(), pa.string()) if answer.dtype.kind == "U" else pa.array(answer)
+
+
+def _plain(value: Any) -> str:
+    """Return one answer that is no double as text: a whole number, a name or a list."""
+    return msgspec.json.encode(value.tolist()).decode() if np.ndim(value) else str(value)
 
 
 def _values(answer: NDArray[Any]) -> list[Any]:

@@ -1,57 +1,44 @@
 """What a run amounts to, followed in constant memory and told as plain data."""
 
+from calibrant._renamed import renamed
 from calibrant.summary.breakdown import Breakdown, Part
+from calibrant.summary.collected import Account, measured, summarise
 from calibrant.summary.collector import Collector, LogLoss
 from calibrant.summary.interval import Interval, batch_means
-from calibrant.summary.number_collector import NumberCollector, Seen
-from calibrant.summary.number_story import (
-    AnyStory,
-    NumberStory,
-    options_of,
-    read_story,
-    tell_numbers,
+from calibrant.summary.kind import (
+    Engine,
+    Kind,
+    Told,
+    collector_for,
+    kinds,
+    read_if,
+    read_summary,
+    summarise_collected,
 )
-from calibrant.summary.promise import Engine, collector_for, inner, method_of
-from calibrant.summary.story import (
-    NAMES,
-    VERSION,
-    BucketRow,
-    Headline,
-    Histogram,
-    Parts,
-    Story,
-    Trace,
-    Windows,
-)
-from calibrant.summary.tell import summarise, tell
+from calibrant.summary.pieces import NAMES, BucketRow, Headline, Histogram, Parts, Trace, Windows
+from calibrant.summary.summary import VERSION, AnySummary, Summary
 
 __all__ = [
-    "NAMES",
-    "VERSION",
-    "AnyStory",
-    "Breakdown",
-    "BucketRow",
-    "Collector",
-    "Engine",
-    "Headline",
-    "Histogram",
-    "Interval",
-    "LogLoss",
-    "NumberCollector",
-    "NumberStory",
-    "Part",
-    "Parts",
-    "Seen",
-    "Story",
-    "Trace",
-    "Windows",
-    "batch_means",
-    "collector_for",
-    "inner",
-    "method_of",
-    "options_of",
-    "read_story",
-    "summarise",
-    "tell",
-    "tell_numbers",
-]
+    "NAMES", "VERSION", "Account", "AnySummary", "Breakdown", "BucketRow", "Collector", "Engine",
+    "Headline", "Histogram", "Interval", "Kind", "LogLoss", "Part", "Parts", "Summary", "Told",
+    "Trace", "Windows", "batch_means", "collector_for",
+    "kinds", "measured", "read_if", "read_summary", "summarise",
+    "summarise_collected",
+]  # fmt: skip
+
+__getattr__ = renamed(
+    __name__,
+    {
+        "AnyStory": "calibrant.summary:AnySummary",
+        "NumberCollector": "calibrant.kinds.numbers:NumberCollector",
+        "NumberStory": "calibrant.kinds.numbers:NumberSummary",
+        "Seen": "calibrant.kinds.numbers:Seen",
+        "Story": "calibrant.summary:Summary",
+        "inner": "calibrant.kinds.binary:inner",
+        "method_of": "calibrant.kinds.binary:method_of",
+        "options_of": "calibrant.kinds.numbers:options_of",
+        "read_story": "calibrant.summary:read_summary",
+        "tell": "calibrant.summary:summarise_collected",
+        "tell_numbers": "calibrant.summary:summarise_collected",
+    },
+)

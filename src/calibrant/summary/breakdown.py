@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.core.arrays import Words
 from calibrant.core.place import buckets_of
 from calibrant.metrics import CalibrationCurve, binomial_band
 
@@ -20,9 +20,6 @@ SERIES: Final = 2
 UNIT: Final = float(1 << 30)
 """Sums are whole numbers of 2**-30, so that the order of rounds changes none of them."""
 CONFIDENCE: Final = 0.95
-
-Reals = NDArray[np.float64]
-Wholes = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -73,7 +70,7 @@ class Breakdown:
         self.kind = kind
         self._places: dict[str, int] = {}
         # For each part, series and bucket: rounds, ones, and the sum of forecasts.
-        self._table: Wholes = np.zeros((0, SERIES, BUCKETS, 3), np.int64)
+        self._table: Words = np.zeros((0, SERIES, BUCKETS, 3), np.int64)
 
     def __len__(self) -> int:
         return len(self._places)
@@ -83,7 +80,7 @@ class Breakdown:
         """All parts, in the order in which they appeared."""
         return tuple(self._places)
 
-    def places(self, names: Sequence[str]) -> Wholes:
+    def places(self, names: Sequence[str]) -> Words:
         """Return the place of each part by name; new ones get one."""
         found = [self._places.setdefault(name, len(self._places)) for name in names]
         if len(self) > len(self._table):
@@ -139,12 +136,12 @@ class Breakdown:
 
     # --------------------------------------------------------------------- state
 
-    def words(self) -> Wholes:
+    def words(self) -> Words:
         """Return the sums, to be stored beside the names."""
         return self._table[: len(self)].reshape(-1).copy()
 
     @classmethod
-    def from_words(cls, kind: str, names: Sequence[str], words: Wholes) -> Self:
+    def from_words(cls, kind: str, names: Sequence[str], words: Words) -> Self:
         """Return what goes on where :meth:`words` was called."""
         made = cls(kind)
         made.places(names)

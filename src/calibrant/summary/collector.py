@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant.core import check
+from calibrant.core.arrays import Reals, Words
 from calibrant.core.codec import Document
 from calibrant.errors import CorruptState, InvalidInput
 from calibrant.kernels import portable, tallies
@@ -23,8 +24,6 @@ KIND: Final = "collector"
 WARM_UP: Final = 50_000
 """Rounds in a batch for which the compiler is worth its start, unless told otherwise."""
 
-Reals = NDArray[np.float64]
-Wholes = NDArray[np.int64]
 
 _SERIES: Final = {"raw": tallies.RAW, "mean": tallies.MEAN}
 _LOG_HUGE: Final = 900.0 * float(np.log(2.0))
@@ -69,7 +68,7 @@ class Collector:
             raise InvalidInput(f"values must be in ascending order, got {grid!r}")
         self._adopt(tallies.flat(grid))
 
-    def _adopt(self, words: Wholes) -> None:
+    def _adopt(self, words: Words) -> None:
         self._words, self._reals = words, words.view(np.float64)
         cells = int(words[tallies.CELLS])
         counts, cross = tallies.counts_at(cells), tallies.cross_at(cells)
@@ -176,7 +175,7 @@ class Collector:
         grid = {"values": self.values.tolist(), "zeros": zeros, "ones": ones}
         return ExactCells.from_dict(seal_state("ExactCells", **content, **grid))
 
-    def counts(self, name: str) -> Wholes:
+    def counts(self, name: str) -> Words:
         """Return how often forecasts fell into each of the 1,000 fine cells."""
         if name != "forecast":
             return np.asarray(np.reshape(self._fine(name)[0], (-1, 2)).sum(1), np.int64)
@@ -209,7 +208,7 @@ class Collector:
         divisor[divisor == 0.0] = np.nan
         return np.asarray(self._cross @ self.values / divisor)
 
-    def trace(self) -> tuple[Wholes, Reals]:
+    def trace(self) -> tuple[Words, Reals]:
         """Return the rounds and the averages of each point, the last of all rounds.
 
         The columns are the Brier scores of raw, drawn and mean, C1 of the drawn values, and
@@ -226,7 +225,7 @@ class Collector:
         points = reals[tallies.TRACE : tallies.TRACE + size]
         return rounds, points.reshape(-1, tallies.COLUMNS)
 
-    def windows(self, level: int) -> tuple[int, Reals, Reals, Wholes]:
+    def windows(self, level: int) -> tuple[int, Reals, Reals, Words]:
         """Return the windows of ``625 * 2**level`` rounds.
 
         How many of them a point stands for, the points (their largest error, of raw, drawn
@@ -262,7 +261,7 @@ class Collector:
         table = self._words[at : at + 6 * tallies.FINE].reshape(-1, 3)
         return table[:, 0].tolist(), _join(table, 1)
 
-    def _sums_of_values(self, homes: Wholes, size: int, powers: int) -> list[list[int]]:
+    def _sums_of_values(self, homes: Words, size: int, powers: int) -> list[list[int]]:
         tables = [[0] * size for _ in range(powers + 1)]
         grid = [(v, v * v) for v in self.values.tolist()]
         units = [(1, fixed(v), fixed(w)) for v, w in grid for _ in range(2)]
@@ -278,7 +277,7 @@ def _state(kind: str, size: int, counts: list[int], *sums: list[int]) -> dict[st
     return seal_state(kind, size=size, counts=counts, sums=rows)
 
 
-def _join(table: Wholes, column: int) -> list[int]:
+def _join(table: Words, column: int) -> list[int]:
     pairs = zip(table[:, column].tolist(), table[:, column + 1].tolist(), strict=True)
     return [(high << 30) + low for high, low in pairs]
 

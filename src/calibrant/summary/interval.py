@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
+
+from calibrant.core.arrays import Reals
 
 __all__ = ["Interval", "batch_means"]
 
@@ -31,7 +32,7 @@ class Interval:
     method: str = _METHOD
 
 
-def batch_means(value: float, totals: NDArray[np.float64], stride: int) -> Interval:
+def batch_means(value: float, totals: Reals, stride: int) -> Interval:
     """Return the interval of an average from running totals at equal distances.
 
     Parameters

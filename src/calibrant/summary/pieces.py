@@ -1,4 +1,4 @@
-"""The pieces of a story: plain data, ready to be drawn."""
+"""The pieces of a summary: plain data, ready to be drawn."""
 
 from __future__ import annotations
 
@@ -6,28 +6,14 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, Final
 
-import numpy as np
-from numpy.typing import NDArray
-
+from calibrant.core.arrays import Reals, Words
 from calibrant.metrics import CalibrationCurve
 from calibrant.summary.breakdown import Part
 
-__all__ = [
-    "NAMES",
-    "BucketRow",
-    "Headline",
-    "Histogram",
-    "Parts",
-    "Trace",
-    "Windows",
-    "plain",
-]
+__all__ = ["NAMES", "BucketRow", "Headline", "Histogram", "Parts", "Trace", "Windows", "plain"]
 
 NAMES: Final = ("raw", "forecast", "mean")
-"""The three kinds of forecasts that a story compares."""
-
-Reals = NDArray[np.float64]
-Wholes = NDArray[np.int64]
+"""The three kinds of forecasts that a summary compares."""
 
 
 def plain(part: Any) -> dict[str, Any]:
@@ -53,7 +39,7 @@ class Trace:
         What the theorem promises after so many rounds; nan where there is none.
     """
 
-    rounds: Wholes
+    rounds: Words
     brier_raw: Reals
     brier_forecast: Reals
     brier_mean: Reals
@@ -84,8 +70,8 @@ class Windows:
     """
 
     window: int
-    first: Wholes
-    last: Wholes
+    first: Words
+    last: Words
     c2_raw: Reals
     c2_forecast: Reals
     c2_mean: Reals
@@ -110,9 +96,9 @@ class Histogram:
     """How often forecasts fell into each of 50 equal intervals; the last one is closed."""
 
     edges: Reals
-    raw: Wholes
-    forecast: Wholes
-    mean: Wholes
+    raw: Words
+    forecast: Words
+    mean: Words
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 
 from calibrant.kernels import tallies
 from calibrant.summary.collector import Collector
-from calibrant.summary.story import NAMES, Windows
+from calibrant.summary.pieces import NAMES, Windows
 
 __all__ = ["places", "windows_of"]
 

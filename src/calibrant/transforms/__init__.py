@@ -1,5 +1,8 @@
 """Transforms of the raw forecast, one file each; importing this package registers them all."""
 
+import warnings
+
+from calibrant.registry import import_modules
 from calibrant.transforms.aosa import AOSA
 from calibrant.transforms.base import Transform, from_description
 from calibrant.transforms.bucket_hedge import BucketHedge
@@ -11,7 +14,7 @@ from calibrant.transforms.hat_means import HatMeans
 from calibrant.transforms.hedging import Hedging
 from calibrant.transforms.identity import Identity
 from calibrant.transforms.interval import Interval
-from calibrant.transforms.mixture import Mixture, Standing
+from calibrant.transforms.mixture import ExpertMixture, Standing
 from calibrant.transforms.online import Online
 from calibrant.transforms.online_beta import OnlineBeta
 from calibrant.transforms.online_platt import OnlinePlatt
@@ -29,11 +32,11 @@ __all__ = [
     "Cascade",
     "Chain",
     "Defensive",
+    "ExpertMixture",
     "HatMeans",
     "Hedging",
     "Identity",
     "Interval",
-    "Mixture",
     "Online",
     "OnlineBeta",
     "OnlinePlatt",
@@ -47,3 +50,14 @@ __all__ = [
     "WindowedPlatt",
     "from_description",
 ]
+
+import_modules(__name__, __path__)
+
+
+def __getattr__(name: str) -> type[ExpertMixture]:
+    """Return a class by the name that it had before."""
+    if name != "Mixture":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    told = "calibrant.transforms.Mixture is now calibrant.transforms.ExpertMixture"
+    warnings.warn(told, DeprecationWarning, stacklevel=2)
+    return ExpertMixture

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.core.arrays import Words
 from calibrant.errors import CorruptState, InvalidType
 from calibrant.kernels.transforms.kernel import Kernel
 from calibrant.registry import transforms
@@ -49,7 +49,7 @@ class Transform(abc.ABC):
 
     @property
     def notes(self) -> int:
-        """How many of the last words of a state are not part of it."""
+        """How many notes a state ends with: words that need not be kept."""
         return 0
 
     @abc.abstractmethod
@@ -62,7 +62,7 @@ class Transform(abc.ABC):
         return len(self.fresh())
 
     def note_positions(self) -> list[int]:
-        """Return which words of a state are notes: they may be set to zero at any time."""
+        """Return which words of a state are notes, which may be set to zero at any time."""
         size = self.size
         return list(range(size - self.notes, size))
 
@@ -74,7 +74,7 @@ class Transform(abc.ABC):
         """Return between which numbers a word must be that says where to go on."""
         return {}
 
-    def verify(self, words: NDArray[np.int64]) -> None:
+    def verify(self, words: Words) -> None:
         """Refuse a stored state with which the kernel would go astray."""
         fresh = flat_of(self.fresh())
         if len(words) != len(fresh):
@@ -122,7 +122,7 @@ class Transform(abc.ABC):
             object.__setattr__(self, name, value)
 
 
-def flat_of(words: State) -> NDArray[np.int64]:
+def flat_of(words: State) -> Words:
     """Return words as an array, reals by their bits."""
     real = np.array([type(word) is float for word in words], bool)
     plain, flat = np.array(words, object), np.zeros(len(words), np.int64)
@@ -138,7 +138,7 @@ def shifted(part: Transform, start: int) -> tuple[list[int], dict[int, tuple[int
 
 
 def from_description(description: dict[str, Any]) -> Transform:
-    """Return the transform of that name with those parameters.
+    """Return the transform that a description names, with the parameters given there.
 
     >>> from_description({"name": "online_platt", "parameters": {"gamma": 0.5}}).gamma
     0.5

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from calibrant.registry import transforms
 from calibrant.transforms.base import Transform
 from calibrant.transforms.bucket_means import BucketMeans
-from calibrant.transforms.chain import Chained
+from calibrant.transforms.chain import Composed
 from calibrant.transforms.recalibrate_regret import RecalibrateRegret
 
 __all__ = ["Cascade"]
@@ -15,7 +15,7 @@ __all__ = ["Cascade"]
 
 @transforms.add("cascade")
 @dataclass(frozen=True)
-class Cascade(Chained):
+class Cascade(Composed):
     """Calibeat first, then calibrate: refinement and calibration with few cells.
 
     Parameters
@@ -52,10 +52,6 @@ class Cascade(Chained):
     buckets: int = 20
     resolution: int = 20
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        for part in self.parts:
-            self._take(part)
 
     @property
     def parts(self) -> tuple[Transform, Transform]:

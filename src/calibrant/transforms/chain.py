@@ -15,7 +15,7 @@ from calibrant.transforms.base import State, Transform, shifted
 from calibrant.transforms.bucket_means import BucketMeans
 from calibrant.transforms.online_platt import OnlinePlatt
 
-__all__ = ["Chain", "Chained"]
+__all__ = ["Chain", "Chained", "Composed"]
 
 
 @dataclass(frozen=True)
@@ -49,15 +49,10 @@ class Chained(Transform):
         return [*range(chain.HEAD), *inner]
 
     def limits(self) -> dict[int, tuple[int, int]]:
-        """Return the limits of its parts."""
+        """Return the limits of the chain's parts."""
         first, second = self.parts
         middle = chain.HEAD + first.size
         return shifted(first, chain.HEAD)[1] | shifted(second, middle)[1]
-
-    def _take(self, part: Transform) -> None:
-        """Take over the parameters that a part has checked."""
-        own = {f.name for f in dataclasses.fields(self)}
-        self._set(**{n: getattr(part, n) for n in own & {f.name for f in dataclasses.fields(part)}})
 
     def note_positions(self) -> list[int]:
         """Return the chain's own note and those of its parts."""
@@ -66,6 +61,20 @@ class Chained(Transform):
             found += [start + position for position in part.note_positions()]
             start += part.size
         return found
+
+
+@dataclass(frozen=True)
+class Composed(Chained):
+    """A chain whose parts are made from its own parameters, and check them."""
+
+    def __post_init__(self) -> None:
+        for part in self.parts:
+            self._take(part)
+
+    def _take(self, part: Transform) -> None:
+        """Take over the parameters that a part has checked."""
+        own = {f.name for f in dataclasses.fields(self)}
+        self._set(**{n: getattr(part, n) for n in own & {f.name for f in dataclasses.fields(part)}})
 
 
 @transforms.add("chain")

@@ -35,7 +35,7 @@ class Defensive(Transform):
     features
         Number D of pairs of random features.
     width
-        Of the kernel exp(-distance^2 / (4 width^2)).
+        The width of the kernel exp(-distance^2 / (4 width^2)).
     seed
         What the features depend on.
 

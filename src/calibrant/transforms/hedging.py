@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from calibrant.registry import transforms
 from calibrant.transforms.base import Transform
 from calibrant.transforms.bucket_hedge import BucketHedge
-from calibrant.transforms.chain import Chained
-from calibrant.transforms.online_platt import OnlinePlatt
+from calibrant.transforms.chain import Composed
+from calibrant.transforms.online_platt import platt_of
 
 __all__ = ["Hedging"]
 
 
 @transforms.add("hedging")
 @dataclass(frozen=True)
-class Hedging(Chained):
+class Hedging(Composed):
     """Draw calibrated forecasts in each bucket of online Platt forecasts (HOPS).
 
     Parameters
@@ -58,12 +58,7 @@ class Hedging(Chained):
     rho: float = 100.0
     clip: float = 0.01
 
-    def __post_init__(self) -> None:
-        for part in self.parts:
-            self._take(part)
-
     @property
     def parts(self) -> tuple[Transform, Transform]:
         """Platt scaling and the calibrators."""
-        platt = OnlinePlatt(gamma=self.gamma, rho=self.rho, clip=self.clip)
-        return platt, BucketHedge(self.buckets, self.resolution, self.seed)
+        return platt_of(self), BucketHedge(self.buckets, self.resolution, self.seed)

@@ -20,7 +20,7 @@ from calibrant.transforms.bucket_means import BucketMeans, constants_of_bank, fr
 from calibrant.transforms.identity import Identity
 from calibrant.transforms.online_platt import OnlinePlatt
 
-__all__ = ["Mixture", "Standing"]
+__all__ = ["ExpertMixture", "Standing"]
 
 EXPERTS: Final[tuple[Transform, ...]] = (
     Identity(),
@@ -44,11 +44,11 @@ class Standing:
     Attributes
     ----------
     weights
-        The experts' weights; they add up to one.
+        The experts' weights, which add up to one.
     losses
-        Their cumulative losses.
+        The experts' cumulative losses.
     loss
-        The mixture's own.
+        The mixture's own cumulative loss.
     """
 
     weights: tuple[float, ...]
@@ -58,7 +58,7 @@ class Standing:
 
 @transforms.add("mixture")
 @dataclass(frozen=True)
-class Mixture(Transform):
+class ExpertMixture(Transform):
     """Weigh several transforms by how well they did, and announce what their weights amount to.
 
     After each round an expert's weight is multiplied by exp(-eta loss), and a small share of
@@ -99,7 +99,7 @@ class Mixture(Transform):
 
     Examples
     --------
-    >>> transform = Mixture((Identity(), BucketMeans()))
+    >>> transform = ExpertMixture((Identity(), BucketMeans()))
     >>> online = transform.online()
     >>> for _ in range(50):
     ...     online.learn_one(0.9, 0)
@@ -178,7 +178,7 @@ class Mixture(Transform):
         return found
 
     def limits(self) -> dict[int, tuple[int, int]]:
-        """Return the limits of its experts."""
+        """Return the limits of the experts."""
         found: dict[int, tuple[int, int]] = {}
         for start, group in self._placed():
             found |= shifted(group[0], start)[1]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.core import check
+from calibrant.core.arrays import Reals, Words
 from calibrant.core.codec import Document
-from calibrant.core.stored import Stored
+from calibrant.core.stateful import Stateful
 from calibrant.errors import CorruptState, InvalidType
 
 if TYPE_CHECKING:
@@ -19,12 +19,12 @@ __all__ = ["Online"]
 
 KIND: Final = "transform"
 SHORT: Final = 20_000
-"""Batches up to this long do not start the compiler: it would take longer than they do."""
+"""Batches up to this long do not start the compiler: compiling would take longer."""
 NOTHING: Final = -1.0
 """No raw forecast."""
 
 
-class Online(Stored):
+class Online(Stateful):
     """A transform and its state.
 
     Parameters
@@ -111,7 +111,7 @@ class Online(Stored):
         low, high = interval(self._words(), check.probability(raw))
         return low, high
 
-    def replay(self, raw: Any, outcomes: Any) -> NDArray[np.float64]:
+    def replay(self, raw: Any, outcomes: Any) -> Reals:
         """Play a batch of rounds; return the forecasts, each made before its outcome was used."""
         raws, told = check.probabilities(raw), check.outcomes(outcomes)
         check.same_length(raw=raws, outcomes=told)
@@ -144,7 +144,7 @@ class Online(Stored):
             self._plain = mixed.tolist()
         return self._plain
 
-    def _array(self) -> NDArray[np.int64]:
+    def _array(self) -> Words:
         """Go over to the array, on which compiled code works."""
         if self._plain is not None:
             plain, real = np.array(self._plain, object), self._real

@@ -9,7 +9,7 @@ from calibrant.kernels.portable import log, logit
 from calibrant.kernels.transforms import beta
 from calibrant.registry import transforms
 from calibrant.transforms.base import State, Transform
-from calibrant.transforms.online_platt import clipping, positive, within
+from calibrant.transforms.online_platt import checked
 
 __all__ = ["OnlineBeta"]
 
@@ -26,14 +26,8 @@ class OnlineBeta(Transform):
 
     Parameters
     ----------
-    gamma
-        Steps are divided by it.
-    rho
-        Strength of the start: what the sum of squared gradients begins with.
-    radius
-        The parameters stay within this distance of 0.
-    clip
-        Raw forecasts are moved into [clip, 1 - clip] first.
+    gamma, rho, radius, clip
+        As in :class:`~calibrant.transforms.OnlinePlatt`.
 
     Notes
     -----
@@ -67,12 +61,7 @@ class OnlineBeta(Transform):
     clip: float = 0.01
 
     def __post_init__(self) -> None:
-        self._set(
-            gamma=positive(self.gamma, "gamma"),
-            rho=positive(self.rho, "rho"),
-            radius=within(self.radius, SHORTEST, "sqrt(2)"),
-            clip=clipping(self.clip),
-        )
+        self._set(**checked(self, SHORTEST, "sqrt(2)"))
 
     def fresh(self) -> State:
         """Return the parameters of the raw forecast."""

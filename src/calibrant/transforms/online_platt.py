@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from calibrant.core import check
 from calibrant.kernels.portable import logit
@@ -28,7 +29,7 @@ class OnlinePlatt(Transform):
     Parameters
     ----------
     gamma
-        Steps are divided by it.
+        What steps are divided by.
     rho
         Strength of the start: what the sum of squared gradients begins with.
     radius
@@ -73,13 +74,7 @@ class OnlinePlatt(Transform):
     memory: float | None = math.inf
 
     def __post_init__(self) -> None:
-        self._set(
-            gamma=positive(self.gamma, "gamma"),
-            rho=positive(self.rho, "rho"),
-            radius=within(self.radius, 1.0, "1"),
-            clip=clipping(self.clip),
-            memory=remembered(self.memory),
-        )
+        self._set(**checked(self, 1.0, "1"), memory=remembered(self.memory))
 
     @property
     def kernel(self) -> Kernel:
@@ -107,14 +102,25 @@ class OnlinePlatt(Transform):
         return own if self.memory == math.inf else [*own, forgetting.KEPT, forgetting.ADDED]
 
 
+def platt_of(given: Any) -> OnlinePlatt:
+    """Return Platt scaling with the parameters of a transform that begins with it."""
+    return OnlinePlatt(gamma=given.gamma, rho=given.rho, clip=given.clip)
+
+
+def checked(given: Any, least: float, told: str) -> dict[str, float]:
+    """Return the parameters that all Newton steps share; the ball must hold the start."""
+    rule = f"a finite number of at least {told}"
+    return {
+        "gamma": positive(given.gamma, "gamma"),
+        "rho": positive(given.rho, "rho"),
+        "radius": check.real(given.radius, "radius", low=least, rule=rule),
+        "clip": clipping(given.clip),
+    }
+
+
 def positive(value: float, name: str) -> float:
     """Return a parameter that must be above 0."""
     return check.real(value, name, low=1e-12, rule="a finite number above 0")
-
-
-def within(value: float, least: float, told: str) -> float:
-    """Return the radius of a ball that holds the start."""
-    return check.real(value, "radius", low=least, rule=f"a finite number of at least {told}")
 
 
 def clipping(value: float) -> float:

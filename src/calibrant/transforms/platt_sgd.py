@@ -70,7 +70,7 @@ class PlattSGD(Transform):
         self._set(step=positive(self.step, "step"), clip=clipping(self.clip))
 
     def fresh(self) -> State:
-        """Return the slope at which it starts, and intercept 0."""
+        """Return the slope to start from, and intercept 0."""
         return [self.step, self.clip, STARTS[self.start], 0.0, 0.0]
 
     def constants(self) -> list[int]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from calibrant.kernels.transforms import temperature
 from calibrant.registry import transforms
 from calibrant.transforms.base import State, Transform
-from calibrant.transforms.online_platt import clipping, positive, within
+from calibrant.transforms.online_platt import checked
 
 __all__ = ["Temperature"]
 
@@ -22,11 +22,11 @@ class Temperature(Transform):
     Parameters
     ----------
     gamma
-        Steps are divided by it.
+        What steps are divided by.
     rho
         Strength of the start.
     radius
-        The factor stays between this and its negative.
+        The largest absolute value of the factor.
     clip
         Raw forecasts are moved into [clip, 1 - clip] first.
 
@@ -63,12 +63,7 @@ class Temperature(Transform):
     clip: float = 0.01
 
     def __post_init__(self) -> None:
-        self._set(
-            gamma=positive(self.gamma, "gamma"),
-            rho=positive(self.rho, "rho"),
-            radius=within(self.radius, 1.0, "1"),
-            clip=clipping(self.clip),
-        )
+        self._set(**checked(self, 1.0, "1"))
 
     def fresh(self) -> State:
         """Return the factor 1."""

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from calibrant.registry import transforms
 from calibrant.transforms.base import Transform
 from calibrant.transforms.bucket_means import BucketMeans
-from calibrant.transforms.chain import Chained
-from calibrant.transforms.online_platt import OnlinePlatt
+from calibrant.transforms.chain import Composed
+from calibrant.transforms.online_platt import platt_of
 
 __all__ = ["Tracking"]
 
 
 @transforms.add("tracking")
 @dataclass(frozen=True)
-class Tracking(Chained):
+class Tracking(Composed):
     """Announce the mean outcome of past rounds whose online Platt forecast was alike (TOPS).
 
     Parameters
@@ -53,12 +53,7 @@ class Tracking(Chained):
     rho: float = 100.0
     clip: float = 0.01
 
-    def __post_init__(self) -> None:
-        for part in self.parts:
-            self._take(part)
-
     @property
     def parts(self) -> tuple[Transform, Transform]:
         """Platt scaling and bucket means."""
-        platt = OnlinePlatt(gamma=self.gamma, rho=self.rho, clip=self.clip)
-        return platt, BucketMeans(buckets=self.buckets)
+        return platt_of(self), BucketMeans(buckets=self.buckets)

@@ -5,17 +5,44 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from calibrant.core import check
-from calibrant.kernels.transforms import window_isotonic
+from calibrant.kernels.transforms import window, window_isotonic
 from calibrant.registry import transforms
 from calibrant.transforms.base import State, Transform
-from calibrant.transforms.windowed_platt import WIDEST
 
-__all__ = ["WindowedIsotonic"]
+__all__ = ["Windowed", "WindowedIsotonic"]
+
+WIDEST = 1 << 20
+
+
+@dataclass(frozen=True)
+class Windowed(Transform):
+    """A transform that is fitted anew, every so often, to the last rounds."""
+
+    window: int = 500
+    every: int = 50
+
+    def __post_init__(self) -> None:
+        self._set(
+            window=check.whole(self.window, "window", low=2, high=WIDEST),
+            every=check.whole(self.every, "every", low=1, high=WIDEST),
+        )
+
+    def constants(self) -> list[int]:
+        """Return where the parameters are."""
+        return [window.WINDOW, window.EVERY]
+
+    def limits(self) -> dict[int, tuple[int, int]]:
+        """Return where positions may be."""
+        return {
+            window.FILLED: (0, self.window),
+            window.NEXT: (0, self.window - 1),
+            window.DUE: (1, self.every),
+        }
 
 
 @transforms.add("windowed_isotonic")
 @dataclass(frozen=True)
-class WindowedIsotonic(Transform):
+class WindowedIsotonic(Windowed):
     """Fit a rising curve to the last rounds, every so often.
 
     The curve is the least-squares fit among all that never fall, straight between the points and
@@ -52,15 +79,6 @@ class WindowedIsotonic(Transform):
     assumption = "independent rounds, and then only in the limit"
     cost = "O(log window + window log(window) / every) a round; O(window) memory"
 
-    window: int = 500
-    every: int = 50
-
-    def __post_init__(self) -> None:
-        self._set(
-            window=check.whole(self.window, "window", low=2, high=WIDEST),
-            every=check.whole(self.every, "every", low=1, high=WIDEST),
-        )
-
     @property
     def notes(self) -> int:
         """The room in which the fit is made."""
@@ -71,15 +89,6 @@ class WindowedIsotonic(Transform):
         head: State = [self.window, self.every, 0, 0, self.every, 0]
         return [*head, *[0.0] * (window_isotonic.TABLES * self.window)]
 
-    def constants(self) -> list[int]:
-        """Return where the parameters are."""
-        return [window_isotonic.WINDOW, window_isotonic.EVERY]
-
     def limits(self) -> dict[int, tuple[int, int]]:
         """Return where positions may be."""
-        return {
-            window_isotonic.FILLED: (0, self.window),
-            window_isotonic.NEXT: (0, self.window - 1),
-            window_isotonic.DUE: (1, self.every),
-            window_isotonic.KNOTS: (0, self.window),
-        }
+        return super().limits() | {window_isotonic.KNOTS: (0, self.window)}

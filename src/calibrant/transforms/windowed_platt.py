@@ -4,30 +4,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from calibrant.core import check
 from calibrant.kernels.transforms import window_platt
 from calibrant.registry import transforms
-from calibrant.transforms.base import State, Transform
+from calibrant.transforms.base import State
 from calibrant.transforms.online_platt import clipping, positive
+from calibrant.transforms.windowed_isotonic import Windowed
 
 __all__ = ["WindowedPlatt"]
-
-WIDEST = 1 << 20
 
 
 @transforms.add("windowed_platt")
 @dataclass(frozen=True)
-class WindowedPlatt(Transform):
+class WindowedPlatt(Windowed):
     """Fit slope and intercept of the log-odds to the last rounds, every so often.
 
     What many do with a batch calibrator today; here for comparison.
 
     Parameters
     ----------
-    window
-        How many rounds are kept.
-    every
-        Rounds from one fit to the next.
+    window, every
+        As in :class:`~calibrant.transforms.WindowedIsotonic`.
     ridge
         How strongly the fit is pulled to slope 1 and intercept 0.
     clip
@@ -57,18 +53,12 @@ class WindowedPlatt(Transform):
     assumption = "independent rounds, and then only in the limit"
     cost = "O(window / every) a round, some ten times over; O(window) memory"
 
-    window: int = 500
-    every: int = 50
     ridge: float = 1.0
     clip: float = 0.01
 
     def __post_init__(self) -> None:
-        self._set(
-            window=check.whole(self.window, "window", low=2, high=WIDEST),
-            every=check.whole(self.every, "every", low=1, high=WIDEST),
-            ridge=positive(self.ridge, "ridge"),
-            clip=clipping(self.clip),
-        )
+        super().__post_init__()
+        self._set(ridge=positive(self.ridge, "ridge"), clip=clipping(self.clip))
 
     def fresh(self) -> State:
         """Return an empty window, slope 1 and intercept 0."""
@@ -77,12 +67,4 @@ class WindowedPlatt(Transform):
 
     def constants(self) -> list[int]:
         """Return where the parameters are."""
-        return [window_platt.WINDOW, window_platt.EVERY, window_platt.LOW, window_platt.RIDGE]
-
-    def limits(self) -> dict[int, tuple[int, int]]:
-        """Return where positions may be."""
-        return {
-            window_platt.FILLED: (0, self.window),
-            window_platt.NEXT: (0, self.window - 1),
-            window_platt.DUE: (1, self.every),
-        }
+        return [*super().constants(), window_platt.LOW, window_platt.RIDGE]

@@ -112,7 +112,7 @@ class RecalibratedClassifier(base.Wrapper, base.Classifier):
         x, y
             Features and label.
         announced
-            What :meth:`forecast_one` gave for these features, if that was asked.
+            What :meth:`forecast_one` gave for these features, if there was such a call.
         **kwargs
             For the wrapped model.
         """

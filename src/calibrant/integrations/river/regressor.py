@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from river import base, conf
 
@@ -11,6 +12,8 @@ from calibrant.core import check
 from calibrant.regression import ConformalInterval
 
 __all__ = ["RecalibratedRegressor"]
+
+METHOD: Final[str] = inspect.signature(ConformalInterval).parameters["method"].default
 
 
 class RecalibratedRegressor(base.Wrapper, base.Regressor):
@@ -26,10 +29,10 @@ class RecalibratedRegressor(base.Wrapper, base.Regressor):
     confidence_level
         Which part of outcomes should be inside.
     method
-        ``"pid"``, ``"aci"``, ``"sf_ogd"`` or ``"saocp"``; see
-        :class:`calibrant.regression.ConformalInterval`.
+        The name of a method of :class:`calibrant.regression.ConformalInterval`, whose default is
+        the default here.
     **options
-        Those of the method.
+        Options of the method.
 
     Notes
     -----
@@ -39,7 +42,7 @@ class RecalibratedRegressor(base.Wrapper, base.Regressor):
 
     References
     ----------
-    Angelopoulos, Candes and Tibshirani (2023), "Conformal PID control for time series".
+    Gibbs and Candes (2021), "Adaptive conformal inference under distribution shift".
 
     Examples
     --------
@@ -58,7 +61,7 @@ class RecalibratedRegressor(base.Wrapper, base.Regressor):
         self,
         regressor: base.Regressor,
         confidence_level: float = 0.9,
-        method: str = "pid",
+        method: str = METHOD,
         **options: Any,
     ) -> None:
         self.regressor = regressor

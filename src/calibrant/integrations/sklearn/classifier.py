@@ -18,13 +18,13 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from calibrant.core.arrays import Reals, Words
 from calibrant.integrations.rows import Engine, engine_for, learn_rows, preview_rows
 from calibrant.integrations.sklearn.scores import aligned, as_table, numbered, response_of
 
 __all__ = ["OnlineCalibratedClassifier"]
 
-Reals: TypeAlias = NDArray[np.float64]
-Numbers: TypeAlias = NDArray[np.int64]
+Numbers: TypeAlias = Words
 
 
 class OnlineCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.metrics import make_scorer
 from sklearn.utils import check_array, check_consistent_length
 
 from calibrant.core import check
+from calibrant.core.arrays import Mask, Reals
 from calibrant.core.place import buckets_of
 from calibrant.errors import InvalidInput
 from calibrant.integrations.sklearn.rounds import as_rounds
@@ -25,8 +25,6 @@ __all__ = [
     "neg_reliability_scorer",
 ]
 
-Reals: TypeAlias = NDArray[np.float64]
-Bits: TypeAlias = NDArray[np.bool_]
 
 POWERS: Final = {"l1": 1.0, "l2": 2.0}
 STRATEGIES: Final = {"uniform": "width", "quantile": "mass"}
@@ -130,7 +128,7 @@ neg_reliability_scorer = make_scorer(
 
 
 def _cells(
-    forecasts: Reals, happened: Bits, n_bins: int, strategy: str, sample_weight: Any
+    forecasts: Reals, happened: Mask, n_bins: int, strategy: str, sample_weight: Any
 ) -> Cells:
     """Return a cell for each bin that counts, at its mean forecast."""
     bins = check.whole(n_bins, "n_bins", low=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,14 +10,12 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_consistent_length
 
 from calibrant.core import check
+from calibrant.core.arrays import Mask, Reals
 
 __all__ = ["as_rounds"]
 
-Reals: TypeAlias = NDArray[np.float64]
-Bits: TypeAlias = NDArray[np.bool_]
 
-
-def as_rounds(y_true: Any, y_proba: Any, pos_label: Any, labels: Any) -> tuple[Reals, Bits]:
+def as_rounds(y_true: Any, y_proba: Any, pos_label: Any, labels: Any) -> tuple[Reals, Mask]:
     """Return forecasts in [0, 1] and whether each came true.
 
     A column of two is the positive class's; of a table over more classes, the forecast is the

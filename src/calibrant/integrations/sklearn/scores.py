@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.core.arrays import Reals, Words
+
 __all__ = ["RESPONSES", "aligned", "as_table", "numbered", "response_of"]
 
-Reals: TypeAlias = NDArray[np.float64]
 
 RESPONSES: Final = ("predict_proba", "decision_function")
 """What an estimator is asked for, the first that it has."""
@@ -63,7 +64,7 @@ def aligned(table: Reals, own: Any, classes: NDArray[Any]) -> Reals:
     return made
 
 
-def numbered(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
+def numbered(y: NDArray[Any], classes: NDArray[Any]) -> Words:
     """Return labels as numbers of columns; raise if one is no known class.
 
     >>> numbered(np.array(["c", "a"]), np.array(["a", "b", "c"])).tolist()

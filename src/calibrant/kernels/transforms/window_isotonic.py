@@ -9,17 +9,8 @@ from typing import Final
 
 from calibrant.kernels.layout import INDEX, Reals, Words
 from calibrant.kernels.transforms.kernel import Kernel
+from calibrant.kernels.transforms.window import FILLED, WINDOW, entered
 
-WINDOW: Final = 0
-"""How many rounds the window holds."""
-EVERY: Final = 1
-"""Rounds from one fit to the next."""
-FILLED: Final = 2
-"""Rounds in the window."""
-NEXT: Final = 3
-"""Where in the window the next round goes."""
-DUE: Final = 4
-"""Rounds until the next fit."""
 KNOTS: Final = 5
 """Points of the fitted curve."""
 ROUNDS: Final = 6
@@ -56,14 +47,7 @@ def predict(words: Words, reals: Reals, at: int, raw: float) -> float:
 
 def learn(words: Words, reals: Reals, at: int, raw: float, told: float, outcome: int) -> None:
     """Put the round into the window, and fit when it is time."""
-    window, place = words[at + WINDOW] & INDEX, words[at + NEXT] & INDEX
-    reals[at + ROUNDS + place] = raw
-    reals[at + ROUNDS + window + place] = 1.0 * outcome
-    words[at + NEXT] = place + 1 if place + 1 < window else 0
-    words[at + FILLED] = min(words[at + FILLED] + 1, window)
-    words[at + DUE] -= 1
-    if words[at + DUE] == 0:
-        words[at + DUE] = words[at + EVERY]
+    if entered(words, reals, at, at + ROUNDS, raw, outcome):
         fit(words, reals, at)
 
 

@@ -8,17 +8,8 @@ from calibrant.kernels.layout import INDEX, Reals, Words
 from calibrant.kernels.portable import sigmoid_short
 from calibrant.kernels.transforms.kernel import Kernel
 from calibrant.kernels.transforms.platt import log_odds
+from calibrant.kernels.transforms.window import FILLED, WINDOW, entered
 
-WINDOW: Final = 0
-"""How many rounds the window holds."""
-EVERY: Final = 1
-"""Rounds from one fit to the next."""
-FILLED: Final = 2
-"""Rounds in the window."""
-NEXT: Final = 3
-"""Where in the window the next round goes."""
-DUE: Final = 4
-"""Rounds until the next fit."""
 LOW: Final = 5
 """(real) How far raw forecasts are kept away from 0 and 1."""
 RIDGE: Final = 6
@@ -45,14 +36,8 @@ def predict(words: Words, reals: Reals, at: int, raw: float) -> float:
 
 def learn(words: Words, reals: Reals, at: int, raw: float, told: float, outcome: int) -> None:
     """Put the round into the window, and fit when it is time."""
-    window, place = words[at + WINDOW] & INDEX, words[at + NEXT] & INDEX
-    reals[at + ROUNDS + place] = reals[at + ROUNDS + 2 * window]
-    reals[at + ROUNDS + window + place] = 1.0 * outcome
-    words[at + NEXT] = place + 1 if place + 1 < window else 0
-    words[at + FILLED] = min(words[at + FILLED] + 1, window)
-    words[at + DUE] -= 1
-    if words[at + DUE] == 0:
-        words[at + DUE] = words[at + EVERY]
+    x = reals[at + ROUNDS + 2 * (words[at + WINDOW] & INDEX)]
+    if entered(words, reals, at, at + ROUNDS, x, outcome):
         fit(words, reals, at)
 
 

@@ -7,11 +7,7 @@ from typing import ClassVar
 from calibrant.metrics.binned import error_of_buckets
 from calibrant.metrics.buckets import Buckets, equal_width
 from calibrant.metrics.curve import CalibrationCurve, curve_of_buckets
-from calibrant.metrics.murphy import (
-    Decomposition,
-    brier_of_buckets,
-    decomposition_of_buckets,
-)
+from calibrant.metrics.murphy import Decomposition, brier_of_buckets, decomposition_of_buckets
 from calibrant.metrics.streaming.tallied import Tallied
 
 __all__ = ["BucketedCells"]

@@ -6,15 +6,15 @@ import math
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.core import check
-from calibrant.metrics.streaming.tallied import Tallied
+from calibrant.core.arrays import Words
+from calibrant.metrics.streaming.tallied import Gridded
 
 __all__ = ["EqualMass"]
 
 
-class EqualMass(Tallied):
+class EqualMass(Gridded):
     """Follow the calibration error of buckets that hold equally many rounds (ECE).
 
     Where the borders between such buckets lie is known only at the end.  So rounds are
@@ -44,9 +44,6 @@ class EqualMass(Tallied):
 
     _powers: ClassVar[int] = 1
 
-    def __init__(self, resolution: int = 1024) -> None:
-        super().__init__(resolution)
-
     def result(self, *, buckets: int = 10) -> float:
         """Return the error of so many buckets; nan without rounds."""
         number = check.whole(buckets, "buckets", low=1)
@@ -67,7 +64,7 @@ class EqualMass(Tallied):
         missed = table[:, 1] - sums[:, 1] + sums[:, 0]
         return min(1.0, 2.0 * float(missed[first != last].sum()) / self.rounds)
 
-    def _places(self, buckets: int) -> tuple[NDArray[np.int64], ...]:
+    def _places(self, buckets: int) -> tuple[Words, ...]:
         """Return the bucket of the first, the middle and the last rank of each cell."""
         counts = self._tally.table().sum(axis=1)
         below = 2 * (np.cumsum(counts) - counts)

@@ -13,19 +13,27 @@ from typing import ClassVar
 from calibrant.metrics.buckets import tally_cells
 from calibrant.metrics.cells import Cells
 from calibrant.metrics.smooth import smooth_calibration_error
-from calibrant.metrics.streaming.tallied import Tallied
+from calibrant.metrics.streaming.tallied import Gridded
 from calibrant.metrics.two_bin import atb
 
 __all__ = ["StreamingATB", "StreamingAUC", "StreamingSmooth"]
 
 
-class StreamingSmooth(Tallied):
+class _Moved(Gridded):
+    """Move the forecasts of a cell to their mean."""
+
+    _powers: ClassVar[int] = 1
+
+    @property
+    def cells(self) -> Cells:
+        """The cells of the grid; any metric over exact values takes them."""
+        return tally_cells(self._tally)
+
+
+class StreamingSmooth(_Moved):
     """Follow the smooth calibration error.
 
-    Parameters
-    ----------
-    resolution : int
-        How many cells the grid has.
+    ``resolution`` is the number of cells of the grid.
 
     Notes
     -----
@@ -41,33 +49,20 @@ class StreamingSmooth(Tallied):
     (0.0049, 0.0005)
     """
 
-    _powers: ClassVar[int] = 1
-
-    def __init__(self, resolution: int = 1024) -> None:
-        super().__init__(resolution)
-
     @property
     def error_bound(self) -> float:
         """How far the result may be from the exact one."""
         return 0.5 / self._size
-
-    @property
-    def cells(self) -> Cells:
-        """The cells of the grid; any metric over exact values takes them."""
-        return tally_cells(self._tally)
 
     def result(self) -> float:
         """Return the smooth calibration error of the cells."""
         return smooth_calibration_error(self.cells)
 
 
-class StreamingATB(Tallied):
+class StreamingATB(_Moved):
     """Follow the averaged two-bin calibration error.
 
-    Parameters
-    ----------
-    resolution : int
-        How many cells the grid has.
+    ``resolution`` is the number of cells of the grid.
 
     Notes
     -----
@@ -84,33 +79,20 @@ class StreamingATB(Tallied):
     (0.04, 0.2)
     """
 
-    _powers: ClassVar[int] = 1
-
-    def __init__(self, resolution: int = 1024) -> None:
-        super().__init__(resolution)
-
     @property
     def error_bound(self) -> float:
         """How far the result may be from the exact one, for either power."""
         return 1.0 / self._size
-
-    @property
-    def cells(self) -> Cells:
-        """The cells of the grid; any metric over exact values takes them."""
-        return tally_cells(self._tally)
 
     def result(self, *, power: int = 2) -> float:
         """Return what :func:`~calibrant.metrics.atb` gives for the cells."""
         return atb(self.cells, power=power)
 
 
-class StreamingAUC(Tallied):
+class StreamingAUC(Gridded):
     """Follow the area under the ROC curve.
 
-    Parameters
-    ----------
-    resolution : int
-        How many cells the grid has.
+    ``resolution`` is the number of cells of the grid.
 
     Notes
     -----
@@ -128,9 +110,6 @@ class StreamingAUC(Tallied):
     """
 
     _powers: ClassVar[int] = 0
-
-    def __init__(self, resolution: int = 1024) -> None:
-        super().__init__(resolution)
 
     @property
     def error_bound(self) -> float:

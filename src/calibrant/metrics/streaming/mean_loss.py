@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from calibrant.core import check
+from calibrant.core.arrays import Reals
 from calibrant.errors import CalibrantError, CorruptState, InvalidInput
 from calibrant.losses import LossLike, get_loss
 from calibrant.metrics.cells import checked_rounds
@@ -127,11 +128,11 @@ class MeanLoss:
     def __repr__(self) -> str:
         return f"MeanLoss({self._loss.name!r})"
 
-    def _losses_of_one(self, forecast: float, outcome: int) -> NDArray[np.float64]:
+    def _losses_of_one(self, forecast: float, outcome: int) -> Reals:
         value = check.probability(forecast, "forecast")
         return loss_given(self._loss, check.outcome(outcome), np.array([value]))
 
-    def _book(self, losses: NDArray[np.float64], sign: int) -> None:
+    def _book(self, losses: Reals, sign: int) -> None:
         finite = np.isfinite(losses)
         self._rounds += sign * len(losses)
         self._infinite += sign * int(len(losses) - finite.sum())

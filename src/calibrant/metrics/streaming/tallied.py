@@ -14,7 +14,7 @@ from calibrant.metrics.cells import checked_rounds
 from calibrant.metrics.state import open_state, seal_state
 from calibrant.metrics.tally import Tally
 
-__all__ = ["Tallied"]
+__all__ = ["Gridded", "Tallied"]
 
 
 class Tallied(ABC):
@@ -85,3 +85,10 @@ class Tallied(ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._size_name}={self._size})"
+
+
+class Gridded(Tallied):
+    """Remember sums over the cells of a fine grid."""
+
+    def __init__(self, resolution: int = 1024) -> None:
+        super().__init__(resolution)

@@ -1,0 +1,203 @@
+"""What the floor costs: rows, bodies, objects, a desk with many tickets, and late batches.
+
+With ``CALIBRANT_BEFORE=PATH`` (the ``src`` folder of another commit) the prompt paths of both are
+played in turns, each in a process of its own, and compared.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from benchmarks.bars import Row
+from calibrant import Calibrant, Recalibrator
+from calibrant.kernels.compile import available
+
+__all__ = ["run"]
+
+OPEN = 1_000_000
+BARS = {
+    "row of the default, bytes": 4_200.0,
+    "row of foster_hart, N = M = 10, bytes": 2_400.0,
+    "body of the default after ten rounds, bytes": 900.0,
+    "live default over its row": 3.0,
+    "forecast + observe by id, a million open, to none": 2.0,
+    "to_bytes, a ticket of a million": 200.0,
+}
+BEFORE_BARS = {
+    "plain default, forecast + observe": 2.0 / 3.0,
+    "load, one round, save": 0.1,
+}
+
+
+def run(*, repeats: int = 7) -> list[Row]:
+    """Return a row for each figure."""
+    rows = [*sizes(), live_object()]
+    rows += desk(repeats) if available() else []
+    before = os.environ.get("CALIBRANT_BEFORE")
+    return rows + (against(before, repeats) if before else [])
+
+
+def held(what: str, ours: float, unit: str) -> Row:
+    """Return a row that is held against its bar."""
+    bar = BARS[what]
+    return Row(what, ours, unit, bar=f"<= {bar:g}", met=ours <= bar)
+
+
+def sizes() -> list[Row]:
+    """Measure rows and bodies."""
+    default = Calibrant(seed=1)
+    coarse = Recalibrator(resolution=10, buckets=10)
+    rng = np.random.default_rng(1)
+    for raw in rng.random(10).tolist():
+        default.observe(default.forecast(raw), int(rng.random() < raw))
+    document = default._document()
+    body = len(document.to_bytes()) - len(document.shape) - 12
+    return [
+        held("row of the default, bytes", default.spec.layout.fresh.nbytes, "B"),
+        held("row of foster_hart, N = M = 10, bytes", coarse.spec.layout.fresh.nbytes, "B"),
+        held("body of the default after ten rounds, bytes", body, "B"),
+    ]
+
+
+def live_object(count: int = 200) -> Row:
+    """Measure the memory of default streams after ten rounds each, over that of a row."""
+    rng = np.random.default_rng(1)
+    _ten_rounds(Calibrant(seed=0), rng)
+    tracemalloc.start()
+    kept = [_ten_rounds(Calibrant(seed=k), rng) for k in range(count)]
+    used = tracemalloc.get_traced_memory()[0] / count
+    tracemalloc.stop()
+    return held("live default over its row", used / kept[0].spec.layout.fresh.nbytes, "")
+
+
+def _ten_rounds(model: Calibrant, rng: np.random.Generator) -> Calibrant:
+    for raw in rng.random(10).tolist():
+        model.observe(model.forecast(raw), int(rng.random() < raw))
+    return model
+
+
+def desk(repeats: int) -> list[Row]:
+    """Measure rounds by id with a million tickets open, and what storing them costs."""
+    few, many = (Recalibrator(seed=1, max_open=1 << 22).compile() for _ in range(2))
+    raws = np.random.default_rng(1).random(OPEN)
+    many.forecast_many(raws)
+    costs: dict[str, list[float]] = {"few": [], "many": []}
+    for _ in range(repeats):
+        for name, model in (("few", few), ("many", many)):
+            costs[name].append(_timed(lambda model=model: _by_id(model), 2_000))
+    ratio = statistics.median(m / f for m, f in zip(costs["many"], costs["few"], strict=True))
+    stored = min(_timed(many.to_bytes, 1) for _ in range(3)) / OPEN
+    return [
+        held("forecast + observe by id, a million open, to none", ratio, ""),
+        held("to_bytes, a ticket of a million", stored * 1e9, "ns"),
+    ]
+
+
+def _by_id(model: Recalibrator) -> None:
+    model.observe(model.forecast(0.37).number, 1)
+
+
+def _timed(job: Callable[[], Any], count: int) -> float:
+    start = time.thread_time()
+    for _ in range(count):
+        job()
+    return (time.thread_time() - start) / count
+
+
+# ------------------------------------------------------------------- beside another commit
+
+
+def against(before: str, repeats: int) -> list[Row]:
+    """Play the prompt paths of both commits in turns; report the median ratio of turns."""
+    here = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "src")
+    turns = [(_played(here), _played(before)) for _ in range(repeats)]
+    rows = []
+    for what in turns[0][0]:
+        ratio = statistics.median(ours[what] / its[what] for ours, its in turns)
+        bar = BEFORE_BARS.get(what, 1.1)
+        cost = min(ours[what] for ours, _ in turns), min(its[what] for _, its in turns)
+        told = Row(f"{what}, to the commit before", cost[0] * 1e9, "ns", cost[1] * 1e9, ratio)
+        rows.append(Row(**told.to_dict() | {"bar": f"<= {bar:.3g}", "met": ratio <= bar}))
+    return rows
+
+
+def _played(source: str) -> dict[str, float]:
+    settings = os.environ | {"PYTHONPATH": source}
+    command = [sys.executable, "-c", PATHS]
+    told = subprocess.run(command, env=settings, check=True, capture_output=True, text=True)
+    found: dict[str, float] = json.loads(told.stdout)
+    return found
+
+
+PATHS = """
+import json, random, time
+import numpy as np
+from calibrant import Calibrant, Recalibrator
+from calibrant.kernels.compile import available
+
+def best(job, count, repeats=20):
+    job(count)
+    least = 1e9
+    for _ in range(repeats):
+        start = time.thread_time()
+        job(count)
+        least = min(least, (time.thread_time() - start) / count)
+    return least
+
+rng = random.Random(1)
+raws = [rng.random() for _ in range(1000)]
+
+def pairs(model):
+    def play(count):
+        for raw in raws[:count]:
+            model.observe(model.forecast(raw), 1 if raw > 0.4 else 0)
+    return play
+
+def learns(model):
+    def play(count):
+        for raw in raws[:count]:
+            model.predict_one(raw)
+            model.learn_one(raw, 1 if raw > 0.4 else 0)
+    return play
+
+told = {}
+for name, made, count in (("default", Calibrant, 100), ("foster_hart", Recalibrator, 1000)):
+    told[f"plain {name}, forecast + observe"] = best(pairs(made(seed=1)), count)
+    told[f"plain {name}, predict_one + learn_one"] = best(learns(made(seed=1)), count)
+model = Calibrant(seed=1)
+pairs(model)(50)
+stored = model.to_bytes()
+
+def cycle(count):
+    for _ in range(count):
+        again = Calibrant.from_bytes(stored)
+        again.observe(again.forecast(0.3), 1)
+        again.to_bytes()
+
+told["load, one round, save"] = best(cycle, 20)
+if available():
+    raw = np.random.default_rng(1).random(200_000)
+    outcomes = (np.random.default_rng(2).random(200_000) < raw).astype(np.uint8)
+    for name, made in (("default", Calibrant), ("foster_hart", Recalibrator)):
+        model = made(seed=1).compile()
+        told[f"compiled {name}, forecast + observe"] = best(pairs(model), 1000)
+        told[f"compiled {name}, predict_one + learn_one"] = best(learns(model), 1000)
+        model.replay(raw, outcomes)
+        told[f"batch {name}"] = best(lambda count: model.replay(raw, outcomes), 200_000, 5)
+print(json.dumps(told))
+"""
+
+if __name__ == "__main__":
+    from benchmarks.bars import show
+
+    show("The floor", run())

@@ -1,0 +1,128 @@
+"""Rows of one layout, in the form in which they are worked on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from calibrant.calibrators.layout import Layout
+from calibrant.core.arrays import Words
+
+__all__ = ["Arena", "Bench"]
+
+
+class Arena:
+    """The shared part of a layout and its rows: one truth, in one of two forms.
+
+    Plain Python works on a list, with a float wherever a word is a real: reading and writing
+    takes a third of the time that an array or a view of one takes.  Compiled code works on the
+    array.  Only one form exists at a time; going over to the other replaces it.  Reading goes
+    through :meth:`snapshot`, which changes nothing.
+
+    ``listed`` is the list, or None while the array is the truth.
+    """
+
+    __slots__ = ("_flat", "layout", "listed", "rows")
+
+    def __init__(self, layout: Layout, flat: Words | None = None) -> None:
+        self.layout, self.rows = layout, 1
+        self.listed: list[Any] | None = None
+        self._flat: Words | None = layout.alone.copy() if flat is None else flat
+
+    def words(self) -> list[Any]:
+        """Go over to the list, and return it."""
+        if self.listed is None:
+            assert self._flat is not None
+            listed = listed_like(self._flat, self.layout, self.rows)
+            # One store makes the list the truth.
+            self.listed = listed
+            self._flat = None
+        return self.listed
+
+    def flat(self) -> Words:
+        """Go over to the array, and return it."""
+        if self.listed is not None:
+            self._flat = self.snapshot()
+            self.listed = None
+        assert self._flat is not None
+        return self._flat
+
+    def snapshot(self) -> Words:
+        """Return a copy as an array; nothing changes."""
+        listed = self.listed
+        if listed is None:
+            assert self._flat is not None
+            return self._flat.copy()
+        places = self.layout.places_of(self.rows)
+        flat = np.empty(len(listed), np.int64)
+        flat[places.wholes] = places.pick_wholes(listed)
+        flat.view(np.float64)[places.reals] = places.pick_reals(listed)
+        return flat
+
+    def row(self, number: int = 0) -> Words:
+        """Return a copy of a row; nothing changes."""
+        size = len(self.layout.fresh)
+        start = self.layout.row + number * size
+        return self.snapshot()[start : start + size]
+
+    def place(self, number: int) -> int:
+        """Return where a row starts."""
+        return self.layout.row + number * len(self.layout.fresh)
+
+    def add(self, rows: int = 1) -> int:
+        """Add fresh rows; return the number of the first."""
+        fresh = np.tile(self.layout.fresh, rows)
+        grown = np.concatenate([self.flat(), fresh])
+        first = self.rows
+        self._flat, self.rows = grown, first + rows
+        return first
+
+
+class Bench:
+    """Where plain steps work: on an arena's list, or on views of its array."""
+
+    __slots__ = ("_views", "arena")
+
+    def __init__(self, arena: Arena) -> None:
+        self.arena = arena
+        self._views: tuple[Any, Any] | None = None
+
+    def state(self) -> tuple[Any, Any]:
+        """Return the words and the reals on which plain steps work."""
+        if self._views is not None:
+            return self._views
+        words = self.arena.listed or self.arena.words()
+        return words, words
+
+    def use_views(self) -> None:
+        """Work on the array from now on, through fast views."""
+        flat = self.arena.flat()
+        self._views = flat.data, flat.view(np.float64).data
+
+
+def listed_like(flat: Words, layout: Layout, rows: int) -> list[Any]:
+    """Return words as a list, with a float wherever a word is a real.
+
+    Words that are still as in a fresh row are the same objects for all lists of a layout, so that
+    a model which has seen little takes little room.
+    """
+    alone = layout.alone
+    if rows > 1 or len(flat) < len(alone):
+        return _converted(flat, layout, rows)
+    listed = layout.alone_list.copy()
+    listed += flat[len(alone) :].tolist()
+    reals, changed = flat.view(np.float64), np.flatnonzero(flat[: len(alone)] != alone)
+    told = flat[changed].tolist(), reals[changed].tolist(), layout.alone_real[changed].tolist()
+    for place, whole, real, is_real in zip(changed.tolist(), *told, strict=True):
+        listed[place] = real if is_real else whole
+    return listed
+
+
+def _converted(flat: Words, layout: Layout, rows: int) -> list[Any]:
+    places = layout.places_of(rows)
+    listed: list[Any] = flat.tolist()
+    reals = flat.view(np.float64)[places.reals].tolist()
+    for place, value in zip(places.real_list, reals, strict=True):
+        listed[place] = value
+    return listed

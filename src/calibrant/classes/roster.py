@@ -1,0 +1,145 @@
+"""Rows of one arena by number, each made when it is first touched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from calibrant.calibrators.arena import Arena
+from calibrant.core import check
+from calibrant.core.arrays import Words
+from calibrant.errors import CorruptState
+from calibrant.kernels.layout import ISSUED, ROUNDS, SECRET
+from calibrant.recalibrate.body import packed, unpacked
+
+__all__ = ["Roster", "packed_rows"]
+
+
+class Roster:
+    """Which number's row stands where.
+
+    Nothing is kept of a number that was never touched, and nothing is stored of one that never
+    made a forecast.  Rows are added in doubling numbers, so that each is moved a few times at most.
+
+    Parameters
+    ----------
+    arena
+        An arena of one row, before its first round.
+    first
+        The number to which this row belongs.
+    seat
+        Writes into a row, given its words and its number, what tells it from others.
+    moved
+        Called after the rows were moved.
+    """
+
+    __slots__ = ("_moved", "_places", "_seat", "arena")
+
+    def __init__(
+        self,
+        arena: Arena,
+        first: int,
+        seat: Callable[[Words, int], None],
+        moved: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.arena, self._seat, self._moved = arena, seat, moved
+        self._places: dict[int, int] = {}
+        self._add(first)
+
+    def __contains__(self, number: object) -> bool:
+        return number in self._places
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def place(self, number: int) -> int:
+        """Return where the row of a number starts; without one, make it."""
+        found = self._places.get(number)
+        return self._add(number) if found is None else found
+
+    def reserve(self, rows: int) -> None:
+        """Make room for so many rows in all."""
+        if rows > self.arena.rows:
+            self.arena.add(rows - self.arena.rows)
+            self._moved()
+
+    def used(self) -> Iterator[tuple[int, Words]]:
+        """Yield number and words of the rows that made a forecast, in order; nothing changes."""
+        flat, size = self.arena.snapshot(), len(self.arena.layout.fresh)
+        for number, start in sorted(self._places.items()):
+            if flat[start + ISSUED]:
+                yield number, flat[start : start + size]
+
+    def _add(self, number: int) -> int:
+        """Make the row of a number; return where it starts."""
+        row = self.arena.layout.fresh.copy()
+        self._seat(row, number)
+        return self._put(number, row)
+
+    def _put(self, number: int, row: Words) -> int:
+        if len(self) == self.arena.rows:
+            self.reserve(2 * len(self))
+        start = self.arena.place(len(self))
+        self._write(start, row)
+        self._places[number] = start
+        return start
+
+    def _write(self, start: int, row: Words) -> None:
+        """Write a row into the form in which the arena is."""
+        listed = self.arena.listed
+        if listed is None:
+            self.arena.flat()[start : start + len(row)] = row
+            return
+        words: list[Any] = row.tolist()
+        for place in np.flatnonzero(self.arena.layout.real).tolist():
+            words[place] = float(row.view(np.float64)[place])
+        listed[start : start + len(row)] = words
+
+    # --------------------------------------------------------------------- state
+
+    def to_arrays(self) -> dict[str, Words]:
+        """Return all rows that were used, but for the first, as words."""
+        first = next(iter(self._places))
+        layout = self.arena.layout
+        return packed_rows([(k, packed(row, layout)) for k, row in self.used() if k != first])
+
+    def load(self, first: Words, arrays: dict[str, Words], most: int) -> None:
+        """Take in the first row, and what :meth:`to_arrays` gave; numbers are ``most`` at most."""
+        [(own, start)] = self._places.items()
+        self._write(start, self._checked(own, first))
+        table, words = arrays["numbers"].reshape(-1, 2), arrays["rows"]
+        numbers, lengths = table[:, 0].tolist(), table[:, 1]
+        if (np.diff(table[:, 0]) <= 0).any() or (lengths < 0).any() or lengths.sum() != len(words):
+            raise ValueError("rows that are not in order")
+        self.reserve(1 + len(numbers))
+        cuts = np.split(words, np.cumsum(lengths)[:-1])
+        for number, part in zip(numbers, cuts, strict=len(numbers) > 0):
+            check.whole(number, "number of a row", high=most)
+            row = self._checked(number, part)
+            if number in self or not row[ISSUED]:
+                raise ValueError(f"a row at {number} that was not used, or twice")
+            self._put(number, row)
+
+    def _checked(self, number: int, words: Words) -> Words:
+        """Return the row that a document holds for a number, if kernels can work with it."""
+        row = unpacked(words, self.arena.layout)
+        self.arena.layout.verify(row)
+        told = row[SECRET : SECRET + 2].tolist()
+        self._seat(row, number)
+        if row[SECRET : SECRET + 2].tolist() != told:
+            raise CorruptState(f"state must hold rows of its own, got another's at {number}")
+        if row[ROUNDS] > row[ISSUED]:
+            raise ValueError(f"{row[ROUNDS]} outcomes of {row[ISSUED]} forecasts")
+        return row
+
+
+def packed_rows(rows: list[tuple[int, Words]]) -> dict[str, Words]:
+    """Return packed rows by number as two arrays: numbers with lengths, and the rows' words."""
+    table = [(number, len(body)) for number, body in rows]
+    bodies = [body for _, body in rows]
+    return {
+        "numbers": np.array(table, np.int64).reshape(-1),
+        "rows": np.concatenate([np.empty(0, np.int64), *bodies]),
+    }

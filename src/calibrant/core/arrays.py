@@ -1,0 +1,16 @@
+"""The arrays that everything is written in, by short names."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Bits", "Mask", "Reals", "Words"]
+
+Reals: TypeAlias = NDArray[np.float64]
+Words: TypeAlias = NDArray[np.int64]
+Bits: TypeAlias = NDArray[np.uint8]
+"""Outcomes, 0 or 1 each."""
+Mask: TypeAlias = NDArray[np.bool_]

@@ -1,0 +1,106 @@
+"""States that can be stored: bytes, JSON-ready data, copies, pickles, equality, versions."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar, Final, Self, TypeAlias
+
+from calibrant.core.codec import Document
+from calibrant.errors import CorruptState
+
+__all__ = ["Migration", "Stateful", "registered"]
+
+Migration: TypeAlias = Callable[[Document], Document]
+"""Turns a document of one version into one of the next."""
+
+
+class Stateful(ABC):
+    """An object that is what its document says, and nothing besides.
+
+    A subclass names its ``kind`` and the ``version`` of its documents, writes a document and sets
+    itself up from one.  ``migrations`` holds for each earlier version what makes the next of it:
+    whatever was written once can be read for ever.
+    """
+
+    __slots__ = ()
+
+    kind: ClassVar[str]
+    version: ClassVar[int] = 1
+    migrations: ClassVar[dict[int, Migration]] = {}
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "kind" in vars(cls):
+            _classes[cls.kind] = cls
+
+    def to_bytes(self) -> bytes:
+        """Return the whole state; treat it as secret, for it may hold the key of coins."""
+        return self._document().to_bytes()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Return the object whose :meth:`to_bytes` this is."""
+        return cls._from_document(Document.from_bytes(data, cls.kind, cls.version))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the whole state as JSON-ready data; treat it as secret."""
+        return self._document().to_dict()
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """Return the object whose :meth:`to_dict` this is."""
+        return cls._from_document(Document.from_dict(data, cls.kind, cls.version))
+
+    def copy(self) -> Self:
+        """Return an independent object in the same state."""
+        return self._from_document(self._document())
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Stateful):
+            return NotImplemented
+        return self.to_bytes() == other.to_bytes()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __getstate__(self) -> bytes:
+        return self.to_bytes()
+
+    def __setstate__(self, data: bytes) -> None:
+        self._become(Document.from_bytes(data, self.kind, self.version))
+
+    @classmethod
+    def _from_document(cls, document: Document) -> Self:
+        made = cls.__new__(cls)
+        made._become(document)
+        return made
+
+    def _become(self, document: Document) -> None:
+        """Bring a document to the present version, and become what it says."""
+        try:
+            for version in range(document.version, self.version):
+                document = self.migrations[version](document)
+            self._restore(document)
+        except CorruptState:
+            raise
+        except DAMAGE as error:
+            raise CorruptState(f"state must be of a {self.kind}, got {error}") from error
+
+    @abstractmethod
+    def _document(self) -> Document:
+        """Return what there is to store."""
+
+    @abstractmethod
+    def _restore(self, document: Document) -> None:
+        """Become what a document of the present version says."""
+
+
+_classes: dict[str, type[Stateful]] = {}
+
+DAMAGE: Final = (AttributeError, LookupError, TypeError, ValueError, OverflowError)
+"""What reading a crafted document may run into."""
+
+
+def registered() -> dict[str, type[Stateful]]:
+    """Return every kind of state that was defined so far, by name."""
+    return dict(_classes)

@@ -1,0 +1,18 @@
+"""Kinds of outcomes, a package each: all that depends on what outcomes are.
+
+What a kind reads from columns, how its recalibrator is made, followed and summarised, and how its
+summary is drawn and shown.  Everybody else asks :data:`calibrant.summary.kinds`.
+"""
+
+from typing import Final
+
+from calibrant.kinds.binary import Binary
+from calibrant.kinds.classes import Classes
+from calibrant.kinds.groups import Groups
+from calibrant.kinds.numbers import Numbers
+from calibrant.summary import Kind
+
+__all__ = ["KINDS", "Binary", "Classes", "Groups", "Numbers"]
+
+KINDS: Final[tuple[Kind, ...]] = (Numbers(), Classes(), Groups(), Binary())
+"""Every kind; the last one takes whatever no other wants."""

@@ -1,0 +1,115 @@
+"""A stream of probabilities, one a row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.kinds.binary.account import inner, method_of
+from calibrant.recalibrate import Recalibrator
+from calibrant.stream.options import DEFAULT, Options
+from calibrant.stream.rows import Rounds
+from calibrant.stream.scale import Scale
+from calibrant.stream.session import Answers, Session, expected
+from calibrant.summary import AnySummary, collector_for
+
+__all__ = ["BinarySession", "Probabilities"]
+
+
+class Probabilities(Session):
+    """What sessions of probabilities share, be it one a row or one for each class."""
+
+    def summary(self, settings: Mapping[str, Any], timing: Mapping[str, float]) -> AnySummary:
+        return super().summary({**settings, "scale": self.scale.kind}, timing)
+
+    def asked(self, options: Options) -> dict[str, Any]:
+        drawing = inner(self.recalibrator)
+        found: dict[str, Any] = {
+            "method": method_of(drawing),
+            "resolution": drawing.calibrator.resolution,
+            "buckets": drawing.buckets,
+            "grid": drawing.calibrator.grid,
+            "prior": drawing.prior,
+            "raw_safe": getattr(drawing, "raw_safe", None),
+            "seed": self.seed,
+            "scale": self.scale.kind,
+            **dict.fromkeys(("group", "proba", "quantiles", "normal", "levels"), ()),
+            **self.kept_columns,
+        }
+        if isinstance(drawing, Recalibrator):
+            found["loss"] = drawing.certificate().loss_name
+        if options.epsilon is not None:
+            # Another epsilon that asks for the same sizes is as good.
+            named = {name: found[name] for name in ("method", "grid", "loss")}
+            made = replace(options, **named).recalibrator(0)
+            sizes = made.calibrator.resolution, made.buckets
+            same = sizes == (found["resolution"], found["buckets"])
+            found["epsilon"] = options.epsilon if same else None
+        return found
+
+    def words(self) -> list[str]:
+        told = self.asked(Options())
+        names = ["resolution", "grid", "buckets"]
+        names += [] if told["method"] == DEFAULT else ["prior"]
+        names += [] if told["raw_safe"] is None else ["raw_safe"]
+        if "loss" in told:
+            names = ["method", *names, *([] if told["loss"] == "squared" else ["loss"])]
+        names += [] if self.seed is None else ["seed"]
+        return [word for name in names for word in (option(name), str(told[name]))]
+
+
+def option(name: str) -> str:
+    """Return what an option is called on the command line.
+
+    >>> option("raw_safe")
+    '--raw-safe'
+    """
+    return f"--{name.replace('_', '-')}"
+
+
+@dataclass
+class BinarySession(Probabilities):
+    """A session of a :class:`~calibrant.Recalibrator`."""
+
+    @classmethod
+    def start(cls, made: Any, options: Options, seed: int) -> Self:
+        """Return a session before its first row."""
+        scale = Scale(options.scale or "probability")
+        return cls(made, collector_for(made), scale, seed)
+
+    @classmethod
+    def around(cls, made: Any) -> Self:
+        """Return a session of a recalibrator that was stored alone."""
+        return cls(made, collector_for(made), Scale(), None)
+
+    def _follow(self, rounds: Rounds, answers: Any) -> None:
+        columns: list[NDArray[Any]] = [rounds.raw, *answers[:2], rounds.outcomes]
+        if getattr(self.recalibrator, "raw_safe", None) is not None:
+            columns[1] = self.collector.nearest(columns[1])
+        if not rounds.known.all():
+            columns = [column[rounds.known] for column in columns]
+        self.collector.update(*columns, compile=self.long, checked=True)
+
+    def _play_prompt(self, rounds: Rounds) -> Answers:
+        return self._answers(rounds)
+
+    def _play_late(self, rounds: Rounds) -> Answers:
+        told = rounds.delivery(self.recalibrator.issued)
+        return self._answers(rounds, **told, carry=self.pending)
+
+    def _answers(self, rounds: Rounds, **delivery: Any) -> Answers:
+        run = self.recalibrator.replay(rounds.raw, rounds.outcomes, **delivery)
+        if "carry" in delivery:
+            self.pending = expected(run.pending)
+        # A mean is a sum of products and may round to just above 1.
+        mean = np.minimum(run.mean, 1.0, out=run.mean)
+        return Answers(run.forecast, mean, run.bucket, run.ticket)
+
+    def _ask(self, rounds: Rounds, time: float, number: int, **groups: Any) -> Answers:
+        ticket = self.recalibrator.forecast(float(rounds.raw[0]), time=time, **groups)
+        found = (ticket.value, min(ticket.mean, 1.0)), (ticket.bucket, number)
+        return Answers(*(np.array([value]) for pair in found for value in pair))

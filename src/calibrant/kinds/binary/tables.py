@@ -1,0 +1,212 @@
+"""The tables of a report on probabilities."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+from calibrant.report.tables import NOTHING, Table, number, settings, shown, signed
+from calibrant.summary import NAMES, Summary
+
+__all__ = [
+    "brier_parts", "buckets", "chain", "parts", "promises", "scores", "tables", "windows",
+]  # fmt: skip
+
+COLUMNS: Final = ("raw", "recalibrated, drawn", "recalibrated, mean")
+
+
+SCORES: Final = (
+    ("Brier score", "brier", "mean squared error; lower is better"),
+    ("Log loss", "log_loss", "lower is better"),
+    ("Calibration error C1", "calibration_l1", "average distance of forecast and frequency"),
+    ("Calibration error C2", "calibration_l2", "the same squared"),
+    ("ECE", "ece", "average distance in 10 equal buckets"),
+    ("Smooth calibration error", "smooth", "does not depend on buckets"),
+    ("Sharpness", "sharpness", "variance of the forecasts; higher is bolder"),
+)
+
+
+def scores(summary: Summary) -> Table:
+    """Return what forecasts were worth before and after."""
+    told = summary.summary
+    rows = [(label, *(shown(told[n][key]) for n in NAMES), why) for label, key, why in SCORES]
+    rows.append(("AUC", *(shown(told["auc"][name]) for name in NAMES), "ranking; higher is better"))
+    header = ("", *COLUMNS, "what it says")
+    return Table("Before and after", header, tuple(rows), (0, 4), _score_notes(summary))
+
+
+def _score_notes(summary: Summary) -> tuple[str, ...]:
+    told = summary.summary
+    clipped = {name: int(told[name]["log_loss_clipped"]) for name in NAMES}
+    notes = [
+        "C1 and C2 of the drawn forecasts compare each announced value with how often it "
+        "happened; of raw and mean forecasts, whose values hardly repeat, they compare averages "
+        "in 20 equal buckets.",
+        _change(told["regret_brier"]),
+    ]
+    if any(clipped.values()):
+        many = ", ".join(f"{count:,} {name}" for name, count in clipped.items() if count)
+        told_so = "In the log loss an outcome that was called impossible counts as 1e-15"
+        notes.append(f"{told_so}; rounds where it happened: {many}.")
+    return tuple(notes)
+
+
+def _change(regret: dict[str, Any]) -> str:
+    value, low, high = (signed(regret[key]) for key in ("value", "low", "high"))
+    if NOTHING in (value, low, high):
+        return f"Drawn minus raw Brier score: {value}; too few rounds for an interval."
+    return f"Drawn minus raw Brier score: {value}, interval {low} to {high} ({regret['method']})."
+
+
+MOST: Final = 100
+"""Groups or classes that a table lists."""
+PART_NOTES: Final = {
+    "group": "A round counts in each of its groups. C2 before is over 20 equal buckets, C2 now "
+    "over exact values, and what the theorem promises holds in all groups at once.",
+    "class": "Each class against the rest, or beyond 20 classes the rounds in which it came first. "
+    "C2 is over 20 equal buckets, but over exact values where there is a bound.",
+}
+
+WINDOWS: Final = (("Last window", "last_window_l2"), ("Worst window", "worst_window_l2"))
+
+
+def windows(summary: Summary) -> Table:
+    """Return the calibration error of the last and of the worst stretch of rounds."""
+    told = summary.summary
+    places = [summary.windows.latest, summary.windows.worst]
+    rows = tuple(
+        (label, *(f"{shown(told[n].get(key))}{_span(place.get(n))}" for n in NAMES))
+        for (label, key), place in zip(WINDOWS, places, strict=True)
+    )
+    size = summary.windows.window
+    note = f"Squared error C2 in 20 equal buckets, over windows of {size:,} rounds."
+    few = "There are too few rounds for one window."
+    header = ("", *COLUMNS)
+    return Table("Window by window", header, rows, (0,), (note if size else few,))
+
+
+def _span(place: tuple[int, int, float] | None) -> str:
+    return "" if place is None else f" (rounds {place[0]:,} to {place[1]:,})"
+
+
+def buckets(summary: Summary) -> Table:
+    """Return what became of raw forecasts, bucket by bucket; empty buckets are left out."""
+    rows = tuple(
+        (
+            f"{row.low:.2f} to {row.high:.2f}",
+            f"{row.count:,}",
+            f"{row.mean_raw:.3f}",
+            f"{row.rate:.3f}",
+            f"{row.mean_forecast:.3f}",
+            f"{row.rate - row.mean_raw:+z.3f}",
+            f"{row.rate - row.mean_forecast:+z.3f}",
+        )
+        for row in summary.buckets
+        if row.count
+    )
+    header = ("raw forecasts", "rounds", "you said", "it happened", "now said")
+    return Table("Bucket by bucket", (*header, "gap before", "gap now"), rows)
+
+
+PARTS: Final = (
+    ("Brier score", "brier", "= miscalibration - resolution + uncertainty + within buckets"),
+    ("Miscalibration", "reliability", "what calibration alone could save"),
+    ("Resolution", "resolution", "how much frequencies differ between forecasts; higher is better"),
+    ("Uncertainty", "uncertainty", "of the outcomes: the score of always saying the base rate"),
+)
+
+
+def brier_parts(summary: Summary) -> Table:
+    """Return what the Brier scores are made of."""
+    found = [summary.decompositions[name] for name in NAMES]
+    rows = [(label, *(shown(getattr(f, key)) for f in found), why) for label, key, why in PARTS]
+    within = [shown(f.within_variance - f.within_covariance) for f in found]
+    rows.append(("Within buckets", *within, "what bucket averages leave out; 0 for exact values"))
+    return Table(
+        "What the Brier score is made of", ("", *COLUMNS, "what it says"), tuple(rows), (0, 4)
+    )
+
+
+def parts(summary: Summary) -> Table | None:
+    """Return what was said and what happened in each of the largest groups or classes."""
+    if summary.parts is None:
+        return None
+    kind, many = summary.parts.kind, len(summary.parts.rows)
+    largest = sorted(summary.parts.rows, key=lambda row: -row.rounds)[:MOST]
+    rows = tuple(
+        (
+            row.name,
+            f"{row.rounds:,}",
+            *(shown(value, 3) for value in (row.rate, row.mean_raw, row.mean_forecast)),
+            *(shown(value) for value in (row.c2_raw, row.c2_forecast, row.bound)),
+        )
+        for row in largest
+    )
+    said = ("it happened", "you said", "now said")
+    header = (kind, "rounds", *said, "C2 before", "C2 now", "bound")
+    return Table(f"{kind.capitalize()} by {kind}", header, rows, (0,), _part_notes(kind, many))
+
+
+def _part_notes(kind: str, many: int) -> tuple[str, ...]:
+    told = [PART_NOTES[kind]]
+    if many > MOST:
+        told.append(f"Of {many:,}, those {MOST} with the most rounds; all are in the summary.")
+    return tuple(told)
+
+
+def promises(summary: Summary) -> Table:
+    """Return what was promised next to what was measured."""
+    told, found = summary["bound"], summary["certificate"]
+    regret = f"Regret to the raw forecast, {found['loss']} loss"
+    names = (("C1", "c1"), ("C2", "c2"), (regret, "regret"))
+    rows = tuple(
+        (label, shown(found[key]), shown(told[key]), _kept(found[key], told[key]))
+        for label, key in names
+    )
+    assumed = told["assumption"]
+    notes = (f"Bounds hold {assumed}.",) if assumed else ()
+    header = ("", "measured", "bound", "promise")
+    return Table("Promised and measured", header, rows, (0, 3), notes)
+
+
+def chain(summary: Summary) -> Table | None:
+    """Return the links from the draw back to each expert; None for methods without a chain."""
+    told = summary.summary.get("chain")
+    if not told or not told["links"]:
+        return None
+    front = ("Draws over the mixture", "", told["middle_regret"], told["middle_bound"])
+    links = [
+        (f"Mixture over {each['expert']}", f"{each['weight']:.3f}", each["regret"], each["bound"])
+        for each in told["links"]
+    ]
+    rows = tuple(
+        (label, weight, signed(measured), shown(bound), _kept(measured, bound))
+        for label, weight, measured, bound in [front, *links]
+    )
+    header = ("extra loss of", "weight now", "measured", "bound", "promise")
+    loss = summary["certificate"]["loss"]
+    notes = (
+        f"Mean {loss} losses. The draws follow the mixture, and the mixture its best expert; "
+        "identity is the raw forecast, so the first two bounds add up to the regret to it.",
+    )
+    return Table("The chain, link by link", header, rows, (0, 4), notes)
+
+
+def _kept(measured: Any, bound: Any) -> str:
+    if math.isnan(number(bound)) or math.isnan(number(measured)):
+        return "no promise"
+    return "kept" if number(measured) <= number(bound) else "exceeded in this run"
+
+
+def tables(summary: Summary) -> dict[str, Table | None]:
+    """Return every table by name; None for those that say nothing here."""
+    return {
+        "scores": scores(summary),
+        "buckets": buckets(summary),
+        "brier": brier_parts(summary),
+        "parts": parts(summary),
+        "windows": windows(summary),
+        "promises": promises(summary),
+        "chain": chain(summary),
+        "settings": settings(summary),
+    }

@@ -1,0 +1,191 @@
+"""A stream of forecasts of numbers: quantiles, or normal distributions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.core.arrays import Reals, Words
+from calibrant.kernels.coin import coin
+from calibrant.kinds.numbers import SIZES, Numbers, options_of
+from calibrant.kinds.numbers.collector import NumberCollector, Seen
+from calibrant.kinds.numbers.columns import columns_of
+from calibrant.kinds.numbers.rows import NumberRules
+from calibrant.recalibrate import Pending
+from calibrant.regression import Distributions, QuantileRecalibrator
+from calibrant.stream.columns import Columns
+from calibrant.stream.rows import Rounds
+from calibrant.stream.scale import Scale
+from calibrant.stream.session import Session
+
+__all__ = ["NumberAnswers", "NumberSession"]
+
+KEY: Final = 2017
+"""Of the coins that share out outcomes on atoms where they are scored."""
+
+STRETCH: Final = 1 << 15
+"""Rows that are played at a time: enough for the compiler to pay."""
+
+
+class NumberAnswers(NamedTuple):
+    """What was made of each row.
+
+    Attributes
+    ----------
+    quantiles
+        The recalibrated quantiles, a column for each level.
+    ticket
+        The number of the forecast.
+    inner, outer
+        Which levels of the raw distribution were moved, and to where; not written.
+    """
+
+    quantiles: Reals
+    ticket: Words
+    inner: Reals
+    outer: Reals
+
+    @property
+    def columns(self) -> Sequence[NDArray[Any]]:
+        """What is written, a column each."""
+        return [*self.quantiles.T, self.ticket]
+
+
+@dataclass
+class NumberSession(Session):
+    """A session of a :class:`~calibrant.regression.QuantileRecalibrator`.
+
+    Attributes
+    ----------
+    recalibrator
+        Who makes the forecasts.
+    collector
+        Who follows them.
+    given
+        The levels of the columns of quantiles; empty for normal distributions.
+
+    Notes
+    -----
+    ``columns`` is empty if a bare recalibrator was read and nobody has named them yet.
+    """
+
+    outcome_type: ClassVar[type[np.generic]] = np.float64
+
+    recalibrator: QuantileRecalibrator
+    collector: NumberCollector
+    given: tuple[float, ...] = ()
+
+    @classmethod
+    def start(
+        cls,
+        made: QuantileRecalibrator,
+        seed: int | None,
+        columns: tuple[str, ...] = (),
+        given: tuple[float, ...] = (),
+    ) -> NumberSession:
+        """Return a session before its first row."""
+        waiting: Any = np.empty(0)
+        started = cls(made, NumberCollector(made.levels), Scale(), seed, columns=columns)
+        started.given, started.pending = given, Pending(outcome=waiting)
+        return started
+
+    @property
+    def kept_columns(self) -> dict[str, tuple[str, ...]]:
+        return {"quantiles" if self.given else "normal": self.columns}
+
+    def rules(self, columns: Columns) -> NumberRules:
+        return NumberRules(columns, self.last)
+
+    def added(self, columns: Columns) -> Sequence[str]:
+        return [*(f"forecast_{level!r}" for level in self.recalibrator.levels.tolist()), "ticket"]
+
+    def none(self) -> NumberAnswers:
+        table = np.empty((0, len(self.recalibrator.levels)))
+        return NumberAnswers(table, np.empty(0, np.int64), table, table)
+
+    def asked(self, options: Any) -> dict[str, Any]:
+        """Name the columns where the state was of a recalibrator alone; then do as others do."""
+        made = self.recalibrator
+        Numbers().refuse(options, made.method)
+        if not self.columns:
+            named = columns_of(options.quantiles, options.normal, options.levels)
+            self.columns, self.given, _ = named
+        own = options_of(made)
+        return {
+            "method": made.method,
+            **{name: own[name] for name in SIZES if name in own},
+            "seed": self.seed,
+            **dict.fromkeys(("quantiles", "normal"), ()),
+            **self.kept_columns,
+            "levels": self.given or tuple(made.levels.tolist()),
+        }
+
+    def words(self) -> list[str]:
+        made = self.recalibrator
+        levels = self.given or tuple(made.levels.tolist())
+        found = options_of(made)
+        own: dict[str, Any] = {name: found[name] for name in SIZES if name in found}
+        told: dict[str, Any] = {"levels": ",".join(map(repr, levels)), "method": made.method, **own}
+        told |= {} if self.seed is None else {"seed": self.seed}
+        return [word for name, value in told.items() for word in (f"--{name}", str(value))]
+
+    def kept(self) -> tuple[dict[str, Any], dict[str, Words]]:
+        own = {"columns": list(self.columns), "given": list(self.given)}
+        return {"parts": Numbers.words[0], **own}, {}
+
+    @classmethod
+    def restored(cls, settings: Mapping[str, Any], arrays: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: tuple(settings[name]) for name in ("columns", "given")}
+
+    def play(self, rounds: Rounds) -> NumberAnswers:
+        """Do as other sessions do, in short stretches: tables of levels are wide."""
+        parts = []
+        for start in range(0, len(rounds), STRETCH):
+            made = super().play(rounds.cut(slice(start, start + STRETCH)))
+            # Moved levels are known to the collector by now, and nobody else asks.
+            parts.append(made._replace(inner=made.inner[:, :0], outer=made.outer[:, :0]))
+        joined: NumberAnswers = self._joined(parts)
+        return joined
+
+    def _play_prompt(self, rounds: Rounds) -> NumberAnswers:
+        run = self.recalibrator.replay(self._distributions(rounds.raw), rounds.outcomes)
+        tickets = run.first + np.arange(len(rounds))
+        return NumberAnswers(run.quantiles, tickets, run.inner, run.outer)
+
+    def _ask(self, rounds: Rounds, time: float, number: int) -> NumberAnswers:
+        ticket = self.recalibrator.forecast(self._distributions(rounds.raw)[0], time=time)
+        tables = ticket.quantiles[None], ticket.inner[None], ticket.outer[None]
+        return NumberAnswers(tables[0], np.array([number]), *tables[1:])
+
+    def _distributions(self, values: Reals) -> Distributions:
+        """Return what rows say: quantiles at given levels, or else mean and deviation."""
+        if self.given:
+            return Distributions.from_quantiles(self.given, values)
+        return Distributions.normal(values[:, 0], values[:, 1])
+
+    def _follow(self, rounds: Rounds, answers: Any) -> None:
+        """Follow raw and recalibrated distributions where the outcome is known."""
+        known = rounds.known
+        if not known.any():
+            return
+        outcomes: Any = rounds.outcomes[known]
+        raw, numbers = self._distributions(rounds.raw[known]), answers.ticket[known]
+        now = raw.moved(answers.inner[known], answers.outer[known])
+        self.collector.update(
+            _seen(raw, raw.quantile(self.recalibrator.levels), outcomes, numbers),
+            _seen(now, answers.quantiles[known], outcomes, numbers),
+            outcomes,
+        )
+
+
+def _seen(rows: Distributions, quantiles: Reals, outcomes: Reals, numbers: Any) -> Seen:
+    """Return the scores of each row; on an atom the coin of its forecast decides."""
+    low, high = rows.below(outcomes), rows.cdf(outcomes)
+    coins = np.full(len(outcomes), 0.5)
+    for t in np.flatnonzero(high > low).tolist():
+        coins[t] = coin(KEY, int(numbers[t]))
+    return Seen(quantiles, low + coins * (high - low), rows.crps(outcomes))

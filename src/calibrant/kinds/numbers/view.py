@@ -1,0 +1,198 @@
+"""What a report says about forecasts of numbers."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from calibrant.kinds.numbers.summary import NumberSummary
+from calibrant.plot import Drawing
+from calibrant.plot.coverage import CoverageOverTime, QuantileReliability
+from calibrant.plot.pit import PitBars
+from calibrant.report.tables import Table, count_lines, number, printed, settings, shown
+from calibrant.report.view import Section
+
+__all__ = [
+    "COMPARED", "FAMILY", "SECTIONS", "WORDS", "chosen", "code", "describe", "drawings", "facts",
+    "guarantee", "headline", "promise", "screen", "tables",
+]  # fmt: skip
+
+FAMILY: Final = "numbers"
+COMPARED: Final = (("CRPS", "crps"), ("coverage error", "coverage_error"))
+SECTIONS: Final = (
+    Section(
+        "meaning",
+        "Do quantiles mean what they say?",
+        ("quantile_reliability", "pit_histogram"),
+        ("scores",),
+    ),
+    Section("time", "Does it hold all the time?", ("coverage_over_time",)),
+    Section("trust", "Can it be trusted?", tables=("levels",), guarantee=True),
+)
+BOTH: Final = ("raw", "forecast")
+SCORES: Final = (
+    ("CRPS", "crps", "distance of distribution and outcome; lower is better"),
+    ("Pinball loss", "pinball", "mean over levels; lower is better"),
+    ("Quantile calibration error", "quantile_calibration_error", "sum of squared distances"),
+    ("Coverage error", "coverage_error", "mean distance of coverage from its level"),
+    ("PIT error", "pit_error", "squared distance from a flat histogram"),
+    ("Infinite quantiles", "infinite", "share; left out of the pinball loss"),
+)
+ROWS: Final = {
+    "crps": "CRPS",
+    "pinball": "pinball loss, mean of levels",
+    "quantile_calibration_error": "quantile calibration error",
+    "coverage_error": "coverage off by, on average",
+    "pit_error": "PIT histogram, squared error",
+    "infinite": "share of infinite quantiles",
+}
+HOLDS: Final = {True: "holds", False: "is exceeded", None: "is not known"}
+LEVEL: Final = ("raw covered", "covered", "raw pinball", "pinball")
+LEVEL_KEYS: Final = ("coverage_raw", "coverage_forecast", "pinball_raw", "pinball_forecast")
+GUARANTEES: Final = {
+    "pit": "The chances that are drawn at each level are promised to be calibrated, on average "
+    "over the draws and whatever the outcomes, as long as nobody knows a draw before its outcome "
+    "is settled.",
+    "tracker": "The coverage of each level, before quantiles are put in order, is promised for "
+    "every sequence of outcomes whatsoever.",
+}
+WORDS: Final = {
+    "quantile_reliability": (
+        "What quantiles meant",
+        "Share of outcomes below each quantile against its level. On the dotted line quantiles "
+        "mean what they say.",
+    ),
+    "pit_histogram": (
+        "Where outcomes fell",
+        "Histogram of the PIT: flat if distributions are right, a cup if they are too narrow, a "
+        "slope if they are off to one side.",
+    ),
+    "coverage_over_time": (
+        "Coverage over time",
+        "Share of outcomes between the outermost quantiles, in stretches of rounds; with a "
+        "single level, below its quantile.",
+    ),
+}
+
+
+def headline(summary: NumberSummary) -> str:
+    """Return the run in one sentence."""
+    told, inside = summary.summary, summary["interval"]
+    if not told["n_rounds"]:
+        return "No outcome is known yet, so nothing can be said."
+    before, now = (f"{inside[name]:.1%}" for name in BOTH)
+    crps = " → ".join(f"{told[name]['crps']:.4g}" for name in BOTH)
+    single = len(told["levels"]) == 1
+    what = f"{inside['high']:g} quantile" if single else f"{inside['target']:.0%} interval"
+    verb = ("was above", "is above") if single else ("held", "holds")
+    return (
+        f"Your {what} {verb[0]} {before} of outcomes; now it {verb[1]} {now}; "
+        f"CRPS {crps} (lower is better)."
+    )
+
+
+def facts(summary: NumberSummary) -> tuple[str, ...]:
+    """Return what stands below the headline."""
+    told = summary.summary
+    counts = [f"{int(told['n_rounds']):,} rounds", f"{len(told['levels'])} levels"]
+    for key, words in (("n_skipped", "rows skipped"), ("n_unresolved", "without an outcome yet")):
+        if told[key]:
+            counts.append(f"{int(told[key]):,} {words}")
+    seed = "no seed" if told["seed"] is None else f"seed {told['seed']}"
+    return (*counts, f"{told['method']}, {seed}")
+
+
+def promise(summary: NumberSummary) -> str:
+    """Return whether the guarantee was kept."""
+    holds = summary["certificate_holds"]
+    if holds is None:
+        return "Nothing is promised here that could be checked."
+    if holds:
+        return "The guarantee was kept at every level."
+    return (
+        "A bound was exceeded in this run. Bounds on draws hold on average over them, so a single "
+        "run may exceed a tight one."
+    )
+
+
+def guarantee(summary: NumberSummary) -> str:
+    """Return what is promised at all."""
+    return GUARANTEES[summary["method"]]
+
+
+def tables(summary: NumberSummary) -> dict[str, Table | None]:
+    """Return the tables by name."""
+    told = summary.summary
+    rows = [
+        (title, *(shown(told[name][key]) for name in BOTH), words) for title, key, words in SCORES
+    ]
+    header = ("", "raw", "recalibrated", "what it is")
+    return {
+        "scores": Table("Scores", header, tuple(rows), (0, 3)),
+        "levels": _levels(summary),
+        "settings": settings(summary),
+    }
+
+
+def _levels(summary: NumberSummary) -> Table:
+    header = ("level", *LEVEL, "error", "bound")
+    rows = [
+        (f"{row['level']:g}", *(shown(row[key]) for key in (*LEVEL_KEYS, "measured", "bound")))
+        for row in summary["levels"]
+    ]
+    quantity = summary["levels"][0]["quantity"]
+    note = f"The error is {quantity}, which the bound is about."
+    return Table("Level by level", header, tuple(rows), (0,), (note,))
+
+
+def drawings(summary: NumberSummary) -> dict[str, Drawing]:
+    """Return the pictures by name; needs no matplotlib."""
+    told, trace = summary.summary, summary.trace
+    levels = np.array([row["level"] for row in told["levels"]])
+    coverage = {
+        name: np.array([number(row[f"coverage_{name}"]) for row in told["levels"]]) for name in BOTH
+    }
+    series = {name: np.array(trace[name], np.float64) for name in BOTH}
+    ends, target = np.array(trace["rounds"], np.int64), float(told["interval"]["target"])
+    return {
+        "quantile_reliability": QuantileReliability(levels, coverage),
+        "pit_histogram": PitBars(summary.pit),
+        "coverage_over_time": CoverageOverTime(target, ends, series, int(trace["window"])),
+    }
+
+
+def chosen(summary: NumberSummary) -> dict[str, Drawing]:
+    """Return the pictures that a report shows: all of them."""
+    return drawings(summary)
+
+
+def describe(name: str, summary: NumberSummary) -> str:
+    """Return a picture in words."""
+    return WORDS[name][1]
+
+
+def code(summary: NumberSummary) -> str:
+    """Return the Python that makes the same recalibrator."""
+    told: dict[str, Any] = dict(summary.settings)
+    names = ("levels", "ties", "calibrator", "prior", "resolution", "step", "seed")
+    words = [f"{name}={told[name]!r}" for name in names if name in told]
+    return f"QuantileRecalibrator({', '.join([repr(told['method']), *words])})"
+
+
+def screen(summary: NumberSummary) -> tuple[list[Table], list[str]]:
+    """Return the table before and after, the one of levels, and the lines below them."""
+    told = summary.summary
+    rows = [[title, *(printed(told[name][key]) for name in BOTH)] for key, title in ROWS.items()]
+    title = f"{told['n_rounds']:,} rounds, {told['method']}, seed {told['seed']}"
+    holds = HOLDS[told["certificate_holds"]]
+    lines = [f"guarantee, level by level: the bounds above; it {holds}", *count_lines(told)]
+    return [Table.of(title, ("", *BOTH), rows), _level_table(told)], lines
+
+
+def _level_table(told: dict[str, Any]) -> Table:
+    """Return each level: how often it was covered, its loss, and what is promised."""
+    header = ("level", *LEVEL, told["levels"][0]["quantity"], "bound")
+    keys = (*LEVEL_KEYS, "measured", "bound")
+    rows = [[f"{row['level']:g}", *(printed(row[key]) for key in keys)] for row in told["levels"]]
+    return Table.of("", header, rows)

@@ -1,0 +1,72 @@
+"""Reading a state back without knowing who wrote it."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from calibrant.core.codec import kind_of
+from calibrant.core.stateful import Stateful, registered
+from calibrant.errors import CorruptState
+
+__all__ = ["load"]
+
+PACKAGES: Final = (
+    "recalibrate",
+    "groups",
+    "classes",
+    "regression",
+    "transforms",
+    "monitor",
+    "learners",
+    "outcomes",
+)
+"""Where kinds of states are defined; imported one after the other until the kind is found."""
+
+Source: TypeAlias = bytes | bytearray | memoryview | dict[str, Any] | str | os.PathLike[str]
+
+
+def load(source: Source, **options: Any) -> Any:
+    """Return the object whose state this is, of whatever kind.
+
+    Parameters
+    ----------
+    source
+        What ``to_bytes()`` or ``to_dict()`` gave, or the path of a file with the former.
+    **options
+        What a kind asks for besides its state: the rules of groups, as ``groups=``.
+
+    Notes
+    -----
+    Reading runs no code.  The bytes hold the secret that decides the draws.
+
+    Examples
+    --------
+    >>> from calibrant import Calibrant, Recalibrator, load
+    >>> [type(load(model.to_bytes())).__name__ for model in (Calibrant(), Recalibrator())]
+    ['Calibrant', 'Recalibrator']
+    >>> load(b"something else")
+    Traceback (most recent call last):
+    calibrant.errors.CorruptState: state must be bytes that to_bytes() gave, got 14 bytes
+    starting with b'somethin'
+    """
+    data: Any = Path(source).read_bytes() if isinstance(source, (str, os.PathLike)) else source
+    made: Any = _class_of(kind_of(data))
+    if isinstance(data, dict):
+        return made.from_dict(data, **options)
+    return made.from_bytes(data, **options)
+
+
+def _class_of(kind: str) -> type[Stateful]:
+    """Return the class that writes states of a kind."""
+    for package in PACKAGES:
+        found = registered().get(kind)
+        if found is not None:
+            return found
+        importlib.import_module(f"calibrant.{package}")
+    if (found := registered().get(kind)) is not None:
+        return found
+    known = ", ".join(repr(name) for name in sorted(registered()))
+    raise CorruptState(f"state must be of a kind among {known}, got {kind!r}")

@@ -1,0 +1,210 @@
+"""Whole batches of a binary stream: at once, late, or in the order of a log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from calibrant.core import check
+from calibrant.core.arrays import Bits, Reals, Words
+from calibrant.core.codec import bound_bytes
+from calibrant.core.gate import passing
+from calibrant.core.ticket import Ticket
+from calibrant.recalibrate.binary import Binary
+from calibrant.recalibrate.counter import CLOSED
+from calibrant.recalibrate.delivery import (
+    Pending,
+    Schedule,
+    arrivals,
+    checked,
+    moments,
+    schedule,
+    times,
+)
+from calibrant.recalibrate.late import Columns, Log, Played, read_log
+from calibrant.recalibrate.run import Run
+
+__all__ = ["Batches"]
+
+
+class Batches(Binary):
+    """How batches are played on the row of a stream."""
+
+    __slots__ = ()
+
+    def to_bytes(self) -> bytes:
+        """Return the whole state; treat it as secret, for it holds the key of the coins."""
+        document, shapes, cap = self._document(), self._spec.shapes, self.max_open
+        # The same text for all rows of a spec is written once.
+        if (self.kind, cap) not in shapes:
+            shapes[self.kind, cap] = document.shape
+        return bound_bytes(shapes[self.kind, cap], document.arrays)
+
+    def _replay(self, raw: Any, outcomes: Any, available: Any, time: Any, carry: Any) -> Run:
+        raws, told = check.probabilities(raw), check.outcomes(outcomes)
+        check.same_length(raw=raws, outcomes=told)
+        if self._timed and time is None:
+            raise self._no_time(time)
+        when = times(time, len(raws))
+        known = when if available is None else arrivals(available, when)
+        carried = Pending() if carry is None else checked(carry)
+        with passing(self._gate):
+            prompt = available is None and carry is None and not self._timed
+            if prompt and not self._some_give_back(len(raws)):
+                return self._replay_at_once(raws, told)
+            stamps = np.full(len(raws), np.nan) if time is None else when
+            return self._replay_late(raws, told, known, when, stamps, carried)
+
+    def _some_give_back(self, rounds: int) -> bool:
+        """Say whether tickets may expire on the way and give back what was reserved for them."""
+        safe = self._spec.raw_safe is not None
+        return safe and len(self._counter) > 0 and self.issued + rounds > self.max_open
+
+    def _replay_at_once(self, raw: Reals, outcomes: Bits) -> Run:
+        first = self.issued
+        forecast, mean, mixed = self._rows.replay(self._row, raw, outcomes)
+        self._rows.use_array()
+        self._expire_old(first + len(raw))
+        return Run(forecast, mean, self.buckets, mixed, first, Pending())
+
+    def _replay_late(
+        self,
+        raw: Reals,
+        outcomes: Bits,
+        available: Reals,
+        time: Reals,
+        stamps: Reals,
+        carry: Pending,
+    ) -> Run:
+        first, cap, counter = self.issued, self.max_open, self._counter
+        carry = carry.since(first - cap)
+        counter.check_waiting(carry.number, first)
+        arriving = carry.available <= (time[-1] if len(time) else -np.inf)
+        due, rest = carry.chosen(arriving), carry.chosen(~arriving)
+        held = [self._held(number) for number in due.number.tolist()]
+        gone = self._aging(first + len(raw), set(due.number.tolist()))
+        held += gone
+        old = np.array([found[2] for found in gone], np.int64)
+        own = slice(len(held), None)
+        numbers = np.concatenate([due.number, old, first + np.arange(len(raw))]).astype(np.int64)
+        arrives = np.concatenate([due.available, np.full(len(old), np.inf), available])
+        told = np.concatenate([due.outcome, old * 0, outcomes]).astype(np.uint8)
+        plan = schedule(len(held), numbers, arrives, time, cap)
+        columns = Columns(held, raw, stamps, self._spec.kept)
+        self._play_events(plan, numbers, columns, told)
+        for found in held:
+            counter.desk.pop_number(0, found[2])
+        counter.note_closed([found[0] for found in gone], [True] * len(gone))
+        self._keep(columns, plan.waiting, columns.number[plan.waiting])
+        self._expire_old(first + len(raw))
+        waiting = Pending(numbers[plan.waiting], arrives[plan.waiting], told[plan.waiting])
+        pending = rest.since(first + len(raw) - cap).joined(waiting)
+        value, mean = columns.value[own], columns.mean[own]
+        mixed = raw if self._spec.transform is None else columns.mixed[own]
+        return Run(value, mean, self.buckets, mixed, first, pending)
+
+    def _aging(self, issued: int, due: set[int]) -> list[tuple[Any, ...]]:
+        """Return open tickets that give back a reserve when they expire within a batch."""
+        return [] if self._spec.raw_safe is None else self._counter.aging(issued, due)
+
+    def _held(self, number: int) -> tuple[Any, ...]:
+        """Return an open ticket as the desk keeps it."""
+        ticket = self._counter.find(number, self.issued)
+        if self._timed and ticket.time is None:
+            raise self._no_time(f"{ticket!r} without one")
+        self._counter.file_latest()
+        found = self._counter.desk.get_number(0, number)
+        assert found is not None
+        return found
+
+    def _play_events(self, plan: Schedule, numbers: Words, columns: Columns, told: Bits) -> None:
+        """Play the events of a batch, expiry among them where it gives back a reserve."""
+        self._rows.check_room(self._row, plan.learned)
+        self._counter.file_latest()
+        if self._spec.raw_safe is not None:
+            plan = plan.with_expiry(numbers, self.max_open)
+        self._rows.events(self._row, plan.events, *columns.for_events(told))
+        self._rows.use_array()
+
+    def _keep(self, columns: Columns, rows: Words, keys: Words) -> None:
+        """Open the tickets of rows that still wait."""
+        desk, lines = self._counter.desk, columns.lines(rows, keys)
+        if len(lines) > 1 + len(desk) // 8:
+            desk.load(lines)
+            return
+        names, numbers = lines[:, 0].tolist(), lines[:, 1].tolist()
+        fields = [_read(lines[:, 2 + k], letter) for k, letter in enumerate(desk.fields)]
+        for key, number, *rest in zip(names, numbers, *fields, strict=True):
+            desk.add(key, 0, number, *rest)
+
+    # ----------------------------------------------------------------------- logs
+
+    def _play(self, kind: Any, id: Any, x: Any, time: Any) -> Played:
+        values = check.numbers(x, "x", "raw forecasts and outcomes").astype(np.float64)
+        stamps = (
+            np.full(len(values), np.nan) if time is None else moments(time, "time", len(values))
+        )
+        with passing(self._gate):
+            issued = self.issued
+            log = read_log(kind, id, values, self._counter, issued)
+            due = {found[2] for found in log.held}
+            log = log.with_aging(self._aging(issued + len(log.keys), due))
+            made = log.forecasts
+            raws = check.probabilities(values[made], "x of a forecast")
+            told = check.outcomes(values[~made], "x of an outcome")
+            self._check_times(log, stamps)
+            columns = Columns(log.held, raws, stamps[made], self._spec.kept)
+            self._fill_held(columns, log.held)
+            return self._played(log, columns, told, issued)
+
+    def _fill_held(self, columns: Columns, held: list[tuple[Any, ...]]) -> None:
+        """Write what was announced for open tickets; the mean of a law is not known any more."""
+        unknown = self._issuer.full_support
+        for k, found in enumerate(held):
+            ticket = Ticket.revived(self._issuer, found[2], found[2], found[3:])
+            columns.value[k] = ticket.value
+            columns.mean[k] = np.nan if unknown and not ticket.fallback else ticket.mean
+
+    def _check_times(self, log: Log, stamps: Reals) -> None:
+        check.refuse_first(np.isinf(stamps), stamps, "time", "finite")
+        if self._timed and np.isnan(stamps[log.forecasts]).any():
+            raise self._no_time("an event without one")
+        first = len(log.held)
+        opened = np.array([found[6] for found in log.held], np.float64)
+        made = np.concatenate([opened, np.full(len(log.keys), np.nan)])
+        made[first:] = stamps[log.forecasts]
+        early = ~log.forecasts & (stamps < made[log.ticket])
+        check.refuse_first(early, stamps, "time", "not before the forecast's")
+
+    def _played(self, log: Log, columns: Columns, told: Bits, issued: int) -> Played:
+        outcomes = np.zeros(len(columns.raw), np.uint8)
+        settled = log.ticket[~log.forecasts]
+        outcomes[settled] = told
+        numbers = columns.number.copy()
+        numbers[len(log.held) :] = issued + np.arange(len(log.keys))
+        open_rows = np.setdiff1d(np.arange(len(columns.raw)), settled)
+        gone = issued + len(log.keys) - numbers[open_rows] > self.max_open
+        plan = Schedule(log.events, open_rows[~gone], open_rows[gone])
+        self._play_events(plan, numbers, columns, outcomes)
+        for found in log.held:
+            self._counter.desk.pop_number(0, found[2])
+        # First the old ones go: a new ticket may have the name of one that expired on the way.
+        self._expire_old(self.issued)
+        self._note_closed(log, np.concatenate([settled, plan.expired]), numbers, len(settled))
+        self._keep(columns, plan.waiting, log.keys[plan.waiting - len(log.held)])
+        t = log.ticket
+        value, mean, weight = columns.value[t], columns.mean[t], columns.weight[t]
+        return Played(value, mean, weight, columns.place[t], columns.clock[t], numbers[t])
+
+    def _note_closed(self, log: Log, rows: Words, numbers: Words, settled: int) -> None:
+        """Remember what became of named tickets, of one name in the order of their numbers."""
+        order = np.argsort(numbers[rows])[-CLOSED:]
+        keys = np.concatenate([np.array([found[0] for found in log.held], np.int64), log.keys])
+        self._counter.note_closed(keys[rows[order]].tolist(), (order >= settled).tolist())
+
+
+def _read(words: Words, letter: str) -> list[Any]:
+    column = np.ascontiguousarray(words)
+    listed: list[Any] = (column.view(np.float64) if letter == "d" else column).tolist()
+    return listed

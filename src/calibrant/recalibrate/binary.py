@@ -1,0 +1,238 @@
+"""A stream of binary outcomes: one row of a spec, and its tickets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, ClassVar, Final, Self
+
+import numpy as np
+
+from calibrant.calibrators import Account, Calibrator
+from calibrant.core import check
+from calibrant.core.arrays import Mask, Reals, Words
+from calibrant.core.codec import Document
+from calibrant.core.gate import passing
+from calibrant.core.stateful import Migration
+from calibrant.core.ticket import Ticket
+from calibrant.errors import ForeignTicket, InvalidInput
+from calibrant.kernels.coin import coin
+from calibrant.kernels.layout import CELL, CLOCK, ISSUED, KEY, NARROW, SECRET, WIDTH
+from calibrant.recalibrate.counter import Counter
+from calibrant.recalibrate.record import account_of
+from calibrant.recalibrate.rows import Rows
+from calibrant.recalibrate.secret import block_key
+from calibrant.recalibrate.spec import MAX_OPEN, Spec, made_rule, shared_spec
+from calibrant.recalibrate.stream import Found, Stream, overtaken
+from calibrant.recalibrate.version1 import migrated
+from calibrant.transforms import from_description
+
+__all__ = ["Binary", "on_grid", "possible", "spec_of"]
+
+blank: Final = object.__new__
+
+
+class Binary(Stream[Ticket]):
+    """What a recalibrator of one stream of probabilities does beneath its verbs."""
+
+    __slots__ = ("_issuer", "_rows", "_secret", "_spec")
+
+    version: ClassVar[int] = 2
+    migrations: ClassVar[dict[int, Migration]] = {1: migrated}
+
+    def _begin(self, spec: Spec, secret: bytes, max_open: Any) -> None:
+        """Set up a row of that spec before its first round."""
+        cap = check.whole(max_open, "max_open", low=1, high=MAX_OPEN)
+        spec = shared_spec(spec)
+        self._spec, self._secret, self._issuer = spec, secret, spec.issuer(secret)
+        arena, whose = spec.arena(secret), self._issuer.fingerprint
+        self._open(arena, Counter(Ticket, self._issuer, whose, spec.fields, cap))
+        self._rows = Rows(spec, arena)
+        self._timed = spec.rule.timed
+
+    # ------------------------------------------------------------------ facts
+
+    @property
+    def calibrator(self) -> Calibrator:
+        """The rule that runs in each bucket."""
+        return self._spec.rule
+
+    @property
+    def buckets(self) -> int:
+        """Number of buckets M."""
+        return self._spec.buckets
+
+    @property
+    def prior(self) -> int:
+        """Strength of the identity prior."""
+        return self._spec.prior
+
+    @property
+    def spec(self) -> Spec:
+        """What this stream is, apart from its state."""
+        return self._spec
+
+    # ----------------------------------------------------------------- a round
+
+    def _issue(self, raw: float) -> Ticket:
+        number, place, weight, mixed, clock, kept, law = self._rows.issue(self._row, raw)
+        # Ticket(...) without the call of its __init__, which takes as long as the rule.
+        ticket = blank(Ticket)
+        ticket.issuer, ticket.id, ticket.number, ticket.clock = self._issuer, number, number, clock
+        ticket.raw, ticket._place, ticket._weight, ticket._mixed = raw, place, weight, mixed
+        ticket._law, ticket._kept, ticket.outcome = law, kept, None
+        return ticket
+
+    def _learn(self, ticket: Ticket, outcome: int) -> None:
+        time = ticket.time
+        self._rows.learn(
+            self._row,
+            ticket.number,
+            ticket._place,
+            ticket._weight,
+            ticket._mixed,
+            ticket.raw,
+            0.0 if time is None else time,
+            outcome,
+            ticket._kept,
+        )
+
+    def _correct(self, ticket: Ticket, outcome: int) -> None:
+        if ticket.issuer.grid != self._spec.rule.lattice:
+            raise ForeignTicket(f"ticket must be as it was issued, got an altered one: {ticket!r}")
+        if self._timed and ticket.time is None:
+            raise self._no_time(f"{ticket!r} without one")
+        if not ticket.fallback:
+            self._rows.check_counted(self._row, ticket.place, outcome, ticket)
+        told = ticket.number, ticket.place, ticket.weight, ticket._mixed, ticket.raw
+        time = 0.0 if ticket.time is None else ticket.time
+        self._rows.correct(self._row, (*told, time), outcome)
+
+    def _forget(self, tickets: Iterable[Found]) -> None:
+        for place, weight, raw, *_ in tickets:
+            self._rows.forget(self._row, place, weight, raw)
+
+    def _outcome(self, outcome: Any) -> int:
+        return check.outcome(outcome)
+
+    def _book(self, raw: float, outcome: int) -> None:
+        """Make a round of a prediction, or of a draw made now."""
+        rows, row, notes = self._rows, self._row, self._notes
+        note: Any = notes.get(raw) or rows.peek(row, raw)
+        number = rows.book(row, note, raw, outcome)
+        # A refused round leaves its note: asked again, the answer is the same.
+        if number < 0:
+            raise overtaken(raw)
+        notes.pop(raw, None)
+        if number >= self._counter.max_open:
+            self._expire_old(number + 1)
+
+    def coin_of(self, ticket: Ticket | int | str) -> float:
+        """Return the coin that decided a ticket's draw: ``ticket.mixture.draw(coin)`` is its index.
+
+        For audits.  An open ticket may be given by its id.
+        """
+        if not isinstance(ticket, Ticket):
+            with passing(self._gate):
+                ticket = self._counter.find(ticket, self.issued)
+        if ticket.whose != self._counter.whose:
+            raise ForeignTicket(f"ticket must be of this recalibrator, got another's: {ticket!r}")
+        if ticket.clock is None:
+            raise InvalidInput(f"ticket must be the one that forecast() returned, got {ticket!r}")
+        return coin(block_key(self._secret, ticket.bucket), ticket.clock)
+
+    def _compile(self) -> None:
+        self._rows.compile()
+
+    def _account(self) -> Account:
+        """Return the counts from which every measured quantity follows."""
+        return account_of(self._spec, self._arena.row())
+
+    # ------------------------------------------------------------------- documents
+
+    def _stored(self) -> tuple[dict[str, Any], dict[str, Words]]:
+        return self._spec.settings | {"max_open": self.max_open}, {}
+
+    def _restore(self, document: Document) -> None:
+        spec, cap = self._described(document)
+        arrays = document.arrays
+        row = self._verified(arrays["row"], spec.layout)
+        made = int(spec.layout.blocks_of(row)[:, CLOCK].sum())
+        if made != row[ISSUED]:
+            raise ValueError(f"{made} forecasts in the blocks where {row[ISSUED]} were made")
+        self._begin(spec, row[SECRET : SECRET + 2].astype("<i8").tobytes(), cap)
+        flat = self._arena.flat()
+        keys = spec.layout.blocks_of(flat[self._row :])[:, KEY].copy()
+        flat[self._row :] = row
+        blocks = spec.layout.blocks_of(flat[self._row :])
+        blocks[:, KEY] = keys
+        self._load_tickets(arrays["tickets"])
+
+    @classmethod
+    def _unborn(cls, document: Document) -> Self:
+        """Return a stream before its first round, with the settings of a document."""
+        spec, cap = spec_of(document.shape, document.settings)
+        made = cls.__new__(cls)
+        made._begin(spec, bytes(16), cap)
+        return made
+
+    def _described(self, document: Document) -> tuple[Spec, int]:
+        """Return the spec of a document, and the cap on open tickets."""
+        return spec_of(document.origin, document.settings)
+
+    def _check_tickets(self, lines: Words) -> None:
+        key, number, place = lines[:, :3].T
+        reals = np.ascontiguousarray(lines).view(np.float64)
+        shares = reals[:, [3, 4, 7]]
+        fits = ((key >= 1 << 62) | (key == number)) & (number >= 0) & (number < self.issued)
+        fits &= possible(self._spec, place, shares, lines[:, 8:])
+        if not fits.all() or (np.diff(number, prepend=-1) <= 0).any():
+            raise ValueError("tickets that were never issued")
+        if self.rounds + len(lines) > self.issued:
+            raise ValueError(
+                f"{len(lines)} open tickets after {self.rounds} of {self.issued} rounds"
+            )
+
+
+def possible(spec: Spec, place: Words, shares: Reals, kept: Words) -> Mask:
+    """Say which lines may be of open tickets: their places, what was kept, and their shares.
+
+    The shares are columns: weight, raw and mixed forecast.
+    """
+    inside = (place >= 0) & (((place >> 16) & NARROW) < spec.buckets)
+    paired = (shares[:, 0] < 1.0) & (not spec.rule.kernels.full_support)
+    inside &= on_grid(place, paired, spec.rule.lattice.cells, spec.rule.doublings)
+    inside &= ((shares >= 0.0) & (shares <= 1.0)).all(1) & (kept >= 0).all(1)
+    return inside
+
+
+def spec_of(shape: bytes, settings: dict[str, Any]) -> tuple[Spec, int]:
+    """Return the spec that settings describe, parsed once, and the cap on open tickets."""
+    found = _specs.get(shape)
+    if found is None:
+        told, transform = settings.get("raw_safe"), settings.get("transform")
+        spec = Spec(
+            made_rule(settings["method"], settings["parameters"]),
+            settings["buckets"],
+            settings["prior"],
+            settings["loss"],
+            None if transform is None else from_description(transform),
+            None if told is None else float.fromhex(told),
+        )
+        if len(_specs) >= MOST_SPECS:
+            _specs.clear()
+        found = _specs[shape] = spec, settings["max_open"]
+    return found
+
+
+MOST_SPECS: Final = 256
+_specs: dict[bytes, tuple[Spec, int]] = {}
+
+
+def on_grid(place: Words, paired: Mask, cells: int, doublings: int) -> Mask:
+    """Say which places are on the grid, with their pair, which is 2**doublings wide at most."""
+    told, cell = place >> (15 + WIDTH), place & CELL
+    width = np.clip(told, 0, doublings)
+    low = cell - (((place >> 15) & 1) << width)
+    high = np.maximum(cell, low + (paired.astype(np.int64) << width))
+    fits: Mask = (told == width) & (low >= 0) & (high < cells)
+    return fits

@@ -1,0 +1,240 @@
+"""The counter of a stream: which tickets are open, which are not, and why."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.core.desk import Desk, Found, name_key
+from calibrant.errors import (
+    ExpiredTicket,
+    ForeignTicket,
+    InvalidInput,
+    InvalidType,
+    RepeatedTicket,
+    TicketError,
+    UnknownTicket,
+)
+from calibrant.kernels.index import NAMED
+
+__all__ = ["AnyTicket", "Counter", "checked_id"]
+
+CLOSED: Final = 65_536
+"""Names, and tickets that were expired by hand, of which is remembered what became of them."""
+SETTLED: Final = "settled"
+EXPIRED: Final = "expired"
+
+
+class AnyTicket(Protocol):
+    """What every ticket has."""
+
+    id: int | str
+    number: int
+    time: float | None
+    outcome: Any
+
+    @property
+    def whose(self) -> str:
+        """Fingerprint of the stream that made the ticket."""
+
+    @property
+    def fields(self) -> tuple[Any, ...]:
+        """What the desk keeps of the ticket."""
+
+    def agrees(self, fields: tuple[Any, ...]) -> bool:
+        """Say whether the desk kept the same of this ticket."""
+
+
+TicketT = TypeVar("TicketT", bound=AnyTicket)
+
+
+class Counter(Generic[TicketT]):
+    """Open tickets of one stream: issued, found, settled, expired.
+
+    The latest ticket is filed only when it is asked for or followed by another: most outcomes
+    come before the next forecast.
+
+    Parameters
+    ----------
+    kind
+        Class of the tickets.
+    issuer
+        What all tickets have in common; ``kind.revived(issuer, id, number, fields)`` makes one
+        again of what was kept.
+    fields
+        What the desk keeps of a ticket, a letter a word.
+    max_open
+        A ticket expires once so many newer forecasts were made.
+    """
+
+    __slots__ = ("_closed", "desk", "issuer", "kind", "latest", "max_open", "whose")
+
+    def __init__(self, kind: Any, issuer: Any, whose: str, fields: str, max_open: int) -> None:
+        self.kind, self.issuer, self.whose, self.max_open = kind, issuer, whose, max_open
+        self.desk = Desk(fields)
+        self.latest: TicketT | None = None
+        self._closed: dict[int, str] = {}
+
+    def __len__(self) -> int:
+        return len(self.desk) + (self.latest is not None)
+
+    def hand_out(self, ticket: TicketT) -> None:
+        """Open a ticket, which becomes the latest."""
+        if self.latest is not None:
+            self.file_latest()
+        self.latest = ticket
+
+    def file_latest(self) -> None:
+        """Put the latest ticket on the desk."""
+        if (latest := self.latest) is not None:
+            key = latest.number if latest.id is latest.number else _key(latest.id)
+            if self.desk.get(key) is None:
+                self.desk.add(key, 0, latest.number, *latest.fields)
+            self.latest = None
+
+    def refuse_open(self, id: str) -> None:
+        """Raise if a ticket of that name is open."""
+        self.file_latest()
+        if self.desk.get(name_key(id)) is not None:
+            raise RepeatedTicket(f"id must not be that of an open ticket, got {id!r}")
+
+    def expire(self, issued: int) -> list[Found]:
+        """Take away and return the tickets that are too old once so many forecasts were made."""
+        if issued <= self.max_open or not len(self):
+            return []
+        self.file_latest()
+        gone = self.desk.expire(0, issued - self.max_open)
+        for found in gone:
+            if found[0] >= NAMED:
+                self._note(found[0], EXPIRED)
+        return gone
+
+    def aging(self, issued: int, apart: set[int]) -> list[Found]:
+        """Return the open tickets that are too old once so many are issued, apart from some."""
+        self.file_latest()
+        numbers = self.desk.words()[:, 1]
+        old = [n for n in numbers[numbers < issued - self.max_open].tolist() if n not in apart]
+        return [found for n in old if (found := self.desk.get_number(0, n)) is not None]
+
+    def find(self, ticket: Any, issued: int) -> TicketT:
+        """Return an open ticket given itself or its id, or raise what says why there is none."""
+        latest = self.latest
+        if latest is not None and ticket is latest:
+            return latest
+        self.file_latest()
+        given: TicketT | None = ticket if isinstance(ticket, self.kind) else None
+        if given is not None and given.whose != self.whose:
+            raise ForeignTicket(f"ticket must be of this recalibrator, got another's: {ticket!r}")
+        id = checked_id(ticket) if given is None else given.id
+        found = self.desk.get(_key(id)) if isinstance(id, str) or 0 <= id < issued else None
+        if found is not None and given is None:
+            revived: TicketT = self.kind.revived(self.issuer, id, found[2], found[3:])
+            return revived
+        if found is None or given is None or self._is_older(given, found[2]):
+            raise self._not_open(id, given, issued)
+        if found[2] != given.number or not given.agrees(found[3:]):
+            raise ForeignTicket(f"ticket must be as it was issued, got an altered one: {ticket!r}")
+        return given
+
+    def check_waiting(self, numbers: NDArray[np.int64], issued: int) -> None:
+        """Raise unless tickets of all these numbers are open."""
+        for number in numbers[~np.isin(numbers, self.numbers())][:1].tolist():
+            self.find(number, issued)
+
+    def numbers(self) -> NDArray[np.int64]:
+        """Return the numbers of all open tickets, in no order."""
+        self.file_latest()
+        count, stride = len(self.desk), self.desk.stride
+        return self.desk.flat[1 : count * stride : stride]
+
+    def _is_older(self, given: TicketT, number: int) -> bool:
+        """Say whether a ticket is closed whose name is now that of the open one of that number."""
+        named = isinstance(given.id, str) and given.number != number
+        return named and self.desk.get_number(0, given.number) is None
+
+    def close(self, ticket: TicketT, how: str = SETTLED) -> None:
+        """Forget a ticket that was found."""
+        if ticket is self.latest:
+            self.latest, key = None, _key(ticket.id)
+        else:
+            found = self.desk.pop_number(0, ticket.number)
+            # A ticket with a name may have been asked for by its number.
+            key = _key(ticket.id) if found is None else found[0]
+        if key >= NAMED:
+            self._note(key, how)
+        if how is EXPIRED:
+            self._note(ticket.number, how)
+
+    def note_closed(self, keys: list[int], expired: list[bool]) -> None:
+        """Remember of tickets that a batch closed what became of them: of those with a name."""
+        for key, gone in zip(keys, expired, strict=True):
+            if key >= NAMED:
+                self._note(key, EXPIRED if gone else SETTLED)
+
+    def _note(self, key: int, how: str) -> None:
+        """Remember what became of a ticket, and of so many others only."""
+        self._closed.pop(key, None)
+        while len(self._closed) >= CLOSED:
+            del self._closed[next(iter(self._closed))]
+        self._closed[key] = how
+
+    def check_closed(self, ticket: Any, outcome: Any, issued: int) -> None:
+        """Raise unless ``ticket`` is one of ours, closed, with another outcome than this."""
+        if not isinstance(ticket, self.kind):
+            raise InvalidType(f"ticket must be a {self.kind.__name__}, got {ticket!r}")
+        if ticket.whose != self.whose:
+            raise ForeignTicket(f"ticket must be of this recalibrator, got another's: {ticket!r}")
+        if ticket.number >= issued:
+            raise UnknownTicket(f"ticket must be one that was issued here, got {ticket!r}")
+        if ticket.outcome is None:
+            raise self._not_closed(ticket, issued)
+        if ticket.outcome == outcome:
+            raise RepeatedTicket(
+                f"outcome must differ from the known one to correct it, got {outcome} again"
+            )
+
+    def _not_closed(self, ticket: TicketT, issued: int) -> Exception:
+        self.file_latest()
+        waits = self.desk.get_number(0, ticket.number) is not None
+        gone = self._closed.get(ticket.number) is EXPIRED
+        if not waits and (gone or issued - ticket.number > self.max_open):
+            return self._not_open(ticket.id, ticket, issued)
+        told = "an open one" if waits else "one without; pass what observe() returned"
+        return InvalidInput(
+            f"ticket {ticket.id!r} must have an outcome to be corrected, got {told}"
+        )
+
+    def _not_open(self, id: int | str, given: TicketT | None, issued: int) -> TicketError:
+        if given is not None and given.outcome is not None:
+            return RepeatedTicket(
+                f"ticket {id!r} must be open, got one whose outcome {given.outcome} is known; "
+                "use correct() to replace it"
+            )
+        number = id if given is None else given.number
+        how = self._closed.get(_key(number))
+        known = isinstance(number, int) and 0 <= number < issued
+        if isinstance(number, int) and known and issued - number > self.max_open:
+            return ExpiredTicket(
+                f"ticket {id!r} must be among the last {self.max_open}, got one of "
+                f"{issued - number} forecasts ago: it expired"
+            )
+        if how is EXPIRED:
+            return ExpiredTicket(f"ticket {id!r} must be open, got one that was expired")
+        if known or how is SETTLED:
+            return RepeatedTicket(f"ticket {id!r} must be open, got one whose outcome is known")
+        return UnknownTicket(f"ticket must be one that is open here, got {id!r}")
+
+
+def checked_id(id: Any) -> int | str:
+    """Return the id of a ticket, if that is what it is."""
+    if isinstance(id, np.integer):
+        return int(id)
+    if not isinstance(id, (int, str)) or isinstance(id, bool):
+        raise InvalidType(f"ticket must be a Ticket or its id, got {id!r}")
+    return id
+
+
+def _key(id: int | str) -> int:
+    return name_key(id) if isinstance(id, str) else id

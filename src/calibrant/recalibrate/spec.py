@@ -1,0 +1,177 @@
+"""What a binary stream is: everything but its state."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from calibrant.calibrators import Calibrator
+from calibrant.calibrators.arena import Arena
+from calibrant.calibrators.base import MAX_BUCKETS, MAX_PRIOR
+from calibrant.calibrators.layout import MAX_GAP, Layout, layout_of
+from calibrant.core import check
+from calibrant.core.arrays import Reals, Words
+from calibrant.core.ticket import Issuer
+from calibrant.errors import InvalidInput, InvalidType
+from calibrant.kernels import scores
+from calibrant.kernels.layout import KEY, SCALE, SECRET
+from calibrant.kernels.rounds import Program, assemble
+from calibrant.recalibrate.secret import block_key, told_fingerprint
+from calibrant.registry import calibrators
+from calibrant.transforms import Transform
+
+__all__ = ["LOSS_CODES", "MAX_OPEN", "Spec", "made_rule", "shared_spec"]
+
+MAX_OPEN: Final = 1 << 22
+LOSS_CODES: Final = {
+    "squared": scores.SQUARED,
+    "log": scores.LOG,
+    "misclassification": scores.MISCLASSIFICATION,
+    "spherical": scores.SPHERICAL,
+}
+
+
+@dataclass(frozen=True)
+class Spec:
+    """Rule, buckets and loss, and the transform and the budget if there are any.
+
+    A spec is a value: parsed once, and shared by any number of rows.  Its layout says what the
+    words of a row are, and its program works on them.
+    """
+
+    rule: Calibrator
+    buckets: int
+    prior: int
+    loss: str
+    transform: Transform | None = None
+    raw_safe: float | None = None
+
+    def __post_init__(self) -> None:
+        check.whole(self.buckets, "buckets", low=1, high=MAX_BUCKETS)
+        check.whole(self.prior, "prior", high=MAX_PRIOR)
+        check.choice(self.loss, "loss", tuple(LOSS_CODES))
+
+    @functools.cached_property
+    def layout(self) -> Layout:
+        """The words of a row, and of what all rows share."""
+        code = LOSS_CODES[self.loss]
+        return layout_of(
+            self.rule,
+            self.buckets,
+            self.prior,
+            loss=code,
+            transform=self.transform,
+            epsilon=self.raw_safe,
+        )
+
+    @functools.cached_property
+    def program(self) -> Program:
+        """The steps that work on a row."""
+        kernel = None if self.transform is None else self.transform.kernel
+        return assemble(self.rule.kernels, kernel, self.raw_safe is not None)
+
+    @property
+    def centres(self) -> Reals:
+        """The middles of the buckets, where the prior is."""
+        return (np.arange(self.buckets) * 2 + 1) / (2 * self.buckets)
+
+    @functools.cached_property
+    def capacity(self) -> int:
+        """Rounds beyond which a gap could leave 63 bits."""
+        return MAX_GAP // int(self.layout.shared[SCALE]) - self.prior
+
+    @property
+    def kept(self) -> int:
+        """Words that the transform keeps of a round whose outcome is yet to come."""
+        return 0 if self.transform is None else self.transform.kernel.kept
+
+    @functools.cached_property
+    def fields(self) -> str:
+        """What the desk keeps of a ticket: place, weight, raw, time, clock, mixed, and advice."""
+        return "qdddqd" + "q" * self.kept
+
+    def issuer(self, secret: bytes) -> Issuer:
+        """Return what the tickets of the row with that secret have in common."""
+        return Issuer(told_fingerprint(secret, self._told), *self._issues)
+
+    @functools.cached_property
+    def _told(self) -> bytes:
+        """What a ticket depends on besides the secret."""
+        shape = (self.transform.description,) if self.transform is not None else ()
+        told = self.rule.name, self.rule.parameters, self.buckets, self.prior, *shape
+        return repr(told).encode()
+
+    @functools.cached_property
+    def _issues(self) -> tuple[Any, ...]:
+        """What all issuers of this spec have in common."""
+        full, mixes = self.rule.kernels.full_support, self.transform is not None
+        values = tuple(self.rule.lattice.values.tolist())
+        return self.rule.lattice, full, mixes, self.kept, values
+
+    def seat(self, row: Words, secret: bytes) -> None:
+        """Write a secret, and the keys that follow from it, into a row."""
+        row[SECRET : SECRET + 2] = np.frombuffer(secret, "<i8")
+        blocks = self.layout.blocks_of(row)
+        blocks[:, KEY] = [block_key(secret, j) for j in range(self.buckets)]
+
+    def arena(self, secret: bytes) -> Arena:
+        """Return an arena of one row with that secret, before its first round."""
+        arena = Arena(self.layout)
+        self.seat(arena.flat()[self.layout.row :], secret)
+        return arena
+
+    @functools.cached_property
+    def shapes(self) -> dict[tuple[str, int], bytes]:
+        """Texts of stored shapes by kind and cap on open tickets, written once for all rows."""
+        return {}
+
+    @functools.cached_property
+    def settings(self) -> dict[str, Any]:
+        """The spec as JSON-ready data."""
+        told = {
+            "method": self.rule.name,
+            "parameters": self.rule.parameters,
+            "buckets": self.buckets,
+            "prior": self.prior,
+            "loss": self.loss,
+        }
+        if self.transform is not None:
+            safe = None if self.raw_safe is None else self.raw_safe.hex()
+            told |= {"transform": self.transform.description, "raw_safe": safe}
+        return told
+
+    def account(self, row: Words) -> tuple[Words, Words]:
+        """Return rounds and ones of each bucket (row) and grid point (column) of a row."""
+        layout, rule = self.layout, self.rule
+        gained = rule.cells_of(layout.blocks_of(row) - layout.blocks_of(layout.fresh))
+        gaps, counts = gained[..., 0], gained[..., 1]
+        scale = int(layout.shared[SCALE])
+        numerators = np.array(rule.lattice.numerators) * (scale // rule.lattice.denominator)
+        return counts, (gaps + counts * numerators) // scale
+
+
+@functools.lru_cache(maxsize=256)
+def shared_spec(spec: Spec) -> Spec:
+    """Return the one spec that all streams with equal settings share."""
+    return spec
+
+
+def made_rule(method: str | Calibrator, parameters: dict[str, Any]) -> Calibrator:
+    """Return a calibrator given itself, or its name and parameters."""
+    if isinstance(method, Calibrator):
+        if parameters:
+            listed = ", ".join(parameters)
+            raise InvalidInput(f"parameters must be given to the calibrator itself, got {listed}")
+        return method
+    made = calibrators.get(method)
+    known = {field.name for field in dataclasses.fields(made)}
+    for name in parameters:
+        if name not in known:
+            listed = ", ".join(sorted(known))
+            raise InvalidType(f"parameters of {method} must be among {listed}, got {name!r}")
+    rule: Calibrator = made(**parameters)
+    return rule

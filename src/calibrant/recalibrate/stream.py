@@ -1,0 +1,302 @@
+"""One stream: a row, its gate, its open tickets, and the verbs that all kinds share.
+
+A kind of stream says how a forecast is issued and learned in its row; everything about tickets,
+late outcomes, order, threads and stored state is here.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, Final, Generic, Self, TypeVar
+
+import numpy as np
+
+from calibrant.calibrators.arena import Arena
+from calibrant.calibrators.layout import Layout
+from calibrant.core import check
+from calibrant.core.arrays import Words
+from calibrant.core.codec import Document
+from calibrant.core.gate import Gate, passing
+from calibrant.core.stateful import Stateful
+from calibrant.errors import InvalidInput, InvalidType, StaleForecast
+from calibrant.kernels.layout import ISSUED, LONGEST_LAG, MOST_OUTSTANDING, ROUNDS
+from calibrant.recalibrate.body import packed, unpacked
+from calibrant.recalibrate.counter import EXPIRED, AnyTicket, Counter
+from calibrant.recalibrate.delivery import Pending, arrivals, checked, schedule, times
+
+__all__ = ["MOST_NOTED", "SHORT", "Stream"]
+
+SHORT: Final = 20_000
+"""Batches up to this long do not start the compiler: it would take longer than they do."""
+MOST_NOTED: Final = 256
+"""Predictions without an outcome that are remembered."""
+
+TicketT = TypeVar("TicketT", bound=AnyTicket)
+Found = tuple[Any, ...]
+
+
+class Stream(Stateful, Generic[TicketT]):
+    """Forecasts whose outcomes come at once, late, or never.
+
+    The state is one row of an arena (:mod:`calibrant.kernels.layout`) and the open tickets.  Every
+    call holds the gate, so threads may share a stream.
+    """
+
+    __slots__ = ("__weakref__", "_arena", "_counter", "_gate", "_notes", "_row", "_timed")
+
+    def _open(self, arena: Arena, counter: Counter[TicketT]) -> None:
+        """Begin with a row and no open tickets, or with those of the counter."""
+        self._arena, self._counter, self._row = arena, counter, arena.layout.row
+        self._notes: dict[Any, tuple[Any, ...]] = {}
+        self._timed = False
+        self._gate: Gate = [None]
+
+    # ------------------------------------------------------------------ facts
+
+    @property
+    def issued(self) -> int:
+        """Forecasts made so far."""
+        return self._own(ISSUED)
+
+    @property
+    def rounds(self) -> int:
+        """Outcomes learned so far."""
+        return self._own(ROUNDS)
+
+    @property
+    def open(self) -> int:
+        """Tickets that wait for their outcome."""
+        with passing(self._gate):
+            return len(self._counter)
+
+    @property
+    def delay(self) -> int:
+        """How many outcomes that came later were outstanding when a forecast was made, at most.
+
+        Counted from above: neither more than outcomes were ever missing at a forecast, nor
+        more than forecasts were made between one and its outcome.
+        """
+        return min(self._own(LONGEST_LAG), self._own(MOST_OUTSTANDING))
+
+    @property
+    def max_open(self) -> int:
+        """After how many newer forecasts a ticket expires."""
+        return self._counter.max_open
+
+    def _own(self, place: int) -> int:
+        """Return one of the row's own counts."""
+        listed = self._arena.listed
+        if listed is not None:
+            found: int = listed[self._row + place]
+            return found
+        return int(self._arena.flat()[self._row + place])
+
+    # ---------------------------------------------------------------- one by one
+
+    def _forecast(self, raw: Any, id: Any, time: Any) -> TicketT:
+        """Announce a forecast for a checked raw one, and open a ticket for its outcome."""
+        id, time = self._named(id, time)
+        with passing(self._gate):
+            if id is not None:
+                self._counter.refuse_open(id)
+            ticket = self._issue(raw)
+            ticket.time = time
+            if id is not None:
+                ticket.id = id
+            self._counter.hand_out(ticket)
+            if ticket.number >= self._counter.max_open:
+                self._expire_old(ticket.number + 1)
+        return ticket
+
+    def _observe(self, ticket: Any, outcome: Any, time: Any) -> TicketT:
+        """Learn the checked outcome of an open ticket."""
+        counter = self._counter
+        with passing(self._gate):
+            found = counter.latest
+            if found is None or found is not ticket:
+                found = counter.find(ticket, self._own(ISSUED))
+            self._check_time(time, found)
+            self._learn(found, outcome)
+            found.outcome = outcome
+            counter.close(found)
+        return found
+
+    def correct(self, ticket: TicketT, outcome: Any) -> TicketT:
+        """Replace the outcome of a closed ticket that turned out to be wrong.
+
+        The ticket is the one that :meth:`observe` returned, or what was stored of it: nothing is
+        kept here of closed tickets.
+        """
+        told = self._outcome(outcome)
+        with passing(self._gate):
+            self._counter.check_closed(ticket, told, self._own(ISSUED))
+            self._correct(ticket, told)
+            ticket.outcome = told
+        return ticket
+
+    def expire(self, ticket: TicketT | int | str) -> TicketT:
+        """Drop an open ticket whose outcome is known never to come; return it."""
+        with passing(self._gate):
+            found = self._counter.find(ticket, self._own(ISSUED))
+            self._forget([found.fields])
+            self._counter.close(found, EXPIRED)
+        return found
+
+    def _expire_old(self, issued: int) -> None:
+        """Drop the tickets that are too old once so many forecasts were made."""
+        gone = self._counter.expire(issued)
+        if gone:
+            self._forget([found[3:] for found in gone])
+
+    # -------------------------------------------------------------- late outcomes
+
+    def _play_late(
+        self,
+        raws: Sequence[Any],
+        outcomes: Sequence[Any],
+        available: Any,
+        time: Any,
+        carry: Pending | None,
+    ) -> tuple[list[TicketT], Pending]:
+        """Play checked rounds one by one, each outcome when it is known; return their tickets.
+
+        Tickets of rows that still wait are open afterwards, and what is pending says for when.
+        """
+        when = times(time, len(raws))
+        known = when if available is None else arrivals(available, when)
+        first, cap, counter = self._own(ISSUED), self.max_open, self._counter
+        carried = (Pending() if carry is None else checked(carry, self._outcome)).since(first - cap)
+        counter.check_waiting(carried.number, first)
+        arriving = carried.available <= (when[-1] if len(when) else -np.inf)
+        due, rest = carried.chosen(arriving), carried.chosen(~arriving)
+        tickets: list[TicketT] = [counter.find(n, first) for n in due.number.tolist()]
+        numbers = np.concatenate([due.number, first + np.arange(len(raws))]).astype(np.int64)
+        arrives = np.concatenate([due.available, known])
+        told = [*due.outcome.tolist(), *outcomes]
+        plan = schedule(len(due), numbers, arrives, when, cap)
+        stamps = None if time is None else when.tolist()
+        for event in plan.events.tolist():
+            if event >= 0:
+                ticket = self._issue(raws[event - len(due)])
+                ticket.time = None if stamps is None else stamps[event - len(due)]
+                tickets.append(ticket)
+                counter.hand_out(ticket)
+                self._expire_old(ticket.number + 1)
+            else:
+                ticket = tickets[-1 - event]
+                self._learn(ticket, told[-1 - event])
+                ticket.outcome = told[-1 - event]
+                counter.close(ticket)
+        later = plan.waiting
+        pending = Pending(numbers[later], arrives[later], np.array(told)[later])
+        return tickets[len(due) :], rest.since(first + len(raws) - cap).joined(pending)
+
+    # ------------------------------------------------------- predict, then learn
+
+    def _noted(self, key: Any, note: tuple[Any, ...]) -> None:
+        """Remember a prediction until its outcome is told, or many others were asked for."""
+        notes = self._notes
+        notes[key] = note
+        if len(notes) > MOST_NOTED:
+            del notes[next(iter(notes))]
+
+    # --------------------------------------------------------------------- state
+
+    def _document(self) -> Document:
+        with passing(self._gate):
+            self._counter.file_latest()
+            arrays = {
+                "row": packed(self._arena.row(), self._arena.layout),
+                "tickets": self._counter.desk.words().reshape(-1),
+            }
+            settings, more = self._stored()
+        return Document(self.kind, settings, arrays | more, self.version)
+
+    def _load_tickets(self, words: Words) -> None:
+        """Open the tickets that a document says were open."""
+        desk = self._counter.desk
+        lines = words.reshape(-1, desk.stride)
+        if len(lines):
+            self._check_tickets(lines)
+            desk.load(lines)
+
+    @staticmethod
+    def _verified(words: Words, layout: Layout) -> Words:
+        """Return the row that a document holds, if kernels can work with it."""
+        row = unpacked(words, layout)
+        layout.verify(row)
+        if row[ROUNDS] > row[ISSUED]:
+            raise ValueError(f"{row[ROUNDS]} outcomes of {row[ISSUED]} forecasts")
+        return row
+
+    def _named(self, id: Any, time: Any) -> tuple[str | None, float | None]:
+        """Return name and time of a forecast, checked."""
+        if id is not None and (not isinstance(id, str) or not id):
+            raise InvalidType(f"id must be a string that is not empty, got {id!r}")
+        if time is None and self._timed:
+            raise self._no_time(time)
+        return id, None if time is None else check.real(time, "time")
+
+    def _check_time(self, time: Any, ticket: TicketT) -> None:
+        """Refuse an outcome from before its forecast, or one whose forecast lacks a time."""
+        if self._timed and ticket.time is None:
+            raise self._no_time(f"{ticket!r} without one")
+        told = None if time is None else check.real(time, "time")
+        if told is not None and ticket.time is not None and told < ticket.time:
+            rule = f"time must not be before the forecast's {ticket.time!r}"
+            raise InvalidInput(f"{rule}, got {told!r}")
+
+    def _no_time(self, given: Any) -> InvalidInput:
+        told = "time must be given to a rule that forgets in time, by forecast or replay"
+        return InvalidInput(f"{told}, got {given}")
+
+    def compile(self) -> Self:
+        """Let Numba compile the steps of one-by-one calls, which then take half the time.
+
+        Takes some seconds the first time on a machine, less from the cache on disk; does
+        nothing where Numba is not installed.  The forecasts are the same to the bit.
+        """
+        with passing(self._gate):
+            self._compile()
+        return self
+
+    # ------------------------------------------------------- what a kind of stream does
+
+    @abstractmethod
+    def _issue(self, raw: Any) -> TicketT:
+        """Make a forecast in the row; return its ticket."""
+
+    @abstractmethod
+    def _learn(self, ticket: TicketT, outcome: Any) -> None:
+        """Learn the outcome of an open ticket."""
+
+    @abstractmethod
+    def _correct(self, ticket: TicketT, outcome: Any) -> None:
+        """Replace the outcome of a closed ticket."""
+
+    @abstractmethod
+    def _outcome(self, outcome: Any) -> Any:
+        """Return a checked outcome."""
+
+    def _forget(self, tickets: list[Found]) -> None:
+        """Take notice that no outcome will come for tickets, given by their fields."""
+
+    @abstractmethod
+    def _stored(self) -> tuple[dict[str, Any], dict[str, Words]]:
+        """Return settings, and what is stored besides the row and the tickets."""
+
+    @abstractmethod
+    def _check_tickets(self, lines: Words) -> None:
+        """Refuse tickets that cannot have been issued."""
+
+    def _compile(self) -> None:
+        """Compile the steps of one-by-one calls, where there are any to compile."""
+
+
+def overtaken(raw: Any) -> StaleForecast:
+    """Return the error that a prediction is not the next round's any more."""
+    return StaleForecast(
+        f"a forecast in the bucket of {raw!r} came between predict_one and learn_one; "
+        "use forecast and observe where rounds overlap"
+    )

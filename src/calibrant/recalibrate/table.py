@@ -1,0 +1,347 @@
+"""Many streams of one spec, by key: a row each in one arena."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator
+from typing import Any, ClassVar, Final, Self, TypeAlias
+
+import numpy as np
+
+from calibrant.calibrators.arena import Arena
+from calibrant.core import check
+from calibrant.core.arrays import Words
+from calibrant.core.codec import Document
+from calibrant.core.desk import Desk, Found, name_key, number_key
+from calibrant.core.gate import Gate, passing
+from calibrant.core.stateful import Stateful
+from calibrant.core.ticket import Issuer, Ticket
+from calibrant.errors import (
+    ForeignTicket,
+    InvalidInput,
+    InvalidType,
+    RepeatedTicket,
+    UnknownName,
+    UnknownTicket,
+)
+from calibrant.kernels.layout import SECRET
+from calibrant.recalibrate.body import packed
+from calibrant.recalibrate.calibrant import Calibrant
+from calibrant.recalibrate.recalibrator import Recalibrator
+from calibrant.recalibrate.rows import Rows
+from calibrant.recalibrate.secret import secret_of
+
+__all__ = ["KeyedTicket", "Table"]
+
+Key: TypeAlias = str | int
+KINDS: Final[dict[str, type[Recalibrator]]] = {
+    made.kind: made for made in (Calibrant, Recalibrator)
+}
+
+
+class KeyedTicket(Ticket):
+    """The ticket of a stream in a table.
+
+    Attributes
+    ----------
+    key
+        Which stream.
+    """
+
+    __slots__ = ("key",)
+
+    key: Key
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the ticket as JSON-ready data, for callers that store it."""
+        return super().to_dict() | {"key": self.key}
+
+    @classmethod
+    def _read(cls, data: dict[str, Any]) -> Self:
+        made = super()._read(data)
+        made.key = checked_key(data["key"])
+        return made
+
+
+class Table(Stateful):
+    """One recalibrator for each key: a tenant, a segment, a question, an item.
+
+    A key's stream begins when the key is first met.  For every key, forecasts, tickets and stored
+    bytes are those of a lone recalibrator made with that ``seed`` and that ``key`` and fed the
+    same rounds.
+
+    Parameters
+    ----------
+    pattern
+        A recalibrator that has made no forecast: each key begins as it is, but with coins of its
+        own.
+    seed
+        What the draws depend on, with the keys; None takes secret entropy from the system.
+
+    Examples
+    --------
+    >>> table = Table(Recalibrator(resolution=10, buckets=10), seed=7)
+    >>> ticket = table.forecast("north", 0.83, id="order 1")
+    >>> _ = table.observe("order 1", 1)
+    >>> lone = Recalibrator(resolution=10, buckets=10, seed=7, key="north")
+    >>> _ = lone.observe(lone.forecast(0.83), 1)
+    >>> table.row("north") == lone.to_bytes(), list(table)
+    (True, ['north'])
+    """
+
+    kind: ClassVar = "table"
+
+    __slots__ = ("_desk", "_gate", "_made", "_max_open", "_numbers", "_rows", "_seed", "_spec")
+
+    def __init__(self, pattern: Recalibrator, *, seed: int | None = None) -> None:
+        if not isinstance(pattern, Recalibrator) or pattern.issued:
+            raise InvalidInput(
+                f"pattern must be a recalibrator without a forecast, got {pattern!r}"
+            )
+        given = secrets.randbits(127) if seed is None else check.whole(seed, "seed", low=-LARGEST)
+        self._begin(type(pattern), pattern, given)
+
+    def _begin(self, made: type[Recalibrator], pattern: Recalibrator, seed: int) -> None:
+        self._made, self._spec, self._seed = made, pattern.spec, seed
+        self._max_open, self._desk = pattern.max_open, Desk(pattern.spec.fields)
+        self._numbers: dict[Key, int] = {}
+        self._rows = Rows(self._spec, Arena(self._spec.layout))
+        self._rows.use_views()
+        self._gate: Gate = [None]
+
+    # ------------------------------------------------------------------ keys
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(list(self._numbers))
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._numbers
+
+    def __getitem__(self, key: Key) -> Recalibrator:
+        """Return a lone copy of a key's stream."""
+        return self._made.from_bytes(self.row(key))
+
+    def __setitem__(self, key: Key, stream: Recalibrator) -> None:
+        """Take over a lone stream as that of a key; refused if its settings differ."""
+        if not isinstance(stream, Recalibrator):
+            raise InvalidType(f"stream must be a recalibrator, got {stream!r}")
+        self.put(key, stream.to_bytes())
+
+    def row(self, key: Key) -> bytes:
+        """Return a key's stream as the bytes of a lone recalibrator."""
+        with passing(self._gate):
+            number = self._numbers.get(checked_key(key))
+            if number is None:
+                raise UnknownName(f"key must be one that the table holds, got {key!r}")
+            tickets = self._desk.words(number)
+            named = tickets[:, 0] >= NAMED
+            tickets[:, 1] &= NUMBER
+            tickets[:, 0] = np.where(named, tickets[:, 0], tickets[:, 1])
+            words = packed(self._words(number), self._spec.layout)
+            settings = self._spec.settings | {"max_open": self._max_open}
+            arrays = {"row": words, "tickets": tickets.reshape(-1)}
+        return Document(self._made.kind, settings, arrays, self._made.version).to_bytes()
+
+    def put(self, key: Key, data: bytes) -> None:
+        """Take over the stream whose bytes a lone recalibrator or :meth:`row` gave."""
+        stream = self._made.from_bytes(data)
+        same = stream.spec == self._spec and stream.max_open == self._max_open
+        if not same:
+            raise InvalidInput(f"stream must have the settings of the table, got {stream!r}")
+        lines = stream._counter.desk.words()
+        with passing(self._gate):
+            checked_key(key)
+            taken = [name for name in lines[:, 0].tolist() if name >= NAMED]
+            own = self._numbers.get(key)
+            for name in taken:
+                found = self._desk.get(name)
+                if found is not None and found[1] != own:
+                    raise RepeatedTicket("id must not be that of an open ticket of another key")
+            number = self._number(key)
+            self._desk.drop_row(number)
+            lines[:, 0] = np.where(lines[:, 0] >= NAMED, lines[:, 0], number << 40 | lines[:, 1])
+            lines[:, 1] |= number << 40
+            self._words(number)[:] = stream._arena.row()
+            if len(lines):
+                self._desk.load(lines)
+
+    # ---------------------------------------------------------------- one by one
+
+    def forecast(
+        self, key: Key, raw: float, *, id: str | None = None, time: float | None = None
+    ) -> KeyedTicket:
+        """Announce a calibrated forecast in a key's stream, and keep a ticket for its outcome.
+
+        A name must not be that of an open ticket of any key.
+        """
+        raw, key = check.probability(raw), checked_key(key)
+        if id is not None and (not isinstance(id, str) or not id):
+            raise InvalidType(f"id must be a string that is not empty, got {id!r}")
+        if time is None and self._spec.rule.timed:
+            raise InvalidInput("time must be given to a rule that forgets in time, got None")
+        when = None if time is None else check.real(time, "time")
+        with passing(self._gate):
+            if id is not None and self._desk.get(name_key(id)) is not None:
+                raise RepeatedTicket(f"id must not be that of an open ticket, got {id!r}")
+            number = self._number(key)
+            place = self._place(number)
+            n, *drawn = self._rows.issue(place, raw)
+            ticket = self._ticket(key, number, n if id is None else id, n, raw, when, drawn)
+            name = number_key(number, n) if id is None else name_key(id)
+            self._desk.add(name, number, n, *ticket.fields)
+            for found in self._desk.expire(number, n + 1 - self._max_open):
+                self._rows.forget(place, found[3], found[4], found[5])
+        return ticket
+
+    def observe(
+        self, ticket: KeyedTicket | str | tuple[Key, int], outcome: int, time: float | None = None
+    ) -> KeyedTicket:
+        """Report the outcome of an open ticket: itself, its name, or its key and number."""
+        told = check.outcome(outcome)
+        with passing(self._gate):
+            found, given = self._find(ticket)
+            _, number, n, place, weight, raw, stamp, clock, mixed, *kept = found
+            if time is not None and check.real(time, "time") < stamp:
+                raise InvalidInput(
+                    f"time must not be before the forecast's {stamp!r}, got {time!r}"
+                )
+            when = 0.0 if stamp != stamp else stamp
+            row = self._place(number)
+            self._rows.learn(row, n, place, weight, mixed, raw, when, told, tuple(kept))
+            self._desk.pop_number(number, n)
+            if given is None:
+                drawn = [place, weight, mixed, clock, tuple(kept), None]
+                key, moment = self._key(number), None if stamp != stamp else stamp
+                id = ticket if isinstance(ticket, str) else n
+                given = self._ticket(key, number, id, n, raw, moment, drawn)
+            given.outcome = told
+        return given
+
+    def _find(self, ticket: Any) -> tuple[Found, KeyedTicket | None]:
+        """Return what the desk keeps of an open ticket, and the ticket if it was given."""
+        given = ticket if isinstance(ticket, KeyedTicket) else None
+        if isinstance(ticket, str):
+            found = self._desk.get(name_key(ticket))
+        else:
+            key, n = (ticket.key, ticket.number) if given is not None else _pair(ticket)
+            number = self._numbers.get(key)
+            found = None if number is None else self._desk.get_number(number, n)
+        if found is None:
+            known = given is not None and given.outcome is not None
+            error = RepeatedTicket if known else UnknownTicket
+            told = "one whose outcome is known" if known else repr(ticket)
+            raise error(f"ticket must be one that is open here, got {told}")
+        if given is not None and given.whose != self._issuer(found[1]).fingerprint:
+            raise ForeignTicket(f"ticket must be of this table, got another's: {given!r}")
+        if given is not None and not given.agrees(found[3:]):
+            raise ForeignTicket(f"ticket must be as it was issued, got an altered one: {given!r}")
+        return found, given
+
+    def _issuer(self, number: int) -> Issuer:
+        return self._spec.issuer(self._secret(number))
+
+    def _ticket(
+        self,
+        key: Key,
+        number: int,
+        id: int | str,
+        n: int,
+        raw: float,
+        time: float | None,
+        drawn: list[Any],
+    ) -> KeyedTicket:
+        place, weight, mixed, clock, kept, law = drawn
+        issuer = self._issuer(number)
+        told = None if clock < 0 else clock
+        ticket = KeyedTicket(issuer, id, n, place, weight, raw, time, told, law, mixed, kept)
+        ticket.key = key
+        return ticket
+
+    # ----------------------------------------------------------------------- rows
+
+    def _number(self, key: Key) -> int:
+        """Return the number of a key's row, which is made if the key is new."""
+        number = self._numbers.get(key)
+        if number is None:
+            number = len(self._numbers)
+            if number == self._rows.arena.rows:
+                self._rows.arena.add(max(8, number))
+                self._rows.use_views()
+            self._spec.seat(self._words(number), secret_of(self._seed, key))
+            self._numbers[key] = number
+        return number
+
+    def _key(self, number: int) -> Key:
+        return next(key for key, other in self._numbers.items() if other == number)
+
+    def _place(self, number: int) -> int:
+        return self._rows.arena.place(number)
+
+    def _words(self, number: int) -> Words:
+        """Return a view of a row."""
+        start = self._place(number)
+        return self._rows.arena.flat()[start : start + len(self._spec.layout.fresh)]
+
+    def _secret(self, number: int) -> bytes:
+        return self._words(number)[SECRET : SECRET + 2].astype("<i8").tobytes()
+
+    # ------------------------------------------------------------------- documents
+
+    def __repr__(self) -> str:
+        return f"Table({self._made.__name__}, keys={len(self)}, open={len(self._desk)})"
+
+    def _document(self) -> Document:
+        keys = list(self)
+        bodies = [self.row(key) for key in keys]
+        text = json.dumps(keys).encode()
+        settings = {
+            "made": self._made.kind,
+            "seed": str(self._seed),
+            "pattern": self._spec.settings | {"max_open": self._max_open},
+        }
+        arrays = {
+            "keys": _as_words(text),
+            "sizes": np.array([len(text), *map(len, bodies)], np.int64),
+            "bodies": _as_words(b"".join(bodies)),
+        }
+        return Document(self.kind, settings, arrays, self.version)
+
+    def _restore(self, document: Document) -> None:
+        s, arrays = document.settings, document.arrays
+        made = KINDS[s["made"]]
+        empty = Document(made.kind, s["pattern"], {}, made.version)
+        self._begin(made, made._unborn(empty), int(s["seed"]))
+        first, *sizes = arrays["sizes"].tolist()
+        keys = json.loads(arrays["keys"].astype("<i8").tobytes()[:first])
+        data, start = arrays["bodies"].astype("<i8").tobytes(), 0
+        for key, size in zip(keys, sizes, strict=True):
+            self.put(checked_key(key), data[start : start + size])
+            start += size
+
+
+NAMED: Final = 1 << 62
+NUMBER: Final = (1 << 40) - 1
+LARGEST: Final = 1 << 127
+
+
+def checked_key(key: Any) -> Key:
+    """Return a key, if it is one."""
+    if not isinstance(key, (str, int)) or isinstance(key, bool):
+        raise InvalidType(f"key must be a string or a whole number, got {key!r}")
+    return key
+
+
+def _pair(ticket: Any) -> tuple[Key, int]:
+    if not isinstance(ticket, tuple) or len(ticket) != 2:
+        rule = "ticket must be a ticket, its name, or its key and number"
+        raise InvalidType(f"{rule}, got {ticket!r}")
+    key, number = ticket
+    return checked_key(key), check.whole(number, "number")
+
+
+def _as_words(data: bytes) -> Words:
+    return np.frombuffer(data + bytes(-len(data) % 8), "<i8").astype(np.int64)
