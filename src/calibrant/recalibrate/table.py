@@ -92,7 +92,17 @@ class Table(Stateful):
 
     kind: ClassVar = "table"
 
-    __slots__ = ("_desk", "_gate", "_made", "_max_open", "_numbers", "_rows", "_seed", "_spec")
+    __slots__ = (
+        "_desk",
+        "_gate",
+        "_keys",
+        "_made",
+        "_max_open",
+        "_numbers",
+        "_rows",
+        "_seed",
+        "_spec",
+    )
 
     def __init__(self, pattern: Recalibrator, *, seed: int | None = None) -> None:
         if not isinstance(pattern, Recalibrator) or pattern.issued:
@@ -106,6 +116,7 @@ class Table(Stateful):
         self._made, self._spec, self._seed = made, pattern.spec, seed
         self._max_open, self._desk = pattern.max_open, Desk(pattern.spec.fields)
         self._numbers: dict[Key, int] = {}
+        self._keys: list[Key] = []
         self._rows = Rows(self._spec, Arena(self._spec.layout))
         self._rows.use_views()
         self._gate: Gate = [None]
@@ -272,11 +283,12 @@ class Table(Stateful):
                 self._rows.arena.add(max(8, number))
                 self._rows.use_views()
             self._spec.seat(self._words(number), secret_of(self._seed, key))
+            self._keys.append(key)
             self._numbers[key] = number
         return number
 
     def _key(self, number: int) -> Key:
-        return next(key for key, other in self._numbers.items() if other == number)
+        return self._keys[number]
 
     def _place(self, number: int) -> int:
         return self._rows.arena.place(number)
