@@ -298,11 +298,11 @@ def public_modules() -> Iterator[ModuleType]:
 
 
 def names_in(module: ModuleType) -> Iterator[str]:
-    """Yield the public names of a module, of its classes' members and of their parameters."""
+    """Yield what a module exports, the members of its classes and their parameters."""
     for name in getattr(module, "__all__", ()):
         value = getattr(module, name)
-        if getattr(value, "__module__", module.__name__) == module.__name__:
-            place = f"{module.__name__}.{name}"
+        place = f"{getattr(value, '__module__', None) or module.__name__}.{name}"
+        if place.startswith("calibrant."):
             yield place
             yield from names_under(value, place)
 

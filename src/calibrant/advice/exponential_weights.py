@@ -12,8 +12,6 @@ from calibrant.advice.rule import State
 from calibrant.advice.schedule import ScheduledRule
 from calibrant.core.arrays import Reals
 
-__all__ = ["ExponentialWeights"]
-
 
 @dataclass(frozen=True)
 class ExponentialWeights(ScheduledRule):

@@ -14,8 +14,6 @@ from calibrant.advice.stationary import stationary_law
 from calibrant.core import check
 from calibrant.core.arrays import Reals
 
-__all__ = ["RegretMatching"]
-
 
 @dataclass(frozen=True)
 class RegretMatching(Rule):

@@ -15,8 +15,6 @@ import numpy as np
 from calibrant.advice.tables import laws, row
 from calibrant.core import check
 
-__all__ = ["MEAN_RATE", "SUBSTITUTION_RATE", "mix", "substitute"]
-
 MEAN_RATE = 0.5
 SUBSTITUTION_RATE = 2.0
 

@@ -10,8 +10,6 @@ from calibrant.advice.regret import external_of, internal_of, pair_regrets, swap
 from calibrant.advice.rule import Rule, State
 from calibrant.core.arrays import Reals
 
-__all__ = ["OnlineExperts"]
-
 
 class OnlineExperts:
     """Play a rule round by round; memory is O(N^2), however many rounds there are.

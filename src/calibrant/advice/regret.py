@@ -19,16 +19,6 @@ from calibrant.advice.tables import laws, numbers
 from calibrant.core.arrays import Reals
 from calibrant.errors import InvalidInput
 
-__all__ = [
-    "external_of",
-    "external_regret",
-    "internal_of",
-    "internal_regret",
-    "pair_regrets",
-    "swap_of",
-    "swap_regret",
-]
-
 
 def external_regret(weights: Any, losses: Any) -> float:
     """Return the total expected loss less that of the best expert; it may be negative.

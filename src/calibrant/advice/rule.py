@@ -10,8 +10,6 @@ import numpy as np
 from calibrant.advice.tables import loss_row
 from calibrant.core.arrays import Reals
 
-__all__ = ["Rule", "State"]
-
 
 class State(NamedTuple):
     """What a rule remembers; the arrays cannot be written to.

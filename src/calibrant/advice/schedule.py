@@ -11,8 +11,6 @@ from calibrant.advice.rule import Rule
 from calibrant.core import check
 from calibrant.errors import InvalidInput
 
-__all__ = ["Schedule", "ScheduledRule", "checked_experts", "checked_loss_bound"]
-
 # Beyond these, products of rates, losses and squares of them might leave the range of doubles.
 SMALLEST = 1e-100
 LARGEST = 1e100

@@ -24,8 +24,6 @@ from calibrant.advice.tables import numbers, refuse
 from calibrant.core.arrays import Reals
 from calibrant.errors import InvalidInput
 
-__all__ = ["stationary_law", "stationary_law_of_logs"]
-
 # exp(-600) is 1e-261: far below anything that a sum of doubles would notice, and far
 # enough above 1e-308 that what underflows during the elimination is negligible too.
 LOWEST_LOG = -600.0

@@ -13,8 +13,6 @@ from calibrant.advice.schedule import ScheduledRule
 from calibrant.advice.stationary import stationary_law_of_logs
 from calibrant.core.arrays import Reals
 
-__all__ = ["SwapRegret"]
-
 
 @dataclass(frozen=True)
 class SwapRegret(ScheduledRule):

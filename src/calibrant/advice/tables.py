@@ -9,8 +9,6 @@ import numpy as np
 from calibrant.core.arrays import Mask, Reals
 from calibrant.errors import InvalidInput, InvalidType
 
-__all__ = ["laws", "loss_row", "numbers", "row"]
-
 SUM_TOLERANCE = 1e-9
 
 

@@ -10,15 +10,6 @@ from calibrant.bounds.prices import Prices, prices
 from calibrant.core import check
 from calibrant.losses import LossLike, require_proper
 
-__all__ = [
-    "accuracy_at_the_edge",
-    "accuracy_at_the_midpoint",
-    "accuracy_paper",
-    "brier_bound",
-    "regret_bound",
-    "swap_regret_bound",
-]
-
 _GIVEN = "if the calibration error of the buckets, averaged by rounds, is as given"
 
 

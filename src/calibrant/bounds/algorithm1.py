@@ -19,8 +19,6 @@ from calibrant.bounds.regret_matching import regret_matching
 from calibrant.core import check
 from calibrant.errors import InvalidInput
 
-__all__ = ["algorithm1", "algorithm1_measured", "theorem", "theorem_names"]
-
 _THEOREMS: dict[str, Callable[..., Bound]] = {
     "foster_hart": foster_hart,
     "regret_matching": regret_matching,

@@ -12,8 +12,6 @@ from calibrant.bounds.game import EXPECTED, game
 from calibrant.bounds.harmonic import harmonic, harmonic_cap
 from calibrant.core import check
 
-__all__ = ["anchored", "anchored_measured", "anchored_regret"]
-
 _THEOREM = "average gap with an anchor"
 
 

@@ -14,8 +14,6 @@ from calibrant.bounds.game import PATHWISE, Game, game
 from calibrant.core import check
 from calibrant.errors import InvalidInput
 
-__all__ = ["blackwell_adaptive", "blackwell_fixed", "blackwell_measured", "blackwell_sqrt"]
-
 _THEOREM = "Blackwell approachability by gradient descent"
 
 

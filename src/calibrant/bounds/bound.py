@@ -6,8 +6,6 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-__all__ = ["Bound", "Quantity", "Source"]
-
 Quantity: TypeAlias = Literal["C1", "C2", "pseudo C1", "pseudo C2", "regret", "pseudo regret"]
 Source: TypeAlias = Literal["paper", "cited", "sharper"]
 

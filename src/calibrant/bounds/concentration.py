@@ -11,8 +11,6 @@ from calibrant.bounds.game import EXPECTED, game, probable, probably
 from calibrant.core import check
 from calibrant.errors import InvalidInput
 
-__all__ = ["azuma", "drawn", "over_draws", "pinelis"]
-
 
 def azuma(rounds: int, failure: float) -> float:
     """Return ``sqrt(2 ln(1/failure)/rounds)``, the excess of a mean of numbers in [-1, 1].

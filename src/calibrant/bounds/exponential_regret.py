@@ -13,8 +13,6 @@ from calibrant.bounds.game import PATHWISE, Game, game, pull, strength
 from calibrant.bounds.swaps import of_swaps
 from calibrant.core import check
 
-__all__ = ["exponential_regret", "internal_regret"]
-
 _THEOREM = "internal regret by exponential weights"
 
 

@@ -10,8 +10,6 @@ from calibrant.bounds.bound import Bound
 from calibrant.bounds.game import EXPECTED, Game, game, prior_costs, strength
 from calibrant.bounds.harmonic import harmonic_cap
 
-__all__ = ["foster99"]
-
 _THEOREM = "Foster (1999)"
 
 

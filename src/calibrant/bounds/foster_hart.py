@@ -15,8 +15,6 @@ from calibrant.core import check
 from calibrant.core.arrays import Reals
 from calibrant.errors import InvalidInput
 
-__all__ = ["foster_hart", "foster_hart_measured"]
-
 _THEOREM = "average gap"
 
 

@@ -11,19 +11,6 @@ from numpy.typing import ArrayLike
 from calibrant.core import check
 from calibrant.errors import InvalidInput
 
-__all__ = [
-    "EXPECTED",
-    "PATHWISE",
-    "Game",
-    "game",
-    "half_cell",
-    "prior_costs",
-    "probable",
-    "probably",
-    "pull",
-    "strength",
-]
-
 EXPECTED = (
     "in expectation over the draws, against an adversary who sees the mixture and the past "
     "but never the draw"

@@ -11,14 +11,6 @@ from calibrant.bounds.game import EXPECTED, game, probable, probably, strength
 from calibrant.bounds.harmonic import harmonic_cap
 from calibrant.core import check
 
-__all__ = [
-    "group_average_gap",
-    "group_average_gap_measured",
-    "multivalid",
-    "multivalid_gap",
-    "multivalid_rate",
-]
-
 _AVERAGE = "average gaps summed over groups"
 _EXPONENTIAL = "exponential gaps summed over groups"
 

@@ -17,8 +17,6 @@ from calibrant.core.arrays import Reals
 from calibrant.errors import InvalidInput
 from calibrant.kernels.growing import due
 
-__all__ = ["growing", "growing_measured", "growing_regret"]
-
 _THEOREM = "average gap with an anchor, on a grid that grows"
 _ABOVE_ZERO = float(np.nextafter(0.0, 1.0))
 

@@ -9,8 +9,6 @@ from numpy.typing import ArrayLike
 
 from calibrant.core.arrays import Reals
 
-__all__ = ["harmonic", "harmonic_cap"]
-
 _SHIFT = 10
 
 

@@ -18,8 +18,6 @@ from calibrant.core import check
 from calibrant.errors import InvalidInput
 from calibrant.losses import Loss, LossLike, require_proper
 
-__all__ = ["Shape", "best_shape", "horizon", "horizon_regret_matching", "smallest_shape"]
-
 _LATEST = 10**18
 _LARGEST = 2**16
 # Two steps reach over the next number: even numbers of buckets can be cheaper than odd ones.

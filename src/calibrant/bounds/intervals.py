@@ -13,8 +13,6 @@ from calibrant.bounds.bound import Bound
 from calibrant.core import check
 from calibrant.errors import InvalidInput
 
-__all__ = ["aci", "conformal_pid", "quantile_tracker", "saocp", "sf_ogd", "step_sizes"]
-
 ALWAYS: Final = "for any sequence, every time"
 STRONG: Final = 15.0
 """The constant of Bhatnagar et al. (2023), Proposition 4.1."""

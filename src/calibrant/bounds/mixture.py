@@ -8,8 +8,6 @@ from calibrant.bounds.bound import Bound
 from calibrant.core import check
 from calibrant.errors import InvalidInput
 
-__all__ = ["mixture"]
-
 
 def mixture(
     rounds: int,

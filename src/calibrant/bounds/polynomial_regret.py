@@ -8,8 +8,6 @@ from calibrant.bounds.bound import Bound
 from calibrant.bounds.game import Game, game, probable, pull, strength
 from calibrant.bounds.swaps import of_swaps
 
-__all__ = ["polynomial_regret"]
-
 _THEOREM = "regret matching on all swaps"
 
 

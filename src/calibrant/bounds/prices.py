@@ -10,8 +10,6 @@ from calibrant.core import check
 from calibrant.errors import InvalidInput
 from calibrant.losses import Loss
 
-__all__ = ["Prices", "prices"]
-
 
 @dataclass(frozen=True)
 class Prices:

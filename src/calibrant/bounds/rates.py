@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from calibrant.bounds.resolution import target
 from calibrant.core import check
 
-__all__ = ["Rate", "paper_table"]
-
 
 @dataclass(frozen=True)
 class Rate:

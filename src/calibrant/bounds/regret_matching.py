@@ -12,8 +12,6 @@ from calibrant.bounds.game import EXPECTED, Game, game, prior_costs, probable, p
 from calibrant.core import check
 from calibrant.errors import InvalidInput
 
-__all__ = ["regret_matching"]
-
 _THEOREM = "regret matching on adjacent swaps"
 
 

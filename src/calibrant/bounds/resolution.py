@@ -12,17 +12,6 @@ from calibrant.core.grid import GRIDS, MAX_SPACED, Grid
 from calibrant.errors import InvalidInput
 from calibrant.losses import Loss, LossLike, Misclassification, require_proper
 
-__all__ = [
-    "first_size",
-    "grid_for",
-    "natural_grid",
-    "regret_limit",
-    "resolution_paper",
-    "resolution_sharp",
-    "stride_for",
-    "target",
-]
-
 _LARGEST = 2**16
 _TRIED = 2**8
 _STUCK = 0.9

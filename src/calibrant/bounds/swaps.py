@@ -6,8 +6,6 @@ from calibrant.bounds.bound import Bound
 from calibrant.bounds.game import EXPECTED, PATHWISE, probably
 from calibrant.errors import InvalidInput
 
-__all__ = ["of_swaps"]
-
 
 def of_swaps(value: float, theorem: str, realised: bool, failure: float | None) -> Bound:
     """Return a bound on C2 of the draws if updates are realised, else on that of the mixtures."""

@@ -13,8 +13,6 @@ from calibrant.kernels import anchor, two_point
 from calibrant.kernels.rule import Rule
 from calibrant.registry import calibrators
 
-__all__ = ["Anchored"]
-
 
 @calibrators.add("anchored")
 @dataclass(frozen=True, kw_only=True)

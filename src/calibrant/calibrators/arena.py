@@ -9,8 +9,6 @@ import numpy as np
 from calibrant.calibrators.layout import Layout
 from calibrant.core.arrays import Words
 
-__all__ = ["Arena", "Bench"]
-
 
 class Arena:
     """The shared part of a layout and its rows: one truth, in one of two forms.

@@ -23,8 +23,6 @@ from calibrant.kernels.layout import BLOCKS, CELLS, KEY, POSITION, ROWS, SCRATCH
 from calibrant.kernels.rounds import Program, assemble
 from calibrant.kernels.rule import Rule
 
-__all__ = ["MAX_BUCKETS", "MAX_PRIOR", "Account", "Calibrator"]
-
 MAX_BUCKETS = 1 << 20
 MAX_PRIOR = 1 << 20
 

@@ -19,8 +19,6 @@ from calibrant.kernels.layout import POSITION
 from calibrant.kernels.rule import Rule
 from calibrant.registry import calibrators
 
-__all__ = ["Blackwell"]
-
 STEPS: Final = {
     "fixed": blackwell.CONSTANT,
     "sqrt": blackwell.SQUARE_ROOT,

@@ -17,8 +17,6 @@ from calibrant.kernels.layout import POSITION
 from calibrant.kernels.portable import log
 from calibrant.registry import calibrators
 
-__all__ = ["AllPairs", "ExponentialRegret"]
-
 UPDATES: Final = ("expected", "realised")
 
 

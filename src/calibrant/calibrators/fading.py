@@ -16,8 +16,6 @@ from calibrant.kernels import anchor, fading, two_point
 from calibrant.kernels.rule import Rule
 from calibrant.registry import calibrators
 
-__all__ = ["UNITS", "Fading"]
-
 UNITS: Final = ("rounds", "time")
 ABOVE_ZERO: Final = float(np.nextafter(0.0, 1.0))
 

@@ -12,8 +12,6 @@ from calibrant.kernels import gaps, two_point
 from calibrant.kernels.rule import Rule
 from calibrant.registry import calibrators
 
-__all__ = ["Foster99"]
-
 
 @calibrators.add("foster99")
 @dataclass(frozen=True, kw_only=True)

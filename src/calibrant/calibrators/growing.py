@@ -17,8 +17,6 @@ from calibrant.kernels import anchor, growing
 from calibrant.kernels.rule import Rule
 from calibrant.registry import calibrators
 
-__all__ = ["MAX_DOUBLINGS", "Growing"]
-
 MAX_DOUBLINGS: Final = 7
 """A place has three bits for the width of its pair."""
 

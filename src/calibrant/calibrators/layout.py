@@ -49,8 +49,6 @@ from calibrant.kernels.layout import (
 if TYPE_CHECKING:
     from calibrant.calibrators.base import Calibrator
 
-__all__ = ["MAX_GAP", "HasState", "Layout", "layout_of"]
-
 MAX_GAP = 1 << 61
 """Scaled gaps stay below it, so that four of them fit into 63 bits."""
 

@@ -9,8 +9,6 @@ from calibrant.calibrators.exponential_regret import AllPairs
 from calibrant.kernels import pairs
 from calibrant.registry import calibrators
 
-__all__ = ["PolynomialRegret"]
-
 _draw = pairs.make_draw(pairs.polynomial_rates)
 
 

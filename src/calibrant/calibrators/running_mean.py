@@ -11,8 +11,6 @@ from calibrant.kernels import running_mean, two_point
 from calibrant.kernels.rule import Rule
 from calibrant.registry import calibrators
 
-__all__ = ["RunningMean"]
-
 
 @calibrators.add("running_mean")
 @dataclass(frozen=True, kw_only=True)

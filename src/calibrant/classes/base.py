@@ -25,8 +25,6 @@ from calibrant.recalibrate.secret import fingerprint
 from calibrant.recalibrate.spec import MAX_OPEN
 from calibrant.recalibrate.stream import Stream
 
-__all__ = ["ClassRecalibrator"]
-
 Look = tuple[Any, ...]
 TicketT = TypeVar("TicketT", bound=ClassTicket)
 RunT = TypeVar("RunT", bound=ClassRun)

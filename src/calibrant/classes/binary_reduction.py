@@ -32,8 +32,6 @@ from calibrant.recalibrate.rows import Rows
 from calibrant.recalibrate.secret import block_key, secret_of
 from calibrant.recalibrate.spec import Spec
 
-__all__ = ["ENGINES", "BinaryReduction", "made_spec", "overtaken_anywhere"]
-
 ENGINES: Final[dict[str, type[Recalibrator]]] = {
     "calibrant": Calibrant,
     "recalibrator": Recalibrator,

@@ -7,8 +7,6 @@ from typing import Any
 
 from calibrant.recalibrate import Certificate
 
-__all__ = ["ClassCertificate", "SimplexCertificate"]
-
 
 @dataclass(frozen=True)
 class ClassCertificate:

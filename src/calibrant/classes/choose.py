@@ -8,8 +8,6 @@ from calibrant.classes.one_vs_rest import OneVsRest
 from calibrant.classes.top_label import TopLabel
 from calibrant.classes.vectors import class_count
 
-__all__ = ["FEW", "recalibrator"]
-
 FEW: Final = 4
 """Up to so many classes each is worth a recalibrator of its own in every round."""
 

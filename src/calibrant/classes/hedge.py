@@ -10,9 +10,6 @@ import numpy as np
 from calibrant.core.arrays import Reals, Words
 from calibrant.errors import MissingExtra
 
-__all__ = ["hedge", "prices", "solver"]
-
-
 DUST: Final = 1e-9
 """Weights below this are what the solver rounds off."""
 

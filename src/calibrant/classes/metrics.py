@@ -24,16 +24,6 @@ from calibrant.core.place import buckets_of
 from calibrant.metrics import binned_calibration_error, calibration_error
 from calibrant.metrics.calibration import checked_power
 
-__all__ = [
-    "brier",
-    "classwise_error",
-    "confidence_error",
-    "full_error",
-    "log_loss",
-    "top_class_error",
-    "top_class_floor",
-]
-
 Classes = Words
 
 

@@ -21,8 +21,6 @@ from calibrant.kernels.layout import ISSUED, ROUNDS
 from calibrant.recalibrate.delivery import Pending
 from calibrant.recalibrate.secret import secret_of
 
-__all__ = ["OneVsRest"]
-
 
 class OneVsRest(BinaryReduction[OneVsRestTicket, OneVsRestRun]):
     """Recalibrate the probability of every class on its own: K binary recalibrators.

@@ -7,8 +7,6 @@ from typing import Any, Final
 
 from calibrant.core.ticket import Issuer, Ticket
 
-__all__ = ["agree", "flattened", "letters", "revived"]
-
 CLOCK: Final = 4
 """Which word of a part is its clock."""
 

@@ -14,8 +14,6 @@ from calibrant.errors import CorruptState
 from calibrant.kernels.layout import ISSUED, ROUNDS, SECRET
 from calibrant.recalibrate.body import packed, unpacked
 
-__all__ = ["Roster", "packed_rows"]
-
 
 class Roster:
     """Which number's row stands where.

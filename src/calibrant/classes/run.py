@@ -8,8 +8,6 @@ from calibrant.core.arrays import Mask, Reals, Words
 from calibrant.recalibrate.delivery import Pending
 from calibrant.recalibrate.run import Numbered
 
-__all__ = ["ClassRun", "OneVsRestRun", "TopRun"]
-
 
 @dataclass(frozen=True, eq=False)
 class ClassRun(Numbered):

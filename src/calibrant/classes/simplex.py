@@ -30,9 +30,6 @@ from calibrant.kernels.rounds import count_forecast
 from calibrant.recalibrate.delivery import Pending
 from calibrant.recalibrate.secret import block_key, secret_of
 
-__all__ = ["SimplexRecalibrator"]
-
-
 LIMIT: Final = 10_000
 ALL: Final = -1
 """The number of the row that counts the rounds of all cells."""

@@ -9,8 +9,6 @@ import numpy as np
 from calibrant.calibrators.layout import Layout
 from calibrant.kernels.layout import COUNT, ROW
 
-__all__ = ["layout_of_cells"]
-
 
 @functools.lru_cache(maxsize=64)
 def layout_of_cells(points: int, classes: int) -> Layout:

@@ -11,18 +11,6 @@ import numpy as np
 
 from calibrant.core.arrays import Reals, Words
 
-__all__ = [
-    "RENORMALISE",
-    "cover",
-    "divided",
-    "grid",
-    "grid_size",
-    "nearest",
-    "projected",
-    "shared_out",
-]
-
-
 MARGIN: Final = 1.0 - 2.0**-30
 """Other classes stay below the first by this factor, so that it is the largest without a tie."""
 ROUNDING: Final = 1e-12

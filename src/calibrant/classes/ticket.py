@@ -15,15 +15,6 @@ from calibrant.core.arrays import Reals
 from calibrant.core.ticket import Issuer, Ticket, Written
 from calibrant.errors import InvalidInput
 
-__all__ = [
-    "ClassTicket",
-    "OneVsRestTicket",
-    "PartsIssuer",
-    "SimplexIssuer",
-    "SimplexTicket",
-    "TopTicket",
-]
-
 NEVER: Final = float("nan")
 KnownT = TypeVar("KnownT")
 

@@ -22,8 +22,6 @@ from calibrant.kernels.layout import ISSUED, ROUNDS
 from calibrant.recalibrate.delivery import Pending
 from calibrant.recalibrate.secret import secret_of
 
-__all__ = ["TopLabel"]
-
 TOP: Final = 3
 """Which word of an open ticket is its first class."""
 

@@ -15,8 +15,6 @@ from calibrant.core import check
 from calibrant.core.arrays import Reals, Words
 from calibrant.errors import InvalidInput, InvalidType
 
-__all__ = ["TOLERANCE", "class_count", "matrix", "outcome", "outcomes", "vector"]
-
 TOLERANCE: Final = 1e-6
 """How far from 1 a raw forecast may sum: single precision passes, half precision does not."""
 MAX_CLASSES: Final = 1_000_000

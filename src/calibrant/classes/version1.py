@@ -18,8 +18,6 @@ from calibrant.recalibrate.body import packed, unpacked
 from calibrant.recalibrate.secret import secret_of
 from calibrant.recalibrate.version1 import migrated
 
-__all__ = ["migrated_reduction", "migrated_simplex"]
-
 
 def migrated_reduction(document: Document) -> Document:
     """Return the document of a recalibrator that is made of binary ones as one of version 2."""

@@ -28,8 +28,6 @@ from calibrant.errors import CalibrantError, CorruptState, MissingExtra
 from calibrant.stream import BadRow, StateMismatch, Unreadable, Unwritable
 from calibrant.stream.interrupts import noting
 
-__all__ = ["app", "run"]
-
 FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """What keeps standard output from being written."""
 

@@ -19,9 +19,8 @@ from calibrant.errors import InvalidInput
 from calibrant.losses import Loss, require_proper
 from calibrant.recalibrate import Calibrant
 from calibrant.registry import calibrators
+from calibrant.report.tables import printed
 from calibrant.stream.options import DEFAULT, LOSSES, Options
-
-__all__ = ["bound"]
 
 NOTHING: Final = dict.fromkeys(("c1", "c2", "regret", "horizon", "theorem"))
 """Of a method that promises nothing."""
@@ -154,7 +153,7 @@ def _print(told: dict[str, Any]) -> None:
     headings = {"method": "left", "C1": "right", "C2": "right", "regret": "right"}
     rows = []
     for row in told["methods"]:
-        cells = [row["method"], *(screen.number(row[key]) for key in ("c1", "c2", "regret"))]
+        cells = [row["method"], *(printed(row[key]) for key in ("c1", "c2", "regret"))]
         horizon = "-" if row["horizon"] is None else f"{row['horizon']:,}"
         rows.append([*cells, horizon] if target else cells)
     columns = {**headings, target: "right"} if target else headings
@@ -162,6 +161,6 @@ def _print(told: dict[str, Any]) -> None:
     console.print(screen.table(title, columns, rows))
     console.print(f"bounds after {told['rounds']:,} rounds", highlight=False)
     if (chain := told["methods"][0].get("chain")) is not None:
-        parts = [f"{screen.number(chain[key])} {words}" for key, words in LINKS.items()]
+        parts = [f"{printed(chain[key])} {words}" for key, words in LINKS.items()]
         told_so = f"extra loss of {DEFAULT}: {' + '.join(parts)}"
         console.print(told_so, highlight=False, soft_wrap=True)

@@ -11,8 +11,6 @@ from calibrant.losses import Loss, get_loss
 from calibrant.recalibrate import Calibrant
 from calibrant.transforms import ExpertMixture, Identity
 
-__all__ = ["chained", "draw_to_front"]
-
 
 def chained(made: Calibrant, rounds: int) -> dict[str, float]:
     """Return the bound of each link on the extra loss, and of all of them to the raw forecast.

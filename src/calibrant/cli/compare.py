@@ -21,10 +21,9 @@ from calibrant.compare.headline import headline
 from calibrant.core import check
 from calibrant.core.grid import GRIDS
 from calibrant.errors import MissingExtra
+from calibrant.report.tables import printed
 from calibrant.stream import Columns, Drafts, Job, Skip, Stop
 from calibrant.stream.failure import naming
-
-__all__ = ["compare"]
 
 NEEDED: Final = ("jinja2", "matplotlib")
 """What the page is made with."""
@@ -217,7 +216,7 @@ def _print(made: Comparison, by: str) -> None:
             f"{rank}{'.' if row.name in front else ' '}",
             row.name,
             row.kind,
-            *(screen.number(getattr(row, key)) for key in KEYS),
+            *(printed(getattr(row, key)) for key in KEYS),
             f"{made.microseconds(row.name):.1f}",
             f"{row.state_bytes:,}",
         ]

@@ -17,8 +17,6 @@ from calibrant.stream.rows import Rounds
 from calibrant.stream.source import Source
 from calibrant.summary import Collector
 
-__all__ = ["Gathered", "gather"]
-
 
 @dataclass(frozen=True)
 class Gathered:

@@ -15,8 +15,6 @@ from calibrant.registry import calibrators
 from calibrant.stream.options import DEFAULT
 from calibrant.transforms import Transform
 
-__all__ = ["methods"]
-
 COLUMNS: Final = ("bound", "cost", "reference")
 WIDTH: Final = 250
 ACCURACY: Final = "E loss <= mixture's + h^2 + (h^2 + K(1 + ln(T/K))/T)/c"

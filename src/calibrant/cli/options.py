@@ -17,8 +17,6 @@ from calibrant.core.grid import GRIDS
 from calibrant.stream import FORMATS, Job
 from calibrant.stream.options import METHODS
 
-__all__ = ["Ending", "Inputs", "KindOptions", "Making", "Reading", "among", "refuse", "spread"]
-
 ENTRY: Final = re.compile(r"(?P<name>\w+)(, (?P<flag>--\S+))?( (?P<metavar>[A-Z,]+))?")
 """How the help of an option begins: its name, its flag if that is another, what it takes."""
 

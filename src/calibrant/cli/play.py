@@ -34,8 +34,6 @@ from calibrant.summary import Summary, summarise_collected
 if TYPE_CHECKING:
     from calibrant.simulate import Record
 
-__all__ = ["play"]
-
 
 def _adversaries() -> list[str]:
     from calibrant.simulate import adversaries

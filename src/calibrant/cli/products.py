@@ -16,8 +16,6 @@ from calibrant.stream import Drafts, open_output
 from calibrant.stream.failure import naming
 from calibrant.summary import AnySummary
 
-__all__ = ["Products", "refuse_two_voices", "reserve_rows", "short", "show_summary"]
-
 NEEDED: Final = {"report": ("jinja2", "matplotlib"), "plots": ("matplotlib",)}
 """What each product is made with."""
 

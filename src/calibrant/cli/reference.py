@@ -12,8 +12,6 @@ import typer
 from calibrant.cli.app import app
 from calibrant.cli.codes import ExitCode
 
-__all__ = ["page"]
-
 WIDTH: Final = 88
 
 INTRODUCTION: Final = """\

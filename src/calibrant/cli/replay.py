@@ -38,8 +38,6 @@ from calibrant.stream.source import Source
 from calibrant.stream.state import dump, read
 from calibrant.summary import AnySummary
 
-__all__ = ["replay"]
-
 
 @dataclass(frozen=True)
 class Safety:

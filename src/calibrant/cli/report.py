@@ -16,8 +16,6 @@ from calibrant.stream import Drafts, Unreadable
 from calibrant.stream.failure import naming
 from calibrant.summary import AnySummary, read_summary
 
-__all__ = ["report"]
-
 
 @dataclass(frozen=True)
 class Page:

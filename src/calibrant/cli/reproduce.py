@@ -19,8 +19,6 @@ from calibrant.errors import MissingExtra
 from calibrant.stream import Drafts
 from calibrant.stream.failure import naming
 
-__all__ = ["reproduce"]
-
 LAYER: Final = "calibrant.experiments"
 """Above this one, so it is looked up by name and only when it is asked for."""
 NEEDED: Final = ("jinja2", "matplotlib", "scipy")

@@ -15,11 +15,8 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from calibrant.report.tables import Table
-from calibrant.report.tables import printed as number
 from calibrant.stream import Columns, Job
 from calibrant.summary import AnySummary
-
-__all__ = ["before_after", "number", "progress", "say", "say_guesses", "table", "tell_json"]
 
 LINE: Final = 80
 """Columns of the sentence at the end."""

@@ -13,8 +13,6 @@ from calibrant.errors import CorruptState, UnknownName
 from calibrant.plot.pareto import front_of
 from calibrant.summary.summary import bare
 
-__all__ = ["KEYS", "KINDS", "VERSION", "Comparison", "Row"]
-
 VERSION: Final = 1
 """Version of the format of :meth:`Comparison.to_dict`."""
 

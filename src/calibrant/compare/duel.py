@@ -9,8 +9,6 @@ from calibrant.core.arrays import Bits, Reals
 from calibrant.simulate import Coins, Noise, Threshold
 from calibrant.simulate.coins import key_for
 
-__all__ = ["duel"]
-
 
 def duel(player: Player, rounds: int, seed: int) -> tuple[Reals, Bits]:
     """Return the forecasts and outcomes of a game against the threshold adversary.

@@ -7,8 +7,6 @@ from typing import Final
 from calibrant.compare.comparison import Comparison, Row
 from calibrant.report.tables import shown
 
-__all__ = ["headline", "sentences"]
-
 NOTHING: Final = "No round has an outcome: there is nothing to compare."
 BROKEN: Final = 0.1
 """C2 of forecasts that are off by a third on average: they mean nothing any more."""

@@ -15,8 +15,6 @@ from calibrant.compare.score import calibration
 from calibrant.compare.stream import Stream
 from calibrant.core.arrays import Reals
 
-__all__ = ["Method", "Played"]
-
 
 class Played(NamedTuple):
     """What a method made of a stream, and what it took.

@@ -19,8 +19,6 @@ from calibrant.recalibrate.rows import SHORT
 from calibrant.simulate import Noise, Threshold, play_many
 from calibrant.transforms import Online, Transform
 
-__all__ = ["Alone", "Default", "Passing", "Raw", "Recalibrated", "own_methods"]
-
 PILOT: Final = 100
 """Rounds after which a method is known to be slow, or not to be."""
 FEW: Final = 5

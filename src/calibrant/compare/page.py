@@ -16,8 +16,6 @@ from calibrant.report.figures import Figure, figure
 from calibrant.report.tables import plainly, shown
 from calibrant.report.template import filled
 
-__all__ = ["render", "write"]
-
 ON_THE_STREAM: Final = (
     "Accuracy and calibration",
     "Brier score of the mean forecast against C2 of the announced one, on this stream. Nothing "

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-__all__ = ["Announced", "Player"]
-
 
 class Announced(NamedTuple):
     """The mean, which anybody may know beforehand, and the forecast; the same without a coin."""

@@ -11,8 +11,6 @@ from typing import Any, ClassVar, Final
 from calibrant.compare.method import Method
 from calibrant.compare.player import Announced
 
-__all__ = ["CLIP", "Logistic", "river_methods"]
-
 CLIP: Final = 1e-3
 """How close to 0 and 1 raw forecasts may come before their log-odds are taken."""
 

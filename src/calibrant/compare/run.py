@@ -19,8 +19,6 @@ from calibrant.core import check
 from calibrant.errors import MissingExtra, UnknownName
 from calibrant.kernels.compile import available as compiler
 
-__all__ = ["PEERS", "compare", "methods_by_name"]
-
 PEERS: Final[dict[str, tuple[str, Callable[[], list[Method]]]]] = {
     "river": ("river", river_methods),
     "scikit-learn": ("sklearn", scikit_methods),

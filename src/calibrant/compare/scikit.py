@@ -16,8 +16,6 @@ from calibrant.compare.player import Announced
 from calibrant.compare.stream import Stream
 from calibrant.core.arrays import Bits, Reals, Words
 
-__all__ = ["CLIP", "EVERY", "Refitted", "scikit_methods"]
-
 CLIP: Final = 1e-3
 """How close to 0 and 1 raw forecasts may come before their log-odds are taken."""
 EVERY: Final = 1_000

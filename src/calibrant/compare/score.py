@@ -10,8 +10,6 @@ import numpy as np
 from calibrant import metrics
 from calibrant.core.arrays import Bits, Reals
 
-__all__ = ["BUCKETS", "calibration", "log_loss", "smooth", "window_for", "worst_window"]
-
 BUCKETS: Final = 20
 """Buckets of equal width in which forecasts are compared that may be any numbers."""
 WINDOW: Final = 5_000

@@ -14,8 +14,6 @@ from calibrant.core.arrays import Bits, Mask, Reals, Words
 from calibrant.errors import InvalidInput
 from calibrant.recalibrate.delivery import arrivals, schedule, times
 
-__all__ = ["Stream"]
-
 
 @dataclass(frozen=True, eq=False)
 class Stream:

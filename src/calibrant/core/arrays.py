@@ -7,8 +7,6 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Bits", "Mask", "Reals", "Words"]
-
 Reals: TypeAlias = NDArray[np.float64]
 Words: TypeAlias = NDArray[np.int64]
 Bits: TypeAlias = NDArray[np.uint8]

@@ -16,21 +16,6 @@ from numpy.typing import NDArray
 from calibrant.core.arrays import Bits, Mask, Reals
 from calibrant.errors import InvalidInput, InvalidType
 
-__all__ = [
-    "as_array",
-    "choice",
-    "numbers",
-    "outcome",
-    "outcomes",
-    "probabilities",
-    "probability",
-    "real",
-    "refuse_first",
-    "refuse_masked",
-    "same_length",
-    "whole",
-]
-
 _BOOLS = (bool, np.bool_)
 
 

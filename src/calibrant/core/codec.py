@@ -29,8 +29,6 @@ import numpy as np
 from calibrant.core.arrays import Words
 from calibrant.errors import CorruptState
 
-__all__ = ["Document", "kind_of"]
-
 MAGIC: Final = b"calibrn2"
 FIRST_MAGIC: Final = b"calibrnt"
 START: Final = len(MAGIC) + 4

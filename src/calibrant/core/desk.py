@@ -24,8 +24,6 @@ from calibrant.core.arrays import Words
 from calibrant.errors import InvalidInput
 from calibrant.kernels.index import NAMED, PLAIN, Tools, machine
 
-__all__ = ["Desk", "name_key", "number_key"]
-
 SHIFT: Final = 40
 NUMBER: Final = (1 << SHIFT) - 1
 FEW: Final = 4

@@ -26,8 +26,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TypeAlias
 
-__all__ = ["Gate", "passing", "wait"]
-
 Gate: TypeAlias = list[None]
 
 

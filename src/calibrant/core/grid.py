@@ -19,8 +19,6 @@ from calibrant.core import check
 from calibrant.core.arrays import Reals
 from calibrant.kernels.portable import log, sigmoid
 
-__all__ = ["GRIDS", "MAX_RESOLUTION", "Grid"]
-
 GRIDS: Final = ("endpoints", "midpoints", "logit", "arcsine")
 MAX_RESOLUTION: Final = 16_384
 FINE: Final = 1 << 24

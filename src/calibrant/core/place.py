@@ -12,8 +12,6 @@ import numpy as np
 
 from calibrant.core.arrays import Reals, Words
 
-__all__ = ["bucket", "buckets_of"]
-
 # Rows at a time, so that what lies between fits into the processor's cache.
 _CHUNK = 1 << 14
 

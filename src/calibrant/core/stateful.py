@@ -9,8 +9,6 @@ from typing import Any, ClassVar, Final, Self, TypeAlias
 from calibrant.core.codec import Document
 from calibrant.errors import CorruptState
 
-__all__ = ["Migration", "Stateful", "registered"]
-
 Migration: TypeAlias = Callable[[Document], Document]
 """Turns a document of one version into one of the next."""
 

@@ -13,8 +13,6 @@ from calibrant.core.mixture import Mixture
 from calibrant.errors import CorruptState, InvalidInput
 from calibrant.kernels.layout import ASIDE, CELL, NARROW, WIDTH, pack
 
-__all__ = ["Issuer", "Ticket", "Written"]
-
 KIND: Final = "ticket"
 NEVER: Final = float("nan")
 RENAMED: Final = ("mixed", "middle"), ("fallback", "aside")

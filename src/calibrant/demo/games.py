@@ -16,8 +16,6 @@ from calibrant import metrics
 from calibrant.recalibrate import Recalibrator
 from calibrant.simulate import Record, play
 
-__all__ = ["GAMES", "MARKS", "Game", "Row", "results"]
-
 MARKS: Final = (300, 1000)
 """Rounds after which to measure."""
 SIZE: Final = 10

@@ -25,8 +25,6 @@ from calibrant.core import check
 from calibrant.core.arrays import Reals, Words
 from calibrant.errors import MissingExtra
 
-__all__ = ["Stream", "scan"]
-
 TRAINING: Final = 100
 WEAK: Final = 0.1
 """Inverse strength of the regularisation."""

@@ -6,8 +6,6 @@ import importlib.util
 from collections.abc import Mapping
 from typing import Final
 
-__all__ = ["heading", "plain_table", "say", "table"]
-
 WIDTH: Final = 100
 """Columns that a table may take, however narrow the window: broken lines lose nothing."""
 

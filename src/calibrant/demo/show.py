@@ -13,8 +13,6 @@ from calibrant.demo import screen
 from calibrant.demo.games import GAMES, Game, results
 from calibrant.demo.scanner import scan
 
-__all__ = ["show"]
-
 ROUNDS: Final = 100_000
 SEED: Final = 7
 NEEDED: Final = ("jinja2", "matplotlib", "msgspec", "pyarrow", "rich", "sklearn", "typer")

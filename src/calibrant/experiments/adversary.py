@@ -23,8 +23,6 @@ from calibrant.registry import calibrators
 from calibrant.report.tables import Table, shown
 from calibrant.simulate import play
 
-__all__ = ["errors_if_seen", "run"]
-
 SCENE: Final = Scene("noise", "threshold")
 EARLY: Final = 300
 SEEN: Final = 300

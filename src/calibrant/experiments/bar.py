@@ -8,8 +8,6 @@ from contextlib import contextmanager
 
 from calibrant.simulate.play import Progress
 
-__all__ = ["bar"]
-
 
 @contextmanager
 def bar(title: str) -> Iterator[Progress | None]:

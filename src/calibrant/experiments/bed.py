@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from calibrant.core.arrays import Bits, Words
 from calibrant.errors import InvalidInput, MissingExtra
 
-__all__ = ["MISSING", "BedFile", "join", "write"]
-
 Alleles = NDArray[np.int8]
 
 MISSING: Final = -127

@@ -7,8 +7,6 @@ from typing import Final
 from calibrant.experiments.experiment import Claim, Result, Setting, below, experiment, near
 from calibrant.experiments.synthetic import OURS, PAPER, ROUNDS, Contest, Scene, play_scene
 
-__all__ = ["run"]
-
 SCENE: Final = Scene("informed", "bernoulli")
 EARLY: Final = 300
 CAPTION: Final = (

@@ -17,16 +17,6 @@ if TYPE_CHECKING:
     from msprime import Demography
     from tskit import TreeSequence
 
-__all__ = [
-    "causal_sites",
-    "frequencies_of",
-    "haplotypes_of",
-    "history_of",
-    "inherit",
-    "out_of_africa",
-    "seen_by_array",
-]
-
 Alleles = NDArray[np.int8]
 Indices = Words
 

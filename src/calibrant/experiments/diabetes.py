@@ -39,9 +39,6 @@ from calibrant.metrics import auc
 from calibrant.plot import prepare_reliability
 from calibrant.report.tables import Table, shown
 
-__all__ = ["cache", "run", "source_of", "told"]
-
-
 QUICK: Final = "genotypes/t1d_sim_3443x4655.npz"
 SMALL: Final = Cohort(snps=4655)
 """What a quick run makes itself where that file is not there."""

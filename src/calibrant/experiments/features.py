@@ -18,8 +18,6 @@ from calibrant.errors import MissingExtra
 from calibrant.experiments.embedding import embed
 from calibrant.experiments.relations import Question, Relation
 
-__all__ = ["agreements", "question_tags", "scipy", "sparse", "tag_matrix"]
-
 Floats = NDArray[np.float32]
 FIELDS: Final = ("property", "type", "domain", "target")
 LETTERS: Final = 4

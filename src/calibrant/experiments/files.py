@@ -14,8 +14,6 @@ import numpy as np
 from calibrant.core.arrays import Reals
 from calibrant.stream.failure import Unreadable
 
-__all__ = ["SOURCES", "numbers", "read_json", "read_table", "read_text", "require"]
-
 Rows: TypeAlias = list[dict[str, str]]
 
 SOURCES: Final = {

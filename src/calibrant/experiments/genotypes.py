@@ -28,8 +28,6 @@ from calibrant.experiments import bed, coalescent
 from calibrant.experiments.loci import HLA, LOCI, Locus
 from calibrant.simulate.play import Progress
 
-__all__ = ["Block", "Cohort", "Stretch", "generate", "genotypes_of", "layout"]
-
 Alleles = NDArray[np.int8]
 
 VERSION: Final = 1

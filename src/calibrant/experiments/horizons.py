@@ -13,8 +13,6 @@ from calibrant.experiments.experiment import Result, Setting, at_most
 from calibrant.report.tables import Table
 from calibrant.simulate import Games, play_many
 
-__all__ = ["Horizon", "check_horizons"]
-
 SCENES: Final = (("uniform", "greedy_accuracy"), ("noise", "threshold"), ("informed", "bernoulli"))
 EPSILONS: Final = (0.2, 0.1, 0.05)
 ERRORS: Final = (0.1, 0.05, 0.02)

@@ -14,8 +14,6 @@ from calibrant.metrics import calibration_error, proper_swap_regret
 from calibrant.report.tables import Table, shown
 from calibrant.simulate import Constant, Periodic, Record, play
 
-__all__ = ["Side", "check_lemmas"]
-
 SCENES: Final = (
     ("informed", "bernoulli"),
     ("noise", "threshold"),

@@ -12,8 +12,6 @@ from calibrant.experiments.streams import Stream, mmlu_pro, multiple_choice
 from calibrant.metrics import brier
 from calibrant.report.tables import Table, shown
 
-__all__ = ["Row", "rerun"]
-
 SEEDS: Final = 3
 OFF: Final = 0.04
 """Raw C2 above which recalibration has to help a lot."""

@@ -19,8 +19,6 @@ from calibrant.experiments.panels import Panels, Slopes
 from calibrant.report.tables import Table, shown
 from calibrant.simulate import play_many
 
-__all__ = ["Measured", "measure", "slope"]
-
 SUBROUTINES: Final = {
     "exponential_regret": "regret minimisation, all pairs (the paper's)",
     "regret_matching": "regret minimisation, adjacent swaps",

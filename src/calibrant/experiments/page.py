@@ -16,8 +16,6 @@ from calibrant.report.template import filled
 if TYPE_CHECKING:
     pass
 
-__all__ = ["Chapter", "headline", "render"]
-
 MARKS: Final = {True: "yes", False: "no", None: "open"}
 """Classes of the page for the verdicts."""
 

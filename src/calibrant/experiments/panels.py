@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Band", "Curves", "Panels", "Slopes", "band_of"]
-
 EARLY: Final = 0.02
 """Share of the rounds whose averages say nothing yet."""
 TAIL: Final = 0.1

@@ -16,8 +16,6 @@ from calibrant.experiments.streams import Stream
 from calibrant.metrics import binned_calibration_error, brier, calibration_error
 from calibrant.plot import prepare_over_time, prepare_reliability
 
-__all__ = ["METHODS", "Passes", "noise", "paper_panels", "pass_over", "raw_error"]
-
 BUCKETS: Final = 20
 """In which raw confidences, whose values hardly repeat, are measured."""
 SIZE: Final = 10

@@ -35,8 +35,6 @@ from calibrant.metrics import brier
 from calibrant.report.tables import Table, shown
 from calibrant.stream.failure import Unreadable
 
-__all__ = ["run"]
-
 SEEDS: Final = 20
 CAPTION: Final = (
     "The 641 training questions, then the 276 test questions, in one pass. (a) squared loss, (b) "

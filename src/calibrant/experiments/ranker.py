@@ -14,8 +14,6 @@ from calibrant.core.arrays import Bits, Reals
 from calibrant.experiments.features import agreements, question_tags, scipy, sparse, tag_matrix
 from calibrant.experiments.relations import Question, Schema
 
-__all__ = ["Ranking", "rank"]
-
 Floats = Reals
 PENALTY: Final = 1e-3
 """Of the squared weights of the dense features."""

@@ -13,8 +13,6 @@ from typing import Final
 from calibrant.experiments.files import read_json, read_text, require
 from calibrant.stream.failure import Unreadable
 
-__all__ = ["Question", "Relation", "Schema", "read_questions", "read_schema", "stem", "words_of"]
-
 FOLDER: Final = "free917"
 MENTION: Final = re.compile(r"fb:([a-z0-9_.]+)")
 WORD: Final = re.compile(r"[a-z0-9]+")

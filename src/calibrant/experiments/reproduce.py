@@ -24,8 +24,6 @@ from calibrant.plot.files import put
 from calibrant.plot.vector import settled
 from calibrant.stream.failure import Unreadable
 
-__all__ = ["claims_columns", "in_order", "reproduce", "write"]
-
 ALL = "all"
 
 

@@ -12,8 +12,6 @@ import numpy as np
 from calibrant.core.arrays import Bits, Reals
 from calibrant.experiments.files import numbers, read_table, require
 
-__all__ = ["Stream", "free917", "mmlu_pro", "multiple_choice", "sound"]
-
 CONFIDENCES: Final = {
     "verbal": "verbal_numerical_confidence",
     "token": "logit_perplexity_confidence",

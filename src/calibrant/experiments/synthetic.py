@@ -17,8 +17,6 @@ from calibrant.registry import calibrators
 from calibrant.report.tables import Table, shown
 from calibrant.simulate import Games, play, play_many
 
-__all__ = ["Contest", "Player", "Scene", "play_scene"]
-
 ROUNDS: Final = 1_000
 MARKS: Final = tuple(range(10, ROUNDS + 1, 10))
 SIZE: Final = 8

@@ -9,8 +9,6 @@ from calibrant.experiments.horizons import check_horizons
 from calibrant.experiments.lemmas import check_lemmas
 from calibrant.experiments.measured_table import measure
 
-__all__ = ["run"]
-
 NOTES: Final = (
     "Time O(1/ε) of regret minimisation needs swaps between neighbours only. The textbook's rule, "
     "which the paper ran, looks at all pairs of cells and solves a linear system of that size: "

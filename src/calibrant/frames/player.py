@@ -17,8 +17,6 @@ from calibrant.integrations.live import make
 from calibrant.recalibrate import Recalibrator
 from calibrant.summary import kinds
 
-__all__ = ["Player"]
-
 
 @dataclass(frozen=True)
 class Player:

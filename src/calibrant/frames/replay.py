@@ -12,8 +12,6 @@ from calibrant.errors import InvalidInput, InvalidType
 from calibrant.frames.player import Player
 from calibrant.recalibrate import Recalibrator
 
-__all__ = ["replay"]
-
 
 def replay(
     frame: Any,

@@ -18,8 +18,6 @@ from calibrant.recalibrate.delivery import Pending, arrivals, checked, times
 from calibrant.recalibrate.run import Run
 from calibrant.recalibrate.stream import SHORT
 
-__all__ = ["GroupBatches"]
-
 
 class GroupBatches(Grouped):
     """How batches are played on the row of a stream with groups."""

@@ -15,8 +15,6 @@ from calibrant.errors import InvalidType
 from calibrant.groups.names import Name, names_of
 from calibrant.metrics import as_cells
 
-__all__ = ["GroupCertificate", "GroupRow", "group_errors", "row_of", "rows_of"]
-
 
 @dataclass(frozen=True)
 class GroupRow:

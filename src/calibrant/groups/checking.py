@@ -10,8 +10,6 @@ from calibrant.core import check
 from calibrant.errors import InvalidType
 from calibrant.groups.names import Name, Period, flag, names_of
 
-__all__ = ["RECENT", "CheckingRules", "History", "TimeIntervals"]
-
 RECENT: Final = 64
 """How many of the last rounds a rule may look at."""
 

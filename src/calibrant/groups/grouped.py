@@ -35,8 +35,6 @@ from calibrant.recalibrate.rows import Rows
 from calibrant.recalibrate.spec import MAX_OPEN
 from calibrant.recalibrate.stream import overtaken
 
-__all__ = ["Grouped"]
-
 Note = tuple[int, float, float, int]
 """What was seen of the next draw: place, weight, mixed forecast and clock."""
 

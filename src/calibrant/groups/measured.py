@@ -23,8 +23,6 @@ from calibrant.kernels.layout import (
     TABLE,
 )
 
-__all__ = ["Measured", "counted"]
-
 
 def counted(spec: GroupSpec, blocks: Words) -> tuple[Words, Words]:
     """Return rounds and ones of each block (row) and grid point, prior left out."""

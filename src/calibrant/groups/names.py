@@ -13,8 +13,6 @@ from calibrant.core.arrays import Words
 from calibrant.errors import InvalidInput, InvalidType
 from calibrant.kernels.groups import ROOM
 
-__all__ = ["Name", "Period", "Roster", "names_of"]
-
 
 class Period(NamedTuple):
     """A group that begins anew whenever its number goes up, such as a month or a season.

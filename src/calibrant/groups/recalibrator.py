@@ -19,8 +19,6 @@ from calibrant.recalibrate.delivery import Pending
 from calibrant.recalibrate.run import Run
 from calibrant.recalibrate.secret import secret_of
 
-__all__ = ["GroupRecalibrator"]
-
 
 class GroupRecalibrator(GroupBatches):
     """Turn raw forecasts into ones that are calibrated in every group, whatever the outcomes.

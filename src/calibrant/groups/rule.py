@@ -11,8 +11,6 @@ from calibrant.core.arrays import Reals, Words
 from calibrant.kernels.groups import AVERAGE, EXPONENTIAL, LIST, RATE, ROOM, GroupProgram
 from calibrant.kernels.layout import SCALE
 
-__all__ = ["FORMS", "GroupRule"]
-
 FORMS: Final = ("l2", "exponential")
 
 

@@ -23,8 +23,6 @@ from calibrant.kernels.layout import BLOCKS, INDEX, ROW, ROW_WORDS, SCRATCH, STA
 from calibrant.recalibrate.secret import fingerprint
 from calibrant.recalibrate.spec import Spec
 
-__all__ = ["KIND", "SETTINGS", "GroupArena", "GroupSpec"]
-
 KIND: Final = "group recalibrator"
 MAX_GROUPS: Final = 1 << 20
 SETTINGS: Final = ("form", "resolution", "grid", "buckets", "prior", "horizon", "max_groups")

@@ -11,8 +11,6 @@ import numpy as np
 from calibrant.core import check
 from calibrant.core.arrays import Words
 
-__all__ = ["recent_of", "recent_words", "text_of", "text_words"]
-
 
 def text_words(data: Any) -> Words:
     """Return JSON-ready data as words.

@@ -15,8 +15,6 @@ from calibrant.errors import CorruptState, ForeignTicket
 from calibrant.groups.names import Name, Period, names_of
 from calibrant.recalibrate.counter import Counter
 
-__all__ = ["GroupCounter", "GroupIssuer", "GroupTicket", "key_of_names", "read", "written"]
-
 FEW: Final = 64
 """Tuples of names up to which nothing is given back."""
 

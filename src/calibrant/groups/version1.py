@@ -20,8 +20,6 @@ from calibrant.kernels.layout import ISSUED, LONGEST_LAG, MOST_OUTSTANDING, RAW_
 from calibrant.recalibrate.body import packed
 from calibrant.recalibrate.version1 import moved_blocks
 
-__all__ = ["migrated"]
-
 
 def migrated(document: Document) -> Document:
     """Return a document of the first version as one of the second."""

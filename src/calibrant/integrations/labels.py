@@ -15,8 +15,6 @@ from calibrant.errors import InvalidInput
 from calibrant.integrations.live import Live, make_untimed
 from calibrant.recalibrate import Recalibrator
 
-__all__ = ["Announced", "First", "LabelStreams", "Scores"]
-
 Label: TypeAlias = Hashable
 Scores: TypeAlias = dict[Any, float]
 First: TypeAlias = tuple[Any, float] | float | None

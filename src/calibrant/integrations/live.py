@@ -9,8 +9,6 @@ from calibrant.recalibrate import Calibrant, Recalibrator
 from calibrant.recalibrate.preview import Preview
 from calibrant.recalibrate.rows import SHORT
 
-__all__ = ["Live", "make", "make_untimed"]
-
 
 def make(
     method: str, seed: int | None, options: dict[str, Any], key: str | int | None = None

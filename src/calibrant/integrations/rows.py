@@ -13,8 +13,6 @@ from calibrant.integrations.live import make_untimed
 from calibrant.recalibrate import Recalibrator
 from calibrant.recalibrate.preview import Preview
 
-__all__ = ["Engine", "engine_for", "learn_rows", "preview_rows"]
-
 Engine: TypeAlias = Recalibrator | OneVsRest | TopLabel
 
 

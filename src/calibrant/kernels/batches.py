@@ -44,8 +44,6 @@ from calibrant.kernels.safe import decide, hold, settle
 from calibrant.kernels.scores import SQUARED, bill, charge, enter
 from calibrant.kernels.transforms.kernel import BOTH, NONE, Given, Kernel, Predict
 
-__all__ = ["make_events", "make_preview", "make_replay", "make_replay_mixed"]
-
 SURE: Final = 1.0
 FORGET: Final = 1 << 40
 """An event from here on says that the ticket of that row expired."""

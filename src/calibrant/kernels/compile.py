@@ -21,8 +21,6 @@ from calibrant.kernels import bits, portable
 from calibrant.kernels.coin import coin, toss
 from calibrant.kernels.place import place_after
 
-__all__ = ["available", "compiled", "entry_point", "mark", "register"]
-
 HOT: Final = frozenset({"bucket_of", "draw", "exp_short", "mean", "update"})
 """Functions that are written into their callers before the optimiser sees them: a quarter
 faster than leaving it to the optimiser; more of them take longer to compile for no gain."""

@@ -41,8 +41,6 @@ from calibrant.kernels.layout import (
 from calibrant.kernels.portable import exp_plain
 from calibrant.kernels.two_point import mean
 
-__all__ = ["amend", "score", "update", "weigh"]
-
 SETTINGS: Final = Section(ANCHOR_SETTINGS)
 HALF_LIFE: Final = PARAMETERS + SETTINGS.real(
     "HALF_LIFE", FIXED, "After how long a visit counts half."

@@ -59,8 +59,6 @@ from calibrant.kernels.rule import Rule
 from calibrant.kernels.scores import bill
 from calibrant.kernels.two_point import make_draw, mean
 
-__all__ = ["AVERAGE", "EXPONENTIAL", "GROUP_ROW", "ROOM", "GroupProgram", "gather"]
-
 SETTINGS: Final = Section()
 RATE: Final = PARAMETERS + SETTINGS.real(
     "RATE", FIXED, "Rate of the exponential score over the scale of gaps."

@@ -29,8 +29,6 @@ from calibrant.kernels.layout import (
 )
 from calibrant.kernels.portable import log
 
-__all__ = ["amend", "draw", "due", "mean", "update"]
-
 OWN_HEAD: Final = Section(ANCHOR_HEAD)
 STEP: Final = OWN_HEAD.whole(
     "STEP",

@@ -20,24 +20,6 @@ import numpy as np
 from calibrant.kernels.compile import available, compiled, entry_point
 from calibrant.kernels.layout import Words
 
-__all__ = [
-    "EMPTY",
-    "NAMED",
-    "PLAIN",
-    "Tools",
-    "find",
-    "home",
-    "insert",
-    "machine",
-    "put",
-    "rebuild",
-    "rebuild_names",
-    "remove",
-    "rename",
-    "seek",
-    "take",
-]
-
 EMPTY: Final = -1
 """What a free slot holds."""
 NAMED: Final = 1 << 62

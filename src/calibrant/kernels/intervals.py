@@ -21,8 +21,6 @@ from calibrant.kernels.compile import available, compiled
 from calibrant.kernels.layout import FIXED, STATE, Section
 from calibrant.kernels.portable import log, turn
 
-__all__ = ["ACI", "PID", "SAOCP", "SF_OGD", "IntervalProgram"]
-
 HEAD: Final = Section()
 """What all rules keep."""
 ALPHA: Final = HEAD.real("ALPHA", FIXED, "Which part of scores may lie above the radius.")

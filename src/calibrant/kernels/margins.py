@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-__all__ = ["LEAN", "ROWS", "SQUARES", "TOTAL", "UNSEEN", "UNSEEN_LEAN", "learn", "pull", "spread"]
-
 LEAN: Final = 0
 """Sum of sign times value over the rounds whose margin was broken."""
 TOTAL: Final = 1

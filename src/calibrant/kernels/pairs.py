@@ -35,7 +35,8 @@ from calibrant.kernels.layout import (
     Words,
 )
 from calibrant.kernels.portable import exp
-from calibrant.kernels.rule import Draw, Rule
+from calibrant.kernels.rule import Rule
+from calibrant.kernels.two_point import Draw
 
 SETTINGS: Final = Section()
 EXPECTED: Final = PARAMETERS + SETTINGS.whole(

@@ -26,20 +26,6 @@ from __future__ import annotations
 import math
 from typing import Final
 
-__all__ = [
-    "exp",
-    "exp_plain",
-    "exp_short",
-    "log",
-    "log_ratio",
-    "logit",
-    "scaled",
-    "sigmoid",
-    "sigmoid_short",
-    "split",
-    "turn",
-]
-
 INFINITY: Final = float("inf")
 NOT_A_NUMBER: Final = float("nan")
 

@@ -17,8 +17,6 @@ from typing import Any, Final
 from calibrant.kernels.coin import coin
 from calibrant.kernels.portable import log
 
-__all__ = ["RANDOM", "covers", "fill", "locate", "normal_quantile", "replay_tracker"]
-
 INFINITY: Final = float("inf")
 
 SIZE: Final = 0

@@ -64,8 +64,6 @@ from calibrant.kernels.rule import Rule
 from calibrant.kernels.scores import SQUARED, bill, charge, enter, refund
 from calibrant.kernels.transforms.kernel import Kernel
 
-__all__ = ["Program", "assemble"]
-
 Peeked = tuple[int, float, float, int]
 """Place of a draw, weight of the lower grid point, mixed forecast, and clock of the block."""
 Said = tuple[int, int, float, float, float, float]

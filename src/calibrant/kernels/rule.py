@@ -10,8 +10,6 @@ from calibrant.kernels import two_point
 from calibrant.kernels.layout import GAP_AND_COUNT, HEAD, Reals, Section, Words
 from calibrant.kernels.two_point import Draw
 
-__all__ = ["Amend", "Draw", "Mean", "Recall", "Rule", "Update"]
-
 Mean: TypeAlias = Callable[[Words, Reals, int, int, int, int, float], float]
 Recall: TypeAlias = Callable[[Words, Reals, int, int, int, int], bool]
 Update: TypeAlias = Callable[[Words, Reals, int, int, int, int, float, int], None]

@@ -24,8 +24,6 @@ from calibrant.kernels.intervals import (
 from calibrant.kernels.layout import FIXED, STATE, Section
 from calibrant.kernels.quantiles import first_at_least
 
-__all__ = ["ACI_QUANTILE"]
-
 OWN_HEAD: Final = Section(HEAD)
 LEVEL: Final = OWN_HEAD.real(
     "LEVEL", STATE, "Which part of scores the next radius may miss; outside [0, 1] now and then."

@@ -9,8 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from calibrant.core import check
 
-__all__ = ["Alleles", "alleles_of"]
-
 Alleles: TypeAlias = NDArray[np.int8]
 
 RULE: Final = "0, 1 or 2, or below 0 if it is not known"

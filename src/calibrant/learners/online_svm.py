@@ -17,8 +17,6 @@ from calibrant.kernels.margins import ROWS, TOTAL, UNSEEN
 from calibrant.learners.alleles import Alleles, alleles_of
 from calibrant.learners.sums import Sums
 
-__all__ = ["OnlineL1SVM"]
-
 
 class OnlineL1SVM:
     """Learn who is ill from genotypes, in one pass: hinge loss, l1 penalty, dual averaging.

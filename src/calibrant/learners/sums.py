@@ -21,8 +21,6 @@ from calibrant.kernels.margins import (
     spread,
 )
 
-__all__ = ["Sums"]
-
 Indices = Words
 
 MANY: Final = 20_000

@@ -27,8 +27,6 @@ from numpy.typing import ArrayLike, NDArray
 from calibrant.core import check
 from calibrant.core.arrays import Reals
 
-__all__ = ["Array", "Loss", "OrderedLoss", "ends_of", "weighed"]
-
 Array: TypeAlias = Reals
 
 _HALVINGS = 60

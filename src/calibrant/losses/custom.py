@@ -13,8 +13,6 @@ from calibrant.errors import InvalidInput, InvalidType
 from calibrant.losses.base import Array, Loss, ends_of
 from calibrant.losses.violation import find_violation
 
-__all__ = ["CustomLoss"]
-
 _POINTS = 4097
 _RULE = "loss must be a number at every forecast"
 

@@ -8,8 +8,6 @@ import numpy as np
 
 from calibrant.losses.base import Array, OrderedLoss, ends_of
 
-__all__ = ["Misclassification"]
-
 
 @dataclass(frozen=True)
 class Misclassification(OrderedLoss):

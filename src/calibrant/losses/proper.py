@@ -13,8 +13,6 @@ from calibrant.losses.base import Loss
 from calibrant.losses.registry import LossLike, get_loss, loss_names
 from calibrant.losses.violation import RESOLUTION, ProperCheck, find_violation, gaps
 
-__all__ = ["CounterExample", "check_proper", "counter_example", "require_proper"]
-
 _LONGEST_PERIOD = 12
 
 

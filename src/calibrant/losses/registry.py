@@ -15,8 +15,6 @@ from calibrant.losses.misclassification import Misclassification
 from calibrant.losses.spherical import Spherical
 from calibrant.losses.squared import Squared
 
-__all__ = ["LossLike", "get_loss", "loss_names", "registered_name"]
-
 LossLike: TypeAlias = str | Loss | Callable[[Any, Any], Any]
 
 _LOSSES: dict[str, Loss] = {

@@ -9,8 +9,6 @@ import numpy as np
 
 from calibrant.losses.base import Array, OrderedLoss, ends_of
 
-__all__ = ["Spherical"]
-
 # Where (1 - p)/|(p, 1 - p)|^3 is largest: the smaller root of 4 p^2 - 7 p + 2.
 _STEEPEST = (7.0 - math.sqrt(17.0)) / 8.0
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from calibrant.losses.base import Array, OrderedLoss, ends_of
 
-__all__ = ["Squared"]
-
 
 @dataclass(frozen=True)
 class Squared(OrderedLoss):

@@ -10,8 +10,6 @@ from calibrant.core import check
 from calibrant.errors import InvalidInput
 from calibrant.losses.base import Array, Loss, weighed
 
-__all__ = ["RESOLUTION", "ProperCheck", "find_violation", "gaps"]
-
 # 840 is the least common multiple of 1..8: every fraction with such a denominator is tried.
 RESOLUTION = 840
 _TOLERANCE = 1e-9

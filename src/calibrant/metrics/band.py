@@ -11,9 +11,6 @@ from calibrant.core import check
 from calibrant.core.arrays import Reals
 from calibrant.errors import InvalidInput
 
-__all__ = ["binomial_band", "checked_confidence"]
-
-
 # A log-concave density has at most e**(1-t) of its mass beyond t standard deviations,
 # so what is cut off at 40 is below 1e-16.  64 nodes integrate the rest to 1e-12.
 _REACH = 40.0

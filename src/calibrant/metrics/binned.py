@@ -8,8 +8,6 @@ from calibrant.errors import InvalidInput
 from calibrant.metrics.buckets import Buckets, as_buckets
 from calibrant.metrics.calibration import calibration_error
 
-__all__ = ["binned_calibration_error", "error_of_buckets"]
-
 
 def binned_calibration_error(
     forecasts: ArrayLike,

@@ -13,8 +13,6 @@ from calibrant.core.place import buckets_of
 from calibrant.metrics.cells import Cells, checked_rounds
 from calibrant.metrics.tally import Tally
 
-__all__ = ["Buckets", "as_buckets", "equal_width", "tally_cells"]
-
 
 @dataclass(frozen=True, eq=False)
 class Buckets:

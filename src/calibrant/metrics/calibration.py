@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike
 from calibrant.core import check
 from calibrant.metrics.cells import Cells, as_cells, mixture_cells
 
-__all__ = ["calibration_error", "checked_power", "mixture_calibration_error", "rho"]
-
 
 def checked_power(power: Any) -> float:
     """Return ``power`` as a finite float of at least 1."""

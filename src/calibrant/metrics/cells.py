@@ -19,8 +19,6 @@ from calibrant.core import check
 from calibrant.core.arrays import Bits, Reals
 from calibrant.errors import InvalidInput, InvalidType
 
-__all__ = ["Cells", "as_cells", "checked_rounds", "checked_weights", "mixture_cells"]
-
 _SUM_TOLERANCE = 1e-9
 
 

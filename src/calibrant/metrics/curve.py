@@ -11,8 +11,6 @@ from calibrant.core.arrays import Reals, Words
 from calibrant.metrics.band import binomial_band
 from calibrant.metrics.buckets import Buckets, as_buckets
 
-__all__ = ["CalibrationCurve", "calibration_curve", "curve_of_buckets"]
-
 
 @dataclass(frozen=True, eq=False)
 class CalibrationCurve:

@@ -17,9 +17,6 @@ import numpy as np
 
 from calibrant.core.arrays import Reals, Words
 
-__all__ = ["CHUNK", "SCALE", "chunks", "fixed", "fixed_sum", "fixed_sums_by_key", "real"]
-
-
 _BITS = 60
 _WORD = float(1 << 30)
 SCALE = 1 << _BITS

@@ -12,14 +12,6 @@ from calibrant.metrics.buckets import Buckets, as_buckets
 from calibrant.metrics.calibration import calibration_error
 from calibrant.metrics.cells import Cells, as_cells
 
-__all__ = [
-    "Decomposition",
-    "brier",
-    "brier_of_buckets",
-    "decomposition",
-    "decomposition_of_buckets",
-]
-
 
 @dataclass(frozen=True)
 class Decomposition:

@@ -9,8 +9,6 @@ from numpy.typing import ArrayLike
 
 from calibrant.metrics.cells import Cells, as_cells
 
-__all__ = ["auc"]
-
 
 def auc(forecasts: ArrayLike | Cells, outcomes: ArrayLike | None = None) -> float:
     """Return the chance that a round with outcome 1 has the higher forecast.

@@ -18,17 +18,6 @@ from calibrant.losses import LossLike, get_loss
 from calibrant.metrics.calibration import calibration_error
 from calibrant.metrics.cells import Cells, as_cells
 
-__all__ = [
-    "external_regret",
-    "internal_regret",
-    "loss_given",
-    "mean_loss",
-    "proper_swap_regret",
-    "squared_swap_regret",
-    "swap_regret",
-]
-
-
 _BLOCK = 1 << 20
 
 

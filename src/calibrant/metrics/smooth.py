@@ -13,8 +13,6 @@ from numpy.typing import ArrayLike
 from calibrant.core.arrays import Reals
 from calibrant.metrics.cells import Cells, as_cells
 
-__all__ = ["smooth_calibration_error"]
-
 Heap = list[tuple[float, int]]
 
 

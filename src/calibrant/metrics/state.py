@@ -7,8 +7,6 @@ from typing import Any
 
 from calibrant.errors import CorruptState
 
-__all__ = ["open_state", "seal_state", "whole_numbers"]
-
 _VERSION = 1
 
 

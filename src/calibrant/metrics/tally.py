@@ -11,8 +11,6 @@ from calibrant.errors import CorruptState, InvalidInput
 from calibrant.metrics.fixed import SCALE, fixed, fixed_sums_by_key, real
 from calibrant.metrics.state import whole_numbers
 
-__all__ = ["Tally"]
-
 
 class Tally:
     """Count rounds, and add up powers of their forecasts, by bucket and outcome.

@@ -8,8 +8,6 @@ from numpy.typing import ArrayLike
 from calibrant.errors import InvalidInput
 from calibrant.metrics.cells import Cells, as_cells
 
-__all__ = ["atb"]
-
 
 def atb(
     forecasts: ArrayLike | Cells, outcomes: ArrayLike | None = None, *, power: int = 2

@@ -8,8 +8,6 @@ from numpy.typing import ArrayLike
 from calibrant.core.arrays import Reals
 from calibrant.metrics.cells import Cells, as_cells
 
-__all__ = ["v_calibration"]
-
 
 def v_calibration(forecasts: ArrayLike | Cells, outcomes: ArrayLike | None = None) -> float:
     """Return the largest regret under V-shaped losses, summed over rounds.

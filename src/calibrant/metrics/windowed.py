@@ -16,8 +16,6 @@ from calibrant.metrics.calibration import calibration_error, checked_power
 from calibrant.metrics.cells import checked_rounds
 from calibrant.metrics.tally import Tally
 
-__all__ = ["WindowedError", "windowed_calibration_error"]
-
 
 @dataclass(frozen=True, eq=False)
 class WindowedError:

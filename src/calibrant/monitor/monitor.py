@@ -19,8 +19,6 @@ from calibrant.kernels import evidence as kernel
 from calibrant.kernels.compile import available, compiled
 from calibrant.monitor.findings import BucketEvidence, Change, Evidence
 
-__all__ = ["Monitor"]
-
 KIND: Final = "monitor"
 SHORT: Final = 20_000
 """Batches up to this long do not start the compiler: compiling would take longer."""

@@ -15,8 +15,6 @@ from calibrant.core.ticket import Ticket
 from calibrant.errors import CorruptState, InvalidInput, InvalidType
 from calibrant.monitor.monitor import Monitor
 
-__all__ = ["Watch"]
-
 KIND: Final = "watch"
 
 

@@ -6,8 +6,6 @@ from typing import Protocol
 
 from calibrant.core.ticket import Ticket
 
-__all__ = ["Forecaster"]
-
 
 class Forecaster(Protocol):
     """Anything that issues tickets and learns their outcomes by id."""

@@ -13,8 +13,6 @@ from calibrant.kernels.coin import coin
 from calibrant.outcomes.forecaster import Forecaster
 from calibrant.recalibrate.secret import block_key, secret_of
 
-__all__ = ["ObservedOnly"]
-
 KIND: Final = "observed only"
 DOMAIN: Final = 0x0B5E
 """A number that tells the coins here from those of a recalibrator with the same seed."""

@@ -16,8 +16,6 @@ from calibrant.metrics import binomial_band
 from calibrant.outcomes.forecaster import Forecaster
 from calibrant.outcomes.wait import WaitForHorizon
 
-__all__ = ["PendingUnknown", "RateBounds"]
-
 KIND: Final = "pending unknown"
 
 

@@ -17,8 +17,6 @@ from calibrant.errors import (
 )
 from calibrant.outcomes.forecaster import Forecaster
 
-__all__ = ["WaitForHorizon"]
-
 KIND: Final = "wait for horizon"
 
 

@@ -20,9 +20,6 @@ from calibrant.summary import BucketRow, Summary
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["BucketMap", "buckets", "prepare_buckets"]
-
-
 TRUTH: Final[Style] = {
     "marker": "_",
     "markersize": 9.0,

@@ -22,22 +22,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-__all__ = [
-    "as_axes",
-    "count_axis",
-    "dress",
-    "entry",
-    "legend_above",
-    "new_axes",
-    "own_font",
-    "plain",
-    "plain_axis",
-    "png",
-    "probability_axis",
-    "short",
-    "svg",
-]
-
 FONT: Final = "DejaVu Sans"
 """Comes with matplotlib, so text has the same shape on every machine."""
 

@@ -21,15 +21,6 @@ from calibrant.regression.tables import target_levels
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "CoverageOverTime",
-    "QuantileReliability",
-    "coverage_over_time",
-    "prepare_coverage_over_time",
-    "prepare_quantile_reliability",
-    "quantile_reliability",
-]
-
 POINTS: Final = 512
 """Points of a line: as many as a picture can show."""
 DOTS: Final = (0.0, (1.0, 1.5))

@@ -20,8 +20,6 @@ from calibrant.summary import Summary
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["BrierParts", "decomposition", "prepare_decomposition"]
-
 SMALL: Final = 0.001
 """Parts below which four digits after the point show little."""
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Drawing", "named"]
-
 
 @dataclass(frozen=True, eq=False)
 class Drawing(ABC):

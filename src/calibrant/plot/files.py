@@ -6,8 +6,6 @@ import os
 import secrets
 from pathlib import Path
 
-__all__ = ["put"]
-
 
 def put(path: str | os.PathLike[str], content: bytes) -> Path:
     """Write ``content`` beside ``path``, then move it there in one step; return the path.

@@ -21,8 +21,6 @@ from calibrant.plot.reliability import exact_curve
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["GroupPanels", "groups", "prepare_groups"]
-
 PANEL: Final = 1.9
 """Inches for one group."""
 LARGEST: Final = 60.0

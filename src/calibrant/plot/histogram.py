@@ -20,8 +20,6 @@ from calibrant.summary import Histogram, Summary
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Spread", "histogram", "prepare_histogram"]
-
 
 @dataclass(frozen=True, eq=False)
 class Spread(Drawing):

@@ -23,9 +23,6 @@ from calibrant.summary import NAMES, Summary, Trace
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["OverTime", "over_time", "prepare_over_time"]
-
-
 POINTS: Final = 512
 """As many as a picture can show."""
 MOST_VALUES: Final = 4096

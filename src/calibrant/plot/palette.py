@@ -11,8 +11,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
-__all__ = ["DARK", "LIGHT", "Look", "Style", "looks"]
-
 Style: TypeAlias = dict[str, Any]
 Dash: TypeAlias = str | tuple[float, tuple[float, ...]]
 

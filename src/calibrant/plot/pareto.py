@@ -19,8 +19,6 @@ from calibrant.plot.palette import LIGHT, Look, Style, looks
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Pareto", "front_of", "pareto", "prepare_pareto"]
-
 Point: TypeAlias = tuple[float, float]
 Box: TypeAlias = tuple[float, float, float, float]
 

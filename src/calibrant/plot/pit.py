@@ -18,8 +18,6 @@ from calibrant.regression.metrics import pit_histogram as counted
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["PitBars", "pit_histogram", "prepare_pit_histogram"]
-
 
 @dataclass(frozen=True, eq=False)
 class PitBars(Drawing):

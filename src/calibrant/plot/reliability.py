@@ -19,8 +19,6 @@ from calibrant.summary import Summary
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Reliability", "exact_curve", "prepare_reliability", "reliability"]
-
 LARGEST: Final = 150.0
 """Area in square points of the circle of the bucket with the most rounds."""
 SMALLEST: Final = 4.0

@@ -19,8 +19,6 @@ from calibrant.plot.vector import settled
 from calibrant.plot.windows import prepare_windows
 from calibrant.summary import Summary
 
-__all__ = ["PICTURES", "prepare_all", "save_all", "save_drawings"]
-
 PICTURES: Final = (
     "reliability",
     "reliability_mean",

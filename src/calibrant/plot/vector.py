@@ -12,8 +12,6 @@ from typing import Final
 
 from calibrant.plot.palette import LIGHT
 
-__all__ = ["inline", "settled"]
-
 NAME: Final = re.compile(r'(?<=\bid=")[^"]+')
 MENTION: Final = re.compile(r'(?<=\bid=")[^"]+|(?<=#)[A-Za-z_][\w.-]*')
 USED: Final = re.compile(r'(?:href="|url\()#([^")]+)')

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.lines import Line2D
 
-__all__ = ["WindowErrors", "prepare_windows", "windows"]
-
 Worst = tuple[int, int, float]
 
 EMPTY: Final = "too few rounds for one window"

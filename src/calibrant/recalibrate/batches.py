@@ -25,8 +25,6 @@ from calibrant.recalibrate.delivery import (
 from calibrant.recalibrate.late import Columns, Log, Played, read_log
 from calibrant.recalibrate.run import Run
 
-__all__ = ["Batches"]
-
 
 class Batches(Binary):
     """How batches are played on the row of a stream."""

@@ -26,8 +26,6 @@ from calibrant.recalibrate.stream import Found, Stream, overtaken
 from calibrant.recalibrate.version1 import migrated
 from calibrant.transforms import from_description
 
-__all__ = ["Binary", "on_grid", "possible", "spec_of"]
-
 blank: Final = object.__new__
 
 

@@ -7,8 +7,6 @@ import numpy as np
 from calibrant.calibrators.layout import Layout
 from calibrant.core.arrays import Words
 
-__all__ = ["packed", "unpacked"]
-
 
 def packed(row: Words, layout: Layout) -> Words:
     """Return which stored words of a row differ from a fresh row's, a bit each, and these words."""

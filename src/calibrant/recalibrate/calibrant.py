@@ -24,8 +24,6 @@ from calibrant.transforms import (
     Transform,
 )
 
-__all__ = ["Calibrant"]
-
 EXPERTS: Final[tuple[Transform, ...]] = (
     Identity(),
     OnlineBeta(clip=1e-3),

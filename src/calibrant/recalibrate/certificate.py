@@ -13,8 +13,6 @@ from calibrant.calibrators import Account, Calibrator
 from calibrant.core.arrays import Reals, Words
 from calibrant.losses import Loss
 
-__all__ = ["Certificate", "certify"]
-
 
 @dataclass(frozen=True)
 class Certificate:

@@ -11,8 +11,6 @@ from calibrant import bounds
 from calibrant.recalibrate.certificate import Certificate
 from calibrant.transforms import ExpertMixture, Identity, Transform
 
-__all__ = ["Budget", "Chain", "Link", "link"]
-
 
 @dataclass(frozen=True)
 class Link:

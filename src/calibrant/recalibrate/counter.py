@@ -19,8 +19,6 @@ from calibrant.errors import (
 )
 from calibrant.kernels.index import NAMED
 
-__all__ = ["AnyTicket", "Counter", "checked_id"]
-
 CLOSED: Final = 65_536
 """Names, and tickets that were expired by hand, of which is remembered what became of them."""
 SETTLED: Final = "settled"

@@ -14,8 +14,6 @@ from calibrant.core.arrays import Mask, Reals, Words
 from calibrant.errors import InvalidInput, InvalidType, RepeatedTicket
 from calibrant.kernels.batches import FORGET
 
-__all__ = ["Pending", "Schedule", "schedule"]
-
 
 @dataclass(frozen=True)
 class Pending:

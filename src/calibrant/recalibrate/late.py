@@ -14,9 +14,6 @@ from calibrant.core.desk import name_key
 from calibrant.errors import ExpiredTicket, InvalidInput, InvalidType, RepeatedTicket
 from calibrant.recalibrate.counter import Counter, checked_id
 
-__all__ = ["Columns", "Log", "Played", "read_log"]
-
-
 FORECAST: Final = 0
 OUTCOME: Final = 1
 KINDS: Final = {"forecast": FORECAST, "outcome": OUTCOME}

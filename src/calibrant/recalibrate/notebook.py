@@ -12,9 +12,6 @@ from calibrant.core.gate import passing
 from calibrant.metrics import binomial_band
 from calibrant.recalibrate.recalibrator import Recalibrator
 
-__all__ = ["page"]
-
-
 SIDE: Final = 180.0
 """Width and height of the curve's square, in points."""
 EDGE: Final = 26.0

@@ -12,8 +12,6 @@ from calibrant.core.gate import passing
 from calibrant.kernels.layout import ASIDE, CELL
 from calibrant.recalibrate.recalibrator import Recalibrator
 
-__all__ = ["Preview"]
-
 
 class Preview:
     """Look at the draw and the mean that a recalibrator would announce next.

@@ -24,8 +24,6 @@ from calibrant.recalibrate.sizing import sized
 from calibrant.recalibrate.spec import Spec, made_rule
 from calibrant.recalibrate.stream import MOST_NOTED
 
-__all__ = ["Recalibrator"]
-
 blank: Final = object.__new__
 ZERO: Final = 0
 ONE: Final = 1

@@ -26,8 +26,6 @@ from calibrant.recalibrate.certificate import Certificate, certify
 from calibrant.recalibrate.chain import Budget, link
 from calibrant.recalibrate.spec import Spec
 
-__all__ = ["account_of", "certificate_of"]
-
 
 def account_of(spec: Spec, row: Words) -> Account:
     """Return the counts from which every measured quantity of a row follows."""

@@ -32,8 +32,6 @@ from calibrant.kernels.layout import (
 from calibrant.kernels.rounds import Peeked, Said, block_at
 from calibrant.recalibrate.spec import Spec
 
-__all__ = ["SHORT", "Issued", "Rows"]
-
 SHORT = 20_000
 """Batches up to this long do not start the compiler: it would take longer than they do."""
 

@@ -12,8 +12,6 @@ from calibrant.core.arrays import Reals, Words
 from calibrant.core.place import buckets_of
 from calibrant.recalibrate.delivery import Pending
 
-__all__ = ["Numbered", "Run"]
-
 
 class Numbered(ABC):
     """A batch whose rows have consecutive tickets."""

@@ -9,8 +9,6 @@ from typing import Any
 from calibrant.core import check
 from calibrant.errors import InvalidType
 
-__all__ = ["block_key", "fingerprint", "secret_of"]
-
 
 def secret_of(seed: Any, key: Any) -> bytes:
     """Return sixteen bytes that fix every draw; entropy of the system where ``seed`` is None.

@@ -16,8 +16,6 @@ from calibrant.losses import Loss, LossLike, get_loss, loss_names, registered_na
 from calibrant.registry import calibrators
 from calibrant.transforms import ExpertMixture, Identity, Transform
 
-__all__ = ["sized"]
-
 FOREVER: Final = 10**30
 """Rounds after which what falls with them has fallen."""
 MOST: Final = 4_096

@@ -24,8 +24,6 @@ from calibrant.recalibrate.secret import block_key, told_fingerprint
 from calibrant.registry import calibrators
 from calibrant.transforms import Transform
 
-__all__ = ["LOSS_CODES", "MAX_OPEN", "Spec", "made_rule", "shared_spec"]
-
 MAX_OPEN: Final = 1 << 22
 LOSS_CODES: Final = {
     "squared": scores.SQUARED,

@@ -32,8 +32,6 @@ from calibrant.recalibrate.recalibrator import Recalibrator
 from calibrant.recalibrate.rows import Rows
 from calibrant.recalibrate.secret import secret_of
 
-__all__ = ["KeyedTicket", "Table"]
-
 Key: TypeAlias = str | int
 KINDS: Final[dict[str, type[Recalibrator]]] = {
     made.kind: made for made in (Calibrant, Recalibrator)

@@ -27,9 +27,6 @@ from calibrant.recalibrate.body import packed
 from calibrant.recalibrate.spec import Spec, made_rule
 from calibrant.transforms import from_description
 
-__all__ = ["migrated", "moved_blocks", "moved_tickets"]
-
-
 HEAD: Final = {
     "POSITION": 0,
     "CLOCK": 1,

@@ -6,8 +6,6 @@ from calibrant.kernels.intervals import ACI
 from calibrant.regression.interval_method import IntervalMethod, above, scale_of
 from calibrant.regression.registry import interval_methods
 
-__all__ = ["AdaptiveConformal"]
-
 
 @interval_methods.add("aci")
 class AdaptiveConformal(IntervalMethod):

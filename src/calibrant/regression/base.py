@@ -22,8 +22,6 @@ from calibrant.recalibrate.stream import Stream
 from calibrant.regression.seat import Seat
 from calibrant.regression.ticket import Issuer, NumberTicket
 
-__all__ = ["NumberStream", "made_with"]
-
 TicketT = TypeVar("TicketT", bound=NumberTicket)
 MethodT = TypeVar("MethodT", bound="Method")
 

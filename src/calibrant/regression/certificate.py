@@ -8,8 +8,6 @@ from typing import Any, Final
 
 from calibrant.bounds import Bound
 
-__all__ = ["IntervalCertificate", "LevelRow", "QuantileCertificate"]
-
 ROUNDING: Final = 1e-9
 """Bounds for any sequence can be met with equality, and both sides are sums of doubles."""
 

@@ -10,8 +10,6 @@ import numpy as np
 
 from calibrant.core.arrays import Reals
 
-__all__ = ["composed", "crps", "curve_cdf", "extended", "steps"]
-
 
 def steps(members: Reals) -> tuple[Reals, Reals]:
     """Return the curves of samples: an atom of equal size at each member.

@@ -14,8 +14,6 @@ from calibrant.errors import InvalidInput
 from calibrant.regression import curves, normals, rows
 from calibrant.regression.tables import finite, rising, table
 
-__all__ = ["Distribution", "Distributions"]
-
 
 @dataclass(frozen=True, eq=False)
 class Distributions:

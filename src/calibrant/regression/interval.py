@@ -22,8 +22,6 @@ from calibrant.regression.tables import finite
 from calibrant.regression.ticket import IntervalTicket, Issuer
 from calibrant.regression.version1 import interval_migrated
 
-__all__ = ["SCORES", "ConformalInterval"]
-
 SCORES: Final = ("residual", "given")
 
 

@@ -18,8 +18,6 @@ from calibrant.kernels.layout import ROUNDS, Section, Words
 from calibrant.regression.rows import SHORT
 from calibrant.regression.seat import OWN, Seat, row_layout
 
-__all__ = ["IntervalMethod", "Record", "above", "scale_of"]
-
 
 class Record(NamedTuple):
     """What a theorem speaks about, what was measured, and the bound."""

@@ -24,8 +24,6 @@ from calibrant.recalibrate.spec import LOSS_CODES, Spec, made_rule
 from calibrant.recalibrate.version1 import moved_blocks, moved_tickets
 from calibrant.regression.version1 import write_own
 
-__all__ = ["CENTRE", "LevelCalibrator", "LevelSpec", "level_migrated", "write_first"]
-
 CENTRE: Final = 10_000
 """Common denominator of the levels at which calibrators start, so that gaps stay exact."""
 

@@ -16,8 +16,6 @@ from calibrant.regression.distribution import Distributions
 from calibrant.regression.seat import Seat
 from calibrant.regression.ticket import QuantileTicket
 
-__all__ = ["LevelMethod", "Played", "Said", "Ties", "check_once", "events_of"]
-
 Arrays = dict[str, Words]
 
 

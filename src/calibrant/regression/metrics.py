@@ -18,19 +18,6 @@ from calibrant.errors import InvalidInput, InvalidType
 from calibrant.regression.distribution import Distribution, Distributions
 from calibrant.regression.tables import finite, target_levels
 
-__all__ = [
-    "PitHistogram",
-    "coverage",
-    "coverage_over_time",
-    "crps",
-    "interval_score",
-    "pinball",
-    "pit",
-    "pit_histogram",
-    "quantile_calibration_error",
-    "windowed_coverage",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class PitHistogram:

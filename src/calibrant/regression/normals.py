@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from calibrant.core.arrays import Reals
 from calibrant.kernels.quantiles import MIDDLE_BOTTOM, MIDDLE_TOP, normal_quantile
 
-__all__ = ["level_map", "normal_cdf", "normal_crps", "normal_quantiles"]
-
 NARROW: Final = 0.5
 """Standard deviations below which a piece is integrated by points."""
 LEGENDRE: Final = np.polynomial.legendre.leggauss(8)

@@ -11,8 +11,6 @@ from calibrant.kernels.layout import STATE, Section
 from calibrant.regression.interval_method import IntervalMethod, Record, above
 from calibrant.regression.registry import interval_methods
 
-__all__ = ["ConformalPID"]
-
 WIDEST: Final = 10_000
 
 

@@ -36,7 +36,7 @@ from calibrant.recalibrate.secret import block_key, secret_of
 from calibrant.recalibrate.spec import made_rule
 from calibrant.regression.certificate import LevelRow
 from calibrant.regression.distribution import Distributions
-from calibrant.regression.level import CENTRE, LevelCalibrator, LevelSpec, write_first
+from calibrant.regression.level import CENTRE, LevelSpec, write_first
 from calibrant.regression.level_method import (
     Arrays,
     LevelMethod,
@@ -51,8 +51,6 @@ from calibrant.regression.rows import ask
 from calibrant.regression.seat import OWN, Seat, row_layout
 from calibrant.regression.ticket import QuantileTicket
 from calibrant.regression.version1 import write_own
-
-__all__ = ["LevelCalibrator", "Pit"]
 
 LOSS: Final = "squared"
 COUNTS: Final = (ISSUED, ROUNDS, LONGEST_LAG, MOST_OUTSTANDING)

@@ -27,8 +27,6 @@ from calibrant.regression.tables import finite, target_levels
 from calibrant.regression.ticket import Issuer, QuantileTicket
 from calibrant.regression.version1 import quantile_migrated
 
-__all__ = ["TIES", "QuantileRecalibrator"]
-
 TIES: Final = ("random", "below")
 
 

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from calibrant.regression.interval_method import IntervalMethod
     from calibrant.regression.level_method import LevelMethod
 
-__all__ = ["interval_methods", "quantile_methods"]
-
 quantile_methods: Registry[type[LevelMethod]] = Registry("method")
 """What :class:`calibrant.regression.QuantileRecalibrator` can do."""
 

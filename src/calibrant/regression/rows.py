@@ -10,8 +10,6 @@ from calibrant.core.arrays import Reals, Words
 from calibrant.kernels import quantiles
 from calibrant.kernels.compile import available, compiled
 
-__all__ = ["SHORT", "ask", "shape_of"]
-
 SHORT: Final = 20_000
 """Quantiles up to which the compiler is not started: it would take longer than they do."""
 

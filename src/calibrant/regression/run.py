@@ -10,8 +10,6 @@ from calibrant.recalibrate.delivery import Pending
 from calibrant.recalibrate.run import Numbered
 from calibrant.regression.distribution import Distributions
 
-__all__ = ["IntervalRun", "QuantileRun"]
-
 
 @dataclass(frozen=True, eq=False)
 class QuantileRun(Numbered):

@@ -7,8 +7,6 @@ from calibrant.kernels import intervals as kernel
 from calibrant.regression.interval_method import IntervalMethod, Record, scale_of
 from calibrant.regression.registry import interval_methods
 
-__all__ = ["StronglyAdaptive"]
-
 
 @interval_methods.add("saocp")
 class StronglyAdaptive(IntervalMethod):

@@ -13,8 +13,6 @@ from calibrant.kernels.batches import count_rounds
 from calibrant.kernels.layout import ISSUED, LONGEST_LAG, ROUNDS, ROW, STATE, Reals, Section, Words
 from calibrant.kernels.rounds import count_forecast
 
-__all__ = ["OWN", "Seat", "row_layout"]
-
 OWN: Final = len(ROW)
 """Where the method's part of a row starts."""
 

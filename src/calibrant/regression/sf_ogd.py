@@ -6,8 +6,6 @@ from calibrant.kernels.intervals import SF_OGD
 from calibrant.regression.interval_method import IntervalMethod, scale_of
 from calibrant.regression.registry import interval_methods
 
-__all__ = ["ScaleFree"]
-
 
 @interval_methods.add("sf_ogd")
 class ScaleFree(IntervalMethod):

@@ -10,9 +10,6 @@ from calibrant.core import check
 from calibrant.core.arrays import Mask, Reals
 from calibrant.errors import InvalidInput, InvalidType
 
-__all__ = ["MOST_LEVELS", "Reals", "finite", "rising", "table", "target_levels"]
-
-
 MOST_LEVELS: Final = 1000
 """Levels that one recalibrator follows, at most."""
 

@@ -16,8 +16,6 @@ from calibrant.regression.tables import rising
 if TYPE_CHECKING:
     from calibrant.regression.distribution import Distribution
 
-__all__ = ["IntervalTicket", "Issuer", "NumberTicket", "QuantileTicket"]
-
 NEVER: Final = float("nan")
 INFINITE: Final = ("inf", "-inf")
 MOST_PLACE: Final = (1 << 62) - 1

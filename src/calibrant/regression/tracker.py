@@ -23,8 +23,6 @@ from calibrant.regression.rows import SHORT, shape_of
 from calibrant.regression.seat import OWN, row_layout
 from calibrant.regression.ticket import QuantileTicket
 
-__all__ = ["Tracker"]
-
 EDGE: Final = 1e-6
 """Positions nearer to 0 or 1 say nothing about the whole distribution."""
 

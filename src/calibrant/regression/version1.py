@@ -15,9 +15,6 @@ from calibrant.regression.registry import interval_methods, quantile_methods
 from calibrant.regression.seat import OWN
 from calibrant.regression.tables import target_levels
 
-__all__ = ["interval_migrated", "quantile_migrated"]
-
-
 SPARE: Final = 15
 """A word of the head that was never used."""
 UNUSED: Final = {"saocp": [SPARE, *range(50, 64)]}

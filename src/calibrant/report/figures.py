@@ -11,8 +11,6 @@ from calibrant.plot.vector import inline
 from calibrant.report.view import view_of
 from calibrant.summary import AnySummary
 
-__all__ = ["Figure", "figure", "figures", "save_pictures"]
-
 
 @dataclass(frozen=True)
 class Figure:

@@ -18,8 +18,6 @@ from calibrant.report.template import filled
 from calibrant.report.view import Section, view_of
 from calibrant.summary import AnySummary
 
-__all__ = ["render", "write", "write_many"]
-
 BOTH: Final = ("raw", "forecast")
 MANY: Final = 3
 

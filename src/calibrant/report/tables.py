@@ -9,8 +9,6 @@ from typing import Any, Final, Self
 
 from calibrant.summary import AnySummary
 
-__all__ = ["Table", "count_lines", "number", "plainly", "printed", "settings", "shown", "signed"]
-
 NOTHING: Final = "n/a"
 """What stands where a number is not defined."""
 

@@ -7,8 +7,6 @@ from typing import Any
 from calibrant.errors import MissingExtra
 from calibrant.plot.palette import DARK, LIGHT
 
-__all__ = ["filled"]
-
 
 def filled(who: str, package: str, template: str, *, extra: str = "plot", **values: Any) -> str:
     """Return a package's template with values in their places.

@@ -10,8 +10,6 @@ from calibrant.plot import Drawing
 from calibrant.report.tables import Table
 from calibrant.summary import AnySummary, kinds
 
-__all__ = ["Section", "View", "headline", "view_of"]
-
 
 @dataclass(frozen=True)
 class Section:

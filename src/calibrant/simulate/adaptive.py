@@ -9,8 +9,6 @@ from calibrant.kernels import games
 from calibrant.simulate.adversary import BuiltInAdversary, adversaries
 from calibrant.simulate.board import Setting
 
-__all__ = ["GreedyAccuracy", "GreedyCalibration", "SignPreserving", "Threshold"]
-
 
 @adversaries.add("threshold")
 @dataclass(frozen=True)

@@ -16,8 +16,6 @@ from calibrant.simulate.announcement import Announcement
 from calibrant.simulate.board import Setting, announce, new_board, put, tables, views
 from calibrant.simulate.coins import Coins
 
-__all__ = ["Adversary", "BuiltInAdversary", "adversaries", "get_adversary"]
-
 
 class Adversary(ABC):
     """Nature in the paper's protocol: it reveals features and chooses outcomes.

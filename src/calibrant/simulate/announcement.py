@@ -14,8 +14,6 @@ from calibrant.core.mixture import Mixture
 from calibrant.kernels import games
 from calibrant.simulate.board import announce, new_board, tables, views
 
-__all__ = ["Announcement", "Book", "History"]
-
 Kind = TypeVar("Kind", bound=np.generic)
 
 

@@ -27,8 +27,6 @@ from calibrant.simulate.coins import Coins, key_for
 from calibrant.simulate.forecaster import BuiltInForecaster, Forecaster, get_forecaster
 from calibrant.simulate.play import Progress, play_to
 
-__all__ = ["Games", "play_many"]
-
 SHORT = 20_000
 """Rounds in all up to which the compiler is not started: compiling would take longer.  A round
 of an all-pairs rule counts for as many as the rule has pairs."""

@@ -13,8 +13,6 @@ from calibrant.core.mixture import Mixture
 from calibrant.kernels import games
 from calibrant.kernels.layout import Reals, Words
 
-__all__ = ["Setting", "announce", "new_board", "put", "tables", "views"]
-
 Kind = TypeVar("Kind", bound=np.generic)
 Setting: TypeAlias = float | int
 """A parameter of a player: whole numbers are kept as such, others as doubles."""

@@ -10,8 +10,6 @@ from calibrant.core import check
 from calibrant.kernels.coin import coin
 from calibrant.kernels.games import COINS
 
-__all__ = ["COINS", "Coins", "key_for"]
-
 
 @dataclass(frozen=True)
 class Coins:

@@ -18,18 +18,6 @@ from calibrant.registry import Registry
 from calibrant.simulate.board import Setting, new_board, put, views
 from calibrant.simulate.coins import Coins
 
-__all__ = [
-    "BuiltInForecaster",
-    "Constant",
-    "Forecaster",
-    "Informed",
-    "Logistic",
-    "Noise",
-    "Uniform",
-    "forecasters",
-    "get_forecaster",
-]
-
 
 class Forecaster(ABC):
     """The forecaster F of the paper's protocol: features in, a raw forecast out.

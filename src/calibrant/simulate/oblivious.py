@@ -13,13 +13,12 @@ from typing import Any
 from calibrant.core import check
 from calibrant.errors import InvalidInput
 from calibrant.kernels import games
+from calibrant.kernels.games import COINS
 from calibrant.kernels.portable import sigmoid
 from calibrant.simulate.adversary import Adversary, BuiltInAdversary, adversaries
 from calibrant.simulate.announcement import Announcement
 from calibrant.simulate.board import Setting
-from calibrant.simulate.coins import COINS, Coins
-
-__all__ = ["Bernoulli", "Drifting", "Linear", "Noisy", "Periodic", "Switching"]
+from calibrant.simulate.coins import Coins
 
 MAX_PATTERN = 62
 MAX_LENGTH = 1 << 62

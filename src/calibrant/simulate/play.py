@@ -17,8 +17,6 @@ from calibrant.simulate.coins import Coins, key_for
 from calibrant.simulate.forecaster import Forecaster, get_forecaster
 from calibrant.simulate.record import Record
 
-__all__ = ["Progress", "play", "play_to"]
-
 Progress = Callable[[int, int], None]
 """Called with what is done and what there is to do."""
 

@@ -12,8 +12,6 @@ from calibrant.core.arrays import Bits, Reals
 from calibrant.losses import LossLike, get_loss
 from calibrant.recalibrate import Certificate
 
-__all__ = ["SERIES", "Record"]
-
 SERIES = ("forecast", "mean", "raw")
 
 

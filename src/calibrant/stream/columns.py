@@ -8,8 +8,6 @@ from typing import Any, Final
 
 from calibrant.stream.failure import Unreadable
 
-__all__ = ["OUTCOME_NAMES", "RAW_NAMES", "Columns", "KindColumns", "choose"]
-
 RAW_NAMES: Final = (
     "raw", "raw_forecast", "p", "prob", "probability", "p_hat", "phat", "proba", "y_prob",
     "y_proba", "y_score", "confidence", "score", "prediction", "pred", "predicted",

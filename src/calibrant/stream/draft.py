@@ -12,8 +12,6 @@ from typing import Self
 
 from calibrant.stream.failure import Unwritable, naming
 
-__all__ = ["Drafts"]
-
 
 class Drafts:
     """Outputs of one run, which all come into being at its end.

@@ -19,8 +19,6 @@ from contextlib import contextmanager
 
 from calibrant.errors import CalibrantError
 
-__all__ = ["BadRow", "StateMismatch", "StreamFailure", "Unreadable", "Unwritable", "naming"]
-
 
 class StreamFailure(CalibrantError):
     """Base of the failures of this package."""

@@ -11,8 +11,6 @@ import msgspec
 
 from calibrant.stream.failure import BadRow, naming
 
-__all__ = ["Fault", "OnFault", "Quarantine", "Skip", "Stop"]
-
 FIELDS: Final = ("source", "row", "column", "value", "rule", "content")
 """Columns of a quarantine."""
 

@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Final
 
-__all__ = ["insist", "noting", "uninterrupted"]
-
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 _noted: Final[list[int]] = []

@@ -15,8 +15,6 @@ from calibrant.stream.failure import StateMismatch
 from calibrant.stream.session import Session
 from calibrant.summary import Engine, kinds
 
-__all__ = ["DEFAULT", "LOSSES", "METHODS", "Options", "open_session"]
-
 SEED_BITS: Final = 53
 """Bits of a seed that is chosen here: as many as every reader of JSON keeps."""
 DEFAULT: Final = Calibrant.kind

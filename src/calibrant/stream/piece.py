@@ -15,8 +15,6 @@ from calibrant.stream.failure import BadRow
 from calibrant.stream.values import numbers
 from calibrant.summary import kinds
 
-__all__ = ["ArrowPiece", "FieldsPiece", "LinePiece", "Piece"]
-
 
 class Piece(Protocol):
     """Rows of an input."""

@@ -20,8 +20,6 @@ from calibrant.stream.failure import Unreadable
 from calibrant.stream.piece import ArrowPiece, FieldsPiece, LinePiece, Piece
 from calibrant.stream.source import Source
 
-__all__ = ["BATCH_ROWS", "Misfit", "Reader", "open_reader"]
-
 BATCH_ROWS: Final = 1 << 16
 BYTES_A_ROW: Final = 64
 LEAST_BLOCK: Final = 1 << 16

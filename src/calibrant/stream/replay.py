@@ -18,8 +18,6 @@ from calibrant.stream.session import Session
 from calibrant.stream.source import Source, open_source
 from calibrant.stream.writers import JsonLinesWriter, Writer
 
-__all__ = ["Job", "Progress", "replay"]
-
 Progress: TypeAlias = Callable[[int, int, int | None], None]
 """Called with rounds so far, and how much of how much of the present input is read."""
 

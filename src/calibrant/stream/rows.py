@@ -14,8 +14,6 @@ from calibrant.stream.piece import Piece
 from calibrant.stream.scale import Scale
 from calibrant.stream.values import Numbers, numbers, times
 
-__all__ = ["Problem", "Rounds", "Rules", "VectorRules", "groups_of"]
-
 
 @dataclass(frozen=True)
 class Rounds:

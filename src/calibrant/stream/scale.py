@@ -11,8 +11,6 @@ from calibrant.core.arrays import Mask, Reals
 from calibrant.kernels.compile import available, compiled
 from calibrant.kernels.odds import sigmoids
 
-__all__ = ["SCALES", "Scale"]
-
 RULES: Final = {
     "probability": "a number in [0, 1]",
     "percent": "a number in [0, 100]",

@@ -19,8 +19,6 @@ from calibrant.stream.rows import Rounds, Rules
 from calibrant.stream.scale import Scale
 from calibrant.summary import AnySummary, Breakdown, summarise_collected
 
-__all__ = ["ADDED", "Answers", "Session", "expected"]
-
 ADDED: Final = ("forecast", "mean", "bucket", "ticket")
 """The columns that are added."""
 WARM_UP: Final = 50_000

@@ -18,8 +18,6 @@ import pyarrow as pa
 from calibrant.errors import CalibrantError
 from calibrant.stream.failure import Unreadable, naming
 
-__all__ = ["FORMATS", "Source", "format_of", "open_source"]
-
 SUFFIXES: Final = {
     ".csv": "csv",
     ".tsv": "tsv",

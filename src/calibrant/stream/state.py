@@ -19,8 +19,6 @@ from calibrant.stream.scale import Scale
 from calibrant.stream.session import Session
 from calibrant.summary import collector_for, kinds, read_if
 
-__all__ = ["dump", "load", "read"]
-
 KIND: Final = "session"
 
 

@@ -12,8 +12,6 @@ import pyarrow.compute as pc
 
 from calibrant.core.arrays import Mask, Reals
 
-__all__ = ["Numbers", "numbers", "times"]
-
 WORDS: Final = {"true": 1.0, "false": 0.0}
 
 

@@ -23,8 +23,6 @@ from calibrant.stream.failure import BadRow, naming
 from calibrant.stream.piece import FieldsPiece, LinePiece, Piece
 from calibrant.stream.source import compression_of
 
-__all__ = ["Writer", "open_output", "open_writer"]
-
 GROUP_ROWS: Final = 1 << 19
 """Rows in a row group."""
 SPECIAL: Final = '"\r\n'

@@ -12,8 +12,6 @@ from calibrant.core.arrays import Words
 from calibrant.core.place import buckets_of
 from calibrant.metrics import CalibrationCurve, binomial_band
 
-__all__ = ["Breakdown", "Part"]
-
 BUCKETS: Final = 20
 SERIES: Final = 2
 """Raw forecasts, and those that were announced in their place."""

@@ -19,8 +19,6 @@ from calibrant.summary.pieces import NAMES, BucketRow, Headline, Histogram, Part
 from calibrant.summary.summary import Summary, bare
 from calibrant.summary.windows import places, windows_of
 
-__all__ = ["Account", "measured", "summarise"]
-
 ECE_BUCKETS: Final = 10
 HISTOGRAM: Final = 50
 OFTEN: Final = 0.01

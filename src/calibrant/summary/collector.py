@@ -18,8 +18,6 @@ from calibrant.metrics import BucketedCells, ExactCells, StreamingAUC, Streaming
 from calibrant.metrics.fixed import fixed
 from calibrant.metrics.state import seal_state
 
-__all__ = ["Collector", "LogLoss"]
-
 KIND: Final = "collector"
 WARM_UP: Final = 50_000
 """Rounds in a batch for which the compiler is worth its start, unless told otherwise."""

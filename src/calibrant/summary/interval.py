@@ -10,8 +10,6 @@ import numpy as np
 
 from calibrant.core.arrays import Reals
 
-__all__ = ["Interval", "batch_means"]
-
 FEWEST: Final = 8
 """Blocks below which no interval is given."""
 BLOCKS: Final = 32

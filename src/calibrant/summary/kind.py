@@ -15,11 +15,6 @@ from calibrant.errors import CorruptState, InvalidType
 from calibrant.summary.breakdown import Breakdown
 from calibrant.summary.summary import AnySummary, check_version
 
-__all__ = [
-    "Engine", "Kind", "Kinds", "Told", "collector_for", "kinds", "read_if", "read_summary",
-    "summarise_collected",
-]  # fmt: skip
-
 LAYER: Final = "calibrant.kinds"
 """Above this one, so it is looked up by name and only when it is asked for."""
 

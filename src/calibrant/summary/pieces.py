@@ -10,8 +10,6 @@ from calibrant.core.arrays import Reals, Words
 from calibrant.metrics import CalibrationCurve
 from calibrant.summary.breakdown import Part
 
-__all__ = ["NAMES", "BucketRow", "Headline", "Histogram", "Parts", "Trace", "Windows", "plain"]
-
 NAMES: Final = ("raw", "forecast", "mean")
 """The three kinds of forecasts that a summary compares."""
 

@@ -18,7 +18,6 @@ from calibrant.errors import CorruptState
 from calibrant.metrics import CalibrationCurve, Decomposition
 from calibrant.summary.breakdown import Part
 from calibrant.summary.pieces import (
-    NAMES,
     BucketRow,
     Headline,
     Histogram,
@@ -27,11 +26,6 @@ from calibrant.summary.pieces import (
     Windows,
     plain,
 )
-
-__all__ = [
-    "NAMES", "VERSION", "AnySummary", "BucketRow", "Headline", "Histogram", "Parts", "Summary",
-    "Trace", "Windows", "bare", "check_version",
-]  # fmt: skip
 
 VERSION: Final = 1
 """Version of the summary's format."""

@@ -10,8 +10,6 @@ from calibrant.kernels import tallies
 from calibrant.summary.collector import Collector
 from calibrant.summary.pieces import NAMES, Windows
 
-__all__ = ["places", "windows_of"]
-
 ENOUGH_WINDOWS: Final = 8
 """Windows of one length that there should be before longer ones are chosen."""
 

@@ -12,8 +12,6 @@ from calibrant.registry import transforms
 from calibrant.transforms.base import State, Transform
 from calibrant.transforms.bucket_hedge import FINEST
 
-__all__ = ["AOSA"]
-
 
 @transforms.add("aosa")
 @dataclass(frozen=True)

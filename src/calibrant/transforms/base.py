@@ -16,8 +16,6 @@ from calibrant.kernels.transforms.kernel import Kernel
 from calibrant.registry import transforms
 from calibrant.transforms.online import Online
 
-__all__ = ["State", "Transform"]
-
 State: TypeAlias = list[Any]
 """Words of a state: floats where a word is a real, ints elsewhere."""
 

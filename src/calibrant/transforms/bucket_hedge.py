@@ -10,8 +10,6 @@ from calibrant.registry import transforms
 from calibrant.transforms.base import State, Transform
 from calibrant.transforms.bucket_means import MOST
 
-__all__ = ["BucketHedge"]
-
 FINEST = 1 << 12
 MOST_GAP = 1 << 62
 

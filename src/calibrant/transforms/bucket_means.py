@@ -10,8 +10,6 @@ from calibrant.kernels.transforms import means
 from calibrant.registry import transforms
 from calibrant.transforms.base import State, Transform
 
-__all__ = ["BucketMeans"]
-
 MOST: int = 1 << 16
 
 

@@ -10,8 +10,6 @@ from calibrant.transforms.bucket_means import BucketMeans
 from calibrant.transforms.chain import Composed
 from calibrant.transforms.recalibrate_regret import RecalibrateRegret
 
-__all__ = ["Cascade"]
-
 
 @transforms.add("cascade")
 @dataclass(frozen=True)

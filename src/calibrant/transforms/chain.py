@@ -15,8 +15,6 @@ from calibrant.transforms.base import State, Transform, shifted
 from calibrant.transforms.bucket_means import BucketMeans
 from calibrant.transforms.online_platt import OnlinePlatt
 
-__all__ = ["Chain", "Chained", "Composed"]
-
 
 @dataclass(frozen=True)
 class Chained(Transform):

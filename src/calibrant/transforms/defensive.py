@@ -14,8 +14,6 @@ from calibrant.registry import transforms
 from calibrant.transforms.base import State, Transform
 from calibrant.transforms.bucket_hedge import seeded
 
-__all__ = ["Defensive"]
-
 FORMS: Final = ("K29", "K29*")
 MOST: Final = 1 << 12
 

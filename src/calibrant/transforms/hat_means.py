@@ -14,8 +14,6 @@ from calibrant.registry import transforms
 from calibrant.transforms.base import State, Transform
 from calibrant.transforms.bucket_means import remembered
 
-__all__ = ["HatMeans"]
-
 MAX_CELLS: Final = 1 << 16
 
 

@@ -10,8 +10,6 @@ from calibrant.transforms.bucket_hedge import BucketHedge
 from calibrant.transforms.chain import Composed
 from calibrant.transforms.online_platt import platt_of
 
-__all__ = ["Hedging"]
-
 
 @transforms.add("hedging")
 @dataclass(frozen=True)

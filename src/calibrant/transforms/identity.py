@@ -8,8 +8,6 @@ from calibrant.kernels.transforms import identity
 from calibrant.registry import transforms
 from calibrant.transforms.base import State, Transform
 
-__all__ = ["Identity"]
-
 
 @transforms.add("identity")
 @dataclass(frozen=True)

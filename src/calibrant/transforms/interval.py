@@ -10,8 +10,6 @@ from calibrant.registry import transforms
 from calibrant.transforms.base import State, Transform
 from calibrant.transforms.bucket_hedge import FINEST
 
-__all__ = ["Interval"]
-
 
 @transforms.add("interval")
 @dataclass(frozen=True)

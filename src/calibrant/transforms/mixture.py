@@ -20,8 +20,6 @@ from calibrant.transforms.bucket_means import BucketMeans, constants_of_bank, fr
 from calibrant.transforms.identity import Identity
 from calibrant.transforms.online_platt import OnlinePlatt
 
-__all__ = ["ExpertMixture", "Standing"]
-
 EXPERTS: Final[tuple[Transform, ...]] = (
     Identity(),
     OnlinePlatt(),

@@ -15,8 +15,6 @@ from calibrant.errors import CorruptState, InvalidType
 if TYPE_CHECKING:
     from calibrant.transforms.base import Transform
 
-__all__ = ["Online"]
-
 KIND: Final = "transform"
 SHORT: Final = 20_000
 """Batches up to this long do not start the compiler: compiling would take longer."""

@@ -11,8 +11,6 @@ from calibrant.registry import transforms
 from calibrant.transforms.base import State, Transform
 from calibrant.transforms.online_platt import checked
 
-__all__ = ["OnlineBeta"]
-
 SHORTEST: Final = 2.0**0.5
 
 

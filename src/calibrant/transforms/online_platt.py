@@ -14,8 +14,6 @@ from calibrant.registry import transforms
 from calibrant.transforms.base import State, Transform
 from calibrant.transforms.bucket_means import remembered
 
-__all__ = ["OnlinePlatt"]
-
 
 @transforms.add("online_platt")
 @dataclass(frozen=True)

@@ -11,8 +11,6 @@ from calibrant.registry import transforms
 from calibrant.transforms.base import State, Transform
 from calibrant.transforms.online_platt import clipping, positive
 
-__all__ = ["PlattSGD"]
-
 STARTS: Final = {"identity": 1.0, "zero": 0.0}
 
 

@@ -10,8 +10,6 @@ from calibrant.registry import transforms
 from calibrant.transforms.base import State, Transform
 from calibrant.transforms.bucket_hedge import FINEST, seeded
 
-__all__ = ["RecalibrateRegret"]
-
 
 @transforms.add("recalibrate_regret")
 @dataclass(frozen=True)

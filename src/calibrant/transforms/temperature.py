@@ -9,8 +9,6 @@ from calibrant.registry import transforms
 from calibrant.transforms.base import State, Transform
 from calibrant.transforms.online_platt import checked
 
-__all__ = ["Temperature"]
-
 
 @transforms.add("temperature")
 @dataclass(frozen=True)

@@ -10,8 +10,6 @@ from calibrant.transforms.bucket_means import BucketMeans
 from calibrant.transforms.chain import Composed
 from calibrant.transforms.online_platt import platt_of
 
-__all__ = ["Tracking"]
-
 
 @transforms.add("tracking")
 @dataclass(frozen=True)

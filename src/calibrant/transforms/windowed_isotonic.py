@@ -9,8 +9,6 @@ from calibrant.kernels.transforms import window, window_isotonic
 from calibrant.registry import transforms
 from calibrant.transforms.base import State, Transform
 
-__all__ = ["Windowed", "WindowedIsotonic"]
-
 WIDEST = 1 << 20
 
 

@@ -10,8 +10,6 @@ from calibrant.transforms.base import State
 from calibrant.transforms.online_platt import clipping, positive
 from calibrant.transforms.windowed_isotonic import Windowed
 
-__all__ = ["WindowedPlatt"]
-
 
 @transforms.add("windowed_platt")
 @dataclass(frozen=True)

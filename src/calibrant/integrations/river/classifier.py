@@ -10,8 +10,6 @@ from river import base
 from calibrant.errors import InvalidType
 from calibrant.integrations.labels import Announced, First, LabelStreams, Scores
 
-__all__ = ["RecalibratedClassifier"]
-
 
 class RecalibratedClassifier(base.Wrapper, base.Classifier):
     """Recalibrate the probabilities of any River classifier while it learns.

@@ -9,8 +9,6 @@ from river import base
 from calibrant.core import check
 from calibrant.monitor import Monitor
 
-__all__ = ["CalibrationDrift"]
-
 DIGITS: Final = 12
 
 

@@ -11,8 +11,6 @@ from calibrant.errors import InvalidInput
 from calibrant.metrics import BucketedCells, CalibrationCurve, Decomposition, ExactCells
 from calibrant.metrics.calibration import checked_power
 
-__all__ = ["Brier", "CalibrationError", "Reliability"]
-
 
 class Probabilistic(metrics.base.BinaryMetric):
     """What the metrics here share: a forecast is a number, or one of a dictionary's."""

@@ -11,8 +11,6 @@ from river import base, conf
 from calibrant.core import check
 from calibrant.regression import ConformalInterval
 
-__all__ = ["RecalibratedRegressor"]
-
 METHOD: Final[str] = inspect.signature(ConformalInterval).parameters["method"].default
 
 

@@ -22,8 +22,6 @@ from calibrant.core.arrays import Reals, Words
 from calibrant.integrations.rows import Engine, engine_for, learn_rows, preview_rows
 from calibrant.integrations.sklearn.scores import aligned, as_table, numbered, response_of
 
-__all__ = ["OnlineCalibratedClassifier"]
-
 Numbers: TypeAlias = Words
 
 

@@ -12,8 +12,6 @@ from calibrant.metrics import CalibrationCurve, calibration_curve
 from calibrant.plot.canvas import as_axes
 from calibrant.plot.reliability import Reliability
 
-__all__ = ["ReliabilityDisplay"]
-
 
 class ReliabilityDisplay:
     """How often it happened against how likely it was said to be, with bands and counts.

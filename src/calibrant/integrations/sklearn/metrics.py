@@ -17,15 +17,6 @@ from calibrant.metrics import Cells, Decomposition, decomposition
 from calibrant.metrics import calibration_error as error_of_cells
 from calibrant.metrics.buckets import _mass_index
 
-__all__ = [
-    "STRATEGIES",
-    "brier_decomposition",
-    "calibration_error",
-    "neg_calibration_error_scorer",
-    "neg_reliability_scorer",
-]
-
-
 POWERS: Final = {"l1": 1.0, "l2": 2.0}
 STRATEGIES: Final = {"uniform": "width", "quantile": "mass"}
 """scikit-learn's words for buckets of equal width and of equal mass."""

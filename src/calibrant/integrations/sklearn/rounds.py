@@ -12,8 +12,6 @@ from sklearn.utils.validation import check_consistent_length
 from calibrant.core import check
 from calibrant.core.arrays import Mask, Reals
 
-__all__ = ["as_rounds"]
-
 
 def as_rounds(y_true: Any, y_proba: Any, pos_label: Any, labels: Any) -> tuple[Reals, Mask]:
     """Return forecasts in [0, 1] and whether each came true.

@@ -9,9 +9,6 @@ from numpy.typing import NDArray
 
 from calibrant.core.arrays import Reals, Words
 
-__all__ = ["RESPONSES", "aligned", "as_table", "numbered", "response_of"]
-
-
 RESPONSES: Final = ("predict_proba", "decision_function")
 """What an estimator is asked for, the first that it has."""
 

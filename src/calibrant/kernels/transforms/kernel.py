@@ -11,8 +11,6 @@ from calibrant.kernels.compile import available, compiled, mark
 from calibrant.kernels.layout import Reals, Words
 from calibrant.kernels.portable import log, logit
 
-__all__ = ["BOTH", "NONE", "ODDS", "Given", "Kernel", "Learn", "Partly", "Predict", "by_logs"]
-
 Predict: TypeAlias = Callable[[Words, Reals, int, float], float]
 Learn: TypeAlias = Callable[[Words, Reals, int, float, float, int], None]
 Given: TypeAlias = Callable[[Words, Reals, int, float, float, float], float]

@@ -11,10 +11,6 @@ from calibrant.recalibrate import Calibrant, Certificate, Chain, Link, Recalibra
 from calibrant.recalibrate.chain import Budget
 from calibrant.summary import VERSION, Collector, Engine
 
-__all__ = [
-    "collector_of", "identity", "inner", "method_of", "of_many", "of_one", "parameters",
-]  # fmt: skip
-
 DIGITS: Final = 1000
 SAME: Final = ("rounds", "open", "expired", "delay", "c1", "c2")
 ACCOUNT: Final = {**dict(zip(SAME, SAME, strict=True)), "loss": "loss_name", "regret": "regret"}

@@ -13,8 +13,6 @@ from calibrant.plot.groups import GroupPanels
 from calibrant.report.tables import shown
 from calibrant.summary import Part, Summary
 
-__all__ = ["WORDS", "chosen", "describe", "drawings", "part_drawings"]
-
 ACROSS: Final = 3
 """Small multiples side by side."""
 

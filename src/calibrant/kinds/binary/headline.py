@@ -19,8 +19,6 @@ from calibrant.metrics import CalibrationCurve, binomial_band
 from calibrant.report.tables import number
 from calibrant.summary import BucketRow, Headline, Summary
 
-__all__ = ["headline"]
-
 WIDE: Final = 0.1
 """Half of a band so wide that the frequency inside says little."""
 THIN: Final = 0.005

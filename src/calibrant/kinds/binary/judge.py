@@ -14,19 +14,6 @@ from calibrant.metrics import CalibrationCurve, binomial_band
 from calibrant.report.tables import number
 from calibrant.summary import Summary
 
-__all__ = [
-    "Accuracy",
-    "Calibration",
-    "Finding",
-    "accuracy",
-    "beyond_noise",
-    "calibration",
-    "half_step",
-    "matters",
-    "off",
-    "spread",
-]
-
 Calibration: TypeAlias = Literal["fine", "fixed", "better", "worse", "unclear"]
 Accuracy: TypeAlias = Literal[
     "unknown", "same", "unclear", "improved", "slightly improved", "worse", "slightly worse"

@@ -11,8 +11,6 @@ from calibrant.losses import require_proper
 from calibrant.recalibrate import Calibrant, Recalibrator
 from calibrant.stream.options import DEFAULT, LOSSES, METHODS, Options
 
-__all__ = ["SIZES", "make", "method_asked", "of_default"]
-
 SIZES: Final = ("resolution", "buckets", "grid", "loss", "prior")
 ELSE: Final = "for Algorithm 1 alone choose a method such as foster_hart"
 EPSILON: Final = f"calibrant keeps its grid, and its certificate says what it costs; {ELSE}"

@@ -8,8 +8,6 @@ from typing import Any, Final
 from calibrant.report.tables import Table, count_lines, printed
 from calibrant.summary import NAMES, Summary
 
-__all__ = ["chain_table", "closing_lines", "parts_table", "screen"]
-
 SCORES: Final = {
     "brier": "Brier score",
     "log_loss": "log loss",

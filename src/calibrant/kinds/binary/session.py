@@ -17,8 +17,6 @@ from calibrant.stream.scale import Scale
 from calibrant.stream.session import Answers, Session, expected
 from calibrant.summary import AnySummary, collector_for
 
-__all__ = ["BinarySession", "Probabilities"]
-
 
 class Probabilities(Session):
     """What sessions of probabilities share, be it one a row or one for each class."""

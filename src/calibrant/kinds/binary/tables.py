@@ -8,10 +8,6 @@ from typing import Any, Final
 from calibrant.report.tables import NOTHING, Table, number, settings, shown, signed
 from calibrant.summary import NAMES, Summary
 
-__all__ = [
-    "brier_parts", "buckets", "chain", "parts", "promises", "scores", "tables", "windows",
-]  # fmt: skip
-
 COLUMNS: Final = ("raw", "recalibrated, drawn", "recalibrated, mean")
 
 

@@ -17,8 +17,6 @@ from calibrant.stream.piece import Piece
 from calibrant.stream.rows import VectorRules, listed
 from calibrant.stream.values import Numbers, numbers
 
-__all__ = ["ClassRules", "class_names"]
-
 FEWEST: Final = 2
 FIRST_WORD: Final = re.compile(r"^[^\W_]+[\W_]+")
 NAMED: Final = 10

@@ -19,8 +19,6 @@ from calibrant.stream.rows import Rounds
 from calibrant.stream.scale import Scale
 from calibrant.summary import Breakdown, Collector, collector_for
 
-__all__ = ["CURVES", "ClassAnswers", "ClassSession"]
-
 CURVES: Final = 20
 """Up to so many classes each is followed in every round; of more, only the one that comes first."""
 ADDED: Final = ("top", "confidence", "mean", "ticket")

@@ -14,8 +14,6 @@ from calibrant.stream.rows import Rounds
 from calibrant.stream.session import Answers, Session
 from calibrant.summary import Breakdown
 
-__all__ = ["GroupSession"]
-
 
 @dataclass
 class GroupSession(BinarySession):

@@ -14,8 +14,6 @@ from calibrant.errors import CorruptState
 from calibrant.regression.metrics import PitHistogram
 from calibrant.regression.tables import target_levels
 
-__all__ = ["NumberCollector", "Seen"]
-
 KIND: Final = "collector of numbers"
 SERIES: Final = 2
 """Raw distributions, and those that were announced in their place."""

@@ -9,8 +9,6 @@ from typing import Any, Final
 
 from calibrant.errors import InvalidInput
 
-__all__ = ["columns_of", "level_of_name", "levels_of_names"]
-
 NUMBER: Final = re.compile(r"(?P<whole>\d+)(?P<rest>\.\d+)?$")
 PAIR: Final = 2
 PERCENTS: Final = 2

@@ -11,8 +11,6 @@ from calibrant.stream.piece import Piece
 from calibrant.stream.rows import VectorRules
 from calibrant.stream.values import Numbers, numbers
 
-__all__ = ["NumberRules"]
-
 
 class NumberRules(VectorRules):
     """Check rows with quantiles, or with mean and standard deviation, and read them."""

@@ -22,8 +22,6 @@ from calibrant.stream.rows import Rounds
 from calibrant.stream.scale import Scale
 from calibrant.stream.session import Session
 
-__all__ = ["NumberAnswers", "NumberSession"]
-
 KEY: Final = 2017
 """Of the coins that share out outcomes on atoms where they are scored."""
 

@@ -15,8 +15,6 @@ from calibrant.regression.metrics import PitHistogram
 from calibrant.summary import VERSION, AnySummary, Told
 from calibrant.summary.summary import bare
 
-__all__ = ["NumberSummary", "options_of", "summarised"]
-
 KIND: Final = "numbers"
 NAMES: Final = ("raw", "forecast")
 

@@ -13,11 +13,6 @@ from calibrant.plot.pit import PitBars
 from calibrant.report.tables import Table, count_lines, number, printed, settings, shown
 from calibrant.report.view import Section
 
-__all__ = [
-    "COMPARED", "FAMILY", "SECTIONS", "WORDS", "chosen", "code", "describe", "drawings", "facts",
-    "guarantee", "headline", "promise", "screen", "tables",
-]  # fmt: skip
-
 FAMILY: Final = "numbers"
 COMPARED: Final = (("CRPS", "crps"), ("coverage error", "coverage_error"))
 SECTIONS: Final = (

@@ -10,8 +10,6 @@ from calibrant.metrics.curve import CalibrationCurve, curve_of_buckets
 from calibrant.metrics.murphy import Decomposition, brier_of_buckets, decomposition_of_buckets
 from calibrant.metrics.streaming.tallied import Tallied
 
-__all__ = ["BucketedCells"]
-
 
 class BucketedCells(Tallied):
     """Follow forecasts and outcomes in buckets of equal width.

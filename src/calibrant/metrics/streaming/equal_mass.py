@@ -11,8 +11,6 @@ from calibrant.core import check
 from calibrant.core.arrays import Words
 from calibrant.metrics.streaming.tallied import Gridded
 
-__all__ = ["EqualMass"]
-
 
 class EqualMass(Gridded):
     """Follow the calibration error of buckets that hold equally many rounds (ECE).

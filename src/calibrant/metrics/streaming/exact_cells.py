@@ -14,8 +14,6 @@ from calibrant.metrics.calibration import calibration_error
 from calibrant.metrics.cells import Cells, as_cells
 from calibrant.metrics.state import open_state, seal_state, whole_numbers
 
-__all__ = ["ExactCells"]
-
 _MOST = 1 << 20
 
 

@@ -15,8 +15,6 @@ from calibrant.metrics.cells import Cells, checked_weights
 from calibrant.metrics.fixed import fixed_sums_by_key, real
 from calibrant.metrics.state import open_state, seal_state, whole_numbers
 
-__all__ = ["ExpectedCells"]
-
 
 class ExpectedCells:
     """Follow the weight that mixtures put on each grid value, by outcome.

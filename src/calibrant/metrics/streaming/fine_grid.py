@@ -16,8 +16,6 @@ from calibrant.metrics.smooth import smooth_calibration_error
 from calibrant.metrics.streaming.tallied import Gridded
 from calibrant.metrics.two_bin import atb
 
-__all__ = ["StreamingATB", "StreamingAUC", "StreamingSmooth"]
-
 
 class _Moved(Gridded):
     """Move the forecasts of a cell to their mean."""

@@ -18,8 +18,6 @@ from calibrant.metrics.fixed import SCALE, fixed_sum
 from calibrant.metrics.regret import loss_given
 from calibrant.metrics.state import open_state, seal_state, whole_numbers
 
-__all__ = ["MeanLoss"]
-
 
 class MeanLoss:
     """Follow the average of any loss.

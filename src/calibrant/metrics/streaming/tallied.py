@@ -14,8 +14,6 @@ from calibrant.metrics.cells import checked_rounds
 from calibrant.metrics.state import open_state, seal_state
 from calibrant.metrics.tally import Tally
 
-__all__ = ["Gridded", "Tallied"]
-
 
 class Tallied(ABC):
     """Remember sums over buckets of equal width; a subclass says what to make of them.

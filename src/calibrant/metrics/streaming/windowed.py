@@ -18,8 +18,6 @@ from calibrant.metrics.cells import checked_rounds
 from calibrant.metrics.state import open_state, seal_state, whole_numbers
 from calibrant.metrics.tally import Tally
 
-__all__ = ["Windowed", "WorstBlock"]
-
 
 @dataclass(frozen=True)
 class WorstBlock:
