@@ -580,15 +580,15 @@ def test_bad_forecasts_change_nothing(raw: object) -> None:
 def test_an_interrupt_leaves_the_coins_in_step() -> None:
     model, other = make(), make()
     model.forecast(0.5)
-    program = model._rows.program
+    whole = model._rows.plain_issue
 
     def interrupt(*where: object) -> None:
         raise KeyboardInterrupt
 
-    model._rows.program = dataclasses.replace(program, issue=interrupt)
+    model._rows.plain_issue = interrupt
     with pytest.raises(KeyboardInterrupt):
         model.forecast(0.5)
-    model._rows.program = program
+    model._rows.plain_issue = whole
     drawn = [model.forecast(0.5).index for _ in range(100)]
     assert drawn == [other.forecast(0.5).index for _ in range(101)][1:]
 

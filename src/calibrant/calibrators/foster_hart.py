@@ -8,7 +8,7 @@ import numpy as np
 
 from calibrant import bounds
 from calibrant.calibrators.base import Account, Calibrator
-from calibrant.kernels import gaps, two_point
+from calibrant.kernels import gaps
 from calibrant.kernels.rule import Rule
 from calibrant.registry import calibrators
 
@@ -51,9 +51,7 @@ class FosterHart(Calibrator):
     """
 
     name = "foster_hart"
-    kernels = Rule(
-        "foster_hart", two_point.make_draw(gaps.score, gaps.weigh), gaps.update, gaps.amend
-    )
+    kernels = Rule("foster_hart", gaps.draw, gaps.update, gaps.amend)
     reference = "Foster and Hart 2021; Foster 1999"
     guarantee = "E C2 <= h^2 + K(1 + ln(T/K))/T"
     assumption = "the outcome is chosen without sight of the round's coin"

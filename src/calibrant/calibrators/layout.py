@@ -25,6 +25,7 @@ from calibrant.kernels.layout import (
     CELLS,
     EDGES,
     EPSILON,
+    HAND,
     HEADER,
     LAG,
     LOSS,
@@ -185,7 +186,7 @@ def layout_of(
     shared[[TRANSFORM, LOSS]] = start if front else 0, loss
     reals = shared.view(np.float64)
     reals[EPSILON], reals[LAG], reals[MIXED] = epsilon or 0.0, 1.0, float(middles[0])
-    shared[NOTES] = -1
+    shared[[NOTES, HAND]] = -1
     fresh, real, stored, low, high = _row(rule, section, buckets, size)
     blocks = fresh[own:start].reshape(buckets, stride)
     for block, centre in zip(blocks, middles, strict=True):

@@ -54,7 +54,7 @@ def make_replay(rule: Rule) -> Callable[..., None]:
 
     Without a transform the last column is not used.
     """
-    draw, mean, update = rule.draw, rule.mean, rule.update
+    draw, mean, update, anchored = rule.draw, rule.mean, rule.update, rule.anchored
 
     def replay(
         words: Words, reals: Reals, row: int, raw: Any, ys: Any, draws: Any, means: Any, mixed: Any
@@ -68,7 +68,8 @@ def make_replay(rule: Rule) -> Callable[..., None]:
             at = blocks + (bucket_of(reals, edges, buckets, p) & NARROW) * stride
             clock = words[at + CLOCK]
             u = coin(words[at + KEY], clock)
-            reals[MIXED] = p
+            if anchored:
+                reals[MIXED] = p
             cell, side, weight = draw(words, reals, at, cells, table, u)
             cell &= CELL
             draws[t] = reals[table + cells + VALUES + cell]
@@ -200,8 +201,7 @@ def make_events(
                 t -= FORGET
                 hold(words, reals, row, raw[t], place[t], weight[t], -1)
             elif t >= 0:
-                number[t] = words[row + ISSUED]
-                at, weight[t], mixed[t], clock[t] = issue(words, reals, row, raw[t])
+                number[t], at, weight[t], mixed[t], clock[t] = issue(words, reals, row, raw[t])
                 place[t] = at
                 for k in range(kept):
                     advice[kept * t + k] = words[keep + k]

@@ -24,11 +24,12 @@ UNIT: Final = 2.0**-53
 
 EARLY: Final = 16
 """Coins of a key that are made one at a time: most keys need only a few."""
-CHUNK_BITS: Final = 6
-"""Later ones are made 64 at a time: singly, a coin costs as much as the forecast."""
-MOST_CHUNKS: Final = 4096
+CHUNK_BITS: Final = 9
+"""Later ones are made so many at a time: singly, a coin costs as much as the forecast."""
+CHUNK: Final = (1 << CHUNK_BITS) - 1
+MOST_CHUNKS: Final = 512
 
-_chunks: dict[int, list[float]] = {}
+chunks: dict[int, list[float]] = {}
 """By key: the number of a chunk, and its coins."""
 
 
@@ -53,20 +54,20 @@ def toss(key: int, clock: int) -> float:
     >>> toss(5, 100) == coin(5, 100)
     True
     """
-    chunk = _chunks.get(key)
+    chunk = chunks.get(key)
     if chunk is None or chunk[0] != clock >> CHUNK_BITS:
         if clock < EARLY:
             return coin(key, clock)
-        chunk = _make_chunk(key, clock >> CHUNK_BITS)
-    return chunk[(clock & 63) + 1]
+        chunk = fresh_chunk(key, clock >> CHUNK_BITS)
+    return chunk[(clock & CHUNK) + 1]
 
 
-def _make_chunk(key: int, number: int) -> list[float]:
+def fresh_chunk(key: int, number: int) -> list[float]:
     start = number << CHUNK_BITS
     clocks: Any = np.arange(start, start + (1 << CHUNK_BITS), dtype=np.uint64)
     made: Any = coin(np.uint64(key), clocks)  # type: ignore[arg-type]
-    if len(_chunks) >= MOST_CHUNKS:
-        _chunks.clear()
+    if len(chunks) >= MOST_CHUNKS:
+        chunks.clear()
     chunk: list[float] = [number, *made.tolist()]
-    _chunks[key] = chunk
+    chunks[key] = chunk
     return chunk

@@ -19,7 +19,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from calibrant.kernels.layout import HEAD, SCALE, Reals, Words
+from calibrant.kernels.layout import HEAD, INDEX, POSITION, SCALE, Reals, Words
+from calibrant.kernels.two_point import make_settle
 
 FIRST: Final = len(HEAD)
 """Words of a block before its cells."""
@@ -36,6 +37,37 @@ def weigh(words: Words, reals: Reals, at: int, table: int, k: int) -> tuple[floa
     cell = at + FIRST + 2 * k
     # Products are taken as doubles: they may exceed 63 bits.
     return words[cell] * 1.0 * words[cell + 3], words[cell + 2] * -1.0 * words[cell + 1]
+
+
+_settle = make_settle(score, weigh)
+
+
+def draw(
+    words: Words, reals: Reals, at: int, cells: int, table: int, u: float
+) -> tuple[int, int, float]:
+    """Draw by the average gap: as :func:`two_point.make_draw` does, with its calls written out.
+
+    Plain Python takes a third less time for a round then.
+    """
+    low = words[at + POSITION] & INDEX
+    cell = at + FIRST + 2 * low
+    gap = words[cell]
+    if gap == 0 or cells < 2:
+        return low, 0, 1.0
+    inner = 0 < low < cells - 1
+    if gap < 0:
+        low -= 1
+        cell -= 2
+    if not inner:
+        low = min(max(low, 0), cells - 2)
+        cell = at + FIRST + 2 * low
+    here, above = words[cell] * 1.0 * words[cell + 3], words[cell + 2] * -1.0 * words[cell + 1]
+    if here > 0 and above > 0:
+        weight = above / (here + above)
+    else:
+        low, weight = _settle(words, reals, at, cells, table)
+    side = 1 if u >= weight else 0
+    return low + side, side, weight
 
 
 def score_with_slack(words: Words, reals: Reals, at: int, table: int, k: int) -> int:

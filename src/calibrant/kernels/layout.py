@@ -155,6 +155,21 @@ NOTED: Final = HEADER.real(
     "NOTED", SCRATCH_LIFE, "The raw forecast for which the transform of that row predicted."
 )
 
+HAND: Final = HEADER.whole(
+    "HAND", SCRATCH_LIFE, "Number of the forecast in hand: announced last, or about to be learned."
+)
+HAND_ROW: Final = HEADER.whole("HAND_ROW", SCRATCH_LIFE, "Row of the forecast in hand.")
+HAND_PLACE: Final = HEADER.whole("HAND_PLACE", SCRATCH_LIFE, "Place of the draw in hand.")
+HAND_WEIGHT: Final = HEADER.real("HAND_WEIGHT", SCRATCH_LIFE, "Weight of its lower grid point.")
+HAND_MIXED: Final = HEADER.real("HAND_MIXED", SCRATCH_LIFE, "The mixed forecast in hand.")
+HAND_RAW: Final = HEADER.real("HAND_RAW", SCRATCH_LIFE, "The raw forecast in hand.")
+LOOK_CLOCK: Final = HEADER.whole(
+    "LOOK_CLOCK", SCRATCH_LIFE, "Clock of the block at the last look at a next draw."
+)
+LOOK_PLACE: Final = HEADER.whole("LOOK_PLACE", SCRATCH_LIFE, "Place of the draw looked at.")
+LOOK_WEIGHT: Final = HEADER.real("LOOK_WEIGHT", SCRATCH_LIFE, "Weight of its lower grid point.")
+LOOK_MIXED: Final = HEADER.real("LOOK_MIXED", SCRATCH_LIFE, "The mixed forecast looked at.")
+
 ROW: Final = Section()
 RAW_LOSS: Final = ROW.real("RAW_LOSS", STATE, "Sum of the raw forecast's finite losses.")
 RAW_INFINITE: Final = ROW.whole(

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.kernels import safe as budget
+from calibrant.kernels.alone import Sizes, make_steps
 from calibrant.kernels.batches import make_events, make_preview, make_replay, make_replay_mixed
 from calibrant.kernels.coin import toss
 from calibrant.kernels.compile import available, compiled, entry_point, mark
@@ -33,10 +34,20 @@ from calibrant.kernels.layout import (
     CLOCK,
     EDGES,
     EXCESS,
+    HAND,
+    HAND_MIXED,
+    HAND_PLACE,
+    HAND_RAW,
+    HAND_ROW,
+    HAND_WEIGHT,
     ISSUED,
     KEY,
     LAG,
     LONGEST_LAG,
+    LOOK_CLOCK,
+    LOOK_MIXED,
+    LOOK_PLACE,
+    LOOK_WEIGHT,
     LOSS,
     MIXED,
     MIXED_INFINITE,
@@ -68,8 +79,12 @@ Peeked = tuple[int, float, float, int]
 """Place of a draw, weight of the lower grid point, mixed forecast, and clock of the block."""
 Said = tuple[int, int, float, float, float, float]
 """Number, place, weight, mixed forecast, raw forecast and time of a forecast that was made."""
+Issued = tuple[int, int, float, float, int]
+"""Number of an announced forecast, and the same of it."""
+Issue = Callable[[Words, Reals, int, float], Issued]
 Peek = Callable[[Words, Reals, int, float], Peeked]
 Learn = Callable[[Words, Reals, int, int, int, float, float, float, float, int], None]
+Book = Callable[[Words, Reals, int, int, float, float, int, float, int], int]
 Absorb = Callable[[Words, Reals, int, float, float, int, float], None]
 
 
@@ -77,8 +92,9 @@ Absorb = Callable[[Words, Reals, int, float, float, int, float], None]
 class Program:
     """All steps of one rule, plain; and compiled, once somebody asks for that.
 
-    The functions that end in ``_flat`` do the same on the array alone; ``replay``, ``events`` and
-    ``preview`` play whole batches.
+    The functions that end in ``_flat`` do the same on the array alone, for callers to whom every
+    argument costs time: a forecast that was announced, or looked at, stays in the header, and is
+    learned, or booked, from there.  ``replay``, ``events`` and ``preview`` play whole batches.
     """
 
     name: str
@@ -86,13 +102,13 @@ class Program:
     kernel: Kernel | None
     safe: bool
     peek: Peek
-    issue: Peek
+    issue: Issue
     learn: Learn
-    book: Callable[[Words, Reals, int, int, float, float, float, int], None]
-    issue_flat: Callable[[Any, int, float], Peeked]
-    peek_flat: Callable[[Any, int, float], Peeked]
-    learn_flat: Callable[[Any, int, int, int, float, float, float, float, int], None]
-    book_flat: Callable[[Any, int, int, float, float, float, int], None]
+    book: Book
+    issue_flat: Callable[[Any, int, float], Issued]
+    peek_flat: Callable[[Any, int, float], int]
+    learn_flat: Callable[[Any, int, float, int], None]
+    book_flat: Callable[[Any, int, float, int], int]
     replay: Callable[..., None]
     events: Callable[..., None]
     preview: Callable[..., None]
@@ -119,9 +135,9 @@ class Program:
         ``flat`` is a state to try them on, which compiles them.
         """
         self.peek_flat(flat, row, 0.5)
-        place, *_ = self.issue_flat(flat, row, 0.5)
-        self.learn_flat(flat, row, 0, place, 1.0, 0.5, 0.5, 0.0, 1)
-        self.book_flat(flat, row, place, 1.0, 0.5, 0.5, 1)
+        self.book_flat(flat, row, 0.5, 1)
+        self.issue_flat(flat, row, 0.5)
+        self.learn_flat(flat, row, 0.0, 1)
         return replace(
             self,
             peek_flat=entry_point(self.peek_flat),
@@ -129,6 +145,13 @@ class Program:
             learn_flat=entry_point(self.learn_flat),
             book_flat=entry_point(self.book_flat),
         )
+
+    def alone(self, sizes: Sizes) -> Program:
+        """Return this program with quicker plain steps for one layout, if they are enough."""
+        rule = self.rule
+        if self.kernel is not None or rule.full_support or rule.anchored:
+            return self
+        return replace(self, **make_steps(rule.draw, rule.update, sizes))
 
     # ------------------------------------------------- steps that no batch needs, always plain
 
@@ -197,8 +220,8 @@ def _assembled(rule: Rule, kernel: Kernel | None, safe: bool) -> Program:
         issue=issue,
         learn=learn,
         book=book,
-        peek_flat=_on_array(peek),
-        issue_flat=_on_array(issue),
+        peek_flat=_peek_on_array(peek),
+        issue_flat=_issue_on_array(issue),
         learn_flat=_learn_on_array(learn),
         book_flat=_book_on_array(book),
         replay=make_replay(rule) if kernel is None else make_replay_mixed(rule, kernel, safe),
@@ -207,13 +230,15 @@ def _assembled(rule: Rule, kernel: Kernel | None, safe: bool) -> Program:
     )
 
 
-def _make_forecast(rule: Rule, kernel: Kernel | None, safe: bool, announces: bool) -> Peek:
+def _make_forecast(
+    rule: Rule, kernel: Kernel | None, safe: bool, announces: bool
+) -> Callable[..., Any]:
     """Return ``peek``, or ``issue`` if the forecast is announced."""
     draw, full_support, anchored = rule.draw, rule.full_support, rule.anchored
     predict = None if kernel is None else kernel.predict
     keep = kernel.keep if kernel is not None and announces else None
 
-    def forecast(words: Words, reals: Reals, row: int, raw: float) -> tuple[int, float, float, int]:
+    def forecast(words: Words, reals: Reals, row: int, raw: float) -> Any:
         mixed = raw
         if predict is not None:
             mixed = predict(words, reals, row + words[TRANSFORM], raw)
@@ -223,41 +248,37 @@ def _make_forecast(rule: Rule, kernel: Kernel | None, safe: bool, announces: boo
             keep(words, reals, row + words[TRANSFORM], words, words[ADVICE])
         if anchored:
             reals[MIXED] = mixed
-        edges = words[EDGES]
+        edges, cells, table = words[EDGES], words[CELLS], words[TABLE]
         bucket = bisect_right(reals, mixed, edges, edges + words[BUCKETS]) - 1 - edges
         at = row + words[BLOCKS] + bucket * words[STRIDE]
         clock = words[at + CLOCK]
-        cells, table = words[CELLS], words[TABLE]
         u = toss(words[at + KEY], clock)
         cell, side, weight = draw(words, reals, at, cells, table, u)
         place: int = (bucket << 16) | (side << 15) | cell
         if safe:
             place |= budget.decide(words, reals, row, raw, place, weight)
-        if announces:
-            if safe:
-                budget.hold(words, reals, row, raw, place, weight, 1)
-            if full_support:
-                words[at + FRESH] = words[row + ISSUED]
-            words[at + POSITION] = cell
-            words[at + CLOCK] = clock + 1
-            number = words[row + ISSUED]
-            words[row + ISSUED] = number + 1
-            missing = number - words[row + ROUNDS]
-            if missing > 0 and missing > words[row + MOST_OUTSTANDING]:
-                words[row + MOST_OUTSTANDING] = missing
-        return place, weight, mixed, clock
+        if not announces:
+            return place, weight, mixed, clock
+        if safe:
+            budget.hold(words, reals, row, raw, place, weight, 1)
+        number = words[row + ISSUED]
+        if full_support:
+            words[at + FRESH] = number
+        words[at + POSITION] = cell
+        words[at + CLOCK] = clock + 1
+        words[row + ISSUED] = number + 1
+        missing = number - words[row + ROUNDS]
+        if missing > 0 and missing > words[row + MOST_OUTSTANDING]:
+            words[row + MOST_OUTSTANDING] = missing
+        return number, place, weight, mixed, clock
 
     forecast.__name__ = "issue" if announces else "peek"
     return forecast
 
 
 def _make_learn(rule: Rule, kernel: Kernel | None, safe: bool) -> Learn:
-    update, recall, full_support, anchored = (
-        rule.update,
-        rule.recall,
-        rule.full_support,
-        rule.anchored,
-    )
+    update, recall = rule.update, rule.recall
+    full_support, anchored = rule.full_support, rule.anchored
     absorb = None if kernel is None else _make_absorb(kernel)
 
     def learn(
@@ -302,8 +323,12 @@ def _make_learn(rule: Rule, kernel: Kernel | None, safe: bool) -> Learn:
     return learn
 
 
-def _make_book(rule: Rule, learn: Learn, safe: bool) -> Callable[..., None]:
-    """Return what makes a round, at once, of a draw that was peeked at."""
+def _make_book(rule: Rule, learn: Learn, safe: bool) -> Book:
+    """Return what makes a round, at once, of a draw that was looked at.
+
+    The result is the number of the round, or -1 if another forecast of the block came in between,
+    or if the budget was spent since.
+    """
     draw, full_support = rule.draw, rule.full_support
 
     def book(
@@ -313,23 +338,29 @@ def _make_book(rule: Rule, learn: Learn, safe: bool) -> Callable[..., None]:
         place: int,
         weight: float,
         mixed: float,
+        clock: int,
         raw: float,
         outcome: int,
-    ) -> None:
+    ) -> int:
         at = row + words[BLOCKS] + ((place >> 16) & NARROW) * words[STRIDE]
-        number, cells, table = words[row + ISSUED], words[CELLS], words[TABLE]
+        if words[at + CLOCK] != clock:
+            return -1
         if safe:
+            if place & ASIDE == 0 and budget.decide(words, reals, row, raw, place, weight) != 0:
+                return -1
             budget.hold(words, reals, row, raw, place, weight, 1)
+        number: int = words[row + ISSUED]
         if full_support:
             # A late outcome may have changed the law since it was looked at.
-            u = toss(words[at + KEY], words[at + CLOCK])
-            drawn, _, now = draw(words, reals, at, cells, table, u)
+            u = toss(words[at + KEY], clock)
+            drawn, _, now = draw(words, reals, at, words[CELLS], words[TABLE], u)
             same = drawn == place & CELL and now == weight
             words[at + FRESH] = number if same else -1
         words[at + POSITION] = place & CELL
-        words[at + CLOCK] += 1
+        words[at + CLOCK] = clock + 1
         count_forecast(words, row)
         learn(words, reals, row, number, place, weight, mixed, raw, 0.0, outcome)
+        return number
 
     return book
 
@@ -372,40 +403,44 @@ def block_at(words: Words, row: int, place: int) -> int:
     return at
 
 
-def _on_array(step: Peek) -> Callable[[Any, int, float], Peeked]:
-    def forecast_flat(flat: Any, row: int, raw: float) -> tuple[int, float, float, int]:
-        return step(flat, flat.view(np.float64), row, raw)
-
-    forecast_flat.__name__ = f"{step.__name__}_flat"
-    return forecast_flat
-
-
-def _learn_on_array(
-    step: Learn,
-) -> Callable[[Any, int, int, int, float, float, float, float, int], None]:
-    def learn_flat(
-        flat: Any,
-        row: int,
-        number: int,
-        place: int,
-        weight: float,
-        mixed: float,
-        raw: float,
-        time: float,
-        outcome: int,
-    ) -> None:
+def _peek_on_array(peek: Peek) -> Callable[[Any, int, float], int]:
+    def peek_flat(flat: Any, row: int, raw: float) -> int:
         reals = flat.view(np.float64)
-        step(flat, reals, row, number, place, weight, mixed, raw, time, outcome)
+        place, weight, mixed, clock = peek(flat, reals, row, raw)
+        flat[LOOK_CLOCK], flat[LOOK_PLACE] = clock, place
+        reals[LOOK_WEIGHT], reals[LOOK_MIXED] = weight, mixed
+        return place
+
+    return peek_flat
+
+
+def _issue_on_array(issue: Issue) -> Callable[[Any, int, float], Issued]:
+    def issue_flat(flat: Any, row: int, raw: float) -> tuple[int, int, float, float, int]:
+        reals = flat.view(np.float64)
+        number, place, weight, mixed, clock = issue(flat, reals, row, raw)
+        flat[HAND], flat[HAND_ROW], flat[HAND_PLACE] = number, row, place
+        reals[HAND_WEIGHT], reals[HAND_MIXED], reals[HAND_RAW] = weight, mixed, raw
+        return number, place, weight, mixed, clock
+
+    return issue_flat
+
+
+def _learn_on_array(learn: Learn) -> Callable[[Any, int, float, int], None]:
+    def learn_flat(flat: Any, row: int, time: float, outcome: int) -> None:
+        reals = flat.view(np.float64)
+        number, place = flat[HAND], flat[HAND_PLACE]
+        weight, mixed, raw = reals[HAND_WEIGHT], reals[HAND_MIXED], reals[HAND_RAW]
+        flat[HAND] = -1
+        learn(flat, reals, row, number, place, weight, mixed, raw, time, outcome)
 
     return learn_flat
 
 
-def _book_on_array(
-    step: Callable[..., None],
-) -> Callable[[Any, int, int, float, float, float, int], None]:
-    def book_flat(
-        flat: Any, row: int, place: int, weight: float, mixed: float, raw: float, outcome: int
-    ) -> None:
-        step(flat, flat.view(np.float64), row, place, weight, mixed, raw, outcome)
+def _book_on_array(book: Book) -> Callable[[Any, int, float, int], int]:
+    def book_flat(flat: Any, row: int, raw: float, outcome: int) -> int:
+        reals = flat.view(np.float64)
+        place, clock = flat[LOOK_PLACE], flat[LOOK_CLOCK]
+        weight, mixed = reals[LOOK_WEIGHT], reals[LOOK_MIXED]
+        return book(flat, reals, row, place, weight, mixed, clock, raw, outcome)
 
     return book_flat

@@ -61,22 +61,23 @@ def make_draw(
     ``draw`` returns the cell on which the coin ``u`` falls, its side in the pair (0 low,
     1 high) and the probability of the low cell; a cell announced alone has weight one.
     """
-    settle = _make_settle(score, weigh, start, nearest)
+    settle = make_settle(score, weigh, start, nearest)
 
     def draw(
         words: Words, reals: Reals, at: int, cells: int, table: int, u: float
     ) -> tuple[int, int, float]:
         low = words[at + POSITION] & INDEX if start is None else start(words, reals, at)
         found = score(words, reals, at, table, low)
-        if found == 0:
+        if found == 0 or cells < 2:
             return low, 0, 1.0
         # No jump hangs on a sign or on the coin: the processor would guess either wrong
         # half of the time, which costs compiled code as much as the rest of the round.
-        if found < 0:
-            low -= 1
-        here, above = 0.0, 0.0
-        if 0 <= low < cells - 1:
-            here, above = weigh(words, reals, at, table, low)
+        # At an end that points off the grid, the pair beside it does not face each other.
+        inner = 0 < low < cells - 1
+        low -= found < 0
+        if not inner:
+            low = min(max(low, 0), cells - 2)
+        here, above = weigh(words, reals, at, table, low)
         if here > 0 and above > 0:
             weight = above / (here + above)
         else:
@@ -87,8 +88,8 @@ def make_draw(
     return draw
 
 
-def _make_settle(
-    score: Score, weigh: Weigh, start: Start | None, nearest: bool
+def make_settle(
+    score: Score, weigh: Weigh, start: Start | None = None, nearest: bool = False
 ) -> Callable[[Words, Reals, int, int, int], tuple[int, float]]:
     """Return the search for a pair wherever it lies: its low cell, and that cell's weight."""
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 
 from calibrant.calibrators import Account, Calibrator
+from calibrant.calibrators.arena import Arena
 from calibrant.core import check
 from calibrant.core.arrays import Mask, Reals, Words
 from calibrant.core.codec import Document
@@ -17,6 +18,7 @@ from calibrant.core.ticket import Ticket
 from calibrant.errors import ForeignTicket, InvalidInput
 from calibrant.kernels.coin import coin
 from calibrant.kernels.layout import CELL, CLOCK, ISSUED, KEY, NARROW, SECRET, WIDTH
+from calibrant.kernels.rounds import Peeked
 from calibrant.recalibrate.counter import Counter
 from calibrant.recalibrate.record import account_of
 from calibrant.recalibrate.rows import Rows
@@ -32,7 +34,7 @@ blank: Final = object.__new__
 class Binary(Stream[Ticket]):
     """What a recalibrator of one stream of probabilities does beneath its verbs."""
 
-    __slots__ = ("_issuer", "_rows", "_secret", "_spec")
+    __slots__ = ("_asked", "_issuer", "_looked", "_most", "_rows", "_secret", "_spec")
 
     version: ClassVar[int] = 2
     migrations: ClassVar[dict[int, Migration]] = {1: migrated}
@@ -46,6 +48,12 @@ class Binary(Stream[Ticket]):
         self._open(arena, Counter(Ticket, self._issuer, whose, spec.fields, cap))
         self._rows = Rows(spec, arena)
         self._timed = spec.rule.timed
+        self._most = min(self._rows.capacity, cap)
+
+    def _open(self, arena: Arena, counter: Counter[Ticket]) -> None:
+        super()._open(arena, counter)
+        self._asked: float | None = None
+        self._looked: Peeked | None = None
 
     # ------------------------------------------------------------------ facts
 
@@ -81,18 +89,7 @@ class Binary(Stream[Ticket]):
         return ticket
 
     def _learn(self, ticket: Ticket, outcome: int) -> None:
-        time = ticket.time
-        self._rows.learn(
-            self._row,
-            ticket.number,
-            ticket._place,
-            ticket._weight,
-            ticket._mixed,
-            ticket.raw,
-            0.0 if time is None else time,
-            outcome,
-            ticket._kept,
-        )
+        self._rows.settle(self._row, ticket, outcome)
 
     def _correct(self, ticket: Ticket, outcome: int) -> None:
         if ticket.issuer.grid != self._spec.rule.lattice:
@@ -112,15 +109,31 @@ class Binary(Stream[Ticket]):
     def _outcome(self, outcome: Any) -> int:
         return check.outcome(outcome)
 
+    def _peek(self, raw: float) -> Peeked:
+        """Look at the next draw; nothing is remembered."""
+        self._note_asked()
+        return self._rows.peek(self._row, raw)
+
+    def _note_asked(self) -> None:
+        """Move what is remembered of the last prediction to the other notes."""
+        if (asked := self._asked) is not None:
+            self._noted(asked, self._looked or self._rows.looked_at())
+            self._asked = self._looked = None
+
     def _book(self, raw: float, outcome: int) -> None:
         """Make a round of a prediction, or of a draw made now."""
-        rows, row, notes = self._rows, self._row, self._notes
-        note: Any = notes.get(raw) or rows.peek(row, raw)
-        number = rows.book(row, note, raw, outcome)
+        notes, rows, row = self._notes, self._rows, self._row
+        if raw == self._asked and self._looked is None:
+            number = rows.book_look(row, raw, outcome)
+        else:
+            self._note_asked()
+            number = rows.book(row, notes.get(raw) or rows.peek(row, raw), raw, outcome)
         # A refused round leaves its note: asked again, the answer is the same.
         if number < 0:
             raise overtaken(raw)
-        notes.pop(raw, None)
+        self._asked = None
+        if notes:
+            notes.pop(raw, None)
         if number >= self._counter.max_open:
             self._expire_old(number + 1)
 
@@ -139,6 +152,7 @@ class Binary(Stream[Ticket]):
         return coin(block_key(self._secret, ticket.bucket), ticket.clock)
 
     def _compile(self) -> None:
+        self._note_asked()
         self._rows.compile()
 
     def _account(self) -> Account:

@@ -48,7 +48,7 @@ class Preview:
         """Return the mean, or else the draw, for a raw forecast known to be a float in [0, 1]."""
         rec = self._recalibrator
         with passing(rec._gate):
-            place, weight, *_ = rec._rows.peek(rec._row, raw)
+            place, weight, *_ = rec._peek(raw)
             if place & ASIDE:
                 return raw
             if mean:

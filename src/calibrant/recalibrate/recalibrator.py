@@ -18,11 +18,11 @@ from calibrant.recalibrate.certificate import Certificate
 from calibrant.recalibrate.delivery import Pending
 from calibrant.recalibrate.late import Played
 from calibrant.recalibrate.record import certificate_of
+from calibrant.recalibrate.rows import NOTHING
 from calibrant.recalibrate.run import Run
 from calibrant.recalibrate.secret import secret_of
 from calibrant.recalibrate.sizing import sized
 from calibrant.recalibrate.spec import Spec, made_rule
-from calibrant.recalibrate.stream import MOST_NOTED
 
 blank: Final = object.__new__
 ZERO: Final = 0
@@ -144,14 +144,19 @@ class Recalibrator(Batches):
             if id is not None:
                 counter.refuse_open(id)
             # The spec's program announces a draw in the row ...
-            number, place, weight, mixed, clock, kept, law = self._rows.issue(self._row, raw)
+            rows, row, words = self._rows, self._row, self._arena.listed
+            if words is None or words[row + ISSUED] >= rows.capacity:
+                number, place, weight, mixed, clock = rows.announce(row, raw)
+            else:
+                number, place, weight, mixed, clock = rows.plain_issue(words, words, row, raw)
             # ... and a ticket remembers where it fell.  Without the call of Ticket.__init__,
             # which takes as long as the rule.
             ticket = blank(Ticket)
             ticket.issuer, ticket.number, ticket.clock = self._issuer, number, clock
             ticket.id, ticket.time = number if id is None else id, time
             ticket.raw, ticket._place, ticket._weight, ticket._mixed = raw, place, weight, mixed
-            ticket._law, ticket._kept, ticket.outcome = law, kept, None
+            ticket._law, ticket._kept = NOTHING if rows.bare else rows.law_and_advice()
+            ticket.outcome = None
             if counter.latest is not None:
                 counter.file_latest()
             counter.latest = ticket
@@ -181,7 +186,22 @@ class Recalibrator(Batches):
                 found = counter.find(ticket, self._own(ISSUED))
             if time is not None or self._timed:
                 self._check_time(time, found)
-            self._learn(found, outcome)
+            words, told = self._arena.listed, found.time
+            if words is None or found._kept:
+                self._learn(found, outcome)
+            else:
+                self._rows.plain_learn(
+                    words,
+                    words,
+                    self._row,
+                    found.number,
+                    found._place,
+                    found._weight,
+                    found._mixed,
+                    found.raw,
+                    0.0 if told is None else told,
+                    outcome,
+                )
             found.outcome = outcome
             if found is counter.latest and found.id is found.number:
                 counter.latest = None
@@ -207,18 +227,22 @@ class Recalibrator(Batches):
         except IndexError:
             wait(gate)
         try:
-            notes, note = self._notes, self._rows.peek(self._row, raw)
-            notes[raw] = note
-            if len(notes) > MOST_NOTED:
-                del notes[next(iter(notes))]
+            if self._asked is not None:
+                self._note_asked()
+            rows = self._rows
+            if rows.steps is None:
+                words = self._arena.listed or self._arena.words()
+                self._looked = look = rows.plain_peek(words, words, self._row, raw)
+                place = look[0]
+            else:
+                place = rows.steps.peek_flat(rows.machine, self._row, raw)
+            self._asked = raw
         finally:
             gate.append(None)
-        place = note[0]
         return raw if place & ASIDE else self._issuer.values[place & CELL]
 
-    def predict_one(self, raw: float) -> float:
-        """Return the draw, as :meth:`sample_one` does: an older name for it."""
-        return self.sample_one(raw)
+    predict_one = sample_one
+    """An older name for it."""
 
     def predict_mean_one(self, raw: float) -> float:
         """Return the mean that the next round with this raw forecast would announce.
@@ -227,7 +251,7 @@ class Recalibrator(Batches):
         """
         raw = check.probability(raw)
         with passing(self._gate):
-            place, weight, *_ = self._rows.peek(self._row, raw)
+            place, weight, *_ = self._peek(raw)
             return raw if place & ASIDE else self._rows.mean_of(place, weight)
 
     def learn_one(self, raw: float, outcome: int) -> None:
@@ -248,7 +272,16 @@ class Recalibrator(Batches):
         except IndexError:
             wait(gate)
         try:
-            self._book(raw, outcome)
+            words, look = self._arena.listed, self._looked
+            if words is None or look is None or raw != self._asked or self._notes:
+                self._book(raw, outcome)
+            else:
+                # The usual way of plain steps, without a call more than they need.
+                place, weight, mixed, clock = look
+                told = words, words, self._row, place, weight, mixed, clock, raw, outcome
+                if words[self._row + ISSUED] >= self._most or self._rows.plain_book(*told) < 0:
+                    self._book(raw, outcome)
+                self._asked = None
         finally:
             gate.append(None)
 

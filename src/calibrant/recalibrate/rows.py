@@ -6,20 +6,31 @@ fell.  A lone stream has one row; a table and the recalibrators of several class
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.calibrators.arena import Arena, Bench
 from calibrant.core.arrays import Bits
+from calibrant.core.ticket import Ticket
 from calibrant.errors import ForeignTicket, InvalidInput, RepeatedTicket
 from calibrant.kernels.layout import (
     ADVICE,
     BLOCKS,
     CELLS,
     CLOCK,
+    HAND,
+    HAND_MIXED,
+    HAND_PLACE,
+    HAND_RAW,
+    HAND_ROW,
+    HAND_WEIGHT,
     ISSUED,
+    LOOK_CLOCK,
+    LOOK_MIXED,
+    LOOK_PLACE,
+    LOOK_WEIGHT,
     NARROW,
     ROUNDS,
     SCALE,
@@ -29,6 +40,7 @@ from calibrant.kernels.layout import (
     WIDTH,
     unpack,
 )
+from calibrant.kernels.rounds import Issued as Announced
 from calibrant.kernels.rounds import Peeked, Said, block_at
 from calibrant.recalibrate.spec import Spec
 
@@ -39,6 +51,9 @@ Issued: TypeAlias = tuple[int, int, float, float, int, tuple[int, ...], tuple[fl
 """Number, place, weight of the lower point, mixed forecast, clock, advice kept, and the law where
 a mixture may have more than two points."""
 
+NOTHING: Final = None, ()
+"""Law and advice of a ticket that needs neither."""
+
 
 class Rows(Bench):
     """An arena and the program that works on its rows; a row is given by where it starts.
@@ -47,39 +62,54 @@ class Rows(Bench):
     its array, and what is not compiled works on views of that array.
     """
 
-    __slots__ = ("_advice", "_bare", "_law", "_machine", "_steps", "capacity", "program", "spec")
+    __slots__ = (
+        "_advice",
+        "_law",
+        "bare",
+        "capacity",
+        "machine",
+        "plain_book",
+        "plain_issue",
+        "plain_learn",
+        "plain_peek",
+        "program",
+        "spec",
+        "steps",
+    )
 
     def __init__(self, spec: Spec, arena: Arena) -> None:
         super().__init__(arena)
-        self.spec, self.program = spec, spec.program
+        self.spec, self.program, plain = spec, spec.program, spec.steps
+        self.plain_peek, self.plain_issue = plain.peek, plain.issue
+        self.plain_learn, self.plain_book = plain.learn, plain.book
         shared = spec.layout.shared
         self._advice = slice(int(shared[ADVICE]), int(shared[ADVICE]) + spec.kept)
         scratch = int(shared[SCRATCH])
         full = spec.rule.kernels.full_support
         self._law = slice(scratch, scratch + spec.rule.lattice.cells) if full else None
-        self._bare = not spec.kept and self._law is None
+        self.bare = not spec.kept and self._law is None
         self.capacity = spec.capacity
-        self._steps: Any = None
-        self._machine: Any = None
+        self.steps: Any = None
+        self.machine: Any = None
 
     def compile(self) -> bool:
         """Compile single steps; say whether there is a compiler."""
         machine = self.program.machine
         if machine is None:
             return False
-        self._steps = machine.steps(self.spec.layout.alone.copy(), self.spec.layout.row)
+        self.steps = machine.steps(self.spec.layout.alone.copy(), self.spec.layout.row)
         self.use_array()
         return True
 
     def use_array(self) -> None:
         """With compiled steps, keep the array at hand through fast views."""
-        if self._steps is not None:
+        if self.steps is not None:
             self.use_views()
 
     def use_views(self) -> None:
         """Work on the array itself from now on, compiled or not: for many rows."""
         super().use_views()
-        self._machine = self.arena.flat()
+        self.machine = self.arena.flat()
 
     def batch(self, rounds: int) -> Any:
         """Return the compiled program if it is worth it: for long batches, or once it exists."""
@@ -88,24 +118,44 @@ class Rows(Bench):
 
     # ------------------------------------------------------------------- a round
 
-    def issue(self, row: int, raw: float) -> Issued:
-        """Make a forecast in a row."""
-        views = self._views
-        if views is None:
-            words = reals = self.arena.listed or self.arena.words()
-        else:
-            words, reals = views
-        number: int = words[row + ISSUED]
-        if number >= self.capacity:
+    def announce(self, row: int, raw: float) -> Announced:
+        """Make a forecast in a row: the spec's program draws, and says where the draw fell."""
+        words = self.arena.listed
+        if words is None:
+            return self._announce_in_array(row, raw)
+        if words[row + ISSUED] >= self.capacity:
             self.check_room(row)
-        if self._steps is None:
-            place, weight, mixed, clock = self.program.issue(words, reals, row, raw)
+        return self.plain_issue(words, words, row, raw)
+
+    def _announce_in_array(self, row: int, raw: float) -> Announced:
+        words, reals = self.state()
+        if words[row + ISSUED] >= self.capacity:
+            self.check_room(row)
+        if self.steps is None:
+            return self.plain_issue(words, reals, row, raw)
+        found: Announced = self.steps.issue_flat(self.machine, row, raw)
+        return found
+
+    def law_and_advice(self) -> tuple[tuple[float, ...] | None, tuple[int, ...]]:
+        """Return what else a ticket keeps of the forecast that was just made."""
+        words, reals = self.state()
+        return None if self._law is None else tuple(reals[self._law]), tuple(words[self._advice])
+
+    def issue(self, row: int, raw: float) -> Issued:
+        """Make a forecast in a row, and return all that a ticket keeps of it."""
+        number, place, weight, mixed, clock = self.announce(row, raw)
+        law, kept = NOTHING if self.bare else self.law_and_advice()
+        return number, place, weight, mixed, clock, kept, law
+
+    def settle(self, row: int, ticket: Ticket, outcome: int) -> None:
+        """Learn the outcome of a ticket in its row."""
+        number, time, words = ticket.number, ticket.time, self.arena.listed
+        told = ticket._place, ticket._weight, ticket._mixed, ticket.raw
+        if words is None or ticket._kept:
+            self.learn(row, number, *told, 0.0 if time is None else time, outcome, ticket._kept)
         else:
-            place, weight, mixed, clock = self._steps.issue_flat(self._machine, row, raw)
-        if self._bare:
-            return number, place, weight, mixed, clock, (), None
-        law = None if self._law is None else tuple(reals[self._law])
-        return number, place, weight, mixed, clock, tuple(words[self._advice]), law
+            when = 0.0 if time is None else time
+            self.plain_learn(words, words, row, number, *told, when, outcome)
 
     def learn(
         self,
@@ -120,28 +170,32 @@ class Rows(Bench):
         kept: tuple[int, ...] = (),
     ) -> None:
         """Learn the outcome of a forecast that was made in a row."""
-        views = self._views
-        words = self.arena.listed or self.arena.words() if views is None else views[0]
+        words, reals = self.state()
         # What the experts said then is read of late outcomes alone.
         if kept and words[row + ISSUED] - number > 1:
-            start = self._advice.start
-            for k, word in enumerate(kept, start):
+            for k, word in enumerate(kept, self._advice.start):
                 words[k] = word
-        if self._steps is None:
-            reals = words if views is None else views[1]
-            self.program.learn(words, reals, row, number, place, weight, mixed, raw, time, outcome)
-        else:
-            self._steps.learn_flat(
-                self._machine, row, number, place, weight, mixed, raw, time, outcome
-            )
+        if self.steps is None:
+            self.plain_learn(words, reals, row, number, place, weight, mixed, raw, time, outcome)
+            return
+        # Usually the forecast that was announced last is the one that is learned.
+        if words[HAND] != number or words[HAND_ROW] != row:
+            words[HAND], words[HAND_ROW], words[HAND_PLACE] = number, row, place
+            reals[HAND_WEIGHT], reals[HAND_MIXED], reals[HAND_RAW] = weight, mixed, raw
+        self.steps.learn_flat(self.machine, row, time, outcome)
 
     def peek(self, row: int, raw: float) -> Peeked:
         """Look at the next draw: place, weight, mixed forecast and clock; nothing changes."""
-        if self._steps is None:
+        if self.steps is None:
             words, reals = self.state()
-            return self.program.peek(words, reals, row, raw)
-        found: Peeked = self._steps.peek_flat(self._machine, row, raw)
-        return found
+            return self.plain_peek(words, reals, row, raw)
+        self.steps.peek_flat(self.machine, row, raw)
+        return self.looked_at()
+
+    def looked_at(self) -> Peeked:
+        """Return what the last look of a compiled step found."""
+        words, reals = self.state()
+        return words[LOOK_PLACE], reals[LOOK_WEIGHT], reals[LOOK_MIXED], words[LOOK_CLOCK]
 
     def mean_of(self, place: int, weight: float) -> float:
         """Return the mean of the pair, or of the law, that was just looked at."""
@@ -154,8 +208,7 @@ class Rows(Bench):
     def bookable(self, row: int, note: Peeked, raw: float) -> bool:
         """Say whether what was peeked at can still become a round; nothing changes."""
         place, weight, _, clock = note
-        views, program = self._views, self.program
-        words = self.arena.listed or self.arena.words() if views is None else views[0]
+        program, (words, _) = self.program, self.state()
         at = row + words[BLOCKS] + ((place >> 16) & NARROW) * words[STRIDE]
         if words[at + CLOCK] != clock:
             return False
@@ -170,15 +223,22 @@ class Rows(Bench):
 
         Or return -1, if another forecast came in between, or spent the budget.
         """
-        if not self.bookable(row, note, raw):
-            return -1
-        place, weight, mixed, _ = note
+        place, weight, mixed, clock = note
+        if self.steps is not None:
+            words, reals = self.state()
+            words[LOOK_PLACE], words[LOOK_CLOCK] = place, clock
+            reals[LOOK_WEIGHT], reals[LOOK_MIXED] = weight, mixed
+            return self.book_look(row, raw, outcome)
         words, reals = self.state()
-        number: int = words[row + ISSUED]
-        if self._steps is None:
-            self.program.book(words, reals, row, place, weight, mixed, raw, outcome)
-        else:
-            self._steps.book_flat(self._machine, row, place, weight, mixed, raw, outcome)
+        if words[row + ISSUED] >= self.capacity:
+            self.check_room(row)
+        return self.plain_book(words, reals, row, place, weight, mixed, clock, raw, outcome)
+
+    def book_look(self, row: int, raw: float, outcome: int) -> int:
+        """Do the same with what the last look of a compiled step found."""
+        if self.state()[0][row + ISSUED] >= self.capacity:
+            self.check_room(row)
+        number: int = self.steps.book_flat(self.machine, row, raw, outcome)
         return number
 
     def forget(self, row: int, place: int, weight: float, raw: float) -> None:

@@ -18,7 +18,8 @@ from calibrant.core.arrays import Reals, Words
 from calibrant.core.ticket import Issuer
 from calibrant.errors import InvalidInput, InvalidType
 from calibrant.kernels import scores
-from calibrant.kernels.layout import KEY, SCALE, SECRET
+from calibrant.kernels.alone import Sizes
+from calibrant.kernels.layout import CELLS, EDGES, KEY, SCALE, SECRET, TABLE
 from calibrant.kernels.rounds import Program, assemble
 from calibrant.recalibrate.secret import block_key, told_fingerprint
 from calibrant.registry import calibrators
@@ -71,6 +72,17 @@ class Spec:
         """The steps that work on a row."""
         kernel = None if self.transform is None else self.transform.kernel
         return assemble(self.rule.kernels, kernel, self.raw_safe is not None)
+
+    @functools.cached_property
+    def steps(self) -> Program:
+        """The same with plain single steps for this layout."""
+        layout, shared = self.layout, self.layout.shared
+        edges, first, end = int(shared[EDGES]), layout.blocks, layout.transform or len(layout.fresh)
+        marks = shared.view(np.float64)[edges : edges + self.buckets].tolist()
+        starts = range(first, end, layout.stride)
+        return self.program.alone(
+            Sizes(tuple(marks), tuple(starts), int(shared[CELLS]), int(shared[TABLE]))
+        )
 
     @property
     def centres(self) -> Reals:

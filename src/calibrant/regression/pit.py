@@ -37,6 +37,7 @@ from calibrant.recalibrate.spec import made_rule
 from calibrant.regression.certificate import LevelRow
 from calibrant.regression.distribution import Distributions
 from calibrant.regression.level import CENTRE, LevelSpec, write_first
+from calibrant.regression.level import LevelCalibrator as LevelCalibrator
 from calibrant.regression.level_method import (
     Arrays,
     LevelMethod,

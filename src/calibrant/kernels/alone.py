@@ -1,0 +1,129 @@
+"""Plain single steps of a rule that stands alone: no transform, no budget, two points, no anchor.
+
+They do what the steps of :mod:`calibrant.kernels.rounds` do, to the bit.  The sizes of one layout
+are bound into them, coins are looked up where they lie, and nothing is asked that only other
+programs need: without a compiler a round takes two thirds of the time (measured by
+``python -m benchmarks one_step``).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from calibrant.kernels.coin import CHUNK, CHUNK_BITS, chunks, toss
+from calibrant.kernels.layout import (
+    CELL,
+    CLOCK,
+    ISSUED,
+    KEY,
+    LONGEST_LAG,
+    LOSS,
+    MOST_OUTSTANDING,
+    NARROW,
+    POSITION,
+    RAW_LOSS,
+    ROUNDS,
+    SIDES,
+    Reals,
+    Words,
+)
+from calibrant.kernels.scores import SQUARED, bill
+
+
+class Sizes(NamedTuple):
+    """What the steps need of a layout: lower edges of buckets, their blocks, and the grid."""
+
+    edges: tuple[float, ...]
+    starts: tuple[int, ...]
+    cells: int
+    table: int
+
+
+def make_steps(
+    draw: Callable[..., tuple[int, int, float]], update: Callable[..., None], sizes: Sizes
+) -> dict[str, Any]:
+    """Return ``peek``, ``issue``, ``learn`` and ``book`` for a rule's ``draw`` and ``update``."""
+    edges, starts, cells, table = sizes
+
+    def peek(words: Words, reals: Reals, row: int, raw: float) -> tuple[int, float, float, int]:
+        bucket = bisect_right(edges, raw) - 1
+        at = row + starts[bucket]
+        clock, chunk = words[at + CLOCK], chunks.get(words[at + KEY])
+        if chunk is not None and chunk[0] == clock >> CHUNK_BITS:
+            u = chunk[(clock & CHUNK) + 1]
+        else:
+            u = toss(words[at + KEY], clock)
+        cell, side, weight = draw(words, reals, at, cells, table, u)
+        return bucket * 65536 + side * 32768 + cell, weight, raw, clock
+
+    def issue(
+        words: Words, reals: Reals, row: int, raw: float
+    ) -> tuple[int, int, float, float, int]:
+        bucket = bisect_right(edges, raw) - 1
+        at = row + starts[bucket]
+        clock, chunk = words[at + CLOCK], chunks.get(words[at + KEY])
+        if chunk is not None and chunk[0] == clock >> CHUNK_BITS:
+            u = chunk[(clock & CHUNK) + 1]
+        else:
+            u = toss(words[at + KEY], clock)
+        cell, side, weight = draw(words, reals, at, cells, table, u)
+        words[at + POSITION], words[at + CLOCK] = cell, clock + 1
+        number = words[row + ISSUED]
+        words[row + ISSUED] = number + 1
+        missing = number - words[row + ROUNDS]
+        if missing and missing > words[row + MOST_OUTSTANDING]:
+            words[row + MOST_OUTSTANDING] = missing
+        return number, bucket * 65536 + side * 32768 + cell, weight, raw, clock
+
+    def learn(
+        words: Words,
+        reals: Reals,
+        row: int,
+        number: int,
+        place: int,
+        weight: float,
+        mixed: float,
+        raw: float,
+        time: float,
+        outcome: int,
+    ) -> None:
+        at, lag = row + starts[(place >> 16) & NARROW], words[row + ISSUED] - number
+        update(words, reals, at, table, place & CELL, (place >> 15) & SIDES, weight, outcome)
+        if words[LOSS] == SQUARED:
+            reals[row + RAW_LOSS] += (outcome - raw) * (outcome - raw)
+        else:
+            bill(words, reals, row, raw, outcome)
+        words[row + ROUNDS] += 1
+        if lag > 1 and lag - 1 > words[row + LONGEST_LAG]:
+            words[row + LONGEST_LAG] = lag - 1
+
+    def book(
+        words: Words,
+        reals: Reals,
+        row: int,
+        place: int,
+        weight: float,
+        mixed: float,
+        clock: int,
+        raw: float,
+        outcome: int,
+    ) -> int:
+        at = row + starts[place >> 16]
+        if words[at + CLOCK] != clock:
+            return -1
+        number: int = words[row + ISSUED]
+        words[at + POSITION], words[at + CLOCK] = place & CELL, clock + 1
+        words[row + ISSUED], learned = number + 1, words[row + ROUNDS]
+        if number > learned and number - learned > words[row + MOST_OUTSTANDING]:
+            words[row + MOST_OUTSTANDING] = number - learned
+        update(words, reals, at, table, place & CELL, (place >> 15) & SIDES, weight, outcome)
+        if words[LOSS] == SQUARED:
+            reals[row + RAW_LOSS] += (outcome - raw) * (outcome - raw)
+        else:
+            bill(words, reals, row, raw, outcome)
+        words[row + ROUNDS] = learned + 1
+        return number
+
+    return {"peek": peek, "issue": issue, "learn": learn, "book": book}
