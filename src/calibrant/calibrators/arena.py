@@ -52,10 +52,12 @@ class Arena:
         if listed is None:
             assert self._flat is not None
             return self._flat.copy()
-        places = self.layout.places_of(self.rows)
-        flat = np.empty(len(listed), np.int64)
-        flat[places.wholes] = places.pick_wholes(listed)
-        flat.view(np.float64)[places.reals] = places.pick_reals(listed)
+        form = self.layout.format_of(self.rows)
+        size = form.size // 8
+        room = bytearray(8 * len(listed))
+        form.pack_into(room, 0, *(listed[:size] if len(listed) > size else listed))
+        flat = np.frombuffer(room, np.int64)
+        flat[size:] = listed[size:]
         return flat
 
     def row(self, number: int = 0) -> Words:
@@ -105,22 +107,11 @@ def listed_like(flat: Words, layout: Layout, rows: int) -> list[Any]:
     Words that are still as in a fresh row are the same objects for all lists of a layout, so that
     a model which has seen little takes little room.
     """
-    alone = layout.alone
-    if rows > 1 or len(flat) < len(alone):
-        return _converted(flat, layout, rows)
-    listed = layout.alone_list.copy()
-    listed += flat[len(alone) :].tolist()
-    reals, changed = flat.view(np.float64), np.flatnonzero(flat[: len(alone)] != alone)
-    told = flat[changed].tolist(), reals[changed].tolist(), layout.alone_real[changed].tolist()
-    for place, whole, real, is_real in zip(changed.tolist(), *told, strict=True):
-        listed[place] = real if is_real else whole
-    return listed
-
-
-def _converted(flat: Words, layout: Layout, rows: int) -> list[Any]:
-    places = layout.places_of(rows)
-    listed: list[Any] = flat.tolist()
-    reals = flat.view(np.float64)[places.reals].tolist()
-    for place, value in zip(places.real_list, reals, strict=True):
-        listed[place] = value
-    return listed
+    words = layout.format_of(rows).unpack_from(flat.data)
+    rest: list[int] = flat[len(words) :].tolist()
+    if rows > 1:
+        return [*words, *rest]
+    listed: list[Any] = layout.alone_list.copy()
+    for place in np.flatnonzero(flat[: len(words)] != layout.alone).tolist():
+        listed[place] = words[place]
+    return listed + rest

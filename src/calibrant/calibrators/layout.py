@@ -10,7 +10,7 @@ import functools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from operator import itemgetter
+from struct import Struct
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -65,15 +65,6 @@ class HasState(Protocol):
     def limits(self) -> dict[int, tuple[int, int]]: ...
 
 
-class Places:
-    """Where reals and whole numbers stand, for moving words between a list and an array."""
-
-    def __init__(self, reals: Words, wholes: Words) -> None:
-        self.reals, self.wholes = reals, wholes
-        self.real_list: list[int] = reals.tolist()
-        self.pick_reals, self.pick_wholes = itemgetter(*reals), itemgetter(*wholes)
-
-
 @dataclass(frozen=True, eq=False)
 class Layout:
     """Where everything stands, in the part that rows share and in each row.
@@ -124,23 +115,22 @@ class Layout:
     @functools.cached_property
     def alone_list(self) -> list[Any]:
         """The shared part and one fresh row as a list, with floats for reals."""
-        pairs = zip(self.alone.tolist(), self.alone.view(np.float64).tolist(), strict=True)
-        both = zip(self.alone_real.tolist(), pairs, strict=True)
         zero = 0.0
         # One object for all zeros, of which there are many.
-        return [(real or zero) if is_real else whole for is_real, (whole, real) in both]
+        words = self.format_of(1).unpack(self.alone.tobytes())
+        return [zero if type(word) is float and not word else word for word in words]
 
     @functools.cached_property
-    def places(self) -> dict[int, Places]:
-        """Which words are what in the shared part and so many rows; filled in when asked for."""
+    def formats(self) -> dict[int, Struct]:
+        """What moves words between a list and an array, by the number of rows."""
         return {}
 
-    def places_of(self, rows: int) -> Places:
-        """Return which words are what in the shared part and so many rows."""
-        if rows not in self.places:
+    def format_of(self, rows: int) -> Struct:
+        """Return what moves the words of the shared part and so many rows."""
+        if rows not in self.formats:
             real = np.concatenate([self.shared_real, np.tile(self.real, rows)])
-            self.places[rows] = Places(np.flatnonzero(real), np.flatnonzero(~real))
-        return self.places[rows]
+            self.formats[rows] = Struct("=" + "".join("qd"[flag] for flag in real.tolist()))
+        return self.formats[rows]
 
     def blocks_of(self, row: Words) -> Words:
         """Return the blocks of a row, a block a row of a table."""
@@ -149,8 +139,9 @@ class Layout:
 
     def verify(self, row: Words) -> None:
         """Refuse a row with which kernels would go astray."""
-        bad = np.flatnonzero((row < self.low) | (row > self.high))
-        for place in bad[:1].tolist():
+        bad = (row < self.low) | (row > self.high)
+        if bad.any():
+            place = int(bad.argmax())
             allowed = f"from {self.low[place]} to {self.high[place]}"
             raise ValueError(f"word {place} must be {allowed}, got {row[place]}")
 

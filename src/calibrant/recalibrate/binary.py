@@ -17,7 +17,7 @@ from calibrant.core.stateful import Migration
 from calibrant.core.ticket import Ticket
 from calibrant.errors import ForeignTicket, InvalidInput
 from calibrant.kernels.coin import coin
-from calibrant.kernels.layout import CELL, CLOCK, ISSUED, KEY, NARROW, SECRET, WIDTH
+from calibrant.kernels.layout import CELL, CLOCK, ISSUED, NARROW, SECRET, WIDTH
 from calibrant.kernels.rounds import Peeked
 from calibrant.recalibrate.counter import Counter
 from calibrant.recalibrate.record import account_of
@@ -39,12 +39,12 @@ class Binary(Stream[Ticket]):
     version: ClassVar[int] = 2
     migrations: ClassVar[dict[int, Migration]] = {1: migrated}
 
-    def _begin(self, spec: Spec, secret: bytes, max_open: Any) -> None:
-        """Set up a row of that spec before its first round."""
+    def _begin(self, spec: Spec, secret: bytes, max_open: Any, row: Words | None = None) -> None:
+        """Set up a row of that spec, before its first round or as given."""
         cap = check.whole(max_open, "max_open", low=1, high=MAX_OPEN)
-        spec = shared_spec(spec)
         self._spec, self._secret, self._issuer = spec, secret, spec.issuer(secret)
-        arena, whose = spec.arena(secret), self._issuer.fingerprint
+        arena = spec.arena(secret) if row is None else spec.arena_of(secret, row)
+        whose = self._issuer.fingerprint
         self._open(arena, Counter(Ticket, self._issuer, whose, spec.fields, cap))
         self._rows = Rows(spec, arena)
         self._timed = spec.rule.timed
@@ -171,12 +171,7 @@ class Binary(Stream[Ticket]):
         made = int(spec.layout.blocks_of(row)[:, CLOCK].sum())
         if made != row[ISSUED]:
             raise ValueError(f"{made} forecasts in the blocks where {row[ISSUED]} were made")
-        self._begin(spec, row[SECRET : SECRET + 2].astype("<i8").tobytes(), cap)
-        flat = self._arena.flat()
-        keys = spec.layout.blocks_of(flat[self._row :])[:, KEY].copy()
-        flat[self._row :] = row
-        blocks = spec.layout.blocks_of(flat[self._row :])
-        blocks[:, KEY] = keys
+        self._begin(spec, row[SECRET : SECRET + 2].astype("<i8").tobytes(), cap, row)
         self._load_tickets(arrays["tickets"])
 
     @classmethod
@@ -232,7 +227,7 @@ def spec_of(shape: bytes, settings: dict[str, Any]) -> tuple[Spec, int]:
         )
         if len(_specs) >= MOST_SPECS:
             _specs.clear()
-        found = _specs[shape] = spec, settings["max_open"]
+        found = _specs[shape] = shared_spec(spec), settings["max_open"]
     return found
 
 

@@ -21,10 +21,12 @@ def unpacked(words: Words, layout: Layout) -> Words:
     """Return the row of which :func:`packed` gave the words."""
     size = len(layout.fresh)
     head = -(-size // 64)
-    marks = np.unpackbits(np.ascontiguousarray(words[:head]).view(np.uint8))
-    changed, extra = marks[:size].astype(bool), marks[size:]
-    if extra.any() or (changed & ~layout.stored).any() or len(words) - head != changed.sum():
+    marks = np.unpackbits(words[:head].view(np.uint8)).view(bool)
+    changed = marks[:size]
+    if marks[size:].any() or np.count_nonzero(changed) != len(words) - head:
         raise ValueError(f"{len(words)} words that are not of a row of {size}")
+    if (changed > layout.stored).any():
+        raise ValueError("words that no row stores")
     row = layout.fresh.copy()
     row[changed] = words[head:]
     return row

@@ -14,7 +14,7 @@ from calibrant.recalibrate.chain import Chain
 from calibrant.recalibrate.recalibrator import Recalibrator
 from calibrant.recalibrate.secret import secret_of
 from calibrant.recalibrate.sizing import sized_chain
-from calibrant.recalibrate.spec import Spec, made_rule
+from calibrant.recalibrate.spec import Spec, made_rule, shared_spec
 from calibrant.transforms import (
     ExpertMixture,
     HatMeans,
@@ -116,7 +116,7 @@ class Calibrant(Recalibrator):
         if rule.weighted or rule.kernels.full_support:
             raise InvalidInput(f"method must be one that learns from its draws alone, got {rule!r}")
         spec = Spec(rule, buckets, prior, loss, transform, _budget(raw_safe))
-        self._begin(spec, secret_of(seed, key), max_open)
+        self._begin(shared_spec(spec), secret_of(seed, key), max_open)
 
     @classmethod
     def from_epsilon(

@@ -21,6 +21,7 @@ from calibrant.kernels.index import NAMED
 
 CLOSED: Final = 65_536
 """Names, and tickets that were expired by hand, of which is remembered what became of them."""
+NO_WORDS: Final = np.empty(0, np.int64)
 SETTLED: Final = "settled"
 EXPIRED: Final = "expired"
 
@@ -67,16 +68,33 @@ class Counter(Generic[TicketT]):
         A ticket expires once so many newer forecasts were made.
     """
 
-    __slots__ = ("_closed", "desk", "issuer", "kind", "latest", "max_open", "whose")
+    __slots__ = ("_closed", "_desk", "_fields", "issuer", "kind", "latest", "max_open", "whose")
 
     def __init__(self, kind: Any, issuer: Any, whose: str, fields: str, max_open: int) -> None:
         self.kind, self.issuer, self.whose, self.max_open = kind, issuer, whose, max_open
-        self.desk = Desk(fields)
+        self._fields = fields
+        self._desk: Desk | None = None
         self.latest: TicketT | None = None
         self._closed: dict[int, str] = {}
 
+    @property
+    def desk(self) -> Desk:
+        """Where open tickets wait, made when the first one does."""
+        if self._desk is None:
+            self._desk = Desk(self._fields)
+        return self._desk
+
+    @desk.setter
+    def desk(self, desk: Desk) -> None:
+        self._desk = desk
+
     def __len__(self) -> int:
-        return len(self.desk) + (self.latest is not None)
+        return (0 if self._desk is None else len(self._desk)) + (self.latest is not None)
+
+    def words(self) -> NDArray[np.int64]:
+        """Return the open tickets as they are stored, one after the other."""
+        self.file_latest()
+        return NO_WORDS if self._desk is None else self._desk.words().reshape(-1)
 
     def hand_out(self, ticket: TicketT) -> None:
         """Open a ticket, which becomes the latest."""

@@ -22,7 +22,7 @@ from calibrant.recalibrate.rows import NOTHING
 from calibrant.recalibrate.run import Run
 from calibrant.recalibrate.secret import secret_of
 from calibrant.recalibrate.sizing import sized
-from calibrant.recalibrate.spec import Spec, made_rule
+from calibrant.recalibrate.spec import Spec, made_rule, shared_spec
 
 blank: Final = object.__new__
 ZERO: Final = 0
@@ -100,7 +100,7 @@ class Recalibrator(Batches):
         if name is None:
             raise InvalidInput(f"loss must be a registered one, got {loss!r}")
         spec = Spec(made_rule(method, parameters), buckets, prior, name)
-        self._begin(spec, secret_of(seed, key), max_open)
+        self._begin(shared_spec(spec), secret_of(seed, key), max_open)
 
     @classmethod
     def from_epsilon(

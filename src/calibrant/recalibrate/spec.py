@@ -130,9 +130,14 @@ class Spec:
 
     def arena(self, secret: bytes) -> Arena:
         """Return an arena of one row with that secret, before its first round."""
-        arena = Arena(self.layout)
-        self.seat(arena.flat()[self.layout.row :], secret)
-        return arena
+        return self.arena_of(secret, self.layout.fresh)
+
+    def arena_of(self, secret: bytes, row: Words) -> Arena:
+        """Return an arena of one row, to which that secret belongs."""
+        flat = self.layout.alone.copy()
+        flat[self.layout.row :] = row
+        self.seat(flat[self.layout.row :], secret)
+        return Arena(self.layout, flat)
 
     @functools.cached_property
     def shapes(self) -> dict[tuple[str, int], bytes]:

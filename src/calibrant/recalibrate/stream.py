@@ -203,21 +203,17 @@ class Stream(Stateful, Generic[TicketT]):
 
     def _document(self) -> Document:
         with passing(self._gate):
-            self._counter.file_latest()
-            arrays = {
-                "row": packed(self._arena.row(), self._arena.layout),
-                "tickets": self._counter.desk.words().reshape(-1),
-            }
+            row = packed(self._arena.row(), self._arena.layout)
+            arrays = {"row": row, "tickets": self._counter.words()}
             settings, more = self._stored()
         return Document(self.kind, settings, arrays | more, self.version)
 
     def _load_tickets(self, words: Words) -> None:
         """Open the tickets that a document says were open."""
-        desk = self._counter.desk
-        lines = words.reshape(-1, desk.stride)
-        if len(lines):
+        if len(words):
+            lines = words.reshape(-1, self._counter.desk.stride)
             self._check_tickets(lines)
-            desk.load(lines)
+            self._counter.desk.load(lines)
 
     @staticmethod
     def _verified(words: Words, layout: Layout) -> Words:
