@@ -19,22 +19,18 @@ from calibrant.kernels.portable import log
 
 INFINITY: Final = float("inf")
 
-SIZE: Final = 0
-"""Knots of a row, 0 for normal distributions."""
-WIDTH: Final = 1
-"""Numbers of a row: as many as knots, or two."""
-BETWEEN: Final = 2
-"""Levels from one row's to the next one's: 0 where all rows share them."""
-ASKED: Final = 3
-"""Positions asked of a row."""
-APART: Final = 4
-"""Positions from one row's to the next one's: 0 where all rows share them."""
-RANDOM: Final = 5
-"""Whether an outcome on an atom is covered by its share, or always."""
-FIRST: Final = 6
-"""Number of the first row's ticket."""
-KEY: Final = 7
-"""Key of the coins that decide about atoms."""
+SIZE, WIDTH, BETWEEN, ASKED, APART, RANDOM, FIRST, KEY = range(8)
+"""Which word is which.
+
+- ``SIZE``: Knots of a row, 0 for normal distributions.
+- ``WIDTH``: Numbers of a row: as many as knots, or two.
+- ``BETWEEN``: Levels from one row's to the next one's: 0 where all rows share them.
+- ``ASKED``: Positions asked of a row.
+- ``APART``: Positions from one row's to the next one's: 0 where all rows share them.
+- ``RANDOM``: Whether an outcome on an atom is covered by its share, or always.
+- ``FIRST``: Number of the first row's ticket.
+- ``KEY``: Key of the coins that decide about atoms.
+"""
 
 # Wichura (1988), algorithm AS 241: the quantile of the normal distribution to 16 digits.
 MIDDLE_TOP: Final = (

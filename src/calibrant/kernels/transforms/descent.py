@@ -9,14 +9,13 @@ from calibrant.kernels.portable import sigmoid_short
 from calibrant.kernels.transforms.kernel import Kernel
 from calibrant.kernels.transforms.platt import log_odds
 
-STEP: Final = 0
-"""(real) The step."""
-LOW: Final = 1
-"""(real) How far raw forecasts are kept away from 0 and 1."""
-SLOPE: Final = 2
-INTERCEPT: Final = 3
-FEATURE: Final = 4
-"""(real, note) The log-odds of the raw forecast."""
+STEP, LOW, SLOPE, INTERCEPT, FEATURE = range(5)
+"""Which word is which.
+
+- ``STEP``: (real) The step.
+- ``LOW``: (real) How far raw forecasts are kept away from 0 and 1.
+- ``FEATURE``: (real, note) The log-odds of the raw forecast.
+"""
 NOTES: Final = 1
 
 

@@ -14,16 +14,15 @@ from calibrant.kernels.layout import INDEX, NARROW, Reals, Words
 from calibrant.kernels.place import bucket_of
 from calibrant.kernels.transforms.kernel import Kernel
 
-BUCKETS: Final = 0
-RESOLUTION: Final = 1
-"""Number N of steps of the grid."""
-KEY: Final = 2
-"""Key of the coins."""
-CLOCK: Final = 3
-"""Rounds so far; each has its own coin."""
-EDGES: Final = 4
-"""(reals) The edges of the buckets and a sentinel.  Then for each bucket the cell drawn last and,
-for each cell, the gap N Y - k n and the count n; then a note: the drawn cell."""
+BUCKETS, RESOLUTION, KEY, CLOCK, EDGES = range(5)
+"""Which word is which.
+
+- ``RESOLUTION``: Number N of steps of the grid.
+- ``KEY``: Key of the coins.
+- ``CLOCK``: Rounds so far; each has its own coin.
+- ``EDGES``: (reals) The edges of the buckets and a sentinel. Then for each bucket the cell drawn
+  last and, for each cell, the gap N Y - k n and the count n; then a note: the drawn cell.
+"""
 NOTES: Final = 1
 
 

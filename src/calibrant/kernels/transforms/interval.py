@@ -12,11 +12,13 @@ from typing import Final
 from calibrant.kernels.layout import INDEX, NARROW, Reals, Words
 from calibrant.kernels.transforms.kernel import Kernel
 
-CELLS: Final = 0
-"""Number m of cells."""
-COUNTS: Final = 1
-"""Rounds and ones of each cell; then two notes: the cells at the ends of the interval."""
 NOTES: Final = 2
+CELLS, COUNTS = range(2)
+"""Which word is which.
+
+- ``CELLS``: Number m of cells.
+- ``COUNTS``: Rounds and ones of each cell; then two notes: the cells at the ends of the interval.
+"""
 
 
 def lean(words: Words, at: int, b: int) -> int:

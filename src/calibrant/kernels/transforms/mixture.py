@@ -35,18 +35,16 @@ from calibrant.kernels.transforms.kernel import (
 )
 from calibrant.kernels.transforms.means import Absorb, Advise, make_bank
 
-REST: Final = 0
-"""(real) One minus the share."""
-RATE: Final = 1
-"""(real) eta, negated."""
-UNIT: Final = 2
-"""(real) 1 / (2 eta)."""
-LOSS: Final = 3
-"""(real) Cumulative loss of the mixture."""
-NOTES: Final = 4
-"""Where the notes start."""
-PARTS: Final = 5
-"""Where each part starts, from here on."""
+REST, RATE, UNIT, LOSS, NOTES, PARTS = range(6)
+"""Which word is which.
+
+- ``REST``: (real) One minus the share.
+- ``RATE``: (real) eta, negated.
+- ``UNIT``: (real) 1 / (2 eta).
+- ``LOSS``: (real) Cumulative loss of the mixture.
+- ``NOTES``: Where the notes start.
+- ``PARTS``: Where each part starts, from here on.
+"""
 
 FLOOR: Final = 1e-290
 """No weight falls below it, so that no expert is lost for ever when nothing is shared."""

@@ -14,19 +14,20 @@ from calibrant.kernels.layout import Reals, Words
 from calibrant.kernels.portable import log, sigmoid_short
 from calibrant.kernels.transforms.kernel import ODDS, by_logs
 
-STEP: Final = 0
-"""(real) 1 / gamma."""
-REACH: Final = 1
-"""(real) Log-odds beyond this, either way, count as this."""
-SQUARE: Final = 2
-"""(real) Square of the ball's radius."""
-SLOPE: Final = 3
-INTERCEPT: Final = 4
-INVERSE: Final = 5
-"""(reals) The inverse of A: slope with slope, slope with intercept, intercept with intercept."""
-FEATURE: Final = 8
-"""(real, note) The log-odds of the raw forecast."""
-SIZE: Final = 9
+STEP, REACH, SQUARE, SLOPE, INTERCEPT, INVERSE = range(6)
+"""Which word is which.
+
+- ``STEP``: (real) 1 / gamma.
+- ``REACH``: (real) Log-odds beyond this, either way, count as this.
+- ``SQUARE``: (real) Square of the ball's radius.
+- ``INVERSE``: (reals) The inverse of A: slope with slope, slope with intercept, intercept with
+  intercept.
+"""
+FEATURE, SIZE = range(8, 10)
+"""Which word is which.
+
+- ``FEATURE``: (real, note) The log-odds of the raw forecast.
+"""
 NOTES: Final = 1
 
 HALVINGS: Final = 100

@@ -14,16 +14,15 @@ from calibrant.kernels.coin import coin
 from calibrant.kernels.layout import INDEX, NARROW, Reals, Words
 from calibrant.kernels.transforms.kernel import Kernel
 
-RESOLUTION: Final = 0
-"""Number m of steps of the grid."""
-KEY: Final = 1
-"""Key of the coins."""
-CLOCK: Final = 2
-"""Rounds so far; each has its own coin."""
-REGRET: Final = 3
-"""(real) The coordinate of the regret."""
-CELLS: Final = 4
-"""(reals) The coordinates of the grid points; then a note: the drawn point."""
+RESOLUTION, KEY, CLOCK, REGRET, CELLS = range(5)
+"""Which word is which.
+
+- ``RESOLUTION``: Number m of steps of the grid.
+- ``KEY``: Key of the coins.
+- ``CLOCK``: Rounds so far; each has its own coin.
+- ``REGRET``: (real) The coordinate of the regret.
+- ``CELLS``: (reals) The coordinates of the grid points; then a note: the drawn point.
+"""
 NOTES: Final = 1
 
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from calibrant.kernels.layout import INDEX, Reals, Words
 
-WINDOW: Final = 0
-"""How many rounds the window holds."""
-EVERY: Final = 1
-"""Rounds from one fit to the next."""
-FILLED: Final = 2
-"""Rounds in the window."""
-NEXT: Final = 3
-"""Where in the window the next round goes."""
-DUE: Final = 4
-"""Rounds until the next fit."""
+WINDOW, EVERY, FILLED, NEXT, DUE = range(5)
+"""Which word is which.
+
+- ``WINDOW``: How many rounds the window holds.
+- ``EVERY``: Rounds from one fit to the next.
+- ``FILLED``: Rounds in the window.
+- ``NEXT``: Where in the window the next round goes.
+- ``DUE``: Rounds until the next fit.
+"""
 
 
 def entered(words: Words, reals: Reals, at: int, rounds: int, x: float, outcome: int) -> bool:

@@ -11,11 +11,13 @@ from calibrant.kernels.layout import INDEX, Reals, Words
 from calibrant.kernels.transforms.kernel import Kernel
 from calibrant.kernels.transforms.window import FILLED, WINDOW, entered
 
-KNOTS: Final = 5
-"""Points of the fitted curve."""
-ROUNDS: Final = 6
-"""(reals) Eight tables as long as the window: the raw forecasts and outcomes in it; where the knots
-are and how high; and four notes, the room in which the fit is made."""
+KNOTS, ROUNDS = range(5, 7)
+"""Which word is which.
+
+- ``KNOTS``: Points of the fitted curve.
+- ``ROUNDS``: (reals) Eight tables as long as the window: the raw forecasts and outcomes in it;
+  where the knots are and how high; and four notes, the room in which the fit is made.
+"""
 TABLES: Final = 8
 NOTED: Final = 4
 

@@ -10,14 +10,14 @@ from calibrant.kernels.transforms.kernel import Kernel
 from calibrant.kernels.transforms.platt import log_odds
 from calibrant.kernels.transforms.window import FILLED, WINDOW, entered
 
-LOW: Final = 5
-"""(real) How far raw forecasts are kept away from 0 and 1."""
-RIDGE: Final = 6
-"""(real) How strongly slope and intercept are pulled to 1 and 0."""
-SLOPE: Final = 7
-INTERCEPT: Final = 8
-ROUNDS: Final = 9
-"""(reals) The log-odds of the window, then the outcomes, then a note: the present log-odds."""
+LOW, RIDGE, SLOPE, INTERCEPT, ROUNDS = range(5, 10)
+"""Which word is which.
+
+- ``LOW``: (real) How far raw forecasts are kept away from 0 and 1.
+- ``RIDGE``: (real) How strongly slope and intercept are pulled to 1 and 0.
+- ``ROUNDS``: (reals) The log-odds of the window, then the outcomes, then a note: the present log-
+  odds.
+"""
 NOTES: Final = 1
 
 ITERATIONS: Final = 50
