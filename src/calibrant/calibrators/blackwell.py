@@ -69,7 +69,6 @@ class Blackwell(Calibrator):
     (0.6,)
     """
 
-    name = "blackwell"
     kernels = Rule(
         "blackwell",
         two_point.make_draw(blackwell.score, blackwell.weigh, blackwell.start),

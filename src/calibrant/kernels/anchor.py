@@ -12,7 +12,6 @@ outcomes that were late by W forecasts on average: about W draws of the block wa
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 from calibrant.kernels.layout import (
@@ -35,7 +34,7 @@ from calibrant.kernels.layout import (
 )
 from calibrant.kernels.portable import exp_plain
 from calibrant.kernels.rule import Amend, Mean
-from calibrant.kernels.two_point import mean
+from calibrant.kernels.two_point import Score, Weigh, mean
 
 SETTINGS: Final = Section()
 STRENGTH: Final = PARAMETERS + SETTINGS.real("STRENGTH", FIXED, "The strongest pull, c.")
@@ -69,7 +68,7 @@ def start(words: Words, reals: Reals, at: int) -> int:
     return int(reals[MIXED] * top + 0.5)
 
 
-def make_score(first: int, size: int) -> Callable[[Words, Reals, int, int, int], float]:
+def make_score(first: int, size: int) -> Score:
     """Return the score of cells of so many words behind a head of ``first``.
 
     The average gap of cell ``k``, and the pull.
@@ -83,9 +82,7 @@ def make_score(first: int, size: int) -> Callable[[Words, Reals, int, int, int],
     return score
 
 
-def make_weigh(
-    score: Callable[[Words, Reals, int, int, int], float],
-) -> Callable[[Words, Reals, int, int, int], tuple[float, float]]:
+def make_weigh(score: Score) -> Weigh:
     """Return the comparison of the scores of ``k`` and ``k + 1``."""
 
     def weigh(words: Words, reals: Reals, at: int, table: int, k: int) -> tuple[float, float]:

@@ -26,7 +26,6 @@ class Identity(Transform):
     0.3
     """
 
-    name = "identity"
     kernel = identity.KERNEL
     reference = "none"
     guarantee = "none"

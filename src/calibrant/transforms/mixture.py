@@ -16,7 +16,7 @@ from calibrant.kernels.transforms import mixture
 from calibrant.kernels.transforms.kernel import Kernel
 from calibrant.registry import transforms
 from calibrant.transforms.base import State, Transform, shifted
-from calibrant.transforms.bucket_means import BucketMeans, constants_of_bank, fresh_bank
+from calibrant.transforms.buckets import BucketMeans, constants_of_bank, fresh_bank
 from calibrant.transforms.identity import Identity
 from calibrant.transforms.online_platt import OnlinePlatt
 
@@ -107,7 +107,6 @@ class ExpertMixture(Transform):
     [40.5, 0.81]
     """
 
-    name = "mixture"
     reference = "Vovk 1990; Herbster and Warmuth 1998"
     guarantee = "loss <= every expert's + [ln K - (T-1) ln(1-share)]/(eta T)"
     assumption = "none"

@@ -47,9 +47,8 @@ class Temperature(Transform):
     0.5
     """
 
-    name = "temperature"
     kernel = temperature.KERNEL
-    notes = temperature.NOTES
+    notes = 1
     reference = "Guo et al. 2017; Hazan, Agarwal and Kale 2007"
     guarantee = "log loss <= best fixed factor's + O(ln T)/T"
     assumption = "none"

@@ -24,7 +24,6 @@ LIMIT, STEPS, LEFT, ERROR, DISTANCE, BIASES = range(6)
 - ``DISTANCE``: (real) Sum of the distances between forecasts and bookings.
 - ``BIASES``: Biases times m, of up to LIMIT + 1 grid points; then a note: the lower neighbour.
 """
-NOTES: Final = 1
 
 
 def predict(words: Words, reals: Reals, at: int, raw: float) -> float:

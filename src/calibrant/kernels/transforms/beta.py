@@ -31,7 +31,6 @@ REACH, MOST, FEATURES = range(12, 15)
 - ``MOST``: (real) Logarithms above this count as this.
 - ``FEATURES``: (reals, notes) The two logarithms.
 """
-NOTES: Final = 2
 
 
 def given(words: Words, reals: Reals, at: int, raw: float, odds: float, less: float) -> float:

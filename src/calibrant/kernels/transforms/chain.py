@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from typing import Final
 
 from calibrant.kernels.layout import INDEX, Reals, Words
 from calibrant.kernels.transforms.kernel import Kernel
@@ -15,7 +14,6 @@ FIRST, SECOND, BETWEEN, HEAD = range(4)
 - ``SECOND``: Where the second one's do.
 - ``BETWEEN``: Where the note of what the first one said is.
 """
-NOTES: Final = 1
 
 
 @functools.cache

@@ -16,7 +16,6 @@ STEP, LOW, SLOPE, INTERCEPT, FEATURE = range(5)
 - ``LOW``: (real) How far raw forecasts are kept away from 0 and 1.
 - ``FEATURE``: (real, note) The log-odds of the raw forecast.
 """
-NOTES: Final = 1
 
 
 def predict(words: Words, reals: Reals, at: int, raw: float) -> float:

@@ -23,7 +23,6 @@ BUCKETS, RESOLUTION, KEY, CLOCK, EDGES = range(5)
 - ``EDGES``: (reals) The edges of the buckets and a sentinel. Then for each bucket the cell drawn
   last and, for each cell, the gap N Y - k n and the count n; then a note: the drawn cell.
 """
-NOTES: Final = 1
 
 
 def block_of(words: Words, reals: Reals, at: int, raw: float) -> int:

@@ -12,7 +12,6 @@ from typing import Final
 from calibrant.kernels.layout import INDEX, NARROW, Reals, Words
 from calibrant.kernels.transforms.kernel import Kernel
 
-NOTES: Final = 2
 CELLS, COUNTS = range(2)
 """Which word is which.
 

@@ -23,7 +23,6 @@ RESOLUTION, KEY, CLOCK, REGRET, CELLS = range(5)
 - ``REGRET``: (real) The coordinate of the regret.
 - ``CELLS``: (reals) The coordinates of the grid points; then a note: the drawn point.
 """
-NOTES: Final = 1
 
 
 def push(words: Words, reals: Reals, at: int, k: int, raw: float, outcome: float) -> float:

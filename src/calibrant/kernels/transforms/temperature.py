@@ -18,7 +18,6 @@ STEP, LOW, RADIUS, FACTOR, SQUARES, FEATURE = range(6)
 - ``SQUARES``: (real) Sum of squared gradients, and the strength of the start.
 - ``FEATURE``: (real, note) The log-odds of the raw forecast.
 """
-NOTES: Final = 1
 
 
 def predict(words: Words, reals: Reals, at: int, raw: float) -> float:

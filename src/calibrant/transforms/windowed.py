@@ -1,13 +1,14 @@
-"""A monotone curve fitted to a window of past rounds."""
+"""Transforms fitted anew, every so often, to a window of past rounds."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from calibrant.core import check
-from calibrant.kernels.transforms import window, window_isotonic
+from calibrant.kernels.transforms import window
 from calibrant.registry import transforms
 from calibrant.transforms.base import State, Transform
+from calibrant.transforms.online_platt import clipping, positive
 
 WIDEST = 1 << 20
 
@@ -70,8 +71,7 @@ class WindowedIsotonic(Windowed):
     (0.0, 0.5)
     """
 
-    name = "windowed_isotonic"
-    kernel = window_isotonic.KERNEL
+    kernel = window.CURVE
     reference = "Zadrozny and Elkan 2002"
     guarantee = "none"
     assumption = "independent rounds, and then only in the limit"
@@ -80,13 +80,69 @@ class WindowedIsotonic(Windowed):
     @property
     def notes(self) -> int:
         """The room in which the fit is made."""
-        return window_isotonic.NOTED * self.window
+        return window.NOTED * self.window
 
     def fresh(self) -> State:
         """Return an empty window."""
         head: State = [self.window, self.every, 0, 0, self.every, 0]
-        return [*head, *[0.0] * (window_isotonic.TABLES * self.window)]
+        return [*head, *[0.0] * (window.TABLES * self.window)]
 
     def limits(self) -> dict[int, tuple[int, int]]:
         """Return where positions may be."""
-        return super().limits() | {window_isotonic.KNOTS: (0, self.window)}
+        return super().limits() | {window.KNOTS: (0, self.window)}
+
+
+@transforms.add("windowed_platt")
+@dataclass(frozen=True)
+class WindowedPlatt(Windowed):
+    """Fit slope and intercept of the log-odds to the last rounds, every so often.
+
+    What many do with a batch calibrator today; here for comparison.
+
+    Parameters
+    ----------
+    window, every
+        As in :class:`~calibrant.transforms.WindowedIsotonic`.
+    ridge
+        How strongly the fit is pulled to slope 1 and intercept 0.
+    clip
+        Raw forecasts are moved into [clip, 1 - clip] first.
+
+    Notes
+    -----
+    No promise.
+
+    References
+    ----------
+    Platt (1999), "Probabilistic outputs for support vector machines".
+
+    Examples
+    --------
+    >>> online = WindowedPlatt(window=100, every=10).online()
+    >>> _ = online.replay([0.9] * 100, [1, 0] * 50)
+    >>> round(online.predict_one(0.9), 1)
+    0.5
+    """
+
+    kernel = window.LINE
+    notes = 1
+    reference = "Platt 1999"
+    guarantee = "none"
+    assumption = "independent rounds, and then only in the limit"
+    cost = "O(window / every) a round, some ten times over; O(window) memory"
+
+    ridge: float = 1.0
+    clip: float = 0.01
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._set(ridge=positive(self.ridge, "ridge"), clip=clipping(self.clip))
+
+    def fresh(self) -> State:
+        """Return an empty window, slope 1 and intercept 0."""
+        head: State = [self.window, self.every, 0, 0, self.every, self.clip, self.ridge]
+        return [*head, 1.0, 0.0, *[0.0] * (2 * self.window + 1)]
+
+    def constants(self) -> list[int]:
+        """Return where the parameters are."""
+        return [*super().constants(), window.LOW, window.RIDGE]
