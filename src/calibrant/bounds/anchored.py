@@ -20,7 +20,7 @@ from calibrant.bounds.gaps import visits
 from calibrant.core import check
 from calibrant.core.arrays import Reals
 from calibrant.errors import InvalidInput
-from calibrant.kernels.growing import due
+from calibrant.kernels.anchor import due
 
 _ANCHORED = "average gap with an anchor"
 _GROWING = "average gap with an anchor, on a grid that grows"

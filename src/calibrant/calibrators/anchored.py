@@ -14,8 +14,7 @@ from calibrant.core import check
 from calibrant.core.arrays import Reals, Words
 from calibrant.core.grid import GRIDS, MAX_RESOLUTION, Grid
 from calibrant.errors import InvalidInput
-from calibrant.kernels import anchor, fading, growing, two_point
-from calibrant.kernels.rule import Rule
+from calibrant.kernels import anchor
 from calibrant.registry import calibrators
 
 
@@ -64,16 +63,7 @@ class Anchored(Calibrator):
     [0.291, 0.709]
     """
 
-    kernels = Rule(
-        "anchored",
-        two_point.make_draw(anchor.score, anchor.weigh, anchor.start, nearest=True),
-        anchor.update,
-        anchor.amend,
-        head=anchor.OWN_HEAD,
-        cell=anchor.OWN_CELL,
-        settings=anchor.SETTINGS,
-        anchored=True,
-    )
+    kernels = anchor.ANCHORED
     prior_in_cells = False
     reference = "Foster and Hart 2021, with an anchor"
     guarantee = "E C2 <= h^2 + (c R0 + K(1 + ln(T/K)))/T"
@@ -171,17 +161,7 @@ class Growing(Anchored):
     (0.0, 0.5)
     """
 
-    kernels = Rule(
-        "growing",
-        growing.draw,
-        growing.update,
-        growing.amend,
-        growing.mean,
-        head=growing.OWN_HEAD,
-        cell=anchor.OWN_CELL,
-        settings=anchor.SETTINGS,
-        anchored=True,
-    )
+    kernels = anchor.GROWING
     reference = "Foster and Hart 2021, with an anchor and a grid that grows"
     guarantee = "E C2 <= (c R0 + sum_t h_t^2 + K(1 + ln(T/K)))/T, without a floor while N grows"
     assumption = "the outcome is chosen without sight of the round's coin"
@@ -231,13 +211,13 @@ class Growing(Anchored):
 
     def limits(self) -> dict[int, tuple[int, int]]:
         """Return the limits of every rule, and that no step is wider than the first."""
-        return super().limits() | {growing.STEP: (0, self.doublings)}
+        return super().limits() | {anchor.STEP: (0, self.doublings)}
 
     def begin(self, block: Words, reals: Reals, prior: int, *where: Any) -> None:
         """Write a block before its first round, with the widest step."""
         super().begin(block, reals, prior, *where)
-        block[growing.STEP] = self.doublings
-        block[growing.NEXT] = growing.due(self.resolution) if self.doublings else 0
+        block[anchor.STEP] = self.doublings
+        block[anchor.NEXT] = anchor.due(self.resolution) if self.doublings else 0
 
 
 UNITS: Final = ("rounds", "time")
@@ -287,16 +267,7 @@ class Fading(Anchored):
     (3, 4)
     """
 
-    kernels = Rule(
-        "fading",
-        two_point.make_draw(fading.score, fading.weigh, anchor.start, nearest=True),
-        fading.update,
-        fading.amend,
-        head=anchor.OWN_HEAD,
-        cell=fading.OWN_CELL,
-        settings=fading.SETTINGS,
-        anchored=True,
-    )
+    kernels = anchor.FADING
     reference = "Foster and Hart 2021, with an anchor and a half-life"
     guarantee = "none about the long run; small errors in every window are measured, not proved"
     assumption = "none is enough"
@@ -324,5 +295,5 @@ class Fading(Anchored):
     def set_parameters(self, words: Words, reals: Reals, buckets: int) -> None:
         """Write strength, patience and half-life into the header."""
         super().set_parameters(words, reals, buckets)
-        reals[fading.HALF_LIFE] = self.half_life
-        words[fading.TIMED] = self.timed
+        reals[anchor.HALF_LIFE] = self.half_life
+        words[anchor.TIMED] = self.timed
