@@ -23,7 +23,7 @@ count is lost, since a finer grid has all points of the coarser one.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from calibrant.kernels.layout import (
     BUCKETS,
@@ -47,8 +47,8 @@ from calibrant.kernels.layout import (
     Words,
 )
 from calibrant.kernels.portable import exp_plain, log
-from calibrant.kernels.rule import Amend, Mean, Rule
-from calibrant.kernels.two_point import Score, Weigh, make_draw, mean, recall
+from calibrant.kernels.rule import Amend, Mean, Rule, Update
+from calibrant.kernels.two_point import Draw, Score, Weigh, make_draw, mean, recall
 
 SETTINGS: Final = Section()
 STRENGTH: Final = PARAMETERS + SETTINGS.real("STRENGTH", FIXED, "The strongest pull, c.")
@@ -374,12 +374,20 @@ draw: Final = make_draw(score, weigh, start, nearest=True)
 draw_fading: Final = make_draw(score_fading, weigh_fading, start, nearest=True)
 
 
-def _rule(name: str, head: Section, cell: Section, settings: Section, *functions: Any) -> Rule:
-    return Rule(name, *functions, recall, head, cell, settings, anchored=True)
+def _rule(
+    name: str,
+    words: tuple[Section, ...],
+    draw: Draw,
+    learn: Update,
+    amend: Amend,
+    mean: Mean = mean,
+) -> Rule:
+    head, cell, settings = words
+    return Rule(name, draw, learn, amend, mean, recall, head, cell, settings, anchored=True)
 
 
-ANCHORED: Final = _rule("anchored", OWN_HEAD, OWN_CELL, SETTINGS, draw, update, amend, mean)
-_functions = draw_fading, update_fading, amend_fading, mean
-FADING: Final = _rule("fading", OWN_HEAD, FADING_CELL, FADING_SETTINGS, *_functions)
-_functions = draw_growing, update_growing, amend_growing, mean_growing
-GROWING: Final = _rule("growing", GROWING_HEAD, OWN_CELL, SETTINGS, *_functions)
+ANCHORED: Final = _rule("anchored", (OWN_HEAD, OWN_CELL, SETTINGS), draw, update, amend)
+_words = OWN_HEAD, FADING_CELL, FADING_SETTINGS
+FADING: Final = _rule("fading", _words, draw_fading, update_fading, amend_fading)
+_words = GROWING_HEAD, OWN_CELL, SETTINGS
+GROWING: Final = _rule("growing", _words, draw_growing, update_growing, amend_growing, mean_growing)
