@@ -5,15 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from calibrant.bounds.game import (
-    Bound,
-    azuma,
-    game,
-    harmonic_cap,
-    probable,
-    probably,
-    strength,
-)
+from calibrant.bounds.game import Bound, azuma, game, harmonic_cap, probable, probably, strength
 from calibrant.core import check
 
 _AVERAGE = "average gaps summed over groups"

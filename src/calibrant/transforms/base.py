@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Self, TypeAlias
 
@@ -20,6 +21,13 @@ from calibrant.registry import transforms
 
 State: TypeAlias = list[Any]
 """Words of a state: floats where a word is a real, ints elsewhere."""
+Check: TypeAlias = Callable[[Any, str], Any]
+"""Return a parameter of that name as it is kept, or refuse it."""
+
+
+def rules(**checks: Check) -> dict[str, Check]:
+    """Return what each parameter must be, by name."""
+    return checks
 
 
 @dataclass(frozen=True)
@@ -33,7 +41,8 @@ class Transform(abc.ABC):
     Notes
     -----
     ``notes`` is how many of the last words of a state are notes; those of the parts of a
-    composite lie inside, and :meth:`note_positions` knows them all.
+    composite lie inside, and :meth:`note_positions` knows them all.  ``checks`` says what
+    parameters must be, and ``fixed`` which words never change.
     """
 
     name: ClassVar[str]
@@ -41,6 +50,11 @@ class Transform(abc.ABC):
     guarantee: ClassVar[str]
     assumption: ClassVar[str]
     cost: ClassVar[str]
+    checks: ClassVar[dict[str, Check]] = {}
+    fixed: ClassVar[tuple[int, ...]] = ()
+
+    def __post_init__(self) -> None:
+        self._set(**{name: rule(getattr(self, name), name) for name, rule in self.checks.items()})
 
     @property
     @abc.abstractmethod
@@ -68,7 +82,7 @@ class Transform(abc.ABC):
 
     def constants(self) -> list[int]:
         """Return which words of a state never change, such as parameters and positions."""
-        return []
+        return list(self.fixed)
 
     def limits(self) -> dict[int, tuple[int, int]]:
         """Return between which numbers a word must be that says where to go on."""

@@ -4,16 +4,29 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 from calibrant.core import check
 from calibrant.kernels.portable import logit
 from calibrant.kernels.transforms import hats, hedge, means
 from calibrant.kernels.transforms.kernel import Kernel
 from calibrant.registry import transforms
-from calibrant.transforms.base import State, Transform
+from calibrant.transforms.base import State, Transform, rules
 
 MOST: int = 1 << 16
+FINEST: Final = 1 << 12
+number: Final = partial(check.whole, low=1, high=MOST)
+steps: Final = partial(check.whole, low=1, high=FINEST)
+seeded: Final = partial(check.whole, low=0, high=2**63 - 1)
+unsigned: Final = partial(check.real, low=0.0, rule="a finite number of at least 0")
+
+
+def remembered(memory: Any, name: str) -> float:
+    """Return the memory of a transform that forgets, infinite for none that does not."""
+    if memory is None or memory == math.inf:
+        return math.inf
+    return check.real(memory, name, low=1.0, rule="a number of at least 1, or None")
 
 
 @transforms.add("bucket_means")
@@ -52,6 +65,7 @@ class BucketMeans(Transform):
     """
 
     kernel = means.KERNEL
+    checks = rules(buckets=number, memory=remembered, prior=unsigned)
     reference = "Foster and Hart 2023"
     guarantee = "Brier <= refinement of the buckets + B(1 + ln(T/B))/T"
     assumption = "no forgetting, no prior"
@@ -60,13 +74,6 @@ class BucketMeans(Transform):
     buckets: int = 20
     memory: float | None = math.inf
     prior: float = 0.0
-
-    def __post_init__(self) -> None:
-        self._set(
-            buckets=check.whole(self.buckets, "buckets", low=1, high=MOST),
-            memory=remembered(self.memory),
-            prior=check.real(self.prior, "prior", low=0.0, rule="a finite number of at least 0"),
-        )
 
     @property
     def kept(self) -> float:
@@ -82,13 +89,6 @@ class BucketMeans(Transform):
         return constants_of_bank((self,))
 
 
-def remembered(memory: float | None) -> float:
-    """Return a memory, infinite if it is None."""
-    if memory is None or memory == math.inf:
-        return math.inf
-    return check.real(memory, "memory", low=1.0, rule="a number of at least 1, or None")
-
-
 def fresh_bank(members: tuple[BucketMeans, ...]) -> State:
     """Return the empty buckets of several members that share them."""
     size = members[0].buckets
@@ -101,9 +101,6 @@ def fresh_bank(members: tuple[BucketMeans, ...]) -> State:
 def constants_of_bank(members: tuple[BucketMeans, ...]) -> list[int]:
     """Return which words of a bank come before its cells."""
     return list(range(means.KEPT + 2 * len(members) + members[0].buckets + 1))
-
-
-MAX_CELLS: Final = 1 << 16
 
 
 @transforms.add("hat_means")
@@ -145,6 +142,14 @@ class HatMeans(Transform):
     """
 
     notes = 0
+    checks = rules(
+        cells=number,
+        memory=remembered,
+        prior=partial(check.real, low=1e-9, rule="a finite number above 0"),
+        scale=partial(check.choice, options=("linear", "logit")),
+        clip=partial(check.real, low=1e-15, high=0.49, rule="in [1e-15, 0.49]"),
+    )
+    fixed = hats.CELLS, hats.FORGOTTEN, hats.PRIOR, hats.SCALE, hats.SHIFT, hats.REACH
     reference = "hat functions on calibeating; Foster and Hart 2023"
     guarantee = "none"
     assumption = "none"
@@ -156,15 +161,6 @@ class HatMeans(Transform):
     scale: str = "linear"
     clip: float = 1e-6
 
-    def __post_init__(self) -> None:
-        self._set(
-            cells=check.whole(self.cells, "cells", low=1, high=MAX_CELLS),
-            memory=remembered(self.memory),
-            prior=check.real(self.prior, "prior", low=1e-9, rule="a finite number above 0"),
-            scale=check.choice(self.scale, "scale", ("linear", "logit")),
-            clip=check.real(self.clip, "clip", low=1e-15, high=0.49, rule="in [1e-15, 0.49]"),
-        )
-
     @property
     def kernel(self) -> Kernel:
         """The functions for this scale."""
@@ -173,10 +169,6 @@ class HatMeans(Transform):
     def note_positions(self) -> list[int]:
         """Return where the cell of the last prediction is noted."""
         return [hats.CELL, hats.PART]
-
-    def constants(self) -> list[int]:
-        """Return where the parameters are."""
-        return [hats.CELLS, hats.FORGOTTEN, hats.PRIOR, hats.SCALE, hats.SHIFT, hats.REACH]
 
     def fresh(self) -> State:
         """Return knots without errors."""
@@ -188,7 +180,6 @@ class HatMeans(Transform):
         return [*head, 0, 0.0, *[0.0] * (hats.WIDTH * (cells + 1))]
 
 
-FINEST = 1 << 12
 MOST_GAP = 1 << 62
 
 
@@ -230,6 +221,7 @@ class BucketHedge(Transform):
     """
 
     kernel = hedge.KERNEL
+    checks = rules(buckets=number, resolution=steps, seed=seeded)
     notes = 1
     reference = "Foster 1999; Foster and Hart 2021"
     guarantee = "E C2 <= 1/(4N^2) + B(N+1)(1 + ln(T/(B(N+1))))/T"
@@ -239,13 +231,6 @@ class BucketHedge(Transform):
     buckets: int = 10
     resolution: int = 20
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        self._set(
-            buckets=check.whole(self.buckets, "buckets", low=1, high=MOST),
-            resolution=check.whole(self.resolution, "resolution", low=1, high=FINEST),
-            seed=seeded(self.seed),
-        )
 
     def fresh(self) -> State:
         """Return empty cells; each bucket's search starts at its middle."""
@@ -270,8 +255,3 @@ class BucketHedge(Transform):
             found[block + 1] = 0, MOST_GAP
             found[block + 2 * cells - 1] = -MOST_GAP, 0
         return found
-
-
-def seeded(seed: int) -> int:
-    """Return a seed that fits into a word."""
-    return check.whole(seed, "seed", low=0, high=2**63 - 1)

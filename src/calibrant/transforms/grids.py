@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from calibrant.core import check
@@ -12,8 +13,8 @@ from calibrant.kernels.coin import coin
 from calibrant.kernels.portable import log, turn
 from calibrant.kernels.transforms import aosa, defensive, interval, regret
 from calibrant.registry import transforms
-from calibrant.transforms.base import State, Transform
-from calibrant.transforms.buckets import FINEST, seeded
+from calibrant.transforms.base import State, Transform, rules
+from calibrant.transforms.buckets import FINEST, seeded, steps
 
 
 @transforms.add("aosa")
@@ -53,6 +54,7 @@ class AOSA(Transform):
     """
 
     kernel = aosa.KERNEL
+    fixed = (aosa.LIMIT,)
     notes = 1
     reference = "Arunachaleswaran, Collina, Roth and Shi 2025"
     guarantee = "distance to calibration <= 2m - 1 in each epoch of m^2 rounds"
@@ -70,10 +72,6 @@ class AOSA(Transform):
         """Return biases of zero."""
         first = self.resolution
         return [self.limit, first, first * first, 0.0, 0.0, *[0] * (self.limit + 2)]
-
-    def constants(self) -> list[int]:
-        """Return where the parameters are."""
-        return [aosa.LIMIT]
 
     def limits(self) -> dict[int, tuple[int, int]]:
         """Return where positions may be."""
@@ -121,6 +119,8 @@ class Interval(Transform):
     """
 
     kernel = interval.KERNEL
+    checks = rules(resolution=steps)
+    fixed = (interval.CELLS,)
     notes = 2
     reference = "Gupta and Ramdas 2022"
     guarantee = "C1 at the better ends <= 1/(2m) + m/T"
@@ -129,16 +129,9 @@ class Interval(Transform):
 
     resolution: int = 10
 
-    def __post_init__(self) -> None:
-        self._set(resolution=check.whole(self.resolution, "resolution", low=1, high=FINEST))
-
     def fresh(self) -> State:
         """Return empty cells."""
         return [self.resolution, *[0] * (2 * self.resolution + 2)]
-
-    def constants(self) -> list[int]:
-        """Return where the parameters are."""
-        return [interval.CELLS]
 
     def interval(self, words: State, raw: float) -> tuple[float, float]:
         """Return the interval that is announced for a raw forecast."""
@@ -182,6 +175,8 @@ class RecalibrateRegret(Transform):
     """
 
     kernel = regret.KERNEL
+    checks = rules(resolution=steps, seed=seeded)
+    fixed = regret.RESOLUTION, regret.KEY
     notes = 1
     reference = "Okoroafor, Kleinberg and Sun 2024"
     guarantee = "E C1, E regret = O(1/m + sqrt(m/T))"
@@ -191,19 +186,9 @@ class RecalibrateRegret(Transform):
     resolution: int = 20
     seed: int = 0
 
-    def __post_init__(self) -> None:
-        self._set(
-            resolution=check.whole(self.resolution, "resolution", low=1, high=FINEST),
-            seed=seeded(self.seed),
-        )
-
     def fresh(self) -> State:
         """Return coordinates of zero."""
         return [self.resolution, self.seed, 0, 0.0, *[0.0] * (self.resolution + 1), 0]
-
-    def constants(self) -> list[int]:
-        """Return where the parameters are."""
-        return [regret.RESOLUTION, regret.KEY]
 
 
 FORMS: Final = ("K29", "K29*")
@@ -251,6 +236,12 @@ class Defensive(Transform):
     """
 
     kernel = defensive.KERNEL
+    checks = rules(
+        form=partial(check.choice, options=FORMS),
+        features=partial(check.whole, low=1, high=MOST_FEATURES),
+        width=partial(check.real, low=0.001, rule="a finite number of at least 0.001"),
+        seed=seeded,
+    )
     reference = "Vovk, Takemura and Shafer 2005"
     guarantee = "gap of every function of kernel norm 1 <= 1/(2 sqrt T) (K29*), 1/sqrt(T) (K29)"
     assumption = "none"
@@ -260,15 +251,6 @@ class Defensive(Transform):
     features: int = 32
     width: float = 0.1
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        check.choice(self.form, "form", FORMS)
-        rule = "a finite number of at least 0.001"
-        self._set(
-            features=check.whole(self.features, "features", low=1, high=MOST_FEATURES),
-            width=check.real(self.width, "width", low=0.001, rule=rule),
-            seed=seeded(self.seed),
-        )
 
     @property
     def notes(self) -> int:

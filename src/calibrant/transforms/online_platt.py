@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from calibrant.core import check
@@ -11,8 +12,24 @@ from calibrant.kernels.portable import log, logit
 from calibrant.kernels.transforms import beta, descent, platt
 from calibrant.kernels.transforms.kernel import Kernel
 from calibrant.registry import transforms
-from calibrant.transforms.base import State, Transform
+from calibrant.transforms.base import Check, State, Transform, rules
 from calibrant.transforms.buckets import remembered
+
+
+def positive(value: Any, name: str) -> float:
+    """Return a parameter that must be above 0."""
+    return check.real(value, name, low=1e-12, rule="a finite number above 0")
+
+
+def clipping(value: Any, name: str) -> float:
+    """Return how far raw forecasts are kept away from 0 and 1."""
+    return check.real(value, name, low=1e-15, high=0.49, rule="a number from 1e-15 to 0.49")
+
+
+def newton(least: float, told: str) -> dict[str, Check]:
+    """Return what all Newton steps ask of parameters; the ball must hold the start."""
+    radius = partial(check.real, low=least, rule=f"a finite number of at least {told}")
+    return rules(gamma=positive, rho=positive, radius=radius, clip=clipping)
 
 
 @transforms.add("online_platt")
@@ -59,6 +76,7 @@ class OnlinePlatt(Transform):
     0.5
     """
 
+    checks = newton(1.0, "1") | rules(memory=remembered)
     reference = "Gupta and Ramdas 2023"
     guarantee = "log loss <= best fixed slope and intercept's + O(ln T)/T"
     assumption = "none"
@@ -69,9 +87,6 @@ class OnlinePlatt(Transform):
     radius: float = 100.0
     clip: float = 0.01
     memory: float | None = math.inf
-
-    def __post_init__(self) -> None:
-        self._set(**checked(self, 1.0, "1"), memory=remembered(self.memory))
 
     @property
     def kernel(self) -> Kernel:
@@ -102,27 +117,6 @@ class OnlinePlatt(Transform):
 def platt_of(given: Any) -> OnlinePlatt:
     """Return Platt scaling with the parameters of a transform that begins with it."""
     return OnlinePlatt(gamma=given.gamma, rho=given.rho, clip=given.clip)
-
-
-def checked(given: Any, least: float, told: str) -> dict[str, float]:
-    """Return the parameters that all Newton steps share; the ball must hold the start."""
-    rule = f"a finite number of at least {told}"
-    return {
-        "gamma": positive(given.gamma, "gamma"),
-        "rho": positive(given.rho, "rho"),
-        "radius": check.real(given.radius, "radius", low=least, rule=rule),
-        "clip": clipping(given.clip),
-    }
-
-
-def positive(value: float, name: str) -> float:
-    """Return a parameter that must be above 0."""
-    return check.real(value, name, low=1e-12, rule="a finite number above 0")
-
-
-def clipping(value: float) -> float:
-    """Return how far raw forecasts are kept away from 0 and 1."""
-    return check.real(value, "clip", low=1e-15, high=0.49, rule="a number from 1e-15 to 0.49")
 
 
 SHORTEST: Final = 2.0**0.5
@@ -160,6 +154,8 @@ class OnlineBeta(Transform):
     """
 
     kernel = beta.KERNEL
+    checks = newton(SHORTEST, "sqrt(2)")
+    fixed = beta.STEP, beta.LEAST, beta.SQUARE, beta.REACH, beta.MOST
     notes = 2
     reference = "Gupta and Ramdas 2023; Kull, Silva Filho and Flach 2017"
     guarantee = "log loss <= best fixed parameters' + O(ln T)/T"
@@ -171,18 +167,11 @@ class OnlineBeta(Transform):
     radius: float = 100.0
     clip: float = 0.01
 
-    def __post_init__(self) -> None:
-        self._set(**checked(self, SHORTEST, "sqrt(2)"))
-
     def fresh(self) -> State:
         """Return the parameters of the raw forecast."""
         start, ends = 1.0 / self.rho, (-logit(self.clip), log(1.0 - self.clip))
         head = [1.0 / self.gamma, log(self.clip), self.radius * self.radius, 1.0, -1.0, 0.0]
         return [*head, start, 0.0, 0.0, start, 0.0, start, *ends, 0.0, 0.0]
-
-    def constants(self) -> list[int]:
-        """Return where the parameters are."""
-        return [beta.STEP, beta.LEAST, beta.SQUARE, beta.REACH, beta.MOST]
 
 
 STARTS: Final = {"identity": 1.0, "zero": 0.0}
@@ -226,6 +215,8 @@ class PlattSGD(Transform):
     """
 
     kernel = descent.KERNEL
+    checks = rules(start=partial(check.choice, options=tuple(STARTS)), step=positive, clip=clipping)
+    fixed = descent.STEP, descent.LOW
     notes = 1
     reference = "Zinkevich 2003"
     guarantee = "log loss <= that of any (a, b) + |(a, b) - start|^2/(2 step T) + step G^2/2"
@@ -236,14 +227,6 @@ class PlattSGD(Transform):
     start: str = "identity"
     clip: float = 0.01
 
-    def __post_init__(self) -> None:
-        check.choice(self.start, "start", tuple(STARTS))
-        self._set(step=positive(self.step, "step"), clip=clipping(self.clip))
-
     def fresh(self) -> State:
         """Return the slope to start from, and intercept 0."""
         return [self.step, self.clip, STARTS[self.start], 0.0, 0.0]
-
-    def constants(self) -> list[int]:
-        """Return where the parameters are."""
-        return [descent.STEP, descent.LOW]

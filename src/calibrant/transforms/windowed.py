@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
 
 from calibrant.core import check
 from calibrant.kernels.transforms import window
 from calibrant.registry import transforms
-from calibrant.transforms.base import State, Transform
+from calibrant.transforms.base import State, Transform, rules
 from calibrant.transforms.online_platt import clipping, positive
 
 WIDEST = 1 << 20
@@ -17,18 +19,14 @@ WIDEST = 1 << 20
 class Windowed(Transform):
     """A transform that is fitted anew, every so often, to the last rounds."""
 
+    checks = rules(
+        window=partial(check.whole, low=2, high=WIDEST),
+        every=partial(check.whole, low=1, high=WIDEST),
+    )
+    fixed: ClassVar[tuple[int, ...]] = window.WINDOW, window.EVERY
+
     window: int = 500
     every: int = 50
-
-    def __post_init__(self) -> None:
-        self._set(
-            window=check.whole(self.window, "window", low=2, high=WIDEST),
-            every=check.whole(self.every, "every", low=1, high=WIDEST),
-        )
-
-    def constants(self) -> list[int]:
-        """Return where the parameters are."""
-        return [window.WINDOW, window.EVERY]
 
     def limits(self) -> dict[int, tuple[int, int]]:
         """Return where positions may be."""
@@ -125,6 +123,8 @@ class WindowedPlatt(Windowed):
     """
 
     kernel = window.LINE
+    checks = Windowed.checks | rules(ridge=positive, clip=clipping)
+    fixed = *Windowed.fixed, window.LOW, window.RIDGE
     notes = 1
     reference = "Platt 1999"
     guarantee = "none"
@@ -134,15 +134,7 @@ class WindowedPlatt(Windowed):
     ridge: float = 1.0
     clip: float = 0.01
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._set(ridge=positive(self.ridge, "ridge"), clip=clipping(self.clip))
-
     def fresh(self) -> State:
         """Return an empty window, slope 1 and intercept 0."""
         head: State = [self.window, self.every, 0, 0, self.every, self.clip, self.ridge]
         return [*head, 1.0, 0.0, *[0.0] * (2 * self.window + 1)]
-
-    def constants(self) -> list[int]:
-        """Return where the parameters are."""
-        return [*super().constants(), window.LOW, window.RIDGE]
