@@ -9,18 +9,8 @@ from calibrant.calibrators.running_mean import RunningMean
 from calibrant.registry import import_modules
 
 __all__ = [
-    "Account",
-    "Anchored",
-    "Blackwell",
-    "Calibrator",
-    "ExponentialRegret",
-    "Fading",
-    "Foster99",
-    "FosterHart",
-    "Growing",
-    "PolynomialRegret",
-    "RegretMatching",
-    "RunningMean",
-]
+    "Account", "Anchored", "Blackwell", "Calibrator", "ExponentialRegret", "Fading", "Foster99",
+    "FosterHart", "Growing", "PolynomialRegret", "RegretMatching", "RunningMean",
+]  # fmt: skip
 
 import_modules(__name__, __path__)

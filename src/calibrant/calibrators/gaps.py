@@ -8,9 +8,13 @@ import numpy as np
 
 from calibrant import bounds
 from calibrant.calibrators.base import Account, Calibrator
+from calibrant.core.arrays import Reals
 from calibrant.kernels import gaps, two_point
 from calibrant.kernels.rule import Rule
 from calibrant.registry import calibrators
+
+draw_average = two_point.make_draw(gaps.score_with_slack, gaps.weigh_average)
+draw_cumulative = two_point.make_draw(gaps.score_with_slack, gaps.weigh_cumulative)
 
 
 @calibrators.add("foster_hart")
@@ -70,14 +74,9 @@ class FosterHart(Calibrator):
         """Return the bound on C2 with the counts that were seen."""
         with np.errstate(invalid="ignore"):
             means = np.where(account.counts > 0, account.ones / account.counts, 0.5)
-        return bounds.foster_hart_measured(
-            account.counts,
-            self.lattice.half_cell,
-            prior=account.prior,
-            delay=account.delay,
-            means=means,
-            centre=account.centres[:, None],
-        )
+        named = {"prior": account.prior, "delay": account.delay}
+        centre, h = account.centres[:, None], self.lattice.half_cell
+        return bounds.foster_hart_measured(account.counts, h, means=means, centre=centre, **named)
 
 
 @calibrators.add("foster99")
@@ -107,12 +106,7 @@ class Foster99(Calibrator):
     (0.65,)
     """
 
-    kernels = Rule(
-        "foster99",
-        two_point.make_draw(gaps.score_with_slack, gaps.weigh_average),
-        gaps.update,
-        gaps.amend,
-    )
+    kernels = Rule("foster99", draw_average, gaps.update, gaps.amend)
     reference = "Foster 1999"
     guarantee = "E C1 <= h + sqrt(K(1 + ln(T/K))/T); midpoints: h + 2 sqrt(K/T)"
     assumption = "the outcome is chosen without sight of the round's coin"
@@ -125,17 +119,10 @@ class Foster99(Calibrator):
 
     def _measured(self, account: Account) -> bounds.Bound | None:
         """Return the bound on C1 for the cells that were used."""
-        used, grid = account.counts > 0, self.lattice
-        scores = account.prior * (account.centres[:, None] - grid.values)
-        return bounds.foster99(
-            account.rounds,
-            grid.cells,
-            grid.half_cell,
-            buckets=account.buckets,
-            visited=int(used.sum()),
-            prior=account.prior,
-            prior_scores=np.broadcast_to(scores, used.shape)[used],
-        )
+        scores, grid = scores_before(self, account), self.lattice
+        named = {"buckets": account.buckets, "prior": account.prior, "visited": len(scores)}
+        sizes = account.rounds, grid.cells, grid.half_cell
+        return bounds.foster99(*sizes, prior_scores=scores, **named)
 
 
 @calibrators.add("regret_matching")
@@ -170,12 +157,7 @@ class RegretMatching(Calibrator):
     ((0.5, 0.6), [0.55, 0.45])
     """
 
-    kernels = Rule(
-        "regret_matching",
-        two_point.make_draw(gaps.score_with_slack, gaps.weigh_cumulative),
-        gaps.update,
-        gaps.amend,
-    )
+    kernels = Rule("regret_matching", draw_cumulative, gaps.update, gaps.amend)
     reference = "Hart and Mas-Colell 2000; Mannor and Stoltz 2010"
     guarantee = "E C1 <= h + (1 + h) sqrt(K/T)"
     assumption = "the outcome is chosen without sight of the round's coin"
@@ -191,13 +173,16 @@ class RegretMatching(Calibrator):
 
     def _measured(self, account: Account) -> bounds.Bound | None:
         """Return the bound on C1 for the cells that were used."""
-        used = account.counts > 0
-        scores = account.prior * (account.centres[:, None] - self.lattice.values)
-        return bounds.regret_matching(
-            account.rounds,
-            int(used.sum()),
-            self.lattice.half_cell,
-            prior=account.prior,
-            delay=account.delay,
-            prior_scores=np.broadcast_to(scores, used.shape)[used],
+        scores, named = (
+            scores_before(self, account),
+            {"prior": account.prior, "delay": account.delay},
         )
+        sizes = account.rounds, len(scores), self.lattice.half_cell
+        return bounds.regret_matching(*sizes, prior_scores=scores, **named)
+
+
+def scores_before(rule: Calibrator, account: Account) -> Reals:
+    """Return the gaps with which the prior started the cells that were used since."""
+    used = account.counts > 0
+    scores = account.prior * (account.centres[:, None] - rule.lattice.values)
+    return np.broadcast_to(scores, used.shape)[used]

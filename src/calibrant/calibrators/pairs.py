@@ -127,15 +127,10 @@ class ExponentialRegret(AllPairs):
 
     def _bound(self, rounds: int, buckets: int, prior: int, delay: int) -> bounds.Bound | None:
         """Return the bound on C2, of the mixtures or of the draws."""
-        grid = self.lattice
+        grid, realised = self.lattice, self.updates == "realised"
+        sizes, step = (rounds, grid.cells, grid.half_cell), self._rate(buckets) or "any-time"
         return bounds.exponential_regret(
-            rounds,
-            grid.cells,
-            grid.half_cell,
-            buckets=buckets,
-            step=self._rate(buckets) or "any-time",
-            prior=prior,
-            realised=self.updates == "realised",
+            *sizes, buckets=buckets, step=step, prior=prior, realised=realised
         )
 
     @property
@@ -198,12 +193,6 @@ class PolynomialRegret(AllPairs):
 
     def _bound(self, rounds: int, buckets: int, prior: int, delay: int) -> bounds.Bound | None:
         """Return the bound on C2, of the draws or of the mixtures."""
-        grid = self.lattice
-        return bounds.polynomial_regret(
-            rounds,
-            grid.cells,
-            grid.half_cell,
-            buckets=buckets,
-            prior=prior,
-            realised=self.updates == "realised",
-        )
+        grid, realised = self.lattice, self.updates == "realised"
+        sizes = rounds, grid.cells, grid.half_cell
+        return bounds.polynomial_regret(*sizes, buckets=buckets, prior=prior, realised=realised)

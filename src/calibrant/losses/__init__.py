@@ -24,22 +24,7 @@ from calibrant.losses.named import (
 from calibrant.losses.proper import CounterExample, check_proper, counter_example, require_proper
 
 __all__ = [
-    "Absolute",
-    "CounterExample",
-    "CustomLoss",
-    "Hinge",
-    "Log",
-    "Loss",
-    "LossLike",
-    "Misclassification",
-    "OrderedLoss",
-    "ProperCheck",
-    "Spherical",
-    "Squared",
-    "check_proper",
-    "counter_example",
-    "get_loss",
-    "loss_names",
-    "registered_name",
-    "require_proper",
-]
+    "Absolute", "CounterExample", "CustomLoss", "Hinge", "Log", "Loss", "LossLike",
+    "Misclassification", "OrderedLoss", "ProperCheck", "Spherical", "Squared", "check_proper",
+    "counter_example", "get_loss", "loss_names", "registered_name", "require_proper",
+]  # fmt: skip

@@ -115,19 +115,11 @@ class Monitor(Stateful):
         lag: int = 1,
     ) -> None:
         self._settings: dict[str, Any] = {
-            "alpha": check.real(
-                alpha, "alpha", low=1e-100, high=0.5, rule="a number from 1e-100 to 0.5"
-            ),
+            "alpha": _between(alpha, "alpha", 1e-100, 0.5),
             "buckets": check.whole(buckets, "buckets", low=1, high=MAX_BUCKETS),
-            "run_length": check.real(
-                run_length, "run_length", low=1.0, high=1e100, rule="a number from 1 to 1e100"
-            ),
-            "tolerance": check.real(
-                tolerance, "tolerance", low=0.0, high=0.5, rule="a number from 0 to 0.5"
-            ),
-            "clip": check.real(
-                clip, "clip", low=1e-12, high=0.1, rule="a number from 1e-12 to 0.1"
-            ),
+            "run_length": _between(run_length, "run_length", 1.0, 1e100),
+            "tolerance": _between(tolerance, "tolerance", 0.0, 0.5),
+            "clip": _between(clip, "clip", 1e-12, 0.1),
             "lag": check.whole(lag, "lag", low=1, high=MAX_LAG),
         }
         self._before = self._rounds = 0
@@ -236,14 +228,9 @@ class Monitor(Stateful):
             return self._change()
 
     def _change(self) -> Change | None:
-        rung = [
-            (self._number(k, chain[kernel.CHANGE]), k)
-            for k, chain in enumerate(self._chains)
-            if chain[kernel.CHANGE] > 0
-        ]
-        if not rung:
+        after, k = min(self._moments(kernel.CHANGE), default=(0, 0))
+        if not after:
             return None
-        after, k = min(rung)
         leader = int(self._chains[k][kernel.LEADER])
         since = self._number(k, self._chains[k][kernel.SINCE]) - 1
         bucket = leader - kernel.SUMS if leader >= kernel.SUMS else None
@@ -290,7 +277,7 @@ class Monitor(Stateful):
         )
 
     def _alarm_after(self) -> int | None:
-        return min(self._moments(kernel.ALARM), default=None)
+        return min(self._moments(kernel.ALARM), default=(None, 0))[0]
 
     def _best_beginning(self) -> int:
         found = [(value, -self._number(k, start)) for k, value, start in self._sums()]
@@ -308,10 +295,10 @@ class Monitor(Stateful):
         for k, chain in enumerate(self._chains):
             yield from ((k, chain[at] / share, chain[at + 1]) for at, share in places if chain[at])
 
-    def _moments(self, word: int) -> list[int]:
+    def _moments(self, word: int) -> list[tuple[int, int]]:
         """Return the rounds that the gamblers' states name in a word, where a state names one."""
         chains = enumerate(self._chains)
-        return [self._number(k, chain[word]) for k, chain in chains if chain[word] > 0]
+        return [(self._number(k, chain[word]), k) for k, chain in chains if chain[word] > 0]
 
     def _number(self, chain: int, turn: float) -> int:
         """Return how many rounds there were up to a gambler's ``turn``, counted from 1."""
@@ -344,6 +331,11 @@ class Monitor(Stateful):
             self._chains = _checked(document.arrays["chains"], self._fresh())
         except (KeyError, TypeError, ValueError) as error:
             raise CorruptState(f"state must be of a monitor, got {error}") from error
+
+
+def _between(value: Any, name: str, low: float, high: float) -> float:
+    rule = f"a number from {low:g} to {high:g}".replace("e+", "e")
+    return check.real(value, name, low=low, high=high, rule=rule)
 
 
 def _followed(chain: list[float], forecasts: Reals, outcomes: Bits) -> list[float]:

@@ -1,7 +1,6 @@
 """Transforms of the raw forecast; importing this package registers them all."""
 
-import warnings
-
+from calibrant._renamed import renamed
 from calibrant.registry import import_modules
 from calibrant.transforms.base import Online, Transform, from_description
 from calibrant.transforms.buckets import BucketHedge, BucketMeans, HatMeans
@@ -14,38 +13,12 @@ from calibrant.transforms.temperature import Temperature
 from calibrant.transforms.windowed import WindowedIsotonic, WindowedPlatt
 
 __all__ = [
-    "AOSA",
-    "BucketHedge",
-    "BucketMeans",
-    "Cascade",
-    "Chain",
-    "Defensive",
-    "ExpertMixture",
-    "HatMeans",
-    "Hedging",
-    "Identity",
-    "Interval",
-    "Online",
-    "OnlineBeta",
-    "OnlinePlatt",
-    "PlattSGD",
-    "RecalibrateRegret",
-    "Standing",
-    "Temperature",
-    "Tracking",
-    "Transform",
-    "WindowedIsotonic",
-    "WindowedPlatt",
-    "from_description",
-]
+    "AOSA", "BucketHedge", "BucketMeans", "Cascade", "Chain", "Defensive", "ExpertMixture",
+    "HatMeans", "Hedging", "Identity", "Interval", "Online", "OnlineBeta", "OnlinePlatt",
+    "PlattSGD", "RecalibrateRegret", "Standing", "Temperature", "Tracking", "Transform",
+    "WindowedIsotonic", "WindowedPlatt", "from_description",
+]  # fmt: skip
 
 import_modules(__name__, __path__)
 
-
-def __getattr__(name: str) -> type[ExpertMixture]:
-    """Return a class by the name that it had before."""
-    if name != "Mixture":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    told = "calibrant.transforms.Mixture is now calibrant.transforms.ExpertMixture"
-    warnings.warn(told, DeprecationWarning, stacklevel=2)
-    return ExpertMixture
+__getattr__ = renamed(__name__, {"Mixture": "calibrant.transforms:ExpertMixture"})

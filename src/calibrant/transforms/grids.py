@@ -267,11 +267,8 @@ class Defensive(Transform):
 
     def constants(self) -> list[int]:
         """Return where the parameters are."""
-        return [
-            defensive.FEATURES,
-            defensive.STAR,
-            *range(defensive.PER, defensive.TABLES + 2 * self.features),
-        ]
+        tables = range(defensive.PER, defensive.TABLES + 2 * self.features)
+        return [defensive.FEATURES, defensive.STAR, *tables]
 
     def _frequencies(self, d: int) -> tuple[float, float]:
         """Return two independent normal numbers of variance 1/(2 width^2) (Box and Muller)."""

@@ -8,8 +8,6 @@ m^2 rounds m is doubled and the biases start anew, until m has reached its limit
 
 from __future__ import annotations
 
-from typing import Final
-
 from calibrant.kernels.layout import INDEX, NARROW, Reals, Words
 from calibrant.kernels.transforms.kernel import Kernel
 
@@ -81,4 +79,4 @@ def renew(words: Words, reals: Reals, at: int, steps: int) -> None:
     words[at + LEFT] = larger * larger
 
 
-KERNEL: Final = Kernel(predict, learn)
+KERNEL = Kernel(predict, learn)

@@ -7,8 +7,6 @@ point at each other, and mix these two so that no outcome can profit.
 
 from __future__ import annotations
 
-from typing import Final
-
 from calibrant.kernels.coin import coin
 from calibrant.kernels.layout import INDEX, NARROW, Reals, Words
 from calibrant.kernels.place import bucket_of
@@ -84,4 +82,4 @@ def learn(words: Words, reals: Reals, at: int, raw: float, told: float, outcome:
     words[at + CLOCK] += 1
 
 
-KERNEL: Final = Kernel(predict, learn)
+KERNEL = Kernel(predict, learn)

@@ -7,8 +7,6 @@ midpoint; a short cell with a long one to its right announces both midpoints as 
 
 from __future__ import annotations
 
-from typing import Final
-
 from calibrant.kernels.layout import INDEX, NARROW, Reals, Words
 from calibrant.kernels.transforms.kernel import Kernel
 
@@ -61,4 +59,4 @@ def learn(words: Words, reals: Reals, at: int, raw: float, told: float, outcome:
     words[at + COUNTS + 2 * b + 1] += outcome
 
 
-KERNEL: Final = Kernel(predict, learn)
+KERNEL = Kernel(predict, learn)

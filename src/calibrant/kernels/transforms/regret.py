@@ -8,7 +8,6 @@ that no outcome moves far along these directions.
 from __future__ import annotations
 
 import math
-from typing import Final
 
 from calibrant.kernels.coin import coin
 from calibrant.kernels.layout import INDEX, NARROW, Reals, Words
@@ -90,4 +89,4 @@ def learn(words: Words, reals: Reals, at: int, raw: float, told: float, outcome:
     words[at + CLOCK] += 1
 
 
-KERNEL: Final = Kernel(predict, learn)
+KERNEL = Kernel(predict, learn)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from calibrant.kernels.layout import Reals, Words
 from calibrant.kernels.portable import sigmoid_short
 from calibrant.kernels.transforms.kernel import Kernel
@@ -36,4 +34,4 @@ def learn(words: Words, reals: Reals, at: int, raw: float, told: float, outcome:
     reals[at + FACTOR] = min(max(moved, -radius), radius)
 
 
-KERNEL: Final = Kernel(predict, learn)
+KERNEL = Kernel(predict, learn)
