@@ -6,8 +6,7 @@ from calibrant.transforms.base import Online, Transform, from_description
 from calibrant.transforms.buckets import BucketHedge, BucketMeans, HatMeans
 from calibrant.transforms.chain import Cascade, Chain, Hedging, Tracking
 from calibrant.transforms.grids import AOSA, Defensive, Interval, RecalibrateRegret
-from calibrant.transforms.identity import Identity
-from calibrant.transforms.mixture import ExpertMixture, Standing
+from calibrant.transforms.mixture import ExpertMixture, Identity, Standing
 from calibrant.transforms.online_platt import OnlineBeta, OnlinePlatt, PlattSGD
 from calibrant.transforms.temperature import Temperature
 from calibrant.transforms.windowed import WindowedIsotonic, WindowedPlatt
