@@ -48,7 +48,7 @@ from calibrant.bounds import (
     theorem_names,
 )
 from calibrant.bounds.game import EXPECTED, PATHWISE
-from calibrant.bounds.resolution import first_size
+from calibrant.bounds.horizon import first_size
 from calibrant.core.grid import GRIDS, Grid
 from calibrant.errors import CalibrantError, ImproperLoss, InvalidInput
 from calibrant.losses import get_loss

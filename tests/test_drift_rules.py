@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from calibrant import Recalibrator, bounds, metrics
 from calibrant.calibrators import Growing
 from calibrant.errors import InvalidInput
-from calibrant.kernels import growing as kernel
-from calibrant.kernels.anchor import PULL, REGRET
-from calibrant.kernels.growing import STEP
+from calibrant.kernels import anchor as kernel
+from calibrant.kernels.anchor import PULL, REGRET, STEP
 from calibrant.kernels.layout import MIXED, SCALE, TABLE
 from calibrant.simulate import play
 

@@ -15,7 +15,7 @@ from calibrant import Calibrant, Recalibrator
 from calibrant.core.ticket import Ticket
 from calibrant.errors import CorruptState, ForeignTicket
 from calibrant.kernels import safe
-from calibrant.kernels.growing import STEP
+from calibrant.kernels.anchor import STEP
 from calibrant.kernels.layout import WIDTH, pack, unpack
 from calibrant.recalibrate.body import packed
 from calibrant.transforms import BucketMeans, Identity

@@ -10,7 +10,7 @@ import pytest
 
 from calibrant import Calibrant, Recalibrator
 from calibrant.calibrators.layout import Layout
-from calibrant.kernels import anchor, blackwell, fading, growing, layout, pairs, running_mean
+from calibrant.kernels import anchor, blackwell, layout, pairs, running_mean
 from calibrant.kernels.compile import available
 from calibrant.kernels.layout import (
     FIXED,
@@ -101,11 +101,11 @@ def test_sections_go_on_where_others_end() -> None:
         (MIXED_ROW, ROW),
         (SAFE_ROW, MIXED_ROW),
         (anchor.OWN_HEAD, HEAD),
-        (growing.OWN_HEAD, anchor.OWN_HEAD),
+        (anchor.GROWING_HEAD, anchor.OWN_HEAD),
         (pairs.OWN_HEAD, HEAD),
         (blackwell.OWN_HEAD, HEAD),
         (running_mean.OWN_HEAD, HEAD),
-        (fading.OWN_CELL, anchor.OWN_CELL),
+        (anchor.FADING_CELL, anchor.OWN_CELL),
         (anchor.OWN_CELL, layout.GAP_AND_COUNT),
     ]:
         assert longer.fields[: len(shorter)] == shorter.fields

@@ -23,7 +23,6 @@ from calibrant.errors import (
     UnknownTicket,
 )
 from calibrant.kernels import intervals as kernel
-from calibrant.kernels import score_window
 from calibrant.recalibrate.delivery import Pending
 from calibrant.recalibrate.rows import Rows
 from calibrant.regression import (
@@ -394,7 +393,7 @@ def test_a_corrected_interval_is_that_of_the_right_outcome(method, options) -> N
         ordered = part[-500 : -500 + 30]
         assert ordered == sorted(given.tolist())
         expected = 0.1 + 0.02 * (0.1 * 30 - (given > bases).sum())
-        assert part[score_window.LEVEL] == pytest.approx(expected)
+        assert part[kernel.LEVEL] == pytest.approx(expected)
 
 
 def test_a_corrected_score_leaves_the_window_of_pid_and_moves_its_radius() -> None:
@@ -414,7 +413,7 @@ def test_a_corrected_score_leaves_the_window_of_pid_and_moves_its_radius() -> No
 def test_a_corrected_score_that_left_the_window_is_counted_and_not_kept(method) -> None:
     band = ConformalInterval(method, score="given", window=2, coverage=0.5, seed=1)
     tickets = [band.observe(band.forecast(), score) for score in (1.0, 2.0, 3.0)]
-    start = kernel.RING if method == "pid" else score_window.RING
+    start = kernel.RING if method == "pid" else kernel.LATEST
     before = band._seat.part()
     band.correct(tickets[0], -9.0)
     part = band._seat.part()

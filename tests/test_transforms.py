@@ -162,7 +162,7 @@ def test_compiled_and_plain_agree_to_the_last_bit(variant: str) -> None:
 def test_long_batches_start_the_compiler_and_short_ones_do_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("calibrant.transforms.online.SHORT", 2)
+    monkeypatch.setattr("calibrant.transforms.base.SHORT", 2)
     monkeypatch.setattr("calibrant.kernels.transforms.kernel.available", lambda: True)
     monkeypatch.setattr("calibrant.kernels.transforms.kernel.compiled", lambda *a, **o: a[0])
     transform = Chain(BucketMeans(), Chain(Identity(), Identity()))
@@ -229,7 +229,7 @@ def test_every_module_registers_a_transform() -> None:
     package = calibrant.transforms
     names = {f"{package.__name__}.{m.name}" for m in pkgutil.iter_modules(package.__path__)}
     busy = {transforms.get(name).__module__ for name in transforms.names()}
-    assert names - busy == {f"{package.__name__}.{frame}" for frame in ("base", "online")}
+    assert names - busy == {f"{package.__name__}.base"}
 
 
 def test_the_middle_layer_is_complete() -> None:

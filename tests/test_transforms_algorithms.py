@@ -23,7 +23,7 @@ from calibrant.kernels.transforms import (
     mixture,
     platt,
     regret,
-    window_isotonic,
+    window,
 )
 from calibrant.kernels.transforms.kernel import Kernel
 from calibrant.registry import transforms
@@ -246,7 +246,7 @@ def test_the_curve_is_fitted_only_when_it_is_due() -> None:
     knots = []
     for t in range(9):
         online.learn_one(t / 10, 1)
-        knots.append(online.words[window_isotonic.KNOTS])
+        knots.append(online.words[window.KNOTS])
     assert knots == [0, 0, 0, 2, 2, 2, 2, 2, 2]
 
 

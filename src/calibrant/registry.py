@@ -34,10 +34,12 @@ class Registry(Generic[T]):
         self._entries: dict[str, T] = {}
 
     def add(self, name: str) -> Callable[[T], T]:
-        """Return a decorator that enters what it decorates under ``name``."""
+        """Return a decorator that enters what it decorates under ``name``, and names a class so."""
 
         def enter(entry: T) -> T:
             self._entries[name] = entry
+            if isinstance(entry, type):
+                entry.name = name  # type: ignore[attr-defined]
             return entry
 
         return enter

@@ -20,19 +20,22 @@ from calibrant.bounds.accuracy import (
     swap_regret_bound,
 )
 from calibrant.bounds.algorithm1 import algorithm1, algorithm1_measured, theorem, theorem_names
-from calibrant.bounds.anchored import anchored, anchored_measured, anchored_regret
+from calibrant.bounds.anchored import (
+    anchored,
+    anchored_measured,
+    anchored_regret,
+    growing,
+    growing_measured,
+    growing_regret,
+)
 from calibrant.bounds.blackwell import (
     blackwell_adaptive,
     blackwell_fixed,
     blackwell_measured,
     blackwell_sqrt,
 )
-from calibrant.bounds.bound import Bound
-from calibrant.bounds.concentration import azuma, drawn, pinelis
-from calibrant.bounds.exponential_regret import exponential_regret, internal_regret
-from calibrant.bounds.foster99 import foster99
-from calibrant.bounds.foster_hart import foster_hart, foster_hart_measured
-from calibrant.bounds.game import half_cell
+from calibrant.bounds.game import Bound, azuma, drawn, half_cell, harmonic, pinelis
+from calibrant.bounds.gaps import foster99, foster_hart, foster_hart_measured, regret_matching
 from calibrant.bounds.groups import (
     group_average_gap,
     group_average_gap_measured,
@@ -40,13 +43,16 @@ from calibrant.bounds.groups import (
     multivalid_gap,
     multivalid_rate,
 )
-from calibrant.bounds.growing import growing, growing_measured, growing_regret
-from calibrant.bounds.harmonic import harmonic
 from calibrant.bounds.horizon import (
+    Rate,
     Shape,
     best_shape,
     horizon,
     horizon_regret_matching,
+    paper_table,
+    regret_limit,
+    resolution_paper,
+    resolution_sharp,
     smallest_shape,
 )
 from calibrant.bounds.intervals import (
@@ -58,65 +64,18 @@ from calibrant.bounds.intervals import (
     step_sizes,
 )
 from calibrant.bounds.mixture import mixture
-from calibrant.bounds.polynomial_regret import polynomial_regret
-from calibrant.bounds.rates import Rate, paper_table
-from calibrant.bounds.regret_matching import regret_matching
-from calibrant.bounds.resolution import regret_limit, resolution_paper, resolution_sharp
+from calibrant.bounds.pairs import exponential_regret, internal_regret, polynomial_regret
 
 __all__ = [
-    "Bound",
-    "Rate",
-    "Shape",
-    "accuracy_at_the_edge",
-    "accuracy_at_the_midpoint",
-    "accuracy_paper",
-    "aci",
-    "algorithm1",
-    "algorithm1_measured",
-    "anchored",
-    "anchored_measured",
-    "anchored_regret",
-    "azuma",
-    "best_shape",
-    "blackwell_adaptive",
-    "blackwell_fixed",
-    "blackwell_measured",
-    "blackwell_sqrt",
-    "brier_bound",
-    "conformal_pid",
-    "drawn",
-    "exponential_regret",
-    "foster99",
-    "foster_hart",
-    "foster_hart_measured",
-    "group_average_gap",
-    "group_average_gap_measured",
-    "growing",
-    "growing_measured",
-    "growing_regret",
-    "half_cell",
-    "harmonic",
-    "horizon",
-    "horizon_regret_matching",
-    "internal_regret",
-    "mixture",
-    "multivalid",
-    "multivalid_gap",
-    "multivalid_rate",
-    "paper_table",
-    "pinelis",
-    "polynomial_regret",
-    "quantile_tracker",
-    "regret_bound",
-    "regret_limit",
-    "regret_matching",
-    "resolution_paper",
-    "resolution_sharp",
-    "saocp",
-    "sf_ogd",
-    "smallest_shape",
-    "step_sizes",
-    "swap_regret_bound",
-    "theorem",
+    "Bound", "Rate", "Shape", "accuracy_at_the_edge", "accuracy_at_the_midpoint", "accuracy_paper",
+    "aci", "algorithm1", "algorithm1_measured", "anchored", "anchored_measured", "anchored_regret",
+    "azuma", "best_shape", "blackwell_adaptive", "blackwell_fixed", "blackwell_measured",
+    "blackwell_sqrt", "brier_bound", "conformal_pid", "drawn", "exponential_regret", "foster99",
+    "foster_hart", "foster_hart_measured", "group_average_gap", "group_average_gap_measured",
+    "growing", "growing_measured", "growing_regret", "half_cell", "harmonic", "horizon",
+    "horizon_regret_matching", "internal_regret", "mixture", "multivalid", "multivalid_gap",
+    "multivalid_rate", "paper_table", "pinelis", "polynomial_regret", "quantile_tracker",
+    "regret_bound", "regret_limit", "regret_matching", "resolution_paper", "resolution_sharp",
+    "saocp", "sf_ogd", "smallest_shape", "step_sizes", "swap_regret_bound", "theorem",
     "theorem_names",
-]
+]  # fmt: skip

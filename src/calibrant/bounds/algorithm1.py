@@ -1,4 +1,4 @@
-"""Algorithm 1 of the paper over any calibrator: calibration of all buckets together."""
+"""Algorithm 1: the theorem of each subroutine, by name."""
 
 from __future__ import annotations
 
@@ -10,12 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.bounds.blackwell import blackwell_adaptive, blackwell_fixed, blackwell_sqrt
-from calibrant.bounds.bound import Bound
-from calibrant.bounds.exponential_regret import exponential_regret
-from calibrant.bounds.foster99 import foster99
-from calibrant.bounds.foster_hart import foster_hart
-from calibrant.bounds.polynomial_regret import polynomial_regret
-from calibrant.bounds.regret_matching import regret_matching
+from calibrant.bounds.game import Bound
+from calibrant.bounds.gaps import foster99, foster_hart, regret_matching
+from calibrant.bounds.pairs import exponential_regret, polynomial_regret
 from calibrant.core import check
 from calibrant.errors import InvalidInput
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.bounds.bound import Bound
-from calibrant.bounds.concentration import over_draws
-from calibrant.bounds.game import PATHWISE, Game, game
+from calibrant.bounds.game import ABOVE_ZERO, PATHWISE, Bound, Game, game, over_draws
 from calibrant.core import check
 from calibrant.errors import InvalidInput
 
@@ -78,7 +75,9 @@ def blackwell_fixed(
     """
     sizes = game(rounds, cells, half_cell, buckets)
     energy = _energy(start, sizes)
-    eta = math.sqrt(energy / sizes.T) if step is None else _step(step)
+    eta = math.sqrt(energy / sizes.T)
+    if step is not None:
+        eta = check.real(step, "step", low=ABOVE_ZERO, rule="a number above 0")
     value = sizes.h + energy / (2.0 * eta * sizes.T) + eta / 2.0
     return _bound(value, sizes, expected, failure)
 
@@ -183,11 +182,6 @@ def _bound(value: float, sizes: Game, expected: bool, failure: float | None) -> 
     if expected:
         return Bound(value, "pseudo C1", PATHWISE, _THEOREM, "sharper")
     return over_draws(value, "C1", _THEOREM, sizes.T, failure)
-
-
-def _step(step: Any) -> float:
-    rule = "a number above 0"
-    return check.real(step, "step", low=float(np.nextafter(0.0, 1.0)), rule=rule)
 
 
 def _energy(start: ArrayLike | None, sizes: Game) -> float:

@@ -5,10 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from calibrant.bounds.bound import Bound
-from calibrant.bounds.concentration import azuma
-from calibrant.bounds.game import EXPECTED, game, probable, probably, strength
-from calibrant.bounds.harmonic import harmonic_cap
+from calibrant.bounds.game import Bound, azuma, game, harmonic_cap, probable, probably, strength
 from calibrant.core import check
 
 _AVERAGE = "average gaps summed over groups"
@@ -137,8 +134,8 @@ def group_average_gap_measured(
     total = check.whole(memberships, "memberships") * sizes.h**2 + late * logs + bias
     if failure is not None:
         total += check.whole(overlap, "overlap", low=1) * sizes.T * azuma(sizes.T, failure)
-    told = EXPECTED if failure is None else probably(failure)
-    return Bound(total / _share(group_rounds, sizes.T), "C2", told, _AVERAGE, "sharper")
+    value = total / _share(group_rounds, sizes.T)
+    return Bound(value, "C2", probably(failure), _AVERAGE, "sharper")
 
 
 def multivalid_rate(rounds: int, cells: int, groups: int = 1) -> float:
@@ -230,9 +227,8 @@ def multivalid(
     gap = multivalid_gap(
         rounds, cells, half_cell, groups=groups, rate=rate, prior=prior, failure=failure
     )
-    told = EXPECTED if failure is None else probably(failure)
     value = gap * cells * rounds / _share(group_rounds, rounds)
-    return Bound(value, "C1", told, _EXPONENTIAL, "sharper")
+    return Bound(value, "C1", probably(failure), _EXPONENTIAL, "sharper")
 
 
 def _share(group_rounds: Any, rounds: int) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from calibrant.bounds.bound import Bound
+from calibrant.bounds.game import Bound
 from calibrant.core import check
 from calibrant.errors import InvalidInput
 

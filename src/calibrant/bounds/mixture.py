@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from calibrant.bounds.bound import Bound
+from calibrant.bounds.game import Bound
 from calibrant.core import check
 from calibrant.errors import InvalidInput
 

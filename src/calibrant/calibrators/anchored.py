@@ -1,16 +1,20 @@
-"""Average-gap hedging with an anchor: calibrated, and close to the forecast that came in."""
+"""Calibrators with an anchor: on one grid, on a grid that grows, and with a half-life."""
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
+
+import numpy as np
 
 from calibrant import bounds
 from calibrant.calibrators.base import Account, Calibrator
 from calibrant.core import check
 from calibrant.core.arrays import Reals, Words
-from calibrant.kernels import anchor, two_point
-from calibrant.kernels.rule import Rule
+from calibrant.core.grid import GRIDS, MAX_RESOLUTION, Grid
+from calibrant.errors import InvalidInput
+from calibrant.kernels import anchor
 from calibrant.registry import calibrators
 
 
@@ -59,17 +63,7 @@ class Anchored(Calibrator):
     [0.291, 0.709]
     """
 
-    name = "anchored"
-    kernels = Rule(
-        "anchored",
-        two_point.make_draw(anchor.score, anchor.weigh, anchor.start, nearest=True),
-        anchor.update,
-        anchor.amend,
-        head=anchor.OWN_HEAD,
-        cell=anchor.OWN_CELL,
-        settings=anchor.SETTINGS,
-        anchored=True,
-    )
+    kernels = anchor.ANCHORED
     prior_in_cells = False
     reference = "Foster and Hart 2021, with an anchor"
     guarantee = "E C2 <= h^2 + (c R0 + K(1 + ln(T/K)))/T"
@@ -117,3 +111,189 @@ class Anchored(Calibrator):
         """Write a block before its first round, with the strongest pull."""
         super().begin(block, reals, prior, *where)
         reals[[anchor.PULL, anchor.TRUST]] = self.strength, 1.0
+
+
+MAX_DOUBLINGS: Final = 7
+"""A place has three bits for the width of its pair."""
+
+
+@calibrators.add("growing")
+@dataclass(frozen=True, kw_only=True)
+class Growing(Anchored):
+    """Play as ``anchored`` does, and double the resolution when a finer grid is worth it.
+
+    A grid of N steps cannot announce better than 1/(2N) from the truth.  This rule begins with
+    ``resolution`` steps and puts a point between each two as soon as what is left to learn costs
+    less than that floor, ``K (1 + ln(T/K))/T <= 1/(4 N^2)`` with K = N + 1: after 361,299 outcomes
+    for N = 20.  What was learned is kept, since the finer grid has all points of the coarser one.
+
+    Parameters
+    ----------
+    resolution
+        The first N.
+    doublings
+        How often it is doubled at most, up to 7; the state has room for the finest grid.
+    grid
+        ``"endpoints"``: the others do not have the points of their coarser versions.
+    strength, patience
+        As in ``anchored``.
+
+    Notes
+    -----
+    The bound needs neither T nor N beforehand: as long as doublings are left it falls like
+    ``(ln T/T)^(2/3)``, against any adversary that does not see the coin; the proof is at
+    :func:`calibrant.bounds.growing`.  Each bucket grows by its own outcomes.  Nothing is said about
+    late outcomes.  A prior is not needed and not used.
+
+    References
+    ----------
+    The average gap: Foster (1999), Foster and Hart (2021).
+
+    Examples
+    --------
+    >>> rule = Growing(resolution=1, doublings=2)
+    >>> state = rule.start(centre=0.3)
+    >>> rule.forecast(state).values
+    (0.0, 1.0)
+    >>> for k in range(30):
+    ...     state = rule.update(state, rule.forecast(state).indices[k % 2], k % 2)
+    >>> rule.forecast(state).values
+    (0.0, 0.5)
+    """
+
+    kernels = anchor.GROWING
+    reference = "Foster and Hart 2021, with an anchor and a grid that grows"
+    guarantee = "E C2 <= (c R0 + sum_t h_t^2 + K(1 + ln(T/K)))/T, without a floor while N grows"
+    assumption = "the outcome is chosen without sight of the round's coin"
+    cost = "O(1) near the anchor, at most O(K)"
+
+    doublings: int = 5
+
+    def __post_init__(self) -> None:
+        if self.grid != "endpoints":
+            check.choice(self.grid, "grid", GRIDS)
+            raise InvalidInput(f"grid must be 'endpoints' to be refined, got {self.grid!r}")
+        first = Grid(self.grid, self.resolution).resolution
+        doublings = check.whole(self.doublings, "doublings", high=MAX_DOUBLINGS)
+        if first << doublings > MAX_RESOLUTION:
+            most = MAX_RESOLUTION >> doublings
+            told = f"resolution must be at most {most} with {doublings} doublings"
+            raise InvalidInput(f"{told}, got {first!r}")
+        object.__setattr__(self, "doublings", doublings)
+        super().__post_init__()
+        object.__setattr__(self, "resolution", first)
+
+    @functools.cached_property
+    def lattice(self) -> Grid:
+        """The finest grid."""
+        return Grid("endpoints", self.resolution << self.doublings)
+
+    def _bound(self, rounds: int, buckets: int, prior: int, delay: int) -> bounds.Bound | None:
+        """Return the bound on C2 in expectation."""
+        c, R0 = self.strength, self.patience
+        return bounds.growing(rounds, *self._sizes, buckets=buckets, strength=c, patience=R0)
+
+    def _measured(self, account: Account) -> bounds.Bound | None:
+        """Return the bound on C2 with the counts that were seen."""
+        c, R0 = self.strength, self.patience
+        return bounds.growing_measured(account.counts, *self._sizes, strength=c, patience=R0)
+
+    def _regret(self, account: Account) -> bounds.Bound | None:
+        """Return the bound on the squared loss of the draws beyond the anchors'."""
+        if self.strength == 0.0:
+            return None
+        c, R0 = self.strength, self.patience
+        return bounds.growing_regret(account.counts, *self._sizes, strength=c, patience=R0)
+
+    @property
+    def _sizes(self) -> tuple[int, int]:
+        return self.resolution, self.doublings
+
+    def limits(self) -> dict[int, tuple[int, int]]:
+        """Return the limits of every rule, and that no step is wider than the first."""
+        return super().limits() | {anchor.STEP: (0, self.doublings)}
+
+    def begin(self, block: Words, reals: Reals, prior: int, *where: Any) -> None:
+        """Write a block before its first round, with the widest step."""
+        super().begin(block, reals, prior, *where)
+        block[anchor.STEP] = self.doublings
+        block[anchor.NEXT] = anchor.due(self.resolution) if self.doublings else 0
+
+
+UNITS: Final = ("rounds", "time")
+ABOVE_ZERO: Final = float(np.nextafter(0.0, 1.0))
+
+
+@calibrators.add("fading")
+@dataclass(frozen=True, kw_only=True)
+class Fading(Anchored):
+    """Play as ``anchored`` does, and forget: a round counts half after each half-life.
+
+    What is remembered of a grid point is its average gap over recent visits.  So the draws follow
+    a world that changes, and what went wrong long ago is not made up for any more: that is the
+    price.
+
+    Parameters
+    ----------
+    half_life
+        After how long a round counts half.
+    unit
+        ``"rounds"``: counted in outcomes learned in the bucket.  ``"time"``: in units of the
+        ``time`` of the forecasts, which must then be given; an outcome that comes late counts by
+        its forecast's age.
+    resolution, grid, strength, patience
+        As in ``anchored``.
+
+    Notes
+    -----
+    No theorem about the long run: against an adversary, errors that were forgotten may add up.
+    The certificate quotes none, and shows what was measured over all rounds.  What falls in
+    practice is the error of the worst stretch, as
+    :func:`calibrant.metrics.windowed_calibration_error` measures it.
+
+    A corrected outcome moves the average by the share that its round still has.
+
+    References
+    ----------
+    The average gap: Foster (1999), Foster and Hart (2021).  Fading it leaves its sign alone.
+
+    Examples
+    --------
+    >>> rule = Fading(resolution=10, half_life=1.0)
+    >>> state = rule.start(centre=0.32)
+    >>> for outcome in (1, 1, 0):
+    ...     state = rule.update(state, rule.forecast(state).indices[0], outcome)
+    >>> rule.forecast(state).indices
+    (3, 4)
+    """
+
+    kernels = anchor.FADING
+    reference = "Foster and Hart 2021, with an anchor and a half-life"
+    guarantee = "none about the long run; small errors in every window are measured, not proved"
+    assumption = "none is enough"
+    cost = "O(1) near the anchor, at most O(K)"
+
+    half_life: float = 1000.0
+    unit: str = "rounds"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        rule = "a finite number above 0"
+        half_life = check.real(self.half_life, "half_life", low=ABOVE_ZERO, rule=rule)
+        object.__setattr__(self, "half_life", half_life)
+        check.choice(self.unit, "unit", UNITS)
+
+    @property
+    def timed(self) -> bool:
+        """Whether rounds fade with the time of their forecasts."""
+        return self.unit == "time"
+
+    # No theorem survives forgetting, however soon outcomes come.
+    late = True
+    _bound, _measured, _regret = Calibrator._bound, Calibrator._measured, Calibrator._regret
+
+    def set_parameters(self, words: Words, reals: Reals, buckets: int) -> None:
+        """Write strength, patience and half-life into the header."""
+        super().set_parameters(words, reals, buckets)
+        reals[anchor.HALF_LIFE] = self.half_life
+        words[anchor.TIMED] = self.timed

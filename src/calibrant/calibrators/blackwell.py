@@ -19,11 +19,8 @@ from calibrant.kernels.layout import POSITION
 from calibrant.kernels.rule import Rule
 from calibrant.registry import calibrators
 
-STEPS: Final = {
-    "fixed": blackwell.CONSTANT,
-    "sqrt": blackwell.SQUARE_ROOT,
-    "adaptive": blackwell.ADAPTIVE,
-}
+STEPS: Final = ("fixed", "sqrt", "adaptive")
+"""The steps in the order of the kernel's codes."""
 UPDATES: Final = ("realised", "expected")
 
 
@@ -69,7 +66,6 @@ class Blackwell(Calibrator):
     (0.6,)
     """
 
-    name = "blackwell"
     kernels = Rule(
         "blackwell",
         two_point.make_draw(blackwell.score, blackwell.weigh, blackwell.start),
@@ -91,7 +87,7 @@ class Blackwell(Calibrator):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check.choice(self.step, "step", tuple(STEPS))
+        check.choice(self.step, "step", STEPS)
         check.choice(self.updates, "updates", UPDATES)
         if self.eta is not None:
             positive = check.real(self.eta, "eta", low=1e-12, rule="a finite number above 0")
@@ -114,15 +110,15 @@ class Blackwell(Calibrator):
     def _bound(self, rounds: int, buckets: int, prior: int, delay: int) -> bounds.Bound | None:
         """Return the bound on C1, of the draws or of the mixtures."""
         grid, expected = self.lattice, self.updates == "expected"
+        sizes = rounds, grid.cells, grid.half_cell
         if self.step == "fixed":
             start = np.full(grid.cells * buckets, 1.0 if prior else 0.0)
             eta = self._rate(buckets)
             return bounds.blackwell_fixed(
-                rounds, grid.cells, grid.half_cell,
-                buckets=buckets, step=eta, start=start, expected=expected,
-            )  # fmt: skip
+                *sizes, buckets=buckets, step=eta, start=start, expected=expected
+            )
         theorem = bounds.blackwell_sqrt if self.step == "sqrt" else bounds.blackwell_adaptive
-        return theorem(rounds, grid.cells, grid.half_cell, buckets=buckets, expected=expected)
+        return theorem(*sizes, buckets=buckets, expected=expected)
 
     def _measured(self, account: Account) -> bounds.Bound | None:
         """Return the bound on C1 with the squared moves that were seen (adaptive step)."""
@@ -144,7 +140,7 @@ class Blackwell(Calibrator):
 
     def set_parameters(self, words: Words, reals: Reals, buckets: int) -> None:
         """Write step, rate and kind of updates into the header."""
-        words[blackwell.STEP] = STEPS[self.step]
+        words[blackwell.STEP] = STEPS.index(self.step)
         words[blackwell.EXPECTED] = self.updates == "expected"
         fixed = self.step == "fixed"
         reals[blackwell.RATE] = self._rate(buckets) if fixed else 2.0 * self.lattice.cells

@@ -17,35 +17,8 @@ import numpy as np
 
 from calibrant.core import check
 from calibrant.core.arrays import Mask, Words
-from calibrant.kernels.layout import (
-    ADVICE,
-    ANY,
-    BLOCKS,
-    BUCKETS,
-    CELLS,
-    EDGES,
-    EPSILON,
-    HAND,
-    HEADER,
-    LAG,
-    LOSS,
-    MIXED,
-    MIXED_ROW,
-    NOTES,
-    PARAMETERS,
-    ROW,
-    ROW_WORDS,
-    ROWS,
-    SAFE_ROW,
-    SCALE,
-    SCRATCH,
-    STATE,
-    STRIDE,
-    TABLE,
-    TRANSFORM,
-    VALUES,
-    Section,
-)
+from calibrant.kernels import layout as word
+from calibrant.kernels.layout import Section
 
 if TYPE_CHECKING:
     from calibrant.calibrators.base import Calibrator
@@ -167,17 +140,19 @@ def layout_of(
     scale = math.lcm(divisor, grid.denominator, *{centre.denominator for centre in middles})
     check.whole(prior, "prior", high=MAX_GAP // scale)
     kept = 0 if transform is None else transform.kernel.kept
-    section = ROW if transform is None else MIXED_ROW if epsilon is None else SAFE_ROW
+    section = (
+        word.ROW if transform is None else word.MIXED_ROW if epsilon is None else word.SAFE_ROW
+    )
     shared, shared_real = _shared(rule, buckets, scale, kept)
     stride = len(rule.kernels.head) + len(rule.kernels.cell) * grid.cells
     own, start = len(section), len(section) + buckets * stride
     front = [] if transform is None else transform.fresh()
     size = start + len(front)
-    shared[[ROWS, ROW_WORDS, BLOCKS, STRIDE]] = len(shared), size, own, stride
-    shared[[TRANSFORM, LOSS]] = start if front else 0, loss
+    shared[[word.ROWS, word.ROW_WORDS, word.BLOCKS, word.STRIDE]] = len(shared), size, own, stride
+    shared[[word.TRANSFORM, word.LOSS]] = start if front else 0, loss
     reals = shared.view(np.float64)
-    reals[EPSILON], reals[LAG], reals[MIXED] = epsilon or 0.0, 1.0, float(middles[0])
-    shared[[NOTES, HAND]] = -1
+    reals[word.EPSILON], reals[word.LAG], reals[word.MIXED] = epsilon or 0.0, 1.0, float(middles[0])
+    shared[[word.NOTES, word.HAND]] = -1
     fresh, real, stored, low, high = _row(rule, section, buckets, size)
     blocks = fresh[own:start].reshape(buckets, stride)
     for block, centre in zip(blocks, middles, strict=True):
@@ -191,15 +166,15 @@ def layout_of(
 
 def _shared(rule: Calibrator, buckets: int, scale: int, kept: int) -> tuple[Words, Mask]:
     """Return header, tables and scratch room, and which of their words are reals."""
-    grid, edges = rule.lattice, len(HEADER)
+    grid, edges = rule.lattice, len(word.HEADER)
     table = edges + buckets + 2
-    values = table + grid.cells + VALUES
+    values = table + grid.cells + word.VALUES
     scratch = values + grid.cells + 1
     advice = scratch + rule.scratch(grid.cells)
     words, real = np.zeros(advice + kept, np.int64), np.zeros(advice + kept, bool)
     reals = words.view(np.float64)
-    words[[BUCKETS, CELLS, SCALE, EDGES]] = buckets, grid.cells, scale, edges
-    words[[TABLE, SCRATCH, ADVICE]] = table, scratch, advice
+    words[[word.BUCKETS, word.CELLS, word.SCALE, word.EDGES]] = buckets, grid.cells, scale, edges
+    words[[word.TABLE, word.SCRATCH, word.ADVICE]] = table, scratch, advice
     reals[edges : edges + buckets] = np.arange(buckets) / buckets
     reals[edges + buckets] = 2.0
     numerators = np.array(grid.numerators) * (scale // grid.denominator)
@@ -210,8 +185,8 @@ def _shared(rule: Calibrator, buckets: int, scale: int, kept: int) -> tuple[Word
     reals[values : values + grid.cells] = grid.values
     reals[[values - 1, values + grid.cells]] = np.inf, -np.inf
     rule.set_parameters(words, reals, buckets)
-    real[HEADER.reals] = True
-    real[[PARAMETERS + place for place in rule.kernels.settings.reals]] = True
+    real[word.HEADER.reals] = True
+    real[[word.PARAMETERS + place for place in rule.kernels.settings.reals]] = True
     real[edges : edges + buckets + 1] = True
     real[values - 1 : advice] = True
     return words, real
@@ -219,25 +194,19 @@ def _shared(rule: Calibrator, buckets: int, scale: int, kept: int) -> tuple[Word
 
 def _row(rule: Calibrator, section: Section, buckets: int, size: int) -> tuple[Any, ...]:
     """Return zeros for a row, which words are real, which stored, and their limits."""
-    head, cell, cells = rule.kernels.head, rule.kernels.cell, rule.lattice.cells
-    fields = [*section.fields]
-    block = [*head.fields, *cell.fields * cells]
-    flags = [(f.real, f.life == STATE, *f.limits) for f in fields]
-    inner = [(f.real, f.life == STATE, *f.limits) for f in block]
+    fields = [*rule.kernels.head.fields, *rule.kernels.cell.fields * rule.lattice.cells]
+    own, block = _told(section.fields), _told(fields)
     for place, limits in rule.limits().items():
-        inner[place] = (block[place].real, block[place].life == STATE, *limits)
-    own = np.array(flags, object)
-    repeated = np.tile(np.array(inner, object), (buckets, 1))
-    rest = np.tile(np.array([(False, True, *ANY)], object), (size - len(own) - len(repeated), 1))
-    columns = np.concatenate([own, repeated, rest]).T
-    real, stored = columns[0].astype(bool), columns[1].astype(bool)
-    return (
-        np.zeros(size, np.int64),
-        real,
-        stored,
-        columns[2].astype(np.int64),
-        columns[3].astype(np.int64),
-    )
+        block[place] = (*block[place][:2], *limits)
+    repeated = np.tile(np.array(block, object), (buckets, 1))
+    rest = np.full((size - len(own) - len(repeated), 4), (False, True, *word.ANY), object)
+    columns = np.concatenate([np.array(own, object), repeated, rest]).T
+    flags, ends = columns[:2].astype(bool, order="C"), columns[2:].astype(np.int64, order="C")
+    return np.zeros(size, np.int64), *flags, *ends
+
+
+def _told(fields: list[Any]) -> list[tuple[Any, ...]]:
+    return [(f.real, f.life == word.STATE, *f.limits) for f in fields]
 
 
 def _add_transform(

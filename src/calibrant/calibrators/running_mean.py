@@ -36,7 +36,6 @@ class RunningMean(Calibrator):
     (0.3,)
     """
 
-    name = "running_mean"
     kernels = Rule(
         "running_mean",
         two_point.make_draw(running_mean.score, running_mean.weigh),

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from calibrant.bounds.harmonic import harmonic
+from calibrant.bounds.game import harmonic
 from calibrant.calibrators.arena import Arena
 from calibrant.classes import vectors
 from calibrant.classes.base import ClassRecalibrator, Look

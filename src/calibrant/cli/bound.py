@@ -9,7 +9,7 @@ from typing import Any, Final
 from rich.console import Console
 
 from calibrant import bounds
-from calibrant.bounds.resolution import natural_grid
+from calibrant.bounds.horizon import natural_grid
 from calibrant.calibrators import Calibrator
 from calibrant.cli import screen
 from calibrant.cli.chain import chained, draw_to_front

@@ -29,9 +29,7 @@ from calibrant.kernels.layout import (
     Words,
 )
 
-CONSTANT: Final = 0
-SQUARE_ROOT: Final = 1
-ADAPTIVE: Final = 2
+CONSTANT, SQUARE_ROOT, ADAPTIVE = range(3)
 
 SETTINGS: Final = Section()
 STEP: Final = PARAMETERS + SETTINGS.whole("STEP", FIXED, "Which of the three steps.")

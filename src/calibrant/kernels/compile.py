@@ -71,7 +71,8 @@ def register(function: Callable[..., Any]) -> Callable[..., Any]:
         register(called)
     if function.__closure__:
         function.__qualname__ = f"{function.__name__}_{mark(function)}"
-    inline = "always" if function.__name__ in HOT else "never"
+    hot = {function.__name__, function.__name__.partition("_")[0]} & HOT
+    inline = "always" if hot else "never"
     forced = function.__module__.startswith(TRANSFORMS)
     register_jitable(inline=inline, forceinline=forced, _nrt=False)(function)
     return function

@@ -25,42 +25,37 @@ from calibrant.kernels.layout import Reals
 from calibrant.kernels.place import bucket_of
 from calibrant.kernels.portable import exp, log, logit, sigmoid
 
-BUCKETS: Final = 0
-"""Number of buckets M."""
-TOLERANCE: Final = 1
-"""How far a forecast may be from the chance of its outcome."""
-CLIP: Final = 2
-"""A forecast below this is read as "at most this", one above its complement likewise."""
-LIMIT: Final = 3
-"""Logarithm of the evidence at which the alarm rings."""
-CHANGE_LIMIT: Final = 4
-"""Value of a weighted sum at which the change alarm rings."""
-ROUNDS: Final = 5
-"""Rounds so far."""
-NOW: Final = 6
-"""Logarithm of the evidence."""
-HIGHEST: Final = 7
-"""Its largest value so far, at least 0."""
-HIGHEST_AT: Final = 8
-"""Rounds after which it had that value."""
-ALARM: Final = 9
-"""Rounds after which the alarm rang, or 0."""
-PRODUCT: Final = 10
-"""Logarithm of the product of all buckets' evidence."""
-PLATT: Final = 11
-"""Logarithm of the evidence of the online Platt alternative."""
-SLOPE: Final = 12
-"""Its slope and, behind it, its intercept."""
+BUCKETS, TOLERANCE, CLIP, LIMIT, CHANGE_LIMIT, ROUNDS, NOW, HIGHEST, HIGHEST_AT = range(9)
+"""Which word is which.
+
+- ``BUCKETS``: Number of buckets M.
+- ``TOLERANCE``: How far a forecast may be from the chance of its outcome.
+- ``CLIP``: A forecast below this is read as "at most this", one above its complement likewise.
+- ``LIMIT``: Logarithm of the evidence at which the alarm rings.
+- ``CHANGE_LIMIT``: Value of a weighted sum at which the change alarm rings.
+- ``ROUNDS``: Rounds so far.
+- ``NOW``: Logarithm of the evidence.
+- ``HIGHEST``: Its largest value so far, at least 0.
+- ``HIGHEST_AT``: Rounds after which it had that value.
+"""
+ALARM, PRODUCT, PLATT, SLOPE = range(9, 13)
+"""Which word is which.
+
+- ``ALARM``: Rounds after which the alarm rang, or 0.
+- ``PRODUCT``: Logarithm of the product of all buckets' evidence.
+- ``PLATT``: Logarithm of the evidence of the online Platt alternative.
+- ``SLOPE``: Its slope and, behind it, its intercept.
+"""
 CURVATURE: Final = 14
 """Three words: its matrix of second derivatives, upper half, with the prior's."""
-CHANGE: Final = 17
-"""Rounds after which the change alarm rang, or 0."""
-SINCE: Final = 18
-"""The round from which its sum was started, counted from 1."""
-LEADER: Final = 19
-"""Which sum it was: its number in the whole stream, or beyond that 1 + the bucket's."""
-HEADER: Final = 20
-"""Words in the header."""
+CHANGE, SINCE, LEADER, HEADER = range(17, 21)
+"""Which word is which.
+
+- ``CHANGE``: Rounds after which the change alarm rang, or 0.
+- ``SINCE``: The round from which its sum was started, counted from 1.
+- ``LEADER``: Which sum it was: its number in the whole stream, or beyond that 1 + the bucket's.
+- ``HEADER``: Words in the header.
+"""
 
 SHIFTS: Final = (0.8, 0.6666666666666666, 0.5, 0.25, 1.25, 1.5, 2.0, 4.0)
 """By what the odds of all forecasts may have to be multiplied."""
@@ -74,28 +69,21 @@ LOCAL: Final = (0.3333333333333333, 0.6666666666666666, 1.5, 3.0)
 PER_BUCKET: Final = len(LOCAL)
 """Sums of a bucket."""
 
-COUNT: Final = 0
-"""Rounds in the bucket."""
-ONES: Final = 1
-"""Outcomes that were 1."""
-TOTAL: Final = 2
-"""Sum of the forecasts."""
-RATE: Final = 3
-"""Logarithm of the evidence of a constant rate, learned by the rule of KT."""
-SHIFT: Final = 4
-"""Logarithm of the evidence of shifted odds, the shift learned by Newton's."""
-TURN: Final = 5
-"""That shift, in log-odds."""
-FIRMNESS: Final = 6
-"""Sum of second derivatives behind it, with the prior's."""
-EVIDENCE: Final = 7
-"""Logarithm of the mean of the two: the bucket's evidence."""
-TOP: Final = 8
-"""Its largest value so far, at least 0."""
-WEIGHT: Final = 9
-"""The evidence itself, up to `CAP`."""
-LOCAL_SUMS: Final = 10
-"""Where the bucket's sums start."""
+COUNT, ONES, TOTAL, RATE, SHIFT, TURN, FIRMNESS, EVIDENCE, TOP, WEIGHT, LOCAL_SUMS = range(11)
+"""Which word is which.
+
+- ``COUNT``: Rounds in the bucket.
+- ``ONES``: Outcomes that were 1.
+- ``TOTAL``: Sum of the forecasts.
+- ``RATE``: Logarithm of the evidence of a constant rate, learned by the rule of KT.
+- ``SHIFT``: Logarithm of the evidence of shifted odds, the shift learned by Newton's.
+- ``TURN``: That shift, in log-odds.
+- ``FIRMNESS``: Sum of second derivatives behind it, with the prior's.
+- ``EVIDENCE``: Logarithm of the mean of the two: the bucket's evidence.
+- ``TOP``: Its largest value so far, at least 0.
+- ``WEIGHT``: The evidence itself, up to `CAP`.
+- ``LOCAL_SUMS``: Where the bucket's sums start.
+"""
 STRIDE: Final = LOCAL_SUMS + 2 * PER_BUCKET
 """Words of a bucket."""
 

@@ -42,77 +42,55 @@ from calibrant.kernels.layout import (
 from calibrant.kernels.place import bucket_of
 from calibrant.kernels.rule import Rule
 
-ROUND: Final = 0
-"""Rounds played so far."""
-ADVERSARY: Final = 1
-"""Code of the adversary."""
-FORECASTER: Final = 2
-"""Code of the forecaster."""
-NATURE_KEY: Final = 3
-"""Key of the adversary's coins."""
-FORECASTER_KEY: Final = 4
-"""Key of the forecaster's coins."""
-SIZE: Final = 5
-"""Number of grid values K."""
-DENOMINATOR: Final = 6
-"""Common denominator of the grid values."""
-FIRST: Final = 7
-"""First grid value of the announced mixture."""
-LAST: Final = 8
-"""Last grid value of the announced mixture."""
-FEATURE: Final = 9
-"""(real) What the adversary revealed; not a number if nothing."""
-RAW: Final = 10
-"""(real) The raw forecast."""
-MEAN: Final = 11
-"""(real) Mean of the announced mixture."""
-LOSS: Final = 12
-"""(real) Sum of the draws' squared losses."""
-MEAN_LOSS: Final = 13
-"""(real) Sum of the means' squared losses."""
-RAW_LOSS: Final = 14
-"""(real) Sum of the raw forecasts' squared losses."""
-RULES: Final = 15
-"""First of the adversary's three settings."""
+ROUND, ADVERSARY, FORECASTER, NATURE_KEY, FORECASTER_KEY, SIZE, DENOMINATOR, FIRST = range(8)
+"""Which word is which.
+
+- ``ROUND``: Rounds played so far.
+- ``ADVERSARY``: Code of the adversary.
+- ``FORECASTER``: Code of the forecaster.
+- ``NATURE_KEY``: Key of the adversary's coins.
+- ``FORECASTER_KEY``: Key of the forecaster's coins.
+- ``SIZE``: Number of grid values K.
+- ``DENOMINATOR``: Common denominator of the grid values.
+- ``FIRST``: First grid value of the announced mixture.
+"""
+LAST, FEATURE, RAW, MEAN, LOSS, MEAN_LOSS, RAW_LOSS, RULES = range(8, 16)
+"""Which word is which.
+
+- ``LAST``: Last grid value of the announced mixture.
+- ``FEATURE``: (real) What the adversary revealed; not a number if nothing.
+- ``RAW``: (real) The raw forecast.
+- ``MEAN``: (real) Mean of the announced mixture.
+- ``LOSS``: (real) Sum of the draws' squared losses.
+- ``MEAN_LOSS``: (real) Sum of the means' squared losses.
+- ``RAW_LOSS``: (real) Sum of the raw forecasts' squared losses.
+- ``RULES``: First of the adversary's three settings.
+"""
 HABITS: Final = 18
 """First of the forecaster's two settings."""
 TABLES: Final = 20
 """Where the grid values start, `WORDS` words each."""
 
-NUMERATOR: Final = 0
-"""Numerator of the grid value."""
-VALUE: Final = 1
-"""(real) The grid value."""
-LAW: Final = 2
-"""(real) Its weight in the announced mixture; meaningful from `FIRST` to `LAST`."""
-COUNT: Final = 3
-"""How often it was drawn."""
-ONES: Final = 4
-"""How many of the outcomes were 1 then."""
-WEIGHT: Final = 5
-"""(real) Sum of its announced weights."""
-EXCESS: Final = 6
-"""(real) Sum of weight times outcome minus value."""
-WORDS: Final = 7
-"""Words for each grid value."""
+NUMERATOR, VALUE, LAW, COUNT, ONES, WEIGHT, EXCESS, WORDS = range(8)
+"""Which word is which.
+
+- ``NUMERATOR``: Numerator of the grid value.
+- ``VALUE``: (real) The grid value.
+- ``LAW``: (real) Its weight in the announced mixture; meaningful from `FIRST` to `LAST`.
+- ``COUNT``: How often it was drawn.
+- ``ONES``: How many of the outcomes were 1 then.
+- ``WEIGHT``: (real) Sum of its announced weights.
+- ``EXCESS``: (real) Sum of weight times outcome minus value.
+- ``WORDS``: Words for each grid value.
+"""
 
 COINS: Final = 64
 """Coins of one round for the adversary, and as many for the forecaster."""
 
-BERNOULLI: Final = 0
-PERIODIC: Final = 1
-DRIFTING: Final = 2
-SWITCHING: Final = 3
-NOISY: Final = 4
-THRESHOLD: Final = 5
-ACCURACY: Final = 6
-CALIBRATION: Final = 7
+BERNOULLI, PERIODIC, DRIFTING, SWITCHING, NOISY, THRESHOLD, ACCURACY, CALIBRATION = range(8)
 SIGNS: Final = 8
 
-CONSTANT: Final = 0
-UNIFORM: Final = 1
-NOISE: Final = 2
-INFORMED: Final = 3
+CONSTANT, UNIFORM, NOISE, INFORMED = range(4)
 
 COLUMNS: Final = 7
 """Numbers that :func:`measure` writes: C1, C2, both of the mixtures, and the mean squared

@@ -57,7 +57,7 @@ from calibrant.kernels.place import bucket_of
 from calibrant.kernels.portable import exp
 from calibrant.kernels.rule import Rule
 from calibrant.kernels.scores import bill
-from calibrant.kernels.two_point import make_draw, mean
+from calibrant.kernels.two_point import Score, Weigh, make_draw, mean
 
 SETTINGS: Final = Section()
 RATE: Final = PARAMETERS + SETTINGS.real(
@@ -206,11 +206,7 @@ def weigh_exponential(
     return here, -above
 
 
-def make_program(
-    name: str,
-    score: Callable[[Words, Reals, int, int, int], float],
-    weigh: Callable[[Words, Reals, int, int, int], tuple[float, float]],
-) -> GroupProgram:
+def make_program(name: str, score: Score, weigh: Weigh) -> GroupProgram:
     """Make the program of a score."""
     draw = make_draw(score, weigh)
 

@@ -7,6 +7,10 @@ was announced for that score, which may have been a while ago.  ``amend(state, a
 before, after)`` replaces a score.  What was counted becomes what it would have been; the largest
 and the smallest score, and steps that hung on them, do not: the difference is learned by one more
 step.
+
+Adaptive conformal inference comes a second time, on the level: the radius is a quantile of the
+last scores, at a level that moves.  That state is the head, the level, and the last scores twice:
+in the order in which they came, and sorted.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from typing import Any, Final
 from calibrant.kernels.compile import available, compiled
 from calibrant.kernels.layout import FIXED, STATE, Section
 from calibrant.kernels.portable import log, turn
+from calibrant.kernels.quantiles import first_at_least
 
 HEAD: Final = Section()
 """What all rules keep."""
@@ -356,3 +361,81 @@ ACI: Final = assemble("aci", learn_aci, amend_aci)
 SF_OGD: Final = assemble("sf_ogd", learn_sf_ogd, amend_sf_ogd)
 PID: Final = assemble("pid", learn_pid, amend_pid)
 SAOCP: Final = assemble("saocp", learn_saocp, amend_saocp)
+
+
+QUANTILE_HEAD: Final = Section(HEAD)
+LEVEL: Final = QUANTILE_HEAD.real(
+    "LEVEL", STATE, "Which part of scores the next radius may miss; outside [0, 1] now and then."
+)
+KEPT_SCORES: Final = QUANTILE_HEAD.real("WINDOW", FIXED, "How many scores are kept.")
+LATEST: Final = len(QUANTILE_HEAD)
+"""Where the last scores start, as they came; as many sorted ones follow."""
+
+
+def learn_aci_quantile(state: Any, at: int, radius: float, score: float) -> None:
+    """Move the level by what it met, keep the score, and take the quantile."""
+    miss = notice(state, at, radius, score)
+    state[at + LEVEL] += state[at + STEP] * (state[at + ALPHA] - miss)
+    size = keep(state, at, score)
+    state[at + RADIUS] = quantile(state, at, size)
+
+
+def amend_aci_quantile(state: Any, at: int, radius: float, before: float, after: float) -> None:
+    """Move the level by the difference; replace the score if it is among the last ones."""
+    change = recount(state, at, radius, before, after)
+    state[at + LEVEL] -= state[at + STEP] * change
+    window = int(state[at + KEPT_SCORES])
+    size = min(int(state[at + ROUNDS]), window)
+    if replace_first(state, at + LATEST, size, before, after):
+        ordered = at + LATEST + window
+        drop(state, ordered, size, before)
+        insert(state, ordered, size - 1, after)
+    state[at + RADIUS] = quantile(state, at, size)
+
+
+def keep(state: Any, at: int, score: float) -> int:
+    """Keep a score in the place of the oldest; return how many there are."""
+    window, count = int(state[at + KEPT_SCORES]), int(state[at + ROUNDS])
+    place, ordered = at + LATEST + (count - 1) % window, at + LATEST + window
+    size = min(count - 1, window)
+    if size == window:
+        drop(state, ordered, size, state[place])
+        size -= 1
+    state[place] = score
+    insert(state, ordered, size, score)
+    return size + 1
+
+
+def drop(state: Any, ordered: int, size: int, score: float) -> None:
+    """Take a score out of the sorted ones."""
+    gone = first_at_least(state, ordered, size, score)
+    for k in range(ordered + gone, ordered + size - 1):
+        state[k] = state[k + 1]
+
+
+def insert(state: Any, ordered: int, size: int, score: float) -> None:
+    """Put a score among the sorted ones."""
+    k = ordered + size
+    while k > ordered and state[k - 1] > score:
+        state[k] = state[k - 1]
+        k -= 1
+    state[k] = score
+
+
+def quantile(state: Any, at: int, size: int) -> float:
+    """Return the score that all but the level's part of the next ones should not exceed.
+
+    Of n scores that come in any order alike with the next one, it is the one of rank
+    ``(1 - level) (n + 1)``, rounded up; infinite if there are too few.
+    """
+    level = state[at + LEVEL]
+    if level <= 0.0 or level >= 1.0:
+        return INFINITY if level <= 0.0 else -INFINITY
+    rank = math.ceil((1.0 - level) * (size + 1))
+    if rank > size:
+        return INFINITY
+    found: float = state[at + LATEST + int(state[at + KEPT_SCORES]) + rank - 1]
+    return found
+
+
+ACI_QUANTILE: Final = assemble("aci_quantile", learn_aci_quantile, amend_aci_quantile)

@@ -7,19 +7,17 @@ out of the same functions ``pull`` and ``spread``.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
-LEAN: Final = 0
-"""Sum of sign times value over the rounds whose margin was broken."""
-TOTAL: Final = 1
-"""Sum of values over all rounds."""
-SQUARES: Final = 2
-"""Sum of squared values over all rounds."""
-UNSEEN: Final = 3
-"""Rounds in which the value was not known."""
-UNSEEN_LEAN: Final = 4
-"""Sum of signs over those of them whose margin was broken."""
-ROWS: Final = 5
+LEAN, TOTAL, SQUARES, UNSEEN, UNSEEN_LEAN, ROWS = range(6)
+"""Which word is which.
+
+- ``LEAN``: Sum of sign times value over the rounds whose margin was broken.
+- ``TOTAL``: Sum of values over all rounds.
+- ``SQUARES``: Sum of squared values over all rounds.
+- ``UNSEEN``: Rounds in which the value was not known.
+- ``UNSEEN_LEAN``: Sum of signs over those of them whose margin was broken.
+"""
 
 
 def pull(lean: Any, total: Any, known: Any, balance: Any) -> Any:

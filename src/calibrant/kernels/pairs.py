@@ -35,7 +35,7 @@ from calibrant.kernels.layout import (
     Words,
 )
 from calibrant.kernels.portable import exp
-from calibrant.kernels.rule import Rule
+from calibrant.kernels.rule import Recall, Rule
 from calibrant.kernels.two_point import Draw
 
 SETTINGS: Final = Section()
@@ -175,9 +175,7 @@ def spread(words: Words, reals: Reals, cells: int, root: int) -> None:
         reals[scratch + i] /= total
 
 
-def make_draw(
-    rates: Callable[..., bool],
-) -> Callable[[Words, Reals, int, int, int, float], tuple[int, int, float]]:
+def make_draw(rates: Callable[..., bool]) -> Draw:
     """Return ``draw(words, reals, at, cells, table, u)`` for a law with the given rates."""
 
     def draw(
@@ -205,9 +203,7 @@ def mean(
     return total
 
 
-def make_recall(
-    draw: Callable[..., tuple[int, int, float]],
-) -> Callable[[Words, Reals, int, int, int, int], bool]:
+def make_recall(draw: Draw) -> Recall:
     """Return ``recall(words, reals, at, cells, table, number)``: bring the law back, or say no.
 
     A ticket does not carry the K weights of its law.  If nothing happened in its
@@ -255,17 +251,7 @@ def amend(
     reals[at + FIRST + 4 * k + 3] += change
 
 
-def make_rule(name: str, draw: Draw) -> Rule:
-    """Return the rule that announces the law of ``draw``."""
-    return Rule(
-        name,
-        draw,
-        update,
-        amend,
-        mean,
-        make_recall(draw),
-        head=OWN_HEAD,
-        cell=OWN_CELL,
-        settings=SETTINGS,
-        full_support=True,
-    )
+def make_rule(name: str, rates: Callable[..., bool]) -> Rule:
+    """Return the rule that announces the law with the given rates."""
+    draw, words = make_draw(rates), (OWN_HEAD, OWN_CELL, SETTINGS)
+    return Rule(name, draw, update, amend, mean, make_recall(draw), *words, full_support=True)

@@ -44,24 +44,12 @@ SQRT1_2: Final = 0.5 * SQRT2
 
 # r coth(r/2) = 2 + sum_n COTH_n r^(2n) with COTH_n = 2 B_2n / (2n)!, B the Bernoulli
 # numbers.  For |r| <= ln(2)/2 the first term left out is below 1e-17.
-COTH_1: Final = 1.0 / 6.0
-COTH_2: Final = -1.0 / 360.0
-COTH_3: Final = 1.0 / 15120.0
-COTH_4: Final = -1.0 / 604800.0
-COTH_5: Final = 1.0 / 23950080.0
-COTH_6: Final = -691.0 / 653837184000.0
+COTH_1, COTH_2, COTH_3 = 1.0 / 6.0, -1.0 / 360.0, 1.0 / 15120.0
+COTH_4, COTH_5, COTH_6 = -1.0 / 604800.0, 1.0 / 23950080.0, -691.0 / 653837184000.0
 
 # 2 atanh(s) = 2 s + s sum_n ATANH_n s^(2n).
-ATANH_1: Final = 2.0 / 3.0
-ATANH_2: Final = 2.0 / 5.0
-ATANH_3: Final = 2.0 / 7.0
-ATANH_4: Final = 2.0 / 9.0
-ATANH_5: Final = 2.0 / 11.0
-ATANH_6: Final = 2.0 / 13.0
-ATANH_7: Final = 2.0 / 15.0
-ATANH_8: Final = 2.0 / 17.0
-ATANH_9: Final = 2.0 / 19.0
-ATANH_10: Final = 2.0 / 21.0
+ATANH_1, ATANH_2, ATANH_3, ATANH_4, ATANH_5 = (2.0 / n for n in range(3, 13, 2))
+ATANH_6, ATANH_7, ATANH_8, ATANH_9, ATANH_10 = (2.0 / n for n in range(13, 23, 2))
 
 # pi/2 = QUARTER_HIGH + QUARTER_LOW to 86 bits; QUARTER_HIGH has 33 bits, so its product with
 # a number of quarter turns below 2**20 is exact.
@@ -70,37 +58,23 @@ QUARTER_LOW: Final = 6.077100506506192e-11
 PER_QUARTER: Final = 0.6366197723675814
 
 # The terms of the power series of sin and cos: for |r| <= pi/4 those left out are below 5e-17.
-SIN_1: Final = -1.0 / 6.0
-SIN_2: Final = 1.0 / 120.0
-SIN_3: Final = -1.0 / 5040.0
-SIN_4: Final = 1.0 / 362880.0
-SIN_5: Final = -1.0 / 39916800.0
-SIN_6: Final = 1.0 / 6227020800.0
-SIN_7: Final = -1.0 / 1307674368000.0
-COS_2: Final = 1.0 / 24.0
-COS_3: Final = -1.0 / 720.0
-COS_4: Final = 1.0 / 40320.0
-COS_5: Final = -1.0 / 3628800.0
-COS_6: Final = 1.0 / 479001600.0
-COS_7: Final = -1.0 / 87178291200.0
-COS_8: Final = 1.0 / 20922789888000.0
+SIN_1, SIN_2, SIN_3, SIN_4, SIN_5, SIN_6, SIN_7 = (
+    (-1.0) ** n / math.factorial(2 * n + 1) for n in range(1, 8)
+)
+COS_2, COS_3, COS_4, COS_5, COS_6, COS_7, COS_8 = (
+    (-1.0) ** n / math.factorial(2 * n) for n in range(2, 9)
+)
 
 ROUNDING: Final = 6755399441055744.0
 
 # The terms of the power series of exp: for |r| <= 1/4 those beyond the 11th are below 2e-16, for
 # |r| <= ln(2)/2 those beyond the 13th below 5e-18.
-POWER_2: Final = 1.0 / 2.0
-POWER_3: Final = 1.0 / 6.0
-POWER_4: Final = 1.0 / 24.0
-POWER_5: Final = 1.0 / 120.0
-POWER_6: Final = 1.0 / 720.0
-POWER_7: Final = 1.0 / 5040.0
-POWER_8: Final = 1.0 / 40320.0
-POWER_9: Final = 1.0 / 362880.0
-POWER_10: Final = 1.0 / 3628800.0
-POWER_11: Final = 1.0 / 39916800.0
-POWER_12: Final = 1.0 / 479001600.0
-POWER_13: Final = 1.0 / 6227020800.0
+POWER_2, POWER_3, POWER_4, POWER_5, POWER_6, POWER_7 = (
+    1.0 / math.factorial(n) for n in range(2, 8)
+)
+POWER_8, POWER_9, POWER_10, POWER_11, POWER_12, POWER_13 = (
+    1.0 / math.factorial(n) for n in range(8, 14)
+)
 
 
 def exp(x: float) -> float:

@@ -19,83 +19,50 @@ from calibrant.kernels.portable import log
 
 INFINITY: Final = float("inf")
 
-SIZE: Final = 0
-"""Knots of a row, 0 for normal distributions."""
-WIDTH: Final = 1
-"""Numbers of a row: as many as knots, or two."""
-BETWEEN: Final = 2
-"""Levels from one row's to the next one's: 0 where all rows share them."""
-ASKED: Final = 3
-"""Positions asked of a row."""
-APART: Final = 4
-"""Positions from one row's to the next one's: 0 where all rows share them."""
-RANDOM: Final = 5
-"""Whether an outcome on an atom is covered by its share, or always."""
-FIRST: Final = 6
-"""Number of the first row's ticket."""
-KEY: Final = 7
-"""Key of the coins that decide about atoms."""
+SIZE, WIDTH, BETWEEN, ASKED, APART, RANDOM, FIRST, KEY = range(8)
+"""Which word is which.
 
-# Wichura (1988), algorithm AS 241: the quantile of the normal distribution to 16 digits.
-MIDDLE_TOP: Final = (
-    2.5090809287301226727e3,
-    3.3430575583588128105e4,
-    6.7265770927008700853e4,
-    4.5921953931549871457e4,
-    1.3731693765509461125e4,
-    1.9715909503065514427e3,
-    1.3314166789178437745e2,
-    3.3871328727963666080e0,
+- ``SIZE``: Knots of a row, 0 for normal distributions.
+- ``WIDTH``: Numbers of a row: as many as knots, or two.
+- ``BETWEEN``: Levels from one row's to the next one's: 0 where all rows share them.
+- ``ASKED``: Positions asked of a row.
+- ``APART``: Positions from one row's to the next one's: 0 where all rows share them.
+- ``RANDOM``: Whether an outcome on an atom is covered by its share, or always.
+- ``FIRST``: Number of the first row's ticket.
+- ``KEY``: Key of the coins that decide about atoms.
+"""
+
+# Wichura (1988), algorithm AS 241: the quantile of the normal distribution to 16 digits.  Each pair
+# is a coefficient of the polynomial above the line and one of that below, the highest power first.
+MIDDLE: Final = (
+    (2.5090809287301226727e3, 5.2264952788528545610e3),
+    (3.3430575583588128105e4, 2.8729085735721942674e4),
+    (6.7265770927008700853e4, 3.9307895800092710610e4),
+    (4.5921953931549871457e4, 2.1213794301586595867e4),
+    (1.3731693765509461125e4, 5.3941960214247511077e3),
+    (1.9715909503065514427e3, 6.8718700749205790830e2),
+    (1.3314166789178437745e2, 4.2313330701600911252e1),
+    (3.3871328727963666080e0, 1.0),
 )
-MIDDLE_BOTTOM: Final = (
-    5.2264952788528545610e3,
-    2.8729085735721942674e4,
-    3.9307895800092710610e4,
-    2.1213794301586595867e4,
-    5.3941960214247511077e3,
-    6.8718700749205790830e2,
-    4.2313330701600911252e1,
-    1.0,
+TAIL: Final = (
+    (7.74545014278341407640e-4, 1.05075007164441684324e-9),
+    (2.27238449892691845833e-2, 5.47593808499534494600e-4),
+    (2.41780725177450611770e-1, 1.51986665636164571966e-2),
+    (1.27045825245236838258e0, 1.48103976427480074590e-1),
+    (3.64784832476320460504e0, 6.89767334985100004550e-1),
+    (5.76949722146069140550e0, 1.67638483018380384940e0),
+    (4.63033784615654529590e0, 2.05319162663775882187e0),
+    (1.42343711074968357734e0, 1.0),
 )
-TAIL_TOP: Final = (
-    7.74545014278341407640e-4,
-    2.27238449892691845833e-2,
-    2.41780725177450611770e-1,
-    1.27045825245236838258e0,
-    3.64784832476320460504e0,
-    5.76949722146069140550e0,
-    4.63033784615654529590e0,
-    1.42343711074968357734e0,
-)
-TAIL_BOTTOM: Final = (
-    1.05075007164441684324e-9,
-    5.47593808499534494600e-4,
-    1.51986665636164571966e-2,
-    1.48103976427480074590e-1,
-    6.89767334985100004550e-1,
-    1.67638483018380384940e0,
-    2.05319162663775882187e0,
-    1.0,
-)
-END_TOP: Final = (
-    2.01033439929228813265e-7,
-    2.71155556874348757815e-5,
-    1.24266094738807843860e-3,
-    2.65321895265761230930e-2,
-    2.96560571828504891230e-1,
-    1.78482653991729133580e0,
-    5.46378491116411436990e0,
-    6.65790464350110377720e0,
-)
-END_BOTTOM: Final = (
-    2.04426310338993978564e-15,
-    1.42151175831644588870e-7,
-    1.84631831751005468180e-5,
-    7.86869131145613259100e-4,
-    1.48753612908506148525e-2,
-    1.36929880922735805310e-1,
-    5.99832206555887937690e-1,
-    1.0,
+END: Final = (
+    (2.01033439929228813265e-7, 2.04426310338993978564e-15),
+    (2.71155556874348757815e-5, 1.42151175831644588870e-7),
+    (1.24266094738807843860e-3, 1.84631831751005468180e-5),
+    (2.65321895265761230930e-2, 7.86869131145613259100e-4),
+    (2.96560571828504891230e-1, 1.48753612908506148525e-2),
+    (1.78482653991729133580e0, 1.36929880922735805310e-1),
+    (5.46378491116411436990e0, 5.99832206555887937690e-1),
+    (6.65790464350110377720e0, 1.0),
 )
 
 
@@ -109,20 +76,20 @@ def normal_quantile(p: float) -> float:
         return -INFINITY if p <= 0.0 else INFINITY
     q = p - 0.5
     if abs(q) <= 0.425:
-        return q * ratio(MIDDLE_TOP, MIDDLE_BOTTOM, 0.180625 - q * q)
+        return q * ratio(MIDDLE, 0.180625 - q * q)
     r = math.sqrt(-log(min(p, 1.0 - p)))
     side = 1.0 if q > 0.0 else -1.0
     if r <= 5.0:
-        return side * ratio(TAIL_TOP, TAIL_BOTTOM, r - 1.6)
-    return side * ratio(END_TOP, END_BOTTOM, r - 5.0)
+        return side * ratio(TAIL, r - 1.6)
+    return side * ratio(END, r - 5.0)
 
 
-def ratio(top: Any, bottom: Any, r: float) -> float:
+def ratio(table: Any, r: float) -> float:
     """Return the ratio of two polynomials in ``r``, the highest powers first."""
     over, under = 0.0, 0.0
-    for k in range(8):
-        over = over * r + top[k]
-        under = under * r + bottom[k]
+    for top, bottom in table:
+        over = over * r + top
+        under = under * r + bottom
     return over / under
 
 

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Final
 
 from calibrant.kernels.layout import LOSS, RAW_INFINITE, RAW_LOSS, Reals, Words
 from calibrant.kernels.portable import log
 
-SQUARED: Final = 0
-LOG: Final = 1
-MISCLASSIFICATION: Final = 2
-SPHERICAL: Final = 3
+SQUARED, LOG, MISCLASSIFICATION, SPHERICAL = range(4)
 
 
 def charge(code: int, forecast: float, outcome: int) -> float:

@@ -47,25 +47,25 @@ CLIP: Final = 1e-15
 MOST: Final = 1 << 31
 """Rounds that the sums have room for."""
 
-ROUNDS: Final = 0
-"""Rounds so far."""
-STOP: Final = 1
-"""The next round that is a stop."""
-STRIDE: Final = 2
-"""Rounds between points of the trace."""
-FILLED: Final = 3
-"""Points of the trace that are there."""
-CELLS: Final = 4
-"""Values K that may be drawn."""
+ROUNDS, STOP, STRIDE, FILLED, CELLS = range(5)
+"""Which word is which.
+
+- ``ROUNDS``: Rounds so far.
+- ``STOP``: The next round that is a stop.
+- ``STRIDE``: Rounds between points of the trace.
+- ``FILLED``: Points of the trace that are there.
+- ``CELLS``: Values K that may be drawn.
+"""
 
 RAW: Final = 8
 """Where the series of raw forecasts starts."""
-PRODUCT: Final = 0
-"""(real) Product of the outcomes' probabilities, times a power of `HUGE`."""
-SCALED: Final = 1
-"""That power."""
-CLIPPED: Final = 2
-"""Rounds whose outcome had a probability below `CLIP`."""
+PRODUCT, SCALED, CLIPPED = range(3)
+"""Which word is which.
+
+- ``PRODUCT``: (real) Product of the outcomes' probabilities, times a power of `HUGE`.
+- ``SCALED``: That power.
+- ``CLIPPED``: Rounds whose outcome had a probability below `CLIP`.
+"""
 BUCKETS: Final = 4
 """Five words for each bucket and outcome: count, sum (2), sum of squares (2)."""
 BUCKET_WORDS: Final = 2 * COARSE * 5
@@ -87,10 +87,12 @@ FIRST: Final = ZEROS + BUCKET_WORDS
 VALUES: Final = FIRST + FINE
 """(real) The values, and one beyond 1."""
 
-GROUP: Final = 0
-"""Windows for each point."""
-WORST: Final = 1
-"""(real) Largest error of a window, of raw, drawn and mean."""
+GROUP, WORST = range(2)
+"""Which word is which.
+
+- ``GROUP``: Windows for each point.
+- ``WORST``: (real) Largest error of a window, of raw, drawn and mean.
+"""
 WHERE: Final = 4
 """Which window that was, counted from 0."""
 SHOWN: Final = 8

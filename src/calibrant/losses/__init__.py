@@ -7,35 +7,24 @@
 False
 """
 
-from calibrant.losses.absolute import Absolute
 from calibrant.losses.base import Loss, OrderedLoss
-from calibrant.losses.custom import CustomLoss
-from calibrant.losses.hinge import Hinge
-from calibrant.losses.log import Log
-from calibrant.losses.misclassification import Misclassification
+from calibrant.losses.custom import CustomLoss, ProperCheck
+from calibrant.losses.named import (
+    Absolute,
+    Hinge,
+    Log,
+    LossLike,
+    Misclassification,
+    Spherical,
+    Squared,
+    get_loss,
+    loss_names,
+    registered_name,
+)
 from calibrant.losses.proper import CounterExample, check_proper, counter_example, require_proper
-from calibrant.losses.registry import LossLike, get_loss, loss_names, registered_name
-from calibrant.losses.spherical import Spherical
-from calibrant.losses.squared import Squared
-from calibrant.losses.violation import ProperCheck
 
 __all__ = [
-    "Absolute",
-    "CounterExample",
-    "CustomLoss",
-    "Hinge",
-    "Log",
-    "Loss",
-    "LossLike",
-    "Misclassification",
-    "OrderedLoss",
-    "ProperCheck",
-    "Spherical",
-    "Squared",
-    "check_proper",
-    "counter_example",
-    "get_loss",
-    "loss_names",
-    "registered_name",
-    "require_proper",
-]
+    "Absolute", "CounterExample", "CustomLoss", "Hinge", "Log", "Loss", "LossLike",
+    "Misclassification", "OrderedLoss", "ProperCheck", "Spherical", "Squared", "check_proper",
+    "counter_example", "get_loss", "loss_names", "registered_name", "require_proper",
+]  # fmt: skip

@@ -18,8 +18,9 @@ things of a loss, always on the range of forecasts that it meets:
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from typing import Any, TypeAlias, overload
+from typing import Any, ClassVar, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -168,6 +169,11 @@ class OrderedLoss(Loss):
     of the range.
     """
 
+    slope: ClassVar[float] = math.inf
+    """The steepest slope, where it is the same on every range."""
+    bend: ClassVar[float] = math.inf
+    """The curvature, where it is the same on every range."""
+
     def bound(self, low: float = 0.0, high: float = 1.0) -> float:
         """Return the larger of ``l(1, low)`` and ``l(0, high)``.
 
@@ -192,6 +198,16 @@ class OrderedLoss(Loss):
         ends = ends_of(low, high)
         difference = self.given_one(ends) - self.given_zero(ends)
         return float(difference[0] - difference[1])
+
+    def lipschitz(self, low: float = 0.0, high: float = 1.0) -> float:
+        """Return the steepest slope, which does not depend on the range."""
+        ends_of(low, high)
+        return self.slope
+
+    def curvature(self, low: float = 0.0, high: float = 1.0) -> float:
+        """Return the curvature, which does not depend on the range."""
+        ends_of(low, high)
+        return self.bend
 
 
 def weighed(belief: ArrayLike, zero: Array, one: Array) -> Array:

@@ -10,8 +10,8 @@ from calibrant.core import check
 from calibrant.core.arrays import Bits
 from calibrant.errors import ImproperLoss, InvalidInput
 from calibrant.losses.base import Loss
-from calibrant.losses.registry import LossLike, get_loss, loss_names
-from calibrant.losses.violation import RESOLUTION, ProperCheck, find_violation, gaps
+from calibrant.losses.custom import RESOLUTION, ProperCheck, find_violation, gaps
+from calibrant.losses.named import LossLike, get_loss, loss_names
 
 _LONGEST_PERIOD = 12
 

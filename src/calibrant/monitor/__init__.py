@@ -7,8 +7,7 @@
 (True, 0)
 """
 
-from calibrant.monitor.findings import BucketEvidence, Change, Evidence
-from calibrant.monitor.monitor import Monitor
+from calibrant.monitor.monitor import BucketEvidence, Change, Evidence, Monitor
 from calibrant.monitor.watch import Watch
 
 __all__ = ["BucketEvidence", "Change", "Evidence", "Monitor", "Watch"]

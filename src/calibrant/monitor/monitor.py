@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -17,7 +18,86 @@ from calibrant.core.stateful import Stateful
 from calibrant.errors import CorruptState, InvalidInput
 from calibrant.kernels import evidence as kernel
 from calibrant.kernels.compile import available, compiled
-from calibrant.monitor.findings import BucketEvidence, Change, Evidence
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Evidence against the forecasts so far.
+
+    Attributes
+    ----------
+    now
+        The money that a gambler has who started with 1 and bet against the forecasts at
+        the forecasts' own odds; stays near or below 1 as long as the forecasts are right.
+    highest
+        The most money that the gambler ever had, at least 1.
+    at
+        After how many rounds the gambler had most.
+    """
+
+    now: float
+    highest: float
+    at: int
+
+    @property
+    def p_value(self) -> float:
+        """An anytime-valid p-value: 1 over the highest evidence.
+
+        >>> Evidence(3.0, 50.0, 812).p_value
+        0.02
+        """
+        return 1.0 / self.highest
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change for the worse that the change alarm has found.
+
+    Attributes
+    ----------
+    since
+        How many rounds there were before the change: an estimate.
+    after
+        After how many rounds the alarm rang.
+    bucket
+        The bucket that gave the change away, or None if the stream as a whole did.
+    remedy
+        What would have made the forecasts better: ``"odds x 2"`` or ``"odds ^ 1/2"`` (they
+        were over-confident), or ``"odds"`` of one bucket.
+    """
+
+    since: int
+    after: int
+    bucket: int | None
+    remedy: str
+
+
+@dataclass(frozen=True)
+class BucketEvidence:
+    """What happened in one bucket.
+
+    Attributes
+    ----------
+    low, high
+        The ends of the bucket.
+    rounds
+        Rounds whose forecast was in the bucket.
+    forecast, frequency
+        Mean forecast and mean outcome; not a number if the bucket is empty.
+    evidence
+        Evidence against the bucket's forecasts, now.
+    flagged
+        Whether the bucket's evidence ever reached the number of buckets over alpha.
+    """
+
+    low: float
+    high: float
+    rounds: int
+    forecast: float
+    frequency: float
+    evidence: float
+    flagged: bool
+
 
 KIND: Final = "monitor"
 SHORT: Final = 20_000
@@ -115,19 +195,11 @@ class Monitor(Stateful):
         lag: int = 1,
     ) -> None:
         self._settings: dict[str, Any] = {
-            "alpha": check.real(
-                alpha, "alpha", low=1e-100, high=0.5, rule="a number from 1e-100 to 0.5"
-            ),
+            "alpha": _between(alpha, "alpha", 1e-100, 0.5),
             "buckets": check.whole(buckets, "buckets", low=1, high=MAX_BUCKETS),
-            "run_length": check.real(
-                run_length, "run_length", low=1.0, high=1e100, rule="a number from 1 to 1e100"
-            ),
-            "tolerance": check.real(
-                tolerance, "tolerance", low=0.0, high=0.5, rule="a number from 0 to 0.5"
-            ),
-            "clip": check.real(
-                clip, "clip", low=1e-12, high=0.1, rule="a number from 1e-12 to 0.1"
-            ),
+            "run_length": _between(run_length, "run_length", 1.0, 1e100),
+            "tolerance": _between(tolerance, "tolerance", 0.0, 0.5),
+            "clip": _between(clip, "clip", 1e-12, 0.1),
             "lag": check.whole(lag, "lag", low=1, high=MAX_LAG),
         }
         self._before = self._rounds = 0
@@ -236,14 +308,9 @@ class Monitor(Stateful):
             return self._change()
 
     def _change(self) -> Change | None:
-        rung = [
-            (self._number(k, chain[kernel.CHANGE]), k)
-            for k, chain in enumerate(self._chains)
-            if chain[kernel.CHANGE] > 0
-        ]
-        if not rung:
+        after, k = min(self._moments(kernel.CHANGE), default=(0, 0))
+        if not after:
             return None
-        after, k = min(rung)
         leader = int(self._chains[k][kernel.LEADER])
         since = self._number(k, self._chains[k][kernel.SINCE]) - 1
         bucket = leader - kernel.SUMS if leader >= kernel.SUMS else None
@@ -290,7 +357,7 @@ class Monitor(Stateful):
         )
 
     def _alarm_after(self) -> int | None:
-        return min(self._moments(kernel.ALARM), default=None)
+        return min(self._moments(kernel.ALARM), default=(None, 0))[0]
 
     def _best_beginning(self) -> int:
         found = [(value, -self._number(k, start)) for k, value, start in self._sums()]
@@ -308,10 +375,10 @@ class Monitor(Stateful):
         for k, chain in enumerate(self._chains):
             yield from ((k, chain[at] / share, chain[at + 1]) for at, share in places if chain[at])
 
-    def _moments(self, word: int) -> list[int]:
+    def _moments(self, word: int) -> list[tuple[int, int]]:
         """Return the rounds that the gamblers' states name in a word, where a state names one."""
         chains = enumerate(self._chains)
-        return [self._number(k, chain[word]) for k, chain in chains if chain[word] > 0]
+        return [(self._number(k, chain[word]), k) for k, chain in chains if chain[word] > 0]
 
     def _number(self, chain: int, turn: float) -> int:
         """Return how many rounds there were up to a gambler's ``turn``, counted from 1."""
@@ -344,6 +411,11 @@ class Monitor(Stateful):
             self._chains = _checked(document.arrays["chains"], self._fresh())
         except (KeyError, TypeError, ValueError) as error:
             raise CorruptState(f"state must be of a monitor, got {error}") from error
+
+
+def _between(value: Any, name: str, low: float, high: float) -> float:
+    rule = f"a number from {low:g} to {high:g}".replace("e+", "e")
+    return check.real(value, name, low=low, high=high, rule=rule)
 
 
 def _followed(chain: list[float], forecasts: Reals, outcomes: Bits) -> list[float]:

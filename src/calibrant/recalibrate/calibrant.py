@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Final, Self
 from warnings import warn
 
-from calibrant.bounds.resolution import natural_grid
+from calibrant.bounds.horizon import natural_grid
 from calibrant.calibrators import Calibrator
 from calibrant.core import check
 from calibrant.errors import InvalidInput

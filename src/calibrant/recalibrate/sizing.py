@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from calibrant import bounds
-from calibrant.bounds.resolution import first_size, natural_grid, stride_for, target
+from calibrant.bounds.horizon import first_size, natural_grid, stride_for, target
 from calibrant.calibrators import Account, Anchored, Calibrator
 from calibrant.errors import InvalidInput
 from calibrant.losses import Loss, LossLike, get_loss, loss_names, registered_name, require_proper

@@ -6,8 +6,8 @@ from typing import Final
 
 from calibrant.bounds import quantile_tracker
 from calibrant.core import check
+from calibrant.kernels import intervals
 from calibrant.kernels import intervals as kernel
-from calibrant.kernels import score_window
 from calibrant.kernels.layout import STATE, Section
 from calibrant.regression.interval_method import IntervalMethod, Record, above
 from calibrant.regression.registry import interval_methods
@@ -34,17 +34,17 @@ class AdaptiveQuantile(IntervalMethod):
     guarantee = "|coverage - target| <= (1 + step)/(step T), whatever the size of scores"
     assumption = "none: any sequence, every time"
     reference = "Gibbs and Candes (2021), Adaptive conformal inference under distribution shift"
-    program = score_window.ACI_QUANTILE
+    program = intervals.ACI_QUANTILE
 
     def __init__(self, coverage: float, *, step: float = 0.02, window: int = 500) -> None:
         size = check.whole(window, "window", low=1, high=WIDEST)
         self._options = {"step": above(step, "step"), "window": size}
-        words = Section(score_window.OWN_HEAD)
+        words = Section(intervals.QUANTILE_HEAD)
         words.real("SCORES", STATE, "The last scores, as they came.", words=size)
         words.real("SORTED", STATE, "The same in order.", words=size)
         self._start(coverage, above(step, "step"), None, words)
-        self._fresh[score_window.LEVEL] = 1.0 - coverage
-        self._fresh[score_window.WINDOW] = float(size)
+        self._fresh[intervals.LEVEL] = 1.0 - coverage
+        self._fresh[intervals.KEPT_SCORES] = float(size)
         # Without a single score nothing can be left out.
         self._fresh[kernel.RADIUS] = kernel.INFINITY
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.core.arrays import Reals
-from calibrant.kernels.quantiles import MIDDLE_BOTTOM, MIDDLE_TOP, normal_quantile
+from calibrant.kernels.quantiles import MIDDLE, normal_quantile
 
 NARROW: Final = 0.5
 """Standard deviations below which a piece is integrated by points."""
@@ -43,7 +43,7 @@ def normal_quantiles(levels: Reals) -> Reals:
     middle = np.abs(q) <= 0.425
     r = 0.180625 - q * q
     over, under = np.zeros(q.shape), np.zeros(q.shape)
-    for top, bottom in zip(MIDDLE_TOP, MIDDLE_BOTTOM, strict=True):
+    for top, bottom in MIDDLE:
         over, under = over * r + top, under * r + bottom
     found = q * (over / under)
     found[~middle] = _quantile(levels[~middle])

@@ -1,4 +1,4 @@
-"""A mixture of transforms that follows the best of them."""
+"""A mixture of experts, each of them a transform; the raw forecast itself is one."""
 
 from __future__ import annotations
 
@@ -12,13 +12,41 @@ from typing import Any, Final
 from calibrant.core import check
 from calibrant.errors import InvalidInput, InvalidType
 from calibrant.kernels.portable import log
-from calibrant.kernels.transforms import mixture
+from calibrant.kernels.transforms import identity, mixture
 from calibrant.kernels.transforms.kernel import Kernel
 from calibrant.registry import transforms
 from calibrant.transforms.base import State, Transform, shifted
-from calibrant.transforms.bucket_means import BucketMeans, constants_of_bank, fresh_bank
-from calibrant.transforms.identity import Identity
+from calibrant.transforms.buckets import BucketMeans, constants_of_bank, fresh_bank
 from calibrant.transforms.online_platt import OnlinePlatt
+
+
+@transforms.add("identity")
+@dataclass(frozen=True)
+class Identity(Transform):
+    """Announce the raw forecast as it is.
+
+    Useful as an expert in a mixture, which then never falls far behind the raw forecasts.
+
+    Notes
+    -----
+    No promise of its own.
+
+    Examples
+    --------
+    >>> Identity().online().predict_one(0.3)
+    0.3
+    """
+
+    kernel = identity.KERNEL
+    reference = "none"
+    guarantee = "none"
+    assumption = "none"
+    cost = "O(1) a round, no memory"
+
+    def fresh(self) -> State:
+        """Return no words."""
+        return []
+
 
 EXPERTS: Final[tuple[Transform, ...]] = (
     Identity(),
@@ -107,7 +135,6 @@ class ExpertMixture(Transform):
     [40.5, 0.81]
     """
 
-    name = "mixture"
     reference = "Vovk 1990; Herbster and Warmuth 1998"
     guarantee = "loss <= every expert's + [ln K - (T-1) ln(1-share)]/(eta T)"
     assumption = "none"

@@ -1,18 +1,35 @@
-"""Online Platt scaling by Newton steps."""
+"""Slope and intercept of the log-odds, or of both logarithms, learned one step a round."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 from calibrant.core import check
-from calibrant.kernels.portable import logit
-from calibrant.kernels.transforms import forgetting, platt
+from calibrant.kernels.portable import log, logit
+from calibrant.kernels.transforms import beta, descent, platt
 from calibrant.kernels.transforms.kernel import Kernel
 from calibrant.registry import transforms
-from calibrant.transforms.base import State, Transform
-from calibrant.transforms.bucket_means import remembered
+from calibrant.transforms.base import Check, State, Transform, rules
+from calibrant.transforms.buckets import remembered
+
+
+def positive(value: Any, name: str) -> float:
+    """Return a parameter that must be above 0."""
+    return check.real(value, name, low=1e-12, rule="a finite number above 0")
+
+
+def clipping(value: Any, name: str) -> float:
+    """Return how far raw forecasts are kept away from 0 and 1."""
+    return check.real(value, name, low=1e-15, high=0.49, rule="a number from 1e-15 to 0.49")
+
+
+def newton(least: float, told: str) -> dict[str, Check]:
+    """Return what all Newton steps ask of parameters; the ball must hold the start."""
+    radius = partial(check.real, low=least, rule=f"a finite number of at least {told}")
+    return rules(gamma=positive, rho=positive, radius=radius, clip=clipping)
 
 
 @transforms.add("online_platt")
@@ -59,7 +76,7 @@ class OnlinePlatt(Transform):
     0.5
     """
 
-    name = "online_platt"
+    checks = newton(1.0, "1") | rules(memory=remembered)
     reference = "Gupta and Ramdas 2023"
     guarantee = "log loss <= best fixed slope and intercept's + O(ln T)/T"
     assumption = "none"
@@ -71,13 +88,10 @@ class OnlinePlatt(Transform):
     clip: float = 0.01
     memory: float | None = math.inf
 
-    def __post_init__(self) -> None:
-        self._set(**checked(self, 1.0, "1"), memory=remembered(self.memory))
-
     @property
     def kernel(self) -> Kernel:
-        """The functions, with or without forgetting."""
-        return platt.KERNEL if self.memory == math.inf else forgetting.KERNEL
+        """The functions, with or without platt."""
+        return platt.KERNEL if self.memory == math.inf else platt.FORGETTING
 
     def note_positions(self) -> list[int]:
         """Return where the log-odds of the last prediction are noted."""
@@ -97,7 +111,7 @@ class OnlinePlatt(Transform):
     def constants(self) -> list[int]:
         """Return where the parameters are."""
         own = [platt.STEP, platt.REACH, platt.SQUARE]
-        return own if self.memory == math.inf else [*own, forgetting.KEPT, forgetting.ADDED]
+        return own if self.memory == math.inf else [*own, platt.KEPT, platt.ADDED]
 
 
 def platt_of(given: Any) -> OnlinePlatt:
@@ -105,22 +119,114 @@ def platt_of(given: Any) -> OnlinePlatt:
     return OnlinePlatt(gamma=given.gamma, rho=given.rho, clip=given.clip)
 
 
-def checked(given: Any, least: float, told: str) -> dict[str, float]:
-    """Return the parameters that all Newton steps share; the ball must hold the start."""
-    rule = f"a finite number of at least {told}"
-    return {
-        "gamma": positive(given.gamma, "gamma"),
-        "rho": positive(given.rho, "rho"),
-        "radius": check.real(given.radius, "radius", low=least, rule=rule),
-        "clip": clipping(given.clip),
-    }
+SHORTEST: Final = 2.0**0.5
 
 
-def positive(value: float, name: str) -> float:
-    """Return a parameter that must be above 0."""
-    return check.real(value, name, low=1e-12, rule="a finite number above 0")
+@transforms.add("online_beta")
+@dataclass(frozen=True)
+class OnlineBeta(Transform):
+    """Learn three parameters: one for each side of 1/2, and a shift.
+
+    The forecast is sigmoid(a log(raw) + b log(1 - raw) + c), from (1, -1, 0) on, which is the
+    raw forecast.  It can bend where Platt scaling is straight.
+
+    Parameters
+    ----------
+    gamma, rho, radius, clip
+        As in :class:`~calibrant.transforms.OnlinePlatt`.
+
+    Notes
+    -----
+    The total log loss exceeds that of the best fixed parameters in hindsight by O(ln T), whatever
+    the outcomes.  No promise of calibration.  The paper prints (1, 1, 0) as the start, which
+    is not the raw forecast.
+
+    References
+    ----------
+    Gupta and Ramdas (2023), "Online Platt Scaling with Calibeating"; Kull, Silva Filho and
+    Flach (2017), "Beta calibration".
+
+    Examples
+    --------
+    >>> online = OnlineBeta().online()
+    >>> round(online.predict_one(0.3), 12)
+    0.3
+    """
+
+    kernel = beta.KERNEL
+    checks = newton(SHORTEST, "sqrt(2)")
+    fixed = beta.STEP, beta.LEAST, beta.SQUARE, beta.REACH, beta.MOST
+    notes = 2
+    reference = "Gupta and Ramdas 2023; Kull, Silva Filho and Flach 2017"
+    guarantee = "log loss <= best fixed parameters' + O(ln T)/T"
+    assumption = "none"
+    cost = "O(1) a round"
+
+    gamma: float = 0.1
+    rho: float = 25.0
+    radius: float = 100.0
+    clip: float = 0.01
+
+    def fresh(self) -> State:
+        """Return the parameters of the raw forecast."""
+        start, ends = 1.0 / self.rho, (-logit(self.clip), log(1.0 - self.clip))
+        head = [1.0 / self.gamma, log(self.clip), self.radius * self.radius, 1.0, -1.0, 0.0]
+        return [*head, start, 0.0, 0.0, start, 0.0, start, *ends, 0.0, 0.0]
 
 
-def clipping(value: float) -> float:
-    """Return how far raw forecasts are kept away from 0 and 1."""
-    return check.real(value, "clip", low=1e-15, high=0.49, rule="a number from 1e-15 to 0.49")
+STARTS: Final = {"identity": 1.0, "zero": 0.0}
+
+
+@transforms.add("platt_sgd")
+@dataclass(frozen=True)
+class PlattSGD(Transform):
+    """Learn slope and intercept of the log-odds, one gradient step a round.
+
+    What an online logistic regression on the log-odds of the raw forecast does, such as River's.
+    A constant step never settles, and so follows drift.
+
+    Parameters
+    ----------
+    step
+        The step.
+    start
+        ``"identity"``: slope 1, so that the first forecasts are the raw ones.  ``"zero"``: slope 0,
+        as River starts.
+    clip
+        Raw forecasts are moved into [clip, 1 - clip] first.
+
+    Notes
+    -----
+    For parameters (a, b) fixed in hindsight the total log loss is at most theirs plus
+    |(a, b) - start|^2 / (2 step) plus step/2 times the sum of squared gradients, whatever
+    the outcomes.  No promise of calibration.
+
+    References
+    ----------
+    Zinkevich (2003), "Online convex programming and generalized infinitesimal gradient ascent".
+
+    Examples
+    --------
+    >>> online = PlattSGD().online()
+    >>> for _ in range(1000):
+    ...     online.learn_one(0.9, 0)
+    >>> online.predict_one(0.9) < 0.1
+    True
+    """
+
+    kernel = descent.KERNEL
+    checks = rules(start=partial(check.choice, options=tuple(STARTS)), step=positive, clip=clipping)
+    fixed = descent.STEP, descent.LOW
+    notes = 1
+    reference = "Zinkevich 2003"
+    guarantee = "log loss <= that of any (a, b) + |(a, b) - start|^2/(2 step T) + step G^2/2"
+    assumption = "G bounds the gradients: |(logit(clip), 1)|"
+    cost = "O(1) a round"
+
+    step: float = 0.01
+    start: str = "identity"
+    clip: float = 0.01
+
+    def fresh(self) -> State:
+        """Return the slope to start from, and intercept 0."""
+        return [self.step, self.clip, STARTS[self.start], 0.0, 0.0]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from calibrant.kernels.transforms import temperature
 from calibrant.registry import transforms
 from calibrant.transforms.base import State, Transform
-from calibrant.transforms.online_platt import checked
+from calibrant.transforms.online_platt import newton
 
 
 @transforms.add("temperature")
@@ -47,9 +47,10 @@ class Temperature(Transform):
     0.5
     """
 
-    name = "temperature"
     kernel = temperature.KERNEL
-    notes = temperature.NOTES
+    checks = newton(1.0, "1")
+    fixed = temperature.STEP, temperature.LOW, temperature.RADIUS
+    notes = 1
     reference = "Guo et al. 2017; Hazan, Agarwal and Kale 2007"
     guarantee = "log loss <= best fixed factor's + O(ln T)/T"
     assumption = "none"
@@ -60,13 +61,6 @@ class Temperature(Transform):
     radius: float = 100.0
     clip: float = 0.01
 
-    def __post_init__(self) -> None:
-        self._set(**checked(self, 1.0, "1"))
-
     def fresh(self) -> State:
         """Return the factor 1."""
         return [1.0 / self.gamma, self.clip, self.radius, 1.0, self.rho, 0.0]
-
-    def constants(self) -> list[int]:
-        """Return where the parameters are."""
-        return [temperature.STEP, temperature.LOW, temperature.RADIUS]

@@ -8,24 +8,20 @@ m^2 rounds m is doubled and the biases start anew, until m has reached its limit
 
 from __future__ import annotations
 
-from typing import Final
-
 from calibrant.kernels.layout import INDEX, NARROW, Reals, Words
 from calibrant.kernels.transforms.kernel import Kernel
 
-LIMIT: Final = 0
-"""Largest m."""
-STEPS: Final = 1
-"""The present m."""
-LEFT: Final = 2
-"""Rounds until it changes."""
-ERROR: Final = 3
-"""(real) Sum over past epochs of all biases' sizes: the calibration error of the bookings."""
-DISTANCE: Final = 4
-"""(real) Sum of the distances between forecasts and bookings."""
-BIASES: Final = 5
-"""Biases times m, of up to LIMIT + 1 grid points; then a note: the lower neighbour."""
-NOTES: Final = 1
+LIMIT, STEPS, LEFT, ERROR, DISTANCE, BIASES = range(6)
+"""Which word is which.
+
+- ``LIMIT``: Largest m.
+- ``STEPS``: The present m.
+- ``LEFT``: Rounds until it changes.
+- ``ERROR``: (real) Sum over past epochs of all biases' sizes: the calibration error of the
+  bookings.
+- ``DISTANCE``: (real) Sum of the distances between forecasts and bookings.
+- ``BIASES``: Biases times m, of up to LIMIT + 1 grid points; then a note: the lower neighbour.
+"""
 
 
 def predict(words: Words, reals: Reals, at: int, raw: float) -> float:
@@ -83,4 +79,4 @@ def renew(words: Words, reals: Reals, at: int, steps: int) -> None:
     words[at + LEFT] = larger * larger
 
 
-KERNEL: Final = Kernel(predict, learn)
+KERNEL = Kernel(predict, learn)

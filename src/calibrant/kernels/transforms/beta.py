@@ -14,23 +14,23 @@ from calibrant.kernels.portable import sigmoid_short
 from calibrant.kernels.transforms.kernel import BOTH, by_logs
 from calibrant.kernels.transforms.platt import HALVINGS
 
-STEP: Final = 0
-"""(real) 1 / gamma."""
-LEAST: Final = 1
-"""(real) Logarithms below this count as this."""
-SQUARE: Final = 2
-"""(real) Square of the ball's radius."""
-THETA: Final = 3
-"""(reals) The three parameters."""
+STEP, LEAST, SQUARE, THETA = range(4)
+"""Which word is which.
+
+- ``STEP``: (real) 1 / gamma.
+- ``LEAST``: (real) Logarithms below this count as this.
+- ``SQUARE``: (real) Square of the ball's radius.
+- ``THETA``: (reals) The three parameters.
+"""
 INVERSE: Final = 6
 """(reals) The inverse of A by rows: 11, 12, 13, 22, 23, 33."""
-REACH: Final = 12
-"""(real) Log-odds beyond this, either way, count as this."""
-MOST: Final = 13
-"""(real) Logarithms above this count as this."""
-FEATURES: Final = 14
-"""(reals, notes) The two logarithms."""
-NOTES: Final = 2
+REACH, MOST, FEATURES = range(12, 15)
+"""Which word is which.
+
+- ``REACH``: (real) Log-odds beyond this, either way, count as this.
+- ``MOST``: (real) Logarithms above this count as this.
+- ``FEATURES``: (reals, notes) The two logarithms.
+"""
 
 
 def given(words: Words, reals: Reals, at: int, raw: float, odds: float, less: float) -> float:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import functools
-from typing import Final
 
 from calibrant.kernels.layout import INDEX, Reals, Words
 from calibrant.kernels.transforms.kernel import Kernel
 
-FIRST: Final = 0
-"""Where the first one's words start, relative to the chain's."""
-SECOND: Final = 1
-"""Where the second one's do."""
-BETWEEN: Final = 2
-"""Where the note of what the first one said is."""
-HEAD: Final = 3
-NOTES: Final = 1
+FIRST, SECOND, BETWEEN, HEAD = range(4)
+"""Which word is which.
+
+- ``FIRST``: Where the first one's words start, relative to the chain's.
+- ``SECOND``: Where the second one's do.
+- ``BETWEEN``: Where the note of what the first one said is.
+"""
 
 
 @functools.cache

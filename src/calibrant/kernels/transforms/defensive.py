@@ -13,16 +13,15 @@ from calibrant.kernels.layout import INDEX, Reals, Words
 from calibrant.kernels.portable import turn
 from calibrant.kernels.transforms.kernel import Kernel
 
-FEATURES: Final = 0
-"""Number D of pairs of features."""
-STAR: Final = 1
-"""Whether the second form is used."""
-ROUNDS: Final = 2
-PER: Final = 3
-"""(real) 1 / D."""
-TABLES: Final = 4
-"""(reals) Six tables of D words: v, w, the sums of the cosines and of the sines; and two notes:
-the sums, turned by the present x."""
+FEATURES, STAR, ROUNDS, PER, TABLES = range(5)
+"""Which word is which.
+
+- ``FEATURES``: Number D of pairs of features.
+- ``STAR``: Whether the second form is used.
+- ``PER``: (real) 1 / D.
+- ``TABLES``: (reals) Six tables of D words: v, w, the sums of the cosines and of the sines; and
+  two notes: the sums, turned by the present x.
+"""
 NOTED: Final = 2
 
 HALVINGS: Final = 40

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from calibrant.kernels.layout import Reals, Words
 from calibrant.kernels.portable import sigmoid_short
 from calibrant.kernels.transforms.kernel import Kernel
 from calibrant.kernels.transforms.platt import log_odds
 
-STEP: Final = 0
-"""(real) The step."""
-LOW: Final = 1
-"""(real) How far raw forecasts are kept away from 0 and 1."""
-SLOPE: Final = 2
-INTERCEPT: Final = 3
-FEATURE: Final = 4
-"""(real, note) The log-odds of the raw forecast."""
-NOTES: Final = 1
+STEP, LOW, SLOPE, INTERCEPT, FEATURE = range(5)
+"""Which word is which.
+
+- ``STEP``: (real) The step.
+- ``LOW``: (real) How far raw forecasts are kept away from 0 and 1.
+- ``FEATURE``: (real, note) The log-odds of the raw forecast.
+"""
 
 
 def predict(words: Words, reals: Reals, at: int, raw: float) -> float:
@@ -34,4 +30,4 @@ def learn(words: Words, reals: Reals, at: int, raw: float, told: float, outcome:
     reals[at + INTERCEPT] -= push
 
 
-KERNEL: Final = Kernel(predict, learn)
+KERNEL = Kernel(predict, learn)

@@ -21,23 +21,18 @@ from typing import Final, TypeAlias
 from calibrant.kernels.layout import NARROW, Reals, Words
 from calibrant.kernels.transforms.kernel import NONE, ODDS, Kernel, by_logs
 
-CELLS: Final = 0
-FORGOTTEN: Final = 1
-"""(real) Which part a full visit forgets."""
-PRIOR: Final = 2
-"""(real) Weight of rounds without error, at each knot."""
-SCALE: Final = 3
-"""(real) Knots for a unit of what is measured."""
-SHIFT: Final = 4
-"""(real) Where it is 0, in knots."""
-REACH: Final = 5
-"""(real) Log-odds beyond this, either way, count as this."""
-CELL: Final = 6
-"""(note) The cell of the last prediction."""
-PART: Final = 7
-"""(real, note) Where in it that was, in [0, 1]."""
-KNOTS: Final = 8
-"""First knot; each has its weight, its sum of errors and their mean (reals)."""
+CELLS, FORGOTTEN, PRIOR, SCALE, SHIFT, REACH, CELL, PART, KNOTS = range(9)
+"""Which word is which.
+
+- ``FORGOTTEN``: (real) Which part a full visit forgets.
+- ``PRIOR``: (real) Weight of rounds without error, at each knot.
+- ``SCALE``: (real) Knots for a unit of what is measured.
+- ``SHIFT``: (real) Where it is 0, in knots.
+- ``REACH``: (real) Log-odds beyond this, either way, count as this.
+- ``CELL``: (note) The cell of the last prediction.
+- ``PART``: (real, note) Where in it that was, in [0, 1].
+- ``KNOTS``: First knot; each has its weight, its sum of errors and their mean (reals).
+"""
 WIDTH: Final = 3
 MEAN: Final = 2
 

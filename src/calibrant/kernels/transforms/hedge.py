@@ -7,24 +7,20 @@ point at each other, and mix these two so that no outcome can profit.
 
 from __future__ import annotations
 
-from typing import Final
-
 from calibrant.kernels.coin import coin
 from calibrant.kernels.layout import INDEX, NARROW, Reals, Words
 from calibrant.kernels.place import bucket_of
 from calibrant.kernels.transforms.kernel import Kernel
 
-BUCKETS: Final = 0
-RESOLUTION: Final = 1
-"""Number N of steps of the grid."""
-KEY: Final = 2
-"""Key of the coins."""
-CLOCK: Final = 3
-"""Rounds so far; each has its own coin."""
-EDGES: Final = 4
-"""(reals) The edges of the buckets and a sentinel.  Then for each bucket the cell drawn last and,
-for each cell, the gap N Y - k n and the count n; then a note: the drawn cell."""
-NOTES: Final = 1
+BUCKETS, RESOLUTION, KEY, CLOCK, EDGES = range(5)
+"""Which word is which.
+
+- ``RESOLUTION``: Number N of steps of the grid.
+- ``KEY``: Key of the coins.
+- ``CLOCK``: Rounds so far; each has its own coin.
+- ``EDGES``: (reals) The edges of the buckets and a sentinel. Then for each bucket the cell drawn
+  last and, for each cell, the gap N Y - k n and the count n; then a note: the drawn cell.
+"""
 
 
 def block_of(words: Words, reals: Reals, at: int, raw: float) -> int:
@@ -86,4 +82,4 @@ def learn(words: Words, reals: Reals, at: int, raw: float, told: float, outcome:
     words[at + CLOCK] += 1
 
 
-KERNEL: Final = Kernel(predict, learn)
+KERNEL = Kernel(predict, learn)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from calibrant.kernels.layout import Reals, Words
 from calibrant.kernels.transforms.kernel import Kernel
 
@@ -17,4 +15,4 @@ def learn(words: Words, reals: Reals, at: int, raw: float, told: float, outcome:
     """Learn nothing."""
 
 
-KERNEL: Final = Kernel(predict, learn)
+KERNEL = Kernel(predict, learn)

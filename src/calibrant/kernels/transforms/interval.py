@@ -7,16 +7,15 @@ midpoint; a short cell with a long one to its right announces both midpoints as 
 
 from __future__ import annotations
 
-from typing import Final
-
 from calibrant.kernels.layout import INDEX, NARROW, Reals, Words
 from calibrant.kernels.transforms.kernel import Kernel
 
-CELLS: Final = 0
-"""Number m of cells."""
-COUNTS: Final = 1
-"""Rounds and ones of each cell; then two notes: the cells at the ends of the interval."""
-NOTES: Final = 2
+CELLS, COUNTS = range(2)
+"""Which word is which.
+
+- ``CELLS``: Number m of cells.
+- ``COUNTS``: Rounds and ones of each cell; then two notes: the cells at the ends of the interval.
+"""
 
 
 def lean(words: Words, at: int, b: int) -> int:
@@ -60,4 +59,4 @@ def learn(words: Words, reals: Reals, at: int, raw: float, told: float, outcome:
     words[at + COUNTS + 2 * b + 1] += outcome
 
 
-KERNEL: Final = Kernel(predict, learn)
+KERNEL = Kernel(predict, learn)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 from calibrant.kernels.compile import available, compiled, mark
 from calibrant.kernels.layout import Reals, Words
@@ -19,11 +19,9 @@ Keep: TypeAlias = Callable[[Words, Reals, int, Any, int], None]
 Late: TypeAlias = Callable[[Words, Reals, int, float, float, int, float, Any, int], None]
 Replay: TypeAlias = Callable[[Words, Reals, Any, Any, Any], None]
 
-NONE: Final = 0
-ODDS: Final = 1
-BOTH: Final = 2
-"""Which logarithms of the raw forecast a transform looks at: none, the log-odds, or these and
-the logarithm of the complement."""
+NONE, ODDS, BOTH = range(3)
+"""Which logarithms of the raw forecast a transform looks at: none, the log-odds, or these and the
+logarithm of the complement."""
 
 
 @dataclass(frozen=True, eq=False)

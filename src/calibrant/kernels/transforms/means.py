@@ -20,9 +20,11 @@ from calibrant.kernels.layout import NARROW, Reals, Words
 from calibrant.kernels.place import bucket_of
 from calibrant.kernels.transforms.kernel import Kernel
 
-BUCKETS: Final = 0
-KEPT: Final = 1
-"""(reals) Where the members' parameters begin: how much is kept, then the priors."""
+BUCKETS, KEPT = range(2)
+"""Which word is which.
+
+- ``KEPT``: (reals) Where the members' parameters begin: how much is kept, then the priors.
+"""
 
 Advise: TypeAlias = Callable[[Words, Reals, int, float, float, float, int], None]
 Absorb: TypeAlias = Callable[[Words, Reals, int, float, int, int, float], None]

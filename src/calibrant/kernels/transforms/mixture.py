@@ -20,33 +20,20 @@ from typing import Any, Final, TypeAlias
 
 from calibrant.kernels.layout import INDEX, Reals, Words
 from calibrant.kernels.portable import exp, exp_short, log, log_ratio, logit
-from calibrant.kernels.transforms.kernel import (
-    BOTH,
-    NONE,
-    ODDS,
-    Given,
-    Keep,
-    Kernel,
-    Late,
-    Learn,
-    Partly,
-    Predict,
-    ask,
-)
+from calibrant.kernels.transforms import kernel as types
+from calibrant.kernels.transforms.kernel import BOTH, NONE, ODDS, Kernel, ask
 from calibrant.kernels.transforms.means import Absorb, Advise, make_bank
 
-REST: Final = 0
-"""(real) One minus the share."""
-RATE: Final = 1
-"""(real) eta, negated."""
-UNIT: Final = 2
-"""(real) 1 / (2 eta)."""
-LOSS: Final = 3
-"""(real) Cumulative loss of the mixture."""
-NOTES: Final = 4
-"""Where the notes start."""
-PARTS: Final = 5
-"""Where each part starts, from here on."""
+REST, RATE, UNIT, LOSS, NOTES, PARTS = range(6)
+"""Which word is which.
+
+- ``REST``: (real) One minus the share.
+- ``RATE``: (real) eta, negated.
+- ``UNIT``: (real) 1 / (2 eta).
+- ``LOSS``: (real) Cumulative loss of the mixture.
+- ``NOTES``: Where the notes start.
+- ``PARTS``: Where each part starts, from here on.
+"""
 
 FLOOR: Final = 1e-290
 """No weight falls below it, so that no expert is lost for ever when nothing is shared."""
@@ -85,7 +72,7 @@ def single(kernel: Kernel) -> Part:
     return Part(advise, absorb, 1, kernel.logs)
 
 
-def _asking(predict: Predict) -> Advise:
+def _asking(predict: types.Predict) -> Advise:
     def advise(
         words: Words, reals: Reals, at: int, raw: float, odds: float, less: float, out: int
     ) -> None:
@@ -94,7 +81,7 @@ def _asking(predict: Predict) -> Advise:
     return advise
 
 
-def _giving(given: Given) -> Advise:
+def _giving(given: types.Given) -> Advise:
     def advise(
         words: Words, reals: Reals, at: int, raw: float, odds: float, less: float, out: int
     ) -> None:
@@ -103,7 +90,7 @@ def _giving(given: Given) -> Advise:
     return advise
 
 
-def _teaching(learn: Learn) -> Absorb:
+def _teaching(learn: types.Learn) -> Absorb:
     def absorb(
         words: Words, reals: Reals, at: int, raw: float, out: int, outcome: int, part: float
     ) -> None:
@@ -112,7 +99,7 @@ def _teaching(learn: Learn) -> Absorb:
     return absorb
 
 
-def _parting(partly: Partly) -> Absorb:
+def _parting(partly: types.Partly) -> Absorb:
     def absorb(
         words: Words, reals: Reals, at: int, raw: float, out: int, outcome: int, part: float
     ) -> None:
@@ -198,7 +185,7 @@ def make_mixture(parts: tuple[Part, ...], form: Forms) -> Kernel:
     )
 
 
-def _make_given(advise: Advise, combine: Combine) -> Given:
+def _make_given(advise: Advise, combine: Combine) -> types.Given:
     def given(words: Words, reals: Reals, at: int, raw: float, odds: float, less: float) -> float:
         out = at + (words[at + NOTES] & INDEX)
         advise(words, reals, at, raw, odds, less, out)
@@ -207,7 +194,7 @@ def _make_given(advise: Advise, combine: Combine) -> Given:
     return given
 
 
-def _make_learn(absorb: Absorb, reweigh: Reweigh) -> Learn:
+def _make_learn(absorb: Absorb, reweigh: Reweigh) -> types.Learn:
     def learn(words: Words, reals: Reals, at: int, raw: float, told: float, outcome: int) -> None:
         out = at + (words[at + NOTES] & INDEX)
         reweigh(words, reals, at, out, told, outcome)
@@ -221,7 +208,7 @@ def packed(count: int) -> int:
     return (count + 3) // 4
 
 
-def _make_keep(count: int) -> Keep:
+def _make_keep(count: int) -> types.Keep:
     def keep(words: Words, reals: Reals, at: int, to: Any, first: int) -> None:
         out = at + (words[at + NOTES] & INDEX)
         for i in range((count + 3) // 4):
@@ -233,7 +220,7 @@ def _make_keep(count: int) -> Keep:
     return keep
 
 
-def _make_late(advise: Advise, absorb: Absorb, soften: Soften, count: int, logs: int) -> Late:
+def _make_late(advise: Advise, absorb: Absorb, soften: Soften, count: int, logs: int) -> types.Late:
     def late(
         words: Words,
         reals: Reals,

@@ -3,6 +3,10 @@
 With x = (logit(raw), 1) and the forecast sigmoid(theta . x), a round adds the square of the
 gradient g = (p - y) x to A and moves theta by -A^-1 g / gamma, then back into the ball if need
 be.  The inverse of A is kept (Sherman and Morrison's formula), so a round takes no solving.
+
+With a memory, the sum A of squared gradients decays towards its start:
+A <- d A + (1 - d) rho + g g'.  So steps stay long enough to follow a drift, and A stays at least
+rho, whatever comes.
 """
 
 from __future__ import annotations
@@ -14,20 +18,23 @@ from calibrant.kernels.layout import Reals, Words
 from calibrant.kernels.portable import log, sigmoid_short
 from calibrant.kernels.transforms.kernel import ODDS, by_logs
 
-STEP: Final = 0
-"""(real) 1 / gamma."""
-REACH: Final = 1
-"""(real) Log-odds beyond this, either way, count as this."""
-SQUARE: Final = 2
-"""(real) Square of the ball's radius."""
-SLOPE: Final = 3
-INTERCEPT: Final = 4
-INVERSE: Final = 5
-"""(reals) The inverse of A: slope with slope, slope with intercept, intercept with intercept."""
-FEATURE: Final = 8
-"""(real, note) The log-odds of the raw forecast."""
-SIZE: Final = 9
-NOTES: Final = 1
+STEP, REACH, SQUARE, SLOPE, INTERCEPT, INVERSE = range(6)
+"""Which word is which.
+
+- ``STEP``: (real) 1 / gamma.
+- ``REACH``: (real) Log-odds beyond this, either way, count as this.
+- ``SQUARE``: (real) Square of the ball's radius.
+- ``INVERSE``: (reals) The inverse of A: slope with slope, slope with intercept, intercept with
+  intercept.
+"""
+FEATURE, KEPT, ADDED, SUM = range(8, 12)
+"""More words, but for the first with a memory only.
+
+- ``FEATURE``: (real, note) The log-odds of the raw forecast.
+- ``KEPT``: (real) d.
+- ``ADDED``: (real) (1 - d) rho.
+- ``SUM``: (reals) A: slope with slope, slope with intercept, intercept with intercept.
+"""
 
 HALVINGS: Final = 100
 """More than it takes to halve the widest bracket of doubles down to neighbours."""
@@ -95,3 +102,32 @@ def project(words: Words, reals: Reals, at: int) -> None:
 
 
 KERNEL: Final = by_logs(given, partly, ODDS)
+
+
+def partly_forgetting(
+    words: Words, reals: Reals, at: int, raw: float, told: float, outcome: int, part: float
+) -> None:
+    """Make one Newton step on the log loss, after forgetting a little."""
+    x, gap, kept = reals[at + FEATURE], (told - outcome) * part, reals[at + KEPT]
+    grown, added = gap * gap, reals[at + ADDED]
+    a = reals[at + SUM] * kept + added + grown * x * x
+    b = reals[at + SUM + 1] * kept + grown * x
+    c = reals[at + SUM + 2] * kept + added + grown
+    reals[at + SUM] = a
+    reals[at + SUM + 1] = b
+    reals[at + SUM + 2] = c
+    each = 1.0 / (a * c - b * b)
+    p, q, r = c * each, -b * each, a * each
+    reals[at + INVERSE] = p
+    reals[at + INVERSE + 1] = q
+    reals[at + INVERSE + 2] = r
+    length = reals[at + STEP] * gap
+    slope = reals[at + SLOPE] - length * (p * x + q)
+    intercept = reals[at + INTERCEPT] - length * (q * x + r)
+    reals[at + SLOPE] = slope
+    reals[at + INTERCEPT] = intercept
+    if slope * slope + intercept * intercept > reals[at + SQUARE]:
+        project(words, reals, at)
+
+
+FORGETTING: Final = by_logs(given, partly_forgetting, ODDS)

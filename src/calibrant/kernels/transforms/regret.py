@@ -8,23 +8,20 @@ that no outcome moves far along these directions.
 from __future__ import annotations
 
 import math
-from typing import Final
 
 from calibrant.kernels.coin import coin
 from calibrant.kernels.layout import INDEX, NARROW, Reals, Words
 from calibrant.kernels.transforms.kernel import Kernel
 
-RESOLUTION: Final = 0
-"""Number m of steps of the grid."""
-KEY: Final = 1
-"""Key of the coins."""
-CLOCK: Final = 2
-"""Rounds so far; each has its own coin."""
-REGRET: Final = 3
-"""(real) The coordinate of the regret."""
-CELLS: Final = 4
-"""(reals) The coordinates of the grid points; then a note: the drawn point."""
-NOTES: Final = 1
+RESOLUTION, KEY, CLOCK, REGRET, CELLS = range(5)
+"""Which word is which.
+
+- ``RESOLUTION``: Number m of steps of the grid.
+- ``KEY``: Key of the coins.
+- ``CLOCK``: Rounds so far; each has its own coin.
+- ``REGRET``: (real) The coordinate of the regret.
+- ``CELLS``: (reals) The coordinates of the grid points; then a note: the drawn point.
+"""
 
 
 def push(words: Words, reals: Reals, at: int, k: int, raw: float, outcome: float) -> float:
@@ -92,4 +89,4 @@ def learn(words: Words, reals: Reals, at: int, raw: float, told: float, outcome:
     words[at + CLOCK] += 1
 
 
-KERNEL: Final = Kernel(predict, learn)
+KERNEL = Kernel(predict, learn)

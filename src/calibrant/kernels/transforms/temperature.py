@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from calibrant.kernels.layout import Reals, Words
 from calibrant.kernels.portable import sigmoid_short
 from calibrant.kernels.transforms.kernel import Kernel
 from calibrant.kernels.transforms.platt import log_odds
 
-STEP: Final = 0
-"""(real) 1 / gamma."""
-LOW: Final = 1
-"""(real) How far raw forecasts are kept away from 0 and 1."""
-RADIUS: Final = 2
-"""(real) The factor stays between this and its negative."""
-FACTOR: Final = 3
-SQUARES: Final = 4
-"""(real) Sum of squared gradients, and the strength of the start."""
-FEATURE: Final = 5
-"""(real, note) The log-odds of the raw forecast."""
-NOTES: Final = 1
+STEP, LOW, RADIUS, FACTOR, SQUARES, FEATURE = range(6)
+"""Which word is which.
+
+- ``STEP``: (real) 1 / gamma.
+- ``LOW``: (real) How far raw forecasts are kept away from 0 and 1.
+- ``RADIUS``: (real) The factor stays between this and its negative.
+- ``SQUARES``: (real) Sum of squared gradients, and the strength of the start.
+- ``FEATURE``: (real, note) The log-odds of the raw forecast.
+"""
 
 
 def predict(words: Words, reals: Reals, at: int, raw: float) -> float:
@@ -39,4 +34,4 @@ def learn(words: Words, reals: Reals, at: int, raw: float, told: float, outcome:
     reals[at + FACTOR] = min(max(moved, -radius), radius)
 
 
-KERNEL: Final = Kernel(predict, learn)
+KERNEL = Kernel(predict, learn)

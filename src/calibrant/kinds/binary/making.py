@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from calibrant.bounds.resolution import natural_grid
+from calibrant.bounds.horizon import natural_grid
 from calibrant.core import check
 from calibrant.errors import InvalidInput
 from calibrant.losses import require_proper

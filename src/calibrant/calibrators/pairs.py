@@ -1,4 +1,4 @@
-"""RegMin as the paper ran it: all ordered pairs, exponential potential."""
+"""Calibrators that weigh all pairs of grid points, and announce a law over the whole grid."""
 
 from __future__ import annotations
 
@@ -62,9 +62,6 @@ class AllPairs(Calibrator):
         cells[:, pairs.ONES] = prior * (int(centre * scale) / scale)
 
 
-_draw = pairs.make_draw(pairs.exponential_rates)
-
-
 @calibrators.add("exponential_regret")
 @dataclass(frozen=True, kw_only=True)
 class ExponentialRegret(AllPairs):
@@ -107,8 +104,7 @@ class ExponentialRegret(AllPairs):
     [0.093, 0.354, 0.553]
     """
 
-    name = "exponential_regret"
-    kernels = pairs.make_rule("exponential_regret", _draw)
+    kernels = pairs.make_rule("exponential_regret", pairs.exponential_rates)
     reference = "Cesa-Bianchi and Lugosi 2006, chapter 4"
     guarantee = "pseudo C2 <= h^2 + K sqrt(ln(K(K-1))/(2T)) (fixed rate)"
     assumption = "none for the mixtures; for the draws, no sight of the round's coin"
@@ -131,15 +127,10 @@ class ExponentialRegret(AllPairs):
 
     def _bound(self, rounds: int, buckets: int, prior: int, delay: int) -> bounds.Bound | None:
         """Return the bound on C2, of the mixtures or of the draws."""
-        grid = self.lattice
+        grid, realised = self.lattice, self.updates == "realised"
+        sizes, step = (rounds, grid.cells, grid.half_cell), self._rate(buckets) or "any-time"
         return bounds.exponential_regret(
-            rounds,
-            grid.cells,
-            grid.half_cell,
-            buckets=buckets,
-            step=self._rate(buckets) or "any-time",
-            prior=prior,
-            realised=self.updates == "realised",
+            *sizes, buckets=buckets, step=step, prior=prior, realised=realised
         )
 
     @property
@@ -157,3 +148,51 @@ class ExponentialRegret(AllPairs):
         super().set_parameters(words, reals, buckets)
         reals[pairs.RATE] = self._rate(buckets)
         reals[pairs.SCHEDULE] = self._schedule
+
+
+@calibrators.add("polynomial_regret")
+@dataclass(frozen=True, kw_only=True)
+class PolynomialRegret(AllPairs):
+    """Play the stationary law of the positive regrets between all pairs of cells.
+
+    The form in which Foster and Vohra first proved calibration.  Restricted to
+    neighbours it is ``regret_matching``, which needs O(1) instead of O(K^3) a round.
+    A cell that regrets nothing is announced alone.
+
+    Parameters
+    ----------
+    updates
+        ``"realised"`` (default): the drawn cell learns.  ``"expected"``: every cell learns
+        by its weight in the mixture.
+
+    Notes
+    -----
+    Blackwell's condition holds with equality for the stationary law, so the sum of
+    squared positive regrets grows by at most a constant a round; the bound follows
+    by Cauchy-Schwarz over cells.
+
+    References
+    ----------
+    Foster and Vohra (1998), "Asymptotic calibration"; Hart and Mas-Colell (2000).
+
+    Examples
+    --------
+    >>> rule = PolynomialRegret(resolution=10)
+    >>> state = rule.update(rule.start(), 5, 1)
+    >>> rule.forecast(state).values
+    (0.4,)
+    """
+
+    kernels = pairs.make_rule("polynomial_regret", pairs.polynomial_rates)
+    reference = "Foster and Vohra 1998; Hart and Mas-Colell 2000"
+    guarantee = "E C2 <= h^2 + sqrt(K(K-1)/T)"
+    assumption = "the outcome is chosen without sight of the round's coin"
+    cost = "O(K^3) a round, O(K) memory"
+
+    updates: str = "realised"
+
+    def _bound(self, rounds: int, buckets: int, prior: int, delay: int) -> bounds.Bound | None:
+        """Return the bound on C2, of the draws or of the mixtures."""
+        grid, realised = self.lattice, self.updates == "realised"
+        sizes = rounds, grid.cells, grid.half_cell
+        return bounds.polynomial_regret(*sizes, buckets=buckets, prior=prior, realised=realised)
