@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
 from calibrant.classes import vectors
+from calibrant.classes.results import ClassRun
 from calibrant.classes.roster import Roster
-from calibrant.classes.run import ClassRun
-from calibrant.classes.ticket import ClassTicket
+from calibrant.classes.ticket import ClassIssuer, ClassTicket
 from calibrant.core import check
 from calibrant.core.arrays import Reals, Words
 from calibrant.core.codec import Document
 from calibrant.core.gate import passing
 from calibrant.errors import ForeignTicket, InvalidInput
-from calibrant.kernels.layout import LONGEST_LAG
+from calibrant.kernels.coin import coin
+from calibrant.kernels.layout import ISSUED, LONGEST_LAG, ROUNDS
 from calibrant.recalibrate.counter import Counter
 from calibrant.recalibrate.delivery import Pending, times
-from calibrant.recalibrate.secret import fingerprint
+from calibrant.recalibrate.secret import block_key, fingerprint
 from calibrant.recalibrate.spec import MAX_OPEN
 from calibrant.recalibrate.stream import Stream
 
-Look = tuple[Any, ...]
 TicketT = TypeVar("TicketT", bound=ClassTicket)
 RunT = TypeVar("RunT", bound=ClassRun)
 
@@ -34,13 +33,16 @@ class ClassRecalibrator(Stream[TicketT], Generic[TicketT, RunT]):
     """Turn raw forecasts over K classes into calibrated ones, whatever the outcomes.
 
     The state is rows of one arena, the first of which counts every round.  Subclasses say how
-    a forecast is made, learned and looked at ahead, how a batch is played and what the
-    settings are.
+    a forecast is made, learned and looked at ahead, and what the settings are.
     """
 
     __slots__ = ("_classes", "_roster", "_secret")
 
     version: ClassVar[int] = 2
+    _carry: ClassVar[tuple[str, str]] = ("value", "mean")
+    """What of a ticket was drawn and carries the guarantee, and what was expected of it."""
+    _wide: ClassVar[bool] = True
+    """Whether that is a number for each class."""
 
     def _enter(
         self,
@@ -48,7 +50,7 @@ class ClassRecalibrator(Stream[TicketT], Generic[TicketT, RunT]):
         secret: bytes,
         roster: Roster,
         kind: Any,
-        issuer: Any,
+        issuer: ClassIssuer,
         fields: str,
         max_open: Any,
     ) -> None:
@@ -102,9 +104,9 @@ class ClassRecalibrator(Stream[TicketT], Generic[TicketT, RunT]):
         """
         vector = self._untimed(raw, "sample_one")
         with passing(self._gate):
-            look = self._look(vector)
-            self._noted(vector.tobytes(), look)
-            return self._drawn(vector, look)
+            seen = self._look(vector)
+            self._noted(vector.tobytes(), (seen, self.rounds))
+            return seen.value
 
     def predict_one(self, raw: Any) -> Reals:
         """Return the draw, as :meth:`sample_one` does: an older name for it."""
@@ -117,7 +119,7 @@ class ClassRecalibrator(Stream[TicketT], Generic[TicketT, RunT]):
         """
         vector = vectors.vector(raw, self._classes)
         with passing(self._gate):
-            return self._expected(vector)
+            return self._look(vector).mean
 
     def learn_one(self, raw: Any, outcome: int) -> None:
         """Make a round of the last :meth:`sample_one` with this raw forecast.
@@ -127,8 +129,9 @@ class ClassRecalibrator(Stream[TicketT], Generic[TicketT, RunT]):
         """
         vector, told = self._untimed(raw, "learn_one"), self._outcome(outcome)
         with passing(self._gate):
-            look = self._notes.pop(vector.tobytes(), None)
-            self._book(vector, self._look(vector) if look is None else look, told)
+            note = self._notes.pop(vector.tobytes(), None)
+            seen, rounds = note or (self._look(vector), self.rounds)
+            self._book(seen, rounds, told)
             self._expire_old(self.issued)
 
     def coin_of(self, ticket: TicketT) -> Any:
@@ -136,6 +139,13 @@ class ClassRecalibrator(Stream[TicketT], Generic[TicketT, RunT]):
         if not isinstance(ticket, self._counter.kind) or ticket.whose != self._counter.whose:
             raise ForeignTicket(f"ticket must be of this recalibrator, got another's: {ticket!r}")
         return self._coin(ticket)
+
+    @staticmethod
+    def _flip(secret: bytes, block: int, made: Any) -> float:
+        """Return the coin of a ticket or of its part, in that block of a row with that secret."""
+        if made.clock is None:
+            raise InvalidInput(f"ticket must be the one that forecast() returned, got {made!r}")
+        return coin(block_key(secret, block), made.clock)
 
     # ---------------------------------------------------------------- batches
 
@@ -167,22 +177,19 @@ class ClassRecalibrator(Stream[TicketT], Generic[TicketT, RunT]):
         times(time, len(rows))
         prompt = available is None and carry is None and not self._timed
         with passing(self._gate):
-            first = self.issued
-            if prompt and self._at_once(len(rows)):
-                run = self._play(rows, told)
+            first, left = self.issued, Pending()
+            made = self._prompt(rows, told) if prompt else None
+            if made is not None:
                 self._expire_old(first + len(rows))
-                return run
-            tickets, pending = self._play_late(list(rows), told.tolist(), available, time, carry)
-        # Of no outcomes at all there is no telling whether they were whole numbers.
-        left = replace(pending, outcome=pending.outcome.astype(np.int64))
-        return self._run(tickets, first, left)
-
-    def _at_once(self, rounds: int) -> bool:
-        """Say whether so many prompt rounds may be played without looking at open tickets."""
-        return True
-
-    def _stacked(self, rows: Iterable[Reals]) -> Reals:
-        return np.array(list(rows)).reshape(-1, self._classes)
+            else:
+                tickets, left = self._play_late(list(rows), told.tolist(), available, time, carry)
+                shape = (-1, self._classes) if self._wide else -1
+                listed = ([getattr(ticket, name) for ticket in tickets] for name in self._carry)
+                drawn, mean = (np.array(told, np.float64).reshape(shape) for told in listed)
+                made = drawn, mean
+                # Of no outcomes at all there is no telling whether they were whole numbers.
+                left = replace(left, outcome=left.outcome.astype(np.int64))
+        return self._run(rows, *made, first, left)
 
     # ------------------------------------------------------------------ state
 
@@ -201,9 +208,15 @@ class ClassRecalibrator(Stream[TicketT], Generic[TicketT, RunT]):
         if len(arrays["secret"]) != 2:
             raise ValueError(f"a secret of {len(arrays['secret'])} words")
         self._set_up(document, arrays["secret"].astype("<i8").tobytes())
-        self._roster.load(arrays["row"], arrays, self._most)
+        self._roster.load(arrays["row"], arrays)
         self._check_rows()
         self._load_tickets(arrays["tickets"])
+
+    def _check_sums(self, rows: list[tuple[int, Words]], what: str) -> None:
+        """Refuse rows that did not see each round of all together once."""
+        issued, rounds = (sum(int(row[place]) for _, row in rows) for place in (ISSUED, ROUNDS))
+        if (issued, rounds) != (self.issued, self.rounds):
+            raise ValueError(f"{what} whose rounds are not those of all together")
 
     def _outcome(self, outcome: Any) -> int:
         return vectors.outcome(outcome, self._classes)
@@ -213,54 +226,35 @@ class ClassRecalibrator(Stream[TicketT], Generic[TicketT, RunT]):
             raise self._no_time(f"{verb}, which takes none")
         return vectors.vector(raw, self._classes)
 
-    @staticmethod
-    def _known_clock(clock: int | None, ticket: Any) -> int:
-        if clock is None:
-            raise InvalidInput(f"ticket must be the one that forecast() returned, got {ticket!r}")
-        return clock
-
     # ------------------------------------------------------- what subclasses do
-
-    @property
-    @abstractmethod
-    def _most(self) -> int:
-        """The largest number that a row may have."""
 
     @abstractmethod
     def _check_rows(self) -> None:
         """Refuse rows that cannot be of the same stream."""
 
     @abstractmethod
-    def _look(self, raw: Reals) -> Look:
-        """Look at the next round with this raw forecast: all that booking it takes."""
+    def _look(self, raw: Reals) -> TicketT:
+        """Look at the next round with this raw forecast: the ticket that it would have."""
 
     @abstractmethod
-    def _drawn(self, raw: Reals, look: Look) -> Reals:
-        """Return the draw that was looked at."""
-
-    @abstractmethod
-    def _expected(self, raw: Reals) -> Reals:
-        """Return the mean of the next round with this raw forecast."""
-
-    @abstractmethod
-    def _book(self, raw: Reals, look: Look, outcome: int) -> None:
-        """Make a round of what was looked at, or change nothing and raise."""
+    def _book(self, seen: TicketT, rounds: int, outcome: int) -> None:
+        """Make a round of what was looked at after so many, or change nothing and raise."""
 
     @abstractmethod
     def _coin(self, ticket: TicketT) -> Any:
         """Return the coin of a ticket."""
 
-    @abstractmethod
-    def _play(self, rows: Reals, outcomes: Words) -> RunT:
-        """Play a batch whose outcomes come at once."""
+    def _prompt(self, rows: Reals, outcomes: Words) -> tuple[Reals, Reals] | None:
+        """Play a batch whose outcomes come at once, or say None if that goes one by one only."""
+        return None
 
     @abstractmethod
-    def _run(self, tickets: list[TicketT], first: int, pending: Pending) -> RunT:
-        """Return what was announced by the tickets of a batch."""
+    def _run(self, rows: Reals, drawn: Reals, mean: Reals, first: int, left: Pending) -> RunT:
+        """Return what was announced in a batch."""
 
-    @abstractmethod
     def _shown(self) -> dict[str, Any]:
         """Return the settings that the name of an object shows."""
+        return self._settings()
 
     @abstractmethod
     def _settings(self) -> dict[str, Any]:

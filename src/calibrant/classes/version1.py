@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.classes.roster import packed_rows
-from calibrant.classes.simplex_cells import layout_of_cells
-from calibrant.classes.simplex_points import grid_size
+from calibrant.classes.roster import layout_of_cells, packed_rows
+from calibrant.classes.vectors import grid_size
 from calibrant.core.arrays import Words
 from calibrant.core.codec import Document
 from calibrant.core.desk import name_key
