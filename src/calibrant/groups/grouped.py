@@ -1,4 +1,4 @@
-"""A stream of binary outcomes whose rounds belong to groups."""
+"""A stream of binary outcomes whose rounds belong to groups, one by one and in batches."""
 
 from __future__ import annotations
 
@@ -7,33 +7,37 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar, cast
 
+import numpy as np
+
 from calibrant.core import check
-from calibrant.core.arrays import Words
+from calibrant.core.arrays import Bits, Reals, Words
 from calibrant.core.codec import Document
+from calibrant.core.gate import passing
 from calibrant.core.stateful import Migration
 from calibrant.core.ticket import Ticket
-from calibrant.groups.checking import RECENT, CheckingRules, History
-from calibrant.groups.names import Name, Roster, names_of
-from calibrant.groups.rule import GroupRule
-from calibrant.groups.spec import SETTINGS, GroupArena, GroupSpec
-from calibrant.groups.stored import recent_of, recent_words, text_of, text_words
+from calibrant.groups.certificate import rows_of
+from calibrant.groups.names import RECENT, CheckingRules, History, Name, Period, Roster, names_of
+from calibrant.groups.spec import SETTINGS, GroupArena, GroupRule, GroupSpec
 from calibrant.groups.ticket import (
     GroupCounter,
     GroupIssuer,
     GroupTicket,
     key_of_names,
-    read,
+    names_again,
+    recent_of,
+    recent_words,
+    text_of,
+    text_words,
     written,
 )
 from calibrant.groups.version1 import migrated
 from calibrant.kernels.gaps import FIRST
 from calibrant.kernels.groups import gather
-from calibrant.kernels.layout import CELL, CLOCK, COUNT, ISSUED, KEY, SECRET
-from calibrant.kernels.rounds import block_at
+from calibrant.kernels.layout import CELL, COUNT, ISSUED, KEY, SECRET
 from calibrant.recalibrate.binary import Binary
-from calibrant.recalibrate.rows import Rows
-from calibrant.recalibrate.spec import MAX_OPEN
-from calibrant.recalibrate.stream import overtaken
+from calibrant.recalibrate.delivery import Pending, checked, times
+from calibrant.recalibrate.run import Run
+from calibrant.recalibrate.stream import SHORT, overtaken
 
 Note = tuple[int, float, float, int]
 """What was seen of the next draw: place, weight, mixed forecast and clock."""
@@ -56,12 +60,12 @@ class Grouped(Binary):
     _issuer: GroupIssuer
     _spec: GroupSpec
 
+    _tickets: ClassVar[Any] = GroupTicket
+    _counters: ClassVar[Any] = GroupCounter
+
     def _begin(self, spec: GroupSpec, secret: bytes, max_open: Any) -> None:  # type: ignore[override]
         """Set up a row of that spec before its first round, without groups."""
-        cap = check.whole(max_open, "max_open", low=1, high=MAX_OPEN)
-        self._spec, self._secret, self._issuer = spec, secret, spec.issuer(secret)
-        self._open(spec.arena(secret), GroupCounter(self._issuer, spec.fields, cap))
-        self._rows = Rows(spec, self._arena)
+        super()._begin(spec, secret, max_open)
         self._roster = Roster(spec.max_groups)
         self._recent: deque[tuple[float, int]] = deque(maxlen=RECENT)
 
@@ -132,11 +136,9 @@ class Grouped(Binary):
     def _learn_noted(self, raw: float, outcome: int, names: tuple[Name, ...]) -> None:
         """Make a round of a prediction, or of a draw made now."""
         note: Any = self._notes.get((raw, names))
-        if note is not None:
-            words = self._rows.state()[0]
-            if words[block_at(words, self._row, note[0]) + CLOCK] != note[3]:
-                del self._notes[raw, names]
-                raise overtaken(raw)
+        if note is not None and not self._rows.bookable(self._row, note, raw):
+            del self._notes[raw, names]
+            raise overtaken(raw)
         self._make_round(raw, outcome, names, note)
         self._notes.pop((raw, names), None)
         self._expire_old(self._own(ISSUED))
@@ -167,6 +169,121 @@ class Grouped(Binary):
             self._roster, self._recent = roster, recent
             raise
 
+    # ------------------------------------------------------------------- batches
+
+    def _replay(
+        self,
+        raw: Any,
+        outcomes: Any,
+        groups: Any,
+        context: Any,
+        available: Any,
+        time: Any,
+        carry: Any,
+    ) -> Run:
+        raws, told = check.probabilities(raw), check.outcomes(outcomes)
+        check.same_length(raw=raws, outcomes=told)
+        given = [None] * len(raws) if context is None else list(context)
+        check.same_length(raw=raws, context=given)
+        times(time, len(raws))
+        if carry is not None:
+            checked(carry)
+        with passing(self._gate):
+            first = self.issued
+            if available is not None or carry is not None:
+                return self._replay_late(raws, told, groups, given, (available, time, carry))
+            self._rows.check_room(self._row, len(raws))
+            if self._rules.pure:
+                forecast, means = self._replay_ahead(raws, told, groups, given)
+            else:
+                with self._undone_on_error():
+                    forecast, means = self._replay_rows(raws, told, groups, given)
+            self._expire_old(first + len(raws))
+        return Run(forecast, means, self.buckets, raws, first, Pending())
+
+    def _replay_late(
+        self,
+        raw: Reals,
+        outcomes: Bits,
+        groups: Any,
+        context: list[Any],
+        when: tuple[Any, Any, Any],
+    ) -> Run:
+        first = self.issued
+        given = rows_of(groups, len(raw), self._rules.declared)
+        asked = list(zip(raw.tolist(), given, context, strict=True))
+        with self._undone_on_error():
+            tickets, pending = self._play_late(asked, outcomes.tolist(), *when)
+        forecast, mean = ([getattr(t, name) for t in tickets] for name in ("value", "mean"))
+        shown = np.array(forecast, np.float64), np.array(mean, np.float64)
+        return Run(*shown, self.buckets, raw, first, pending)
+
+    def _replay_rows(
+        self, raw: Reals, outcomes: Bits, groups: Any, context: list[Any]
+    ) -> tuple[Reals, Reals]:
+        """Play rounds one by one, since rules wait for outcomes."""
+        forecast, means = np.empty(len(raw)), np.empty(len(raw))
+        given = rows_of(groups, len(raw), self._rules.declared)
+        rows = zip(raw.tolist(), outcomes.tolist(), given, context, strict=True)
+        for t, (p, y, names, told) in enumerate(rows):
+            place, weight, *_ = self._make_round(p, y, self._names(names, told, p))
+            forecast[t] = self._issuer.values[place & CELL]
+            means[t] = self._rows.mean_of(place, weight)
+        return forecast, means
+
+    def _replay_ahead(
+        self, raw: Reals, outcomes: Bits, groups: Any, context: list[Any]
+    ) -> tuple[Reals, Reals]:
+        """Play rounds whose groups are known beforehand."""
+        forecast, means = np.empty(len(raw)), np.empty(len(raw))
+        roster, batch = self._roster.copy(), self._spec.rule.batch
+        offsets, members = self._columns(roster, raw, groups, context)
+        self._roster = roster
+        self._make_room()
+        made = batch.__dict__.get("machine")
+        if made is None and len(raw) > SHORT:
+            made = batch.machine
+        if made is not None:
+            flat = self._arena.flat()
+            columns = raw, outcomes, offsets, members, forecast, means
+            made.replay(flat, flat.view(np.float64), self._row, *columns)
+            self._rows.use_array()
+        else:
+            lists = [part.tolist() for part in (raw, outcomes, offsets, members)]
+            batch.replay(*self._rows.state(), self._row, *lists, forecast, means)
+        last = slice(max(len(raw) - RECENT, 0), None)
+        self._recent.extend(zip(forecast[last].tolist(), outcomes[last].tolist(), strict=True))
+        return forecast, means
+
+    def _columns(
+        self, roster: Roster, raw: Reals, groups: Any, context: list[Any]
+    ) -> tuple[Words, Words]:
+        """Return where each round's groups start in one list, and the list."""
+        rows = len(raw)
+        plain = isinstance(groups, np.ndarray) and groups.ndim == 1 and groups.dtype.kind in "iuU"
+        if plain and not self._rules.rules:
+            check.same_length(raw=raw, groups=groups)
+            return np.arange(rows + 1), roster.enter_column(groups)
+        given = rows_of(groups, rows, self._rules.declared)
+        if self._rules.rules:
+            # Rules that need not wait for outcomes.
+            issued, rounds, made = self.issued, self.rounds, zip(given, context, strict=True)
+            given = [
+                self._rules.names(names, told, History(issued + t, rounds + t, p, ()))
+                for t, (p, (names, told)) in enumerate(zip(raw.tolist(), made, strict=True))
+            ]
+        # Places of names that come again; a period has to be looked at each time.
+        known: dict[tuple[Name, ...], list[int]] = {}
+        sizes, members = np.zeros(rows + 1, np.int64), list[int]()
+        for t, names in enumerate(given):
+            if (codes := known.get(names)) is None:
+                codes = roster.enter(names)
+                if not any(isinstance(name, Period) for name in names):
+                    known[names] = codes
+            sizes[t + 1] = len(codes)
+            members += codes
+        return np.cumsum(sizes), np.array(members, np.int64)
+
     # ------------------------------------------------------------------- documents
 
     def _blocks(self, flat: Words) -> Words:
@@ -183,12 +300,12 @@ class Grouped(Binary):
             "declared": [written(name) for name in self._rules.declared],
         }
         cells = self._blocks(self._arena.snapshot())[self.buckets :, FIRST:]
-        held = self._counter.names_in_use().values()
+        held = self._counter.names_in_use()
         return settings, {
             "groups": cells.reshape(-1),
-            "names": text_words([written(name) for name in self._roster.names()]),
+            "names": text_words(self._roster.names()),
             "recent": recent_words(self._recent),
-            "held": text_words([[written(name) for name in names] for names in held]),
+            "held": text_words([*held.values()]),
         }
 
     def _restore(self, document: Document) -> None:
@@ -198,7 +315,7 @@ class Grouped(Binary):
         self._begin(spec, row[SECRET : SECRET + 2].astype("<i8").tobytes(), s["max_open"])
         names = text_of(arrays["names"])
         for part in names:
-            self._roster.enter(names_of([read(part)]))
+            self._roster.enter(names_again([part]))
         if len(self._roster) != len(names):
             raise ValueError("groups of one name")
         self._arena.grow(len(names))
@@ -209,7 +326,7 @@ class Grouped(Binary):
         blocks[: self.buckets, KEY] = keys
         blocks[self.buckets :, FIRST:] = _checked(arrays["groups"], blocks[self.buckets :, FIRST:])
         self._recent.extend(recent_of(arrays["recent"]))
-        held = [names_of([read(part) for part in parts]) for parts in text_of(arrays["held"])]
+        held = map(names_again, text_of(arrays["held"]))
         self._issuer.names = {key_of_names(each): each for each in held}
         self._load_tickets(arrays["tickets"])
 

@@ -8,19 +8,18 @@ from calibrant.core import check
 from calibrant.core.codec import Document
 from calibrant.core.gate import passing
 from calibrant.errors import InvalidInput
-from calibrant.groups.batches import GroupBatches
-from calibrant.groups.certificate import GroupCertificate
-from calibrant.groups.checking import CheckingRules
-from calibrant.groups.measured import Measured
+from calibrant.groups.certificate import GroupCertificate, certificate_of
+from calibrant.groups.grouped import Grouped
+from calibrant.groups.names import CheckingRules
 from calibrant.groups.spec import KIND, GroupSpec
-from calibrant.groups.ticket import GroupTicket, read, written
+from calibrant.groups.ticket import GroupTicket, names_again, written
 from calibrant.kernels.layout import CELL
 from calibrant.recalibrate.delivery import Pending
 from calibrant.recalibrate.run import Run
 from calibrant.recalibrate.secret import secret_of
 
 
-class GroupRecalibrator(GroupBatches):
+class GroupRecalibrator(Grouped):
     """Turn raw forecasts into ones that are calibrated in every group, whatever the outcomes.
 
     A round belongs to the bucket of its raw forecast, as in Algorithm 1, and to any number of
@@ -223,9 +222,8 @@ class GroupRecalibrator(GroupBatches):
         """Return what was measured so far in each group, with each theorem's bound beside it."""
         with passing(self._gate):
             flat, names = self._arena.snapshot(), self._roster.names()
-            own, blocks = flat[self._row :], self._blocks(flat)
-            found = Measured(self._spec, own, blocks, names, len(self._counter))
-        return found.certificate()
+            own, blocks, waiting = flat[self._row :], self._blocks(flat), len(self._counter)
+        return certificate_of(self._spec, own, blocks, names, waiting)
 
     @classmethod
     def from_bytes(cls, data: bytes, groups: Any = None) -> Self:
@@ -247,7 +245,8 @@ class GroupRecalibrator(GroupBatches):
     @classmethod
     def _from_document(cls, document: Document, groups: Any = None) -> Self:
         made, told = cls.__new__(cls), document.settings.get("declared")
-        made._rules = CheckingRules(_again(told) if groups is None else groups)
+        again = names_again(told) if isinstance(told, list) else None
+        made._rules = CheckingRules(again if groups is None else groups)
         _check_rules(made._rules, document.settings.get("rules"), told)
         made._become(document)
         return made
@@ -258,10 +257,6 @@ class GroupRecalibrator(GroupBatches):
             f"GroupRecalibrator(form={rule.form!r}, resolution={rule.resolution}, "
             f"buckets={self.buckets}, groups={len(self._roster)}, rounds={self.rounds})"
         )
-
-
-def _again(declared: Any) -> Any:
-    return [read(part) for part in declared] if isinstance(declared, list) else None
 
 
 def _check_rules(rules: CheckingRules, count: Any, declared: Any) -> None:

@@ -1,4 +1,4 @@
-"""What a stream with groups is, apart from its state; and the row that grows with its groups."""
+"""What a stream with groups is: its rule, its spec, and the row that grows with its groups."""
 
 from __future__ import annotations
 
@@ -7,25 +7,69 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant import bounds
 from calibrant.calibrators.arena import Arena
-from calibrant.calibrators.base import MAX_BUCKETS, MAX_PRIOR
+from calibrant.calibrators.base import MAX_BUCKETS, MAX_PRIOR, Calibrator
 from calibrant.calibrators.layout import Layout, layout_of
 from calibrant.core import check
-from calibrant.core.arrays import Words
+from calibrant.core.arrays import Reals, Words
 from calibrant.errors import InvalidInput
-from calibrant.groups.rule import GroupRule
 from calibrant.groups.ticket import GroupIssuer
-from calibrant.kernels.groups import GROUP_ROW
-from calibrant.kernels.layout import BLOCKS, INDEX, ROW, ROW_WORDS, SCRATCH, STATE
+from calibrant.kernels.groups import (
+    AVERAGE,
+    EXPONENTIAL,
+    GROUP_ROW,
+    LIST,
+    RATE,
+    ROOM,
+    GroupProgram,
+)
+from calibrant.kernels.layout import INDEX, SCALE, SCRATCH
 from calibrant.recalibrate.secret import fingerprint
 from calibrant.recalibrate.spec import Spec
 
 KIND: Final = "group recalibrator"
 MAX_GROUPS: Final = 1 << 20
+FORMS: Final = ("l2", "exponential")
 SETTINGS: Final = ("form", "resolution", "grid", "buckets", "prior", "horizon", "max_groups")
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupRule(Calibrator):
+    """The blocks of a calibrator with room for the list of a round's groups.
+
+    Parameters
+    ----------
+    form
+        ``"l2"`` adds up average gaps, ``"exponential"`` exponentials of gaps.
+    rate
+        The rate of the exponential form.
+    """
+
+    name = "groups"
+    kernels = AVERAGE.rule
+
+    form: str = "l2"
+    rate: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check.choice(self.form, "form", FORMS)
+        object.__setattr__(self, "kernels", self.batch.rule)
+
+    @property
+    def batch(self) -> GroupProgram:
+        """The batch of the form."""
+        return AVERAGE if self.form == "l2" else EXPONENTIAL
+
+    def scratch(self, cells: int) -> int:
+        """Return how many words the list of a round's groups takes."""
+        return LIST + ROOM
+
+    def set_parameters(self, words: Words, reals: Reals, buckets: int) -> None:
+        """Write the rate, over the scale of gaps, into the header."""
+        reals[RATE] = self.rate / int(words[SCALE])
 
 
 class GroupArena(Arena):
@@ -83,15 +127,11 @@ class GroupSpec(Spec):
     ) -> GroupSpec:
         """Return the spec of these settings; a stored state has the same ones."""
         rule = GroupRule(form=form, resolution=resolution, grid=grid)
-        sizes = (
-            check.whole(buckets, "buckets", low=1, high=MAX_BUCKETS),
-            check.whole(prior, "prior", high=MAX_PRIOR),
-        )
-        limits = (
-            check.whole(horizon, "horizon", low=1),
-            check.whole(max_groups, "max_groups", low=1, high=MAX_GROUPS),
-        )
-        made = cls(rule, *sizes, "squared", None, None, *limits)
+        buckets = check.whole(buckets, "buckets", low=1, high=MAX_BUCKETS)
+        prior = check.whole(prior, "prior", high=MAX_PRIOR)
+        horizon = check.whole(horizon, "horizon", low=1)
+        max_groups = check.whole(max_groups, "max_groups", low=1, high=MAX_GROUPS)
+        made = cls(rule, buckets, prior, "squared", None, None, horizon, max_groups)
         if form == "exponential":
             rate = bounds.multivalid_rate(horizon, rule.lattice.cells, buckets + max_groups)
             made = replace(made, rule=replace(rule, rate=rate))
@@ -137,29 +177,9 @@ class GroupSpec(Spec):
 
 @functools.lru_cache(maxsize=256)
 def _group_layout(rule: GroupRule, buckets: int, prior: int) -> Layout:
-    """Return the layout of a plain row with the own words of a row with groups."""
-    plain, own = layout_of(rule, buckets, prior), len(ROW)
-    fields = GROUP_ROW.fields[own:]
-
-    def widened(column: NDArray[Any], told: list[Any]) -> NDArray[Any]:
-        return np.insert(column, own, np.array(told, column.dtype))
-
-    fresh = widened(plain.fresh, [0] * len(fields))
-    shared, shared_real = plain.shared.copy(), plain.shared_real.copy()
-    shared[[BLOCKS, ROW_WORDS]] = len(GROUP_ROW), len(fresh)
+    """Return the layout of a row with the own words of one with groups."""
+    made = layout_of(rule, buckets, prior, own_words=GROUP_ROW)
+    shared_real = made.shared_real.copy()
     # The list of a round's groups holds whole numbers.
-    shared_real[shared[SCRATCH] :] = False
-    for array in (shared, fresh):
-        array.flags.writeable = False
-    return replace(
-        plain,
-        shared=shared,
-        fresh=fresh,
-        section=GROUP_ROW,
-        blocks=len(GROUP_ROW),
-        shared_real=shared_real,
-        real=widened(plain.real, [field.real for field in fields]),
-        stored=widened(plain.stored, [field.life == STATE for field in fields]),
-        low=widened(plain.low, [field.limits[0] for field in fields]),
-        high=widened(plain.high, [field.limits[1] for field in fields]),
-    )
+    shared_real[made.shared[SCRATCH] :] = False
+    return replace(made, shared_real=shared_real)

@@ -1,14 +1,17 @@
-"""Tickets that carry their groups, and the counter that keeps the names of the open ones."""
+"""Tickets that carry their groups, the counter that keeps their names, and how names are stored."""
 
 from __future__ import annotations
 
 import functools
 import hashlib
 import json
+from collections.abc import Iterable
 from typing import Any, Final, Self
 
 import numpy as np
 
+from calibrant.core import check
+from calibrant.core.arrays import Words
 from calibrant.core.grid import Grid
 from calibrant.core.ticket import Issuer, Ticket
 from calibrant.errors import CorruptState, ForeignTicket
@@ -69,7 +72,7 @@ class GroupTicket(Ticket):
         """Read a ticket back from what :meth:`to_dict` gave."""
         made = super().from_dict(data)
         try:
-            made.groups = names_of([read(part) for part in data["groups"]])
+            made.groups = names_again(data["groups"])
         except (KeyError, TypeError, ValueError) as error:
             raise CorruptState(f"ticket must be what to_dict() gave, got {error}") from error
         return made
@@ -83,8 +86,8 @@ class GroupCounter(Counter[Any]):
 
     __slots__ = ("_most",)
 
-    def __init__(self, issuer: GroupIssuer, fields: str, max_open: int) -> None:
-        super().__init__(GroupTicket, issuer, issuer.fingerprint, fields, max_open)
+    def __init__(self, *told: Any) -> None:
+        super().__init__(*told)
         self._most = FEW
 
     def file_latest(self) -> None:
@@ -119,7 +122,7 @@ def key_of_names(names: Names) -> int:
     >>> key_of_names(("a", 3)) == key_of_names(("a", "3"))
     False
     """
-    text = json.dumps([written(name) for name in names]).encode()
+    text = json.dumps(names).encode()
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little") >> 1
 
 
@@ -128,6 +131,40 @@ def written(name: Name) -> Any:
     return list(name) if isinstance(name, Period) else name
 
 
-def read(part: Any) -> Any:
-    """Return the name that was written so."""
-    return Period(*part) if isinstance(part, list) else part
+def names_again(parts: Any) -> Names:
+    """Return the names that were written so."""
+    return names_of([Period(*part) if isinstance(part, list) else part for part in parts])
+
+
+def text_words(data: Any) -> Words:
+    """Return JSON-ready data as words.
+
+    >>> text_of(text_words(["a", ["month", 3]]))
+    ['a', ['month', 3]]
+    """
+    text = json.dumps(data).encode()
+    return np.frombuffer(text.ljust(-(-len(text) // 8) * 8), "<i8").astype(np.int64)
+
+
+def text_of(words: Words) -> Any:
+    """Return the data of which :func:`text_words` made words."""
+    return json.loads(words.astype("<i8").tobytes())
+
+
+def recent_words(recent: Iterable[tuple[float, int]]) -> Words:
+    """Return draws and outcomes as words, two a round."""
+    rounds = list(recent)
+    words = np.empty((len(rounds), 2), np.int64)
+    words.view(np.float64)[:, 0] = [value for value, _ in rounds]
+    words[:, 1] = [outcome for _, outcome in rounds]
+    return words.reshape(-1)
+
+
+def recent_of(words: Words) -> list[tuple[float, int]]:
+    """Return the draws and outcomes of which :func:`recent_words` made words."""
+    rounds = np.ascontiguousarray(words.reshape(-1, 2))
+    values, outcomes = rounds.view(np.float64)[:, 0].tolist(), rounds[:, 1].tolist()
+    return [
+        (check.probability(value), check.outcome(outcome))
+        for value, outcome in zip(values, outcomes, strict=True)
+    ]

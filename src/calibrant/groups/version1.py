@@ -10,10 +10,14 @@ from calibrant.core import check
 from calibrant.core.arrays import Words
 from calibrant.core.codec import Document
 from calibrant.core.desk import Desk, name_key
-from calibrant.groups.names import names_of
 from calibrant.groups.spec import SETTINGS, GroupSpec
-from calibrant.groups.stored import recent_words, text_words
-from calibrant.groups.ticket import GroupTicket, key_of_names, read, written
+from calibrant.groups.ticket import (
+    GroupTicket,
+    key_of_names,
+    names_again,
+    recent_words,
+    text_words,
+)
 from calibrant.kernels.gaps import FIRST
 from calibrant.kernels.groups import LOGS, MEMBERSHIPS
 from calibrant.kernels.layout import ISSUED, LONGEST_LAG, MOST_OUTSTANDING, RAW_LOSS, ROUNDS, SECRET
@@ -25,7 +29,7 @@ def migrated(document: Document) -> Document:
     """Return a document of the first version as one of the second."""
     s = document.settings
     spec = GroupSpec.made(**{name: s[name] for name in SETTINGS})
-    names = [names_of([read(part)])[0] for part in s["groups"]]
+    names = [name for part in s["groups"] for name in names_again([part])]
     blocks = np.zeros((spec.buckets + len(names), spec.layout.stride), np.int64)
     moved_blocks(blocks, np.arange(len(blocks)), document.arrays["blocks"], spec.rule)
     row = spec.layout.fresh.copy()
@@ -37,9 +41,9 @@ def migrated(document: Document) -> Document:
         "row": packed(row, spec.layout),
         "tickets": _lines(spec, tickets),
         "groups": blocks[spec.buckets :, FIRST:].reshape(-1),
-        "names": text_words([written(name) for name in names]),
+        "names": text_words(names),
         "recent": recent_words((check.probability(v), check.outcome(y)) for v, y in s["recent"]),
-        "held": text_words([[written(name) for name in each] for each in held.values()]),
+        "held": text_words([*held.values()]),
     }
     kept = {name: s[name] for name in ("max_open", "rules", "declared")}
     return Document(document.kind, spec.settings | kept, arrays, 2)

@@ -36,6 +36,8 @@ class Binary(Stream[Ticket]):
 
     version: ClassVar[int] = 2
     migrations: ClassVar[dict[int, Migration]] = {1: migrated}
+    _tickets: ClassVar[Any] = Ticket
+    _counters: ClassVar[Any] = Counter
 
     def _begin(self, spec: Spec, secret: bytes, max_open: Any) -> None:
         """Set up a row of that spec before its first round."""
@@ -43,7 +45,7 @@ class Binary(Stream[Ticket]):
         spec = shared_spec(spec)
         self._spec, self._secret, self._issuer = spec, secret, spec.issuer(secret)
         arena, whose = spec.arena(secret), self._issuer.fingerprint
-        self._open(arena, Counter(Ticket, self._issuer, whose, spec.fields, cap))
+        self._open(arena, self._counters(self._tickets, self._issuer, whose, spec.fields, cap))
         self._rows = Rows(spec, arena)
         self._timed = spec.rule.timed
 
