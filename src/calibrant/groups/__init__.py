@@ -10,7 +10,7 @@
 from calibrant.groups.certificate import GroupCertificate, GroupRow, group_errors
 from calibrant.groups.names import History, Period, TimeIntervals
 from calibrant.groups.recalibrator import GroupRecalibrator
-from calibrant.groups.ticket import GroupTicket
+from calibrant.groups.spec import GroupTicket
 
 __all__ = [
     "GroupCertificate",

@@ -15,17 +15,9 @@ from calibrant.core.arrays import Bits, Reals, Words
 from calibrant.errors import InvalidType
 from calibrant.groups.names import Name, names_of
 from calibrant.groups.spec import GroupSpec
+from calibrant.kernels import layout as at
 from calibrant.kernels.gaps import FIRST
 from calibrant.kernels.groups import LOGS, MEMBERSHIPS
-from calibrant.kernels.layout import (
-    ISSUED,
-    LONGEST_LAG,
-    MOST_OUTSTANDING,
-    RAW_LOSS,
-    ROUNDS,
-    SCALE,
-    TABLE,
-)
 from calibrant.metrics import as_cells
 
 
@@ -211,9 +203,9 @@ def counted(spec: GroupSpec, blocks: Words) -> tuple[Words, Words]:
     gained = blocks[:, FIRST:].copy()
     gained[: spec.buckets] -= layout.blocks_of(layout.fresh)[:, FIRST:]
     gaps, counts = gained[:, 0::2], gained[:, 1::2]
-    table = int(layout.shared[TABLE])
+    table = int(layout.shared[at.TABLE])
     numerators = layout.shared[table : table + cells]
-    return counts, (gaps + counts * numerators) // layout.shared[SCALE]
+    return counts, (gaps + counts * numerators) // layout.shared[at.SCALE]
 
 
 def certificate_of(
@@ -233,8 +225,8 @@ def certificate_of(
         Tickets that wait for their outcome.
     """
     counts, ones = counted(spec, blocks)
-    values, rounds = spec.rule.lattice.values, int(row[ROUNDS])
-    delay = int(min(row[LONGEST_LAG], row[MOST_OUTSTANDING]))
+    values, rounds = spec.rule.lattice.values, int(row[at.ROUNDS])
+    delay = int(min(row[at.LONGEST_LAG], row[at.MOST_OUTSTANDING]))
     visits, hits = (part[: spec.buckets].sum(0) for part in (counts, ones))
     all_rounds = row_of("all", values, visits, hits, None)
     lost = float(hits @ (1.0 - values) ** 2 + (visits - hits) @ values**2)
@@ -251,13 +243,13 @@ def certificate_of(
         form=spec.rule.form,
         rounds=rounds,
         open=waiting,
-        expired=int(row[ISSUED]) - rounds - waiting,
+        expired=int(row[at.ISSUED]) - rounds - waiting,
         delay=delay,
         memberships=int(row[MEMBERSHIPS]),
         c1=all_rounds.c1,
         c2=all_rounds.c2,
         loss=lost / max(rounds, 1),
-        raw_loss=float(row.view(np.float64)[RAW_LOSS]) / max(rounds, 1),
+        raw_loss=float(row.view(np.float64)[at.RAW_LOSS]) / max(rounds, 1),
         groups=groups,
         largest_gap=largest / max(rounds, 1),
         largest_gap_bound=gap,
@@ -268,7 +260,7 @@ def _promised(
     spec: GroupSpec, row: Words, delay: int, counts: Words, ones: Words, gap: float | None
 ) -> float | None:
     """Return the bound on C2 (l2) or C1 of a group, times its rounds."""
-    rounds, prior, lattice = int(row[ROUNDS]), spec.prior, spec.rule.lattice
+    rounds, prior, lattice = int(row[at.ROUNDS]), spec.prior, spec.rule.lattice
     if spec.rule.form == "exponential":
         return None if gap is None else gap * lattice.cells * rounds
     n = counts[: spec.buckets]

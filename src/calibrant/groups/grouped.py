@@ -12,15 +12,17 @@ import numpy as np
 from calibrant.core import check
 from calibrant.core.arrays import Bits, Reals, Words
 from calibrant.core.codec import Document
-from calibrant.core.gate import passing
 from calibrant.core.stateful import Migration
 from calibrant.core.ticket import Ticket
 from calibrant.groups.certificate import rows_of
 from calibrant.groups.names import RECENT, CheckingRules, History, Name, Period, Roster, names_of
-from calibrant.groups.spec import SETTINGS, GroupArena, GroupRule, GroupSpec
-from calibrant.groups.ticket import (
+from calibrant.groups.spec import (
+    SETTINGS,
+    GroupArena,
     GroupCounter,
     GroupIssuer,
+    GroupRule,
+    GroupSpec,
     GroupTicket,
     key_of_names,
     names_again,
@@ -33,14 +35,10 @@ from calibrant.groups.ticket import (
 from calibrant.groups.version1 import migrated
 from calibrant.kernels.gaps import FIRST
 from calibrant.kernels.groups import gather
-from calibrant.kernels.layout import CELL, COUNT, ISSUED, KEY, SECRET
+from calibrant.kernels.layout import COUNT, ISSUED, KEY, SECRET
+from calibrant.kernels.rounds import Peeked
 from calibrant.recalibrate.binary import Binary
-from calibrant.recalibrate.delivery import Pending, checked, times
-from calibrant.recalibrate.run import Run
-from calibrant.recalibrate.stream import SHORT, overtaken
-
-Note = tuple[int, float, float, int]
-"""What was seen of the next draw: place, weight, mixed forecast and clock."""
+from calibrant.recalibrate.stream import SHORT
 
 
 class Grouped(Binary):
@@ -51,7 +49,6 @@ class Grouped(Binary):
 
     __slots__ = ("_recent", "_roster", "_rules")
 
-    version: ClassVar[int] = 2
     migrations: ClassVar[dict[int, Migration]] = {1: migrated}
 
     _arena: GroupArena
@@ -128,30 +125,10 @@ class Grouped(Binary):
         self._list(self._roster.running(cast(GroupTicket, ticket).groups))
         super()._correct(ticket, outcome)
 
-    def _look(self, raw: float, names: tuple[Name, ...]) -> Note:
+    def _look(self, raw: float, names: tuple[Name, ...]) -> Peeked:
         """Look at the next draw; nothing changes."""
         self._list(self._roster.running(names))
         return self._rows.peek(self._row, raw)
-
-    def _learn_noted(self, raw: float, outcome: int, names: tuple[Name, ...]) -> None:
-        """Make a round of a prediction, or of a draw made now."""
-        note: Any = self._notes.get((raw, names))
-        if note is not None and not self._rows.bookable(self._row, note, raw):
-            del self._notes[raw, names]
-            raise overtaken(raw)
-        self._make_round(raw, outcome, names, note)
-        self._notes.pop((raw, names), None)
-        self._expire_old(self._own(ISSUED))
-
-    def _make_round(
-        self, raw: float, outcome: int, names: tuple[Name, ...], note: Note | None = None
-    ) -> Note:
-        """Make a round whose outcome is known, and return its draw."""
-        self._enter(names)
-        seen = self._rows.peek(self._row, raw) if note is None else note
-        self._rows.book(self._row, seen, raw, outcome)
-        self._recent.append((self._issuer.values[seen[0] & CELL], outcome))
-        return seen
 
     @contextmanager
     def _undone_on_error(self) -> Iterator[None]:
@@ -170,66 +147,6 @@ class Grouped(Binary):
             raise
 
     # ------------------------------------------------------------------- batches
-
-    def _replay(
-        self,
-        raw: Any,
-        outcomes: Any,
-        groups: Any,
-        context: Any,
-        available: Any,
-        time: Any,
-        carry: Any,
-    ) -> Run:
-        raws, told = check.probabilities(raw), check.outcomes(outcomes)
-        check.same_length(raw=raws, outcomes=told)
-        given = [None] * len(raws) if context is None else list(context)
-        check.same_length(raw=raws, context=given)
-        times(time, len(raws))
-        if carry is not None:
-            checked(carry)
-        with passing(self._gate):
-            first = self.issued
-            if available is not None or carry is not None:
-                return self._replay_late(raws, told, groups, given, (available, time, carry))
-            self._rows.check_room(self._row, len(raws))
-            if self._rules.pure:
-                forecast, means = self._replay_ahead(raws, told, groups, given)
-            else:
-                with self._undone_on_error():
-                    forecast, means = self._replay_rows(raws, told, groups, given)
-            self._expire_old(first + len(raws))
-        return Run(forecast, means, self.buckets, raws, first, Pending())
-
-    def _replay_late(
-        self,
-        raw: Reals,
-        outcomes: Bits,
-        groups: Any,
-        context: list[Any],
-        when: tuple[Any, Any, Any],
-    ) -> Run:
-        first = self.issued
-        given = rows_of(groups, len(raw), self._rules.declared)
-        asked = list(zip(raw.tolist(), given, context, strict=True))
-        with self._undone_on_error():
-            tickets, pending = self._play_late(asked, outcomes.tolist(), *when)
-        forecast, mean = ([getattr(t, name) for t in tickets] for name in ("value", "mean"))
-        shown = np.array(forecast, np.float64), np.array(mean, np.float64)
-        return Run(*shown, self.buckets, raw, first, pending)
-
-    def _replay_rows(
-        self, raw: Reals, outcomes: Bits, groups: Any, context: list[Any]
-    ) -> tuple[Reals, Reals]:
-        """Play rounds one by one, since rules wait for outcomes."""
-        forecast, means = np.empty(len(raw)), np.empty(len(raw))
-        given = rows_of(groups, len(raw), self._rules.declared)
-        rows = zip(raw.tolist(), outcomes.tolist(), given, context, strict=True)
-        for t, (p, y, names, told) in enumerate(rows):
-            place, weight, *_ = self._make_round(p, y, self._names(names, told, p))
-            forecast[t] = self._issuer.values[place & CELL]
-            means[t] = self._rows.mean_of(place, weight)
-        return forecast, means
 
     def _replay_ahead(
         self, raw: Reals, outcomes: Bits, groups: Any, context: list[Any]
@@ -322,9 +239,11 @@ class Grouped(Binary):
         flat = self._arena.flat()
         keys = self._blocks(flat)[: self.buckets, KEY].copy()
         flat[self._row : self._arena.fixed] = row
-        blocks = self._blocks(flat)
+        blocks, cells = self._blocks(flat), self._blocks(flat)[self.buckets :, FIRST:]
         blocks[: self.buckets, KEY] = keys
-        blocks[self.buckets :, FIRST:] = _checked(arrays["groups"], blocks[self.buckets :, FIRST:])
+        cells[:] = arrays["groups"].reshape(cells.shape)
+        if (cells[:, 1::2] < COUNT[0]).any() or (cells[:, 1::2] > COUNT[1]).any():
+            raise ValueError("counts below zero")
         self._recent.extend(recent_of(arrays["recent"]))
         held = map(names_again, text_of(arrays["held"]))
         self._issuer.names = {key_of_names(each): each for each in held}
@@ -335,12 +254,3 @@ class Grouped(Binary):
         keys, known = set(lines[:, -1].tolist()), set(self._issuer.names)
         if keys != known:
             raise ValueError("tickets of other groups")
-
-
-def _checked(cells: Words, blocks: Words) -> Words:
-    """Return the cells of groups in the shape of their blocks, if they can have been counted."""
-    made = cells.reshape(blocks.shape)
-    counts = made[:, 1::2]
-    if ((counts < COUNT[0]) | (counts > COUNT[1])).any():
-        raise ValueError("counts below zero")
-    return made

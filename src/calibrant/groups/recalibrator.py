@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Self, cast
 
+import numpy as np
+
 from calibrant.core import check
 from calibrant.core.codec import Document
 from calibrant.core.gate import passing
 from calibrant.errors import InvalidInput
-from calibrant.groups.certificate import GroupCertificate, certificate_of
+from calibrant.groups.certificate import GroupCertificate, certificate_of, rows_of
 from calibrant.groups.grouped import Grouped
 from calibrant.groups.names import CheckingRules
-from calibrant.groups.spec import KIND, GroupSpec
-from calibrant.groups.ticket import GroupTicket, names_again, written
+from calibrant.groups.spec import KIND, GroupSpec, GroupTicket, names_again, written
 from calibrant.kernels.layout import CELL
-from calibrant.recalibrate.delivery import Pending
+from calibrant.recalibrate.delivery import Pending, checked, times
 from calibrant.recalibrate.run import Run
 from calibrant.recalibrate.secret import secret_of
+from calibrant.recalibrate.stream import overtaken
 
 
 class GroupRecalibrator(Grouped):
@@ -171,7 +173,17 @@ class GroupRecalibrator(Grouped):
         """
         raw, outcome = check.probability(raw), check.outcome(outcome)
         with passing(self._gate):
-            self._learn_noted(raw, outcome, self._names(groups, context, raw))
+            names = self._names(groups, context, raw)
+            note: Any = self._notes.get((raw, names))
+            if note is not None and not self._rows.bookable(self._row, note, raw):
+                del self._notes[raw, names]
+                raise overtaken(raw)
+            self._enter(names)
+            seen = note or self._rows.peek(self._row, raw)
+            self._rows.book(self._row, seen, raw, outcome)
+            self._recent.append((self._issuer.values[seen[0] & CELL], outcome))
+            self._notes.pop((raw, names), None)
+            self._expire_old(self.issued)
 
     # ------------------------------------------------------------------- batches
 
@@ -213,8 +225,30 @@ class GroupRecalibrator(Grouped):
         """
         if context is not None and contexts is not None:
             raise InvalidInput("context must be given by one name, got contexts as well")
-        told = contexts if context is None else context
-        return self._replay(raw, outcomes, groups, told, available, time, carry)
+        raws, told = check.probabilities(raw), check.outcomes(outcomes)
+        check.same_length(raw=raws, outcomes=told)
+        contexts = contexts if context is None else context
+        contexts = [None] * len(raws) if contexts is None else list(contexts)
+        check.same_length(raw=raws, context=contexts)
+        times(time, len(raws))
+        late = available is not None or carry is not None
+        if carry is not None:
+            checked(carry)
+        with passing(self._gate):
+            first, left = self.issued, Pending()
+            if not late:
+                self._rows.check_room(self._row, len(raws))
+            if not late and self._rules.pure:
+                forecast, means = self._replay_ahead(raws, told, groups, contexts)
+                self._expire_old(first + len(raws))
+            else:
+                names = rows_of(groups, len(raws), self._rules.declared)
+                asked = list(zip(raws.tolist(), names, contexts, strict=True))
+                with self._undone_on_error():
+                    tickets, left = self._play_late(asked, told.tolist(), available, time, carry)
+                made = ([t.value for t in tickets], [t.mean for t in tickets])
+                forecast, means = (np.array(told, np.float64) for told in made)
+        return Run(forecast, means, self.buckets, raws, first, left)
 
     # --------------------------------------------------------------------- state
 

@@ -10,8 +10,9 @@ from calibrant.core import check
 from calibrant.core.arrays import Words
 from calibrant.core.codec import Document
 from calibrant.core.desk import Desk, name_key
-from calibrant.groups.spec import SETTINGS, GroupSpec
-from calibrant.groups.ticket import (
+from calibrant.groups.spec import (
+    SETTINGS,
+    GroupSpec,
     GroupTicket,
     key_of_names,
     names_again,
