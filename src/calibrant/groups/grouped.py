@@ -15,7 +15,7 @@ from calibrant.core.codec import Document
 from calibrant.core.stateful import Migration
 from calibrant.core.ticket import Ticket
 from calibrant.groups.certificate import rows_of
-from calibrant.groups.names import RECENT, CheckingRules, History, Name, Period, Roster, names_of
+from calibrant.groups.names import RECENT, CheckingRules, History, Period, Roster, names_of
 from calibrant.groups.spec import (
     SETTINGS,
     GroupArena,
@@ -24,6 +24,7 @@ from calibrant.groups.spec import (
     GroupRule,
     GroupSpec,
     GroupTicket,
+    Names,
     key_of_names,
     names_again,
     recent_of,
@@ -35,7 +36,7 @@ from calibrant.groups.spec import (
 from calibrant.groups.version1 import migrated
 from calibrant.kernels.gaps import FIRST
 from calibrant.kernels.groups import gather
-from calibrant.kernels.layout import COUNT, ISSUED, KEY, SECRET
+from calibrant.kernels.layout import CELL, COUNT, ISSUED, KEY, SECRET
 from calibrant.kernels.rounds import Peeked
 from calibrant.recalibrate.binary import Binary
 from calibrant.recalibrate.stream import SHORT
@@ -74,20 +75,20 @@ class Grouped(Binary):
         return self._spec.rule
 
     @property
-    def groups(self) -> tuple[Name, ...]:
+    def groups(self) -> Names:
         """All groups so far, in the order in which they appeared."""
         return tuple(self._roster.names())
 
     # -------------------------------------------------------------- groups of a round
 
-    def _names(self, groups: Any, context: Any, raw: float) -> tuple[Name, ...]:
+    def _names(self, groups: Any, context: Any, raw: float) -> Names:
         """Return the names of a round: those given, and those of the rules."""
         if not self._rules.rules:
             return names_of(groups, self._rules.declared)
         history = History(self.issued, self.rounds, raw, tuple(self._recent))
         return self._rules.names(groups, context, history)
 
-    def _enter(self, names: tuple[Name, ...]) -> None:
+    def _enter(self, names: Names) -> None:
         """Give new groups their places, begin new periods, and list all groups of a round."""
         if self._own(ISSUED) >= self._rows.capacity:
             self._rows.check_room(self._row)
@@ -125,10 +126,18 @@ class Grouped(Binary):
         self._list(self._roster.running(cast(GroupTicket, ticket).groups))
         super()._correct(ticket, outcome)
 
-    def _look(self, raw: float, names: tuple[Name, ...]) -> Peeked:
+    def _look(self, raw: float, names: Names) -> Peeked:
         """Look at the next draw; nothing changes."""
         self._list(self._roster.running(names))
         return self._rows.peek(self._row, raw)
+
+    def _make_round(self, raw: float, outcome: int, names: Names, note: Any = None) -> Peeked:
+        """Make a round whose outcome is known, and return its draw."""
+        self._enter(names)
+        seen: Peeked = note or self._rows.peek(self._row, raw)
+        self._rows.book(self._row, seen, raw, outcome)
+        self._recent.append((self._issuer.values[seen[0] & CELL], outcome))
+        return seen
 
     @contextmanager
     def _undone_on_error(self) -> Iterator[None]:
@@ -147,6 +156,13 @@ class Grouped(Binary):
             raise
 
     # ------------------------------------------------------------------- batches
+
+    def _replay_rows(self, asked: list[Any], outcomes: list[int]) -> list[tuple[float, float]]:
+        """Play rounds one by one, since rules wait for outcomes; return draws and means."""
+        values, mean_of = self._issuer.values, self._rows.mean_of
+        both = zip(asked, outcomes, strict=True)
+        seen = [self._make_round(p, y, self._names(n, told, p)) for (p, n, told), y in both]
+        return [(values[place & CELL], mean_of(place, weight)) for place, weight, *_ in seen]
 
     def _replay_ahead(
         self, raw: Reals, outcomes: Bits, groups: Any, context: list[Any]
@@ -190,7 +206,7 @@ class Grouped(Binary):
                 for t, (p, (names, told)) in enumerate(zip(raw.tolist(), made, strict=True))
             ]
         # Places of names that come again; a period has to be looked at each time.
-        known: dict[tuple[Name, ...], list[int]] = {}
+        known: dict[Names, list[int]] = {}
         sizes, members = np.zeros(rows + 1, np.int64), list[int]()
         for t, names in enumerate(given):
             if (codes := known.get(names)) is None:

@@ -178,10 +178,7 @@ class GroupRecalibrator(Grouped):
             if note is not None and not self._rows.bookable(self._row, note, raw):
                 del self._notes[raw, names]
                 raise overtaken(raw)
-            self._enter(names)
-            seen = note or self._rows.peek(self._row, raw)
-            self._rows.book(self._row, seen, raw, outcome)
-            self._recent.append((self._issuer.values[seen[0] & CELL], outcome))
+            self._make_round(raw, outcome, names, note)
             self._notes.pop((raw, names), None)
             self._expire_old(self.issued)
 
@@ -240,14 +237,18 @@ class GroupRecalibrator(Grouped):
                 self._rows.check_room(self._row, len(raws))
             if not late and self._rules.pure:
                 forecast, means = self._replay_ahead(raws, told, groups, contexts)
-                self._expire_old(first + len(raws))
             else:
                 names = rows_of(groups, len(raws), self._rules.declared)
                 asked = list(zip(raws.tolist(), names, contexts, strict=True))
                 with self._undone_on_error():
-                    tickets, left = self._play_late(asked, told.tolist(), available, time, carry)
-                made = ([t.value for t in tickets], [t.mean for t in tickets])
-                forecast, means = (np.array(told, np.float64) for told in made)
+                    if late:
+                        when = available, time, carry
+                        tickets, left = self._play_late(asked, told.tolist(), *when)
+                        made = [(ticket.value, ticket.mean) for ticket in tickets]
+                    else:
+                        made = self._replay_rows(asked, told.tolist())
+                forecast, means = np.array(made, np.float64).reshape(-1, 2).T.copy()
+            self._expire_old(first + len(raws))
         return Run(forecast, means, self.buckets, raws, first, left)
 
     # --------------------------------------------------------------------- state
