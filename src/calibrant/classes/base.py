@@ -21,7 +21,7 @@ from calibrant.kernels.coin import coin
 from calibrant.kernels.layout import ISSUED, LONGEST_LAG, ROUNDS
 from calibrant.recalibrate.counter import Counter
 from calibrant.recalibrate.delivery import Pending, times
-from calibrant.recalibrate.secret import block_key, fingerprint
+from calibrant.recalibrate.secret import block_key
 from calibrant.recalibrate.spec import MAX_OPEN
 from calibrant.recalibrate.stream import Stream
 
@@ -39,28 +39,19 @@ class ClassRecalibrator(Stream[TicketT], Generic[TicketT, RunT]):
     __slots__ = ("_classes", "_roster", "_secret")
 
     version: ClassVar[int] = 2
+    _tickets: ClassVar[Any]
+    _classes: int
+    _secret: bytes
     _carry: ClassVar[tuple[str, str]] = ("value", "mean")
     """What of a ticket was drawn and carries the guarantee, and what was expected of it."""
     _wide: ClassVar[bool] = True
     """Whether that is a number for each class."""
 
-    def _enter(
-        self,
-        classes: int,
-        secret: bytes,
-        roster: Roster,
-        kind: Any,
-        issuer: ClassIssuer,
-        fields: str,
-        max_open: Any,
-    ) -> None:
-        """Set up rows before their first round, and a counter of tickets of that kind."""
-        self._classes, self._secret, self._roster = classes, secret, roster
-        cap = check.whole(max_open, "max_open", low=1, high=MAX_OPEN)
-        self._open(roster.arena, Counter(kind, issuer, issuer.fingerprint, fields, cap))
-
-    def _fingerprint(self, classes: int, secret: bytes) -> str:
-        return fingerprint(secret, self.kind, classes)
+    def _enter(self, roster: Roster, issuer: ClassIssuer, fields: str, max_open: Any) -> None:
+        """Set up rows before their first round, and a counter of tickets."""
+        self._roster, cap = roster, check.whole(max_open, "max_open", low=1, high=MAX_OPEN)
+        counter = Counter[TicketT](self._tickets, issuer, issuer.fingerprint, fields, cap)
+        self._open(roster.arena, counter)
 
     # ------------------------------------------------------------------ facts
 

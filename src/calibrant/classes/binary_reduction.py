@@ -9,11 +9,11 @@ from typing import Any, ClassVar, Final, NamedTuple, TypeVar
 import numpy as np
 
 from calibrant.calibrators.arena import Arena
-from calibrant.classes import vectors
 from calibrant.classes.base import ClassRecalibrator, RunT
 from calibrant.classes.results import ClassCertificate
 from calibrant.classes.roster import Roster
 from calibrant.classes.ticket import ClassIssuer, PartsTicket, letters
+from calibrant.classes.vectors import class_count
 from calibrant.classes.version1 import migrated_reduction
 from calibrant.core import check
 from calibrant.core.arrays import Reals, Words
@@ -28,7 +28,7 @@ from calibrant.recalibrate import Calibrant, Recalibrator
 from calibrant.recalibrate.binary import possible, spec_of
 from calibrant.recalibrate.record import certificate_of
 from calibrant.recalibrate.rows import Rows
-from calibrant.recalibrate.secret import secret_of
+from calibrant.recalibrate.secret import fingerprint, secret_of
 from calibrant.recalibrate.spec import Spec
 
 ENGINES: Final[dict[str, type[Recalibrator]]] = {
@@ -59,7 +59,6 @@ class BinaryReduction(ClassRecalibrator[MadeT, RunT]):
     __slots__ = ("_chosen", "_first", "_parts", "_rows", "_spec")
 
     migrations: ClassVar[dict[int, Migration]] = {1: migrated_reduction}
-    _tickets: ClassVar[type[PartsTicket]]
     _option: ClassVar[str]
     """The name of the one option that a subclass has."""
     _lead: ClassVar[str] = "d"
@@ -67,16 +66,16 @@ class BinaryReduction(ClassRecalibrator[MadeT, RunT]):
 
     def _begin(self, classes: Any, spec: Spec, secret: bytes, max_open: Any, option: Any) -> None:
         """Set up the first row of that spec before its first round."""
-        self._chosen, count = self._checked(option), vectors.class_count(classes)
+        self._chosen, self._classes = self._checked(option), class_count(classes)
         self._spec, self._rows, self._secret = spec, Rows(spec, Arena(spec.layout)), secret
         rule, mixes = spec.rule, spec.transform is not None
-        whose = self._fingerprint(count, secret)
+        whose = fingerprint(secret, self.kind, self._classes)
         self._parts = Issuer(whose, rule.lattice, rule.kernels.full_support, mixes, spec.kept)
-        self._first, width, most = self._shape(count)
+        self._first, width, most = self._shape(self._classes)
         rows = Roster(self._rows.arena, self._first, most, self._seat, self._rows.use_array)
         issuer = ClassIssuer(whose, self._parts, self._chosen)
         fields = self._lead + letters(spec.kept) * width
-        self._enter(count, secret, rows, self._tickets, issuer, fields, max_open)
+        self._enter(rows, issuer, fields, max_open)
         self._timed = rule.timed
 
     def _seat(self, row: Words, number: int) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant.classes.binary_reduction import BinaryReduction, Both, made_spec
 from calibrant.classes.results import OneVsRestRun, TopRun
-from calibrant.classes.ticket import OneVsRestTicket, PartsTicket, TopTicket
+from calibrant.classes.ticket import OneVsRestTicket, TopTicket
 from calibrant.classes.vectors import RENORMALISE, class_count, shared_out
 from calibrant.core import check
 from calibrant.core.arrays import Reals, Words
@@ -68,7 +68,7 @@ class OneVsRest(BinaryReduction[OneVsRestTicket, OneVsRestRun]):
     __slots__ = ()
 
     kind: ClassVar = "one-vs-rest"
-    _tickets: ClassVar[type[PartsTicket]] = OneVsRestTicket
+    _tickets: ClassVar[Any] = OneVsRestTicket
     _option: ClassVar[str] = "renormalise"
     _carry: ClassVar[tuple[str, str]] = ("classwise", "classwise_mean")
 
@@ -193,7 +193,7 @@ class TopLabel(BinaryReduction[TopTicket, TopRun]):
     __slots__ = ()
 
     kind: ClassVar = "top-label"
-    _tickets: ClassVar[type[PartsTicket]] = TopTicket
+    _tickets: ClassVar[Any] = TopTicket
     _option: ClassVar[str] = "conditional"
     _lead: ClassVar[str] = "dq"
     _carry: ClassVar[tuple[str, str]] = ("confidence", "confidence_mean")

@@ -31,7 +31,7 @@ from calibrant.kernels.coin import coin
 from calibrant.kernels.layout import ISSUED, LONGEST_LAG, ROUNDS
 from calibrant.kernels.rounds import count_forecast
 from calibrant.recalibrate.delivery import Pending
-from calibrant.recalibrate.secret import block_key, secret_of
+from calibrant.recalibrate.secret import block_key, fingerprint, secret_of
 
 LIMIT: Final = 10_000
 ALL: Final = -1
@@ -96,6 +96,7 @@ class SimplexRecalibrator(ClassRecalibrator[SimplexTicket, ClassRun]):
     __slots__ = ("_cells", "_limit", "_place_of", "_resolution", "_values")
 
     kind: ClassVar = "simplex"
+    _tickets: ClassVar[Any] = SimplexTicket
     migrations: ClassVar[dict[int, Migration]] = {1: migrated_simplex}
 
     def __init__(
@@ -115,7 +116,8 @@ class SimplexRecalibrator(ClassRecalibrator[SimplexTicket, ClassRun]):
     def _begin(
         self, classes: Any, resolution: Any, cells: Any, limit: Any, secret: bytes, max_open: Any
     ) -> None:
-        count = class_count(classes)
+        count = self._classes = class_count(classes)
+        self._secret = secret
         self._resolution = check.whole(resolution, "resolution", low=1)
         self._cells = check.whole(cells, "cells", low=1)
         self._limit = check.whole(limit, "limit", low=1)
@@ -126,10 +128,10 @@ class SimplexRecalibrator(ClassRecalibrator[SimplexTicket, ClassRun]):
         self._place_of = {place: number for number, place in enumerate(places)}
         # The row that counts every round belongs to no cell.
         arena = Arena(layout_of_cells(len(self._values), count))
-        issuer = ClassIssuer(self._fingerprint(count, secret), self._values)
+        issuer = ClassIssuer(fingerprint(secret, self.kind, count), self._values)
         # The coins of a cell follow from its number and the stream's secret: rows are alike.
         roster = Roster(arena, ALL, len(self._place_of) - 1)
-        self._enter(count, secret, roster, SimplexTicket, issuer, "dqqq", max_open)
+        self._enter(roster, issuer, "dqqq", max_open)
 
     def _refuse(self, name: str, classes: int, number: int, what: str) -> None:
         size = grid_size(classes, number)
@@ -331,30 +333,22 @@ def hedge(table: Reals, distances: Reals, allowed: float) -> tuple[Words, Reals]
 
 
 def _cheapest(table: Reals, distances: Reals, allowed: float) -> tuple[Words, Reals]:
-    found = solver()(
-        distances,
-        A_ub=table.T,
-        b_ub=np.full(table.shape[1], allowed),
-        A_eq=np.ones((1, len(table))),
-        b_eq=[1.0],
-        method="highs-ds",
-    )
-    return _support(found.x)
+    limits, shares = np.full(table.shape[1], allowed), np.ones((1, len(table)))
+    return _support(_solved(distances, table.T, limits, shares, (0.0, None)))
 
 
 def _minimax(table: Reals) -> tuple[Words, Reals]:
     """Return the mixture whose dearest outcome is as cheap as possible: a vertex, so few points."""
     points, outcomes = table.shape
-    found = solver()(
-        np.append(np.zeros(points), 1.0),
-        A_ub=np.hstack([table.T, -np.ones((outcomes, 1))]),
-        b_ub=np.zeros(outcomes),
-        A_eq=np.append(np.ones(points), 0.0)[None],
-        b_eq=[1.0],
-        bounds=[(0.0, None)] * points + [(None, None)],
-        method="highs-ds",
-    )
-    return _support(found.x[:-1])
+    limited = np.hstack([table.T, -np.ones((outcomes, 1))])
+    shares, free = np.append(np.ones(points), 0.0)[None], [(0.0, None)] * points + [(None, None)]
+    costs = np.append(np.zeros(points), 1.0)
+    return _support(_solved(costs, limited, np.zeros(outcomes), shares, free)[:-1])
+
+
+def _solved(costs: Reals, limited: Reals, limits: Reals, shares: Reals, within: Any) -> Any:
+    told = {"A_ub": limited, "b_ub": limits, "A_eq": shares, "b_eq": [1.0], "bounds": within}
+    return solver()(costs, **told, method="highs-ds").x
 
 
 def _support(weights: Reals) -> tuple[Words, Reals]:

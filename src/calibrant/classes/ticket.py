@@ -79,14 +79,18 @@ class ClassTicket(Written):
         return _asked(self._raw, "raw")
 
     @property
-    @abstractmethod
     def value(self) -> Reals:
         """The drawn forecast, a number for each class."""
+        return self._announced("value")
 
     @property
-    @abstractmethod
     def mean(self) -> Reals:
         """The expected forecast, a number for each class."""
+        return self._announced("mean")
+
+    @abstractmethod
+    def _announced(self, name: str) -> Reals:
+        """Return ``"value"`` or ``"mean"``."""
 
     @property
     def fields(self) -> tuple[Any, ...]:
@@ -205,16 +209,9 @@ class OneVsRestTicket(PartsTicket):
         """The numbers as they were expected."""
         return np.array([part.mean for part in self.parts])
 
-    @property
-    def value(self) -> Reals:
-        """The drawn forecast, a number for each class."""
-        made: Reals = RENORMALISE[self.renormalise](self.classwise[None])[0]
-        return made
-
-    @property
-    def mean(self) -> Reals:
-        """The expected forecast, a number for each class."""
-        made: Reals = RENORMALISE[self.renormalise](self.classwise_mean[None])[0]
+    def _announced(self, name: str) -> Reals:
+        numbers = self.classwise if name == "value" else self.classwise_mean
+        made: Reals = RENORMALISE[self.renormalise](numbers[None])[0]
         return made
 
     def _own(self) -> dict[str, Any]:
@@ -282,22 +279,13 @@ class TopTicket(PartsTicket):
         return found
 
     @property
-    def value(self) -> Reals:
-        """The drawn forecast, a number for each class."""
-        return self._around(_asked(self._raw, "value"), self.confidence)
-
-    @property
-    def mean(self) -> Reals:
-        """The expected forecast, a number for each class."""
-        return self._around(_asked(self._raw, "mean"), self.confidence_mean)
-
-    @property
     def leads(self) -> bool:
         """Whether no other class has more in ``value``."""
         return bool(self.confidence >= self.value.max())
 
-    def _around(self, raw: Reals, confidence: float) -> Reals:
-        made: Reals = shared_out(raw[None], np.array([self.top]), np.array([confidence]))[0]
+    def _announced(self, name: str) -> Reals:
+        sure = np.array([self.confidence if name == "value" else self.confidence_mean])
+        made: Reals = shared_out(_asked(self._raw, name)[None], np.array([self.top]), sure)[0]
         return made
 
     def _told(self) -> str:
@@ -361,11 +349,6 @@ class SimplexTicket(ClassTicket):
         return (self.cell, self.index) == fields[1:3]
 
     @property
-    def value(self) -> Reals:
-        """The drawn grid point."""
-        return np.array(self._value)
-
-    @property
     def points(self) -> Reals:
         """The grid points that could have been drawn, a row each."""
         return _asked(self._mixture, "points")[0]
@@ -375,10 +358,10 @@ class SimplexTicket(ClassTicket):
         """The probabilities of these points."""
         return _asked(self._mixture, "weights")[1]
 
-    @property
-    def mean(self) -> Reals:
-        """The expected forecast, a number for each class."""
-        points, weights = _asked(self._mixture, "mean")
+    def _announced(self, name: str) -> Reals:
+        if name == "value":
+            return np.array(self._value)
+        points, weights = _asked(self._mixture, name)
         total: Reals = (points * weights[:, None]).sum(axis=0)
         return total
 

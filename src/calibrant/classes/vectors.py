@@ -184,10 +184,7 @@ def divided(rows: Reals) -> Reals:
     >>> divided(np.array([[0.5, 0.25, 0.5], [0.0, 0.0, 0.0]])).round(3).tolist()
     [[0.4, 0.2, 0.4], [0.333, 0.333, 0.333]]
     """
-    totals = rows.sum(axis=1, keepdims=True)
-    even = np.full_like(rows, 1.0 / rows.shape[1])
-    made: Reals = np.divide(rows, totals, out=even, where=totals > 0.0)
-    return made
+    return _proportions(rows, np.full_like(rows, 1.0 / rows.shape[1]))
 
 
 def projected(rows: Reals) -> Reals:
@@ -223,8 +220,9 @@ def shared_out(rows: Reals, tops: Words, confidence: Reals) -> Reals:
     """
     others, left = rows.copy(), 1.0 - confidence
     every = np.arange(len(rows))
-    others[every, tops] = 0.0
-    shares = left[:, None] * _proportions(others, tops)
+    even = np.full_like(rows, 1.0 / (rows.shape[1] - 1))
+    others[every, tops] = even[every, tops] = 0.0
+    shares = left[:, None] * _proportions(others, even)
     cap = _caps(confidence, left, rows.shape[1])
     over = np.flatnonzero(shares.max(axis=1) > cap)
     if len(over):
@@ -239,12 +237,10 @@ def _caps(confidence: Reals, left: Reals, classes: int) -> Reals:
     return np.where((classes - 1) * strict >= left - ROUNDING, strict, np.inf)
 
 
-def _proportions(others: Reals, tops: Words) -> Reals:
-    """Return the others' parts of what they have together; even parts of nothing."""
-    totals = others.sum(axis=1, keepdims=True)
-    even = np.full_like(others, 1.0 / (others.shape[1] - 1))
-    even[np.arange(len(others)), tops] = 0.0
-    made: Reals = np.divide(others, totals, out=even, where=totals > 0.0)
+def _proportions(rows: Reals, even: Reals) -> Reals:
+    """Return each row's parts of its sum; even parts of nothing."""
+    totals = rows.sum(axis=1, keepdims=True)
+    made: Reals = np.divide(rows, totals, out=even, where=totals > 0.0)
     return made
 
 
