@@ -1,14 +1,14 @@
 """Forecasts over several classes: class by class, for the first class, or whole vectors."""
 
 from calibrant.classes import metrics
-from calibrant.classes.reductions import OneVsRest, TopLabel, recalibrator
-from calibrant.classes.results import (
+from calibrant.classes.base import (
     ClassCertificate,
     ClassRun,
     OneVsRestRun,
     SimplexCertificate,
     TopRun,
 )
+from calibrant.classes.reductions import OneVsRest, TopLabel, recalibrator
 from calibrant.classes.simplex import SimplexRecalibrator
 from calibrant.classes.ticket import ClassTicket, OneVsRestTicket, SimplexTicket, TopTicket
 

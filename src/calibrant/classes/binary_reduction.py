@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Final, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
 from calibrant.calibrators.arena import Arena
-from calibrant.classes.base import ClassRecalibrator, RunT
-from calibrant.classes.results import ClassCertificate
+from calibrant.classes.base import ClassCertificate, ClassRecalibrator, RunT
 from calibrant.classes.roster import Roster
 from calibrant.classes.ticket import ClassIssuer, PartsTicket, letters
 from calibrant.classes.vectors import class_count
@@ -21,20 +20,18 @@ from calibrant.core.codec import Document
 from calibrant.core.gate import passing
 from calibrant.core.stateful import Migration
 from calibrant.core.ticket import Issuer, Ticket
-from calibrant.errors import ForeignTicket, StaleForecast
+from calibrant.errors import ForeignTicket
 from calibrant.kernels.layout import ASIDE, CELL
 from calibrant.kernels.rounds import Peeked
-from calibrant.recalibrate import Calibrant, Recalibrator
+from calibrant.recalibrate import Recalibrator
 from calibrant.recalibrate.binary import possible, spec_of
 from calibrant.recalibrate.record import certificate_of
 from calibrant.recalibrate.rows import Rows
 from calibrant.recalibrate.secret import fingerprint, secret_of
 from calibrant.recalibrate.spec import Spec
+from calibrant.recalibrate.stream import came_between
+from calibrant.recalibrate.table import KINDS as ENGINES
 
-ENGINES: Final[dict[str, type[Recalibrator]]] = {
-    "calibrant": Calibrant,
-    "recalibrator": Recalibrator,
-}
 MadeT = TypeVar("MadeT", bound=PartsTicket)
 Both = tuple[Reals, Reals]
 
@@ -162,11 +159,11 @@ class BinaryReduction(ClassRecalibrator[MadeT, RunT]):
             for row, part, _ in self._placed(ticket, None):
                 self._rows.forget(row, part.place, part.weight, part.raw)
 
-    def _coins(self, ticket: MadeT) -> list[float]:
-        """Return the coin of each part."""
+    def _coin(self, ticket: MadeT) -> Any:
         self._check_whole(ticket)
         pairs = zip(self._numbers(ticket), ticket.parts, strict=True)
-        return [self._flip(self._secret_of(number), part.bucket, part) for number, part in pairs]
+        coins = [self._flip(self._secret_of(number), part.bucket, part) for number, part in pairs]
+        return np.array(coins) if self._wide else coins[-1]
 
     # ------------------------------------------------------- predict, then learn
 
@@ -186,10 +183,7 @@ class BinaryReduction(ClassRecalibrator[MadeT, RunT]):
         # What a row says may depend on every round, if others follow it.
         same = len(seen.parts) == 1 or (seen.number, rounds) == (self.issued, self.rounds)
         if not same or not all(self._rows.bookable(*part[:3]) for part in seen.parts):
-            raise StaleForecast(
-                "another round came between predict_one and learn_one; "
-                "use forecast and observe where rounds overlap"
-            )
+            raise came_between("another round")
         for row, part, told in self._placed(seen, outcome):
             self._rows.book(row, part.note, part.raw, told)
 
@@ -260,8 +254,6 @@ class BinaryReduction(ClassRecalibrator[MadeT, RunT]):
     def _check_tickets(self, lines: Words) -> None:
         number = lines[:, 1]
         fits = (number >= 0) & (number < self.issued)
-        if not fits.all():
-            raise ValueError("tickets that were never issued")
         width = len(letters(self._spec.kept))
         for start in range(2 + len(self._lead), lines.shape[1], width):
             part = np.ascontiguousarray(lines[:, start : start + width])

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
+from calibrant.classes.base import OneVsRestRun, TopRun
 from calibrant.classes.binary_reduction import BinaryReduction, Both, made_spec
-from calibrant.classes.results import OneVsRestRun, TopRun
 from calibrant.classes.ticket import OneVsRestTicket, TopTicket
 from calibrant.classes.vectors import RENORMALISE, class_count, shared_out
 from calibrant.core import check
@@ -113,9 +113,6 @@ class OneVsRest(BinaryReduction[OneVsRestTicket, OneVsRestRun]):
 
     def _told(self, ticket: OneVsRestTicket, number: int, outcome: int | None) -> int:
         return int(number == outcome)
-
-    def _coin(self, ticket: OneVsRestTicket) -> Reals:
-        return np.array(self._coins(ticket))
 
     def _through(self, rows: Reals, outcomes: Any, step: Any) -> Both:
         drawn, mean = np.empty(rows.shape), np.empty(rows.shape)
@@ -237,9 +234,6 @@ class TopLabel(BinaryReduction[TopTicket, TopRun]):
 
     def _told(self, ticket: TopTicket, number: int, outcome: int | None) -> int:
         return int(ticket.top == outcome)
-
-    def _coin(self, ticket: TopTicket) -> float:
-        return self._coins(ticket)[-1]
 
     def _through(self, rows: Reals, outcomes: Any, step: Any) -> Both:
         tops, sure = rows.argmax(axis=1), rows.max(axis=1)

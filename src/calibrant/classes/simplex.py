@@ -9,8 +9,7 @@ import numpy as np
 
 from calibrant.bounds.harmonic import harmonic
 from calibrant.calibrators.arena import Arena
-from calibrant.classes.base import ClassRecalibrator
-from calibrant.classes.results import ClassRun, SimplexCertificate
+from calibrant.classes.base import ClassRecalibrator, ClassRun, SimplexCertificate
 from calibrant.classes.roster import Roster, layout_of_cells
 from calibrant.classes.ticket import ClassIssuer, SimplexTicket
 from calibrant.classes.vectors import class_count, cover, grid, grid_size, nearest
@@ -20,22 +19,18 @@ from calibrant.core.arrays import Reals, Words
 from calibrant.core.codec import Document
 from calibrant.core.gate import passing
 from calibrant.core.stateful import Migration
-from calibrant.errors import (
-    ForeignTicket,
-    InvalidInput,
-    MissingExtra,
-    RepeatedTicket,
-    StaleForecast,
-)
+from calibrant.errors import ForeignTicket, InvalidInput, MissingExtra, RepeatedTicket
 from calibrant.kernels.coin import coin
 from calibrant.kernels.layout import ISSUED, LONGEST_LAG, ROUNDS
 from calibrant.kernels.rounds import count_forecast
 from calibrant.recalibrate.delivery import Pending
 from calibrant.recalibrate.secret import block_key, fingerprint, secret_of
+from calibrant.recalibrate.stream import came_between
 
 LIMIT: Final = 10_000
 ALL: Final = -1
 """The number of the row that counts the rounds of all cells."""
+CELLS: Final = "cells of raw forecasts"
 DUST: Final = 1e-9
 """Weights below this are what the solver rounds off."""
 
@@ -121,8 +116,13 @@ class SimplexRecalibrator(ClassRecalibrator[SimplexTicket, ClassRun]):
         self._resolution = check.whole(resolution, "resolution", low=1)
         self._cells = check.whole(cells, "cells", low=1)
         self._limit = check.whole(limit, "limit", low=1)
-        self._refuse("resolution", count, self._resolution, "grid points")
-        self._refuse("cells", count, self._cells, "cells of raw forecasts")
+        grids = ("resolution", self._resolution, "grid points"), ("cells", self._cells, CELLS)
+        for name, number, what in grids:
+            if (size := grid_size(count, number)) > self._limit:
+                raise InvalidInput(
+                    f"{name} {number} with {count} classes must give at most {self._limit} "
+                    f"{what}, got {size}: take TopLabel or OneVsRest, or raise limit"
+                )
         self._values = grid(count, self._resolution) / self._resolution
         places = map(tuple, grid(count, self._cells).tolist())
         self._place_of = {place: number for number, place in enumerate(places)}
@@ -132,14 +132,6 @@ class SimplexRecalibrator(ClassRecalibrator[SimplexTicket, ClassRun]):
         # The coins of a cell follow from its number and the stream's secret: rows are alike.
         roster = Roster(arena, ALL, len(self._place_of) - 1)
         self._enter(roster, issuer, "dqqq", max_open)
-
-    def _refuse(self, name: str, classes: int, number: int, what: str) -> None:
-        size = grid_size(classes, number)
-        if size > self._limit:
-            raise InvalidInput(
-                f"{name} {number} with {classes} classes must give at most {self._limit} "
-                f"{what}, got {size}: take TopLabel or OneVsRest, or raise limit"
-            )
 
     @property
     def resolution(self) -> int:
@@ -211,10 +203,7 @@ class SimplexRecalibrator(ClassRecalibrator[SimplexTicket, ClassRun]):
 
     def _book(self, seen: SimplexTicket, rounds: int, outcome: int) -> None:
         if seen.clock != self._row_of(seen.cell)[ISSUED]:
-            raise StaleForecast(
-                "a forecast in the same cell came between predict_one and learn_one; "
-                "use forecast and observe where rounds overlap"
-            )
+            raise came_between("a forecast in the same cell")
         seen.number = self.issued
         self._count(seen.cell)
         self._learn(seen, outcome)

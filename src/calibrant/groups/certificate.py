@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from calibrant import bounds
 from calibrant.core import check
-from calibrant.core.arrays import Bits, Reals, Words
+from calibrant.core.arrays import Reals, Words
 from calibrant.errors import InvalidType
 from calibrant.groups.names import Name, names_of
 from calibrant.groups.spec import GroupSpec
@@ -149,7 +149,12 @@ def group_errors(
     for row, names in enumerate(rows_of(groups, len(values), names_of(list(declared)))):
         for name in names:
             rows.setdefault(name, []).append(row)
-    return tuple(_measured(name, values[kept], told[kept]) for name, kept in rows.items())
+    found = []
+    for name, kept in rows.items():
+        cells = as_cells(values[kept], told[kept])
+        counts, ones = cells.counts.astype(np.int64), cells.ones.astype(np.int64)
+        found.append(row_of(name, cells.values, counts, ones, None))
+    return tuple(found)
 
 
 def rows_of(groups: Any, rows: int, declared: tuple[Name, ...]) -> list[tuple[Name, ...]]:
@@ -175,12 +180,6 @@ def row_of(name: Name, values: Reals, counts: Words, ones: Words, bound: float |
     c1 = float(gaps.sum()) / max(rounds, 1)
     c2 = float((gaps**2 / counts[seen]).sum()) / max(rounds, 1)
     return GroupRow(str(name), rounds, *means, c1, c2, bound)
-
-
-def _measured(name: Name, forecasts: Reals, outcomes: Bits) -> GroupRow:
-    cells = as_cells(forecasts, outcomes)
-    counts, ones = cells.counts.astype(np.int64), cells.ones.astype(np.int64)
-    return row_of(name, cells.values, counts, ones, None)
 
 
 def _table(rows: tuple[GroupRow, ...], bounded: str) -> list[str]:

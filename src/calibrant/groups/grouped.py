@@ -28,9 +28,8 @@ from calibrant.groups.spec import (
     key_of_names,
     names_again,
     recent_of,
-    recent_words,
+    stored,
     text_of,
-    text_words,
     written,
 )
 from calibrant.groups.version1 import migrated
@@ -234,12 +233,7 @@ class Grouped(Binary):
         }
         cells = self._blocks(self._arena.snapshot())[self.buckets :, FIRST:]
         held = self._counter.names_in_use()
-        return settings, {
-            "groups": cells.reshape(-1),
-            "names": text_words(self._roster.names()),
-            "recent": recent_words(self._recent),
-            "held": text_words([*held.values()]),
-        }
+        return settings, stored(cells, self._roster.names(), self._recent, held)
 
     def _restore(self, document: Document) -> None:
         s, arrays = document.settings, document.arrays

@@ -279,10 +279,16 @@ class GroupRecalibrator(Grouped):
 
     @classmethod
     def _from_document(cls, document: Document, groups: Any = None) -> Self:
-        made, told = cls.__new__(cls), document.settings.get("declared")
+        made = cls.__new__(cls)
+        count, told = (document.settings.get(name) for name in ("rules", "declared"))
         again = names_again(told) if isinstance(told, list) else None
         made._rules = CheckingRules(again if groups is None else groups)
-        _check_rules(made._rules, document.settings.get("rules"), told)
+        rules, names = len(made._rules.rules), [written(name) for name in made._rules.declared]
+        if (rules, names) != (count, told):
+            raise InvalidInput(
+                f"groups must be the {count} rules and the names {told} that the state was "
+                f"made with, got {rules} and {names}"
+            )
         made._become(document)
         return made
 
@@ -291,12 +297,4 @@ class GroupRecalibrator(Grouped):
         return (
             f"GroupRecalibrator(form={rule.form!r}, resolution={rule.resolution}, "
             f"buckets={self.buckets}, groups={len(self._roster)}, rounds={self.rounds})"
-        )
-
-
-def _check_rules(rules: CheckingRules, count: Any, declared: Any) -> None:
-    if len(rules.rules) != count or [written(name) for name in rules.declared] != declared:
-        raise InvalidInput(
-            f"groups must be the {count} rules and the names {declared} that the state was "
-            f"made with, got {len(rules.rules)} and {[written(n) for n in rules.declared]}"
         )

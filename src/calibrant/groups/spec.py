@@ -317,6 +317,12 @@ def text_words(data: Any) -> Words:
     return np.frombuffer(text.ljust(-(-len(text) // 8) * 8), "<i8").astype(np.int64)
 
 
+def stored(cells: Words, names: Any, recent: Any, held: dict[int, Names]) -> dict[str, Words]:
+    """Return what a state holds of groups: counts, names, recent rounds, names of open tickets."""
+    texts = {"names": text_words(list(names)), "held": text_words([*held.values()])}
+    return {"groups": cells.reshape(-1), "recent": recent_words(recent)} | texts
+
+
 def text_of(words: Words) -> Any:
     """Return the data of which :func:`text_words` made words."""
     return json.loads(words.astype("<i8").tobytes())

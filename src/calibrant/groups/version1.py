@@ -16,8 +16,7 @@ from calibrant.groups.spec import (
     GroupTicket,
     key_of_names,
     names_again,
-    recent_words,
-    text_words,
+    stored,
 )
 from calibrant.kernels.gaps import FIRST
 from calibrant.kernels.groups import LOGS, MEMBERSHIPS
@@ -38,14 +37,9 @@ def migrated(document: Document) -> Document:
     spec.layout.blocks_of(row)[:] = blocks[: spec.buckets]
     tickets = [GroupTicket.from_dict(part) for part in s["tickets"]]
     held = {key_of_names(ticket.groups): ticket.groups for ticket in tickets}
-    arrays = {
-        "row": packed(row, spec.layout),
-        "tickets": _lines(spec, tickets),
-        "groups": blocks[spec.buckets :, FIRST:].reshape(-1),
-        "names": text_words(names),
-        "recent": recent_words((check.probability(v), check.outcome(y)) for v, y in s["recent"]),
-        "held": text_words([*held.values()]),
-    }
+    recent = ((check.probability(v), check.outcome(y)) for v, y in s["recent"])
+    arrays = {"row": packed(row, spec.layout), "tickets": _lines(spec, tickets)}
+    arrays |= stored(blocks[spec.buckets :, FIRST:], names, recent, held)
     kept = {name: s[name] for name in ("max_open", "rules", "declared")}
     return Document(document.kind, spec.settings | kept, arrays, 2)
 

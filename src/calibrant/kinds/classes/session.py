@@ -224,12 +224,10 @@ class ClassSession(Probabilities):
 
     def play(self, rounds: Rounds) -> Any:
         if self.recalibrator.classes is None:
-            self._begin(rounds.raw.shape[1])
+            classes = rounds.raw.shape[1]
+            self.recalibrator = recalibrator(classes, seed=self.seed, **self.options)
+            self.collector = collector_for(self.recalibrator)
         return super().play(rounds)
-
-    def _begin(self, classes: int) -> None:
-        self.recalibrator = recalibrator(classes, seed=self.seed, **self.options)
-        self.collector = collector_for(self.recalibrator)
 
     def _play_prompt(self, rounds: Rounds) -> ClassAnswers:
         run = self.recalibrator.replay(rounds.raw, rounds.outcomes)
