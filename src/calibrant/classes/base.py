@@ -363,7 +363,7 @@ class ClassRecalibrator(Stream[TicketT], Generic[TicketT, RunT]):
             raise ValueError(f"{what} whose rounds are not those of all together")
 
     def _outcome(self, outcome: Any) -> int:
-        return vectors.outcome(outcome, self._classes)
+        return check.whole(outcome, "outcome", high=self._classes - 1)
 
     def _untimed(self, raw: Any, verb: str) -> Reals:
         if self._timed:

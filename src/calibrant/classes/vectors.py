@@ -65,11 +65,6 @@ def matrix(
     return _distributions(array.astype(np.float64, copy=False), name, sums=sums)
 
 
-def outcome(value: Any, classes: int) -> int:
-    """Return ``value`` as a class."""
-    return check.whole(value, "outcome", high=classes - 1)
-
-
 def outcomes(values: Any, classes: int) -> Words:
     """Return ``values`` as an array of classes.
 
