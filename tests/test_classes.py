@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as arrays
 from calibrant import Calibrant, Recalibrator
 from calibrant.classes import OneVsRest, TopLabel, recalibrator, vectors
 from calibrant.classes import metrics as class_metrics
-from calibrant.classes.simplex_points import (
+from calibrant.classes.vectors import (
     cover,
     divided,
     grid,

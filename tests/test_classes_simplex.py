@@ -13,8 +13,8 @@ from hypothesis.extra import numpy as arrays
 from test_classes import stream
 
 from calibrant.classes import SimplexRecalibrator, metrics
-from calibrant.classes.hedge import hedge, prices
-from calibrant.classes.simplex_points import cover, grid
+from calibrant.classes.simplex import hedge, prices
+from calibrant.classes.vectors import cover, grid
 from calibrant.core.codec import Document
 from calibrant.errors import CorruptState, InvalidInput, MissingExtra, StaleForecast
 

@@ -225,6 +225,17 @@ def test_a_class_that_was_announced_as_it_came_in_is_corrected(made) -> None:
         assert part.loss == pytest.approx(beside.loss)
 
 
+@pytest.mark.parametrize("made", [OneVsRest, TopLabel])
+def test_a_look_ahead_says_what_is_announced_as_it_came_in(made) -> None:
+    rec = made(3, raw_safe=0.001, seed=1)
+    rec.replay(*stream(40, 3, seed=2))
+    drawn, mean = rec.sample_one(RAW), rec.predict_mean_one(RAW)
+    ticket = rec.forecast(RAW)
+    assert any(part.fallback for part in ticket.parts)
+    assert (drawn == ticket.value).all()
+    assert (mean == ticket.mean).all()
+
+
 # Coins.
 
 

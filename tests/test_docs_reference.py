@@ -273,7 +273,7 @@ OLD = ("experts",)
 VERBS = {"sample_one"}
 """What every kind of stream calls a look at its next draw."""
 EXCEPTIONS = {
-    "calibrant.classes.top_label.TopLabel": "what the literature calls it",
+    "calibrant.classes.reductions.TopLabel": "what the literature calls it",
     "calibrant.losses.custom.CustomLoss.label": "the name of a loss",
     "calibrant.regression.distribution.Distribution.from_samples": "what the literature calls it",
     "calibrant.regression.distribution.Distributions.from_samples": "what the literature calls it",

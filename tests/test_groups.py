@@ -33,9 +33,9 @@ from calibrant.groups import (
     TimeIntervals,
     group_errors,
 )
-from calibrant.groups.measured import counted
+from calibrant.groups.certificate import counted
 from calibrant.groups.names import Roster, names_of
-from calibrant.groups.stored import recent_words, text_of, text_words
+from calibrant.groups.spec import recent_words, text_of, text_words
 from calibrant.kernels.gaps import FIRST
 from calibrant.kernels.groups import ROOM
 from calibrant.kernels.layout import ISSUED, ROUNDS

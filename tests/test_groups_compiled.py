@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from calibrant.groups import GroupRecalibrator, TimeIntervals
-from calibrant.groups import batches as module
+from calibrant.groups import grouped as module
 from calibrant.kernels import groups
 from calibrant.kernels.compile import available
 from calibrant.kernels.groups import AVERAGE, EXPONENTIAL, GroupProgram

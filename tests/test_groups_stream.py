@@ -21,7 +21,7 @@ from calibrant.errors import (
     UnknownTicket,
 )
 from calibrant.groups import GroupRecalibrator, GroupTicket, History, Period, TimeIntervals
-from calibrant.groups.stored import text_of
+from calibrant.groups.spec import text_of
 from calibrant.kernels.compile import available as compiler
 from calibrant.kernels.groups import LOGS, MEMBERSHIPS
 from calibrant.kernels.layout import ISSUED, LONGEST_LAG, MOST_OUTSTANDING, ROUNDS, SCRATCH

@@ -129,20 +129,21 @@ def layout_of(
     transform: HasState | None = None,
     epsilon: float | None = None,
     divisor: int = 1,
+    own_words: Section | None = None,
 ) -> Layout:
     """Return the layout of all rows with these settings.
 
     ``centres`` are the middles of the buckets, by default of M equal ones; ``divisor`` divides the
-    denominator of gaps, which rows with other centres can share then.
+    denominator of gaps, which rows with other centres can share then; ``own_words`` are a row's,
+    where they are others than those of a row with such a transform.
     """
     middles = centres or tuple(Fraction(2 * j + 1, 2 * buckets) for j in range(buckets))
     grid = rule.lattice
     scale = math.lcm(divisor, grid.denominator, *{centre.denominator for centre in middles})
     check.whole(prior, "prior", high=MAX_GAP // scale)
     kept = 0 if transform is None else transform.kernel.kept
-    section = (
-        word.ROW if transform is None else word.MIXED_ROW if epsilon is None else word.SAFE_ROW
-    )
+    plain = word.ROW if transform is None else word.MIXED_ROW if epsilon is None else word.SAFE_ROW
+    section = own_words or plain
     shared, shared_real = _shared(rule, buckets, scale, kept)
     stride = len(rule.kernels.head) + len(rule.kernels.cell) * grid.cells
     own, start = len(section), len(section) + buckets * stride

@@ -1,31 +1,183 @@
-"""What all recalibrators over classes have in common."""
+"""What all recalibrators over classes have in common; and their runs and certificates."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
 from calibrant.classes import vectors
 from calibrant.classes.roster import Roster
-from calibrant.classes.run import ClassRun
-from calibrant.classes.ticket import ClassTicket
+from calibrant.classes.ticket import ClassIssuer, ClassTicket
 from calibrant.core import check
-from calibrant.core.arrays import Reals, Words
+from calibrant.core.arrays import Mask, Reals, Words
 from calibrant.core.codec import Document
 from calibrant.core.gate import passing
 from calibrant.errors import ForeignTicket, InvalidInput
-from calibrant.kernels.layout import LONGEST_LAG
+from calibrant.kernels.coin import coin
+from calibrant.kernels.layout import ISSUED, LONGEST_LAG, ROUNDS
+from calibrant.recalibrate import Certificate
 from calibrant.recalibrate.counter import Counter
 from calibrant.recalibrate.delivery import Pending, times
-from calibrant.recalibrate.secret import fingerprint
+from calibrant.recalibrate.run import Numbered
+from calibrant.recalibrate.secret import block_key
 from calibrant.recalibrate.spec import MAX_OPEN
 from calibrant.recalibrate.stream import Stream
 
-Look = tuple[Any, ...]
+
+@dataclass(frozen=True, eq=False)
+class ClassRun(Numbered):
+    """The forecasts of a batch, a row for each round and a column for each class.
+
+    Attributes
+    ----------
+    forecast, mean
+        The drawn and the expected forecasts.
+    first, pending
+        As in :class:`calibrant.recalibrate.run.Run`.
+    """
+
+    forecast: Reals
+    mean: Reals
+    first: int
+    pending: Pending = field(default_factory=Pending, kw_only=True)
+
+    def __len__(self) -> int:
+        return len(self.forecast)
+
+
+@dataclass(frozen=True, eq=False)
+class OneVsRestRun(ClassRun):
+    """The same, with the numbers before anything made them sum to 1.
+
+    Attributes
+    ----------
+    classwise, classwise_mean
+        As drawn, which carries the guarantee, and as expected.
+    """
+
+    classwise: Reals
+    classwise_mean: Reals
+
+
+@dataclass(frozen=True, eq=False)
+class TopRun(ClassRun):
+    """The same, with the probability of the first class on its own.
+
+    Attributes
+    ----------
+    top
+        The class that each raw forecast puts first.
+    confidence, confidence_mean
+        Its probability, as drawn, which carries the guarantee, and as expected.
+    leads
+        Whether no other class has more in ``forecast``.
+    """
+
+    top: Words
+    confidence: Reals
+    confidence_mean: Reals
+    leads: Mask
+
+
+@dataclass(frozen=True)
+class ClassCertificate:
+    """The certificates of all binary recalibrators inside, and their averages.
+
+    Attributes
+    ----------
+    rounds, open, expired
+        Outcomes learned, tickets that wait for theirs, tickets that waited too long.
+    parts
+        The certificate of each class that was touched; of all classes together, at 0, where
+        they share one recalibrator.
+    """
+
+    rounds: int
+    open: int
+    expired: int
+    parts: dict[int, Certificate]
+
+    @property
+    def c1(self) -> float:
+        """C1 of the drawn numbers, averaged over the parts by rounds."""
+        return self._average([part.c1 for part in self.parts.values()])
+
+    @property
+    def c2(self) -> float:
+        """C2 of the drawn numbers, averaged over the parts by rounds."""
+        return self._average([part.c2 for part in self.parts.values()])
+
+    def bound(self, quantity: str) -> float | None:
+        """Return the average of the parts' smallest bounds on ``"C1"``, ``"C2"``..."""
+        found = [part.bound(quantity) for part in self.parts.values()]
+        told = [value for value in found if value is not None]
+        return self._average(told) if told and len(told) == len(found) else None
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether every part is below its bounds; None where no part has one."""
+        told = [part.holds for part in self.parts.values() if part.holds is not None]
+        return all(told) if told else None
+
+    def _average(self, values: list[float]) -> float:
+        sizes = [part.rounds for part in self.parts.values()]
+        total = sum(value * size for value, size in zip(values, sizes, strict=True))
+        return total / sum(sizes) if sum(sizes) else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the certificate as JSON-ready data."""
+        parts = {str(number): part.to_dict() for number, part in self.parts.items()}
+        told = {"rounds": self.rounds, "open": self.open, "expired": self.expired}
+        return told | {"c1": self.c1, "c2": self.c2, "holds": self.holds, "parts": parts}
+
+    def __str__(self) -> str:
+        bound = self.bound("C2")
+        limit = "no guarantee" if bound is None else f"at most {bound:.6f}"
+        return (
+            f"{self.rounds} rounds, {self.open} open, {self.expired} expired, "
+            f"{len(self.parts)} recalibrators\n  C1 {self.c1:.5f}   C2 {self.c2:.6f}, {limit}"
+        )
+
+
+@dataclass(frozen=True)
+class SimplexCertificate:
+    """The record of a recalibrator on a grid over the simplex.
+
+    Attributes
+    ----------
+    rounds, open, expired
+        Outcomes learned, tickets that wait for theirs, tickets that waited too long.
+    c2
+        Full calibration error: for each vector that was drawn, the squared Euclidean distance
+        to the frequencies of the classes then, averaged over rounds.
+    c2_cells
+        The same measured in each cell of raw forecasts and averaged by rounds; never smaller.
+    c2_bound
+        What the theorem says about both in expectation, from the counts of this run; None
+        before the first round, and where an outcome came after another forecast.
+    """
+
+    rounds: int
+    open: int
+    expired: int
+    c2: float
+    c2_cells: float
+    c2_bound: float | None
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether both errors are below the bound; None without one."""
+        return None if self.c2_bound is None else self.c2_cells <= self.c2_bound
+
+    def __str__(self) -> str:
+        told = f"{self.rounds} rounds, {self.open} open, {self.expired} expired"
+        limit = "no bound" if self.c2_bound is None else f"at most {self.c2_bound:.6f}"
+        return f"{told}\n  full C2 {self.c2:.6f}, cell by cell {self.c2_cells:.6f}, {limit}"
+
+
 TicketT = TypeVar("TicketT", bound=ClassTicket)
 RunT = TypeVar("RunT", bound=ClassRun)
 
@@ -34,31 +186,25 @@ class ClassRecalibrator(Stream[TicketT], Generic[TicketT, RunT]):
     """Turn raw forecasts over K classes into calibrated ones, whatever the outcomes.
 
     The state is rows of one arena, the first of which counts every round.  Subclasses say how
-    a forecast is made, learned and looked at ahead, how a batch is played and what the
-    settings are.
+    a forecast is made, learned and looked at ahead, and what the settings are.
     """
 
     __slots__ = ("_classes", "_roster", "_secret")
 
     version: ClassVar[int] = 2
+    _tickets: ClassVar[Any]
+    _classes: int
+    _secret: bytes
+    _carry: ClassVar[tuple[str, str]] = ("value", "mean")
+    """What of a ticket was drawn and carries the guarantee, and what was expected of it."""
+    _wide: ClassVar[bool] = True
+    """Whether that is a number for each class."""
 
-    def _enter(
-        self,
-        classes: int,
-        secret: bytes,
-        roster: Roster,
-        kind: Any,
-        issuer: Any,
-        fields: str,
-        max_open: Any,
-    ) -> None:
-        """Set up rows before their first round, and a counter of tickets of that kind."""
-        self._classes, self._secret, self._roster = classes, secret, roster
-        cap = check.whole(max_open, "max_open", low=1, high=MAX_OPEN)
-        self._open(roster.arena, Counter(kind, issuer, issuer.fingerprint, fields, cap))
-
-    def _fingerprint(self, classes: int, secret: bytes) -> str:
-        return fingerprint(secret, self.kind, classes)
+    def _enter(self, roster: Roster, issuer: ClassIssuer, fields: str, max_open: Any) -> None:
+        """Set up rows before their first round, and a counter of tickets."""
+        self._roster, cap = roster, check.whole(max_open, "max_open", low=1, high=MAX_OPEN)
+        counter = Counter[TicketT](self._tickets, issuer, issuer.fingerprint, fields, cap)
+        self._open(roster.arena, counter)
 
     # ------------------------------------------------------------------ facts
 
@@ -102,9 +248,9 @@ class ClassRecalibrator(Stream[TicketT], Generic[TicketT, RunT]):
         """
         vector = self._untimed(raw, "sample_one")
         with passing(self._gate):
-            look = self._look(vector)
-            self._noted(vector.tobytes(), look)
-            return self._drawn(vector, look)
+            seen = self._look(vector)
+            self._noted(vector.tobytes(), (seen, self.rounds))
+            return seen.value
 
     def predict_one(self, raw: Any) -> Reals:
         """Return the draw, as :meth:`sample_one` does: an older name for it."""
@@ -117,7 +263,7 @@ class ClassRecalibrator(Stream[TicketT], Generic[TicketT, RunT]):
         """
         vector = vectors.vector(raw, self._classes)
         with passing(self._gate):
-            return self._expected(vector)
+            return self._look(vector).mean
 
     def learn_one(self, raw: Any, outcome: int) -> None:
         """Make a round of the last :meth:`sample_one` with this raw forecast.
@@ -127,8 +273,9 @@ class ClassRecalibrator(Stream[TicketT], Generic[TicketT, RunT]):
         """
         vector, told = self._untimed(raw, "learn_one"), self._outcome(outcome)
         with passing(self._gate):
-            look = self._notes.pop(vector.tobytes(), None)
-            self._book(vector, self._look(vector) if look is None else look, told)
+            note = self._notes.pop(vector.tobytes(), None)
+            seen, rounds = note or (self._look(vector), self.rounds)
+            self._book(seen, rounds, told)
             self._expire_old(self.issued)
 
     def coin_of(self, ticket: TicketT) -> Any:
@@ -136,6 +283,13 @@ class ClassRecalibrator(Stream[TicketT], Generic[TicketT, RunT]):
         if not isinstance(ticket, self._counter.kind) or ticket.whose != self._counter.whose:
             raise ForeignTicket(f"ticket must be of this recalibrator, got another's: {ticket!r}")
         return self._coin(ticket)
+
+    @staticmethod
+    def _flip(secret: bytes, block: int, made: Any) -> float:
+        """Return the coin of a ticket or of its part, in that block of a row with that secret."""
+        if made.clock is None:
+            raise InvalidInput(f"ticket must be the one that forecast() returned, got {made!r}")
+        return coin(block_key(secret, block), made.clock)
 
     # ---------------------------------------------------------------- batches
 
@@ -167,22 +321,19 @@ class ClassRecalibrator(Stream[TicketT], Generic[TicketT, RunT]):
         times(time, len(rows))
         prompt = available is None and carry is None and not self._timed
         with passing(self._gate):
-            first = self.issued
-            if prompt and self._at_once(len(rows)):
-                run = self._play(rows, told)
+            first, left = self.issued, Pending()
+            made = self._prompt(rows, told) if prompt else None
+            if made is not None:
                 self._expire_old(first + len(rows))
-                return run
-            tickets, pending = self._play_late(list(rows), told.tolist(), available, time, carry)
-        # Of no outcomes at all there is no telling whether they were whole numbers.
-        left = replace(pending, outcome=pending.outcome.astype(np.int64))
-        return self._run(tickets, first, left)
-
-    def _at_once(self, rounds: int) -> bool:
-        """Say whether so many prompt rounds may be played without looking at open tickets."""
-        return True
-
-    def _stacked(self, rows: Iterable[Reals]) -> Reals:
-        return np.array(list(rows)).reshape(-1, self._classes)
+            else:
+                tickets, left = self._play_late(list(rows), told.tolist(), available, time, carry)
+                shape = (-1, self._classes) if self._wide else -1
+                listed = ([getattr(ticket, name) for ticket in tickets] for name in self._carry)
+                drawn, mean = (np.array(told, np.float64).reshape(shape) for told in listed)
+                made = drawn, mean
+                # Of no outcomes at all there is no telling whether they were whole numbers.
+                left = replace(left, outcome=left.outcome.astype(np.int64))
+        return self._run(rows, *made, first, left)
 
     # ------------------------------------------------------------------ state
 
@@ -201,66 +352,53 @@ class ClassRecalibrator(Stream[TicketT], Generic[TicketT, RunT]):
         if len(arrays["secret"]) != 2:
             raise ValueError(f"a secret of {len(arrays['secret'])} words")
         self._set_up(document, arrays["secret"].astype("<i8").tobytes())
-        self._roster.load(arrays["row"], arrays, self._most)
+        self._roster.load(arrays["row"], arrays)
         self._check_rows()
         self._load_tickets(arrays["tickets"])
 
+    def _check_sums(self, rows: list[tuple[int, Words]], what: str) -> None:
+        """Refuse rows that did not see each round of all together once."""
+        issued, rounds = (sum(int(row[place]) for _, row in rows) for place in (ISSUED, ROUNDS))
+        if (issued, rounds) != (self.issued, self.rounds):
+            raise ValueError(f"{what} whose rounds are not those of all together")
+
     def _outcome(self, outcome: Any) -> int:
-        return vectors.outcome(outcome, self._classes)
+        return check.whole(outcome, "outcome", high=self._classes - 1)
 
     def _untimed(self, raw: Any, verb: str) -> Reals:
         if self._timed:
             raise self._no_time(f"{verb}, which takes none")
         return vectors.vector(raw, self._classes)
 
-    @staticmethod
-    def _known_clock(clock: int | None, ticket: Any) -> int:
-        if clock is None:
-            raise InvalidInput(f"ticket must be the one that forecast() returned, got {ticket!r}")
-        return clock
-
     # ------------------------------------------------------- what subclasses do
-
-    @property
-    @abstractmethod
-    def _most(self) -> int:
-        """The largest number that a row may have."""
 
     @abstractmethod
     def _check_rows(self) -> None:
         """Refuse rows that cannot be of the same stream."""
 
     @abstractmethod
-    def _look(self, raw: Reals) -> Look:
-        """Look at the next round with this raw forecast: all that booking it takes."""
+    def _look(self, raw: Reals) -> TicketT:
+        """Look at the next round with this raw forecast: the ticket that it would have."""
 
     @abstractmethod
-    def _drawn(self, raw: Reals, look: Look) -> Reals:
-        """Return the draw that was looked at."""
-
-    @abstractmethod
-    def _expected(self, raw: Reals) -> Reals:
-        """Return the mean of the next round with this raw forecast."""
-
-    @abstractmethod
-    def _book(self, raw: Reals, look: Look, outcome: int) -> None:
-        """Make a round of what was looked at, or change nothing and raise."""
+    def _book(self, seen: TicketT, rounds: int, outcome: int) -> None:
+        """Make a round of what was looked at after so many, or change nothing and raise."""
 
     @abstractmethod
     def _coin(self, ticket: TicketT) -> Any:
         """Return the coin of a ticket."""
 
-    @abstractmethod
-    def _play(self, rows: Reals, outcomes: Words) -> RunT:
-        """Play a batch whose outcomes come at once."""
+    def _prompt(self, rows: Reals, outcomes: Words) -> tuple[Reals, Reals] | None:
+        """Play a batch whose outcomes come at once, or say None if that goes one by one only."""
+        return None
 
     @abstractmethod
-    def _run(self, tickets: list[TicketT], first: int, pending: Pending) -> RunT:
-        """Return what was announced by the tickets of a batch."""
+    def _run(self, rows: Reals, drawn: Reals, mean: Reals, first: int, left: Pending) -> RunT:
+        """Return what was announced in a batch."""
 
-    @abstractmethod
     def _shown(self) -> dict[str, Any]:
         """Return the settings that the name of an object shows."""
+        return self._settings()
 
     @abstractmethod
     def _settings(self) -> dict[str, Any]:

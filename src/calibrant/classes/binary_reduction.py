@@ -3,69 +3,76 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
-from typing import Any, ClassVar, Final
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
 from calibrant.calibrators.arena import Arena
-from calibrant.classes import parts as many
-from calibrant.classes import vectors
-from calibrant.classes.base import ClassRecalibrator, RunT, TicketT
-from calibrant.classes.certificate import ClassCertificate
+from calibrant.classes.base import ClassCertificate, ClassRecalibrator, RunT
 from calibrant.classes.roster import Roster
-from calibrant.classes.ticket import PartsIssuer
+from calibrant.classes.ticket import ClassIssuer, PartsTicket, letters
+from calibrant.classes.vectors import class_count
 from calibrant.classes.version1 import migrated_reduction
 from calibrant.core import check
-from calibrant.core.arrays import Mask, Reals, Words
+from calibrant.core.arrays import Reals, Words
 from calibrant.core.codec import Document
 from calibrant.core.gate import passing
 from calibrant.core.stateful import Migration
 from calibrant.core.ticket import Issuer, Ticket
-from calibrant.errors import ForeignTicket, StaleForecast
-from calibrant.kernels.coin import coin
+from calibrant.errors import ForeignTicket
 from calibrant.kernels.layout import ASIDE, CELL
-from calibrant.recalibrate import Calibrant, Recalibrator
+from calibrant.kernels.rounds import Peeked
+from calibrant.recalibrate import Recalibrator
 from calibrant.recalibrate.binary import possible, spec_of
 from calibrant.recalibrate.record import certificate_of
 from calibrant.recalibrate.rows import Rows
-from calibrant.recalibrate.secret import block_key, secret_of
+from calibrant.recalibrate.secret import fingerprint, secret_of
 from calibrant.recalibrate.spec import Spec
+from calibrant.recalibrate.stream import came_between
+from calibrant.recalibrate.table import KINDS as ENGINES
 
-ENGINES: Final[dict[str, type[Recalibrator]]] = {
-    "calibrant": Calibrant,
-    "recalibrator": Recalibrator,
-}
-Note = tuple[int, float, float, int]
+MadeT = TypeVar("MadeT", bound=PartsTicket)
+Both = tuple[Reals, Reals]
 
 
-class BinaryReduction(ClassRecalibrator[TicketT, RunT]):
+class Seen(NamedTuple):
+    """A part of a round that was looked at: its row, what booking it takes, what it would say."""
+
+    row: int
+    note: Peeked
+    raw: float
+    value: float
+    mean: float
+
+
+class BinaryReduction(ClassRecalibrator[MadeT, RunT]):
     """What :class:`OneVsRest` and :class:`TopLabel` share: binary rows that differ in their coins.
 
     A forecast over classes has a binary *part* in each row that it uses.  Subclasses say which
     rows these are, and what the outcome of a part is.
     """
 
-    __slots__ = ("_parts", "_rows", "_spec")
+    __slots__ = ("_chosen", "_first", "_parts", "_rows", "_spec")
 
     migrations: ClassVar[dict[int, Migration]] = {1: migrated_reduction}
+    _option: ClassVar[str]
+    """The name of the one option that a subclass has."""
     _lead: ClassVar[str] = "d"
     """What the desk keeps of a ticket before its parts, a letter a word; the time comes first."""
 
-    def _begin(
-        self, classes: Any, spec: Spec, secret: bytes, max_open: Any, renormalise: str = "none"
-    ) -> None:
+    def _begin(self, classes: Any, spec: Spec, secret: bytes, max_open: Any, option: Any) -> None:
         """Set up the first row of that spec before its first round."""
-        count = vectors.class_count(classes)
-        self._spec, self._rows = spec, Rows(spec, Arena(spec.layout))
+        self._chosen, self._classes = self._checked(option), class_count(classes)
+        self._spec, self._rows, self._secret = spec, Rows(spec, Arena(spec.layout)), secret
         rule, mixes = spec.rule, spec.transform is not None
-        whose = self._fingerprint(count, secret)
+        whose = fingerprint(secret, self.kind, self._classes)
         self._parts = Issuer(whose, rule.lattice, rule.kernels.full_support, mixes, spec.kept)
-        self._secret = secret
-        roster = Roster(self._rows.arena, self._first(count), self._seat, self._rows.use_array)
-        issuer = PartsIssuer(whose, self._parts, renormalise)
-        fields = self._lead + many.letters(spec.kept) * self._width(count)
-        self._enter(count, secret, roster, self._kind_of_tickets, issuer, fields, max_open)
+        self._first, width, most = self._shape(self._classes)
+        rows = Roster(self._rows.arena, self._first, most, self._seat, self._rows.use_array)
+        issuer = ClassIssuer(whose, self._parts, self._chosen)
+        fields = self._lead + letters(spec.kept) * width
+        self._enter(rows, issuer, fields, max_open)
         self._timed = rule.timed
 
     def _seat(self, row: Words, number: int) -> None:
@@ -100,29 +107,35 @@ class BinaryReduction(ClassRecalibrator[TicketT, RunT]):
 
     # ----------------------------------------------------------------- a round
 
+    def _issue(self, raw: Reals) -> MadeT:
+        return self._made(raw, self._issue_part)
+
     def _issue_part(self, number: int, raw: float) -> Ticket:
         """Make a binary forecast in the row of a number."""
         row = self._roster.place(number)
         own, place, weight, mixed, clock, kept, law = self._rows.issue(row, raw)
         return Ticket(self._parts, own, own, place, weight, raw, None, clock, law, mixed, kept)
 
-    def _learn(self, ticket: TicketT, outcome: int) -> None:
-        time = 0.0 if ticket.time is None else ticket.time
-        for number, part in zip(self._numbers(ticket), self._parts_of(ticket), strict=True):
-            told, place = self._told(ticket, number, outcome), part._place
-            facts = part.number, place, part._weight, part._mixed, part.raw
-            self._rows.learn(self._roster.place(number), *facts, time, told, part._kept)
+    def _placed(self, ticket: MadeT, outcome: int | None) -> list[tuple[int, Any, int]]:
+        """Return row, part and binary outcome of each part of a ticket."""
+        return [
+            (self._roster.place(number), part, self._told(ticket, number, outcome))
+            for number, part in zip(self._numbers(ticket), ticket.parts, strict=True)
+        ]
 
-    def _correct(self, ticket: TicketT, outcome: int) -> None:
+    def _learn(self, ticket: MadeT, outcome: int) -> None:
+        time = 0.0 if ticket.time is None else ticket.time
+        for row, part, told in self._placed(ticket, outcome):
+            facts = part.number, part._place, part._weight, part._mixed, part.raw
+            self._rows.learn(row, *facts, time, told, part._kept)
+
+    def _correct(self, ticket: MadeT, outcome: int) -> None:
         time = 0.0 if ticket.time is None else ticket.time
         if self._timed and ticket.time is None:
             raise self._no_time(f"{ticket!r} without one")
-        found = [
-            (self._roster.place(number), part, told)
-            for number, part in self._altered(ticket)
-            if (told := self._told(ticket, number, outcome))
-            != self._told(ticket, number, ticket.outcome)
-        ]
+        self._check_whole(ticket)
+        both = zip(self._placed(ticket, outcome), self._placed(ticket, ticket.outcome), strict=True)
+        found = [new for new, old in both if new[2] != old[2]]
         for row, part, told in found:
             if not part.fallback:
                 self._rows.check_counted(row, part.place, told, ticket)
@@ -130,54 +143,87 @@ class BinaryReduction(ClassRecalibrator[TicketT, RunT]):
             facts = part.number, part.place, part.weight, part._mixed, part.raw
             self._rows.correct(row, (*facts, time), told)
 
-    def _altered(self, ticket: TicketT) -> list[tuple[int, Ticket]]:
-        """Return numbers and parts of a closed ticket, or raise if it was altered."""
-        numbers, parts = self._numbers(ticket), self._parts_of(ticket)
-        grids = all(part.issuer.grid == self._spec.rule.lattice for part in parts)
-        if len(numbers) != len(parts) or not grids or any(n not in self._roster for n in numbers):
+    def _check_whole(self, ticket: MadeT) -> None:
+        """Raise if a closed ticket was altered."""
+        numbers = self._numbers(ticket)
+        grids = all(part.issuer.grid == self._spec.rule.lattice for part in ticket.parts)
+        whole = len(numbers) == len(ticket.parts) and all(n in self._roster for n in numbers)
+        if not whole or not grids:
             raise ForeignTicket(f"ticket must be as it was issued, got an altered one: {ticket!r}")
-        return list(zip(numbers, parts, strict=True))
 
     def _forget(self, tickets: list[tuple[Any, ...]]) -> None:
         if self._spec.raw_safe is None:
             return
         for fields in tickets:
-            ticket = self._counter.kind.revived(self._counter.issuer, 0, 0, fields)
-            for number, part in zip(self._numbers(ticket), self._parts_of(ticket), strict=True):
-                self._rows.forget(self._roster.place(number), part.place, part.weight, part.raw)
+            ticket: Any = self._tickets.revived(self._counter.issuer, 0, 0, fields)
+            for row, part, _ in self._placed(ticket, None):
+                self._rows.forget(row, part.place, part.weight, part.raw)
 
-    def _coin_of_part(self, number: int, part: Ticket) -> float:
-        key = block_key(self._secret_of(number), part.bucket)
-        return coin(key, self._known_clock(part.clock, part))
+    def _coin(self, ticket: MadeT) -> Any:
+        self._check_whole(ticket)
+        pairs = zip(self._numbers(ticket), ticket.parts, strict=True)
+        coins = [self._flip(self._secret_of(number), part.bucket, part) for number, part in pairs]
+        return np.array(coins) if self._wide else coins[-1]
 
     # ------------------------------------------------------- predict, then learn
 
-    def _peek(self, number: int, raw: float) -> tuple[Note, float]:
-        """Look at the next draw of a number; return what booking it takes, and its mean."""
-        place, weight, mixed, clock = self._rows.peek(self._roster.place(number), raw)
-        mean = raw if place & ASIDE else self._rows.mean_of(place, weight)
-        return (place, weight, mixed, clock), mean
+    def _look(self, raw: Reals) -> MadeT:
+        return self._made(raw, self._see)
 
-    def _value(self, note: Note, raw: float) -> float:
-        """Return the draw that was looked at."""
-        return raw if note[0] & ASIDE else self._parts.values[note[0] & CELL]
+    def _see(self, number: int, raw: float) -> Seen:
+        """Look at the next draw of the row of a number."""
+        row = self._roster.place(number)
+        note = self._rows.peek(row, raw)
+        if note[0] & ASIDE:
+            return Seen(row, note, raw, raw, raw)
+        mean = self._rows.mean_of(note[0], note[1])
+        return Seen(row, note, raw, self._parts.values[note[0] & CELL], mean)
+
+    def _book(self, seen: MadeT, rounds: int, outcome: int) -> None:
+        # What a row says may depend on every round, if others follow it.
+        same = len(seen.parts) == 1 or (seen.number, rounds) == (self.issued, self.rounds)
+        if not same or not all(self._rows.bookable(*part[:3]) for part in seen.parts):
+            raise came_between("another round")
+        for row, part, told in self._placed(seen, outcome):
+            self._rows.book(row, part.note, part.raw, told)
 
     # ----------------------------------------------------------------- batches
 
-    def _at_once(self, rounds: int) -> bool:
-        # Tickets that expire on the way would give back what was reserved for them.
-        safe = self._spec.raw_safe is not None
-        return not (safe and len(self._counter) and self.issued + rounds > self.max_open)
+    def preview(self, rows: Reals) -> tuple[Reals, Reals]:
+        """Return what carries the guarantee, drawn and mean, of many rows, each as the next round.
 
-    def _replay_row(self, number: int, raw: Reals, outcomes: Mask) -> tuple[Reals, Reals]:
+        That is numbers of all classes, renormalised, or confidences.  Nothing is noted and nothing
+        changes.
+        """
+
+        def step(number: int, raw: Reals, right: Any) -> Both:
+            return self._rows.preview(self._roster.place(number), np.array(raw, order="C"))
+
+        with passing(self._gate):
+            drawn, mean = self._through(rows, None, step)
+        return self._onto(drawn), self._onto(mean)
+
+    def _prompt(self, rows: Reals, outcomes: Words) -> Both | None:
+        safe = self._spec.raw_safe is not None
+        # Tickets that expire on the way would give back what was reserved for them.
+        if safe and len(self._counter) and self.issued + len(rows) > self.max_open:
+            return None
+        # Many short batches are worth the compiler as one long one is.
+        self._rows.batch(len(rows))
+        made = self._through(rows, outcomes, self._replay_row)
+        self._rows.use_array()
+        return made
+
+    def _replay_row(self, number: int, raw: Reals, right: Any) -> Both:
         """Play rounds of the row of a number; return draws and means."""
         # The compiler knows one kind of arrays only.
-        values, told = np.array(raw, order="C"), outcomes.astype(np.uint8)
+        values, told = np.array(raw, order="C"), right.astype(np.uint8)
         drawn, mean, _ = self._rows.replay(self._roster.place(number), values, told)
         return drawn, mean
 
-    def _preview_row(self, number: int, raw: Reals) -> tuple[Reals, Reals]:
-        return self._rows.preview(self._roster.place(number), np.array(raw, order="C"))
+    def _onto(self, rows: Reals) -> Reals:
+        """Return drawn or mean numbers as they are announced."""
+        return rows
 
     # --------------------------------------------------------------------- state
 
@@ -185,86 +231,70 @@ class BinaryReduction(ClassRecalibrator[TicketT, RunT]):
         """Return what was measured by each recalibrator inside, and its bounds beside it."""
         with passing(self._gate):
             rows = [(n, row) for n, row in self._roster.used() if n < self._classes]
-            waiting = self._waiting([number for number, _ in rows])
-            parts = {
-                number: certificate_of(self._spec, row, count)
-                for (number, row), count in zip(rows, waiting, strict=True)
-            }
+            open_at = self._waiting([number for number, _ in rows])
+            parts = {n: certificate_of(self._spec, row, open_at[n]) for n, row in rows}
             waits = len(self._counter)
             expired = self.issued - self.rounds - waits
             return ClassCertificate(self.rounds, waits, expired, parts)
 
+    def _waiting(self, numbers: list[int]) -> dict[int, int]:
+        """Return how many open tickets use the row of each number."""
+        return dict.fromkeys(numbers, len(self._counter))
+
     def _shown(self) -> dict[str, Any]:
-        return {"engine": self.engine}
+        return {"engine": self.engine, self._option: self._chosen}
 
     def _settings(self) -> dict[str, Any]:
-        return self._spec.settings
+        return self._spec.settings | {self._option: self._chosen}
 
-    @staticmethod
-    def _spec_from(document: Document) -> Spec:
-        return spec_of(document.shape, document.settings)[0]
-
-    @property
-    def _most(self) -> int:
-        return self._classes
+    def _set_up(self, document: Document, secret: bytes) -> None:
+        s, (spec, cap) = document.settings, spec_of(document.shape, document.settings)
+        self._begin(s["classes"], spec, secret, cap, s[self._option])
 
     def _check_tickets(self, lines: Words) -> None:
         number = lines[:, 1]
         fits = (number >= 0) & (number < self.issued)
-        if not fits.all():
-            raise ValueError("tickets that were never issued")
-        lead = 2 + len(self._lead)
-        width = len(many.letters(self._spec.kept))
-        for start in range(lead, lines.shape[1], width):
+        width = len(letters(self._spec.kept))
+        for start in range(2 + len(self._lead), lines.shape[1], width):
             part = np.ascontiguousarray(lines[:, start : start + width])
             shares = part.view(np.float64)[:, [2, 3, 5]]
             fits &= possible(self._spec, part[:, 1], shares, part[:, 6:])
             fits &= (part[:, 0] >= 0) & (part[:, 4] >= -1)
-        if not fits.all() or not self._numbers_fit(lines):
+        if not fits.all() or not self._numbers_fit(lines, width):
             raise ValueError("tickets that were never issued")
 
     # ------------------------------------------------------- what subclasses do
 
-    _kind_of_tickets: ClassVar[Any]
-
     @staticmethod
-    def _parts_of(ticket: Any) -> tuple[Ticket, ...]:
-        parts: tuple[Ticket, ...] = ticket.parts
-        return parts
+    @abstractmethod
+    def _checked(option: Any) -> Any:
+        """Return the option, if it is one."""
 
     @abstractmethod
-    def _first(self, classes: int) -> int:
-        """Return the number of the row that sees every round."""
+    def _shape(self, classes: int) -> tuple[int, int, int]:
+        """Return the row that sees every round, how many parts there are, and the last row."""
 
     @abstractmethod
-    def _width(self, classes: int) -> int:
-        """Return how many parts a ticket has."""
+    def _made(self, raw: Reals, step: Callable[[int, float], Any]) -> MadeT:
+        """Return a ticket whose parts are what a step makes of row and raw forecast of each."""
 
     @abstractmethod
-    def _numbers(self, ticket: TicketT) -> Sequence[int]:
+    def _through(self, rows: Reals, outcomes: Any, step: Callable[..., Both]) -> Both:
+        """Take a step for all rounds of a batch at once in each row that these use."""
+
+    @abstractmethod
+    def _numbers(self, ticket: MadeT) -> Sequence[int]:
         """Return the numbers of the rows that a ticket used, in the order of its parts."""
 
     @abstractmethod
-    def _told(self, ticket: TicketT, number: int, outcome: int | None) -> int:
+    def _told(self, ticket: MadeT, number: int, outcome: int | None) -> int:
         """Return the binary outcome of a part."""
 
     @abstractmethod
-    def _waiting(self, numbers: list[int]) -> list[int]:
-        """Return how many open tickets use the row of each number."""
-
-    @abstractmethod
-    def _numbers_fit(self, lines: Words) -> bool:
+    def _numbers_fit(self, lines: Words, width: int) -> bool:
         """Say whether rows and numbers of the parts of stored tickets can be."""
 
 
 def made_spec(engine: Any, options: dict[str, Any]) -> Spec:
     """Return the spec of a kind of recalibrator, with ``options`` as its class takes them."""
     return ENGINES[check.choice(engine, "engine", tuple(ENGINES))](seed=0, **options).spec
-
-
-def overtaken_anywhere() -> StaleForecast:
-    """Return the error that a prediction is not the next round's any more."""
-    return StaleForecast(
-        "another round came between predict_one and learn_one; "
-        "use forecast and observe where rounds overlap"
-    )

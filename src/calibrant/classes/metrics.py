@@ -24,8 +24,6 @@ from calibrant.core.place import buckets_of
 from calibrant.metrics import binned_calibration_error, calibration_error
 from calibrant.metrics.calibration import checked_power
 
-Classes = Words
-
 
 def brier(forecasts: ArrayLike, outcomes: ArrayLike) -> float:
     """Return the mean squared distance of forecast and outcome, summed over classes.
@@ -163,7 +161,7 @@ def _error(forecasts: Reals, outcomes: Any, power: float, buckets: int | None) -
     return binned_calibration_error(forecasts, outcomes, buckets=buckets, power=power)
 
 
-def _rounds(forecasts: ArrayLike, outcomes: ArrayLike) -> tuple[Reals, Classes]:
+def _rounds(forecasts: ArrayLike, outcomes: ArrayLike) -> tuple[Reals, Words]:
     table = _table(forecasts)
     told = vectors.outcomes(outcomes, table.shape[1])
     check.same_length(forecasts=table, outcomes=told)
@@ -175,8 +173,8 @@ def _table(forecasts: ArrayLike) -> Reals:
     return vectors.matrix(forecasts, None, "forecasts", sums=False)
 
 
-def _tops(table: Reals, tops: ArrayLike | None) -> Classes:
-    first: Classes = np.argmax(table, axis=1)
+def _tops(table: Reals, tops: ArrayLike | None) -> Words:
+    first: Words = np.argmax(table, axis=1)
     if tops is not None:
         first = vectors.outcomes(tops, table.shape[1])
     check.same_length(forecasts=table, tops=first)

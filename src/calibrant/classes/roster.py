@@ -1,18 +1,21 @@
-"""Rows of one arena by number, each made when it is first touched."""
+"""Rows of one arena by number, each made when it is first touched; and what a cell's row is."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from calibrant.calibrators.arena import Arena
+from calibrant.calibrators.layout import Layout
 from calibrant.core import check
 from calibrant.core.arrays import Words
 from calibrant.errors import CorruptState
-from calibrant.kernels.layout import ISSUED, ROUNDS, SECRET
-from calibrant.recalibrate.body import packed, unpacked
+from calibrant.kernels.layout import COUNT, ISSUED, ROW, SECRET
+from calibrant.recalibrate.body import packed
+from calibrant.recalibrate.stream import Stream
 
 
 class Roster:
@@ -27,22 +30,25 @@ class Roster:
         An arena of one row, before its first round.
     first
         The number to which this row belongs.
+    most
+        The largest number that there may be.
     seat
         Writes into a row, given its words and its number, what tells it from others.
     moved
         Called after the rows were moved.
     """
 
-    __slots__ = ("_moved", "_places", "_seat", "arena")
+    __slots__ = ("_most", "_moved", "_places", "_seat", "arena")
 
     def __init__(
         self,
         arena: Arena,
         first: int,
-        seat: Callable[[Words, int], None],
+        most: int,
+        seat: Callable[[Words, int], None] = lambda row, number: None,
         moved: Callable[[], None] = lambda: None,
     ) -> None:
-        self.arena, self._seat, self._moved = arena, seat, moved
+        self.arena, self._most, self._seat, self._moved = arena, most, seat, moved
         self._places: dict[int, int] = {}
         self._add(first)
 
@@ -103,8 +109,8 @@ class Roster:
         layout = self.arena.layout
         return packed_rows([(k, packed(row, layout)) for k, row in self.used() if k != first])
 
-    def load(self, first: Words, arrays: dict[str, Words], most: int) -> None:
-        """Take in the first row, and what :meth:`to_arrays` gave; numbers are ``most`` at most."""
+    def load(self, first: Words, arrays: dict[str, Words]) -> None:
+        """Take in the first row, and what :meth:`to_arrays` gave."""
         [(own, start)] = self._places.items()
         self._write(start, self._checked(own, first))
         table, words = arrays["numbers"].reshape(-1, 2), arrays["rows"]
@@ -114,7 +120,7 @@ class Roster:
         self.reserve(1 + len(numbers))
         cuts = np.split(words, np.cumsum(lengths)[:-1])
         for number, part in zip(numbers, cuts, strict=len(numbers) > 0):
-            check.whole(number, "number of a row", high=most)
+            check.whole(number, "number of a row", high=self._most)
             row = self._checked(number, part)
             if number in self or not row[ISSUED]:
                 raise ValueError(f"a row at {number} that was not used, or twice")
@@ -122,14 +128,11 @@ class Roster:
 
     def _checked(self, number: int, words: Words) -> Words:
         """Return the row that a document holds for a number, if kernels can work with it."""
-        row = unpacked(words, self.arena.layout)
-        self.arena.layout.verify(row)
+        row = Stream._verified(words, self.arena.layout)
         told = row[SECRET : SECRET + 2].tolist()
         self._seat(row, number)
         if row[SECRET : SECRET + 2].tolist() != told:
             raise CorruptState(f"state must hold rows of its own, got another's at {number}")
-        if row[ROUNDS] > row[ISSUED]:
-            raise ValueError(f"{row[ROUNDS]} outcomes of {row[ISSUED]} forecasts")
         return row
 
 
@@ -141,3 +144,25 @@ def packed_rows(rows: list[tuple[int, Words]]) -> dict[str, Words]:
         "numbers": np.array(table, np.int64).reshape(-1),
         "rows": np.concatenate([np.empty(0, np.int64), *bodies]),
     }
+
+
+@functools.lru_cache(maxsize=64)
+def layout_of_cells(points: int, classes: int) -> Layout:
+    """Return the layout of all cells on a grid of so many points.
+
+    A row has its own words and then a block for each grid point: how often it was announced and
+    each class came.  A cell counts its forecasts and outcomes as a stream does.
+
+    >>> layout = layout_of_cells(6, 3)
+    >>> layout.blocks_of(layout.fresh).shape
+    (6, 3)
+    """
+    own, size = len(ROW), len(ROW) + points * classes
+    fresh, nothing = np.zeros(size, np.int64), np.empty(0, np.int64)
+    real, stored = np.zeros(size, bool), np.ones(size, bool)
+    real[ROW.reals] = True
+    low, high = np.full(size, COUNT[0]), np.full(size, COUNT[1])
+    low[:own], high[:own] = np.array([field.limits for field in ROW.fields]).T
+    fresh.flags.writeable = False
+    none = np.empty(0, bool)
+    return Layout(nothing, fresh, ROW, own, classes, 0, none, real, stored, low, high)

@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any, ClassVar, Final
 
 import numpy as np
 
 from calibrant.bounds.game import harmonic
 from calibrant.calibrators.arena import Arena
-from calibrant.classes import vectors
-from calibrant.classes.base import ClassRecalibrator, Look
-from calibrant.classes.certificate import SimplexCertificate
-from calibrant.classes.hedge import hedge, prices, solver
-from calibrant.classes.roster import Roster
-from calibrant.classes.run import ClassRun
-from calibrant.classes.simplex_cells import layout_of_cells
-from calibrant.classes.simplex_points import cover, grid, grid_size, nearest
-from calibrant.classes.ticket import SimplexIssuer, SimplexTicket
+from calibrant.classes.base import ClassRecalibrator, ClassRun, SimplexCertificate
+from calibrant.classes.roster import Roster, layout_of_cells
+from calibrant.classes.ticket import ClassIssuer, SimplexTicket
+from calibrant.classes.vectors import class_count, cover, grid, grid_size, nearest
 from calibrant.classes.version1 import migrated_simplex
 from calibrant.core import check
 from calibrant.core.arrays import Reals, Words
 from calibrant.core.codec import Document
 from calibrant.core.gate import passing
 from calibrant.core.stateful import Migration
-from calibrant.errors import ForeignTicket, InvalidInput, RepeatedTicket, StaleForecast
+from calibrant.errors import ForeignTicket, InvalidInput, MissingExtra, RepeatedTicket
 from calibrant.kernels.coin import coin
 from calibrant.kernels.layout import ISSUED, LONGEST_LAG, ROUNDS
 from calibrant.kernels.rounds import count_forecast
 from calibrant.recalibrate.delivery import Pending
-from calibrant.recalibrate.secret import block_key, secret_of
+from calibrant.recalibrate.secret import block_key, fingerprint, secret_of
+from calibrant.recalibrate.stream import came_between
 
 LIMIT: Final = 10_000
 ALL: Final = -1
 """The number of the row that counts the rounds of all cells."""
+CELLS: Final = "cells of raw forecasts"
+DUST: Final = 1e-9
+"""Weights below this are what the solver rounds off."""
 
 
 class SimplexRecalibrator(ClassRecalibrator[SimplexTicket, ClassRun]):
@@ -91,6 +91,7 @@ class SimplexRecalibrator(ClassRecalibrator[SimplexTicket, ClassRun]):
     __slots__ = ("_cells", "_limit", "_place_of", "_resolution", "_values")
 
     kind: ClassVar = "simplex"
+    _tickets: ClassVar[Any] = SimplexTicket
     migrations: ClassVar[dict[int, Migration]] = {1: migrated_simplex}
 
     def __init__(
@@ -110,28 +111,27 @@ class SimplexRecalibrator(ClassRecalibrator[SimplexTicket, ClassRun]):
     def _begin(
         self, classes: Any, resolution: Any, cells: Any, limit: Any, secret: bytes, max_open: Any
     ) -> None:
-        count = vectors.class_count(classes)
+        count = self._classes = class_count(classes)
+        self._secret = secret
         self._resolution = check.whole(resolution, "resolution", low=1)
         self._cells = check.whole(cells, "cells", low=1)
         self._limit = check.whole(limit, "limit", low=1)
-        self._refuse("resolution", count, self._resolution, "grid points")
-        self._refuse("cells", count, self._cells, "cells of raw forecasts")
+        grids = ("resolution", self._resolution, "grid points"), ("cells", self._cells, CELLS)
+        for name, number, what in grids:
+            if (size := grid_size(count, number)) > self._limit:
+                raise InvalidInput(
+                    f"{name} {number} with {count} classes must give at most {self._limit} "
+                    f"{what}, got {size}: take TopLabel or OneVsRest, or raise limit"
+                )
         self._values = grid(count, self._resolution) / self._resolution
         places = map(tuple, grid(count, self._cells).tolist())
         self._place_of = {place: number for number, place in enumerate(places)}
         # The row that counts every round belongs to no cell.
         arena = Arena(layout_of_cells(len(self._values), count))
-        issuer = SimplexIssuer(self._fingerprint(count, secret), self._values)
-        told = secret, Roster(arena, ALL, _seat), SimplexTicket, issuer, "dqqq"
-        self._enter(count, *told, max_open)
-
-    def _refuse(self, name: str, classes: int, number: int, what: str) -> None:
-        size = grid_size(classes, number)
-        if size > self._limit:
-            raise InvalidInput(
-                f"{name} {number} with {classes} classes must give at most {self._limit} "
-                f"{what}, got {size}: take TopLabel or OneVsRest, or raise limit"
-            )
+        issuer = ClassIssuer(fingerprint(secret, self.kind, count), self._values)
+        # The coins of a cell follow from its number and the stream's secret: rows are alike.
+        roster = Roster(arena, ALL, len(self._place_of) - 1)
+        self._enter(roster, issuer, "dqqq", max_open)
 
     @property
     def resolution(self) -> int:
@@ -150,33 +150,28 @@ class SimplexRecalibrator(ClassRecalibrator[SimplexTicket, ClassRun]):
 
     # ---------------------------------------------------------------- a round
 
-    def _cell_of(self, raw: Reals) -> int:
-        return self._place_of[nearest(raw, self._cells)]
-
     def _row_of(self, cell: int) -> Words:
         """Return the words of a cell, to be written to."""
         start = self._roster.place(cell)
         return self._arena.flat()[start : start + len(self._arena.layout.fresh)]
 
-    def _mixture(self, cell: int, raw: Reals) -> tuple[Words, Reals, int, int]:
-        """Return points, weights, the point on which the cell's next coin falls, and its clock."""
+    def _look(self, raw: Reals) -> SimplexTicket:
+        cell, number, values = self._place_of[nearest(raw, self._cells)], self.issued, self._values
         row = self._row_of(cell)
         counts, clock = self._arena.layout.blocks_of(row), int(row[ISSUED])
-        table = prices(_gaps(counts, self._values), self._values)
-        distances = ((self._values - raw) ** 2).sum(axis=1)
+        table = prices(_gaps(counts, values), values)
+        distances = ((values - raw) ** 2).sum(axis=1)
         points, weights = hedge(table, distances, cover(self._classes, self._resolution))
         u = coin(block_key(self._secret, cell), clock)
-        fallen = np.searchsorted(np.cumsum(weights), u, "right")
-        return points, weights, int(points[min(int(fallen), len(points) - 1)]), clock
+        fallen = int(np.searchsorted(np.cumsum(weights), u, "right"))
+        index = int(points[min(fallen, len(points) - 1)])
+        head, mixture = (self._counter.whose, number, number), (values[points], weights)
+        return SimplexTicket(head, (cell, index, clock), values[index], raw, mixture)
 
     def _issue(self, raw: Reals) -> SimplexTicket:
-        cell = self._cell_of(raw)
-        points, weights, index, clock = self._mixture(cell, raw)
-        number, mixture = self.issued, (self._values[points], weights)
-        self._count(cell)
-        place = cell, index, clock
-        value = self._values[index]
-        return SimplexTicket(self._counter.whose, number, number, place, value, raw, mixture)
+        ticket = self._look(raw)
+        self._count(ticket.cell)
+        return ticket
 
     def _count(self, cell: int) -> None:
         """Count a forecast in a cell."""
@@ -184,14 +179,11 @@ class SimplexRecalibrator(ClassRecalibrator[SimplexTicket, ClassRun]):
         count_forecast(self._arena.flat(), self._row)
 
     def _learn(self, ticket: SimplexTicket, outcome: int) -> None:
-        self._enter_outcome(ticket.cell, ticket.index, ticket.number, outcome)
-
-    def _enter_outcome(self, cell: int, index: int, number: int, outcome: int) -> None:
-        row, own = self._row_of(cell), self._arena.flat()[self._row :]
-        self._arena.layout.blocks_of(row)[index, outcome] += 1
+        row, own = self._row_of(ticket.cell), self._arena.flat()[self._row :]
+        self._arena.layout.blocks_of(row)[ticket.index, outcome] += 1
         row[ROUNDS] += 1
         own[ROUNDS] += 1
-        own[LONGEST_LAG] = max(own[LONGEST_LAG], own[ISSUED] - 1 - number)
+        own[LONGEST_LAG] = max(own[LONGEST_LAG], own[ISSUED] - 1 - ticket.number)
 
     def _correct(self, ticket: SimplexTicket, outcome: int) -> None:
         if ticket.cell not in self._roster or not 0 <= ticket.index < self.points:
@@ -207,47 +199,17 @@ class SimplexRecalibrator(ClassRecalibrator[SimplexTicket, ClassRun]):
         counts[outcome] += 1
 
     def _coin(self, ticket: SimplexTicket) -> float:
-        clock = self._known_clock(ticket.clock, ticket)
-        return coin(block_key(self._secret, ticket.cell), clock)
+        return self._flip(self._secret, ticket.cell, ticket)
 
-    def _look(self, raw: Reals) -> Look:
-        cell = self._cell_of(raw)
-        _, _, index, clock = self._mixture(cell, raw)
-        return cell, index, clock
+    def _book(self, seen: SimplexTicket, rounds: int, outcome: int) -> None:
+        if seen.clock != self._row_of(seen.cell)[ISSUED]:
+            raise came_between("a forecast in the same cell")
+        seen.number = self.issued
+        self._count(seen.cell)
+        self._learn(seen, outcome)
 
-    def _drawn(self, raw: Reals, look: Look) -> Reals:
-        return np.array(self._values[look[1]])
-
-    def _expected(self, raw: Reals) -> Reals:
-        points, weights, *_ = self._mixture(self._cell_of(raw), raw)
-        total: Reals = (self._values[points] * weights[:, None]).sum(axis=0)
-        return total
-
-    def _book(self, raw: Reals, look: Look, outcome: int) -> None:
-        cell, index, clock = look
-        if clock != self._row_of(cell)[ISSUED]:
-            raise StaleForecast(
-                "a forecast in the same cell came between predict_one and learn_one; "
-                "use forecast and observe where rounds overlap"
-            )
-        number = self.issued
-        self._count(cell)
-        self._enter_outcome(cell, index, number, outcome)
-
-    # ----------------------------------------------------------------- batches
-
-    def _play(self, rows: Reals, outcomes: Words) -> ClassRun:
-        first, forecast, mean = self.issued, np.empty_like(rows), np.empty_like(rows)
-        for row, told in enumerate(outcomes.tolist()):
-            ticket = self._issue(rows[row])
-            self._learn(ticket, told)
-            forecast[row], mean[row] = ticket.value, ticket.mean
-        return ClassRun(forecast, mean, first)
-
-    def _run(self, tickets: list[SimplexTicket], first: int, pending: Pending) -> ClassRun:
-        value = self._stacked(ticket.value for ticket in tickets)
-        mean = self._stacked(ticket.mean for ticket in tickets)
-        return ClassRun(value, mean, first, pending=pending)
+    def _run(self, rows: Reals, drawn: Reals, mean: Reals, first: int, left: Pending) -> ClassRun:
+        return ClassRun(drawn, mean, first, pending=left)
 
     # ------------------------------------------------------------------ state
 
@@ -281,9 +243,6 @@ class SimplexRecalibrator(ClassRecalibrator[SimplexTicket, ClassRun]):
         paid = sum(float(harmonic(part.sum(axis=1)).sum()) for part in counts)
         return cover(self._classes, self._resolution) + 2.0 * paid / self.rounds
 
-    def _shown(self) -> dict[str, Any]:
-        return self._settings()
-
     def _settings(self) -> dict[str, Any]:
         return {"resolution": self._resolution, "cells": self._cells, "limit": self._limit}
 
@@ -292,15 +251,9 @@ class SimplexRecalibrator(ClassRecalibrator[SimplexTicket, ClassRun]):
         told = s["classes"], s["resolution"], s["cells"], s["limit"]
         self._begin(*told, secret, s["max_open"])
 
-    @property
-    def _most(self) -> int:
-        return len(self._place_of) - 1
-
     def _check_rows(self) -> None:
         rows, blocks_of = self._touched(), self._arena.layout.blocks_of
-        issued, rounds = (sum(int(row[place]) for _, row in rows) for place in (ISSUED, ROUNDS))
-        if (issued, rounds) != (self.issued, self.rounds):
-            raise ValueError("cells whose rounds are not those of all together")
+        self._check_sums(rows, "cells")
         if any(blocks_of(row).sum() != row[ROUNDS] for _, row in rows):
             raise ValueError("counts that are not those of the rounds")
 
@@ -312,11 +265,81 @@ class SimplexRecalibrator(ClassRecalibrator[SimplexTicket, ClassRun]):
                 raise ValueError("tickets that were never issued")
 
 
-def _seat(row: Words, number: int) -> None:
-    """Write nothing: the coins of a cell follow from its number and the stream's secret."""
-
-
 def _gaps(counts: Words, values: Reals) -> Reals:
     """Return frequency of outcomes minus announced vector, for each point; 0 if unused."""
     visits = counts.sum(axis=1, keepdims=True)
     return np.where(visits > 0, counts / np.maximum(visits, 1) - values, 0.0)
+
+
+def solver() -> Any:
+    """Return SciPy's ``linprog``, or say what to install."""
+    try:
+        return importlib.import_module("scipy.optimize").linprog
+    except ModuleNotFoundError as error:
+        told = 'a grid over the simplex needs scipy: pip install "calibrant[classes]"'
+        raise MissingExtra(told) from error
+
+
+def prices(gaps: Reals, values: Reals) -> Reals:
+    """Return by how much the potential may grow, for each grid point i and outcome y.
+
+    With E_i the average gap and g_i the value of point i, it is
+    ``2 <E_i, e_y - g_i> - |E_i|**2``: what a round at i with outcome y adds to
+    ``sum_i |S_i|**2 / n_i``, apart from a term that vanishes as i is announced more often.
+
+    >>> prices(np.array([[0.1, -0.1]]), np.array([[0.5, 0.5]])).round(3).tolist()
+    [[0.18, -0.22]]
+    """
+    held = (gaps * values).sum(axis=1, keepdims=True)
+    table: Reals = 2.0 * (gaps - held) - (gaps**2).sum(axis=1, keepdims=True)
+    return table
+
+
+def hedge(table: Reals, distances: Reals, allowed: float) -> tuple[Words, Reals]:
+    """Return the points to mix, and their weights, that stay closest to the raw forecast.
+
+    Among all mixtures whose expected price (``table``: a point a row, an outcome a column) is at
+    most ``allowed`` whichever outcome comes, take one with the least expected distance.  There
+    is such a mixture wherever every distribution of outcomes has a point that is cheap enough,
+    by von Neumann's minimax theorem.  At most as many points are mixed as there are outcomes.
+
+    Examples
+    --------
+    >>> table = np.array([[0.4, -0.4], [-0.4, 0.4], [0.0, 0.0]])
+    >>> points, weights = hedge(table, np.array([0.0, 0.1, 0.9]), 0.0)
+    >>> points.tolist(), weights.round(6).tolist()
+    ([0, 1], [0.5, 0.5])
+    """
+    best = int(distances.argmin())
+    if table[best].max() <= allowed:
+        return np.array([best]), np.ones(1)
+    points, weights = _cheapest(table, distances, allowed)
+    if len(points) > table.shape[1]:
+        # All outcomes are at the limit: some mixture of fewer of these points is as cheap.
+        own, weights = _minimax(table[points])
+        points = points[own]
+    return points, weights
+
+
+def _cheapest(table: Reals, distances: Reals, allowed: float) -> tuple[Words, Reals]:
+    limits, shares = np.full(table.shape[1], allowed), np.ones((1, len(table)))
+    return _support(_solved(distances, table.T, limits, shares, (0.0, None)))
+
+
+def _minimax(table: Reals) -> tuple[Words, Reals]:
+    """Return the mixture whose dearest outcome is as cheap as possible: a vertex, so few points."""
+    points, outcomes = table.shape
+    limited = np.hstack([table.T, -np.ones((outcomes, 1))])
+    shares, free = np.append(np.ones(points), 0.0)[None], [(0.0, None)] * points + [(None, None)]
+    costs = np.append(np.zeros(points), 1.0)
+    return _support(_solved(costs, limited, np.zeros(outcomes), shares, free)[:-1])
+
+
+def _solved(costs: Reals, limited: Reals, limits: Reals, shares: Reals, within: Any) -> Any:
+    told = {"A_ub": limited, "b_ub": limits, "A_eq": shares, "b_eq": [1.0], "bounds": within}
+    return solver()(costs, **told, method="highs-ds").x
+
+
+def _support(weights: Reals) -> tuple[Words, Reals]:
+    points = np.flatnonzero(weights > DUST)
+    return points, weights[points] / weights[points].sum()

@@ -1,22 +1,36 @@
-"""The receipt of a forecast over several classes."""
+"""The receipt of a forecast over several classes, and the binary parts it was made of."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar, Final, NamedTuple, Self, TypeVar
+from collections.abc import Sequence
+from typing import Any, ClassVar, Final, NamedTuple, Self, TypeAlias, TypeVar
 
 import numpy as np
 
-from calibrant.classes import parts as many
-from calibrant.classes.simplex_points import RENORMALISE, shared_out
-from calibrant.classes.vectors import class_count, vector
+from calibrant.classes.vectors import RENORMALISE, class_count, shared_out, vector
 from calibrant.core import check
 from calibrant.core.arrays import Reals
-from calibrant.core.ticket import Issuer, Ticket, Written
+from calibrant.core.ticket import NEVER, Issuer, Ticket, Written
 from calibrant.errors import InvalidInput
 
-NEVER: Final = float("nan")
+CLOCK: Final = 4
+"""Which word of a part is its clock."""
 KnownT = TypeVar("KnownT")
+Head: TypeAlias = tuple[str, int | str, int]
+"""Fingerprint of the recalibrator, id and number of a ticket."""
+
+
+class ClassIssuer(NamedTuple):
+    """What the tickets of one recalibrator have in common.
+
+    ``shared`` is the issuer of binary parts, or the values of a grid; ``option`` says what made
+    ``value`` and ``mean`` of the parts.
+    """
+
+    fingerprint: str
+    shared: Any
+    option: Any = None
 
 
 class ClassTicket(Written):
@@ -38,12 +52,21 @@ class ClassTicket(Written):
         The fingerprint of the recalibrator.
     """
 
-    __slots__ = ("id", "issuer", "number", "outcome", "time")
+    __slots__ = ("_raw", "id", "issuer", "number", "outcome", "time")
 
-    def __init__(self, issuer: str, id: int | str, number: int) -> None:
-        self.issuer, self.id, self.number = issuer, id, number
+    def __init__(self, head: Head, raw: Reals | None = None) -> None:
+        self.issuer, self.id, self.number = head
+        self._raw = raw
         self.time: float | None = None
         self.outcome: int | None = None
+
+    @classmethod
+    def revived(cls, issuer: ClassIssuer, id: int | str, number: int, fields: Any) -> Self:
+        """Return a ticket again from what the desk kept, which does not include vectors."""
+        time, *words = fields
+        made = cls._from_words((issuer.fingerprint, id, number), issuer, words)
+        made.time = None if time != time else time
+        return made
 
     @property
     def whose(self) -> str:
@@ -51,24 +74,37 @@ class ClassTicket(Written):
         return self.issuer
 
     @property
-    @abstractmethod
     def raw(self) -> Reals:
         """The raw forecast."""
+        return _asked(self._raw, "raw")
 
     @property
-    @abstractmethod
     def value(self) -> Reals:
         """The drawn forecast, a number for each class."""
+        return self._announced("value")
 
     @property
-    @abstractmethod
     def mean(self) -> Reals:
         """The expected forecast, a number for each class."""
+        return self._announced("mean")
+
+    @abstractmethod
+    def _announced(self, name: str) -> Reals:
+        """Return ``"value"`` or ``"mean"``."""
 
     @property
-    @abstractmethod
     def fields(self) -> tuple[Any, ...]:
         """What the desk keeps of the ticket."""
+        return NEVER if self.time is None else self.time, *self._words()
+
+    @abstractmethod
+    def _words(self) -> tuple[Any, ...]:
+        """Return what the desk keeps of the ticket besides its time."""
+
+    @classmethod
+    @abstractmethod
+    def _from_words(cls, head: Head, issuer: ClassIssuer, words: list[Any]) -> Self:
+        """Return a ticket again from what :meth:`_words` gave."""
 
     @abstractmethod
     def agrees(self, fields: tuple[Any, ...]) -> bool:
@@ -80,7 +116,7 @@ class ClassTicket(Written):
 
     @classmethod
     @abstractmethod
-    def _from_own(cls, issuer: str, id: int | str, number: int, data: dict[str, Any]) -> Self:
+    def _from_own(cls, head: Head, data: dict[str, Any]) -> Self:
         """Return a ticket again from what :meth:`_own` gave."""
 
     def to_dict(self) -> dict[str, Any]:
@@ -92,7 +128,7 @@ class ClassTicket(Written):
     def _read(cls, data: dict[str, Any]) -> Self:
         id = data["id"] if type(data["id"]) is int else _text(data["id"], "id")
         number = check.whole(data["number"], "number")
-        ticket = cls._from_own(_text(data["issuer"], "issuer"), id, number, data)
+        ticket = cls._from_own((_text(data["issuer"], "issuer"), id, number), data)
         if data["time"] is not None:
             ticket.time = check.real(data["time"], "time")
         if data["outcome"] is not None:
@@ -108,15 +144,31 @@ class ClassTicket(Written):
         return f"value=[{listed}{', ...' if len(self.value) > 4 else ''}]"
 
 
-class PartsIssuer(NamedTuple):
-    """What tickets that are made of binary parts have in common."""
+class PartsTicket(ClassTicket):
+    """A forecast that was made of binary ones, its parts."""
 
-    fingerprint: str
-    parts: Issuer
-    renormalise: str = "none"
+    __slots__ = ("parts",)
+
+    def __init__(self, head: Head, parts: tuple[Any, ...], raw: Reals | None = None) -> None:
+        super().__init__(head, raw)
+        self.parts = parts
+
+    def _words(self) -> tuple[Any, ...]:
+        return _flattened(self.parts)
+
+    def agrees(self, fields: tuple[Any, ...]) -> bool:
+        """Say whether the desk kept the same of this ticket; a stored one may lack its clock."""
+        own, words = _flattened(self.parts), fields[1:]
+        width = len(own) // len(self.parts)
+        pairs = enumerate(zip(own, words, strict=False))
+        same = all(one == other for k, (one, other) in pairs if k % width != CLOCK)
+        return same and len(own) == len(words)
+
+    def _own(self) -> dict[str, Any]:
+        return {"parts": [part.to_dict() for part in self.parts]}
 
 
-class OneVsRestTicket(ClassTicket):
+class OneVsRestTicket(PartsTicket):
     """A forecast whose numbers were calibrated class by class.
 
     Attributes
@@ -130,34 +182,17 @@ class OneVsRestTicket(ClassTicket):
         What made ``value`` and ``mean`` of them.
     """
 
-    __slots__ = ("parts", "renormalise")
+    __slots__ = ("renormalise",)
 
     kind: ClassVar = "one-vs-rest ticket"
 
-    def __init__(
-        self, issuer: str, id: int | str, number: int, parts: tuple[Ticket, ...], renormalise: str
-    ) -> None:
-        super().__init__(issuer, id, number)
-        self.parts, self.renormalise = parts, renormalise
+    def __init__(self, head: Head, parts: tuple[Any, ...], renormalise: str) -> None:
+        super().__init__(head, parts)
+        self.renormalise = renormalise
 
     @classmethod
-    def revived(
-        cls, issuer: PartsIssuer, id: int | str, number: int, fields: tuple[Any, ...]
-    ) -> Self:
-        """Return a ticket again from what the desk kept."""
-        parts = many.revived(issuer.parts, fields[1:])
-        made = cls(issuer.fingerprint, id, number, parts, issuer.renormalise)
-        made.time = _time(fields[0])
-        return made
-
-    @property
-    def fields(self) -> tuple[Any, ...]:
-        """What the desk keeps of the ticket."""
-        return NEVER if self.time is None else self.time, *many.flattened(self.parts)
-
-    def agrees(self, fields: tuple[Any, ...]) -> bool:
-        """Say whether the desk kept the same of this ticket; a stored one may lack its clock."""
-        return many.agree(self.parts, fields[1:])
+    def _from_words(cls, head: Head, issuer: ClassIssuer, words: list[Any]) -> Self:
+        return cls(head, _revived(issuer.shared, words), issuer.option)
 
     @property
     def raw(self) -> Reals:
@@ -174,31 +209,23 @@ class OneVsRestTicket(ClassTicket):
         """The numbers as they were expected."""
         return np.array([part.mean for part in self.parts])
 
-    @property
-    def value(self) -> Reals:
-        """The drawn forecast, a number for each class."""
-        made: Reals = RENORMALISE[self.renormalise](self.classwise[None])[0]
-        return made
-
-    @property
-    def mean(self) -> Reals:
-        """The expected forecast, a number for each class."""
-        made: Reals = RENORMALISE[self.renormalise](self.classwise_mean[None])[0]
+    def _announced(self, name: str) -> Reals:
+        numbers = self.classwise if name == "value" else self.classwise_mean
+        made: Reals = RENORMALISE[self.renormalise](numbers[None])[0]
         return made
 
     def _own(self) -> dict[str, Any]:
-        parts = [part.to_dict() for part in self.parts]
-        return {"renormalise": self.renormalise, "parts": parts}
+        return {"renormalise": self.renormalise} | super()._own()
 
     @classmethod
-    def _from_own(cls, issuer: str, id: int | str, number: int, data: dict[str, Any]) -> Self:
+    def _from_own(cls, head: Head, data: dict[str, Any]) -> Self:
         parts = tuple(map(Ticket.from_dict, data["parts"]))
         class_count(len(parts))
         way = check.choice(data["renormalise"], "renormalise", tuple(RENORMALISE))
-        return cls(issuer, id, number, parts, way)
+        return cls(head, parts, way)
 
 
-class TopTicket(ClassTicket):
+class TopTicket(PartsTicket):
     """A forecast whose largest class was calibrated.
 
     The raw forecast is known to the ticket that was returned, and not kept for one that is found
@@ -217,74 +244,48 @@ class TopTicket(ClassTicket):
         The binary forecasts: of all classes together, if there is one, and then of the first class.
     """
 
-    __slots__ = ("_raw", "parts", "top")
+    __slots__ = ("top",)
 
     kind: ClassVar = "top-label ticket"
 
     def __init__(
-        self,
-        issuer: str,
-        id: int | str,
-        number: int,
-        top: int,
-        parts: tuple[Ticket, ...],
-        raw: Reals | None,
+        self, head: Head, parts: tuple[Any, ...], top: int, raw: Reals | None = None
     ) -> None:
-        super().__init__(issuer, id, number)
-        self.top, self.parts, self._raw = top, parts, raw
+        super().__init__(head, parts, raw)
+        self.top = top
 
     @classmethod
-    def revived(
-        cls, issuer: PartsIssuer, id: int | str, number: int, fields: tuple[Any, ...]
-    ) -> Self:
-        """Return a ticket again from what the desk kept, which does not include vectors."""
-        time, top, *words = fields
-        made = cls(issuer.fingerprint, id, number, top, many.revived(issuer.parts, words), None)
-        made.time = _time(time)
-        return made
+    def _from_words(cls, head: Head, issuer: ClassIssuer, words: list[Any]) -> Self:
+        top, *rest = words
+        return cls(head, _revived(issuer.shared, rest), top)
 
-    @property
-    def fields(self) -> tuple[Any, ...]:
-        """What the desk keeps of the ticket."""
-        time = NEVER if self.time is None else self.time
-        return time, self.top, *many.flattened(self.parts)
+    def _words(self) -> tuple[Any, ...]:
+        return self.top, *super()._words()
 
     def agrees(self, fields: tuple[Any, ...]) -> bool:
         """Say whether the desk kept the same of this ticket; a stored one may lack its clock."""
-        return self.top == fields[1] and many.agree(self.parts, fields[2:])
-
-    @property
-    def raw(self) -> Reals:
-        """The raw forecast."""
-        return _asked(self._raw, "raw")
+        return self.top == fields[1] and super().agrees(fields[1:])
 
     @property
     def confidence(self) -> float:
         """The probability of the first class, as drawn."""
-        return self.parts[-1].value
+        found: float = self.parts[-1].value
+        return found
 
     @property
     def confidence_mean(self) -> float:
         """The probability of the first class, as expected."""
-        return self.parts[-1].mean
-
-    @property
-    def value(self) -> Reals:
-        """The drawn forecast, a number for each class."""
-        return self._around(_asked(self._raw, "value"), self.confidence)
-
-    @property
-    def mean(self) -> Reals:
-        """The expected forecast, a number for each class."""
-        return self._around(_asked(self._raw, "mean"), self.confidence_mean)
+        found: float = self.parts[-1].mean
+        return found
 
     @property
     def leads(self) -> bool:
         """Whether no other class has more in ``value``."""
         return bool(self.confidence >= self.value.max())
 
-    def _around(self, raw: Reals, confidence: float) -> Reals:
-        made: Reals = shared_out(raw[None], np.array([self.top]), np.array([confidence]))[0]
+    def _announced(self, name: str) -> Reals:
+        sure = np.array([self.confidence if name == "value" else self.confidence_mean])
+        made: Reals = shared_out(_asked(self._raw, name)[None], np.array([self.top]), sure)[0]
         return made
 
     def _told(self) -> str:
@@ -292,22 +293,14 @@ class TopTicket(ClassTicket):
         return told if self._raw is None else f"{super()._told()}, {told}"
 
     def _own(self) -> dict[str, Any]:
-        parts = [part.to_dict() for part in self.parts]
-        return {"top": self.top, "parts": parts, "raw": _listed(self._raw)}
+        return {"top": self.top} | super()._own() | {"raw": _listed(self._raw)}
 
     @classmethod
-    def _from_own(cls, issuer: str, id: int | str, number: int, data: dict[str, Any]) -> Self:
+    def _from_own(cls, head: Head, data: dict[str, Any]) -> Self:
         parts, raw = tuple(map(Ticket.from_dict, data["parts"])), _vector(data["raw"])
         check.whole(len(parts), "number of parts", low=1, high=2)
         high = None if raw is None else len(raw) - 1
-        return cls(issuer, id, number, check.whole(data["top"], "top", high=high), parts, raw)
-
-
-class SimplexIssuer(NamedTuple):
-    """What the tickets of one grid over the simplex have in common."""
-
-    fingerprint: str
-    values: Reals
+        return cls(head, parts, check.whole(data["top"], "top", high=high), raw)
 
 
 class SimplexTicket(ClassTicket):
@@ -326,54 +319,34 @@ class SimplexTicket(ClassTicket):
         How many forecasts the cell had made before: with the secret this fixes the coin.
     """
 
-    __slots__ = ("_mixture", "_raw", "_value", "cell", "clock", "index")
+    __slots__ = ("_mixture", "_value", "cell", "clock", "index")
 
     kind: ClassVar = "simplex ticket"
 
     def __init__(
         self,
-        issuer: str,
-        id: int | str,
-        number: int,
+        head: Head,
         place: tuple[int, int, int | None],
         value: Reals,
         raw: Reals | None = None,
         mixture: tuple[Reals, Reals] | None = None,
     ) -> None:
-        super().__init__(issuer, id, number)
+        super().__init__(head, raw)
         self.cell, self.index, self.clock = place
-        self._value, self._raw, self._mixture = value, raw, mixture
+        self._value, self._mixture = value, mixture
 
     @classmethod
-    def revived(
-        cls, issuer: SimplexIssuer, id: int | str, number: int, fields: tuple[Any, ...]
-    ) -> Self:
-        """Return a ticket again from what the desk kept, which does not include the mixture."""
-        time, cell, index, clock = fields
+    def _from_words(cls, head: Head, issuer: ClassIssuer, words: list[Any]) -> Self:
+        cell, index, clock = words
         place = cell, index, None if clock < 0 else clock
-        made = cls(issuer.fingerprint, id, number, place, issuer.values[index])
-        made.time = _time(time)
-        return made
+        return cls(head, place, issuer.shared[index])
 
-    @property
-    def fields(self) -> tuple[Any, ...]:
-        """What the desk keeps of the ticket."""
-        time, clock = NEVER if self.time is None else self.time, self.clock
-        return time, self.cell, self.index, -1 if clock is None else clock
+    def _words(self) -> tuple[Any, ...]:
+        return self.cell, self.index, -1 if self.clock is None else self.clock
 
     def agrees(self, fields: tuple[Any, ...]) -> bool:
         """Say whether the desk kept the same of this ticket; a stored one may lack its clock."""
-        return self.fields[1:3] == fields[1:3]
-
-    @property
-    def raw(self) -> Reals:
-        """The raw forecast."""
-        return _asked(self._raw, "raw")
-
-    @property
-    def value(self) -> Reals:
-        """The drawn grid point."""
-        return np.array(self._value)
+        return (self.cell, self.index) == fields[1:3]
 
     @property
     def points(self) -> Reals:
@@ -385,24 +358,20 @@ class SimplexTicket(ClassTicket):
         """The probabilities of these points."""
         return _asked(self._mixture, "weights")[1]
 
-    @property
-    def mean(self) -> Reals:
-        """The expected forecast, a number for each class."""
-        points, weights = _asked(self._mixture, "mean")
+    def _announced(self, name: str) -> Reals:
+        if name == "value":
+            return np.array(self._value)
+        points, weights = _asked(self._mixture, name)
         total: Reals = (points * weights[:, None]).sum(axis=0)
         return total
 
     def _own(self) -> dict[str, Any]:
         mixture = None if self._mixture is None else [each.tolist() for each in self._mixture]
-        return {
-            "place": [self.cell, self.index, self.clock],
-            "value": self._value.tolist(),
-            "raw": _listed(self._raw),
-            "mixture": mixture,
-        }
+        told = {"place": [self.cell, self.index, self.clock], "value": self._value.tolist()}
+        return told | {"raw": _listed(self._raw), "mixture": mixture}
 
     @classmethod
-    def _from_own(cls, issuer: str, id: int | str, number: int, data: dict[str, Any]) -> Self:
+    def _from_own(cls, head: Head, data: dict[str, Any]) -> Self:
         cell, index, clock = data["place"]
         told = None if clock is None else check.whole(clock, "clock")
         place = check.whole(cell, "cell"), check.whole(index, "index"), told
@@ -412,17 +381,34 @@ class SimplexTicket(ClassTicket):
         if mixture is not None:
             points = np.array([_vector(point) for point in mixture[0]])
             mixture = points, vector(mixture[1], len(points), "weights")
-        return cls(issuer, id, number, place, value, raw, mixture)
+        return cls(head, place, value, raw, mixture)
+
+
+def letters(kept: int) -> str:
+    """Return what the desk keeps of a part: number, place, weight, raw, clock, mixed, advice."""
+    return "qqddqd" + "q" * kept
+
+
+def _flattened(parts: Sequence[Ticket]) -> tuple[Any, ...]:
+    """Return what the desk keeps of all parts, one after the other."""
+    lines = [(part.number, *part.fields) for part in parts]
+    return tuple(word for line in lines for word in (*line[:4], *line[5:]))
+
+
+def _revived(issuer: Issuer, words: list[Any]) -> tuple[Ticket, ...]:
+    """Return parts again from what :func:`_flattened` gave."""
+    width = len(letters(issuer.kept))
+    lines = [words[start : start + width] for start in range(0, len(words), width)]
+    return tuple(
+        Ticket.revived(issuer, number, number, (*facts[:3], NEVER, *facts[3:]))
+        for number, *facts in lines
+    )
 
 
 def _asked(known: KnownT | None, name: str) -> KnownT:
     if known is None:
         raise InvalidInput(f"{name} must be asked of the ticket that forecast() returned")
     return known
-
-
-def _time(time: float) -> float | None:
-    return None if time != time else time
 
 
 def _listed(values: Reals | None) -> list[float] | None:

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.classes.roster import packed_rows
-from calibrant.classes.simplex_cells import layout_of_cells
-from calibrant.classes.simplex_points import grid_size
+from calibrant.classes.roster import layout_of_cells, packed_rows
+from calibrant.classes.vectors import grid_size
 from calibrant.core.arrays import Words
 from calibrant.core.codec import Document
 from calibrant.core.desk import name_key
@@ -16,14 +15,16 @@ from calibrant.kernels.layout import ISSUED, LONGEST_LAG, MOST_OUTSTANDING, ROUN
 from calibrant.recalibrate.binary import spec_of
 from calibrant.recalibrate.body import packed, unpacked
 from calibrant.recalibrate.secret import secret_of
+from calibrant.recalibrate.spec import Spec
 from calibrant.recalibrate.version1 import migrated
+
+Lines = list[list[int]]
 
 
 def migrated_reduction(document: Document) -> Document:
     """Return the document of a recalibrator that is made of binary ones as one of version 2."""
     s, own = document.settings, dict(document.settings["own"])
-    kind, classes = own.pop("engine"), s["classes"]
-    first = classes if own.get("conditional") else 0
+    kind, first = own.pop("engine"), s["classes"] if own.get("conditional") else 0
     inner = {
         int(name.removeprefix("engine ")): _nested(words, kind)
         for name, words in document.arrays.items()
@@ -32,14 +33,18 @@ def migrated_reduction(document: Document) -> Document:
     template = _nested(document.arrays["template"], kind)
     if any(part.settings != template.settings for part in inner.values()):
         raise ValueError("recalibrators inside that differ in their settings")
-    row = inner[first].arrays["row"] if first in inner else _fresh(template, s["secret"], first)
-    _check_counts(row, template, s)
-    bodies = [(number, inner[number].arrays["row"]) for number in sorted(inner) if number != first]
-    arrays = _stored(s, row, packed_rows(bodies))
-    numbers = [*range(classes)] if "renormalise" in own else None
-    arrays["tickets"] = _parts(document, inner, first, own, numbers)
-    settings = template.settings | own | {"classes": classes, "max_open": s["max_open"]}
-    return Document(document.kind, settings, arrays, 2)
+    spec, _ = spec_of(template.shape, template.settings)
+    rows = {number: part.arrays["row"] for number, part in sorted(inner.items())}
+    row = rows.pop(first) if first in rows else _fresh(spec, s["secret"], first)
+    counts = unpacked(row, spec.layout)[[ISSUED, ROUNDS, LONGEST_LAG]].tolist()
+    if counts != [s["issued"], s["learned"], s["lag"]]:
+        raise ValueError(f"counts {counts} of which others were told outside")
+    found = {
+        (k, line[1]): [*line[1:5], *line[6:]]
+        for k, part in inner.items()
+        for line in part.arrays["tickets"].reshape(-1, 8 + spec.kept).tolist()
+    }
+    return _document(document, template.settings | own, row, rows, _parts(document, found, first))
 
 
 def _nested(words: Words, kind: str) -> Document:
@@ -48,61 +53,27 @@ def _nested(words: Words, kind: str) -> Document:
     return migrated(Document.from_bytes(data, kind))
 
 
-def _fresh(template: Document, secret: str, number: int) -> Words:
+def _fresh(spec: Spec, secret: str, number: int) -> Words:
     """Return the row of a number before its first round."""
-    spec, _ = spec_of(template.shape, template.settings)
     row = spec.layout.fresh.copy()
     seed = int.from_bytes(bytes.fromhex(secret), "little", signed=True)
     spec.seat(row, secret_of(seed, number))
     return packed(row, spec.layout)
 
 
-def _check_counts(row: Words, template: Document, s: dict[str, Any]) -> None:
-    spec, _ = spec_of(template.shape, template.settings)
-    counts = unpacked(row, spec.layout)[[ISSUED, ROUNDS, LONGEST_LAG]].tolist()
-    if counts != [s["issued"], s["learned"], s["lag"]]:
-        raise ValueError(f"counts {counts} of which others were told outside")
-
-
-def _stored(s: dict[str, Any], row: Words, rows: dict[str, Words]) -> dict[str, Words]:
-    secret = np.frombuffer(bytes.fromhex(s["secret"]), "<i8").astype(np.int64)
-    return {"row": row, "secret": secret} | rows
-
-
-def _parts(
-    document: Document,
-    inner: dict[int, Document],
-    first: int,
-    own: dict[str, Any],
-    everyone: list[int] | None,
-) -> Words:
-    """Return open tickets, each with the words of its parts."""
-    found = {number: _lines(part) for number, part in inner.items()}
-    lines = []
+def _parts(document: Document, found: dict[tuple[int, int], list[int]], first: int) -> Lines:
+    """Return open tickets, each with the words of its parts, which are found by row and number."""
+    lines, own = [], document.settings["own"]
     for number, top, slot, time in document.arrays["waiting"].reshape(-1, 4).tolist():
-        head = [_key(number, document.settings["names"]), number, time]
-        if everyone is not None:
-            used = [(k, slot) for k in everyone]
+        used, head = [(first, slot)], [number, time, top]
+        if "renormalise" in own:
+            used, head = [(k, slot) for k in range(document.settings["classes"])], [number, time]
         elif own["conditional"]:
-            used, head = [(first, number), (top, slot)], [*head, top]
-        else:
-            used, head = [(first, slot)], [*head, top]
-        if any(n not in found.get(k, {}) for k, n in used):
+            used = [(first, number), (top, slot)]
+        if any(part not in found for part in used):
             raise ValueError("tickets that nothing inside waits for")
-        lines.append([*head, *(word for k, n in used for word in found[k][n])])
-    return np.array(sorted(lines, key=lambda line: line[1]), np.int64).reshape(-1)
-
-
-def _lines(part: Document) -> dict[int, list[int]]:
-    """Return the words of open tickets inside, by number, without key and time."""
-    spec, _ = spec_of(part.shape, part.settings)
-    table = part.arrays["tickets"].reshape(-1, 8 + spec.kept)
-    return {line[1]: [*line[1:5], *line[6:]] for line in table.tolist()}
-
-
-def _key(number: int, names: dict[str, str]) -> int:
-    name = names.get(str(number))
-    return number if name is None else name_key(name)
+        lines.append(head + [word for part in used for word in found[part]])
+    return lines
 
 
 def migrated_simplex(document: Document) -> Document:
@@ -110,12 +81,8 @@ def migrated_simplex(document: Document) -> Document:
     s, own, arrays = document.settings, document.settings["own"], document.arrays
     layout = layout_of_cells(grid_size(s["classes"], own["resolution"]), s["classes"])
     row = layout.fresh.copy()
-    row[[ISSUED, ROUNDS, LONGEST_LAG, MOST_OUTSTANDING]] = (
-        s["issued"],
-        s["learned"],
-        s["lag"],
-        s["lag"],
-    )
+    row[[ISSUED, ROUNDS]] = s["issued"], s["learned"]
+    row[[LONGEST_LAG, MOST_OUTSTANDING]] = s["lag"]
     cells = {}
     for cell, clock in arrays["cells"].reshape(-1, 2).tolist():
         cells[cell] = layout.fresh.copy()
@@ -125,17 +92,24 @@ def migrated_simplex(document: Document) -> Document:
             raise ValueError("counts at negative places")
         layout.blocks_of(cells[cell])[point, outcome] = count
         cells[cell][ROUNDS] += count
-    rows = [(cell, packed(words, layout)) for cell, words in sorted(cells.items())]
-    told = _stored(s, packed(row, layout), packed_rows(rows))
-    told["tickets"] = _draws(arrays["waiting"], s["names"])
+    rows = {cell: packed(words, layout) for cell, words in sorted(cells.items())}
+    # The clocks of open tickets are not known.
+    waiting = arrays["waiting"].reshape(-1, 4).tolist()
+    lines = [[number, time, cell, index, -1] for number, cell, index, time in waiting]
+    return _document(document, own, packed(row, layout), rows, lines)
+
+
+def _document(
+    document: Document, own: dict[str, Any], row: Words, rows: dict[int, Words], lines: Lines
+) -> Document:
+    """Return a document of version 2, with lines of open tickets that lack their keys."""
+    s = document.settings
+    names = {int(number): name_key(name) for number, name in s["names"].items()}
+    tickets = [[names.get(line[0], line[0]), *line] for line in sorted(lines)]
+    arrays = {
+        "row": row,
+        "secret": np.frombuffer(bytes.fromhex(s["secret"]), "<i8").astype(np.int64),
+        "tickets": np.array(tickets, np.int64).reshape(-1),
+    }
     settings = own | {"classes": s["classes"], "max_open": s["max_open"]}
-    return Document(document.kind, settings, told, 2)
-
-
-def _draws(waiting: Words, names: dict[str, str]) -> Words:
-    """Return open tickets with cell and grid point, whose clocks are not known."""
-    lines = [
-        [_key(number, names), number, time, cell, index, -1]
-        for number, cell, index, time in waiting.reshape(-1, 4).tolist()
-    ]
-    return np.array(sorted(lines, key=lambda line: line[1]), np.int64).reshape(-1)
+    return Document(document.kind, settings, arrays | packed_rows(list(rows.items())), 2)

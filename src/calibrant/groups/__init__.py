@@ -8,10 +8,9 @@
 """
 
 from calibrant.groups.certificate import GroupCertificate, GroupRow, group_errors
-from calibrant.groups.checking import History, TimeIntervals
-from calibrant.groups.names import Period
+from calibrant.groups.names import History, Period, TimeIntervals
 from calibrant.groups.recalibrator import GroupRecalibrator
-from calibrant.groups.ticket import GroupTicket
+from calibrant.groups.spec import GroupTicket
 
 __all__ = [
     "GroupCertificate",

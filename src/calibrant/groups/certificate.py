@@ -9,10 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from calibrant import bounds
 from calibrant.core import check
-from calibrant.core.arrays import Bits, Reals, Words
+from calibrant.core.arrays import Reals, Words
 from calibrant.errors import InvalidType
 from calibrant.groups.names import Name, names_of
+from calibrant.groups.spec import GroupSpec
+from calibrant.kernels import layout as at
+from calibrant.kernels.gaps import FIRST
+from calibrant.kernels.groups import LOGS, MEMBERSHIPS
 from calibrant.metrics import as_cells
 
 
@@ -144,7 +149,12 @@ def group_errors(
     for row, names in enumerate(rows_of(groups, len(values), names_of(list(declared)))):
         for name in names:
             rows.setdefault(name, []).append(row)
-    return tuple(_measured(name, values[kept], told[kept]) for name, kept in rows.items())
+    found = []
+    for name, kept in rows.items():
+        cells = as_cells(values[kept], told[kept])
+        counts, ones = cells.counts.astype(np.int64), cells.ones.astype(np.int64)
+        found.append(row_of(name, cells.values, counts, ones, None))
+    return tuple(found)
 
 
 def rows_of(groups: Any, rows: int, declared: tuple[Name, ...]) -> list[tuple[Name, ...]]:
@@ -166,21 +176,10 @@ def row_of(name: Name, values: Reals, counts: Words, ones: Words, bound: float |
     rounds, seen = int(counts.sum()), counts > 0
     gaps = np.abs(ones - counts * values)[seen]
     share = 1.0 / rounds if rounds else float("nan")
-    return GroupRow(
-        group=str(name),
-        rounds=rounds,
-        forecast=float(counts @ values) * share,
-        frequency=float(ones.sum()) * share,
-        c1=float(gaps.sum()) / max(rounds, 1),
-        c2=float((gaps**2 / counts[seen]).sum()) / max(rounds, 1),
-        bound=bound,
-    )
-
-
-def _measured(name: Name, forecasts: Reals, outcomes: Bits) -> GroupRow:
-    cells = as_cells(forecasts, outcomes)
-    counts, ones = cells.counts.astype(np.int64), cells.ones.astype(np.int64)
-    return row_of(name, cells.values, counts, ones, None)
+    means = float(counts @ values) * share, float(ones.sum()) * share
+    c1 = float(gaps.sum()) / max(rounds, 1)
+    c2 = float((gaps**2 / counts[seen]).sum()) / max(rounds, 1)
+    return GroupRow(str(name), rounds, *means, c1, c2, bound)
 
 
 def _table(rows: tuple[GroupRow, ...], bounded: str) -> list[str]:
@@ -195,3 +194,97 @@ def _table(rows: tuple[GroupRow, ...], bounded: str) -> list[str]:
         told = f"  {row.group:<{wide}} {row.rounds:9d} {means} {row.c1:8.5f} {row.c2:9.6f} {bound}"
         lines.append(told.rstrip())
     return lines
+
+
+def counted(spec: GroupSpec, blocks: Words) -> tuple[Words, Words]:
+    """Return rounds and ones of each block (row) and grid point, prior left out."""
+    layout, cells = spec.layout, spec.rule.lattice.cells
+    gained = blocks[:, FIRST:].copy()
+    gained[: spec.buckets] -= layout.blocks_of(layout.fresh)[:, FIRST:]
+    gaps, counts = gained[:, 0::2], gained[:, 1::2]
+    table = int(layout.shared[at.TABLE])
+    numerators = layout.shared[table : table + cells]
+    return counts, (gaps + counts * numerators) // layout.shared[at.SCALE]
+
+
+def certificate_of(
+    spec: GroupSpec, row: Words, blocks: Words, names: list[Name], waiting: int
+) -> GroupCertificate:
+    """Return what was measured in each group, with each theorem's bound beside it.
+
+    Parameters
+    ----------
+    row
+        The row's own words.
+    blocks
+        The blocks of all buckets and groups, a block a row.
+    names
+        The groups by name, in the order of their blocks.
+    waiting
+        Tickets that wait for their outcome.
+    """
+    counts, ones = counted(spec, blocks)
+    values, rounds = spec.rule.lattice.values, int(row[at.ROUNDS])
+    delay = int(min(row[at.LONGEST_LAG], row[at.MOST_OUTSTANDING]))
+    visits, hits = (part[: spec.buckets].sum(0) for part in (counts, ones))
+    all_rounds = row_of("all", values, visits, hits, None)
+    lost = float(hits @ (1.0 - values) ** 2 + (visits - hits) @ values**2)
+    largest = float(np.abs(ones - counts * values).max())
+    gap = _gap_bound(spec, rounds, delay, len(names))
+    total = _promised(spec, row, delay, counts, ones, gap) if rounds else None
+    found = zip(names, counts[spec.buckets :], ones[spec.buckets :], strict=True)
+    # No error is above 1, whatever a theorem says.
+    groups = tuple(
+        row_of(name, values, n, y, min(total / n.sum(), 1.0) if total and n.any() else None)
+        for name, n, y in found
+    )
+    return GroupCertificate(
+        form=spec.rule.form,
+        rounds=rounds,
+        open=waiting,
+        expired=int(row[at.ISSUED]) - rounds - waiting,
+        delay=delay,
+        memberships=int(row[MEMBERSHIPS]),
+        c1=all_rounds.c1,
+        c2=all_rounds.c2,
+        loss=lost / max(rounds, 1),
+        raw_loss=float(row.view(np.float64)[at.RAW_LOSS]) / max(rounds, 1),
+        groups=groups,
+        largest_gap=largest / max(rounds, 1),
+        largest_gap_bound=gap,
+    )
+
+
+def _promised(
+    spec: GroupSpec, row: Words, delay: int, counts: Words, ones: Words, gap: float | None
+) -> float | None:
+    """Return the bound on C2 (l2) or C1 of a group, times its rounds."""
+    rounds, prior, lattice = int(row[at.ROUNDS]), spec.prior, spec.rule.lattice
+    if spec.rule.form == "exponential":
+        return None if gap is None else gap * lattice.cells * rounds
+    n = counts[: spec.buckets]
+    means = ones[: spec.buckets] / np.maximum(n, 1)
+    bias = prior * n / np.maximum(n + prior, 1) * (means - spec.centres[:, None]) ** 2
+    bound = bounds.group_average_gap_measured(
+        int(row[MEMBERSHIPS]),
+        float(row.view(np.float64)[LOGS]),
+        lattice.half_cell,
+        rounds=rounds,
+        bias=float(bias.sum()),
+        delay=delay,
+    )
+    return bound.value * rounds
+
+
+def _gap_bound(spec: GroupSpec, rounds: int, delay: int, groups: int) -> float | None:
+    rule, lattice = spec.rule, spec.rule.lattice
+    if rule.form == "l2" or rounds == 0 or delay > 0:
+        return None
+    return bounds.multivalid_gap(
+        rounds,
+        lattice.cells,
+        lattice.half_cell,
+        groups=spec.buckets + groups,
+        rate=rule.rate,
+        prior=spec.prior,
+    )

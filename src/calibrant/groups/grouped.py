@@ -1,4 +1,4 @@
-"""A stream of binary outcomes whose rounds belong to groups."""
+"""A stream of binary outcomes whose rounds belong to groups, one by one and in batches."""
 
 from __future__ import annotations
 
@@ -7,36 +7,39 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar, cast
 
+import numpy as np
+
 from calibrant.core import check
-from calibrant.core.arrays import Words
+from calibrant.core.arrays import Bits, Reals, Words
 from calibrant.core.codec import Document
 from calibrant.core.stateful import Migration
 from calibrant.core.ticket import Ticket
-from calibrant.groups.checking import RECENT, CheckingRules, History
-from calibrant.groups.names import Name, Roster, names_of
-from calibrant.groups.rule import GroupRule
-from calibrant.groups.spec import SETTINGS, GroupArena, GroupSpec
-from calibrant.groups.stored import recent_of, recent_words, text_of, text_words
-from calibrant.groups.ticket import (
+from calibrant.groups.certificate import rows_of
+from calibrant.groups.names import RECENT, CheckingRules, History, Period, Roster, names_of
+from calibrant.groups.spec import (
+    SETTINGS,
+    GroupArena,
     GroupCounter,
     GroupIssuer,
+    GroupRule,
+    GroupSpec,
     GroupTicket,
+    Names,
     key_of_names,
-    read,
+    names_again,
+    recent_of,
+    stored,
+    text_of,
     written,
 )
 from calibrant.groups.version1 import migrated
 from calibrant.kernels.gaps import FIRST
 from calibrant.kernels.groups import gather
-from calibrant.kernels.layout import CELL, CLOCK, COUNT, ISSUED, KEY, SECRET
-from calibrant.kernels.rounds import block_at
+from calibrant.kernels.layout import CELL, COUNT, ISSUED, KEY, SECRET
+from calibrant.kernels.rounds import Peeked
 from calibrant.recalibrate.binary import Binary
-from calibrant.recalibrate.rows import Rows
-from calibrant.recalibrate.spec import MAX_OPEN
-from calibrant.recalibrate.stream import overtaken
-
-Note = tuple[int, float, float, int]
-"""What was seen of the next draw: place, weight, mixed forecast and clock."""
+from calibrant.recalibrate.spec import shared_spec
+from calibrant.recalibrate.stream import SHORT
 
 
 class Grouped(Binary):
@@ -47,7 +50,6 @@ class Grouped(Binary):
 
     __slots__ = ("_recent", "_roster", "_rules")
 
-    version: ClassVar[int] = 2
     migrations: ClassVar[dict[int, Migration]] = {1: migrated}
 
     _arena: GroupArena
@@ -56,12 +58,12 @@ class Grouped(Binary):
     _issuer: GroupIssuer
     _spec: GroupSpec
 
+    _tickets: ClassVar[Any] = GroupTicket
+    _counters: ClassVar[Any] = GroupCounter
+
     def _begin(self, spec: GroupSpec, secret: bytes, max_open: Any) -> None:  # type: ignore[override]
         """Set up a row of that spec before its first round, without groups."""
-        cap = check.whole(max_open, "max_open", low=1, high=MAX_OPEN)
-        self._spec, self._secret, self._issuer = spec, secret, spec.issuer(secret)
-        self._open(spec.arena(secret), GroupCounter(self._issuer, spec.fields, cap))
-        self._rows = Rows(spec, self._arena)
+        super()._begin(shared_spec(spec), secret, max_open)
         self._roster = Roster(spec.max_groups)
         self._recent: deque[tuple[float, int]] = deque(maxlen=RECENT)
 
@@ -73,20 +75,20 @@ class Grouped(Binary):
         return self._spec.rule
 
     @property
-    def groups(self) -> tuple[Name, ...]:
+    def groups(self) -> Names:
         """All groups so far, in the order in which they appeared."""
         return tuple(self._roster.names())
 
     # -------------------------------------------------------------- groups of a round
 
-    def _names(self, groups: Any, context: Any, raw: float) -> tuple[Name, ...]:
+    def _names(self, groups: Any, context: Any, raw: float) -> Names:
         """Return the names of a round: those given, and those of the rules."""
         if not self._rules.rules:
             return names_of(groups, self._rules.declared)
         history = History(self.issued, self.rounds, raw, tuple(self._recent))
         return self._rules.names(groups, context, history)
 
-    def _enter(self, names: tuple[Name, ...]) -> None:
+    def _enter(self, names: Names) -> None:
         """Give new groups their places, begin new periods, and list all groups of a round."""
         if self._own(ISSUED) >= self._rows.capacity:
             self._rows.check_room(self._row)
@@ -124,29 +126,15 @@ class Grouped(Binary):
         self._list(self._roster.running(cast(GroupTicket, ticket).groups))
         super()._correct(ticket, outcome)
 
-    def _look(self, raw: float, names: tuple[Name, ...]) -> Note:
+    def _look(self, raw: float, names: Names) -> Peeked:
         """Look at the next draw; nothing changes."""
         self._list(self._roster.running(names))
         return self._rows.peek(self._row, raw)
 
-    def _learn_noted(self, raw: float, outcome: int, names: tuple[Name, ...]) -> None:
-        """Make a round of a prediction, or of a draw made now."""
-        note: Any = self._notes.get((raw, names))
-        if note is not None:
-            words = self._rows.state()[0]
-            if words[block_at(words, self._row, note[0]) + CLOCK] != note[3]:
-                del self._notes[raw, names]
-                raise overtaken(raw)
-        self._make_round(raw, outcome, names, note)
-        self._notes.pop((raw, names), None)
-        self._expire_old(self._own(ISSUED))
-
-    def _make_round(
-        self, raw: float, outcome: int, names: tuple[Name, ...], note: Note | None = None
-    ) -> Note:
+    def _make_round(self, raw: float, outcome: int, names: Names, note: Any = None) -> Peeked:
         """Make a round whose outcome is known, and return its draw."""
         self._enter(names)
-        seen = self._rows.peek(self._row, raw) if note is None else note
+        seen: Peeked = note or self._rows.peek(self._row, raw)
         self._rows.book(self._row, seen, raw, outcome)
         self._recent.append((self._issuer.values[seen[0] & CELL], outcome))
         return seen
@@ -167,6 +155,68 @@ class Grouped(Binary):
             self._roster, self._recent = roster, recent
             raise
 
+    # ------------------------------------------------------------------- batches
+
+    def _replay_rows(self, asked: list[Any], outcomes: list[int]) -> list[tuple[float, float]]:
+        """Play rounds one by one, since rules wait for outcomes; return draws and means."""
+        values, mean_of = self._issuer.values, self._rows.mean_of
+        both = zip(asked, outcomes, strict=True)
+        seen = [self._make_round(p, y, self._names(n, told, p)) for (p, n, told), y in both]
+        return [(values[place & CELL], mean_of(place, weight)) for place, weight, *_ in seen]
+
+    def _replay_ahead(
+        self, raw: Reals, outcomes: Bits, groups: Any, context: list[Any]
+    ) -> tuple[Reals, Reals]:
+        """Play rounds whose groups are known beforehand."""
+        forecast, means = np.empty(len(raw)), np.empty(len(raw))
+        roster, batch = self._roster.copy(), self._spec.rule.batch
+        offsets, members = self._columns(roster, raw, groups, context)
+        self._roster = roster
+        self._make_room()
+        made = batch.__dict__.get("machine")
+        if made is None and len(raw) > SHORT:
+            made = batch.machine
+        if made is not None:
+            flat = self._arena.flat()
+            columns = raw, outcomes, offsets, members, forecast, means
+            made.replay(flat, flat.view(np.float64), self._row, *columns)
+            self._rows.use_array()
+        else:
+            lists = [part.tolist() for part in (raw, outcomes, offsets, members)]
+            batch.replay(*self._rows.state(), self._row, *lists, forecast, means)
+        last = slice(max(len(raw) - RECENT, 0), None)
+        self._recent.extend(zip(forecast[last].tolist(), outcomes[last].tolist(), strict=True))
+        return forecast, means
+
+    def _columns(
+        self, roster: Roster, raw: Reals, groups: Any, context: list[Any]
+    ) -> tuple[Words, Words]:
+        """Return where each round's groups start in one list, and the list."""
+        rows = len(raw)
+        plain = isinstance(groups, np.ndarray) and groups.ndim == 1 and groups.dtype.kind in "iuU"
+        if plain and not self._rules.rules:
+            check.same_length(raw=raw, groups=groups)
+            return np.arange(rows + 1), roster.enter_column(groups)
+        given = rows_of(groups, rows, self._rules.declared)
+        if self._rules.rules:
+            # Rules that need not wait for outcomes.
+            issued, rounds, made = self.issued, self.rounds, zip(given, context, strict=True)
+            given = [
+                self._rules.names(names, told, History(issued + t, rounds + t, p, ()))
+                for t, (p, (names, told)) in enumerate(zip(raw.tolist(), made, strict=True))
+            ]
+        # Places of names that come again; a period has to be looked at each time.
+        known: dict[Names, list[int]] = {}
+        sizes, members = np.zeros(rows + 1, np.int64), list[int]()
+        for t, names in enumerate(given):
+            if (codes := known.get(names)) is None:
+                codes = roster.enter(names)
+                if not any(isinstance(name, Period) for name in names):
+                    known[names] = codes
+            sizes[t + 1] = len(codes)
+            members += codes
+        return np.cumsum(sizes), np.array(members, np.int64)
+
     # ------------------------------------------------------------------- documents
 
     def _blocks(self, flat: Words) -> Words:
@@ -183,13 +233,8 @@ class Grouped(Binary):
             "declared": [written(name) for name in self._rules.declared],
         }
         cells = self._blocks(self._arena.snapshot())[self.buckets :, FIRST:]
-        held = self._counter.names_in_use().values()
-        return settings, {
-            "groups": cells.reshape(-1),
-            "names": text_words([written(name) for name in self._roster.names()]),
-            "recent": recent_words(self._recent),
-            "held": text_words([[written(name) for name in names] for names in held]),
-        }
+        held = self._counter.names_in_use()
+        return settings, stored(cells, self._roster.names(), self._recent, held)
 
     def _restore(self, document: Document) -> None:
         s, arrays = document.settings, document.arrays
@@ -198,18 +243,20 @@ class Grouped(Binary):
         self._begin(spec, row[SECRET : SECRET + 2].astype("<i8").tobytes(), s["max_open"])
         names = text_of(arrays["names"])
         for part in names:
-            self._roster.enter(names_of([read(part)]))
+            self._roster.enter(names_again([part]))
         if len(self._roster) != len(names):
             raise ValueError("groups of one name")
         self._arena.grow(len(names))
         flat = self._arena.flat()
         keys = self._blocks(flat)[: self.buckets, KEY].copy()
         flat[self._row : self._arena.fixed] = row
-        blocks = self._blocks(flat)
+        blocks, cells = self._blocks(flat), self._blocks(flat)[self.buckets :, FIRST:]
         blocks[: self.buckets, KEY] = keys
-        blocks[self.buckets :, FIRST:] = _checked(arrays["groups"], blocks[self.buckets :, FIRST:])
+        cells[:] = arrays["groups"].reshape(cells.shape)
+        if (cells[:, 1::2] < COUNT[0]).any() or (cells[:, 1::2] > COUNT[1]).any():
+            raise ValueError("counts below zero")
         self._recent.extend(recent_of(arrays["recent"]))
-        held = [names_of([read(part) for part in parts]) for parts in text_of(arrays["held"])]
+        held = map(names_again, text_of(arrays["held"]))
         self._issuer.names = {key_of_names(each): each for each in held}
         self._load_tickets(arrays["tickets"])
 
@@ -218,12 +265,3 @@ class Grouped(Binary):
         keys, known = set(lines[:, -1].tolist()), set(self._issuer.names)
         if keys != known:
             raise ValueError("tickets of other groups")
-
-
-def _checked(cells: Words, blocks: Words) -> Words:
-    """Return the cells of groups in the shape of their blocks, if they can have been counted."""
-    made = cells.reshape(blocks.shape)
-    counts = made[:, 1::2]
-    if ((counts < COUNT[0]) | (counts > COUNT[1])).any():
-        raise ValueError("counts below zero")
-    return made

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Self, cast
 
+import numpy as np
+
 from calibrant.core import check
 from calibrant.core.codec import Document
 from calibrant.core.gate import passing
 from calibrant.errors import InvalidInput
-from calibrant.groups.batches import GroupBatches
-from calibrant.groups.certificate import GroupCertificate
-from calibrant.groups.checking import CheckingRules
-from calibrant.groups.measured import Measured
-from calibrant.groups.spec import KIND, GroupSpec
-from calibrant.groups.ticket import GroupTicket, read, written
+from calibrant.groups.certificate import GroupCertificate, certificate_of, rows_of
+from calibrant.groups.grouped import Grouped
+from calibrant.groups.names import CheckingRules
+from calibrant.groups.spec import KIND, GroupSpec, GroupTicket, names_again, written
 from calibrant.kernels.layout import CELL
-from calibrant.recalibrate.delivery import Pending
+from calibrant.recalibrate.delivery import Pending, checked, times
 from calibrant.recalibrate.run import Run
 from calibrant.recalibrate.secret import secret_of
+from calibrant.recalibrate.stream import overtaken
 
 
-class GroupRecalibrator(GroupBatches):
+class GroupRecalibrator(Grouped):
     """Turn raw forecasts into ones that are calibrated in every group, whatever the outcomes.
 
     A round belongs to the bucket of its raw forecast, as in Algorithm 1, and to any number of
@@ -172,7 +173,14 @@ class GroupRecalibrator(GroupBatches):
         """
         raw, outcome = check.probability(raw), check.outcome(outcome)
         with passing(self._gate):
-            self._learn_noted(raw, outcome, self._names(groups, context, raw))
+            names = self._names(groups, context, raw)
+            note: Any = self._notes.get((raw, names))
+            if note is not None and not self._rows.bookable(self._row, note, raw):
+                del self._notes[raw, names]
+                raise overtaken(raw)
+            self._make_round(raw, outcome, names, note)
+            self._notes.pop((raw, names), None)
+            self._expire_old(self.issued)
 
     # ------------------------------------------------------------------- batches
 
@@ -214,8 +222,34 @@ class GroupRecalibrator(GroupBatches):
         """
         if context is not None and contexts is not None:
             raise InvalidInput("context must be given by one name, got contexts as well")
-        told = contexts if context is None else context
-        return self._replay(raw, outcomes, groups, told, available, time, carry)
+        raws, told = check.probabilities(raw), check.outcomes(outcomes)
+        check.same_length(raw=raws, outcomes=told)
+        contexts = contexts if context is None else context
+        contexts = [None] * len(raws) if contexts is None else list(contexts)
+        check.same_length(raw=raws, context=contexts)
+        times(time, len(raws))
+        late = available is not None or carry is not None
+        if carry is not None:
+            checked(carry)
+        with passing(self._gate):
+            first, left = self.issued, Pending()
+            if not late:
+                self._rows.check_room(self._row, len(raws))
+            if not late and self._rules.pure:
+                forecast, means = self._replay_ahead(raws, told, groups, contexts)
+            else:
+                names = rows_of(groups, len(raws), self._rules.declared)
+                asked = list(zip(raws.tolist(), names, contexts, strict=True))
+                with self._undone_on_error():
+                    if late:
+                        when = available, time, carry
+                        tickets, left = self._play_late(asked, told.tolist(), *when)
+                        made = [(ticket.value, ticket.mean) for ticket in tickets]
+                    else:
+                        made = self._replay_rows(asked, told.tolist())
+                forecast, means = np.array(made, np.float64).reshape(-1, 2).T.copy()
+            self._expire_old(first + len(raws))
+        return Run(forecast, means, self.buckets, raws, first, left)
 
     # --------------------------------------------------------------------- state
 
@@ -223,9 +257,8 @@ class GroupRecalibrator(GroupBatches):
         """Return what was measured so far in each group, with each theorem's bound beside it."""
         with passing(self._gate):
             flat, names = self._arena.snapshot(), self._roster.names()
-            own, blocks = flat[self._row :], self._blocks(flat)
-            found = Measured(self._spec, own, blocks, names, len(self._counter))
-        return found.certificate()
+            own, blocks, waiting = flat[self._row :], self._blocks(flat), len(self._counter)
+        return certificate_of(self._spec, own, blocks, names, waiting)
 
     @classmethod
     def from_bytes(cls, data: bytes, groups: Any = None) -> Self:
@@ -246,9 +279,16 @@ class GroupRecalibrator(GroupBatches):
 
     @classmethod
     def _from_document(cls, document: Document, groups: Any = None) -> Self:
-        made, told = cls.__new__(cls), document.settings.get("declared")
-        made._rules = CheckingRules(_again(told) if groups is None else groups)
-        _check_rules(made._rules, document.settings.get("rules"), told)
+        made = cls.__new__(cls)
+        count, told = (document.settings.get(name) for name in ("rules", "declared"))
+        again = names_again(told) if isinstance(told, list) else None
+        made._rules = CheckingRules(again if groups is None else groups)
+        rules, names = len(made._rules.rules), [written(name) for name in made._rules.declared]
+        if (rules, names) != (count, told):
+            raise InvalidInput(
+                f"groups must be the {count} rules and the names {told} that the state was "
+                f"made with, got {rules} and {names}"
+            )
         made._become(document)
         return made
 
@@ -257,16 +297,4 @@ class GroupRecalibrator(GroupBatches):
         return (
             f"GroupRecalibrator(form={rule.form!r}, resolution={rule.resolution}, "
             f"buckets={self.buckets}, groups={len(self._roster)}, rounds={self.rounds})"
-        )
-
-
-def _again(declared: Any) -> Any:
-    return [read(part) for part in declared] if isinstance(declared, list) else None
-
-
-def _check_rules(rules: CheckingRules, count: Any, declared: Any) -> None:
-    if len(rules.rules) != count or [written(name) for name in rules.declared] != declared:
-        raise InvalidInput(
-            f"groups must be the {count} rules and the names {declared} that the state was "
-            f"made with, got {len(rules.rules)} and {[written(n) for n in rules.declared]}"
         )

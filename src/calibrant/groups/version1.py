@@ -10,10 +10,14 @@ from calibrant.core import check
 from calibrant.core.arrays import Words
 from calibrant.core.codec import Document
 from calibrant.core.desk import Desk, name_key
-from calibrant.groups.names import names_of
-from calibrant.groups.spec import SETTINGS, GroupSpec
-from calibrant.groups.stored import recent_words, text_words
-from calibrant.groups.ticket import GroupTicket, key_of_names, read, written
+from calibrant.groups.spec import (
+    SETTINGS,
+    GroupSpec,
+    GroupTicket,
+    key_of_names,
+    names_again,
+    stored,
+)
 from calibrant.kernels.gaps import FIRST
 from calibrant.kernels.groups import LOGS, MEMBERSHIPS
 from calibrant.kernels.layout import ISSUED, LONGEST_LAG, MOST_OUTSTANDING, RAW_LOSS, ROUNDS, SECRET
@@ -25,7 +29,7 @@ def migrated(document: Document) -> Document:
     """Return a document of the first version as one of the second."""
     s = document.settings
     spec = GroupSpec.made(**{name: s[name] for name in SETTINGS})
-    names = [names_of([read(part)])[0] for part in s["groups"]]
+    names = [name for part in s["groups"] for name in names_again([part])]
     blocks = np.zeros((spec.buckets + len(names), spec.layout.stride), np.int64)
     moved_blocks(blocks, np.arange(len(blocks)), document.arrays["blocks"], spec.rule)
     row = spec.layout.fresh.copy()
@@ -33,14 +37,9 @@ def migrated(document: Document) -> Document:
     spec.layout.blocks_of(row)[:] = blocks[: spec.buckets]
     tickets = [GroupTicket.from_dict(part) for part in s["tickets"]]
     held = {key_of_names(ticket.groups): ticket.groups for ticket in tickets}
-    arrays = {
-        "row": packed(row, spec.layout),
-        "tickets": _lines(spec, tickets),
-        "groups": blocks[spec.buckets :, FIRST:].reshape(-1),
-        "names": text_words([written(name) for name in names]),
-        "recent": recent_words((check.probability(v), check.outcome(y)) for v, y in s["recent"]),
-        "held": text_words([[written(name) for name in each] for each in held.values()]),
-    }
+    recent = ((check.probability(v), check.outcome(y)) for v, y in s["recent"])
+    arrays = {"row": packed(row, spec.layout), "tickets": _lines(spec, tickets)}
+    arrays |= stored(blocks[spec.buckets :, FIRST:], names, recent, held)
     kept = {name: s[name] for name in ("max_open", "rules", "declared")}
     return Document(document.kind, spec.settings | kept, arrays, 2)
 

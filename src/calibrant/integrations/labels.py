@@ -7,8 +7,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from calibrant.classes.simplex_points import shared_out
-from calibrant.classes.vectors import TOLERANCE
+from calibrant.classes.vectors import TOLERANCE, shared_out
 from calibrant.core import check
 from calibrant.core.ticket import Ticket
 from calibrant.errors import InvalidInput

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from calibrant.classes import OneVsRest, TopLabel, recalibrator
-from calibrant.classes.simplex_points import shared_out
+from calibrant.classes.vectors import shared_out
 from calibrant.core.arrays import Reals, Words
 from calibrant.integrations.live import make_untimed
 from calibrant.recalibrate import Recalibrator

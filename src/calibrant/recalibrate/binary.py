@@ -38,6 +38,8 @@ class Binary(Stream[Ticket]):
 
     version: ClassVar[int] = 2
     migrations: ClassVar[dict[int, Migration]] = {1: migrated}
+    _tickets: ClassVar[Any] = Ticket
+    _counters: ClassVar[Any] = Counter
 
     def _begin(self, spec: Spec, secret: bytes, max_open: Any, row: Words | None = None) -> None:
         """Set up a row of that spec, before its first round or as given."""
@@ -45,7 +47,7 @@ class Binary(Stream[Ticket]):
         self._spec, self._secret, self._issuer = spec, secret, spec.issuer(secret)
         arena = spec.arena(secret) if row is None else spec.arena_of(secret, row)
         whose = self._issuer.fingerprint
-        self._open(arena, Counter(Ticket, self._issuer, whose, spec.fields, cap))
+        self._open(arena, self._counters(self._tickets, self._issuer, whose, spec.fields, cap))
         self._rows = Rows(spec, arena)
         self._timed = spec.rule.timed
         self._most = min(self._rows.capacity, cap)

@@ -289,8 +289,11 @@ class Stream(Stateful, Generic[TicketT]):
 
 
 def overtaken(raw: Any) -> StaleForecast:
+    """Return the error that a prediction is not the next round's of its bucket any more."""
+    return came_between(f"a forecast in the bucket of {raw!r}")
+
+
+def came_between(what: str) -> StaleForecast:
     """Return the error that a prediction is not the next round's any more."""
-    return StaleForecast(
-        f"a forecast in the bucket of {raw!r} came between predict_one and learn_one; "
-        "use forecast and observe where rounds overlap"
-    )
+    told = "came between predict_one and learn_one; use forecast and observe where rounds overlap"
+    return StaleForecast(f"{what} {told}")

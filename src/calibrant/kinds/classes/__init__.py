@@ -103,8 +103,10 @@ class Classes(Binary):
         rows = breakdown.parts()
         if not isinstance(recalibrator, OneVsRest):
             return rows
-        found = []
-        for row, own in zip(rows, recalibrator.certificate().parts.values(), strict=True):
-            errors = replace(row, c1_forecast=own.c1, c2_forecast=own.c2, bound=own.bound("C2"))
-            found.append(errors if own.rounds else row)
-        return found
+        pairs = zip(rows, recalibrator.certificate().parts.values(), strict=True)
+        return [
+            replace(row, c1_forecast=own.c1, c2_forecast=own.c2, bound=own.bound("C2"))
+            if own.rounds
+            else row
+            for row, own in pairs
+        ]

@@ -60,9 +60,9 @@ class Groups(Binary):
     def rows(self, breakdown: Breakdown, recalibrator: Engine) -> list[Part]:
         """Put the errors over exact values, of outcomes learned, in place of those in buckets."""
         known = {row.group: row for row in recalibrator.certificate().groups}
-        found = []
-        for row in breakdown.parts():
-            own = known[row.name]
-            told = replace(row, c1_forecast=own.c1, c2_forecast=own.c2, bound=own.bound)
-            found.append(told if own.rounds else row)
-        return found
+        return [
+            replace(row, c1_forecast=own.c1, c2_forecast=own.c2, bound=own.bound)
+            if (own := known[row.name]).rounds
+            else row
+            for row in breakdown.parts()
+        ]
