@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import shlex
 import textwrap
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final
 
+import numpy as np
 from rich.console import Console
 
 from calibrant.cli import screen
-from calibrant.cli.gather import Gathered, gather
 from calibrant.cli.options import Ending, Inputs, Reading, among, spread
+from calibrant.cli.screen import say_guesses
 from calibrant.compare import KEYS, KINDS, Comparison, methods_by_name, write
 from calibrant.compare import compare as compare_methods
 from calibrant.compare.headline import headline
@@ -22,8 +25,23 @@ from calibrant.core import check
 from calibrant.core.grid import GRIDS
 from calibrant.errors import MissingExtra
 from calibrant.report.tables import printed
-from calibrant.stream import Columns, Drafts, Job, Skip, Stop
-from calibrant.stream.failure import naming
+from calibrant.stream import (
+    Answers,
+    Columns,
+    Drafts,
+    Job,
+    OnFault,
+    Scale,
+    Session,
+    Skip,
+    Stop,
+    replay,
+)
+from calibrant.stream.failure import insist, naming
+from calibrant.stream.replay import Progress
+from calibrant.stream.rows import Rounds
+from calibrant.stream.source import Source
+from calibrant.summary import Collector
 
 NEEDED: Final = ("jinja2", "matplotlib")
 """What the page is made with."""
@@ -227,3 +245,67 @@ def _print(made: Comparison, by: str) -> None:
     )
     Console(width=170).print(screen.table(title, headings, cells))
     print()
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """Rounds that were read, and the columns they came from."""
+
+    rounds: Rounds
+    columns: Columns
+
+    @property
+    def delivery(self) -> dict[str, Any]:
+        """When forecasts were made and outcomes became known; empty if all were at once."""
+        prompt = self.rounds.available is None and self.rounds.known.all()
+        return {} if prompt else self.rounds.delivery()
+
+
+def gather(
+    job: Job, scale: str | None, on_fault: OnFault, *, limit: int | None, progress: Progress
+) -> Gathered:
+    """Read the rounds of a job, at most ``limit`` of them, by the rules of a replay.
+
+    Columns that were guessed are told.
+    """
+    session, found = _Gathering(scale, limit), []
+
+    def begin(source: Source, columns: Columns) -> None:
+        found.append(columns)
+        say_guesses(job, columns)
+
+    with contextlib.suppress(_Enough):
+        replay(job, session, on_fault, start=begin, progress=progress)
+    insist()
+    return Gathered(session.all(), found[0])
+
+
+class _Enough(Exception):
+    """There are as many rounds as were asked for."""
+
+
+class _Gathering(Session):
+    """A session that keeps rounds instead of playing them."""
+
+    def __init__(self, scale: str | None, limit: int | None) -> None:
+        count: Any = SimpleNamespace(issued=0)
+        super().__init__(count, Collector([0.0]), Scale(scale or "probability"), None)
+        self._limit, self._pieces = limit, list[Rounds]()
+
+    def play(self, rounds: Rounds) -> Answers:
+        counted: Any = self.recalibrator
+        counted.issued += len(rounds)
+        self._pieces.append(rounds)
+        if self._limit is not None and counted.issued >= self._limit:
+            raise _Enough
+        return Answers.none()
+
+    def all(self) -> Rounds:
+        """Return what was kept, as one piece."""
+        names = [each.name for each in fields(Rounds)]
+        columns = ([getattr(piece, name) for piece in self._pieces] for name in names)
+        return Rounds(*(_joined(column, self._limit) for column in columns))
+
+
+def _joined(column: list[Any], limit: int | None) -> Any:
+    return None if column[0] is None else np.concatenate(column)[:limit]

@@ -15,7 +15,7 @@ import typer
 from calibrant.core import check
 from calibrant.core.grid import GRIDS
 from calibrant.stream import FORMATS, Job
-from calibrant.stream.options import METHODS
+from calibrant.stream.session import METHODS
 
 ENTRY: Final = re.compile(r"(?P<name>\w+)(, (?P<flag>--\S+))?( (?P<metavar>[A-Z,]+))?")
 """How the help of an option begins: its name, its flag if that is another, what it takes."""

@@ -28,7 +28,7 @@ from calibrant.stream import (
     open_output,
     open_writer,
 )
-from calibrant.stream.piece import ArrowPiece
+from calibrant.stream.readers import ArrowPiece
 from calibrant.summary import Summary, summarise_collected
 
 if TYPE_CHECKING:

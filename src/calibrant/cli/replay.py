@@ -31,11 +31,10 @@ from calibrant.stream import (
     open_writer,
 )
 from calibrant.stream import replay as replay_job
-from calibrant.stream.failure import naming
-from calibrant.stream.interrupts import insist
+from calibrant.stream.failure import insist, naming
 from calibrant.stream.readers import BATCH_ROWS
+from calibrant.stream.session import dump, read
 from calibrant.stream.source import Source
-from calibrant.stream.state import dump, read
 from calibrant.summary import AnySummary
 
 

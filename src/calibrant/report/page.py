@@ -5,18 +5,19 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
-from calibrant.errors import InvalidInput
+from calibrant.errors import InvalidInput, MissingExtra
+from calibrant.plot import Drawing, save_drawings
+from calibrant.plot.canvas import svg
 from calibrant.plot.files import put
-from calibrant.report.figures import Figure, figures
+from calibrant.plot.palette import DARK, LIGHT
+from calibrant.plot.vector import inline
 from calibrant.report.tables import Table, shown
-from calibrant.report.template import filled
-from calibrant.report.view import Section, view_of
-from calibrant.summary import AnySummary
+from calibrant.summary import AnySummary, kinds
 
 BOTH: Final = ("raw", "forecast")
 MANY: Final = 3
@@ -164,3 +165,162 @@ def _line(chapter: Chapter, summary: AnySummary) -> tuple[str, ...]:
     pairs = [shown(summary[name][key]) for _, key in compared for name in BOTH]
     kept = {True: "kept", False: "exceeded", None: "none"}[summary["certificate_holds"]]
     return (chapter.name, f"{int(summary['n_rounds']):,}", *pairs, kept)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A picture as an element of the page, its title and its caption."""
+
+    title: str
+    caption: str
+    image: str
+
+
+def figure(drawing: Drawing, ids: str, words: tuple[str, str], told: str) -> Figure:
+    """Return a picture as an element of a page.
+
+    Parameters
+    ----------
+    drawing
+        What to draw.
+    ids
+        What its ids begin with.
+    words
+        Title and caption.
+    told
+        What to read to those who cannot see it.
+    """
+    title, caption = words
+    return Figure(title, caption, inline(svg(drawing.draw().figure), ids, title, told))
+
+
+def figures(summary: AnySummary, prefix: str = "f") -> dict[str, Figure]:
+    """Return the pictures that a summary calls for, by name.
+
+    Parameters
+    ----------
+    summary
+        What to draw.
+    prefix
+        What ids begin with; must differ between the summaries of a page.
+    """
+    view = view_of(summary)
+    return {
+        name: figure(each, f"{prefix}-{name}", view.WORDS[name], view.describe(name, summary))
+        for name, each in view.chosen(summary).items()
+    }
+
+
+def save_pictures(summary: AnySummary, directory: Path) -> None:
+    """Write every picture of a summary as PNG and SVG."""
+    save_drawings(view_of(summary).drawings(summary), directory)
+
+
+def filled(who: str, package: str, template: str, *, extra: str = "plot", **values: Any) -> str:
+    """Return a package's template with values in their places.
+
+    Parameters
+    ----------
+    who
+        Who needs jinja2, to be told where it is not installed.
+    package, template
+        Where the template lies; this package's templates can be included.
+    extra
+        What installs jinja2.
+    **values
+        What it asks for, beside the colours.
+    """
+    try:
+        from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+    except ModuleNotFoundError as error:
+        told = f'{who} jinja2, which is not installed: pip install "calibrant[{extra}]"'
+        raise MissingExtra(told) from error
+    made = Environment(
+        loader=ChoiceLoader([PackageLoader(package), PackageLoader("calibrant.report")]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    ).get_template(template)
+    return made.render(light=_variables(LIGHT), dark=_variables(DARK), **values)
+
+
+def _variables(colours: dict[str, str]) -> str:
+    return " ".join(f"--{role}: {colour};" for role, colour in colours.items())
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a chapter: its key, its title, and what stands below, by name.
+
+    ``guarantee`` says whether the promise in words stands first.  Pictures and tables that a
+    summary does not have are left out, and so is a section without any.
+    """
+
+    key: str
+    title: str
+    pictures: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ()
+    guarantee: bool = False
+
+
+class View(Protocol):
+    """A module that shows the summaries of a kind.
+
+    Attributes
+    ----------
+    WORDS
+        Title and caption of each picture.
+    SECTIONS
+        What a chapter of a report shows, in order.
+    COMPARED
+        Title and key of the two scores that runs are compared by.
+    FAMILY
+        What summaries that can be compared have in common.
+    """
+
+    WORDS: Mapping[str, tuple[str, str]]
+    SECTIONS: tuple[Section, ...]
+    COMPARED: tuple[tuple[str, str], tuple[str, str]]
+    FAMILY: str
+
+    def headline(self, summary: Any) -> str:
+        """Return the run in one sentence."""
+
+    def facts(self, summary: Any) -> tuple[str, ...]:
+        """Return what stands below the headline."""
+
+    def promise(self, summary: Any) -> str:
+        """Return whether the guarantee was kept."""
+
+    def guarantee(self, summary: Any) -> str:
+        """Return what is promised at all."""
+
+    def drawings(self, summary: Any) -> dict[str, Drawing]:
+        """Return every picture by name."""
+
+    def chosen(self, summary: Any) -> dict[str, Drawing]:
+        """Return the pictures that a report shows."""
+
+    def describe(self, name: str, summary: Any) -> str:
+        """Return a picture in words, for those who cannot see it."""
+
+    def tables(self, summary: Any) -> dict[str, Table | None]:
+        """Return the tables of a report by name."""
+
+    def code(self, summary: Any) -> str:
+        """Return the Python that makes the same recalibrator."""
+
+    def screen(self, summary: Any) -> tuple[list[Table], list[str]]:
+        """Return the tables of a screen, and the lines below them."""
+
+
+def view_of(summary: AnySummary) -> View:
+    """Return how a summary is shown."""
+    view: View = kinds.summarised(summary.summary).view
+    return view
+
+
+def headline(summary: AnySummary) -> str:
+    """Tell in one sentence what forecasts meant, what they mean now, and what it cost."""
+    return view_of(summary).headline(summary)

@@ -9,10 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.core.arrays import Bits, Mask, Reals, Words
-from calibrant.stream.columns import Columns
-from calibrant.stream.piece import Piece
-from calibrant.stream.scale import Scale
-from calibrant.stream.values import Numbers, numbers, times
+from calibrant.stream.columns import Columns, Numbers, Scale, numbers, times
+from calibrant.stream.readers import Piece
 
 
 @dataclass(frozen=True)

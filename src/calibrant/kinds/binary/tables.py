@@ -1,11 +1,21 @@
-"""The tables of a report on probabilities."""
+"""The tables of a report on probabilities, and what is told on a screen."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, Final
 
-from calibrant.report.tables import NOTHING, Table, number, settings, shown, signed
+from calibrant.report.tables import (
+    NOTHING,
+    Table,
+    count_lines,
+    number,
+    printed,
+    settings,
+    shown,
+    signed,
+)
 from calibrant.summary import NAMES, Summary
 
 COLUMNS: Final = ("raw", "recalibrated, drawn", "recalibrated, mean")
@@ -112,7 +122,7 @@ PARTS: Final = (
 )
 
 
-def brier_parts(summary: Summary) -> Table:
+def brier(summary: Summary) -> Table:
     """Return what the Brier scores are made of."""
     found = [summary.decompositions[name] for name in NAMES]
     rows = [(label, *(shown(getattr(f, key)) for f in found), why) for label, key, why in PARTS]
@@ -196,13 +206,125 @@ def _kept(measured: Any, bound: Any) -> str:
 
 def tables(summary: Summary) -> dict[str, Table | None]:
     """Return every table by name; None for those that say nothing here."""
-    return {
-        "scores": scores(summary),
-        "buckets": buckets(summary),
-        "brier": brier_parts(summary),
-        "parts": parts(summary),
-        "windows": windows(summary),
-        "promises": promises(summary),
-        "chain": chain(summary),
-        "settings": settings(summary),
-    }
+    made = (scores, buckets, brier, parts, windows, promises, chain, settings)
+    return {each.__name__: each(summary) for each in made}
+
+
+ROWS: Final = {
+    "brier": "Brier score",
+    "log_loss": "log loss",
+    "calibration_l1": "calibration error C1",
+    "calibration_l2": "calibration error C2",
+    "ece": "binned error (ECE)",
+    "smooth": "smooth error",
+    "last_window_l2": "C2 of the last window",
+    "worst_window_l2": "C2 of the worst window",
+    "sharpness": "sharpness",
+}
+"""Rows of the table before and after."""
+
+SHOWN: Final = 20
+"""Groups or classes that are shown."""
+TITLE: Final = 43
+"""Columns of an expert's name."""
+LATE: Final = "late outcomes, at most {:,} outstanding: no theorem here speaks of them"
+
+
+def screen(summary: Summary) -> tuple[list[Table], list[str]]:
+    """Return the tables before and after, of the chain, and of groups or classes; then lines."""
+    told = summary.summary
+    rows = [
+        [title, *(printed(told[name].get(key)) for name in NAMES)] for key, title in ROWS.items()
+    ]
+    rows.append(["AUC", *(printed(told["auc"][name]) for name in NAMES)])
+    title = f"{told['n_rounds']:,} rounds, {told['method']}, seed {told['seed']}"
+    tables = [Table.of(title, ("", *NAMES), rows)]
+    if (chain := told.get("chain")) is not None and chain["links"]:
+        tables.append(chain_table(told))
+    if told.get("breakdown") is not None:
+        tables.append(parts_table(told["breakdown"]))
+    return tables, closing_lines(told)
+
+
+def closing_lines(told: Mapping[str, Any]) -> list[str]:
+    """Return what the table cannot say, a sentence each."""
+    regret = told["regret_brier"]
+    interval = f"[{printed(regret['low'])}, {printed(regret['high'])}]"
+    lines = [f"Brier, forecast minus raw: {printed(regret['value'])}, 95 % interval {interval}"]
+    lines += [*_window_lines(told), *_budget(told), *_guarantee(told)]
+    return [*lines, *count_lines(told)]
+
+
+def _window_lines(told: Mapping[str, Any]) -> list[str]:
+    """Return where the last and the worst window of the forecasts lie, if there is any."""
+    places = told.get("windows") or {"last": None}
+    if places["last"] is None:
+        return []
+    last, worst = places["last"], places["worst"]["forecast"]
+    spans = [f"{each['first']:,}-{each['last']:,}" for each in (last, worst)]
+    return [f"windows: {told['window']:,} rounds; last {spans[0]}, worst forecasts {spans[1]}"]
+
+
+def _budget(told: Mapping[str, Any]) -> list[str]:
+    """Return what was spent of a budget, and what that costs."""
+    found = (told.get("chain") or {}).get("budget")
+    if found is None:
+        return []
+    lines = [f"loss beyond raw: {printed(found['excess'])}, never above {found['epsilon']:g}"]
+    if found["aside"]:
+        part = f"{found['aside']:,} of {found['rounds']:,} rounds"
+        lines.append(f"raw forecasts announced in {part}: calibration is not promised")
+        if found["c2_bound"] is not None:
+            lines.append(f"but of the other rounds: c2 at most {printed(found['c2_bound'])}")
+    return lines
+
+
+def _guarantee(told: Mapping[str, Any]) -> list[str]:
+    bounds, late = told["bound"], told["certificate"].get("delay")
+    holds = {True: "holds", False: "is exceeded", None: "is not known"}
+    verdict = holds[told["certificate_holds"]]
+    if bounds["c2"] is None and bounds["c1"] is None:
+        if told["breakdown"] is not None and told["certificate_holds"] is not None:
+            return [f"guarantee, group by group: the bounds above; it {verdict}"]
+        return [LATE.format(late)] if late else []
+    parts = [f"{key} {printed(bounds[key])}" for key in ("c1", "c2", "regret")]
+    return [f"guarantee after these rounds: {', '.join(parts)}; it {verdict}"]
+
+
+def chain_table(told: Mapping[str, Any]) -> Table:
+    """Return the chain of the default, link by link: measured, and what the theorems say."""
+    chain, bounds, found = told["chain"], told["bound"], told["certificate"]
+    middle = chain["middle_regret"], chain["middle_bound"]
+    rows = [
+        ["calibration error C2 of the draws", "", found["c2"], bounds["c2"]],
+        ["extra loss of the draws over the mixture", "", *middle],
+        ["extra loss of the mixture over each expert", "", "", ""],
+        *(
+            [f"  {_cut(each['expert'])}", f"{each['weight']:.3f}", each["regret"], each["bound"]]
+            for each in chain["links"]
+        ),
+        ["extra loss of the draws over the raw forecast", "", found["regret"], bounds["regret"]],
+    ]
+    header = (f"chain, {found['loss']} loss", "weight", "measured", "bound")
+    cells = [[cell if isinstance(cell, str) else printed(cell) for cell in row] for row in rows]
+    return Table.of("", header, cells)
+
+
+def parts_table(told: Mapping[str, Any]) -> Table:
+    """Return the largest groups or classes: what was said, what happened, and the errors."""
+    kind, rows = told["kind"], told["rows"]
+    shown = sorted(rows, key=lambda row: -row["rounds"])[:SHOWN]
+    said = ("raw said", "raw C2", "said", "C2", "bound")
+    header = (f"{kind} by {kind}", "rounds", "happened", *said)
+    keys = ("mean_raw", "c2_raw", "mean_forecast", "c2_forecast", "bound")
+    cells = [
+        [_cut(row["name"]), f"{row['rounds']:,}", *(printed(row[key]) for key in ("rate", *keys))]
+        for row in shown
+    ]
+    if len(rows) > SHOWN:
+        cells.append([f"{len(rows) - SHOWN:,} more in --json", *[""] * 7])
+    return Table.of("", header, cells)
+
+
+def _cut(title: str) -> str:
+    return title if len(title) <= TITLE else f"{title[: TITLE - 3]}..."

@@ -12,10 +12,9 @@ import pyarrow.compute as pc
 
 from calibrant.classes.vectors import TOLERANCE
 from calibrant.core.arrays import Mask, Reals, Words
-from calibrant.stream.columns import Columns
-from calibrant.stream.piece import Piece
+from calibrant.stream.columns import Columns, Numbers, numbers
+from calibrant.stream.readers import Piece
 from calibrant.stream.rows import VectorRules, listed
-from calibrant.stream.values import Numbers, numbers
 
 FEWEST: Final = 2
 FIRST_WORD: Final = re.compile(r"^[^\W_]+[\W_]+")

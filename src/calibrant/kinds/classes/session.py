@@ -14,9 +14,8 @@ from calibrant.classes import recalibrator
 from calibrant.core.arrays import Reals, Words
 from calibrant.kinds.binary.session import Probabilities
 from calibrant.kinds.classes.rows import ClassRules, class_names
-from calibrant.stream.columns import Columns
+from calibrant.stream.columns import Columns, Scale
 from calibrant.stream.rows import Rounds
-from calibrant.stream.scale import Scale
 from calibrant.summary import Breakdown, Collector, collector_for
 
 CURVES: Final = 20
