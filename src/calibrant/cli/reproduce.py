@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import os
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
-from rich.console import Console
 
 from calibrant.cli import screen
-from calibrant.cli.options import Ending, spread
-from calibrant.errors import MissingExtra
+from calibrant.cli.options import Ending, require, spread
+from calibrant.cli.products import command
 from calibrant.stream import Drafts
 from calibrant.stream.failure import naming
 
@@ -71,47 +68,30 @@ def reproduce(
     Example:
       calibrant reproduce bernoulli adversary --out reproduction
     """
-    package, out = _package(), setup.out
+    package, out, data = _package(), setup.out, os.environ.get("CALIBRANT_DATA") or ELSEWHERE
     setting = package.Setting(
-        _data() if setup.data is None else Path(setup.data),
+        Path(data if setup.data is None else setup.data),
         seeds=setup.seeds,
         quick=setup.quick,
         bed=None if setup.bed is None else Path(setup.bed),
         tell=screen.say,
     )
     package.in_order(which)
-    command = _command(which, setup)
+    given = {name: getattr(setup, name) for name in ("data", "out", "seeds", "bed")}
+    again = command(["reproduce", *which], given, *(["--quick"] * setup.quick))
     with Drafts(force=ending.force) as drafts:
         draft = drafts.reserve_directory(out)
         done = package.reproduce(which, setting)
         with naming(out):
-            package.write(done, draft, command=command)
+            package.write(done, draft, command=again)
         drafts.commit()
     _tell(done, out, as_json=ending.as_json)
 
 
 def _package() -> Any:
     """Return the experiments, or say what is not installed."""
-    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
-    if missing:
-        told = f"reproduce needs {', '.join(missing)}, not installed here"
-        raise MissingExtra(f'{told}: pip install "calibrant[experiments]"')
+    require("reproduce", NEEDED, "experiments")
     return importlib.import_module(LAYER)
-
-
-def _data() -> Path:
-    given = os.environ.get("CALIBRANT_DATA")
-    return Path(given) if given else ELSEWHERE
-
-
-def _command(which: list[str], setup: Setup) -> str:
-    """Return what makes the same again."""
-    given = {name: getattr(setup, name) for name in ("data", "out", "seeds", "bed")}
-    options = [
-        word for name, value in given.items() if value is not None for word in (f"--{name}", value)
-    ]
-    words = ["calibrant", "reproduce", *which, *map(str, options), *(["--quick"] * setup.quick)]
-    return shlex.join(words)
 
 
 def _tell(done: list[Any], out: str, *, as_json: bool) -> None:
@@ -125,8 +105,7 @@ def _tell(done: list[Any], out: str, *, as_json: bool) -> None:
         for each in done
         for claim in each.result.claims
     ]
-    console = Console(width=LINE)
-    console.print(screen.table(None, headings | {"verdict": "left"}, rows))
+    screen.show(headings | {"verdict": "left"}, rows, width=LINE)
     for each in done:
         for line in each.result.missing:
             screen.say(f"{each.experiment.name}: {line}")
