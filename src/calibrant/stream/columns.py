@@ -1,4 +1,4 @@
-"""Which column means what."""
+"""Which column means what, what it holds as numbers, and on which scale."""
 
 from __future__ import annotations
 
@@ -111,13 +111,11 @@ def choose(source: str, names: Sequence[str], **asked: Any) -> Columns:
         if name not in names:
             raise Unreadable(f"{source}: no column {name!r}; there are: {_listed(names)}")
     rest = [name for name in names if name not in (told.raw, told.outcome, *told.vector)]
-    found = replace(
-        told,
-        raw=""
-        if told.vector
-        else told.raw or _guess(source, rest, RAW_NAMES, "raw forecasts", "--raw"),
-        outcome=told.outcome or _guess(source, rest, OUTCOME_NAMES, "outcomes", "--outcome"),
+    raw = (
+        "" if told.vector else told.raw or _guess(source, rest, RAW_NAMES, "raw forecasts", "--raw")
     )
+    outcome = told.outcome or _guess(source, rest, OUTCOME_NAMES, "outcomes", "--outcome")
+    found = replace(told, raw=raw, outcome=outcome)
     if found.outcome in (found.raw, *told.vector):
         wrong = f"raw forecasts and outcomes must be two columns, got {found.outcome!r} for both"
         raise Unreadable(f"{source}: {wrong}")
@@ -209,17 +207,13 @@ def _of_floats(column: Any) -> Numbers:
 
 def _of_text(column: Any, kind: Any, read: Callable[[Any], float]) -> Numbers:
     """Try the fast ways first; whatever is odd about a column is told value by value."""
-    for prepare in (_as_it_is, _without_gaps):
+    for prepare in (None, _without_gaps):
         try:
-            cast = pc.cast(prepare(column), kind)
+            cast = pc.cast(prepare(column) if prepare else column, kind)
         except pa.ArrowInvalid:
             continue
         return _of_floats(cast) if kind == pa.float64() else _of_stamps(cast)
     return _one_by_one(column.to_pylist(), read)
-
-
-def _as_it_is(column: Any) -> Any:
-    return column
 
 
 def _without_gaps(column: Any) -> Any:
@@ -234,13 +228,9 @@ def _of_times_in_text(column: Any) -> Numbers:
 
 
 def _of_stamps(column: Any) -> Numbers:
-    micro = pc.cast(column, pa.timestamp("us", column.type.tz if _has_zone(column) else None))
+    micro = pc.cast(column, pa.timestamp("us", getattr(column.type, "tz", None)))
     found = _of_floats(pc.cast(pc.cast(micro, pa.int64()), pa.float64()))
     return Numbers(found.values / 1e6, found.missing)
-
-
-def _has_zone(column: Any) -> bool:
-    return pa.types.is_timestamp(column.type) and column.type.tz is not None
 
 
 def _one_by_one(values: list[Any], read: Callable[[Any], float]) -> Numbers:

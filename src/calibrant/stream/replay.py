@@ -14,7 +14,7 @@ import msgspec
 
 from calibrant.stream.columns import Columns, KindColumns, choose
 from calibrant.stream.failure import BadRow, StateMismatch, Unreadable, naming, uninterrupted
-from calibrant.stream.readers import BATCH_ROWS, Misfit, Piece, Reader, open_reader
+from calibrant.stream.readers import BATCH_ROWS, Piece, Reader, open_reader
 from calibrant.stream.rows import Problem, Rounds, Rules
 from calibrant.stream.session import Session
 from calibrant.stream.source import Source, open_source
@@ -184,7 +184,7 @@ class _Replay:
         with closing(open_source(name, self.job.format)) as source:
             reader = open_reader(
                 source,
-                lambda misfit: self.on_fault.take(_of_misfit(name, misfit)),
+                lambda misfit: self.on_fault.take(_of_misfit(name, *misfit)),
                 batch_rows=self.job.batch_rows,
                 one_by_one=self.job.one_by_one,
             )
@@ -261,8 +261,7 @@ class _Replay:
             )
 
 
-def _of_misfit(name: str, misfit: Misfit) -> Fault:
-    number, wrong, text = misfit
+def _of_misfit(name: str, number: int, wrong: str, text: str) -> Fault:
     return Fault(name, number, None, None, wrong, text, wrong)
 
 

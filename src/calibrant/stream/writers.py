@@ -1,4 +1,7 @@
-"""Outputs piece by piece: the input's columns, and what the recalibrator made of them."""
+"""Outputs piece by piece, the input's columns and what the recalibrator made of them; and drafts.
+
+A file appears whole or not at all: a draft is written beside its place, then renamed.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,9 @@ import stat
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, ClassVar, Final, Self
 
 import msgspec
 import numpy as np
@@ -48,14 +50,10 @@ class Writer(ABC):
 
 
 class TextWriter(Writer):
-    """CSV or TSV; a value is quoted where it has to be."""
+    """CSV; a value is quoted where it has to be."""
 
-    def __init__(
-        self, stream: Any, columns: Columns, names: Sequence[str], delimiter: str = ","
-    ) -> None:
-        super().__init__(stream, columns, names)
-        self._delimiter = delimiter
-        self._begun = False
+    delimiter: ClassVar[str] = ","
+    _begun = False
 
     def write(self, piece: Piece, answers: Any) -> None:
         if isinstance(piece, FieldsPiece):
@@ -69,7 +67,7 @@ class TextWriter(Writer):
         # Each line ends within its last field, so that the joined values lie end to end.
         fields[-1] = pc.binary_join_element_wise(fields[-1], "\n", "")
         options = {"null_handling": "replace", "null_replacement": ""}
-        lines = pc.binary_join_element_wise(*fields, self._delimiter, **options)
+        lines = pc.binary_join_element_wise(*fields, self.delimiter, **options)
         for part in lines.chunks if isinstance(lines, pa.ChunkedArray) else [lines]:
             self.stream.write(_bytes_of(part))
 
@@ -92,16 +90,22 @@ class TextWriter(Writer):
         self._write_fields([*fields, *told])
 
     def _write_fields(self, fields: list[str]) -> None:
-        line = self._delimiter.join(quoted(field, self._delimiter) for field in fields)
+        line = self.delimiter.join(quoted(field, self.delimiter) for field in fields)
         self.stream.write(f"{line}\n".encode())
 
     def _quoted(self, column: Any) -> Any:
         content = _bytes_of(column)
-        if not any(mark.encode() in content for mark in (self._delimiter, *SPECIAL)):
+        if not any(mark.encode() in content for mark in (self.delimiter, *SPECIAL)):
             return column
-        needed = pc.match_substring_regex(column, f'[{self._delimiter}"\r\n]')
+        needed = pc.match_substring_regex(column, f'[{self.delimiter}"\r\n]')
         doubled = pc.replace_substring(column, '"', '""')
         return pc.if_else(needed, pc.binary_join_element_wise('"', doubled, '"', ""), column)
+
+
+class TabWriter(TextWriter):
+    """TSV."""
+
+    delimiter: ClassVar[str] = "\t"
 
 
 class JsonLinesWriter(Writer):
@@ -236,11 +240,8 @@ def _bytes_of(column: Any) -> bytes:
 
 def open_writer(stream: Any, format: str, columns: Columns, names: Sequence[str]) -> Writer:
     """Return the writer of a format onto a stream of bytes."""
-    if format == "parquet":
-        return ParquetWriter(stream, columns, names)
-    if format == "jsonl":
-        return JsonLinesWriter(stream, columns, names)
-    return TextWriter(stream, columns, names, "\t" if format == "tsv" else ",")
+    known: dict[str, type[Writer]] = {"parquet": ParquetWriter, "jsonl": JsonLinesWriter}
+    return (known | {"tsv": TabWriter}).get(format, TextWriter)(stream, columns, names)
 
 
 @contextmanager
@@ -257,17 +258,11 @@ def open_output(place: Path | None, name: str) -> Iterator[Any]:
             yield stream
 
 
-@contextmanager
-def _compressed(below: Any, name: str) -> Iterator[Any]:
+def _compressed(below: Any, name: str) -> AbstractContextManager[Any]:
     kind = compression_of(name)
     if kind == "gzip":
-        with gzip.GzipFile(filename="", mode="wb", fileobj=below, mtime=0) as stream:
-            yield stream
-    elif kind == "zstd":
-        with pa.CompressedOutputStream(below, "zstd") as stream:
-            yield stream
-    else:
-        yield below
+        return gzip.GzipFile(filename="", mode="wb", fileobj=below, mtime=0)
+    return pa.CompressedOutputStream(below, kind) if kind else nullcontext(below)
 
 
 class Drafts:
@@ -294,12 +289,7 @@ class Drafts:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         for draft, _ in self._pairs:
             _remove(draft)
         self._pairs.clear()
