@@ -15,8 +15,7 @@ import pyarrow as pa
 import typer
 
 from calibrant._version import __version__
-from calibrant.cli import screen
-from calibrant.cli.codes import ExitCode
+from calibrant.cli import ExitCode, screen
 from calibrant.cli.compare import compare
 from calibrant.cli.methods import bound, methods
 from calibrant.cli.play import play

@@ -25,7 +25,7 @@ from calibrant.summary import AnySummary
 
 
 @dataclass(frozen=True)
-class Safety:
+class Safely(Making):
     """How far forecasts may fall behind.
 
     raw_safe EPSILON
@@ -85,8 +85,7 @@ def replay(
     *,
     reading: Reading,
     kind: KindOptions,
-    making: Making,
-    safety: Safety,
+    making: Safely,
     outputs: Outputs,
     products: Products,
     manner: Manner,
@@ -105,7 +104,7 @@ def replay(
     refuse(manner.flush and outputs.out != "-", "--flush needs --out -")
     named = kind.named(reading.raw)
     refuse_two_voices(outputs.out, ending.as_json)
-    options = Options(**vars(making), **vars(safety), **named, scale=reading.scale)
+    options = Options(**vars(making), **named, scale=reading.scale)
     Run(job, options, outputs, products, manner, ending.force).go(ending.as_json)
 
 

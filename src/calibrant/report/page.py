@@ -23,37 +23,6 @@ BOTH: Final = ("raw", "forecast")
 MANY: Final = 3
 
 
-@dataclass(frozen=True)
-class Chapter:
-    """What the page says about one summary.
-
-    Attributes
-    ----------
-    anchor, name
-        Where to find it, and what it is called.
-    headline, facts, promise, guarantee
-        The sentence on top, what stands below it, how the guarantee fared, and what it is.
-    sections
-        What it shows, in order.
-    figures, tables
-        By name.
-    command, code
-        How to make it again: on the command line, if it was made there, and in Python.
-    """
-
-    anchor: str
-    name: str
-    headline: str
-    facts: tuple[str, ...]
-    promise: str
-    guarantee: str
-    sections: tuple[Section, ...]
-    figures: dict[str, Figure]
-    tables: dict[str, Table | None]
-    command: str | None
-    code: str
-
-
 def write(summary: AnySummary, path: str | os.PathLike[str]) -> Path:
     """Write the report of one summary; return the path.
 
@@ -79,11 +48,12 @@ def render(summaries: Sequence[AnySummary]) -> str:
         raise InvalidInput(f"summaries must be at least one, got {summaries!r}")
     _refuse_mixed(summaries)
     chapters = [_chapter(summary, place) for place, summary in enumerate(summaries, 1)]
+    names = [chapter["name"] for chapter in chapters]
     return filled(
         "reports need",
         "calibrant.report",
         "page.html",
-        title=f"Calibration of {enumerated([chapter.name for chapter in chapters])}",
+        title=f"Calibration of {enumerated(names)}",
         chapters=chapters,
         overview=_overview(chapters, summaries) if len(chapters) > 1 else None,
     )
@@ -94,27 +64,28 @@ def _refuse_mixed(summaries: Sequence[AnySummary]) -> None:
     families = list(dict.fromkeys(view_of(summary).FAMILY for summary in summaries))
     if len(families) > 1:
         known = " or all of ".join(sorted(families, reverse=True))
-        raise InvalidInput(
-            f"summaries must be all of {known}, got both; write a report of each kind"
-        )
+        told = "got both; write a report of each kind"
+        raise InvalidInput(f"summaries must be all of {known}, {told}")
 
 
-def _chapter(summary: AnySummary, place: int) -> Chapter:
+def _chapter(summary: AnySummary, place: int) -> dict[str, Any]:
+    """Return what the page says about one summary: how it is called, fared, looks and is made."""
     view, anchor, some = view_of(summary), f"run{place}", bool(summary["n_rounds"])
     tables = view.tables(summary)
-    return Chapter(
-        anchor=anchor,
-        name=_name(summary),
-        headline=unbroken(view.headline(summary)),
-        facts=view.facts(summary),
-        promise=view.promise(summary),
-        guarantee=view.guarantee(summary),
-        sections=tuple(each for each in view.SECTIONS if some and _has(each, tables)),
-        figures=figures(summary, anchor) if some else {},
-        tables=tables,
-        command=_command(summary.settings.get("command")),
-        code=view.code(summary),
-    )
+    given = summary.settings.get("command")
+    return {
+        "anchor": anchor,
+        "name": _name(summary),
+        "headline": unbroken(view.headline(summary)),
+        "facts": view.facts(summary),
+        "promise": view.promise(summary),
+        "guarantee": view.guarantee(summary),
+        "sections": [each for each in view.SECTIONS if some and _has(each, tables)],
+        "figures": figures(summary, anchor) if some else {},
+        "tables": tables,
+        "command": shlex.join(map(str, given)) if isinstance(given, (list, tuple)) else given,
+        "code": view.code(summary),
+    }
 
 
 def _has(section: Section, tables: dict[str, Table | None]) -> bool:
@@ -148,23 +119,17 @@ def unbroken(sentence: str) -> str:
     return re.sub(" ([±→]) ", "\u00a0\\1\u00a0", sentence)
 
 
-def _command(given: Any) -> str | None:
-    if given is None or isinstance(given, str):
-        return given
-    return shlex.join(str(word) for word in given)
-
-
-def _overview(chapters: Sequence[Chapter], summaries: Sequence[AnySummary]) -> Table:
+def _overview(chapters: Sequence[dict[str, Any]], summaries: Sequence[AnySummary]) -> Table:
     first, second = (name for name, _ in view_of(summaries[0]).COMPARED)
     header = ("run", "rounds", f"{first} before", "now", f"{second} before", "now", "promise")
     return Table("All runs", header, tuple(map(_line, chapters, summaries)), (0, 6))
 
 
-def _line(chapter: Chapter, summary: AnySummary) -> tuple[str, ...]:
+def _line(chapter: dict[str, Any], summary: AnySummary) -> tuple[str, ...]:
     compared = view_of(summary).COMPARED
     pairs = [shown(summary[name][key]) for _, key in compared for name in BOTH]
     kept = {True: "kept", False: "exceeded", None: "none"}[summary["certificate_holds"]]
-    return (chapter.name, f"{int(summary['n_rounds']):,}", *pairs, kept)
+    return (chapter["name"], f"{int(summary['n_rounds']):,}", *pairs, kept)
 
 
 @dataclass(frozen=True)

@@ -113,24 +113,19 @@ class Collector:
             Whether all are arrays that a recalibrator took or gave, doubles and bytes, so
             that there is nothing to check.
         """
-        arrays: tuple[NDArray[Any], ...] = (
-            (np.asarray(raw), np.asarray(forecast), np.asarray(mean), np.asarray(outcomes))
-            if checked
-            else (
-                check.probabilities(raw, "raw"),
-                check.probabilities(forecast, "forecast"),
-                check.probabilities(mean, "mean"),
-                check.outcomes(outcomes),
-            )
-        )
-        names = ("raw", "forecast", "mean", "outcomes")
-        rounds = check.same_length(**dict(zip(names, arrays, strict=True)))
+        given = {"raw": raw, "forecast": forecast, "mean": mean}
+        told: dict[str, NDArray[Any]] = {
+            name: np.asarray(values) if checked else check.probabilities(values, name)
+            for name, values in given.items()
+        }
+        told["outcomes"] = np.asarray(outcomes) if checked else check.outcomes(outcomes)
+        rounds = check.same_length(**told)
         if self.rounds + rounds > tallies.MOST:
             raise InvalidInput(f"rounds must be at most {tallies.MOST}, got {self.rounds + rounds}")
         fast = rounds > WARM_UP if compile is None else compile
         if not checked:
-            self._refuse_stray(arrays[1], fast)
-        self._run(tallies.collect, fast, *arrays)
+            self._refuse_stray(told["forecast"], fast)
+        self._run(tallies.collect, fast, *told.values())
 
     def _refuse_stray(self, drawn: Reals, fast: bool) -> None:
         row = self._run(tallies.stray, fast, drawn)

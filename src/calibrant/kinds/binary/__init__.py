@@ -11,8 +11,7 @@ from calibrant._version import __version__
 from calibrant.core.codec import kind_of
 from calibrant.errors import CorruptState
 from calibrant.loading import load
-from calibrant.recalibrate import Calibrant, Certificate, Chain, Link, Recalibrator
-from calibrant.recalibrate.chain import Budget
+from calibrant.recalibrate import Calibrant, Certificate, Chain, Recalibrator
 from calibrant.summary import VERSION, Account, Breakdown, Collector, Engine, Parts, Told, measured
 from calibrant.summary.summary import Summary
 
@@ -45,35 +44,8 @@ def method_of(engine: Engine) -> str:
     return str(engine.kind if isinstance(engine, Calibrant) else engine.calibrator.name)
 
 
-def collector_of(engine: Engine) -> Collector:
-    """Return who follows the values that an engine draws from.
-
-    Raw forecasts, which a budget may announce as well, are followed to three digits.
-    """
-    drawing = inner(engine)
-    values = drawing.calibrator.lattice.values
-    if getattr(drawing, "raw_safe", None) is not None:
-        values = np.unique(np.concatenate([values, np.arange(DIGITS + 1) / DIGITS]))
-    return Collector(values)
-
-
-def identity(engine: Engine, method: str, seed: int | None) -> dict[str, Any]:
-    """Return what a summary begins with."""
-    drawing = inner(engine)
-    return {
-        "version": VERSION,
-        "calibrant": __version__,
-        "method": method,
-        "calibrator": drawing.calibrator.name,
-        "resolution": drawing.calibrator.resolution,
-        "buckets": drawing.buckets,
-        "seed": seed,
-    }
-
-
-def parameters(engine: Engine, own: dict[str, Any], seed: int | None) -> dict[str, Any]:
+def parameters(drawing: Engine, own: dict[str, Any], seed: int | None) -> dict[str, Any]:
     """Return what it takes to make an engine again; ``own`` is what its kind adds."""
-    drawing = inner(engine)
     rule = drawing.calibrator
     prior = {"prior": drawing.prior} if rule.prior_in_cells else {}
     told = {**rule.parameters, "buckets": drawing.buckets, **prior}
@@ -105,23 +77,6 @@ def of_many(certificate: Any, bounds: dict[str, Any], delay: int, regret: float)
     }
 
 
-def of_one(certificate: Certificate) -> dict[str, Any]:
-    """Return the bounds, the engine's own account, and the chain if there is one."""
-    chain = certificate if isinstance(certificate, Chain) else None
-    stated = [bound.assumption for bound in certificate.bounds]
-    return {
-        "bound": {
-            "c1": certificate.bound("C1"),
-            "c2": certificate.bound("C2"),
-            "regret": certificate.bound("regret") if chain is None else chain.raw_bound,
-            "assumption": stated[0] if stated else None,
-        },
-        "certificate": {name: getattr(certificate, key) for name, key in ACCOUNT.items()},
-        "chain": None if chain is None else _chain(chain),
-        "certificate_holds": _holds(certificate),
-    }
-
-
 def _holds(certificate: Certificate) -> bool | None:
     """Return whether the bounds that apply hold; of late outcomes the chain says nothing."""
     if isinstance(certificate, Chain) and certificate.delay > 0 and not certificate.bounds:
@@ -131,32 +86,27 @@ def _holds(certificate: Certificate) -> bool | None:
 
 def _chain(chain: Chain) -> dict[str, Any]:
     """Return the links from the draw back to the raw forecast, measured beside bound."""
+    spent, late = chain.budget, chain.delay > 0
+    budget = None
+    if spent is not None:
+        budget = {
+            "epsilon": spent.epsilon,
+            "excess": spent.excess / max(spent.rounds, 1),
+            "rounds": spent.rounds,
+            "aside": spent.fallbacks,
+            "c2_bound": spent.c2_bound,
+            "holds": spent.holds,
+        }
+    # Under late outcomes the theorem about a link says nothing.
+    silent = {"bound": None, "holds": None}
     return {
         "middle_loss": chain.mixed_loss,
         "middle_regret": chain.mixed_regret,
         "middle_bound": chain.bound("regret"),
         "raw_bound": chain.raw_bound,
-        "links": [_link(each, late=chain.delay > 0) for each in chain.links],
-        "budget": None if chain.budget is None else _budget(chain.budget),
+        "links": [vars(link) | (silent if late else {"holds": link.holds}) for link in chain.links],
+        "budget": budget,
     }
-
-
-def _budget(budget: Budget) -> dict[str, Any]:
-    mean = budget.excess / max(budget.rounds, 1)
-    return {
-        "epsilon": budget.epsilon,
-        "excess": mean,
-        "rounds": budget.rounds,
-        "aside": budget.fallbacks,
-        "c2_bound": budget.c2_bound,
-        "holds": budget.holds,
-    }
-
-
-def _link(link: Link, *, late: bool) -> dict[str, Any]:
-    """Return a link; under late outcomes the theorem about it says nothing."""
-    applies = {"bound": None, "holds": None} if late else {"holds": link.holds}
-    return {**vars(link), **applies}
 
 
 class Binary:
@@ -221,17 +171,33 @@ class Binary:
         return method_of(recalibrator)
 
     def collector(self, recalibrator: Engine) -> Collector:
-        """Return who can follow the forecasts."""
-        return collector_of(recalibrator)
+        """Return who follows the values that are drawn from.
+
+        Raw forecasts, which a budget may announce as well, are followed to three digits.
+        """
+        drawing = inner(recalibrator)
+        values = drawing.calibrator.lattice.values
+        if getattr(drawing, "raw_safe", None) is not None:
+            values = np.unique(np.concatenate([values, np.arange(DIGITS + 1) / DIGITS]))
+        return Collector(values)
 
     def summarise(self, collector: Any, recalibrator: Engine, told: Told) -> Summary:
         """Return what was collected as a summary."""
-        method, seen = self.method(recalibrator), told.breakdown
-        own = {"method": method, **self.own(recalibrator)}
+        drawing, seen = inner(recalibrator), told.breakdown
+        rule, method = drawing.calibrator, self.method(recalibrator)
+        identity = {
+            "version": VERSION,
+            "calibrant": __version__,
+            "method": method,
+            "calibrator": rule.name,
+            "resolution": rule.resolution,
+            "buckets": drawing.buckets,
+            "seed": told.seed,
+        }
         account = Account(
-            identity(recalibrator, method, told.seed),
+            identity,
             self.promised(recalibrator.certificate()),
-            parameters(recalibrator, own, told.seed),
+            parameters(drawing, {"method": method, **self.own(recalibrator)}, told.seed),
             lambda rounds: self.bound(recalibrator, rounds),
             None if seen is None else self.parts(seen, recalibrator),
         )
@@ -243,7 +209,19 @@ class Binary:
 
     def promised(self, certificate: Any) -> dict[str, Any]:
         """Return the bounds, the recalibrator's own account, and the chain if there is one."""
-        return of_one(certificate)
+        chain = certificate if isinstance(certificate, Chain) else None
+        stated = [bound.assumption for bound in certificate.bounds]
+        return {
+            "bound": {
+                "c1": certificate.bound("C1"),
+                "c2": certificate.bound("C2"),
+                "regret": certificate.bound("regret") if chain is None else chain.raw_bound,
+                "assumption": stated[0] if stated else None,
+            },
+            "certificate": {name: getattr(certificate, key) for name, key in ACCOUNT.items()},
+            "chain": None if chain is None else _chain(chain),
+            "certificate_holds": _holds(certificate),
+        }
 
     def bound(self, recalibrator: Engine, rounds: int) -> tuple[float, float]:
         """Return what the theorem promises about C1 and C2 after so many rounds."""

@@ -101,11 +101,8 @@ def buckets(summary: Summary) -> Table:
         (
             f"{row.low:.2f} to {row.high:.2f}",
             f"{row.count:,}",
-            f"{row.mean_raw:.3f}",
-            f"{row.rate:.3f}",
-            f"{row.mean_forecast:.3f}",
-            f"{row.rate - row.mean_raw:+z.3f}",
-            f"{row.rate - row.mean_forecast:+z.3f}",
+            *(f"{value:.3f}" for value in (row.mean_raw, row.rate, row.mean_forecast)),
+            *(f"{row.rate - said:+z.3f}" for said in (row.mean_raw, row.mean_forecast)),
         )
         for row in summary.buckets
         if row.count
@@ -150,14 +147,9 @@ def parts(summary: Summary) -> Table | None:
     )
     said = ("it happened", "you said", "now said")
     header = (kind, "rounds", *said, "C2 before", "C2 now", "bound")
-    return Table(f"{kind.capitalize()} by {kind}", header, rows, (0,), _part_notes(kind, many))
-
-
-def _part_notes(kind: str, many: int) -> tuple[str, ...]:
-    told = [PART_NOTES[kind]]
-    if many > MOST:
-        told.append(f"Of {many:,}, those {MOST} with the most rounds; all are in the summary.")
-    return tuple(told)
+    more = f"Of {many:,}, those {MOST} with the most rounds; all are in the summary."
+    notes = (PART_NOTES[kind], more) if many > MOST else (PART_NOTES[kind],)
+    return Table(f"{kind.capitalize()} by {kind}", header, rows, (0,), notes)
 
 
 def promises(summary: Summary) -> Table:

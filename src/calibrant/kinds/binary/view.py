@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -243,29 +243,17 @@ def chosen(summary: Summary) -> dict[str, Drawing]:
 
 def describe(name: str, summary: Summary) -> str:
     """Return the numbers that matter most, for those who cannot see the picture."""
-    told = summary.summary
-    pairs = {
-        "reliability": ("average distance from the line", *_gaps(summary, "raw", "forecast")),
-        "reliability_mean": ("average distance from the line", *_gaps(summary, "raw", "mean")),
-        "calibration_over_time": ("C2 in the end", *_scores(told, "calibration_l2")),
-        "brier_over_time": ("Brier score in the end", *_scores(told, "brier")),
-        "windows": ("worst window", *_scores(told, "worst_window_l2")),
-        "decomposition": ("miscalibration", *_miscalibration(summary)),
+    curves, told, both = summary.curves, summary.summary, ("raw", "forecast")
+    line, split = "Average distance from the line", summary.decompositions
+    found = {
+        "reliability": (line, [spread(curves[kind]) for kind in both]),
+        "reliability_mean": (line, [spread(curves[kind]) for kind in ("raw", "mean")]),
+        "calibration_over_time": ("C2 in the end", [told[n]["calibration_l2"] for n in both]),
+        "brier_over_time": ("Brier score in the end", [told[n]["brier"] for n in both]),
+        "windows": ("Worst window", [told[n]["worst_window_l2"] for n in both]),
+        "decomposition": ("Miscalibration", [split[kind].reliability for kind in both]),
     }
-    if name not in pairs:
+    if name not in found:
         return WORDS[name][1]
-    what, before, after = pairs[name]
-    return f"{WORDS[name][1]} {what[0].upper()}{what[1:]}: {before} before, {after} after."
-
-
-def _gaps(summary: Summary, before: str, after: str) -> tuple[str, str]:
-    return shown(spread(summary.curves[before])), shown(spread(summary.curves[after]))
-
-
-def _scores(told: dict[str, Any], key: str) -> tuple[str, str]:
-    return shown(told["raw"][key]), shown(told["forecast"][key])
-
-
-def _miscalibration(summary: Summary) -> tuple[str, str]:
-    raw, now = (summary.decompositions[name] for name in ("raw", "forecast"))
-    return shown(raw.reliability), shown(now.reliability)
+    what, (before, after) = found[name]
+    return f"{WORDS[name][1]} {what}: {shown(before)} before, {shown(after)} after."
