@@ -174,17 +174,12 @@ def _print(made: Comparison, by: str) -> None:
     headings = {"": "right", "method": "left", "kind": "left"}
     scores = [f"{title}{' *' if key == by else ''}" for key, title in KEYS.items()]
     headings |= dict.fromkeys((*scores, "µs", "bytes"), "right")
-    cells = [
-        [
-            f"{rank}{'.' if row.name in front else ' '}",
-            row.name,
-            row.kind,
-            *(printed(getattr(row, key)) for key in KEYS),
-            f"{made.microseconds(row.name):.1f}",
-            f"{row.state_bytes:,}",
-        ]
-        for rank, row in enumerate(made.ranked(by), 1)
-    ]
+    cells = []
+    for rank, row in enumerate(made.ranked(by), 1):
+        place = f"{rank}{'.' if row.name in front else ' '}"
+        measured = [printed(getattr(row, key)) for key in KEYS]
+        price = [f"{made.microseconds(row.name):.1f}", f"{row.state_bytes:,}"]
+        cells.append([place, row.name, row.kind, *measured, *price])
     what = "* ranked by; a dot: not beaten in Brier and C2"
     screen.show(headings, cells, f"{made.rounds:,} rounds, seed {made.seed}; {what}", width=170)
     print()

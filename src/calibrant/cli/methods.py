@@ -131,15 +131,9 @@ def bound(asked: Asked) -> None:
     T, grid = check.whole(asked.rounds, "rounds", low=1), natural_grid(found)
     rows = [_default_row(found, T, asked.resolution, asked.buckets, epsilon)]
     rows += [_of_calibrator(name, N, grid, found, T, M, epsilon) for name in calibrators.names()]
-    told = {
-        "epsilon": epsilon,
-        "loss": found.name,
-        "rounds": T,
-        "resolution": N,
-        "buckets": M,
-        "resolution_paper": _found(epsilon, lambda to: bounds.resolution_paper(to, found)),
-        "methods": rows,
-    }
+    paper = _found(epsilon, lambda to: bounds.resolution_paper(to, found))
+    sizes = {"rounds": T, "resolution": N, "buckets": M, "resolution_paper": paper}
+    told = {"epsilon": epsilon, "loss": found.name, **sizes, "methods": rows}
     if asked.as_json:
         screen.tell_json(told)
     else:

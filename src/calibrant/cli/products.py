@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeAlias
 
 import typer
 
@@ -91,6 +91,11 @@ def show_summary(summary: AnySummary, *, as_json: bool, error: bool = False) -> 
         screen.before_after(summary, error=error)
 
 
+Summaries: TypeAlias = Annotated[
+    list[str], typer.Argument(help="Files that --summary wrote.", metavar="SUMMARY")
+]
+
+
 @dataclass(frozen=True)
 class Page:
     """Where the report goes.
@@ -103,14 +108,7 @@ class Page:
 
 
 @spread
-def report(
-    summaries: Annotated[
-        list[str], typer.Argument(help="Files that --summary wrote.", metavar="SUMMARY")
-    ],
-    *,
-    page: Page,
-    ending: Ending,
-) -> None:
+def report(summaries: Summaries, *, page: Page, ending: Ending) -> None:
     """Make one report from summaries that were written before.
 
     \b

@@ -6,7 +6,7 @@ import importlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeAlias
 
 import typer
 
@@ -22,6 +22,10 @@ NEEDED: Final = ("jinja2", "matplotlib", "scipy")
 ELSEWHERE: Final = Path("..", "shared", "data")
 LINE: Final = 140
 """Columns of the table where there is no terminal."""
+
+
+NAMES: Final = "all, or some of: bernoulli, adversary, qa, diabetes, theory."
+Which: TypeAlias = Annotated[list[str], typer.Argument(metavar="EXPERIMENT", help=NAMES)]
 
 
 @dataclass(frozen=True)
@@ -48,18 +52,7 @@ class Setup:
 
 
 @spread
-def reproduce(
-    which: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="EXPERIMENT",
-            help="all, or some of: bernoulli, adversary, qa, diabetes, theory.",
-        ),
-    ],
-    *,
-    setup: Setup,
-    ending: Ending,
-) -> None:
+def reproduce(which: Which, *, setup: Setup, ending: Ending) -> None:
     """Run the paper's experiments again: its claims, our numbers, and the verdicts.
 
     Writes figures in the paper's layout, the numbers behind them as CSV, and one HTML page.
@@ -113,16 +106,10 @@ def _tell(done: list[Any], out: str, *, as_json: bool) -> None:
 
 
 def _plain(each: Any) -> dict[str, Any]:
-    claims = [
-        {
-            "key": claim.key,
-            "claim": claim.said,
-            "source": claim.source,
-            "value": None if claim.holds is None else claim.value,
-            "bar": claim.bar,
-            "holds": claim.holds,
-        }
-        for claim in each.result.claims
-    ]
+    claims = []
+    for claim in each.result.claims:
+        said = {"key": claim.key, "claim": claim.said, "source": claim.source}
+        value = None if claim.holds is None else claim.value
+        claims.append({**said, "value": value, "bar": claim.bar, "holds": claim.holds})
     name, missing = each.experiment.name, list(each.result.missing)
     return {"experiment": name, "seconds": each.seconds, "claims": claims, "missing": missing}

@@ -5,16 +5,8 @@
 """
 
 from calibrant._renamed import renamed
-from calibrant.report.page import (
-    Section,
-    View,
-    headline,
-    render,
-    save_pictures,
-    view_of,
-    write,
-    write_many,
-)
+from calibrant.report.page import render, save_pictures, write, write_many
+from calibrant.report.tables import Section, View, headline, view_of
 
 __all__ = [
     "Section", "View", "headline", "render", "save_pictures", "view_of", "write", "write_many",

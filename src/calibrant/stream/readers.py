@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Any, ClassVar, Final, NamedTuple, Protocol
+from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv
+import pyarrow.csv as pv
 import pyarrow.parquet as pq
 
 from calibrant.core.arrays import Mask
@@ -172,6 +172,9 @@ class Misfit(NamedTuple):
     text: str
 
 
+OnMisfit: TypeAlias = Callable[[Misfit], None]
+
+
 class Reader(ABC):
     """An input, read from its start to its end.
 
@@ -183,9 +186,7 @@ class Reader(ABC):
     unit: ClassVar[int] = BYTES_A_ROW
     """How much of the size a row has, at least."""
 
-    def __init__(
-        self, source: Source, on_misfit: Callable[[Misfit], None], batch_rows: int = BATCH_ROWS
-    ) -> None:
+    def __init__(self, source: Source, on_misfit: OnMisfit, batch_rows: int = BATCH_ROWS) -> None:
         self.source, self.size = source, source.size
         self._on_misfit, self._batch_rows = on_misfit, batch_rows
         self._rows, self._misfits = 0, list[int]()
@@ -235,9 +236,8 @@ class Reader(ABC):
             if isinstance(error, CalibrantError):
                 raise
             told = " ".join(str(error).split()) or type(error).__name__
-            raise Unreadable(
-                f"{self.source.name}: broken after row {self._rows}: {told}"
-            ) from error
+            told = f"broken after row {self._rows}: {told}"
+            raise Unreadable(f"{self.source.name}: {told}") from error
 
 
 class TextReader(Reader):
@@ -256,17 +256,14 @@ class TextReader(Reader):
         if not self.source.stream.peek(1):
             return
         block = max(LEAST_BLOCK, BYTES_A_ROW * self._batch_rows)
-        reader = pyarrow.csv.open_csv(
+        names, types = self.names, dict.fromkeys(self.names, pa.string())
+        reader = pv.open_csv(
             self.source.stream,
-            read_options=pyarrow.csv.ReadOptions(
-                use_threads=False, block_size=block, column_names=self.names
-            ),
-            parse_options=pyarrow.csv.ParseOptions(
+            pv.ReadOptions(use_threads=False, block_size=block, column_names=names),
+            pv.ParseOptions(
                 delimiter=self._delimiter, newlines_in_values=True, invalid_row_handler=self._note
             ),
-            convert_options=pyarrow.csv.ConvertOptions(
-                column_types=dict.fromkeys(self.names, pa.string()), include_columns=wanted
-            ),
+            pv.ConvertOptions(column_types=types, include_columns=wanted),
         )
         for batch in gathered(reader, self._batch_rows):
             if self._failed:
@@ -410,11 +407,7 @@ def header_of(source: Source, delimiter: str) -> list[str]:
 
 
 def open_reader(
-    source: Source,
-    on_misfit: Callable[[Misfit], None],
-    *,
-    batch_rows: int = BATCH_ROWS,
-    one_by_one: bool = False,
+    source: Source, on_misfit: OnMisfit, *, batch_rows: int = BATCH_ROWS, one_by_one: bool = False
 ) -> Reader:
     """Return the reader for an open input; ``one_by_one`` asks for each row as it arrives."""
     if source.format == "parquet" and one_by_one:

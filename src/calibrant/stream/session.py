@@ -153,15 +153,9 @@ class Session:
 
     def summary(self, settings: Mapping[str, Any], timing: Mapping[str, float]) -> AnySummary:
         """Return what everything so far amounts to."""
-        made: AnySummary = summarise_collected(
-            self.collector,
-            self.recalibrator,
-            seed=self.seed,
-            settings=settings,
-            counts=self.counts,
-            timing=timing,
-            breakdown=self.breakdown,
-        )
+        told: dict[str, Any] = {"settings": settings, "counts": self.counts, "timing": timing}
+        told |= {"seed": self.seed, "breakdown": self.breakdown}
+        made: AnySummary = summarise_collected(self.collector, self.recalibrator, **told)
         return made
 
     def story(self, settings: Mapping[str, Any], timing: Mapping[str, float]) -> AnySummary:
@@ -384,17 +378,15 @@ def _content(file: Path) -> bytes:
 def _session(settings: dict[str, Any], arrays: dict[str, Words]) -> Session:
     kind = kinds.known_as(settings.get("parts"))
     made = kind.read(b64decode(settings["recalibrator"]))
-    follower = type(collector_for(made))
     outcomes: Any = _as_type(arrays["outcome"], kind.session_type.outcome_type)
+    seen = Document("collector", {}, {"words": arrays["collector"]})
     session: Session = kind.session_type(
         made,
-        follower.from_document(Document("collector", {}, {"words": arrays["collector"]})),
+        type(collector_for(made)).from_document(seen),
         Scale(settings["scale"], float.fromhex(settings["largest"])),
-        settings["seed"],
-        settings["timed"],
+        *(settings[name] for name in ("seed", "timed")),
         float.fromhex(settings["last"]),
-        int(settings["skipped"]),
-        int(settings["unresolved"]),
+        *(int(settings[name]) for name in ("skipped", "unresolved")),
         Pending(arrays["number"], arrays["available"].view(np.float64), outcomes),
         **kind.session_type.restored(settings, arrays),
     )

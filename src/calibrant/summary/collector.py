@@ -9,20 +9,13 @@ from typing import Any, Final, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from calibrant import metrics
 from calibrant.core import check
 from calibrant.core.arrays import Reals, Words
 from calibrant.core.codec import Document
 from calibrant.core.place import buckets_of
 from calibrant.errors import CorruptState, InvalidInput
 from calibrant.kernels import portable, tallies
-from calibrant.metrics import (
-    BucketedCells,
-    CalibrationCurve,
-    ExactCells,
-    StreamingAUC,
-    StreamingSmooth,
-    binomial_band,
-)
 from calibrant.metrics.fixed import fixed
 from calibrant.metrics.state import seal_state
 
@@ -148,7 +141,7 @@ class Collector:
 
     # ------------------------------------------------------------------ measures
 
-    def buckets(self, name: str) -> BucketedCells:
+    def buckets(self, name: str) -> metrics.BucketedCells:
         """Return the rounds of ``"raw"``, ``"forecast"`` or ``"mean"`` in 20 equal buckets."""
         if name == "forecast":
             homes = np.repeat(self._homes, 2) * 2 + np.tile([0, 1], len(self.values))
@@ -157,24 +150,26 @@ class Collector:
             at = _SERIES[name] + tallies.BUCKETS
             table = self._words[at : at + tallies.BUCKET_WORDS].reshape(-1, 5)
             tables = [table[:, 0].tolist(), _join(table, 1), _join(table, 3)]
-        return BucketedCells.from_dict(_state("BucketedCells", tallies.COARSE, *tables))
+        return metrics.BucketedCells.from_dict(_state("BucketedCells", tallies.COARSE, *tables))
 
-    def smooth(self, name: str) -> StreamingSmooth:
+    def smooth(self, name: str) -> metrics.StreamingSmooth:
         """Return the raw or mean forecasts in 1,000 fine cells, for the smooth error."""
         counts, sums = self._fine(name)
-        return StreamingSmooth.from_dict(_state("StreamingSmooth", tallies.FINE, counts, sums))
+        return metrics.StreamingSmooth.from_dict(
+            _state("StreamingSmooth", tallies.FINE, counts, sums)
+        )
 
-    def ranking(self, name: str) -> StreamingAUC:
+    def ranking(self, name: str) -> metrics.StreamingAUC:
         """Return the raw or mean forecasts in 1,000 fine cells, for the area under the curve."""
         counts, _ = self._fine(name)
-        return StreamingAUC.from_dict(_state("StreamingAUC", tallies.FINE, counts))
+        return metrics.StreamingAUC.from_dict(_state("StreamingAUC", tallies.FINE, counts))
 
-    def exact(self) -> ExactCells:
+    def exact(self) -> metrics.ExactCells:
         """Return the drawn forecasts by exact value."""
         zeros, ones = self._counts.T.tolist()
         content = {"limit": max(4096, len(self.values)), "closed": True}
         grid = {"values": self.values.tolist(), "zeros": zeros, "ones": ones}
-        return ExactCells.from_dict(seal_state("ExactCells", **content, **grid))
+        return metrics.ExactCells.from_dict(seal_state("ExactCells", **content, **grid))
 
     def counts(self, name: str) -> Words:
         """Return how often forecasts fell into each of the 1,000 fine cells."""
@@ -392,14 +387,16 @@ class Breakdown:
         c1, c2 = float(np.abs(gaps).sum()), float((gaps**2 / count[used]).sum())
         return float(sums.sum()) / UNIT / rounds, c1 / rounds, c2 / rounds
 
-    def curve(self, name: str, series: int) -> CalibrationCurve:
+    def curve(self, name: str, series: int) -> metrics.CalibrationCurve:
         """Return the reliability of a part before (``series`` 0) or after (1)."""
         count, ones, sums = self._table[self._places[name], series].T
-        low, high = binomial_band(ones, count, confidence=CONFIDENCE)
+        low, high = metrics.binomial_band(ones, count, confidence=CONFIDENCE)
         with np.errstate(invalid="ignore"):
             means = sums / UNIT / count, ones / count
         edges = np.arange(BUCKETS + 1) / BUCKETS
-        return CalibrationCurve(edges[:-1], edges[1:], count.copy(), *means, low, high, CONFIDENCE)
+        return metrics.CalibrationCurve(
+            edges[:-1], edges[1:], count.copy(), *means, low, high, CONFIDENCE
+        )
 
     def largest(self, most: int) -> list[str]:
         """Return the parts with the most rounds, at most so many, in order of appearance."""

@@ -7,21 +7,12 @@ Tables, plots and pages are drawn from it, and from nothing else.
 from __future__ import annotations
 
 import math
+import typing
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from types import UnionType
-from typing import (
-    Any,
-    Final,
-    NamedTuple,
-    Self,
-    TypeAlias,
-    TypeVar,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Any, Final, NamedTuple, Self, TypeAlias, TypeVar, get_origin
 
 import numpy as np
 
@@ -145,7 +136,7 @@ class Summary(AnySummary):
     def _read_detail(cls, detail: dict[str, Any], told: dict[str, Any]) -> dict[str, Any]:
         split, seen = detail.get("parts"), told.get("breakdown")
         parts = None if split is None or seen is None else _read(Parts, {**seen, **split})
-        hints = get_type_hints(cls)
+        hints = typing.get_type_hints(cls)
         own = [each.name for each in fields(cls) if each.name not in (*SHARED, "parts")]
         return {name: _read(hints[name], detail[name]) for name in own} | {"parts": parts}
 
@@ -188,7 +179,7 @@ def bare(value: Any) -> Any:
 
 def _read(kind: Any, value: Any) -> Any:
     """Return what :func:`bare` made of a value of some type."""
-    inner = get_args(kind)
+    inner = typing.get_args(kind)
     if kind is float:
         return math.nan if value is None else float(value)
     if kind == Reals:
@@ -209,7 +200,7 @@ def _read(kind: Any, value: Any) -> Any:
 
 
 def _piece(kind: Any, data: dict[str, Any]) -> Any:
-    hints = get_type_hints(kind)
+    hints = typing.get_type_hints(kind)
     if set(data) != set(hints):
         told = ", ".join(sorted(set(data) ^ set(hints)))
         raise ValueError(f"{kind.__name__} with other entries: {told}")

@@ -87,16 +87,11 @@ def _holds(certificate: Certificate) -> bool | None:
 def _chain(chain: Chain) -> dict[str, Any]:
     """Return the links from the draw back to the raw forecast, measured beside bound."""
     spent, late = chain.budget, chain.delay > 0
-    budget = None
+    budget: dict[str, Any] | None = None
     if spent is not None:
-        budget = {
-            "epsilon": spent.epsilon,
-            "excess": spent.excess / max(spent.rounds, 1),
-            "rounds": spent.rounds,
-            "aside": spent.fallbacks,
-            "c2_bound": spent.c2_bound,
-            "holds": spent.holds,
-        }
+        mean = spent.excess / max(spent.rounds, 1)
+        budget = {"epsilon": spent.epsilon, "excess": mean, "rounds": spent.rounds}
+        budget |= {"aside": spent.fallbacks, "c2_bound": spent.c2_bound, "holds": spent.holds}
     # Under late outcomes the theorem about a link says nothing.
     silent = {"bound": None, "holds": None}
     return {
@@ -185,17 +180,10 @@ class Binary:
         """Return what was collected as a summary."""
         drawing, seen = inner(recalibrator), told.breakdown
         rule, method = drawing.calibrator, self.method(recalibrator)
-        identity = {
-            "version": VERSION,
-            "calibrant": __version__,
-            "method": method,
-            "calibrator": rule.name,
-            "resolution": rule.resolution,
-            "buckets": drawing.buckets,
-            "seed": told.seed,
-        }
+        own = {"calibrator": rule.name, "resolution": rule.resolution, "buckets": drawing.buckets}
+        made_by = {"version": VERSION, "calibrant": __version__, "method": method}
         account = Account(
-            identity,
+            {**made_by, **own, "seed": told.seed},
             self.promised(recalibrator.certificate()),
             parameters(drawing, {"method": method, **self.own(recalibrator)}, told.seed),
             lambda rounds: self.bound(recalibrator, rounds),

@@ -6,16 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
-from calibrant.report.tables import (
-    NOTHING,
-    Table,
-    count_lines,
-    number,
-    printed,
-    settings,
-    shown,
-    signed,
-)
+from calibrant.report.tables import Table, count_lines, number, printed, settings, shown, signed
 from calibrant.summary import NAMES, Summary
 
 COLUMNS: Final = ("raw", "recalibrated, drawn", "recalibrated, mean")
@@ -58,8 +49,9 @@ def _score_notes(summary: Summary) -> tuple[str, ...]:
 
 
 def _change(regret: dict[str, Any]) -> str:
-    value, low, high = (signed(regret[key]) for key in ("value", "low", "high"))
-    if NOTHING in (value, low, high):
+    keys = ("value", "low", "high")
+    value, low, high = (signed(regret[key]) for key in keys)
+    if any(math.isnan(number(regret[key])) for key in keys):
         return f"Drawn minus raw Brier score: {value}; too few rounds for an interval."
     return f"Drawn minus raw Brier score: {value}, interval {low} to {high} ({regret['method']})."
 

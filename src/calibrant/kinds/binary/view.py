@@ -12,8 +12,7 @@ from calibrant.kinds.binary.tables import screen, tables
 from calibrant.plot import Drawing, prepare_all
 from calibrant.plot.groups import GroupPanels
 from calibrant.registry import calibrators
-from calibrant.report.page import Section
-from calibrant.report.tables import number, shown
+from calibrant.report.tables import Section, number, shown
 from calibrant.summary import Part, Summary
 
 __all__ = [
@@ -23,27 +22,15 @@ __all__ = [
 
 FAMILY: Final = "probabilities"
 COMPARED: Final = (("Brier", "brier"), ("C2", "calibration_l2"))
+MEANING: Final = ("reliability", "reliability_mean")
+TIME: Final = ("calibration_over_time", "calibration_l1_over_time", "windows")
+PARTS: Final = ("groups_raw", "groups", "classes_raw", "classes")
 SECTIONS: Final = (
-    Section(
-        "meaning",
-        "Do forecasts mean what they say?",
-        ("reliability", "reliability_mean"),
-        ("scores",),
-    ),
-    Section(
-        "time",
-        "Does it hold all the time?",
-        ("calibration_over_time", "calibration_l1_over_time", "windows"),
-        ("windows",),
-    ),
+    Section("meaning", "Do forecasts mean what they say?", MEANING, ("scores",)),
+    Section("time", "Does it hold all the time?", TIME, ("windows",)),
     Section("cost", "Did it cost accuracy?", ("brier_over_time", "decomposition"), ("brier",)),
     Section("buckets", "What became of your forecasts?", ("buckets", "histogram"), ("buckets",)),
-    Section(
-        "parts",
-        "Does it hold for each of them?",
-        ("groups_raw", "groups", "classes_raw", "classes"),
-        ("parts",),
-    ),
+    Section("parts", "Does it hold for each of them?", PARTS, ("parts",)),
     Section("trust", "Can it be trusted?", tables=("promises", "chain"), guarantee=True),
 )
 
