@@ -15,7 +15,7 @@ import msgspec
 from calibrant.stream.columns import Columns, KindColumns, choose
 from calibrant.stream.failure import BadRow, StateMismatch, Unreadable, naming, uninterrupted
 from calibrant.stream.readers import BATCH_ROWS, Piece, Reader, open_reader
-from calibrant.stream.rows import Problem, Rounds, Rules
+from calibrant.stream.rows import Problem, Rules
 from calibrant.stream.session import Session
 from calibrant.stream.source import Source, open_source
 from calibrant.stream.writers import JsonLinesWriter, Writer
@@ -42,8 +42,7 @@ class Fault(NamedTuple):
 class OnFault(ABC):
     """What to do about bad rows; ``skipped`` counts those that were passed over."""
 
-    def __init__(self) -> None:
-        self.skipped = 0
+    skipped: int = 0
 
     @abstractmethod
     def take(self, fault: Fault) -> None:
@@ -68,7 +67,6 @@ class Quarantine(OnFault):
     """Set bad rows aside, with what is wrong, onto a stream of CSV, TSV or JSON Lines."""
 
     def __init__(self, stream: Any, format: str, name: str = "quarantine") -> None:
-        super().__init__()
         self._stream, self._format, self._name = stream, format, name
         if format != "jsonl":
             self._write_fields(FIELDS)
@@ -213,7 +211,9 @@ class _Replay:
         self._columns, self._names = columns, reader.names
         self._writer = self._start(source, columns)
         if self._writer is not None:
-            self._refuse_clash(source, self._writer)
+            if clash := [column for column in self._writer.names if column in self._names]:
+                told = "is there already; rename it, or name the new columns with --prefix"
+                raise Unreadable(f"{source.name}: column {clash[0]!r} {told}")
             self._writer.write(reader.empty(), self.session.none())
         return columns
 
@@ -222,25 +222,20 @@ class _Replay:
         for problem in problems:
             self.on_fault.take(_of_problem(reader, piece, problem))
         if len(rounds):
-            self._answer(piece.take(good) if problems else piece, rounds)
+            answers = self.session.play(rounds)
+            if self._writer is not None:
+                self._writer.write(piece.take(good) if problems else piece, answers)
+                if self.job.one_by_one:
+                    self._writer.stream.flush()
             self.session.last = rules.last
         self._progress(self.session.recalibrator.issued, reader.done, reader.size)
-
-    def _answer(self, piece: Piece, rounds: Rounds) -> None:
-        answers = self.session.play(rounds)
-        if self._writer is not None:
-            self._writer.write(piece, answers)
-            if self.job.one_by_one:
-                self._writer.stream.flush()
 
     def _check_time(self, source: Source, columns: Columns) -> None:
         timed = columns.time is not None
         if self.session.timed not in (None, timed) and len(self.session.pending):
-            told = "with --time" if self.session.timed else "without --time"
-            raise StateMismatch(
-                f"{source.name}: outcomes that the state still expects were read {told}; "
-                "go on in the same way"
-            )
+            how = "with" if self.session.timed else "without"
+            told = f"outcomes that the state still expects were read {how} --time"
+            raise StateMismatch(f"{source.name}: {told}; go on in the same way")
         self.session.timed = timed
 
     def _check_names(self, reader: Reader, columns: Columns) -> None:
@@ -251,14 +246,6 @@ class _Replay:
         tabular = self._writer is not None and not isinstance(self._writer, JsonLinesWriter)
         if tabular and reader.names != self._names:
             raise Unreadable(f"{name}: must have the columns of the first input to join it")
-
-    def _refuse_clash(self, source: Source, writer: Writer) -> None:
-        clash = [column for column in writer.names if column in self._names]
-        if clash:
-            raise Unreadable(
-                f"{source.name}: column {clash[0]!r} is there already; rename it, or name the "
-                "new columns with --prefix"
-            )
 
 
 def _of_misfit(name: str, number: int, wrong: str, text: str) -> Fault:

@@ -108,18 +108,10 @@ def measured(collector: Collector, account: Account, told: Told) -> Summary:
         "breakdown": None if parts is None else {"kind": parts.kind, "rows": parts.rows},
         "timing": dict(told.timing),
     }
-    return Summary(
-        settings={**account.settings, **told.settings},
-        summary=bare(numbers),
-        curves=curves,
-        trace=_trace(collector, account.bound),
-        windows=windows,
-        histogram=_histogram(collector),
-        decompositions=decompositions,
-        buckets=_rows(collector, curves["raw"]),
-        headline=_headline(curves["raw"], curves["forecast"]),
-        parts=parts,
-    )
+    rows, headline = _rows(collector, curves["raw"]), _headline(curves["raw"], curves["forecast"])
+    trace, histogram = _trace(collector, account.bound), _histogram(collector)
+    drawn = curves, trace, windows, histogram, decompositions, rows, headline, parts
+    return Summary({**account.settings, **told.settings}, bare(numbers), *drawn)
 
 
 # --------------------------------------------------------------------- the summary
@@ -128,17 +120,18 @@ def measured(collector: Collector, account: Account, told: Told) -> Summary:
 def _scores(
     collector: Collector, used: metrics.BucketedCells, name: str, windows: Windows
 ) -> dict[str, Any]:
-    log_loss, own = collector.log_loss(name), _measured(collector, used, name)
+    log_loss = collector.log_loss(name)
+    brier, c1, c2, smooth, error, sharpness = _measured(collector, used, name)
     return {
-        "brier": own[0],
+        "brier": brier,
         "log_loss": log_loss.value,
         "log_loss_clipped": log_loss.clipped,
-        "calibration_l1": own[1],
-        "calibration_l2": own[2],
+        "calibration_l1": c1,
+        "calibration_l2": c2,
         "ece": _ece(used),
-        "smooth": own[3],
-        "smooth_error": own[4],
-        "sharpness": own[5],
+        "smooth": smooth,
+        "smooth_error": error,
+        "sharpness": sharpness,
         "last_window_l2": windows.latest[name][2] if windows.latest else math.nan,
         "worst_window_l2": windows.worst[name][2] if windows.worst else math.nan,
     }
@@ -169,13 +162,9 @@ def _ece(used: metrics.BucketedCells) -> float:
 
 
 def _auc(collector: Collector) -> dict[str, Any]:
-    ranked = {name: collector.ranking(name) for name in ("raw", "mean")}
-    return {
-        "raw": ranked["raw"].result(),
-        "forecast": metrics.auc(collector.exact().result()),
-        "mean": ranked["mean"].result(),
-        "error": max(ranked["raw"].error_bound, ranked["mean"].error_bound),
-    }
+    raw, mean = (collector.ranking(name) for name in ("raw", "mean"))
+    drawn, error = metrics.auc(collector.exact().result()), max(raw.error_bound, mean.error_bound)
+    return {"raw": raw.result(), "forecast": drawn, "mean": mean.result(), "error": error}
 
 
 def _regret(collector: Collector) -> dict[str, Any]:
@@ -251,11 +240,9 @@ def places(collector: Collector, windows: Windows) -> dict[str, Any]:
     """Return how many windows there are, and where the last and the worst ones lie."""
     number = collector.rounds // windows.window if windows.window else 0
     latest = windows.latest.get("raw")
-    return {
-        "number": number,
-        "last": None if latest is None else _span(latest),
-        "worst": {name: _span(place) for name, place in windows.worst.items()},
-    }
+    last = None if latest is None else _span(latest)
+    worst = {name: _span(place) for name, place in windows.worst.items()}
+    return {"number": number, "last": last, "worst": worst}
 
 
 def _span(place: tuple[int, int, float]) -> dict[str, int]:

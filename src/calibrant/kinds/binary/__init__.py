@@ -198,14 +198,11 @@ class Binary:
     def promised(self, certificate: Any) -> dict[str, Any]:
         """Return the bounds, the recalibrator's own account, and the chain if there is one."""
         chain = certificate if isinstance(certificate, Chain) else None
-        stated = [bound.assumption for bound in certificate.bounds]
+        bounds = {name.lower(): certificate.bound(name) for name in ("C1", "C2")}
+        bounds["regret"] = certificate.bound("regret") if chain is None else chain.raw_bound
+        assumed = next((bound.assumption for bound in certificate.bounds), None)
         return {
-            "bound": {
-                "c1": certificate.bound("C1"),
-                "c2": certificate.bound("C2"),
-                "regret": certificate.bound("regret") if chain is None else chain.raw_bound,
-                "assumption": stated[0] if stated else None,
-            },
+            "bound": {**bounds, "assumption": assumed},
             "certificate": {name: getattr(certificate, key) for name, key in ACCOUNT.items()},
             "chain": None if chain is None else _chain(chain),
             "certificate_holds": _holds(certificate),
