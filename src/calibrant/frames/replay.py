@@ -99,17 +99,18 @@ def _lazily(found: Any, player: Player) -> Any:
         told = "collect it first, or let each collection start anew"
         raise InvalidInput(f"recalibrator must be None for a lazy frame: {told}")
     # Drawn now: each collection must give the same, also without a seed.
-    fixed = player.seeded(secrets.randbits(126))
+    seed = secrets.randbits(126) if player.seed is None else player.seed
+    fixed = replace(player, seed=seed)
     import polars
 
-    added = dict.fromkeys(player.names, polars.Float64)
     # What is filtered or cut afterwards was played all the same.
     whole = dict.fromkeys(("predicate_pushdown", "projection_pushdown", "slice_pushdown"), False)
-    return native.map_batches(
-        lambda batch: fixed.play(nw.from_native(batch)).to_native(),
-        schema=native.collect_schema() | added,
-        **whole,
-    )
+    schema = native.collect_schema() | dict.fromkeys(player.names, polars.Float64)
+
+    def play(batch: Any) -> Any:
+        return fixed.play(nw.from_native(batch)).to_native()
+
+    return native.map_batches(play, schema=schema, **whole)
 
 
 def _as_relation(relation: Any, played: Any) -> Any:
@@ -142,10 +143,6 @@ class Player:
     method: str
     seed: int | None
     options: dict[str, Any]
-
-    def seeded(self, seed: int) -> Player:
-        """Return the same with a seed, if it had none."""
-        return self if self.seed is not None else replace(self, seed=seed)
 
     def check(self, there: list[str]) -> None:
         """Raise unless all columns are there, and the new ones are not."""

@@ -312,12 +312,9 @@ class Scale:
 
     def allows(self, values: Reals) -> Mask:
         """Say which values obey the rule."""
-        if self.kind == "logit":
-            return ~np.isnan(values)
-        if self.kind == "score":
-            return np.isfinite(values)
-        high = 1.0 if self.kind == "probability" else 100.0
-        return (values >= 0.0) & (values <= high)
+        if self.kind in ("logit", "score"):
+            return np.isfinite(values) if self.kind == "score" else ~np.isnan(values)
+        return (values >= 0.0) & (values <= (1.0 if self.kind == "probability" else 100.0))
 
     def apply(self, values: Reals) -> Reals:
         """Return the probabilities of values that obey the rule; remember the largest score."""

@@ -6,7 +6,7 @@ import errno
 import secrets
 import warnings
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
@@ -112,7 +112,10 @@ class Session:
     def play(self, rounds: Rounds) -> Any:
         """Forecast each row, and learn each outcome when it is known."""
         self.long = self.long or self.recalibrator.issued + len(rounds) > WARM_UP
-        parts = [self._play(rounds.cut(part)) for part in self._parts(len(rounds))]
+        # The recalibrator starts the compiler for any batch that is not short.
+        step = len(rounds) if self.long else SHORT
+        starts = range(0, len(rounds), step)
+        parts = [self._play(rounds.cut(slice(start, start + step))) for start in starts]
         answers = parts[0] if len(parts) == 1 else self._joined(parts)
         self.unresolved += int((~rounds.known).sum())
         self._follow(rounds, answers)
@@ -176,16 +179,12 @@ class Session:
         """Let the collector see the rounds whose outcome is known."""
         raise NotImplementedError
 
-    def _parts(self, rows: int) -> Iterator[slice]:
-        # The recalibrator starts the compiler for any batch that is not short.
-        step = rows if self.long else SHORT
-        for start in range(0, rows, step):
-            yield slice(start, min(start + step, rows))
-
     def _play(self, rounds: Rounds) -> Any:
         if len(rounds) == 1:
             return self._play_one(rounds)
-        return self._play_prompt(rounds) if self._is_prompt(rounds) else self._play_late(rounds)
+        known = rounds.available is None and rounds.known.all()
+        prompt = known and not len(self.pending)
+        return self._play_prompt(rounds) if prompt else self._play_late(rounds)
 
     def _play_prompt(self, rounds: Rounds) -> Any:
         """Return the answers to rows whose outcomes are known before the next row."""
@@ -195,10 +194,6 @@ class Session:
         """Return the answers to rows whose outcomes may come late, one row at a time."""
         rows = range(len(rounds))
         return self._joined([self._play_one(rounds.cut(slice(t, t + 1))) for t in rows])
-
-    def _is_prompt(self, rounds: Rounds) -> bool:
-        """Return whether every outcome is known before the next forecast."""
-        return rounds.available is None and bool(rounds.known.all()) and not len(self.pending)
 
     def _play_one(self, rounds: Rounds) -> Any:
         """Do the same for one row, without the overhead of a batch."""

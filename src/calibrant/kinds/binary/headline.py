@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -97,39 +97,30 @@ def spread(curve: CalibrationCurve) -> float:
     return float(gaps @ curve.count[used] / rounds) if rounds else math.nan
 
 
-@dataclass(frozen=True)
-class Finding:
-    """Whether forecasts are off and by how much on average, before and after.
+class Finding(NamedTuple):
+    """What happened to calibration, the average distance before and after, and whether it is off.
 
-    ``now_far`` is whether they are off by more than half a step of the grid, which is as
-    close as forecasts from a grid can be made to come.
+    Forecasts from a grid cannot be made to come closer than half a step of it: up to there they
+    count as fixed.
     """
 
-    raw_off: bool
-    now_off: bool
-    now_far: bool
+    ending: str
     raw_gap: float
     now_gap: float
-    margin: float
-
-    @property
-    def ending(self) -> str:
-        """What happened to calibration."""
-        closer = self.now_gap < self.raw_gap
-        if self.raw_off and closer:
-            return "better" if self.now_far else "fixed"
-        if self.now_off and self.now_gap > self.raw_gap + self.margin:
-            return "worse"
-        return "unclear" if self.raw_off else "fine"
+    now_off: bool
 
 
 def calibration(summary: Summary) -> Finding:
     """Measure calibration before and after in the same equal buckets."""
-    raw, now = summary.curves["raw"], summary.curves["forecast"]
-    rate = number(summary["base_rate"])
+    raw, now, rate = summary.curves["raw"], summary.curves["forecast"], number(summary["base_rate"])
+    before, after, was_off, is_off = spread(raw), spread(now), off(raw), off(now)
     margin = min(NEAR, PART * min(rate, 1.0 - rate))
-    far = off(now, half_step(summary))
-    return Finding(off(raw), off(now), far, spread(raw), spread(now), margin)
+    ending = "unclear" if was_off else "fine"
+    if was_off and after < before:
+        ending = "better" if off(now, half_step(summary)) else "fixed"
+    elif is_off and after > before + margin:
+        ending = "worse"
+    return Finding(ending, before, after, is_off)
 
 
 def half_step(summary: Summary) -> float:
