@@ -64,12 +64,8 @@ def _default() -> dict[str, Any]:
     rule, front = made.calibrator, made.transform
     last = {"link": "calibration", **_told(rule)}
     between = {**last, "link": "draws to mixture", "bound": ACCURACY}
-    return {
-        "name": DEFAULT,
-        **_told(rule),
-        "summary": _first_line(Calibrant),
-        "chain": [last, between, {"link": "mixture to experts", **_told(front)}],
-    }
+    chain = [last, between, {"link": "mixture to experts", **_told(front)}]
+    return {"name": DEFAULT, **_told(rule), "summary": _first_line(Calibrant), "chain": chain}
 
 
 def _told(part: Calibrator | type[Calibrator] | Transform) -> dict[str, str]:

@@ -105,10 +105,8 @@ def _play(session: Session, players: Players, place: Path | None) -> Summary:
         numbers = _buckets(fresh, record), np.arange(len(record))
         _write(record, Answers(record.forecast, mean, *numbers), place, players.out)
     options = {name: getattr(players, name) for name in ("adversary", "forecaster", "rounds")}
-    settings = {
-        "command": command(["play"], options, *session.words()),
-        "inputs": [f"{players.forecaster} against {players.adversary}"],
-    }
+    again = command(["play"], options, *session.words())
+    settings = {"command": again, "inputs": [f"{players.forecaster} against {players.adversary}"]}
     timing = {"seconds": seconds, "rounds_per_second": players.rounds / seconds}
     made: Summary = summarise_collected(
         session.collector, session.recalibrator, seed=session.seed, settings=settings, timing=timing

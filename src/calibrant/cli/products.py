@@ -123,10 +123,8 @@ def report(summaries: Summaries, *, page: Page, ending: Ending) -> None:
         with naming(out):
             write_many(found, place)
         drafts.commit()
-    told = [
-        {"summary": name, "headline": headline(summary)}
-        for name, summary in zip(summaries, found, strict=True)
-    ]
+    pairs = zip(summaries, found, strict=True)
+    told = [{"summary": name, "headline": headline(summary)} for name, summary in pairs]
     if ending.as_json:
         screen.tell_json({"report": out, "summaries": told})
         return

@@ -185,6 +185,8 @@ class Reader(ABC):
     names: list[str]
     unit: ClassVar[int] = BYTES_A_ROW
     """How much of the size a row has, at least."""
+    text: ClassVar[bool] = True
+    _schema: Any
 
     def __init__(self, source: Source, on_misfit: OnMisfit, batch_rows: int = BATCH_ROWS) -> None:
         self.source, self.size = source, source.size
@@ -216,9 +218,9 @@ class Reader(ABC):
             number += misfit <= number
         return number
 
-    @abstractmethod
     def empty(self) -> Piece:
         """Return a piece without rows: what kinds of columns there are."""
+        return ArrowPiece(pa.RecordBatch.from_pylist([], schema=self._schema), self.text)
 
     @abstractmethod
     def _open(self) -> None:
@@ -247,10 +249,7 @@ class TextReader(Reader):
         self._delimiter = "\t" if self.source.format == "tsv" else ","
         self._failed: list[BaseException] = []
         self.names = header_of(self.source, self._delimiter)
-
-    def empty(self) -> Piece:
-        columns = [pa.array([], pa.string()) for _ in self.names]
-        return ArrowPiece(pa.record_batch(columns, names=self.names), text=True)
+        self._schema = pa.schema([(name, pa.string()) for name in self.names])
 
     def _pieces(self, wanted: list[str] | None) -> Iterator[Piece]:
         if not self.source.stream.peek(1):
@@ -338,6 +337,7 @@ class ParquetReader(Reader):
     """Parquet, a batch at a time."""
 
     unit: ClassVar[int] = 1
+    text: ClassVar[bool] = False
 
     def _open(self) -> None:
         below = self.source.below
@@ -349,16 +349,12 @@ class ParquetReader(Reader):
         except (OSError, pa.ArrowException) as error:
             told = " ".join(str(error).split())
             raise Unreadable(f"{self.source.name}: cannot be read: {told}") from error
-        self.size, self.names = int(self._file.metadata.num_rows), self._file.schema_arrow.names
+        self.size, self._schema = int(self._file.metadata.num_rows), self._file.schema_arrow
+        self.names = self._schema.names
 
     @property
     def done(self) -> int:
         return self._rows
-
-    def empty(self) -> Piece:
-        schema = self._file.schema_arrow
-        columns = [pa.array([], field.type) for field in schema]
-        return ArrowPiece(pa.record_batch(columns, schema=schema), text=False)
 
     def _pieces(self, wanted: list[str] | None) -> Iterator[Piece]:
         batches = self._file.iter_batches(self._batch_rows, columns=wanted, use_threads=False)

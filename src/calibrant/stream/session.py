@@ -48,8 +48,7 @@ class Answers(NamedTuple):
     @classmethod
     def none(cls) -> Answers:
         """Return the answers to no rows."""
-        reals, wholes = np.empty(0), np.empty(0, np.int64)
-        return cls(reals, reals, wholes, wholes)
+        return cls(*np.empty((2, 0)), *np.empty((2, 0), np.int64))
 
 
 @dataclass

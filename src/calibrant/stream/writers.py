@@ -61,7 +61,8 @@ class TextWriter(Writer):
             return
         table = piece.batch(None)
         if not self._begun:
-            self._begin(table.schema.names)
+            self._begun = True
+            self._write_fields([*table.schema.names, *self.names])
         fields = [self._quoted(as_text(column)) for column in table.columns]
         fields += [self._told(answer) for answer in answers.columns]
         # Each line ends within its last field, so that the joined values lie end to end.
@@ -70,10 +71,6 @@ class TextWriter(Writer):
         lines = pc.binary_join_element_wise(*fields, self.delimiter, **options)
         for part in lines.chunks if isinstance(lines, pa.ChunkedArray) else [lines]:
             self.stream.write(_bytes_of(part))
-
-    def _begin(self, names: list[str]) -> None:
-        self._begun = True
-        self._write_fields([*names, *self.names])
 
     def _told(self, answer: Any) -> Any:
         column = arrow(answer)

@@ -10,9 +10,8 @@ from calibrant.summary.summary import VERSION, AnySummary, Engine, Summary, Told
 __all__ = [
     "NAMES", "VERSION", "Account", "AnySummary", "Breakdown", "BucketRow", "Collector", "Engine",
     "Headline", "Histogram", "Interval", "Kind", "LogLoss", "Part", "Parts", "Summary", "Told",
-    "Trace", "Windows", "batch_means", "collector_for",
-    "kinds", "measured", "read_if", "read_summary", "summarise",
-    "summarise_collected",
+    "Trace", "Windows", "batch_means", "collector_for", "kinds", "measured", "read_if",
+    "read_summary", "summarise", "summarise_collected",
 ]  # fmt: skip
 
 __getattr__ = renamed(

@@ -146,10 +146,8 @@ def check_version(data: Any) -> None:
     if not isinstance(data, dict) or "version" not in data:
         raise CorruptState("summary must be an object with a version, got something else")
     if data["version"] != VERSION:
-        raise CorruptState(
-            f"summary must be of version {VERSION}, got {data['version']!r}; "
-            "it was written by another release of calibrant"
-        )
+        told = f"got {data['version']!r}; it was written by another release of calibrant"
+        raise CorruptState(f"summary must be of version {VERSION}, {told}")
 
 
 def read_if(read: Callable[[bytes], T], data: bytes) -> T | None:

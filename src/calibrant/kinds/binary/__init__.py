@@ -69,12 +69,9 @@ def of_many(certificate: Any, bounds: dict[str, Any], delay: int, regret: float)
     """Return what is known of all groups or classes together; the rest is told part by part."""
     account = {name: getattr(certificate, name) for name in ("rounds", "open", "expired")}
     errors = {"c1": certificate.c1, "c2": certificate.c2, "loss": "squared", "regret": regret}
-    return {
-        "bound": {"c1": None, "c2": None, "regret": None} | bounds,
-        "certificate": {**account, "delay": delay, **errors},
-        "chain": None,
-        "certificate_holds": certificate.holds,
-    }
+    found, holds = {**account, "delay": delay, **errors}, certificate.holds
+    bounds = {"c1": None, "c2": None, "regret": None} | bounds
+    return {"bound": bounds, "certificate": found, "chain": None, "certificate_holds": holds}
 
 
 def _holds(certificate: Certificate) -> bool | None:
@@ -94,14 +91,10 @@ def _chain(chain: Chain) -> dict[str, Any]:
         budget |= {"aside": spent.fallbacks, "c2_bound": spent.c2_bound, "holds": spent.holds}
     # Under late outcomes the theorem about a link says nothing.
     silent = {"bound": None, "holds": None}
-    return {
-        "middle_loss": chain.mixed_loss,
-        "middle_regret": chain.mixed_regret,
-        "middle_bound": chain.bound("regret"),
-        "raw_bound": chain.raw_bound,
-        "links": [vars(link) | (silent if late else {"holds": link.holds}) for link in chain.links],
-        "budget": budget,
-    }
+    links = [vars(link) | (silent if late else {"holds": link.holds}) for link in chain.links]
+    middle = {"middle_loss": chain.mixed_loss, "middle_regret": chain.mixed_regret}
+    bounds = {"middle_bound": chain.bound("regret"), "raw_bound": chain.raw_bound}
+    return {**middle, **bounds, "links": links, "budget": budget}
 
 
 class Binary:

@@ -89,18 +89,14 @@ def _span(place: tuple[int, int, float] | None) -> str:
 
 def buckets(summary: Summary) -> Table:
     """Return what became of raw forecasts, bucket by bucket; empty buckets are left out."""
-    rows = tuple(
-        (
-            f"{row.low:.2f} to {row.high:.2f}",
-            f"{row.count:,}",
-            *(f"{value:.3f}" for value in (row.mean_raw, row.rate, row.mean_forecast)),
-            *(f"{row.rate - said:+z.3f}" for said in (row.mean_raw, row.mean_forecast)),
-        )
-        for row in summary.buckets
-        if row.count
-    )
+    rows = []
+    for row in filter(lambda row: row.count, summary.buckets):
+        said = row.mean_raw, row.rate, row.mean_forecast
+        gaps = row.rate - row.mean_raw, row.rate - row.mean_forecast
+        cells = [*(f"{value:.3f}" for value in said), *(f"{gap:+z.3f}" for gap in gaps)]
+        rows.append((f"{row.low:.2f} to {row.high:.2f}", f"{row.count:,}", *cells))
     header = ("raw forecasts", "rounds", "you said", "it happened", "now said")
-    return Table("Bucket by bucket", (*header, "gap before", "gap now"), rows)
+    return Table("Bucket by bucket", (*header, "gap before", "gap now"), tuple(rows))
 
 
 PARTS: Final = (
@@ -117,9 +113,8 @@ def brier(summary: Summary) -> Table:
     rows = [(label, *(shown(getattr(f, key)) for f in found), why) for label, key, why in PARTS]
     within = [shown(f.within_variance - f.within_covariance) for f in found]
     rows.append(("Within buckets", *within, "what bucket averages leave out; 0 for exact values"))
-    return Table(
-        "What the Brier score is made of", ("", *COLUMNS, "what it says"), tuple(rows), (0, 4)
-    )
+    header = ("", *COLUMNS, "what it says")
+    return Table("What the Brier score is made of", header, tuple(rows), (0, 4))
 
 
 def parts(summary: Summary) -> Table | None:
@@ -128,20 +123,16 @@ def parts(summary: Summary) -> Table | None:
         return None
     kind, many = summary.parts.kind, len(summary.parts.rows)
     largest = sorted(summary.parts.rows, key=lambda row: -row.rounds)[:MOST]
-    rows = tuple(
-        (
-            row.name,
-            f"{row.rounds:,}",
-            *(shown(value, 3) for value in (row.rate, row.mean_raw, row.mean_forecast)),
-            *(shown(value) for value in (row.c2_raw, row.c2_forecast, row.bound)),
-        )
-        for row in largest
-    )
+    rows = []
+    for row in largest:
+        chances = [shown(value, 3) for value in (row.rate, row.mean_raw, row.mean_forecast)]
+        errors = [shown(value) for value in (row.c2_raw, row.c2_forecast, row.bound)]
+        rows.append((row.name, f"{row.rounds:,}", *chances, *errors))
     said = ("it happened", "you said", "now said")
     header = (kind, "rounds", *said, "C2 before", "C2 now", "bound")
     more = f"Of {many:,}, those {MOST} with the most rounds; all are in the summary."
     notes = (PART_NOTES[kind], more) if many > MOST else (PART_NOTES[kind],)
-    return Table(f"{kind.capitalize()} by {kind}", header, rows, (0,), notes)
+    return Table(f"{kind.capitalize()} by {kind}", header, tuple(rows), (0,), notes)
 
 
 def promises(summary: Summary) -> Table:
@@ -300,11 +291,8 @@ def parts_table(told: Mapping[str, Any]) -> Table:
     shown = sorted(rows, key=lambda row: -row["rounds"])[:SHOWN]
     said = ("raw said", "raw C2", "said", "C2", "bound")
     header = (f"{kind} by {kind}", "rounds", "happened", *said)
-    keys = ("mean_raw", "c2_raw", "mean_forecast", "c2_forecast", "bound")
-    cells = [
-        [_cut(row["name"]), f"{row['rounds']:,}", *(printed(row[key]) for key in ("rate", *keys))]
-        for row in shown
-    ]
+    keys = ("rate", "mean_raw", "c2_raw", "mean_forecast", "c2_forecast", "bound")
+    cells = [[_cut(r["name"]), f"{r['rounds']:,}", *(printed(r[k]) for k in keys)] for r in shown]
     if len(rows) > SHOWN:
         cells.append([f"{len(rows) - SHOWN:,} more in --json", *[""] * 7])
     return Table.of("", header, cells)

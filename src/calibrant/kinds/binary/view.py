@@ -87,8 +87,8 @@ def promise(summary: Summary) -> str:
         told_so = WITHDRAWN.format(spent["epsilon"], int(spent["aside"]))
         rest = "" if spent["c2_bound"] is None else OTHERS.format(shown(spent["c2_bound"]))
         return told_so + rest
-    if late(summary):
-        return LATE.format(int(summary["certificate"]["delay"]))
+    if holds is None and (delay := summary["certificate"].get("delay")):
+        return LATE.format(int(delay))
     if holds is None:
         return f"{summary['method']} makes no promise that could be checked here."
     measured, c2 = number(summary["certificate"]["c2"]), told["c2"]
@@ -99,12 +99,6 @@ def promise(summary: Summary) -> str:
         f"A bound was exceeded in this run.{pair} Bounds hold on average over the draws, so a "
         "single run may exceed a tight one."
     )
-
-
-def late(summary: Summary) -> bool:
-    """Return whether nothing is promised because outcomes came late."""
-    told = summary.summary
-    return told["certificate_holds"] is None and bool(told["certificate"].get("delay"))
 
 
 def guarantee(summary: Summary) -> str:
@@ -207,11 +201,8 @@ def part_drawings(summary: Summary) -> dict[str, Drawing]:
 
 
 def _row(part: Part, after: bool) -> GroupRow:
-    said, c1, c2 = (
-        (part.mean_forecast, part.c1_forecast, part.c2_forecast)
-        if after
-        else (part.mean_raw, part.c1_raw, part.c2_raw)
-    )
+    when = "forecast" if after else "raw"
+    said, c1, c2 = (getattr(part, f"{key}_{when}") for key in ("mean", "c1", "c2"))
     return GroupRow(part.name, part.rounds, said, part.rate, c1, c2)
 
 
