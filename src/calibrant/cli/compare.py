@@ -60,11 +60,6 @@ class Field:
         known = tuple(methods_by_name())
         return [check.choice(name, "--methods", known) for name in names]
 
-    @property
-    def limit(self) -> int | None:
-        """How many rounds to read at most."""
-        return None if self.rounds is None else check.whole(self.rounds, "--rounds", low=1)
-
 
 @dataclass(frozen=True)
 class Sizes:
@@ -108,8 +103,9 @@ def compare(
       calibrant compare games.csv --raw prob --outcome won --html games.html
     """
     check.choice(telling.by, "--by", tuple(KEYS))
-    job, scale, limit, methods = reading.job(inputs), reading.scale, who.limit, who.names
-    adversarial = check.whole(who.adversarial, "--adversarial")
+    job, scale, asked = reading.job(inputs), reading.scale, who.rounds
+    limit = None if asked is None else check.whole(asked, "--rounds", low=1)
+    methods, adversarial = who.names, check.whole(who.adversarial, "--adversarial")
     own = {"seed": 0} | {name: value for name, value in vars(sizes).items() if value is not None}
     with Drafts(force=ending.force) as drafts:
         place = None if telling.html is None else _reserve(drafts, telling.html)
@@ -126,9 +122,9 @@ def compare(
             options |= {"adversarial": adversarial, **own}
             flags = {f"--{scale}": scale is not None, "--skip": telling.skip}
             flags["--no-peers"] = not who.peers
-            asked = command(["compare", *inputs], options, *(flag for flag in flags if flags[flag]))
+            again = command(["compare", *inputs], options, *(flag for flag in flags if flags[flag]))
             with naming(telling.html):
-                write(made, place, command=asked)
+                write(made, place, command=again)
         drafts.commit()
     _tell(made, telling.by, ending.as_json)
 

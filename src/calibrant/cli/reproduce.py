@@ -61,7 +61,9 @@ def reproduce(which: Which, *, setup: Setup, ending: Ending) -> None:
     Example:
       calibrant reproduce bernoulli adversary --out reproduction
     """
-    package, out, data = _package(), setup.out, os.environ.get("CALIBRANT_DATA") or ELSEWHERE
+    require("reproduce", NEEDED, "experiments")
+    package: Any = importlib.import_module(LAYER)
+    out, data = setup.out, os.environ.get("CALIBRANT_DATA") or ELSEWHERE
     setting = package.Setting(
         Path(data if setup.data is None else setup.data),
         seeds=setup.seeds,
@@ -79,12 +81,6 @@ def reproduce(which: Which, *, setup: Setup, ending: Ending) -> None:
             package.write(done, draft, command=again)
         drafts.commit()
     _tell(done, out, as_json=ending.as_json)
-
-
-def _package() -> Any:
-    """Return the experiments, or say what is not installed."""
-    require("reproduce", NEEDED, "experiments")
-    return importlib.import_module(LAYER)
 
 
 def _tell(done: list[Any], out: str, *, as_json: bool) -> None:

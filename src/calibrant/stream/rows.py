@@ -154,11 +154,9 @@ class Rules:
         return value.as_py() if hasattr(value, "as_py") else value
 
     def _problems(self, piece: Piece, wrong: dict[str, Mask]) -> list[Problem]:
-        names = {
-            **self._rules(),
-            "time": (self.columns.time, "a time that is not before the row above"),
-            "available": (self.columns.available, "a time that is not before the row's own"),
-        }
+        late = "a time that is not before the row"
+        names = {**self._rules(), "time": (self.columns.time, f"{late} above")}
+        names["available"] = (self.columns.available, f"{late}'s own")
         found: dict[int, Problem] = {}
         for part, mask in wrong.items():
             name, rule = names[part]
