@@ -1,4 +1,4 @@
-"""What can go wrong between a file and a recalibrator.
+"""What can go wrong between a file and a recalibrator, and signals that end a run.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Reading inputs, playing their rounds, writing the answers."""
+"""Reading inputs, playing their rounds, writing the answers; and what becomes of bad rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A recalibrator at work on a stream that comes in pieces."""
+"""A recalibrator at work on a stream that comes in pieces: how it is asked for and stored too."""
 
 from __future__ import annotations
 

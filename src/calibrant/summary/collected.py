@@ -1,4 +1,4 @@
-"""From sums to a summary."""
+"""From sums to a summary: scores, windows of rounds, and how sure an average is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Following raw, drawn and mean forecasts in constant memory."""
+"""Following forecasts in constant memory: all together, and apart by group or class."""
 
 from __future__ import annotations
 

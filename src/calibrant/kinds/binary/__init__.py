@@ -1,4 +1,8 @@
-"""Events: one probability a row, and outcomes that are 0 or 1."""
+"""Events: one probability a row, and outcomes that are 0 or 1.
+
+Who made the forecasts and what was promised about them is told here too, for groups and classes as
+well.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stream of probabilities, one a row."""
+"""A stream of probabilities, one a row, and the recalibrator that options ask for."""
 
 from __future__ import annotations
 
