@@ -7,18 +7,15 @@ from typing import Final
 import numpy as np
 
 from calibrant.groups import GroupRow
-from calibrant.kinds.binary.headline import headline, spread
-from calibrant.kinds.binary.tables import screen, tables
+from calibrant.kinds.binary.headline import headline as headline
+from calibrant.kinds.binary.headline import spread
+from calibrant.kinds.binary.tables import screen as screen
+from calibrant.kinds.binary.tables import tables as tables
 from calibrant.plot import Drawing, prepare_all
 from calibrant.plot.groups import GroupPanels
 from calibrant.registry import calibrators
 from calibrant.report.tables import Section, number, shown
 from calibrant.summary import Part, Summary
-
-__all__ = [
-    "COMPARED", "FAMILY", "SECTIONS", "WORDS", "chosen", "code", "describe", "drawings", "facts",
-    "guarantee", "headline", "promise", "screen", "tables",
-]  # fmt: skip
 
 FAMILY: Final = "probabilities"
 COMPARED: Final = (("Brier", "brier"), ("C2", "calibration_l2"))
