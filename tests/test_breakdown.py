@@ -12,7 +12,7 @@ from naive_summary import binned
 
 from calibrant import metrics
 from calibrant.summary import Breakdown, Summary, summarise_collected
-from calibrant.summary.breakdown import SERIES
+from calibrant.summary.collector import SERIES
 
 pytestmark = pytest.mark.base
 

@@ -31,13 +31,14 @@ import pyarrow.parquet as pq
 from calibrant import Calibrant, Recalibrator
 from calibrant.cli import ExitCode, main, methods, options, play, screen
 from calibrant.cli.app import _terminate, run
-from calibrant.cli.chain import draw_to_front
-from calibrant.kinds.binary.screen import closing_lines
+from calibrant.cli.methods import draw_to_front
+from calibrant.kinds.binary.tables import closing_lines
 from calibrant.losses import get_loss
 from calibrant.registry import calibrators
 from calibrant.report import headline
+from calibrant.report.tables import printed
 from calibrant.simulate import adversaries, forecasters
-from calibrant.stream import Options, open_output, replay, state
+from calibrant.stream import Options, open_output, replay, session
 from calibrant.summary import Summary
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -88,7 +89,7 @@ def test_one_command_writes_rows_summary_report_pictures_and_state(
     ]  # fmt: skip
     assert report.read_text().startswith("<!")
     assert {path.suffix for path in plots.iterdir()} == {".png", ".svg"}
-    found = state.read(str(stored))
+    found = session.read(str(stored))
     assert found is not None
     assert found.recalibrator.rounds == ROWS
     told = json.loads(summary.read_text())
@@ -653,7 +654,7 @@ def test_a_filter_answers_each_line_before_it_reads_the_next(tmp_path: Path) -> 
     _, errors = process.communicate()
     assert process.returncode == ExitCode.INTERRUPTED
     assert errors.splitlines()[-1] == b"calibrant: interrupted"
-    found = state.read(str(tmp_path / "state"))
+    found = session.read(str(tmp_path / "state"))
     assert found is not None
     assert (found.recalibrator.issued, found.recalibrator.rounds) == (3, 2)
 
@@ -742,7 +743,7 @@ def test_an_interrupted_filter_keeps_what_it_has_answered(
     stored = tmp_path / "state"
     code = ran("replay", games, "--out", "-", "--flush", "--state", stored)
     assert code == ExitCode.INTERRUPTED
-    found = state.read(str(stored))
+    found = session.read(str(stored))
     assert found is not None
     assert found.recalibrator.issued == ROWS
 
@@ -888,7 +889,7 @@ def test_the_bound_of_the_default_is_the_sum_of_its_chain_and_never_below_a_cert
     own = {link.bound for link in found.links}
     assert {chain["mixture_to_raw"], chain["mixture_to_expert"]} == own
     assert ran("bound", "--rounds", 900, "--loss", loss) == 0
-    told = f"{screen.number(chain['to_mixture'])} of the draws over the mixture"
+    told = f"{printed(chain['to_mixture'])} of the draws over the mixture"
     assert f"extra loss of calibrant: {told}" in capsys.readouterr().out
 
 

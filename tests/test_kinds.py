@@ -22,7 +22,7 @@ from calibrant.groups import GroupRecalibrator
 from calibrant.kinds import KINDS
 from calibrant.regression import QuantileRecalibrator
 from calibrant.stream import Columns, Job, Options, Stop, replay
-from calibrant.stream.state import dump, load
+from calibrant.stream.session import dump, load
 from calibrant.summary import (
     Kind,
     kinds,

@@ -16,11 +16,10 @@ from hypothesis import strategies as st
 from summaries import Group, awkward, chained, overconfident, replayed, told
 
 from calibrant.errors import InvalidInput, MissingExtra
-from calibrant.kinds.binary import figures, tables
-from calibrant.kinds.binary.figures import chosen
-from calibrant.kinds.binary.judge import accuracy, beyond_noise, matters, off, spread
+from calibrant.kinds.binary import tables, view
+from calibrant.kinds.binary.headline import accuracy, beyond_noise, matters, off, spread
 from calibrant.kinds.binary.tables import chain, windows
-from calibrant.kinds.binary.view import guarantee, promise
+from calibrant.kinds.binary.view import chosen, guarantee, promise
 from calibrant.metrics import calibration_curve
 from calibrant.plot import palette, vector
 from calibrant.report import headline, render, write, write_many
@@ -247,7 +246,7 @@ def test_every_table_has_as_many_cells_in_a_row_as_in_its_header(name: str) -> N
         assert not any("nan" in cell or "None" in cell for row in table.rows for cell in row)
 
 
-KINDS = ("scores", "buckets", "brier_parts", "windows", "promises", "settings")
+KINDS = ("scores", "buckets", "brier", "windows", "promises", "settings")
 
 
 def test_the_table_of_scores_holds_the_summary() -> None:
@@ -478,7 +477,7 @@ def test_of_many_groups_the_largest_are_listed() -> None:
     assert few is not None
     assert len(few.notes) == 1
     assert tables.parts(awkward()["ten rounds"]) is None
-    assert figures.part_drawings(summary) == {}
+    assert view.part_drawings(summary) == {}
 
 
 def test_a_front_of_ones_own_stands_in_the_code() -> None:

@@ -46,9 +46,8 @@ from calibrant.stream import (
     replay,
 )
 from calibrant.stream.readers import Misfit, TextReader, open_reader
-from calibrant.stream.session import WARM_UP
+from calibrant.stream.session import WARM_UP, dump, load, read
 from calibrant.stream.source import Source, open_source
-from calibrant.stream.state import dump, load, read
 from calibrant.summary import summarise, summarise_collected
 
 ROWS = 700
@@ -1014,9 +1013,9 @@ def test_errors_of_others_pass_through_an_open_output(tmp_path: Path) -> None:
 
 def test_log_odds_of_long_batches_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    monkeypatch.setattr("calibrant.stream.scale.available", lambda: True)
+    monkeypatch.setattr("calibrant.stream.columns.available", lambda: True)
     monkeypatch.setattr(
-        "calibrant.stream.scale.compiled", lambda kernel, name: asked.append(name) or kernel
+        "calibrant.stream.columns.compiled", lambda kernel, name: asked.append(name) or kernel
     )
     values = np.zeros(20_001)
     assert (Scale("logit").apply(values) == 0.5).all()

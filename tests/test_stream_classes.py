@@ -34,8 +34,8 @@ from calibrant.stream import (
     open_writer,
     replay,
 )
+from calibrant.stream.session import dump, load
 from calibrant.stream.source import Source
-from calibrant.stream.state import dump, load
 from calibrant.stream.writers import Writer
 from calibrant.summary import summarise_collected
 

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("pyarrow", reason="needs the extra cli")
 
 from calibrant.stream import Drafts, Unwritable
-from calibrant.stream.interrupts import uninterrupted
+from calibrant.stream.failure import uninterrupted
 
 
 def test_nothing_is_there_before_the_commit_and_everything_after(tmp_path: Path) -> None:

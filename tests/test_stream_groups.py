@@ -17,7 +17,7 @@ from calibrant.errors import InvalidInput
 from calibrant.groups import GroupRecalibrator
 from calibrant.kinds.groups.session import GroupSession
 from calibrant.stream import Job, Options, StateMismatch, Stop, open_session, replay
-from calibrant.stream.state import dump, load
+from calibrant.stream.session import dump, load
 from calibrant.summary import summarise_collected
 
 ROWS = 240

@@ -44,7 +44,7 @@ from calibrant.stream import (
     open_writer,
     replay,
 )
-from calibrant.stream.state import dump, load
+from calibrant.stream.session import dump, load
 from calibrant.summary import read_summary, summarise_collected
 
 ROWS = 240

@@ -16,8 +16,7 @@ from calibrant.core.codec import Document
 from calibrant.errors import CorruptState, InvalidInput
 from calibrant.kernels import tallies
 from calibrant.summary import Collector, Summary, batch_means, summarise, summarise_collected
-from calibrant.summary.collected import ECE_BUCKETS
-from calibrant.summary.interval import student
+from calibrant.summary.collected import ECE_BUCKETS, student
 from calibrant.transforms import Identity
 
 GRID = np.arange(21) / 20

@@ -68,12 +68,12 @@ class Night:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Night:
-        from calibrant.stream.state import load as load_session
+        from calibrant.stream.session import load as load_session
 
         return cls(load_session(data))
 
     def to_bytes(self) -> bytes:
-        from calibrant.stream.state import dump
+        from calibrant.stream.session import dump
 
         return dump(self.session)
 

@@ -15,18 +15,16 @@ import pyarrow as pa
 import typer
 
 from calibrant._version import __version__
-from calibrant.cli import screen
-from calibrant.cli.bound import bound
-from calibrant.cli.codes import ExitCode
+from calibrant.cli import ExitCode, screen
 from calibrant.cli.compare import compare
-from calibrant.cli.methods import methods
+from calibrant.cli.methods import bound, methods
 from calibrant.cli.play import play
+from calibrant.cli.products import report
 from calibrant.cli.replay import replay
-from calibrant.cli.report import report
 from calibrant.cli.reproduce import reproduce
 from calibrant.errors import CalibrantError, CorruptState, MissingExtra
 from calibrant.stream import BadRow, StateMismatch, Unreadable, Unwritable
-from calibrant.stream.interrupts import noting
+from calibrant.stream.failure import noting
 
 FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """What keeps standard output from being written."""

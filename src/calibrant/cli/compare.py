@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-import importlib.util
+import contextlib
 import os
-import shlex
 import textwrap
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final
 
-from rich.console import Console
+import numpy as np
 
 from calibrant.cli import screen
-from calibrant.cli.gather import Gathered, gather
-from calibrant.cli.options import Ending, Inputs, Reading, among, spread
+from calibrant.cli.options import Ending, Inputs, Reading, among, require, spread
+from calibrant.cli.products import command
 from calibrant.compare import KEYS, KINDS, Comparison, methods_by_name, write
 from calibrant.compare import compare as compare_methods
 from calibrant.compare.headline import headline
 from calibrant.core import check
 from calibrant.core.grid import GRIDS
-from calibrant.errors import MissingExtra
 from calibrant.report.tables import printed
-from calibrant.stream import Columns, Drafts, Job, Skip, Stop
-from calibrant.stream.failure import naming
+from calibrant.stream import Answers, Columns, Drafts, Job, OnFault, Scale, Session, Skip, Stop
+from calibrant.stream.failure import insist, naming
+from calibrant.stream.replay import Progress, replay
+from calibrant.stream.rows import Rounds
+from calibrant.stream.source import Source
+from calibrant.summary import Collector
 
 NEEDED: Final = ("jinja2", "matplotlib")
 """What the page is made with."""
@@ -57,11 +60,6 @@ class Field:
         known = tuple(methods_by_name())
         return [check.choice(name, "--methods", known) for name in names]
 
-    @property
-    def limit(self) -> int | None:
-        """How many rounds to read at most."""
-        return None if self.rounds is None else check.whole(self.rounds, "--rounds", low=1)
-
 
 @dataclass(frozen=True)
 class Sizes:
@@ -93,13 +91,7 @@ class Telling:
 
 @spread
 def compare(
-    inputs: Inputs,
-    *,
-    reading: Reading,
-    field: Field,
-    sizes: Sizes,
-    telling: Telling,
-    ending: Ending,
+    inputs: Inputs, *, reading: Reading, who: Field, sizes: Sizes, telling: Telling, ending: Ending
 ) -> None:
     """Run every method on one stream: accuracy, calibration, safety and price of each.
 
@@ -111,88 +103,55 @@ def compare(
       calibrant compare games.csv --raw prob --outcome won --html games.html
     """
     check.choice(telling.by, "--by", tuple(KEYS))
-    made = Contest(
-        reading.job(inputs),
-        reading.scale,
-        telling.skip,
-        field.limit,
-        field.names,
-        field.peers,
-        check.whole(field.adversarial, "--adversarial"),
-        {"seed": 0} | {name: value for name, value in vars(sizes).items() if value is not None},
-    ).go(telling.html, ending.force)
-    _tell(made, telling.by, ending.as_json)
-
-
-@dataclass(frozen=True)
-class Contest:
-    """One comparison from its options to its page."""
-
-    job: Job
-    scale: str | None
-    skip: bool
-    limit: int | None
-    methods: list[str] | None
-    peers: bool
-    adversarial: int
-    sizes: dict[str, Any]
-
-    def go(self, html: str | None, force: bool) -> Comparison:
-        """Read, play, write."""
-        with Drafts(force=force) as drafts:
-            place = None if html is None else _reserve(drafts, html)
-            found = self._read()
-            made = self._play(found)
-            if html is not None and place is not None:
-                with naming(html):
-                    write(made, place, command=self._command(found.columns))
-            drafts.commit()
-        return made
-
-    def _read(self) -> Gathered:
-        on_fault = Skip() if self.skip else Stop()
-        with screen.progress(self.job.inputs) as show:
-            found = gather(self.job, self.scale, on_fault, limit=self.limit, progress=show)
-        if on_fault.skipped:
-            screen.say(f"bad rows passed over: {on_fault.skipped:,}")
-        return found
-
-    def _play(self, found: Gathered) -> Comparison:
-        rounds = found.rounds
+    job, scale, asked = reading.job(inputs), reading.scale, who.rounds
+    limit = None if asked is None else check.whole(asked, "--rounds", low=1)
+    methods, adversarial = who.names, check.whole(who.adversarial, "--adversarial")
+    own = {"seed": 0} | {name: value for name, value in vars(sizes).items() if value is not None}
+    with Drafts(force=ending.force) as drafts:
+        place = None if telling.html is None else _reserve(drafts, telling.html)
+        rounds, columns = _read(job, scale, telling.skip, limit)
         with screen.progress(("methods",)) as show:
-            return compare_methods(
-                rounds.raw, rounds.outcomes, **found.delivery, methods=self.methods,
-                peers=self.peers, adversarial_rounds=self.adversarial,
-                title=self._title(), **self.sizes,
+            made = compare_methods(
+                rounds.raw, rounds.outcomes, **_delivery(rounds), methods=methods,
+                peers=who.peers, adversarial_rounds=adversarial, title=_title(inputs), **own,
                 progress=lambda done, total, name: show(done * len(rounds), done, total),
             )  # fmt: skip
-
-    def _title(self) -> str:
-        inputs = self.job.inputs
-        names = ["standard input" if name == "-" else os.path.basename(name) for name in inputs]
-        return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
-
-    def _command(self, columns: Columns) -> str:
-        """Return the command that makes these numbers again."""
-        names = None if self.methods is None else ",".join(self.methods)
-        options = {"format": self.job.format, **columns.options, "rounds": self.limit}
-        options["methods"] = names
-        options |= {"adversarial": self.adversarial, **self.sizes}
-        words = ["calibrant", "compare", *self.job.inputs]
-        for name, value in options.items():
-            words += [] if value is None else [f"--{name}", str(value)]
-        flags = {f"--{self.scale}": self.scale is not None, "--skip": self.skip}
-        flags["--no-peers"] = not self.peers
-        return shlex.join([*words, *(flag for flag, on in flags.items() if on)])
+        if telling.html is not None and place is not None:
+            options = {"format": job.format, **columns.options, "rounds": limit}
+            options["methods"] = None if methods is None else ",".join(methods)
+            options |= {"adversarial": adversarial, **own}
+            flags = {f"--{scale}": scale is not None, "--skip": telling.skip}
+            flags["--no-peers"] = not who.peers
+            again = command(["compare", *inputs], options, *(flag for flag in flags if flags[flag]))
+            with naming(telling.html):
+                write(made, place, command=again)
+        drafts.commit()
+    _tell(made, telling.by, ending.as_json)
 
 
 def _reserve(drafts: Drafts, html: str) -> Path:
     """Find out before the work whether the page can be written after it."""
-    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
-    if missing:
-        told = f"--html needs {', '.join(missing)}, not installed here"
-        raise MissingExtra(f'{told}: pip install "calibrant[plot]"')
+    require("--html", NEEDED)
     return drafts.reserve(html)
+
+
+def _read(job: Job, scale: str | None, skip: bool, limit: int | None) -> tuple[Rounds, Columns]:
+    on_fault = Skip() if skip else Stop()
+    with screen.progress(job.inputs) as show:
+        found = gather(job, scale, on_fault, limit=limit, progress=show)
+    if on_fault.skipped:
+        screen.say(f"bad rows passed over: {on_fault.skipped:,}")
+    return found
+
+
+def _delivery(rounds: Rounds) -> dict[str, Any]:
+    """Return when forecasts were made and outcomes became known; empty if all were at once."""
+    return {} if rounds.available is None and rounds.known.all() else rounds.delivery()
+
+
+def _title(inputs: list[str]) -> str:
+    names = ["standard input" if name == "-" else os.path.basename(name) for name in inputs]
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
 def _tell(made: Comparison, by: str, as_json: bool) -> None:
@@ -209,21 +168,61 @@ def _tell(made: Comparison, by: str, as_json: bool) -> None:
 def _print(made: Comparison, by: str) -> None:
     front = made.front()
     headings = {"": "right", "method": "left", "kind": "left"}
-    headings |= {f"{title}{' *' if key == by else ''}": "right" for key, title in KEYS.items()}
-    headings |= {"µs": "right", "bytes": "right"}
-    cells = [
-        [
-            f"{rank}{'.' if row.name in front else ' '}",
-            row.name,
-            row.kind,
-            *(printed(getattr(row, key)) for key in KEYS),
-            f"{made.microseconds(row.name):.1f}",
-            f"{row.state_bytes:,}",
-        ]
-        for rank, row in enumerate(made.ranked(by), 1)
-    ]
-    title = (
-        f"{made.rounds:,} rounds, seed {made.seed}; * ranked by; a dot: not beaten in Brier and C2"
-    )
-    Console(width=170).print(screen.table(title, headings, cells))
+    scores = [f"{title}{' *' if key == by else ''}" for key, title in KEYS.items()]
+    headings |= dict.fromkeys((*scores, "µs", "bytes"), "right")
+    cells = []
+    for rank, row in enumerate(made.ranked(by), 1):
+        place = f"{rank}{'.' if row.name in front else ' '}"
+        measured = [printed(getattr(row, key)) for key in KEYS]
+        price = [f"{made.microseconds(row.name):.1f}", f"{row.state_bytes:,}"]
+        cells.append([place, row.name, row.kind, *measured, *price])
+    what = "* ranked by; a dot: not beaten in Brier and C2"
+    screen.show(headings, cells, f"{made.rounds:,} rounds, seed {made.seed}; {what}", width=170)
     print()
+
+
+def gather(
+    job: Job, scale: str | None, on_fault: OnFault, *, limit: int | None, progress: Progress
+) -> tuple[Rounds, Columns]:
+    """Read the rounds of a job, at most ``limit`` of them, by the rules of a replay.
+
+    Columns that were guessed are told.
+    """
+    session, found = _Gathering(scale, limit), []
+
+    def begin(source: Source, columns: Columns) -> None:
+        found.append(columns)
+        screen.say_guesses(job, columns)
+
+    with contextlib.suppress(_Enough):
+        replay(job, session, on_fault, start=begin, progress=progress)
+    insist()
+    return session.all(), found[0]
+
+
+class _Enough(Exception):
+    """There are as many rounds as were asked for."""
+
+
+class _Gathering(Session):
+    """A session that keeps rounds instead of playing them."""
+
+    def __init__(self, scale: str | None, limit: int | None) -> None:
+        count: Any = SimpleNamespace(issued=0)
+        super().__init__(count, Collector([0.0]), Scale(scale or "probability"), None)
+        self._limit, self._pieces = limit, list[Rounds]()
+
+    def play(self, rounds: Rounds) -> Answers:
+        counted: Any = self.recalibrator
+        counted.issued += len(rounds)
+        self._pieces.append(rounds)
+        if self._limit is not None and counted.issued >= self._limit:
+            raise _Enough
+        return Answers.none()
+
+    def all(self) -> Rounds:
+        """Return what was kept, as one piece."""
+        names = [each.name for each in fields(Rounds)]
+        columns = ([getattr(piece, name) for piece in self._pieces] for name in names)
+        joined: Any = (None if c[0] is None else np.concatenate(c)[: self._limit] for c in columns)
+        return Rounds(*joined)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import importlib.util
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, TypeAlias, get_type_hints
 
@@ -14,8 +15,9 @@ import typer
 
 from calibrant.core import check
 from calibrant.core.grid import GRIDS
+from calibrant.errors import MissingExtra
 from calibrant.stream import FORMATS, Job
-from calibrant.stream.options import METHODS
+from calibrant.stream.session import METHODS
 
 ENTRY: Final = re.compile(r"(?P<name>\w+)(, (?P<flag>--\S+))?( (?P<metavar>[A-Z,]+))?")
 """How the help of an option begins: its name, its flag if that is another, what it takes."""
@@ -32,6 +34,14 @@ def refuse(wrong: bool, told: str) -> None:
     """Refuse options that cannot be, in one line."""
     if wrong:
         raise typer.BadParameter(told)
+
+
+def require(what: str, needed: Iterable[str], extra: str = "plot") -> None:
+    """Refuse what needs something that is not installed; ``extra`` installs it."""
+    missing = [name for name in needed if importlib.util.find_spec(name) is None]
+    if missing:
+        told = f"{what} needs {', '.join(missing)}, not installed here"
+        raise MissingExtra(f'{told}: pip install "calibrant[{extra}]"')
 
 
 def among(names: Callable[[], list[str]], default: Any = None) -> Any:
@@ -73,16 +83,12 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
 def _parameters(group: Any) -> list[inspect.Parameter]:
     hints = get_type_hints(group)
     known = _entries(Ending) | _entries(Making) | _entries(group)
-    only = inspect.Parameter.KEYWORD_ONLY
-    return [
-        inspect.Parameter(
-            each.name,
-            only,
-            default=each.default,
-            annotation=Annotated[hints[each.name], _option(each, known.get(each.name, {}))],
-        )
-        for each in dataclasses.fields(group)
-    ]
+    made = []
+    for each in dataclasses.fields(group):
+        kind: Any = Annotated[hints[each.name], _option(each, known.get(each.name, {}))]
+        only = inspect.Parameter.KEYWORD_ONLY
+        made.append(inspect.Parameter(each.name, only, default=each.default, annotation=kind))
+    return made
 
 
 def _entries(group: Any) -> dict[str, dict[str, str | None]]:

@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from calibrant.cli import screen
 from calibrant.cli.options import Ending, Making, among, spread
-from calibrant.cli.products import Products, refuse_two_voices, reserve_rows, show_summary
-from calibrant.core.arrays import Bits, Reals, Words
+from calibrant.cli.products import Products, command, refuse_two_voices, reserve_rows, show_summary
+from calibrant.core.arrays import Words
 from calibrant.core.place import buckets_of
 from calibrant.recalibrate import Calibrant, Recalibrator
-from calibrant.stream import (
-    ADDED,
-    Answers,
-    Columns,
-    Drafts,
-    Options,
-    Session,
-    format_of,
-    open_output,
-    open_writer,
-)
-from calibrant.stream.piece import ArrowPiece
+from calibrant.stream.columns import Columns
+from calibrant.stream.readers import ArrowPiece
+from calibrant.stream.session import ADDED, Answers, Options, Session
+from calibrant.stream.source import format_of
+from calibrant.stream.writers import Drafts, open_output, open_writer
 from calibrant.summary import Summary, summarise_collected
 
 if TYPE_CHECKING:
@@ -89,57 +81,37 @@ def play(*, players: Players, making: Making, products: Products, ending: Ending
         place = reserve_rows(drafts, out)
         places = products.reserve(drafts)
         session = Options(**vars(making)).session()
-        game = Game(session, players.forecaster, players.adversary, players.rounds)
-        rows = game.play()
-        if out is not None:
-            _write(rows, place, out)
-        told = game.summary()
+        told = _play(session, players, place)
         products.write(told, places)
         drafts.commit()
     show_summary(told, as_json=as_json, error=out == "-")
 
 
-@dataclass
-class Game:
-    """One game from its players to its summary."""
+def _play(session: Session, players: Players, place: Path | None) -> Summary:
+    """Play all rounds and write them; tell what the game amounts to."""
+    from calibrant.simulate import play as play_game
 
-    session: Session
-    forecaster: str
-    adversary: str
-    rounds: int
-    seconds: float = 0.0
-
-    def play(self) -> Rows:
-        """Play all rounds; return them."""
-        from calibrant.simulate import play as play_game
-
-        fresh = self.session.recalibrator.copy()
-        began = time.perf_counter()
-        with screen.progress((self.adversary,)) as show:
-            record = play_game(
-                self.session.recalibrator, self.forecaster, self.adversary, self.rounds,
-                seed=self.session.seed or 0, progress=lambda done, total: show(done, done, total),
-            )  # fmt: skip
-        self.seconds = time.perf_counter() - began
-        # A mean is a sum of products and may round to just above 1.
-        mean = np.minimum(record.mean, 1.0)
-        self.session.collector.update(record.raw, record.forecast, mean, record.outcomes)
-        answers = Answers(record.forecast, mean, _buckets(fresh, record), np.arange(len(record)))
-        return Rows(record.raw, record.outcomes, answers)
-
-    def summary(self) -> Summary:
-        """Tell what the game amounts to."""
-        words = ["calibrant", "play", "--adversary", self.adversary, "--forecaster"]
-        words += [self.forecaster, "--rounds", str(self.rounds), *self.session.words()]
-        players = f"{self.forecaster} against {self.adversary}"
-        made: Summary = summarise_collected(
-            self.session.collector,
-            self.session.recalibrator,
-            seed=self.session.seed,
-            settings={"command": shlex.join(words), "inputs": [players]},
-            timing={"seconds": self.seconds, "rounds_per_second": self.rounds / self.seconds},
-        )
-        return made
+    fresh, began = session.recalibrator.copy(), time.perf_counter()
+    with screen.progress((players.adversary,)) as show:
+        record = play_game(
+            session.recalibrator, players.forecaster, players.adversary, players.rounds,
+            seed=session.seed or 0, progress=lambda done, total: show(done, done, total),
+        )  # fmt: skip
+    seconds = time.perf_counter() - began
+    # A mean is a sum of products and may round to just above 1.
+    mean = np.minimum(record.mean, 1.0)
+    session.collector.update(record.raw, record.forecast, mean, record.outcomes)
+    if players.out is not None:
+        numbers = _buckets(fresh, record), np.arange(len(record))
+        _write(record, Answers(record.forecast, mean, *numbers), place, players.out)
+    options = {name: getattr(players, name) for name in ("adversary", "forecaster", "rounds")}
+    again = command(["play"], options, *session.words())
+    settings = {"command": again, "inputs": [f"{players.forecaster} against {players.adversary}"]}
+    timing = {"seconds": seconds, "rounds_per_second": players.rounds / seconds}
+    made: Summary = summarise_collected(
+        session.collector, session.recalibrator, seed=session.seed, settings=settings, timing=timing
+    )
+    return made
 
 
 def _buckets(fresh: Recalibrator, record: Record) -> Words:
@@ -149,21 +121,13 @@ def _buckets(fresh: Recalibrator, record: Record) -> Words:
     return buckets_of(record.raw, fresh.buckets)
 
 
-class Rows(NamedTuple):
-    """The rounds of a game, as a file shows them."""
-
-    raw: Reals
-    outcome: Bits
-    answers: Answers
-
-
-def _write(rows: Rows, place: Path | None, name: str) -> None:
+def _write(record: Record, answers: Answers, place: Path | None, name: str) -> None:
     """Write the rounds as ``calibrant replay`` would if it were given the first two columns."""
-    table = pa.record_batch([rows.raw, rows.outcome], names=["raw", "outcome"])
+    table = pa.record_batch([record.raw, record.outcomes], names=["raw", "outcome"])
     with open_output(place, name) as stream:
         columns = Columns("raw", "outcome")
         writer = open_writer(stream, format_of(name) or "csv", columns, ADDED)
-        writer.write(ArrowPiece(table, text=False), rows.answers)
+        writer.write(ArrowPiece(table, text=False), answers)
         writer.close()
 
 

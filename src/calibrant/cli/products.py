@@ -1,20 +1,22 @@
-"""Summary, report and pictures: what several commands make of a summary."""
+"""``calibrant report``, and what several commands make of a summary."""
 
 from __future__ import annotations
 
-import importlib.util
 import json
+import shlex
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypeAlias
 
 import typer
 
 from calibrant.cli import screen
-from calibrant.errors import MissingExtra
-from calibrant.stream import Drafts, open_output
+from calibrant.cli.options import Ending, refuse, require, spread
+from calibrant.errors import CorruptState
+from calibrant.stream import Drafts, Unreadable, open_output
 from calibrant.stream.failure import naming
-from calibrant.summary import AnySummary
+from calibrant.summary import AnySummary, read_summary
 
 NEEDED: Final = {"report": ("jinja2", "matplotlib"), "plots": ("matplotlib",)}
 """What each product is made with."""
@@ -38,19 +40,14 @@ class Products:
 
     def reserve(self, drafts: Drafts) -> dict[str, Path]:
         """Find out before the work whether everything can be written after it."""
-        self._require_extras()
+        for product, needed in NEEDED.items():
+            if getattr(self, product) is not None:
+                require(f"--{product}", needed)
         files = {"summary": self.summary, "report": self.report}
         places = {name: drafts.reserve(path) for name, path in files.items() if path is not None}
         if self.plots is not None:
             places["plots"] = drafts.reserve_directory(self.plots)
         return places
-
-    def _require_extras(self) -> None:
-        for product, needed in NEEDED.items():
-            missing = [name for name in needed if importlib.util.find_spec(name) is None]
-            if missing and getattr(self, product) is not None:
-                told = f"--{product} needs {', '.join(missing)}, not installed here"
-                raise MissingExtra(f'{told}: pip install "calibrant[plot]"')
 
     def write(self, summary: AnySummary, places: dict[str, Path]) -> None:
         """Write the products to the places that were reserved for them."""
@@ -70,6 +67,12 @@ class Products:
                 save_pictures(summary, places["plots"])
 
 
+def command(words: Iterable[str], options: Mapping[str, Any], *flags: str) -> str:
+    """Return the command that makes the same again; options that are None are left out."""
+    given = [(f"--{name}", str(value)) for name, value in options.items() if value is not None]
+    return shlex.join(["calibrant", *words, *(word for pair in given for word in pair), *flags])
+
+
 def reserve_rows(drafts: Drafts, out: str | None) -> Path | None:
     """Return where rows are to be written; None for standard output, and if nobody asked."""
     return None if out is None or out == "-" else drafts.reserve(out)
@@ -77,20 +80,67 @@ def reserve_rows(drafts: Drafts, out: str | None) -> Path | None:
 
 def refuse_two_voices(out: str | None, as_json: bool) -> None:
     """Refuse to put rows and JSON on one standard output."""
-    if as_json and out == "-":
-        raise typer.BadParameter("--json and --out - both want standard output")
+    refuse(as_json and out == "-", "--json and --out - both want standard output")
 
 
 def show_summary(summary: AnySummary, *, as_json: bool, error: bool = False) -> None:
-    """Tell a summary as JSON or as a table."""
+    """Tell a summary as JSON, without its detail, or as a table."""
     if as_json:
-        screen.tell_json(short(summary))
+        screen.tell_json({key: v for key, v in summary.to_dict().items() if key != "detail"})
     else:
         screen.before_after(summary, error=error)
 
 
-def short(summary: AnySummary) -> dict[str, Any]:
-    """Return the summary without its detail."""
-    told = summary.to_dict()
-    del told["detail"]
-    return told
+Summaries: TypeAlias = Annotated[
+    list[str], typer.Argument(help="Files that --summary wrote.", metavar="SUMMARY")
+]
+
+
+@dataclass(frozen=True)
+class Page:
+    """Where the report goes.
+
+    out FILE
+        The HTML file to write.
+    """
+
+    out: str = "report.html"
+
+
+@spread
+def report(summaries: Summaries, *, page: Page, ending: Ending) -> None:
+    """Make one report from summaries that were written before.
+
+    \b
+    Example:
+      calibrant report monday.json tuesday.json --out week.html
+    """
+    from calibrant.report import headline, write_many
+
+    found, out = [_summary(name) for name in summaries], page.out
+    with Drafts(force=ending.force) as drafts:
+        place = drafts.reserve(out)
+        with naming(out):
+            write_many(found, place)
+        drafts.commit()
+    pairs = zip(summaries, found, strict=True)
+    told = [{"summary": name, "headline": headline(summary)} for name, summary in pairs]
+    if ending.as_json:
+        screen.tell_json({"report": out, "summaries": told})
+        return
+    for row in told:
+        print(f"{row['summary']}: {row['headline']}")
+    screen.say(f"wrote {out}")
+
+
+def _summary(name: str) -> AnySummary:
+    try:
+        data: Any = json.loads(Path(name).read_bytes())
+    except OSError as error:
+        raise Unreadable(f"{name}: cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise CorruptState(f"{name}: must be JSON, got something else") from error
+    try:
+        return read_summary(data)
+    except CorruptState as problem:
+        raise CorruptState(f"{name}: {problem}") from problem

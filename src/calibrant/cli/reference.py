@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import typer
 
+from calibrant.cli import ExitCode
 from calibrant.cli.app import app
-from calibrant.cli.codes import ExitCode
 
 WIDTH: Final = 88
 

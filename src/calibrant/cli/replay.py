@@ -2,45 +2,30 @@
 
 from __future__ import annotations
 
-import shlex
 import time as clock
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from calibrant.cli import screen
 from calibrant.cli.options import Ending, Inputs, KindOptions, Making, Reading, refuse, spread
-from calibrant.cli.products import Products, refuse_two_voices, reserve_rows, show_summary
+from calibrant.cli.products import Products, command, refuse_two_voices, reserve_rows, show_summary
 from calibrant.core import check
-from calibrant.stream import (
-    Columns,
-    Drafts,
-    Job,
-    OnFault,
-    Options,
-    Quarantine,
-    Session,
-    Skip,
-    Stop,
-    Writer,
-    format_of,
-    open_output,
-    open_session,
-    open_writer,
-)
-from calibrant.stream import replay as replay_job
-from calibrant.stream.failure import naming
-from calibrant.stream.interrupts import insist
+from calibrant.stream.columns import Columns
+from calibrant.stream.failure import insist, naming
 from calibrant.stream.readers import BATCH_ROWS
-from calibrant.stream.source import Source
-from calibrant.stream.state import dump, read
+from calibrant.stream.replay import Job, OnFault, Quarantine, Skip, Stop
+from calibrant.stream.replay import replay as replay_job
+from calibrant.stream.session import Options, Session, dump, open_session, read
+from calibrant.stream.source import Source, format_of
+from calibrant.stream.writers import Drafts, open_output, open_writer
 from calibrant.summary import AnySummary
 
 
 @dataclass(frozen=True)
-class Safety:
+class Safely(Making):
     """How far forecasts may fall behind.
 
     raw_safe EPSILON
@@ -100,8 +85,7 @@ def replay(
     *,
     reading: Reading,
     kind: KindOptions,
-    making: Making,
-    safety: Safety,
+    making: Safely,
     outputs: Outputs,
     products: Products,
     manner: Manner,
@@ -120,7 +104,7 @@ def replay(
     refuse(manner.flush and outputs.out != "-", "--flush needs --out -")
     named = kind.named(reading.raw)
     refuse_two_voices(outputs.out, ending.as_json)
-    options = Options(**vars(making), **vars(safety), **named, scale=reading.scale)
+    options = Options(**vars(making), **named, scale=reading.scale)
     Run(job, options, outputs, products, manner, ending.force).go(ending.as_json)
 
 
@@ -159,8 +143,7 @@ class Run:
 
     def _reserve(self, drafts: Drafts) -> None:
         """Find out before the work whether everything can be written after it."""
-        to = self.outputs
-        aside = self.manner.quarantine
+        to, aside = self.outputs, self.manner.quarantine
         self.rows = reserve_rows(drafts, to.out)
         if aside is not None:
             self.places["quarantine"] = drafts.reserve(aside)
@@ -175,7 +158,7 @@ class Run:
         with ExitStack() as stack:
             on_fault = self._on_fault(stack)
             show = stack.enter_context(screen.progress(self.job.inputs))
-            start = self._starter(stack, session)
+            start = partial(self._start, stack, session)
             try:
                 replay_job(self.job, session, on_fault, start=start, progress=show)
                 insist()
@@ -195,36 +178,23 @@ class Run:
         stream = stack.enter_context(open_output(self.places["quarantine"], name))
         return Quarantine(stream, format_of(name) or "csv", name)
 
-    def _starter(
-        self, stack: ExitStack, session: Session
-    ) -> Callable[[Source, Columns], Writer | None]:
-        def start(source: Source, columns: Columns) -> Writer | None:
-            self.columns = columns
-            screen.say_guesses(self.job, columns)
-            name = self.outputs.out
-            if name is None:
-                return None
-            stream = stack.enter_context(open_output(self.rows, name))
-            names = [self.outputs.prefix + added for added in session.added(columns)]
-            return open_writer(stream, format_of(name) or source.format, columns, names)
-
-        return start
+    def _start(self, stack: ExitStack, session: Session, source: Source, columns: Columns) -> Any:
+        """Return who writes the rows; None if nobody asked for them."""
+        self.columns = columns
+        screen.say_guesses(self.job, columns)
+        name = self.outputs.out
+        if name is None:
+            return None
+        stream = stack.enter_context(open_output(self.rows, name))
+        names = [self.outputs.prefix + added for added in session.added(columns)]
+        return open_writer(stream, format_of(name) or source.format, columns, names)
 
     def _summary(self, session: Session, timing: dict[str, float]) -> AnySummary:
         columns = {} if self.columns is None else self.columns.options
-        settings = {
-            "command": self._command(session, columns),
-            "inputs": list(self.job.inputs),
-            "columns": columns,
-        }
-        return session.summary(settings, timing)
-
-    def _command(self, session: Session, columns: dict[str, str]) -> str:
-        """Return the command that makes these numbers again."""
-        words = ["calibrant", "replay", *self.job.inputs]
-        words += [word for name, value in columns.items() for word in (f"--{name}", value)]
-        words += [] if session.scale.kind == "probability" else [f"--{session.scale.kind}"]
+        words = [] if session.scale.kind == "probability" else [f"--{session.scale.kind}"]
         words += session.words()
         words += [] if self.manner.on_error == "stop" else ["--on-error", "skip"]
         words += [] if self.outputs.state is None else ["--state", self.outputs.state]
-        return shlex.join(words)
+        inputs = list(self.job.inputs)
+        again = command(["replay", *inputs], columns, *words)
+        return session.summary({"command": again, "inputs": inputs, "columns": columns}, timing)

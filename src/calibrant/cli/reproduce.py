@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import os
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeAlias
 
 import typer
-from rich.console import Console
 
 from calibrant.cli import screen
-from calibrant.cli.options import Ending, spread
-from calibrant.errors import MissingExtra
+from calibrant.cli.options import Ending, require, spread
+from calibrant.cli.products import command
 from calibrant.stream import Drafts
 from calibrant.stream.failure import naming
 
@@ -25,6 +22,10 @@ NEEDED: Final = ("jinja2", "matplotlib", "scipy")
 ELSEWHERE: Final = Path("..", "shared", "data")
 LINE: Final = 140
 """Columns of the table where there is no terminal."""
+
+
+NAMES: Final = "all, or some of: bernoulli, adversary, qa, diabetes, theory."
+Which: TypeAlias = Annotated[list[str], typer.Argument(metavar="EXPERIMENT", help=NAMES)]
 
 
 @dataclass(frozen=True)
@@ -51,18 +52,7 @@ class Setup:
 
 
 @spread
-def reproduce(
-    which: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="EXPERIMENT",
-            help="all, or some of: bernoulli, adversary, qa, diabetes, theory.",
-        ),
-    ],
-    *,
-    setup: Setup,
-    ending: Ending,
-) -> None:
+def reproduce(which: Which, *, setup: Setup, ending: Ending) -> None:
     """Run the paper's experiments again: its claims, our numbers, and the verdicts.
 
     Writes figures in the paper's layout, the numbers behind them as CSV, and one HTML page.
@@ -71,47 +61,26 @@ def reproduce(
     Example:
       calibrant reproduce bernoulli adversary --out reproduction
     """
-    package, out = _package(), setup.out
+    require("reproduce", NEEDED, "experiments")
+    package: Any = importlib.import_module(LAYER)
+    out, data = setup.out, os.environ.get("CALIBRANT_DATA") or ELSEWHERE
     setting = package.Setting(
-        _data() if setup.data is None else Path(setup.data),
+        Path(data if setup.data is None else setup.data),
         seeds=setup.seeds,
         quick=setup.quick,
         bed=None if setup.bed is None else Path(setup.bed),
         tell=screen.say,
     )
     package.in_order(which)
-    command = _command(which, setup)
+    given = {name: getattr(setup, name) for name in ("data", "out", "seeds", "bed")}
+    again = command(["reproduce", *which], given, *(["--quick"] * setup.quick))
     with Drafts(force=ending.force) as drafts:
         draft = drafts.reserve_directory(out)
         done = package.reproduce(which, setting)
         with naming(out):
-            package.write(done, draft, command=command)
+            package.write(done, draft, command=again)
         drafts.commit()
     _tell(done, out, as_json=ending.as_json)
-
-
-def _package() -> Any:
-    """Return the experiments, or say what is not installed."""
-    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
-    if missing:
-        told = f"reproduce needs {', '.join(missing)}, not installed here"
-        raise MissingExtra(f'{told}: pip install "calibrant[experiments]"')
-    return importlib.import_module(LAYER)
-
-
-def _data() -> Path:
-    given = os.environ.get("CALIBRANT_DATA")
-    return Path(given) if given else ELSEWHERE
-
-
-def _command(which: list[str], setup: Setup) -> str:
-    """Return what makes the same again."""
-    given = {name: getattr(setup, name) for name in ("data", "out", "seeds", "bed")}
-    options = [
-        word for name, value in given.items() if value is not None for word in (f"--{name}", value)
-    ]
-    words = ["calibrant", "reproduce", *which, *map(str, options), *(["--quick"] * setup.quick)]
-    return shlex.join(words)
 
 
 def _tell(done: list[Any], out: str, *, as_json: bool) -> None:
@@ -125,8 +94,7 @@ def _tell(done: list[Any], out: str, *, as_json: bool) -> None:
         for each in done
         for claim in each.result.claims
     ]
-    console = Console(width=LINE)
-    console.print(screen.table(None, headings | {"verdict": "left"}, rows))
+    screen.show(headings | {"verdict": "left"}, rows, width=LINE)
     for each in done:
         for line in each.result.missing:
             screen.say(f"{each.experiment.name}: {line}")
@@ -134,16 +102,10 @@ def _tell(done: list[Any], out: str, *, as_json: bool) -> None:
 
 
 def _plain(each: Any) -> dict[str, Any]:
-    claims = [
-        {
-            "key": claim.key,
-            "claim": claim.said,
-            "source": claim.source,
-            "value": None if claim.holds is None else claim.value,
-            "bar": claim.bar,
-            "holds": claim.holds,
-        }
-        for claim in each.result.claims
-    ]
+    claims = []
+    for claim in each.result.claims:
+        said = {"key": claim.key, "claim": claim.said, "source": claim.source}
+        value = None if claim.holds is None else claim.value
+        claims.append({**said, "value": value, "bar": claim.bar, "holds": claim.holds})
     name, missing = each.experiment.name, list(each.result.missing)
     return {"experiment": name, "seconds": each.seconds, "claims": claims, "missing": missing}

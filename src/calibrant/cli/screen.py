@@ -81,6 +81,13 @@ def table(title: str | None, columns: Mapping[str, str], rows: list[list[str]]) 
     return Group(Text(title, style="italic", no_wrap=True, overflow="ignore"), made)
 
 
+def show(
+    columns: Mapping[str, str], rows: list[list[str]], title: str | None = None, *, width: int
+) -> None:
+    """Print a table, as wide as it may be."""
+    Console(width=width).print(table(title, columns, rows))
+
+
 def before_after(summary: AnySummary, *, error: bool = False) -> None:
     """Print what a run amounts to; on standard error if standard output holds the rows."""
     from calibrant.report import headline, view_of

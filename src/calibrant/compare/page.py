@@ -12,9 +12,8 @@ from calibrant.compare.comparison import KEYS, KINDS, Comparison, Row
 from calibrant.compare.headline import sentences
 from calibrant.plot.files import put
 from calibrant.plot.pareto import prepare_pareto
-from calibrant.report.figures import Figure, figure
+from calibrant.report.page import Figure, figure, filled
 from calibrant.report.tables import plainly, shown
-from calibrant.report.template import filled
 
 ON_THE_STREAM: Final = (
     "Accuracy and calibration",

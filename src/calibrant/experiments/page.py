@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final
 from calibrant.experiments.experiment import VERDICTS, Experiment, Result
 from calibrant.plot.canvas import svg
 from calibrant.plot.vector import inline
-from calibrant.report.figures import Figure
-from calibrant.report.template import filled
+from calibrant.report.page import Figure, filled
 
 if TYPE_CHECKING:
     pass

@@ -5,9 +5,8 @@
 """
 
 from calibrant._renamed import renamed
-from calibrant.report.figures import save_pictures
-from calibrant.report.page import render, write, write_many
-from calibrant.report.view import Section, View, headline, view_of
+from calibrant.report.page import render, save_pictures, write, write_many
+from calibrant.report.tables import Section, View, headline, view_of
 
 __all__ = [
     "Section", "View", "headline", "render", "save_pictures", "view_of", "write", "write_many",

@@ -10,47 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from calibrant.errors import InvalidInput
+from calibrant.errors import InvalidInput, MissingExtra
+from calibrant.plot import Drawing, save_drawings
+from calibrant.plot.canvas import svg
 from calibrant.plot.files import put
-from calibrant.report.figures import Figure, figures
-from calibrant.report.tables import Table, shown
-from calibrant.report.template import filled
-from calibrant.report.view import Section, view_of
+from calibrant.plot.palette import DARK, LIGHT
+from calibrant.plot.vector import inline
+from calibrant.report.tables import Section, Table, shown, view_of
 from calibrant.summary import AnySummary
 
 BOTH: Final = ("raw", "forecast")
 MANY: Final = 3
-
-
-@dataclass(frozen=True)
-class Chapter:
-    """What the page says about one summary.
-
-    Attributes
-    ----------
-    anchor, name
-        Where to find it, and what it is called.
-    headline, facts, promise, guarantee
-        The sentence on top, what stands below it, how the guarantee fared, and what it is.
-    sections
-        What it shows, in order.
-    figures, tables
-        By name.
-    command, code
-        How to make it again: on the command line, if it was made there, and in Python.
-    """
-
-    anchor: str
-    name: str
-    headline: str
-    facts: tuple[str, ...]
-    promise: str
-    guarantee: str
-    sections: tuple[Section, ...]
-    figures: dict[str, Figure]
-    tables: dict[str, Table | None]
-    command: str | None
-    code: str
 
 
 def write(summary: AnySummary, path: str | os.PathLike[str]) -> Path:
@@ -78,11 +48,12 @@ def render(summaries: Sequence[AnySummary]) -> str:
         raise InvalidInput(f"summaries must be at least one, got {summaries!r}")
     _refuse_mixed(summaries)
     chapters = [_chapter(summary, place) for place, summary in enumerate(summaries, 1)]
+    names = [chapter["name"] for chapter in chapters]
     return filled(
         "reports need",
         "calibrant.report",
         "page.html",
-        title=f"Calibration of {enumerated([chapter.name for chapter in chapters])}",
+        title=f"Calibration of {enumerated(names)}",
         chapters=chapters,
         overview=_overview(chapters, summaries) if len(chapters) > 1 else None,
     )
@@ -93,27 +64,28 @@ def _refuse_mixed(summaries: Sequence[AnySummary]) -> None:
     families = list(dict.fromkeys(view_of(summary).FAMILY for summary in summaries))
     if len(families) > 1:
         known = " or all of ".join(sorted(families, reverse=True))
-        raise InvalidInput(
-            f"summaries must be all of {known}, got both; write a report of each kind"
-        )
+        told = "got both; write a report of each kind"
+        raise InvalidInput(f"summaries must be all of {known}, {told}")
 
 
-def _chapter(summary: AnySummary, place: int) -> Chapter:
+def _chapter(summary: AnySummary, place: int) -> dict[str, Any]:
+    """Return what the page says about one summary: how it is called, fared, looks and is made."""
     view, anchor, some = view_of(summary), f"run{place}", bool(summary["n_rounds"])
     tables = view.tables(summary)
-    return Chapter(
-        anchor=anchor,
-        name=_name(summary),
-        headline=unbroken(view.headline(summary)),
-        facts=view.facts(summary),
-        promise=view.promise(summary),
-        guarantee=view.guarantee(summary),
-        sections=tuple(each for each in view.SECTIONS if some and _has(each, tables)),
-        figures=figures(summary, anchor) if some else {},
-        tables=tables,
-        command=_command(summary.settings.get("command")),
-        code=view.code(summary),
-    )
+    given = summary.settings.get("command")
+    return {
+        "anchor": anchor,
+        "name": _name(summary),
+        "headline": unbroken(view.headline(summary)),
+        "facts": view.facts(summary),
+        "promise": view.promise(summary),
+        "guarantee": view.guarantee(summary),
+        "sections": [each for each in view.SECTIONS if some and _has(each, tables)],
+        "figures": figures(summary, anchor) if some else {},
+        "tables": tables,
+        "command": shlex.join(map(str, given)) if isinstance(given, (list, tuple)) else given,
+        "code": view.code(summary),
+    }
 
 
 def _has(section: Section, tables: dict[str, Table | None]) -> bool:
@@ -147,20 +119,96 @@ def unbroken(sentence: str) -> str:
     return re.sub(" ([±→]) ", "\u00a0\\1\u00a0", sentence)
 
 
-def _command(given: Any) -> str | None:
-    if given is None or isinstance(given, str):
-        return given
-    return shlex.join(str(word) for word in given)
-
-
-def _overview(chapters: Sequence[Chapter], summaries: Sequence[AnySummary]) -> Table:
+def _overview(chapters: Sequence[dict[str, Any]], summaries: Sequence[AnySummary]) -> Table:
     first, second = (name for name, _ in view_of(summaries[0]).COMPARED)
     header = ("run", "rounds", f"{first} before", "now", f"{second} before", "now", "promise")
     return Table("All runs", header, tuple(map(_line, chapters, summaries)), (0, 6))
 
 
-def _line(chapter: Chapter, summary: AnySummary) -> tuple[str, ...]:
+def _line(chapter: dict[str, Any], summary: AnySummary) -> tuple[str, ...]:
     compared = view_of(summary).COMPARED
     pairs = [shown(summary[name][key]) for _, key in compared for name in BOTH]
     kept = {True: "kept", False: "exceeded", None: "none"}[summary["certificate_holds"]]
-    return (chapter.name, f"{int(summary['n_rounds']):,}", *pairs, kept)
+    return (chapter["name"], f"{int(summary['n_rounds']):,}", *pairs, kept)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A picture as an element of the page, its title and its caption."""
+
+    title: str
+    caption: str
+    image: str
+
+
+def figure(drawing: Drawing, ids: str, words: tuple[str, str], told: str) -> Figure:
+    """Return a picture as an element of a page.
+
+    Parameters
+    ----------
+    drawing
+        What to draw.
+    ids
+        What its ids begin with.
+    words
+        Title and caption.
+    told
+        What to read to those who cannot see it.
+    """
+    title, caption = words
+    return Figure(title, caption, inline(svg(drawing.draw().figure), ids, title, told))
+
+
+def figures(summary: AnySummary, prefix: str = "f") -> dict[str, Figure]:
+    """Return the pictures that a summary calls for, by name.
+
+    Parameters
+    ----------
+    summary
+        What to draw.
+    prefix
+        What ids begin with; must differ between the summaries of a page.
+    """
+    view = view_of(summary)
+    return {
+        name: figure(each, f"{prefix}-{name}", view.WORDS[name], view.describe(name, summary))
+        for name, each in view.chosen(summary).items()
+    }
+
+
+def save_pictures(summary: AnySummary, directory: Path) -> None:
+    """Write every picture of a summary as PNG and SVG."""
+    save_drawings(view_of(summary).drawings(summary), directory)
+
+
+def filled(who: str, package: str, template: str, *, extra: str = "plot", **values: Any) -> str:
+    """Return a package's template with values in their places.
+
+    Parameters
+    ----------
+    who
+        Who needs jinja2, to be told where it is not installed.
+    package, template
+        Where the template lies; this package's templates can be included.
+    extra
+        What installs jinja2.
+    **values
+        What it asks for, beside the colours.
+    """
+    try:
+        from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+    except ModuleNotFoundError as error:
+        told = f'{who} jinja2, which is not installed: pip install "calibrant[{extra}]"'
+        raise MissingExtra(told) from error
+    made = Environment(
+        loader=ChoiceLoader([PackageLoader(package), PackageLoader("calibrant.report")]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    ).get_template(template)
+    return made.render(light=_variables(LIGHT), dark=_variables(DARK), **values)
+
+
+def _variables(colours: dict[str, str]) -> str:
+    return " ".join(f"--{role}: {colour};" for role, colour in colours.items())

@@ -4,16 +4,12 @@ Needs the extra ``cli``.
 """
 
 from calibrant._renamed import renamed
-from calibrant.stream.columns import Columns, KindColumns
-from calibrant.stream.draft import Drafts
+from calibrant.stream.columns import SCALES, Columns, KindColumns, Scale
 from calibrant.stream.failure import BadRow, StateMismatch, StreamFailure, Unreadable, Unwritable
-from calibrant.stream.faults import OnFault, Quarantine, Skip, Stop
-from calibrant.stream.options import Options, open_session
-from calibrant.stream.replay import Job, replay
-from calibrant.stream.scale import SCALES, Scale
-from calibrant.stream.session import ADDED, Answers, Session
+from calibrant.stream.replay import Job, OnFault, Quarantine, Skip, Stop, replay
+from calibrant.stream.session import ADDED, Answers, Options, Session, open_session
 from calibrant.stream.source import FORMATS, format_of
-from calibrant.stream.writers import Writer, open_output, open_writer
+from calibrant.stream.writers import Drafts, Writer, open_output, open_writer
 
 __all__ = [
     "ADDED", "FORMATS", "SCALES", "Answers", "BadRow", "Columns", "Drafts", "Job", "KindColumns",

@@ -1,4 +1,4 @@
-"""What can go wrong between a file and a recalibrator.
+"""What can go wrong between a file and a recalibrator, and signals that end a run.
 
 ::
 
@@ -14,8 +14,12 @@ Every message is one line that says where and what.
 from __future__ import annotations
 
 import os
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
+from typing import Any, Final
 
 from calibrant.errors import CalibrantError
 
@@ -51,3 +55,62 @@ def naming(name: str) -> Iterator[None]:
         if isinstance(error, CalibrantError) or error.errno is None:
             raise
         raise Unwritable(f"{name}: cannot be written: {os.strerror(error.errno)}") from error
+
+
+SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+
+_noted: Final[list[int]] = []
+
+
+@contextmanager
+def noting() -> Iterator[None]:
+    """Take note of signals that end a run while they act as before, for :func:`insist`."""
+    found: dict[int, Any] = {number: signal.getsignal(number) for number in SIGNALS}
+    before = {number: handler for number, handler in found.items() if callable(handler)}
+
+    def note(number: int, frame: FrameType | None) -> None:
+        _noted.append(number)
+        before[number](number, frame)
+
+    _noted.clear()
+    for number in before:
+        signal.signal(number, note)
+    try:
+        yield
+    finally:
+        for number in before:
+            signal.signal(number, before[number])
+
+
+def insist() -> None:
+    """Let a signal act once more if it had no effect.
+
+    What a handler raises is lost where code of others, at work in the background or in a
+    callback, swallows it.
+    """
+    if _noted:
+        signal.raise_signal(_noted.pop())
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Hold back interrupts until the block is done, then let the first one act.
+
+    Elsewhere than in the main thread, where no signal arrives, it does nothing.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    caught: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        caught.append(number)
+
+    before = {number: signal.signal(number, note) for number in SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if caught:
+            signal.raise_signal(caught[0])

@@ -1,4 +1,4 @@
-"""Inputs piece by piece: CSV and TSV, JSON Lines, Parquet."""
+"""Inputs piece by piece: CSV and TSV, JSON Lines, Parquet; and the pieces, whatever their form."""
 
 from __future__ import annotations
 
@@ -7,18 +7,23 @@ import io
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
-from typing import Any, Final, NamedTuple, TypeAlias
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeAlias
 
 import msgspec
+import numpy as np
 import pyarrow as pa
-import pyarrow.csv
+import pyarrow.csv as pv
 import pyarrow.parquet as pq
 
+from calibrant.core.arrays import Mask
 from calibrant.errors import CalibrantError
-from calibrant.stream.failure import Unreadable
-from calibrant.stream.piece import ArrowPiece, FieldsPiece, LinePiece, Piece
+from calibrant.stream.columns import Columns, numbers
+from calibrant.stream.failure import BadRow, Unreadable
 from calibrant.stream.source import Source
+from calibrant.summary import kinds
 
 BATCH_ROWS: Final = 1 << 16
 BYTES_A_ROW: Final = 64
@@ -33,8 +38,130 @@ BROKEN: Final = (OSError, EOFError, zlib.error, pa.ArrowException, UnicodeDecode
 """What a damaged file makes the layers below raise."""
 
 
-Line: TypeAlias = tuple[int, bytes, dict[str, Any]]
-"""Number, text and content of a line."""
+class Piece(Protocol):
+    """A few rows of an input; ``text`` if all columns are as they were written."""
+
+    text: bool
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+
+    def column(self, name: str) -> Any:
+        """Return a column as an Arrow array or as a list."""
+
+    def take(self, wanted: Mask) -> Piece:
+        """Return some of the rows."""
+
+    def content(self, row: int) -> str:
+        """Return a whole row as text."""
+
+    def whole(self) -> Any:
+        """Return all columns as an Arrow batch, as they came."""
+
+    def batch(self, typed: Columns | None) -> Any:
+        """Return all columns as an Arrow batch.
+
+        Columns of text stay text, but for the raw forecasts and outcomes of ``typed``.
+        """
+        table = self.whole()
+        if typed is None or not self.text:
+            return table
+        for name, kind in kinds.wanted(typed).types(typed).items():
+            found = numbers(table.column(name))
+            column = pa.array(found.values, pa.float64(), mask=found.missing).cast(kind)
+            table = table.set_column(table.schema.get_field_index(name), name, column)
+        return table
+
+
+@dataclass(frozen=True)
+class ArrowPiece(Piece):
+    """Rows of a CSV, TSV or Parquet file."""
+
+    table: Any
+    text: bool
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def column(self, name: str) -> Any:
+        return self.table.column(name)
+
+    def take(self, wanted: Mask) -> ArrowPiece:
+        return ArrowPiece(self.table.filter(pa.array(wanted)), self.text)
+
+    def content(self, row: int) -> str:
+        return _json(self.table.slice(row, 1).to_pylist()[0])
+
+    def whole(self) -> Any:
+        return self.table
+
+
+@dataclass(frozen=True)
+class FieldsPiece(Piece):
+    """One row of a CSV or TSV file."""
+
+    names: list[str]
+    fields: list[str]
+    text: bool = True
+
+    def __len__(self) -> int:
+        return 1
+
+    def column(self, name: str) -> list[Any]:
+        return [self.fields[self.names.index(name)]]
+
+    def take(self, wanted: Mask) -> FieldsPiece:
+        return self
+
+    def content(self, row: int) -> str:
+        return _json(dict(zip(self.names, self.fields, strict=True)))
+
+    def whole(self) -> Any:
+        columns = [pa.array([field], pa.string()) for field in self.fields]
+        return pa.record_batch(columns, names=self.names)
+
+
+@dataclass(frozen=True)
+class LinePiece(Piece):
+    """Rows of a JSON Lines file, as they were written and as objects.
+
+    ``names`` are the keys of the file's first line: the columns if a table is asked for.
+    """
+
+    lines: list[bytes]
+    rows: list[dict[str, Any]]
+    names: list[str]
+    text: bool = True
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def column(self, name: str) -> list[Any]:
+        return [row.get(name) for row in self.rows]
+
+    def take(self, wanted: Mask) -> LinePiece:
+        kept = np.flatnonzero(wanted).tolist()
+        return LinePiece([self.lines[t] for t in kept], [self.rows[t] for t in kept], self.names)
+
+    def content(self, row: int) -> str:
+        return self.lines[row].decode(errors="replace")
+
+    def whole(self) -> Any:
+        for row in self.rows:
+            if new := row.keys() - set(self.names):
+                told = f"to become a table, got also {', '.join(sorted(new))}"
+                told = f"every line must have the keys of the first one {told}"
+                raise BadRow(f"{told}; write JSON Lines instead")
+        columns = [pa.array(map(_text, self.column(name)), pa.string()) for name in self.names]
+        return pa.record_batch(columns, names=self.names)
+
+
+def _text(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else _json(value)
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
 
 
 class Misfit(NamedTuple):
@@ -45,24 +172,27 @@ class Misfit(NamedTuple):
     text: str
 
 
+OnMisfit: TypeAlias = Callable[[Misfit], None]
+
+
 class Reader(ABC):
     """An input, read from its start to its end.
 
-    ``on_misfit`` is called for each row that cannot be read; it may raise.  Without it the
-    first such row ends the reading.
+    ``on_misfit`` is called for each row that cannot be read; it may raise.  ``size`` is how much
+    there is to read, in units of :attr:`done`.
     """
 
     names: list[str]
+    unit: ClassVar[int] = BYTES_A_ROW
+    """How much of the size a row has, at least."""
+    text: ClassVar[bool] = True
+    _schema: Any
 
-    def __init__(self, source: Source, on_misfit: Callable[[Misfit], None]) -> None:
-        self.source = source
-        self._on_misfit = on_misfit
-        self._rows = 0
-
-    @property
-    def size(self) -> int | None:
-        """How much there is to read, in units of :attr:`done`."""
-        return self.source.size
+    def __init__(self, source: Source, on_misfit: OnMisfit, batch_rows: int = BATCH_ROWS) -> None:
+        self.source, self.size = source, source.size
+        self._on_misfit, self._batch_rows = on_misfit, batch_rows
+        self._rows, self._misfits = 0, list[int]()
+        self._open()
 
     @property
     def done(self) -> int:
@@ -72,73 +202,67 @@ class Reader(ABC):
     @property
     def long(self) -> bool:
         """Whether there are surely many rows."""
-        return (self.source.size or 0) > LONG * BYTES_A_ROW
+        return (self.size or 0) > LONG * self.unit
 
     def pieces(self, wanted: list[str] | None) -> Iterator[Piece]:
         """Yield all rows in order; only the ``wanted`` columns are needed, if given."""
-        try:
+        with self._unbroken():
             for piece in self._pieces(wanted):
                 yield piece
                 self._rows += len(piece)
-        except BROKEN as error:
-            if isinstance(error, CalibrantError):
-                raise
-            raise Unreadable(f"{self.source.name}: {self._told(error)}") from error
 
-    @abstractmethod
     def number(self, row: int) -> int:
         """Return the number in the file, from 1, of a row of the present piece."""
-
-    @abstractmethod
-    def empty(self) -> Piece:
-        """Return a piece without rows: what kinds of columns there are."""
-
-    @abstractmethod
-    def _pieces(self, wanted: list[str] | None) -> Iterator[Piece]: ...
-
-    def _told(self, error: BaseException) -> str:
-        told = " ".join(str(error).split()) or type(error).__name__
-        return f"broken after row {self._rows}: {told}"
-
-
-class TextReader(Reader):
-    """CSV or TSV: the first line names the columns; every value stays as it was written."""
-
-    def __init__(
-        self, source: Source, on_misfit: Callable[[Misfit], None], batch_rows: int
-    ) -> None:
-        super().__init__(source, on_misfit)
-        self._delimiter = "\t" if source.format == "tsv" else ","
-        self._batch_rows = batch_rows
-        self._block = max(LEAST_BLOCK, BYTES_A_ROW * batch_rows)
-        self._misfits: list[int] = []
-        self._failed: list[BaseException] = []
-        self.names = header_of(source, self._delimiter)
-
-    def number(self, row: int) -> int:
         number = self._rows + row + 1
         for misfit in self._misfits:
             number += misfit <= number
         return number
 
     def empty(self) -> Piece:
-        columns = [pa.array([], pa.string()) for _ in self.names]
-        return ArrowPiece(pa.record_batch(columns, names=self.names), text=True)
+        """Return a piece without rows: what kinds of columns there are."""
+        return ArrowPiece(pa.RecordBatch.from_pylist([], schema=self._schema), self.text)
+
+    @abstractmethod
+    def _open(self) -> None:
+        """Find out the names of the columns."""
+
+    @abstractmethod
+    def _pieces(self, wanted: list[str] | None) -> Iterator[Piece]: ...
+
+    @contextmanager
+    def _unbroken(self) -> Iterator[None]:
+        """Turn what a damaged file raises into one line about it."""
+        try:
+            yield
+        except BROKEN as error:
+            if isinstance(error, CalibrantError):
+                raise
+            told = " ".join(str(error).split()) or type(error).__name__
+            told = f"broken after row {self._rows}: {told}"
+            raise Unreadable(f"{self.source.name}: {told}") from error
+
+
+class TextReader(Reader):
+    """CSV or TSV: the first line names the columns; every value stays as it was written."""
+
+    def _open(self) -> None:
+        self._delimiter = "\t" if self.source.format == "tsv" else ","
+        self._failed: list[BaseException] = []
+        self.names = header_of(self.source, self._delimiter)
+        self._schema = pa.schema([(name, pa.string()) for name in self.names])
 
     def _pieces(self, wanted: list[str] | None) -> Iterator[Piece]:
         if not self.source.stream.peek(1):
             return
-        reader = pyarrow.csv.open_csv(
+        block = max(LEAST_BLOCK, BYTES_A_ROW * self._batch_rows)
+        names, types = self.names, dict.fromkeys(self.names, pa.string())
+        reader = pv.open_csv(
             self.source.stream,
-            read_options=pyarrow.csv.ReadOptions(
-                use_threads=False, block_size=self._block, column_names=self.names
-            ),
-            parse_options=pyarrow.csv.ParseOptions(
+            pv.ReadOptions(use_threads=False, block_size=block, column_names=names),
+            pv.ParseOptions(
                 delimiter=self._delimiter, newlines_in_values=True, invalid_row_handler=self._note
             ),
-            convert_options=pyarrow.csv.ConvertOptions(
-                column_types=dict.fromkeys(self.names, pa.string()), include_columns=wanted
-            ),
+            pv.ConvertOptions(column_types=types, include_columns=wanted),
         )
         for batch in gathered(reader, self._batch_rows):
             if self._failed:
@@ -149,70 +273,15 @@ class TextReader(Reader):
 
     def _note(self, row: Any) -> str:
         """Take note of a row with too few or too many fields; nothing may be raised here."""
-        fields = f"{row.expected_columns} fields, got {row.actual_columns}"
         try:
-            self._on_misfit(Misfit(row.number, f"row must be {fields}", row.text))
+            self._misfit(row.number, row.expected_columns, row.actual_columns, row.text)
         except BaseException as error:
             self._failed.append(error)
         self._misfits.append(row.number)
         return "skip"
 
-
-class JsonLinesReader(Reader):
-    """JSON Lines: one object a line; empty lines are passed over."""
-
-    def __init__(
-        self, source: Source, on_misfit: Callable[[Misfit], None], batch_rows: int
-    ) -> None:
-        super().__init__(source, on_misfit)
-        self._batch_rows = batch_rows
-        self._numbers: list[int] = []
-        self._decode = msgspec.json.Decoder(dict[str, Any]).decode
-        self._lines = self._objects()
-        self._ahead = self._first()
-        self.names = list(self._ahead[2])
-
-    def number(self, row: int) -> int:
-        return self._numbers[row]
-
-    def empty(self) -> Piece:
-        return LinePiece([], [], self.names)
-
-    def _first(self) -> Line:
-        try:
-            found = next(self._lines, None)
-        except BROKEN as error:
-            if isinstance(error, CalibrantError):
-                raise
-            raise Unreadable(f"{self.source.name}: {self._told(error)}") from error
-        if found is None:
-            raise Unreadable(f"{self.source.name}: must have a line at least, got nothing")
-        return found
-
-    def _objects(self) -> Iterator[Line]:
-        for number, line in enumerate(self.source.stream, 1):
-            text = line.strip()
-            if text:
-                try:
-                    yield number, text, self._decode(text)
-                except msgspec.MsgspecError:
-                    shown = text.decode(errors="replace")
-                    told = f"line must be a JSON object, got {shown[:60]!r}"
-                    self._on_misfit(Misfit(number, told, shown))
-
-    def _pieces(self, wanted: list[str] | None) -> Iterator[Piece]:
-        rows: list[Line] = []
-        for row in chain([self._ahead], self._lines):
-            rows.append(row)
-            if len(rows) == self._batch_rows:
-                yield self._piece(rows)
-                rows = []
-        if rows:
-            yield self._piece(rows)
-
-    def _piece(self, rows: list[Line]) -> LinePiece:
-        self._numbers = [number for number, _, _ in rows]
-        return LinePiece([line for _, line, _ in rows], [row for _, _, row in rows], self.names)
+    def _misfit(self, number: int, expected: int, found: int, text: str) -> None:
+        self._on_misfit(Misfit(number, f"row must be {expected} fields, got {found}", text))
 
 
 class LineReader(TextReader):
@@ -224,56 +293,73 @@ class LineReader(TextReader):
             if len(fields) == len(self.names):
                 yield FieldsPiece(self.names, fields)
             elif fields:
-                told = f"row must be {len(self.names)} fields, got {len(fields)}"
-                self._on_misfit(Misfit(number, told, self._delimiter.join(fields)))
+                self._misfit(number, len(self.names), len(fields), self._delimiter.join(fields))
                 self._misfits.append(number)
+
+
+class JsonLinesReader(Reader):
+    """JSON Lines: one object a line; empty lines are passed over."""
+
+    def _open(self) -> None:
+        self._numbers: list[int] = []
+        self._lines = self._objects()
+        with self._unbroken():
+            first = next(self._lines, None)
+        if first is None:
+            raise Unreadable(f"{self.source.name}: must have a line at least, got nothing")
+        self._lines, self.names = chain([first], self._lines), list(first[2])
+
+    def number(self, row: int) -> int:
+        return self._numbers[row]
+
+    def empty(self) -> Piece:
+        return LinePiece([], [], self.names)
+
+    def _objects(self) -> Iterator[tuple[int, bytes, dict[str, Any]]]:
+        """Yield number, text and content of each line."""
+        decode = msgspec.json.Decoder(dict[str, Any]).decode
+        for number, line in enumerate(self.source.stream, 1):
+            if text := line.strip():
+                try:
+                    yield number, text, decode(text)
+                except msgspec.MsgspecError:
+                    shown = text.decode(errors="replace")
+                    told = f"line must be a JSON object, got {shown[:60]!r}"
+                    self._on_misfit(Misfit(number, told, shown))
+
+    def _pieces(self, wanted: list[str] | None) -> Iterator[Piece]:
+        while found := list(islice(self._lines, self._batch_rows)):
+            self._numbers = [number for number, _, _ in found]
+            yield LinePiece([line for _, line, _ in found], [row for *_, row in found], self.names)
 
 
 class ParquetReader(Reader):
     """Parquet, a batch at a time."""
 
-    def __init__(
-        self, source: Source, on_misfit: Callable[[Misfit], None], batch_rows: int
-    ) -> None:
-        super().__init__(source, on_misfit)
-        self._batch_rows = batch_rows
+    unit: ClassVar[int] = 1
+    text: ClassVar[bool] = False
+
+    def _open(self) -> None:
+        below = self.source.below
+        # A plain file as Arrow opens it saves a copy.
+        native = pa.OSFile(self.source.name) if isinstance(below, io.BufferedReader) else below
         try:
             # Without these two the memory grows with the size of a row group.
-            self._file = pq.ParquetFile(_native(source), pre_buffer=False, buffer_size=1 << 20)
+            self._file = pq.ParquetFile(native, pre_buffer=False, buffer_size=1 << 20)
         except (OSError, pa.ArrowException) as error:
             told = " ".join(str(error).split())
-            raise Unreadable(f"{source.name}: cannot be read: {told}") from error
-        self.names = self._file.schema_arrow.names
-
-    @property
-    def size(self) -> int | None:
-        return int(self._file.metadata.num_rows)
+            raise Unreadable(f"{self.source.name}: cannot be read: {told}") from error
+        self.size, self._schema = int(self._file.metadata.num_rows), self._file.schema_arrow
+        self.names = self._schema.names
 
     @property
     def done(self) -> int:
         return self._rows
 
-    @property
-    def long(self) -> bool:
-        return int(self._file.metadata.num_rows) > LONG
-
-    def number(self, row: int) -> int:
-        return self._rows + row + 1
-
-    def empty(self) -> Piece:
-        schema = self._file.schema_arrow
-        columns = [pa.array([], field.type) for field in schema]
-        return ArrowPiece(pa.record_batch(columns, schema=schema), text=False)
-
     def _pieces(self, wanted: list[str] | None) -> Iterator[Piece]:
         batches = self._file.iter_batches(self._batch_rows, columns=wanted, use_threads=False)
         for batch in gathered(batches, self._batch_rows):
             yield ArrowPiece(batch, text=False)
-
-
-def _native(source: Source) -> Any:
-    """Return a plain file as Arrow opens it, which saves a copy; anything else as it is."""
-    return pa.OSFile(source.name) if isinstance(source.below, io.BufferedReader) else source.below
 
 
 def gathered(batches: Iterable[Any], rows: int) -> Iterator[Any]:
@@ -317,18 +403,11 @@ def header_of(source: Source, delimiter: str) -> list[str]:
 
 
 def open_reader(
-    source: Source,
-    on_misfit: Callable[[Misfit], None],
-    *,
-    batch_rows: int = BATCH_ROWS,
-    one_by_one: bool = False,
+    source: Source, on_misfit: OnMisfit, *, batch_rows: int = BATCH_ROWS, one_by_one: bool = False
 ) -> Reader:
     """Return the reader for an open input; ``one_by_one`` asks for each row as it arrives."""
-    if source.format == "jsonl":
-        return JsonLinesReader(source, on_misfit, 1 if one_by_one else batch_rows)
-    if source.format == "parquet":
-        if one_by_one:
-            raise Unreadable(f"{source.name}: Parquet has no lines to answer one by one")
-        return ParquetReader(source, on_misfit, batch_rows)
-    kind = LineReader if one_by_one else TextReader
-    return kind(source, on_misfit, batch_rows)
+    if source.format == "parquet" and one_by_one:
+        raise Unreadable(f"{source.name}: Parquet has no lines to answer one by one")
+    known: dict[str, type[Reader]] = {"jsonl": JsonLinesReader, "parquet": ParquetReader}
+    kind = known.get(source.format, LineReader if one_by_one else TextReader)
+    return kind(source, on_misfit, 1 if one_by_one else batch_rows)

@@ -1,22 +1,95 @@
-"""Reading inputs, playing their rounds, writing the answers."""
+"""Reading inputs, playing their rounds, writing the answers; and what becomes of bad rows."""
 
 from __future__ import annotations
 
+import csv
+import io
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, fields
-from typing import Any, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import msgspec
 
 from calibrant.stream.columns import Columns, KindColumns, choose
-from calibrant.stream.failure import StateMismatch, Unreadable
-from calibrant.stream.faults import Fault, OnFault
-from calibrant.stream.interrupts import uninterrupted
-from calibrant.stream.piece import Piece
-from calibrant.stream.readers import BATCH_ROWS, Misfit, Reader, open_reader
-from calibrant.stream.rows import Problem, Rounds, Rules
+from calibrant.stream.failure import BadRow, StateMismatch, Unreadable, naming, uninterrupted
+from calibrant.stream.readers import BATCH_ROWS, Piece, Reader, open_reader
+from calibrant.stream.rows import Problem, Rules
 from calibrant.stream.session import Session
 from calibrant.stream.source import Source, open_source
 from calibrant.stream.writers import JsonLinesWriter, Writer
+
+FIELDS: Final = ("source", "row", "column", "value", "rule", "content")
+"""Columns of a quarantine."""
+
+
+class Fault(NamedTuple):
+    """A bad row: which one, what is wrong with it, and all of it."""
+
+    source: str
+    row: int
+    column: str | None
+    value: str | None
+    rule: str
+    content: str
+    told: str
+
+    def __str__(self) -> str:
+        return f"{self.source}: row {self.row}: {self.told}"
+
+
+class OnFault(ABC):
+    """What to do about bad rows; ``skipped`` counts those that were passed over."""
+
+    skipped: int = 0
+
+    @abstractmethod
+    def take(self, fault: Fault) -> None:
+        """Deal with a bad row."""
+
+
+class Stop(OnFault):
+    """End at the first bad row."""
+
+    def take(self, fault: Fault) -> None:
+        raise BadRow(str(fault))
+
+
+class Skip(OnFault):
+    """Pass bad rows over, and count them."""
+
+    def take(self, fault: Fault) -> None:
+        self.skipped += 1
+
+
+class Quarantine(OnFault):
+    """Set bad rows aside, with what is wrong, onto a stream of CSV, TSV or JSON Lines."""
+
+    def __init__(self, stream: Any, format: str, name: str = "quarantine") -> None:
+        self._stream, self._format, self._name = stream, format, name
+        if format != "jsonl":
+            self._write_fields(FIELDS)
+
+    def take(self, fault: Fault) -> None:
+        self.skipped += 1
+        if self._format == "jsonl":
+            row = dict(zip(FIELDS, fault, strict=False))
+            self._write(msgspec.json.encode(row) + b"\n")
+        else:
+            self._write_fields(fault[: len(FIELDS)])
+
+    def _write_fields(self, fields: tuple[Any, ...]) -> None:
+        text = io.StringIO()
+        delimiter = "\t" if self._format == "tsv" else ","
+        csv.writer(text, delimiter=delimiter, lineterminator="\n").writerow(fields)
+        self._write(text.getvalue().encode())
+
+    def _write(self, content: bytes) -> None:
+        # The reader of the rows must not take a full disk for a broken input.
+        with naming(self._name):
+            self._stream.write(content)
+
 
 Progress: TypeAlias = Callable[[int, int, int | None], None]
 """Called with rounds so far, and how much of how much of the present input is read."""
@@ -109,7 +182,7 @@ class _Replay:
         with closing(open_source(name, self.job.format)) as source:
             reader = open_reader(
                 source,
-                lambda misfit: self.on_fault.take(_of_misfit(name, misfit)),
+                lambda misfit: self.on_fault.take(_of_misfit(name, *misfit)),
                 batch_rows=self.job.batch_rows,
                 one_by_one=self.job.one_by_one,
             )
@@ -138,7 +211,9 @@ class _Replay:
         self._columns, self._names = columns, reader.names
         self._writer = self._start(source, columns)
         if self._writer is not None:
-            self._refuse_clash(source, self._writer)
+            if clash := [column for column in self._writer.names if column in self._names]:
+                told = "is there already; rename it, or name the new columns with --prefix"
+                raise Unreadable(f"{source.name}: column {clash[0]!r} {told}")
             self._writer.write(reader.empty(), self.session.none())
         return columns
 
@@ -147,25 +222,20 @@ class _Replay:
         for problem in problems:
             self.on_fault.take(_of_problem(reader, piece, problem))
         if len(rounds):
-            self._answer(piece.take(good) if problems else piece, rounds)
+            answers = self.session.play(rounds)
+            if self._writer is not None:
+                self._writer.write(piece.take(good) if problems else piece, answers)
+                if self.job.one_by_one:
+                    self._writer.stream.flush()
             self.session.last = rules.last
         self._progress(self.session.recalibrator.issued, reader.done, reader.size)
-
-    def _answer(self, piece: Piece, rounds: Rounds) -> None:
-        answers = self.session.play(rounds)
-        if self._writer is not None:
-            self._writer.write(piece, answers)
-            if self.job.one_by_one:
-                self._writer.stream.flush()
 
     def _check_time(self, source: Source, columns: Columns) -> None:
         timed = columns.time is not None
         if self.session.timed not in (None, timed) and len(self.session.pending):
-            told = "with --time" if self.session.timed else "without --time"
-            raise StateMismatch(
-                f"{source.name}: outcomes that the state still expects were read {told}; "
-                "go on in the same way"
-            )
+            how = "with" if self.session.timed else "without"
+            told = f"outcomes that the state still expects were read {how} --time"
+            raise StateMismatch(f"{source.name}: {told}; go on in the same way")
         self.session.timed = timed
 
     def _check_names(self, reader: Reader, columns: Columns) -> None:
@@ -177,17 +247,8 @@ class _Replay:
         if tabular and reader.names != self._names:
             raise Unreadable(f"{name}: must have the columns of the first input to join it")
 
-    def _refuse_clash(self, source: Source, writer: Writer) -> None:
-        clash = [column for column in writer.names if column in self._names]
-        if clash:
-            raise Unreadable(
-                f"{source.name}: column {clash[0]!r} is there already; rename it, or name the "
-                "new columns with --prefix"
-            )
 
-
-def _of_misfit(name: str, misfit: Misfit) -> Fault:
-    number, wrong, text = misfit
+def _of_misfit(name: str, number: int, wrong: str, text: str) -> Fault:
     return Fault(name, number, None, None, wrong, text, wrong)
 
 

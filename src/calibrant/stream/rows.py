@@ -9,10 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.core.arrays import Bits, Mask, Reals, Words
-from calibrant.stream.columns import Columns
-from calibrant.stream.piece import Piece
-from calibrant.stream.scale import Scale
-from calibrant.stream.values import Numbers, numbers, times
+from calibrant.stream.columns import Columns, Numbers, Scale, numbers, times
+from calibrant.stream.readers import Piece
 
 
 @dataclass(frozen=True)
@@ -136,7 +134,9 @@ class Rules:
         if self.columns.available is None:
             return np.zeros(len(time), np.bool_), None
         found = times(piece.column(self.columns.available))
-        return _too_early(found, time), np.where(found.missing, np.inf, found.values)
+        with np.errstate(invalid="ignore"):
+            early = ~(found.missing | (found.values >= time))
+        return early, np.where(found.missing, np.inf, found.values)
 
     def _in_order(self, time: Reals, good: Mask) -> Mask:
         finite = np.isfinite(time)
@@ -154,11 +154,9 @@ class Rules:
         return value.as_py() if hasattr(value, "as_py") else value
 
     def _problems(self, piece: Piece, wrong: dict[str, Mask]) -> list[Problem]:
-        names = {
-            **self._rules(),
-            "time": (self.columns.time, "a time that is not before the row above"),
-            "available": (self.columns.available, "a time that is not before the row's own"),
-        }
+        late = "a time that is not before the row"
+        names = {**self._rules(), "time": (self.columns.time, f"{late} above")}
+        names["available"] = (self.columns.available, f"{late}'s own")
         found: dict[int, Problem] = {}
         for part, mask in wrong.items():
             name, rule = names[part]
@@ -203,23 +201,15 @@ def groups_of(piece: Piece, columns: tuple[str, ...]) -> NDArray[np.object_]:
     Rows that share a value of any column share a group, so that groups of several columns
     overlap.
     """
-    rows: list[tuple[str, ...]] = [()] * len(piece)
-    for name in columns:
-        for t, value in enumerate(listed(piece.column(name))):
-            if value is not None and value != "":
-                rows[t] = (*rows[t], f"{name}={value}")
+    values = (listed(piece.column(name)) for name in columns)
     # Assigned as a whole, tuples of one length would become a table.
-    found = np.empty(len(rows), object)
-    for t, groups in enumerate(rows):
-        found[t] = groups
+    found = np.empty(len(piece), object)
+    for t, row in enumerate(zip(*values, strict=True)):
+        pairs = zip(columns, row, strict=True)
+        found[t] = tuple(f"{name}={value}" for name, value in pairs if value not in (None, ""))
     return found
 
 
 def listed(column: Any) -> list[Any]:
     """Return a column as a list, whatever it came as."""
     return column if isinstance(column, list) else column.to_pylist()
-
-
-def _too_early(available: Numbers, time: Reals) -> Mask:
-    with np.errstate(invalid="ignore"):
-        return ~(available.missing | (available.values >= time))

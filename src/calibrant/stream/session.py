@@ -1,23 +1,30 @@
-"""A recalibrator at work on a stream that comes in pieces."""
+"""A recalibrator at work on a stream that comes in pieces: how it is asked for and stored too."""
 
 from __future__ import annotations
 
+import errno
+import secrets
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.core.arrays import Mask, Reals, Words
-from calibrant.errors import ExpiredTicket
-from calibrant.recalibrate import Pending
+from calibrant.core.codec import Document
+from calibrant.errors import CorruptState, ExpiredTicket, InvalidInput
+from calibrant.recalibrate import Calibrant, Pending
 from calibrant.recalibrate.rows import SHORT
-from calibrant.stream.columns import Columns
+from calibrant.registry import calibrators
+from calibrant.stream.columns import Columns, KindColumns, Scale
+from calibrant.stream.failure import StateMismatch, Unreadable
 from calibrant.stream.rows import Rounds, Rules
-from calibrant.stream.scale import Scale
-from calibrant.summary import AnySummary, Breakdown, summarise_collected
+from calibrant.summary import AnySummary, Breakdown, Engine, collector_for, kinds, read_if
+from calibrant.summary.kind import summarise_collected
 
 ADDED: Final = ("forecast", "mean", "bucket", "ticket")
 """The columns that are added."""
@@ -41,8 +48,7 @@ class Answers(NamedTuple):
     @classmethod
     def none(cls) -> Answers:
         """Return the answers to no rows."""
-        reals, wholes = np.empty(0), np.empty(0, np.int64)
-        return cls(reals, reals, wholes, wholes)
+        return cls(*np.empty((2, 0)), *np.empty((2, 0), np.int64))
 
 
 @dataclass
@@ -105,7 +111,10 @@ class Session:
     def play(self, rounds: Rounds) -> Any:
         """Forecast each row, and learn each outcome when it is known."""
         self.long = self.long or self.recalibrator.issued + len(rounds) > WARM_UP
-        parts = [self._play(rounds.cut(part)) for part in self._parts(len(rounds))]
+        # The recalibrator starts the compiler for any batch that is not short.
+        step = len(rounds) if self.long else SHORT
+        starts = range(0, len(rounds), step)
+        parts = [self._play(rounds.cut(slice(start, start + step))) for start in starts]
         answers = parts[0] if len(parts) == 1 else self._joined(parts)
         self.unresolved += int((~rounds.known).sum())
         self._follow(rounds, answers)
@@ -146,15 +155,9 @@ class Session:
 
     def summary(self, settings: Mapping[str, Any], timing: Mapping[str, float]) -> AnySummary:
         """Return what everything so far amounts to."""
-        made: AnySummary = summarise_collected(
-            self.collector,
-            self.recalibrator,
-            seed=self.seed,
-            settings=settings,
-            counts=self.counts,
-            timing=timing,
-            breakdown=self.breakdown,
-        )
+        told: dict[str, Any] = {"settings": settings, "counts": self.counts, "timing": timing}
+        told |= {"seed": self.seed, "breakdown": self.breakdown}
+        made: AnySummary = summarise_collected(self.collector, self.recalibrator, **told)
         return made
 
     def story(self, settings: Mapping[str, Any], timing: Mapping[str, float]) -> AnySummary:
@@ -175,16 +178,12 @@ class Session:
         """Let the collector see the rounds whose outcome is known."""
         raise NotImplementedError
 
-    def _parts(self, rows: int) -> Iterator[slice]:
-        # The recalibrator starts the compiler for any batch that is not short.
-        step = rows if self.long else SHORT
-        for start in range(0, rows, step):
-            yield slice(start, min(start + step, rows))
-
     def _play(self, rounds: Rounds) -> Any:
         if len(rounds) == 1:
             return self._play_one(rounds)
-        return self._play_prompt(rounds) if self._is_prompt(rounds) else self._play_late(rounds)
+        known = rounds.available is None and rounds.known.all()
+        prompt = known and not len(self.pending)
+        return self._play_prompt(rounds) if prompt else self._play_late(rounds)
 
     def _play_prompt(self, rounds: Rounds) -> Any:
         """Return the answers to rows whose outcomes are known before the next row."""
@@ -194,10 +193,6 @@ class Session:
         """Return the answers to rows whose outcomes may come late, one row at a time."""
         rows = range(len(rounds))
         return self._joined([self._play_one(rounds.cut(slice(t, t + 1))) for t in rows])
-
-    def _is_prompt(self, rounds: Rounds) -> bool:
-        """Return whether every outcome is known before the next forecast."""
-        return rounds.available is None and bool(rounds.known.all()) and not len(self.pending)
 
     def _play_one(self, rounds: Rounds) -> Any:
         """Do the same for one row, without the overhead of a batch."""
@@ -243,3 +238,160 @@ def _chosen(pending: Pending, wanted: Mask) -> Pending:
 def _appended(pending: Pending, more: Pending) -> Pending:
     pairs = zip(vars(pending).values(), vars(more).values(), strict=True)
     return Pending(*(np.concatenate(pair) for pair in pairs))
+
+
+SEED_BITS: Final = 53
+"""Bits of a seed that is chosen here: as many as every reader of JSON keeps."""
+DEFAULT: Final = Calibrant.kind
+METHODS: Final = (DEFAULT, *calibrators.names())
+"""What may be asked for by name, the default first."""
+LOSSES: Final = ("squared", "log")
+"""Losses under which the default compares its experts."""
+
+
+@dataclass(frozen=True)
+class Options(KindColumns):
+    """What was asked for, None where the user did not say.
+
+    ``method`` is ``"calibrant"``, the default, or the name of a calibrator for Algorithm 1 on its
+    own.  ``epsilon``, for the latter, chooses resolution and buckets so that the regret under
+    ``loss`` tends to at most that.  ``group`` names columns of groups, which have a method of
+    their own; ``proba`` the columns of several classes, each with a recalibrator as asked for.
+    ``quantiles``, or ``normal`` (mean and standard deviation), name the columns of forecasts of
+    numbers, and ``levels`` those of the quantiles.
+    """
+
+    method: str | None = None
+    resolution: int | None = None
+    buckets: int | None = None
+    grid: str | None = None
+    epsilon: float | None = None
+    loss: str | None = None
+    prior: int | None = None
+    seed: int | None = None
+    scale: str | None = None
+    raw_safe: float | None = None
+    levels: tuple[float, ...] = ()
+
+    def given(self, names: Iterable[str]) -> dict[str, Any]:
+        """Return those of some options that the user did say."""
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+
+    def refuse(self, refused: Mapping[str, str]) -> None:
+        """Refuse options that make no sense; ``refused`` says why."""
+        for name, told in refused.items():
+            if getattr(self, name) not in (None, ()):
+                raise InvalidInput(f"{name} must be left out: {told}, got {getattr(self, name)!r}")
+
+    def recalibrator(self, seed: int) -> Engine:
+        """Return a new recalibrator.
+
+        >>> type(Options().recalibrator(1)).__name__
+        'Calibrant'
+        >>> Options(method="foster_hart", epsilon=0.1).recalibrator(1).buckets
+        15
+        """
+        return kinds.wanted(self).make(self, seed)
+
+    def session(self) -> Any:
+        """Return a new session; without a seed one is chosen."""
+        seed = secrets.randbits(SEED_BITS) if self.seed is None else self.seed
+        return kinds.wanted(self).session(self, seed)
+
+
+def open_session(options: Options, stored: Session | None) -> Session:
+    """Return the stored session if there is one and it is what the options ask for."""
+    if stored is None:
+        made: Session = options.session()
+        return made
+    for name, found in stored.asked(options).items():
+        asked = getattr(options, name)
+        if asked not in (None, (), found):
+            raise StateMismatch(f"{name} must be as in the state, {found!r}, got {asked!r}")
+    return stored
+
+
+KIND: Final = "session"
+
+
+def dump(session: Session) -> bytes:
+    """Return a session as bytes; treat them as secret, for they hold the key of the coins."""
+    pending, (own, parts) = session.pending, session.kept()
+    settings: dict[str, Any] = {
+        "recalibrator": b64encode(session.recalibrator.to_bytes()).decode(),
+        "scale": session.scale.kind,
+        "largest": session.scale.largest.hex(),
+        "seed": session.seed,
+        "timed": session.timed,
+        "last": session.last.hex(),
+        "skipped": session.skipped,
+        "unresolved": session.unresolved,
+    }
+    arrays: dict[str, Words] = {
+        "collector": session.collector.document().arrays["words"],
+        "number": pending.number,
+        "available": _as_words(pending.available),
+        "outcome": _as_words(pending.outcome),
+    }
+    return Document(KIND, settings | own, arrays | parts).to_bytes()
+
+
+def load(data: bytes) -> Session:
+    """Return the session whose :func:`dump` this is, or one around a bare recalibrator."""
+    document = read_if(lambda data: Document.from_bytes(data, KIND), data)
+    if document is None:
+        around = (kind.around(data) for kind in kinds)
+        found: Session = next(session for session in around if session is not None)
+        return found
+    try:
+        return _session(document.settings, document.arrays)
+    except (KeyError, TypeError, ValueError) as error:
+        if isinstance(error, CorruptState):
+            raise
+        raise CorruptState(f"state must be of a replay, got {error!r}") from error
+
+
+def read(path: str) -> Session | None:
+    """Return the session stored in a file, or None if there is no such file yet."""
+    file = Path(path)
+    try:
+        return load(_content(file)) if file.exists() else None
+    except CorruptState as problem:
+        raise CorruptState(f"{path}: {problem}") from problem
+    except OSError as error:
+        raise Unreadable(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _content(file: Path) -> bytes:
+    # A device may have no end, and a pipe none yet.
+    if not (file.is_file() or file.is_dir()):
+        raise OSError(errno.ESPIPE, "it is not a plain file")
+    return file.read_bytes()
+
+
+def _session(settings: dict[str, Any], arrays: dict[str, Words]) -> Session:
+    kind = kinds.known_as(settings.get("parts"))
+    made = kind.read(b64decode(settings["recalibrator"]))
+    outcomes: Any = _as_type(arrays["outcome"], kind.session_type.outcome_type)
+    seen = Document("collector", {}, {"words": arrays["collector"]})
+    session: Session = kind.session_type(
+        made,
+        type(collector_for(made)).from_document(seen),
+        Scale(settings["scale"], float.fromhex(settings["largest"])),
+        *(settings[name] for name in ("seed", "timed")),
+        float.fromhex(settings["last"]),
+        *(int(settings[name]) for name in ("skipped", "unresolved")),
+        Pending(arrays["number"], arrays["available"].view(np.float64), outcomes),
+        **kind.session_type.restored(settings, arrays),
+    )
+    return session
+
+
+def _as_words(values: NDArray[Any]) -> Words:
+    if values.dtype != np.float64:
+        return values.astype(np.int64)
+    return np.ascontiguousarray(values).view(np.int64)
+
+
+def _as_type(words: Words, wanted: type[np.generic]) -> NDArray[Any]:
+    return words.view(np.float64) if wanted is np.float64 else words.astype(wanted)

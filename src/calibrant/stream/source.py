@@ -18,16 +18,9 @@ import pyarrow as pa
 from calibrant.errors import CalibrantError
 from calibrant.stream.failure import Unreadable, naming
 
-SUFFIXES: Final = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".tab": "tsv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-}
 FORMATS: Final = ("csv", "tsv", "jsonl", "parquet")
+SHORT: Final = {".tab": "tsv", ".ndjson": "jsonl", ".pq": "parquet"}
+SUFFIXES: Final = {f".{name}": name for name in FORMATS} | SHORT
 COMPRESSED: Final = {".gz": "gzip", ".zst": "zstd"}
 MAGIC: Final = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 BUFFER: Final = 1 << 20
@@ -75,17 +68,13 @@ def format_of(name: str) -> str | None:
     >>> format_of("games.csv.gz"), format_of("games.parquet"), format_of("-")
     ('csv', 'parquet', None)
     """
-    return SUFFIXES.get(Path(plain_name(name)).suffix.lower())
+    plain = Path(name).with_suffix("") if compression_of(name) else Path(name)
+    return SUFFIXES.get(plain.suffix.lower())
 
 
 def compression_of(name: str) -> str | None:
     """Return the compression that a file's name stands for, or None."""
     return COMPRESSED.get(Path(name).suffix.lower())
-
-
-def plain_name(name: str) -> str:
-    """Return a file's name without the suffix of its compression."""
-    return str(Path(name).with_suffix("")) if compression_of(name) else name
 
 
 def open_source(name: str, format: str | None = None) -> Source:

@@ -1,15 +1,21 @@
-"""Outputs piece by piece: the input's columns, and what the recalibrator made of them."""
+"""Outputs piece by piece, the input's columns and what the recalibrator made of them; and drafts.
+
+A file appears whole or not at all: a draft is written beside its place, then renamed.
+"""
 
 from __future__ import annotations
 
 import errno
 import gzip
+import os
+import shutil
+import stat
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final, Self
 
 import msgspec
 import numpy as np
@@ -19,8 +25,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from calibrant.stream.columns import Columns
-from calibrant.stream.failure import BadRow, naming
-from calibrant.stream.piece import FieldsPiece, LinePiece, Piece
+from calibrant.stream.failure import BadRow, Unwritable, naming
+from calibrant.stream.readers import FieldsPiece, LinePiece, Piece
 from calibrant.stream.source import compression_of
 
 GROUP_ROWS: Final = 1 << 19
@@ -44,14 +50,10 @@ class Writer(ABC):
 
 
 class TextWriter(Writer):
-    """CSV or TSV; a value is quoted where it has to be."""
+    """CSV; a value is quoted where it has to be."""
 
-    def __init__(
-        self, stream: Any, columns: Columns, names: Sequence[str], delimiter: str = ","
-    ) -> None:
-        super().__init__(stream, columns, names)
-        self._delimiter = delimiter
-        self._begun = False
+    delimiter: ClassVar[str] = ","
+    _begun = False
 
     def write(self, piece: Piece, answers: Any) -> None:
         if isinstance(piece, FieldsPiece):
@@ -59,19 +61,16 @@ class TextWriter(Writer):
             return
         table = piece.batch(None)
         if not self._begun:
-            self._begin(table.schema.names)
+            self._begun = True
+            self._write_fields([*table.schema.names, *self.names])
         fields = [self._quoted(as_text(column)) for column in table.columns]
         fields += [self._told(answer) for answer in answers.columns]
         # Each line ends within its last field, so that the joined values lie end to end.
         fields[-1] = pc.binary_join_element_wise(fields[-1], "\n", "")
         options = {"null_handling": "replace", "null_replacement": ""}
-        lines = pc.binary_join_element_wise(*fields, self._delimiter, **options)
+        lines = pc.binary_join_element_wise(*fields, self.delimiter, **options)
         for part in lines.chunks if isinstance(lines, pa.ChunkedArray) else [lines]:
             self.stream.write(_bytes_of(part))
-
-    def _begin(self, names: list[str]) -> None:
-        self._begun = True
-        self._write_fields([*names, *self.names])
 
     def _told(self, answer: Any) -> Any:
         column = arrow(answer)
@@ -88,16 +87,22 @@ class TextWriter(Writer):
         self._write_fields([*fields, *told])
 
     def _write_fields(self, fields: list[str]) -> None:
-        line = self._delimiter.join(quoted(field, self._delimiter) for field in fields)
+        line = self.delimiter.join(quoted(field, self.delimiter) for field in fields)
         self.stream.write(f"{line}\n".encode())
 
     def _quoted(self, column: Any) -> Any:
         content = _bytes_of(column)
-        if not any(mark.encode() in content for mark in (self._delimiter, *SPECIAL)):
+        if not any(mark.encode() in content for mark in (self.delimiter, *SPECIAL)):
             return column
-        needed = pc.match_substring_regex(column, f'[{self._delimiter}"\r\n]')
+        needed = pc.match_substring_regex(column, f'[{self.delimiter}"\r\n]')
         doubled = pc.replace_substring(column, '"', '""')
         return pc.if_else(needed, pc.binary_join_element_wise('"', doubled, '"', ""), column)
+
+
+class TabWriter(TextWriter):
+    """TSV."""
+
+    delimiter: ClassVar[str] = "\t"
 
 
 class JsonLinesWriter(Writer):
@@ -232,11 +237,8 @@ def _bytes_of(column: Any) -> bytes:
 
 def open_writer(stream: Any, format: str, columns: Columns, names: Sequence[str]) -> Writer:
     """Return the writer of a format onto a stream of bytes."""
-    if format == "parquet":
-        return ParquetWriter(stream, columns, names)
-    if format == "jsonl":
-        return JsonLinesWriter(stream, columns, names)
-    return TextWriter(stream, columns, names, "\t" if format == "tsv" else ",")
+    known: dict[str, type[Writer]] = {"parquet": ParquetWriter, "jsonl": JsonLinesWriter}
+    return (known | {"tsv": TabWriter}).get(format, TextWriter)(stream, columns, names)
 
 
 @contextmanager
@@ -253,14 +255,106 @@ def open_output(place: Path | None, name: str) -> Iterator[Any]:
             yield stream
 
 
-@contextmanager
-def _compressed(below: Any, name: str) -> Iterator[Any]:
+def _compressed(below: Any, name: str) -> AbstractContextManager[Any]:
     kind = compression_of(name)
     if kind == "gzip":
-        with gzip.GzipFile(filename="", mode="wb", fileobj=below, mtime=0) as stream:
-            yield stream
-    elif kind == "zstd":
-        with pa.CompressedOutputStream(below, "zstd") as stream:
-            yield stream
+        return gzip.GzipFile(filename="", mode="wb", fileobj=below, mtime=0)
+    return pa.CompressedOutputStream(below, kind) if kind else nullcontext(below)
+
+
+class Drafts:
+    """Outputs of one run, which all come into being at its end.
+
+    Used as a context: leaving it without :meth:`commit`, for whatever reason, removes
+    everything that was written.
+
+    Parameters
+    ----------
+    force
+        Whether files that are there already may be replaced.
+
+    Notes
+    -----
+    A draft lies in the directory of its target, so that renaming it never copies and
+    cannot run out of room.  Devices and pipes are written as they are.
+    """
+
+    def __init__(self, *, force: bool = False) -> None:
+        self._force = force
+        self._pairs: list[tuple[Path, Path]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        for draft, _ in self._pairs:
+            _remove(draft)
+        self._pairs.clear()
+
+    def reserve(self, name: str, *, replace: bool = False, secret: bool = False) -> Path:
+        """Return where to write what shall become the file ``name``.
+
+        ``replace`` says that the file is meant to be replaced, forced or not, and
+        ``secret`` that nobody else may read it.
+        """
+        if name == "-":
+            raise Unwritable("-: cannot be written: only rows go to standard output (--out -)")
+        with naming(name):
+            if _is_special(Path(name)):
+                return Path(name)
+            target = Path(os.path.realpath(name))
+            if target.exists() and not (replace or self._force):
+                raise Unwritable(f"{name}: is there already; --force replaces it")
+            draft = self._draft(name, target)
+            if secret:
+                draft.chmod(0o600)
+        return draft
+
+    def reserve_directory(self, name: str) -> Path:
+        """Return a new directory, whose files shall go to the directory ``name``."""
+        target = Path(os.path.realpath(name))
+        if target.exists() and not target.is_dir():
+            raise Unwritable(f"{name}: is there already and is no directory")
+        if target.is_dir() and any(target.iterdir()) and not self._force:
+            raise Unwritable(f"{name}: is there already and not empty; --force writes into it")
+        with naming(name):
+            draft = self._draft(name, target)
+            draft.unlink()
+            draft.mkdir()
+        return draft
+
+    def commit(self) -> None:
+        """Put every draft in its place, in the order in which they were reserved."""
+        while self._pairs:
+            draft, target = self._pairs[0]
+            if draft.is_dir() and target.is_dir():
+                for file in sorted(draft.iterdir()):
+                    os.replace(file, target / file.name)
+                draft.rmdir()
+            else:
+                os.replace(draft, target)
+            self._pairs.pop(0)
+
+    def _draft(self, name: str, target: Path) -> Path:
+        if any(target == other for _, other in self._pairs):
+            raise Unwritable(f"{name}: cannot be written: two outputs must be two files")
+        draft = target.with_name(f".{target.name}.{os.getpid()}.part")
+        draft.touch(exist_ok=False)
+        self._pairs.append((draft, target))
+        return draft
+
+
+def _is_special(target: Path) -> bool:
+    """Say whether something is there that is neither a file nor, which is refused, a directory."""
+    if not target.exists() or stat.S_ISREG(target.stat().st_mode):
+        return False
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "Is a directory")
+    return True
+
+
+def _remove(draft: Path) -> None:
+    if draft.is_dir():
+        shutil.rmtree(draft, ignore_errors=True)
     else:
-        yield below
+        draft.unlink(missing_ok=True)

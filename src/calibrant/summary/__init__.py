@@ -1,29 +1,17 @@
 """What a run amounts to, followed in constant memory and told as plain data."""
 
 from calibrant._renamed import renamed
-from calibrant.summary.breakdown import Breakdown, Part
-from calibrant.summary.collected import Account, measured, summarise
-from calibrant.summary.collector import Collector, LogLoss
-from calibrant.summary.interval import Interval, batch_means
-from calibrant.summary.kind import (
-    Engine,
-    Kind,
-    Told,
-    collector_for,
-    kinds,
-    read_if,
-    read_summary,
-    summarise_collected,
-)
+from calibrant.summary.collected import Account, Interval, batch_means, measured, summarise
+from calibrant.summary.collector import Breakdown, Collector, LogLoss, Part
+from calibrant.summary.kind import Kind, collector_for, kinds, read_summary, summarise_collected
 from calibrant.summary.pieces import NAMES, BucketRow, Headline, Histogram, Parts, Trace, Windows
-from calibrant.summary.summary import VERSION, AnySummary, Summary
+from calibrant.summary.summary import VERSION, AnySummary, Engine, Summary, Told, read_if
 
 __all__ = [
     "NAMES", "VERSION", "Account", "AnySummary", "Breakdown", "BucketRow", "Collector", "Engine",
     "Headline", "Histogram", "Interval", "Kind", "LogLoss", "Part", "Parts", "Summary", "Told",
-    "Trace", "Windows", "batch_means", "collector_for",
-    "kinds", "measured", "read_if", "read_summary", "summarise",
-    "summarise_collected",
+    "Trace", "Windows", "batch_means", "collector_for", "kinds", "measured", "read_if",
+    "read_summary", "summarise", "summarise_collected",
 ]  # fmt: skip
 
 __getattr__ = renamed(

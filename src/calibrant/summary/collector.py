@@ -1,20 +1,21 @@
-"""Following raw, drawn and mean forecasts in constant memory."""
+"""Following forecasts in constant memory: all together, and apart by group or class."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from calibrant import metrics
 from calibrant.core import check
 from calibrant.core.arrays import Reals, Words
 from calibrant.core.codec import Document
+from calibrant.core.place import buckets_of
 from calibrant.errors import CorruptState, InvalidInput
 from calibrant.kernels import portable, tallies
-from calibrant.metrics import BucketedCells, ExactCells, StreamingAUC, StreamingSmooth
 from calibrant.metrics.fixed import fixed
 from calibrant.metrics.state import seal_state
 
@@ -105,24 +106,19 @@ class Collector:
             Whether all are arrays that a recalibrator took or gave, doubles and bytes, so
             that there is nothing to check.
         """
-        arrays: tuple[NDArray[Any], ...] = (
-            (np.asarray(raw), np.asarray(forecast), np.asarray(mean), np.asarray(outcomes))
-            if checked
-            else (
-                check.probabilities(raw, "raw"),
-                check.probabilities(forecast, "forecast"),
-                check.probabilities(mean, "mean"),
-                check.outcomes(outcomes),
-            )
-        )
-        names = ("raw", "forecast", "mean", "outcomes")
-        rounds = check.same_length(**dict(zip(names, arrays, strict=True)))
+        given = {"raw": raw, "forecast": forecast, "mean": mean}
+        told: dict[str, NDArray[Any]] = {
+            name: np.asarray(values) if checked else check.probabilities(values, name)
+            for name, values in given.items()
+        }
+        told["outcomes"] = np.asarray(outcomes) if checked else check.outcomes(outcomes)
+        rounds = check.same_length(**told)
         if self.rounds + rounds > tallies.MOST:
             raise InvalidInput(f"rounds must be at most {tallies.MOST}, got {self.rounds + rounds}")
         fast = rounds > WARM_UP if compile is None else compile
         if not checked:
-            self._refuse_stray(arrays[1], fast)
-        self._run(tallies.collect, fast, *arrays)
+            self._refuse_stray(told["forecast"], fast)
+        self._run(tallies.collect, fast, *told.values())
 
     def _refuse_stray(self, drawn: Reals, fast: bool) -> None:
         row = self._run(tallies.stray, fast, drawn)
@@ -145,7 +141,7 @@ class Collector:
 
     # ------------------------------------------------------------------ measures
 
-    def buckets(self, name: str) -> BucketedCells:
+    def buckets(self, name: str) -> metrics.BucketedCells:
         """Return the rounds of ``"raw"``, ``"forecast"`` or ``"mean"`` in 20 equal buckets."""
         if name == "forecast":
             homes = np.repeat(self._homes, 2) * 2 + np.tile([0, 1], len(self.values))
@@ -154,24 +150,26 @@ class Collector:
             at = _SERIES[name] + tallies.BUCKETS
             table = self._words[at : at + tallies.BUCKET_WORDS].reshape(-1, 5)
             tables = [table[:, 0].tolist(), _join(table, 1), _join(table, 3)]
-        return BucketedCells.from_dict(_state("BucketedCells", tallies.COARSE, *tables))
+        return metrics.BucketedCells.from_dict(_state("BucketedCells", tallies.COARSE, *tables))
 
-    def smooth(self, name: str) -> StreamingSmooth:
+    def smooth(self, name: str) -> metrics.StreamingSmooth:
         """Return the raw or mean forecasts in 1,000 fine cells, for the smooth error."""
         counts, sums = self._fine(name)
-        return StreamingSmooth.from_dict(_state("StreamingSmooth", tallies.FINE, counts, sums))
+        return metrics.StreamingSmooth.from_dict(
+            _state("StreamingSmooth", tallies.FINE, counts, sums)
+        )
 
-    def ranking(self, name: str) -> StreamingAUC:
+    def ranking(self, name: str) -> metrics.StreamingAUC:
         """Return the raw or mean forecasts in 1,000 fine cells, for the area under the curve."""
         counts, _ = self._fine(name)
-        return StreamingAUC.from_dict(_state("StreamingAUC", tallies.FINE, counts))
+        return metrics.StreamingAUC.from_dict(_state("StreamingAUC", tallies.FINE, counts))
 
-    def exact(self) -> ExactCells:
+    def exact(self) -> metrics.ExactCells:
         """Return the drawn forecasts by exact value."""
         zeros, ones = self._counts.T.tolist()
         content = {"limit": max(4096, len(self.values)), "closed": True}
         grid = {"values": self.values.tolist(), "zeros": zeros, "ones": ones}
-        return ExactCells.from_dict(seal_state("ExactCells", **content, **grid))
+        return metrics.ExactCells.from_dict(seal_state("ExactCells", **content, **grid))
 
     def counts(self, name: str) -> Words:
         """Return how often forecasts fell into each of the 1,000 fine cells."""
@@ -282,3 +280,140 @@ def _join(table: Words, column: int) -> list[int]:
 
 def _over(total: float, rounds: int) -> float:
     return total / rounds if rounds else float("nan")
+
+
+BUCKETS: Final = 20
+SERIES: Final = 2
+"""Raw forecasts, and those that were announced in their place."""
+UNIT: Final = float(1 << 30)
+"""Sums are whole numbers of 2**-30, so that the order of rounds changes none of them."""
+CONFIDENCE: Final = 0.95
+
+
+@dataclass(frozen=True)
+class Part:
+    """What was said in one group or class and what happened, over 20 equal buckets.
+
+    Attributes
+    ----------
+    name, rounds, rate
+        Which one, its rounds, and the frequency of outcome 1.
+    mean_raw, mean_forecast
+        The averages that were said, before and after.
+    c1_raw, c2_raw, c1_forecast, c2_forecast
+        Calibration errors before and after.
+    bound
+        What the theorem says about the error after; None without one.
+    """
+
+    name: str
+    rounds: int
+    rate: float
+    mean_raw: float
+    mean_forecast: float
+    c1_raw: float
+    c2_raw: float
+    c1_forecast: float
+    c2_forecast: float
+    bound: float | None = None
+
+
+class Breakdown:
+    """Follow raw and announced forecasts in each of several parts, which may appear any time.
+
+    Parameters
+    ----------
+    kind
+        What the parts are: ``"group"`` or ``"class"``.
+
+    Examples
+    --------
+    >>> followed = Breakdown("group")
+    >>> followed.add(followed.places(["a", "b", "a"]), [0.9, 0.2, 0.9], [0.5, 0.2, 0.5], [1, 0, 0])
+    >>> [(part.name, part.rounds, round(part.c2_raw, 2)) for part in followed.parts()]
+    [('a', 2, 0.16), ('b', 1, 0.04)]
+    """
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._places: dict[str, int] = {}
+        # For each part, series and bucket: rounds, ones, and the sum of forecasts.
+        self._table: Words = np.zeros((0, SERIES, BUCKETS, 3), np.int64)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All parts, in the order in which they appeared."""
+        return tuple(self._places)
+
+    def places(self, names: Sequence[str]) -> Words:
+        """Return the place of each part by name; new ones get one."""
+        found = [self._places.setdefault(name, len(self._places)) for name in names]
+        if len(self) > len(self._table):
+            room = np.zeros((len(self) + len(self) // 2, SERIES, BUCKETS, 3), np.int64)
+            room[: len(self._table)] = self._table
+            self._table = room
+        return np.array(found, np.int64)
+
+    def add(self, places: Any, raw: Any, forecast: Any, outcomes: Any) -> None:
+        """Add rounds, each in the part at its place."""
+        happened = np.asarray(outcomes, np.int64)
+        for series, values in enumerate((raw, forecast)):
+            told = np.asarray(values, np.float64)
+            where: Any = places, series, buckets_of(told, BUCKETS)
+            sums = np.rint(told * UNIT).astype(np.int64)
+            columns = np.column_stack([np.ones_like(happened), happened, sums])
+            np.add.at(self._table, where, columns)
+
+    def parts(self) -> list[Part]:
+        """Return what was measured in each part."""
+        return [self._part(name, place) for name, place in self._places.items()]
+
+    def _part(self, name: str, place: int) -> Part:
+        raw, now = self._measured(place, 0), self._measured(place, 1)
+        rounds, ones = self._table[place, 0, :, :2].sum(0).tolist()
+        rate = ones / rounds if rounds else np.nan
+        return Part(name, rounds, rate, raw[0], now[0], *raw[1:], *now[1:])
+
+    def _measured(self, place: int, series: int) -> tuple[float, float, float]:
+        """Return the mean forecast, C1 and C2."""
+        count, ones, sums = self._table[place, series].T
+        used, rounds = count > 0, int(count.sum())
+        if rounds == 0:
+            return np.nan, np.nan, np.nan
+        gaps = (ones - sums / UNIT)[used]
+        c1, c2 = float(np.abs(gaps).sum()), float((gaps**2 / count[used]).sum())
+        return float(sums.sum()) / UNIT / rounds, c1 / rounds, c2 / rounds
+
+    def curve(self, name: str, series: int) -> metrics.CalibrationCurve:
+        """Return the reliability of a part before (``series`` 0) or after (1)."""
+        count, ones, sums = self._table[self._places[name], series].T
+        low, high = metrics.binomial_band(ones, count, confidence=CONFIDENCE)
+        with np.errstate(invalid="ignore"):
+            means = sums / UNIT / count, ones / count
+        edges = np.arange(BUCKETS + 1) / BUCKETS
+        return metrics.CalibrationCurve(
+            edges[:-1], edges[1:], count.copy(), *means, low, high, CONFIDENCE
+        )
+
+    def largest(self, most: int) -> list[str]:
+        """Return the parts with the most rounds, at most so many, in order of appearance."""
+        rounds = self._table[: len(self), 0, :, 0].sum(1)
+        kept = sorted(np.argsort(-rounds, kind="stable")[:most].tolist())
+        return [self.names[place] for place in kept]
+
+    # --------------------------------------------------------------------- state
+
+    def words(self) -> Words:
+        """Return the sums, to be stored beside the names."""
+        return self._table[: len(self)].reshape(-1).copy()
+
+    @classmethod
+    def from_words(cls, kind: str, names: Sequence[str], words: Words) -> Self:
+        """Return what goes on where :meth:`words` was called."""
+        made = cls(kind)
+        made.places(names)
+        made._table = words.reshape(len(names), SERIES, BUCKETS, 3).copy()
+        return made

@@ -8,30 +8,15 @@ kind, and know none by name.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeAlias, TypeVar
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Final, Protocol
 
 from calibrant.errors import CorruptState, InvalidType
-from calibrant.summary.breakdown import Breakdown
-from calibrant.summary.summary import AnySummary, check_version
+from calibrant.summary.collector import Breakdown
+from calibrant.summary.summary import AnySummary, Engine, Told, check_version
 
 LAYER: Final = "calibrant.kinds"
 """Above this one, so it is looked up by name and only when it is asked for."""
-
-Engine: TypeAlias = Any
-"""Whoever makes forecasts: a recalibrator of any kind."""
-
-T = TypeVar("T")
-
-
-class Told(NamedTuple):
-    """What is told beside what was measured, as in :func:`summarise_collected`."""
-
-    seed: int | None
-    settings: Mapping[str, Any]
-    counts: Mapping[str, int]
-    timing: Mapping[str, float]
-    breakdown: Breakdown | None
 
 
 class Kind(Protocol):
@@ -189,13 +174,3 @@ def read_summary(data: Any) -> AnySummary:
     """
     check_version(data)
     return kinds.summarised(data).summary_type.from_dict(data)
-
-
-def read_if(read: Callable[[bytes], T], data: bytes) -> T | None:
-    """Return what was stored; None if it is the state of something else."""
-    try:
-        return read(data)
-    except CorruptState as problem:
-        if "of kind" not in str(problem):
-            raise
-        return None

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from calibrant.core.arrays import Reals, Words
 from calibrant.metrics import CalibrationCurve
-from calibrant.summary.breakdown import Part
+from calibrant.summary.collector import Part
 
 NAMES: Final = ("raw", "forecast", "mean")
 """The three kinds of forecasts that a summary compares."""
-
-
-def plain(part: Any) -> dict[str, Any]:
-    """Return the fields of a piece by name."""
-    return {f.name: getattr(part, f.name) for f in dataclasses.fields(part)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,12 +165,3 @@ class Parts:
     kind: str
     rows: list[Part]
     curves: dict[str, tuple[CalibrationCurve, ...]]
-
-    def told(self) -> dict[str, Any]:
-        """Return the numbers of a summary."""
-        return {"kind": self.kind, "rows": [plain(row) for row in self.rows]}
-
-    def detail(self) -> dict[str, Any]:
-        """Return what else a report is drawn from."""
-        pairs = self.curves.items()
-        return {"curves": {name: [plain(curve) for curve in pair] for name, pair in pairs}}

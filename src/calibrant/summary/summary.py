@@ -6,32 +6,45 @@ Tables, plots and pages are drawn from it, and from nothing else.
 
 from __future__ import annotations
 
-import dataclasses
 import math
+import typing
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Any, Final, Self
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from types import UnionType
+from typing import Any, Final, NamedTuple, Self, TypeAlias, TypeVar, get_origin
 
 import numpy as np
 
+from calibrant.core.arrays import Reals, Words
 from calibrant.errors import CorruptState
 from calibrant.metrics import CalibrationCurve, Decomposition
-from calibrant.summary.breakdown import Part
-from calibrant.summary.pieces import (
-    BucketRow,
-    Headline,
-    Histogram,
-    Parts,
-    Trace,
-    Windows,
-    plain,
-)
+from calibrant.summary.collector import Breakdown
+from calibrant.summary.pieces import BucketRow, Headline, Histogram, Parts, Trace, Windows
 
 VERSION: Final = 1
 """Version of the summary's format."""
 
+SHARED: Final = ("settings", "summary")
+"""What all kinds of summaries have."""
 RUN: Final = ("command", "inputs", "columns", "scale")
 """Settings that belong to one run: they are stored below ``timing``, apart from the rest."""
+
+
+Engine: TypeAlias = Any
+"""Whoever makes forecasts: a recalibrator of any kind."""
+
+T = TypeVar("T")
+
+
+class Told(NamedTuple):
+    """What is told beside what was measured, as in :func:`summarise_collected`."""
+
+    seed: int | None
+    settings: Mapping[str, Any]
+    counts: Mapping[str, int]
+    timing: Mapping[str, float]
+    breakdown: Breakdown | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +73,8 @@ class AnySummary(ABC):
         run = {name: value for name, value in self.settings.items() if name in RUN}
         settings = {k: v for k, v in self.settings.items() if k not in RUN}
         timing = {**self.summary["timing"], "run": run}
-        detail = {"settings": settings, **self._detail()}
+        own = {name: value for name, value in self._detail().items() if name not in SHARED}
+        detail = {"settings": settings, **own}
         return bare({**self.summary, "timing": timing, "detail": detail})  # type: ignore[no-any-return]
 
     @classmethod
@@ -115,30 +129,16 @@ class Summary(AnySummary):
     parts: Parts | None = None
 
     def _detail(self) -> dict[str, Any]:
-        return {
-            "curves": {name: plain(curve) for name, curve in self.curves.items()},
-            "trace": plain(self.trace),
-            "windows": plain(self.windows),
-            "histogram": plain(self.histogram),
-            "decompositions": {name: plain(d) for name, d in self.decompositions.items()},
-            "buckets": [plain(row) for row in self.buckets],
-            "headline": None if self.headline is None else plain(self.headline),
-            "parts": None if self.parts is None else self.parts.detail(),
-        }
+        split = None if self.parts is None else {"curves": self.parts.curves}
+        return vars(self) | {"parts": split}
 
     @classmethod
     def _read_detail(cls, detail: dict[str, Any], told: dict[str, Any]) -> dict[str, Any]:
-        headline, split = detail["headline"], detail["decompositions"]
-        return {
-            "curves": {name: _read(CalibrationCurve, c) for name, c in detail["curves"].items()},
-            "trace": _read(Trace, detail["trace"]),
-            "windows": _read(Windows, detail["windows"]),
-            "histogram": _read(Histogram, detail["histogram"]),
-            "decompositions": {name: _read(Decomposition, d) for name, d in split.items()},
-            "buckets": [_read(BucketRow, row) for row in detail["buckets"]],
-            "headline": None if headline is None else _read(Headline, headline),
-            "parts": _parts(detail.get("parts"), told.get("breakdown")),
-        }
+        split, seen = detail.get("parts"), told.get("breakdown")
+        parts = None if split is None or seen is None else _read(Parts, {**seen, **split})
+        hints = typing.get_type_hints(cls)
+        own = [each.name for each in fields(cls) if each.name not in (*SHARED, "parts")]
+        return {name: _read(hints[name], detail[name]) for name in own} | {"parts": parts}
 
 
 def check_version(data: Any) -> None:
@@ -146,24 +146,24 @@ def check_version(data: Any) -> None:
     if not isinstance(data, dict) or "version" not in data:
         raise CorruptState("summary must be an object with a version, got something else")
     if data["version"] != VERSION:
-        raise CorruptState(
-            f"summary must be of version {VERSION}, got {data['version']!r}; "
-            "it was written by another release of calibrant"
-        )
+        told = f"got {data['version']!r}; it was written by another release of calibrant"
+        raise CorruptState(f"summary must be of version {VERSION}, {told}")
 
 
-def _parts(detail: dict[str, Any] | None, told: dict[str, Any] | None) -> Parts | None:
-    if detail is None or told is None:
+def read_if(read: Callable[[bytes], T], data: bytes) -> T | None:
+    """Return what was stored; None if it is the state of something else."""
+    try:
+        return read(data)
+    except CorruptState as problem:
+        if "of kind" not in str(problem):
+            raise
         return None
-    curves = {
-        name: tuple(_read(CalibrationCurve, curve) for curve in pair)
-        for name, pair in detail["curves"].items()
-    }
-    return Parts(told["kind"], [_read(Part, row) for row in told["rows"]], curves)
 
 
 def bare(value: Any) -> Any:
-    """Return ``value`` with arrays as lists and numbers that JSON lacks as None."""
+    """Return ``value`` as JSON has it: pieces by field, arrays as lists, no number as None."""
+    if is_dataclass(value):
+        return bare(vars(value))
     if isinstance(value, dict):
         return {key: bare(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -175,21 +175,31 @@ def bare(value: Any) -> Any:
     return value
 
 
-def _read(kind: type[Any], data: dict[str, Any]) -> Any:
-    fields = {f.name: str(f.type) for f in dataclasses.fields(kind)}
-    if set(data) != set(fields):
-        told = ", ".join(sorted(set(data) ^ set(fields)))
-        raise ValueError(f"{kind.__name__} with other entries: {told}")
-    return kind(**{name: _typed(data[name], fields[name]) for name in fields})
-
-
-def _typed(value: Any, type_name: str) -> Any:
-    if type_name == "float":
+def _read(kind: Any, value: Any) -> Any:
+    """Return what :func:`bare` made of a value of some type."""
+    inner = typing.get_args(kind)
+    if kind is float:
         return math.nan if value is None else float(value)
-    if type_name in ("Reals", "Reals"):
+    if kind == Reals:
         return np.array([math.nan if item is None else item for item in value], np.float64)
-    if type_name in ("Wholes", "Words"):
+    if kind == Words:
         return np.array(value, np.int64)
-    if type_name.startswith("dict"):
-        return {key: (int(a), int(b), float(error)) for key, (a, b, error) in value.items()}
-    return value
+    if is_dataclass(kind):
+        return _piece(kind, value)
+    if get_origin(kind) is UnionType:
+        return None if value is None else _read(inner[0], value)
+    if get_origin(kind) is dict:
+        return {key: _read(inner[1], item) for key, item in value.items()}
+    if get_origin(kind) in (list, tuple):
+        kinds = inner if int in inner else [inner[0]] * len(value)
+        pairs = zip(kinds, value, strict=True)
+        return get_origin(kind)(_read(each, item) for each, item in pairs)
+    return int(value) if kind is int else value
+
+
+def _piece(kind: Any, data: dict[str, Any]) -> Any:
+    hints = typing.get_type_hints(kind)
+    if set(data) != set(hints):
+        told = ", ".join(sorted(set(data) ^ set(hints)))
+        raise ValueError(f"{kind.__name__} with other entries: {told}")
+    return kind(**{name: _read(hint, data[name]) for name, hint in hints.items()})

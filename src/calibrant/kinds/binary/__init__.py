@@ -1,29 +1,104 @@
-"""Events: one probability a row, and outcomes that are 0 or 1."""
+"""Events: one probability a row, and outcomes that are 0 or 1.
+
+Who made the forecasts and what was promised about them is told here too, for groups and classes as
+well.
+"""
 
 from __future__ import annotations
 
 import math
 from typing import Any, ClassVar, Final
 
+import numpy as np
+
+from calibrant._version import __version__
 from calibrant.core.codec import kind_of
 from calibrant.errors import CorruptState
-from calibrant.kinds.binary.account import (
-    collector_of,
-    identity,
-    inner,
-    method_of,
-    of_one,
-    parameters,
-)
 from calibrant.loading import load
-from calibrant.recalibrate import Calibrant, Recalibrator
-from calibrant.summary import Account, Breakdown, Collector, Engine, Parts, Summary, Told, measured
+from calibrant.recalibrate import Calibrant, Certificate, Chain, Recalibrator
+from calibrant.summary import VERSION, Account, Breakdown, Collector, Engine, Parts, Told, measured
+from calibrant.summary.summary import Summary
 
-__all__ = ["Binary", "inner", "method_of"]
+__all__ = ["Binary", "inner", "method_of", "of_many"]
 
 LEVELS: Final = "levels are of quantiles or normal distributions"
 SHOWN: Final = 12
 """Groups or classes that are drawn: those with the most rounds."""
+
+
+DIGITS: Final = 1000
+SAME: Final = ("rounds", "open", "expired", "delay", "c1", "c2")
+ACCOUNT: Final = {**dict(zip(SAME, SAME, strict=True)), "loss": "loss_name", "regret": "regret"}
+"""What is told of a certificate, and what it is called there."""
+
+
+def inner(engine: Engine) -> Any:
+    """Return who draws: the engine itself, or those of its classes as they begin."""
+    return getattr(engine, "template", engine)
+
+
+def method_of(engine: Engine) -> str:
+    """Return the name by which forecasts of one column were asked for.
+
+    Examples
+    --------
+    >>> method_of(Calibrant()), method_of(Recalibrator("blackwell"))
+    ('calibrant', 'blackwell')
+    """
+    return str(engine.kind if isinstance(engine, Calibrant) else engine.calibrator.name)
+
+
+def parameters(drawing: Engine, own: dict[str, Any], seed: int | None) -> dict[str, Any]:
+    """Return what it takes to make an engine again; ``own`` is what its kind adds."""
+    rule = drawing.calibrator
+    prior = {"prior": drawing.prior} if rule.prior_in_cells else {}
+    told = {**rule.parameters, "buckets": drawing.buckets, **prior}
+    if isinstance(drawing, Recalibrator):
+        loss = drawing.certificate().loss_name
+        own, told = own | _front(drawing, loss), told | {"loss": loss}
+    return {**own, **told, "seed": seed}
+
+
+def _front(recalibrator: Recalibrator, loss: str) -> dict[str, Any]:
+    """Return the stages of a chain; the experts only if they are not the usual ones."""
+    if not isinstance(recalibrator, Calibrant):
+        return {}
+    usual = recalibrator.transform == Calibrant(loss=loss).transform
+    experts = {} if usual else {"experts": repr(recalibrator.transform)}
+    safe = {} if recalibrator.raw_safe is None else {"raw_safe": recalibrator.raw_safe}
+    return {"calibrator": recalibrator.calibrator.name, **experts, **safe}
+
+
+def of_many(certificate: Any, bounds: dict[str, Any], delay: int, regret: float) -> dict[str, Any]:
+    """Return what is known of all groups or classes together; the rest is told part by part."""
+    account = {name: getattr(certificate, name) for name in ("rounds", "open", "expired")}
+    errors = {"c1": certificate.c1, "c2": certificate.c2, "loss": "squared", "regret": regret}
+    found, holds = {**account, "delay": delay, **errors}, certificate.holds
+    bounds = {"c1": None, "c2": None, "regret": None} | bounds
+    return {"bound": bounds, "certificate": found, "chain": None, "certificate_holds": holds}
+
+
+def _holds(certificate: Certificate) -> bool | None:
+    """Return whether the bounds that apply hold; of late outcomes the chain says nothing."""
+    if isinstance(certificate, Chain) and certificate.delay > 0 and not certificate.bounds:
+        return None if certificate.budget is None else certificate.budget.holds
+    return certificate.holds
+
+
+def _chain(chain: Chain) -> dict[str, Any]:
+    """Return the links from the draw back to the raw forecast, measured beside bound."""
+    spent, late = chain.budget, chain.delay > 0
+    budget: dict[str, Any] | None = None
+    if spent is not None:
+        mean = spent.excess / max(spent.rounds, 1)
+        budget = {"epsilon": spent.epsilon, "excess": mean, "rounds": spent.rounds}
+        budget |= {"aside": spent.fallbacks, "c2_bound": spent.c2_bound, "holds": spent.holds}
+    # Under late outcomes the theorem about a link says nothing.
+    silent = {"bound": None, "holds": None}
+    links = [vars(link) | (silent if late else {"holds": link.holds}) for link in chain.links]
+    middle = {"middle_loss": chain.mixed_loss, "middle_regret": chain.mixed_regret}
+    bounds = {"middle_bound": chain.bound("regret"), "raw_bound": chain.raw_bound}
+    return {**middle, **bounds, "links": links, "budget": budget}
 
 
 class Binary:
@@ -57,10 +132,10 @@ class Binary:
 
     def make(self, options: Any, seed: int) -> Engine:
         """Return a new recalibrator: the default, or Algorithm 1 with the calibrator asked for."""
-        from calibrant.kinds.binary import making
+        from calibrant.kinds.binary.session import make
 
         options.refuse(self.refused)
-        return making.make(options, seed)
+        return make(options, seed)
 
     def session(self, options: Any, seed: int) -> Any:
         """Return a new session."""
@@ -88,17 +163,26 @@ class Binary:
         return method_of(recalibrator)
 
     def collector(self, recalibrator: Engine) -> Collector:
-        """Return who can follow the forecasts."""
-        return collector_of(recalibrator)
+        """Return who follows the values that are drawn from.
+
+        Raw forecasts, which a budget may announce as well, are followed to three digits.
+        """
+        drawing = inner(recalibrator)
+        values = drawing.calibrator.lattice.values
+        if getattr(drawing, "raw_safe", None) is not None:
+            values = np.unique(np.concatenate([values, np.arange(DIGITS + 1) / DIGITS]))
+        return Collector(values)
 
     def summarise(self, collector: Any, recalibrator: Engine, told: Told) -> Summary:
         """Return what was collected as a summary."""
-        method, seen = self.method(recalibrator), told.breakdown
-        own = {"method": method, **self.own(recalibrator)}
+        drawing, seen = inner(recalibrator), told.breakdown
+        rule, method = drawing.calibrator, self.method(recalibrator)
+        own = {"calibrator": rule.name, "resolution": rule.resolution, "buckets": drawing.buckets}
+        made_by = {"version": VERSION, "calibrant": __version__, "method": method}
         account = Account(
-            identity(recalibrator, method, told.seed),
+            {**made_by, **own, "seed": told.seed},
             self.promised(recalibrator.certificate()),
-            parameters(recalibrator, own, told.seed),
+            parameters(drawing, {"method": method, **self.own(recalibrator)}, told.seed),
             lambda rounds: self.bound(recalibrator, rounds),
             None if seen is None else self.parts(seen, recalibrator),
         )
@@ -110,7 +194,16 @@ class Binary:
 
     def promised(self, certificate: Any) -> dict[str, Any]:
         """Return the bounds, the recalibrator's own account, and the chain if there is one."""
-        return of_one(certificate)
+        chain = certificate if isinstance(certificate, Chain) else None
+        bounds = {name.lower(): certificate.bound(name) for name in ("C1", "C2")}
+        bounds["regret"] = certificate.bound("regret") if chain is None else chain.raw_bound
+        assumed = next((bound.assumption for bound in certificate.bounds), None)
+        return {
+            "bound": {**bounds, "assumption": assumed},
+            "certificate": {name: getattr(certificate, key) for name, key in ACCOUNT.items()},
+            "chain": None if chain is None else _chain(chain),
+            "certificate_holds": _holds(certificate),
+        }
 
     def bound(self, recalibrator: Engine, rounds: int) -> tuple[float, float]:
         """Return what the theorem promises about C1 and C2 after so many rounds."""

@@ -1,23 +1,153 @@
-"""The run in one sentence, right in the awkward cases too."""
+"""What the numbers allow to be said, and the run in one sentence, also in awkward cases."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
-from calibrant.kinds.binary.judge import (
-    Accuracy,
-    Finding,
-    accuracy,
-    beyond_noise,
-    calibration,
-    half_step,
-    matters,
-)
+import numpy as np
+from numpy.typing import ArrayLike
+
+from calibrant.core.arrays import Mask
 from calibrant.metrics import CalibrationCurve, binomial_band
 from calibrant.report.tables import number
 from calibrant.summary import BucketRow, Headline, Summary
+
+LEVEL: Final = 0.05
+"""Probability, at most, of calling calibrated independent forecasts miscalibrated."""
+FEWEST: Final = 0.05
+"""Share of the rounds that must be off before forecasts are called miscalibrated."""
+NEAR: Final = 0.01
+"""Distances between forecast and frequency that are too small to matter, but for rare events."""
+PART: Final = 0.2
+"""Of the probability of the rarer outcome: what is too small to matter there."""
+SLIGHT: Final = 0.005
+"""Differences of Brier scores that are too small to matter, but for small scores."""
+SHARE: Final = 0.025
+"""Of the Brier score: what is too small to matter there."""
+
+
+def matters(said: ArrayLike, rate: ArrayLike) -> Mask:
+    """Say where forecast and frequency differ by enough to matter.
+
+    By more than 0.01, or a fifth of the rarer outcome's probability where that is less.
+
+    Examples
+    --------
+    >>> matters([0.505, 0.53, 0.01], [0.5, 0.5, 0.001]).tolist()
+    [False, True, True]
+    """
+    p, q = np.asarray(said, np.float64), np.asarray(rate, np.float64)
+    rarer = np.maximum(np.minimum(p, 1.0 - p), np.minimum(q, 1.0 - q))
+    return np.asarray(np.abs(p - q) > np.minimum(NEAR, PART * rarer))
+
+
+def beyond_noise(curve: CalibrationCurve) -> Mask:
+    """Say of each bucket whether noise alone hardly explains its distance.
+
+    The exact binomial limits of all k used buckets hold at once with probability 95 %:
+    each is taken at ``1 - 0.05 / k``.
+
+    Examples
+    --------
+    >>> from calibrant.metrics import calibration_curve
+    >>> beyond_noise(calibration_curve([0.8] * 100 + [0.2], [1, 0] * 50 + [0], buckets=2)).tolist()
+    [False, True]
+    """
+    used = curve.count > 0
+    ones = np.rint(np.where(used, curve.mean_outcome, 0.0) * curve.count)
+    level = LEVEL / max(1, int(used.sum()))
+    low, high = binomial_band(ones, curve.count, confidence=1.0 - level)
+    return np.asarray(used & ((curve.mean_forecast < low) | (curve.mean_forecast > high)))
+
+
+def off(curve: CalibrationCurve, allowed: float = 0.0) -> bool:
+    """Say whether a twentieth of the rounds is off, beyond noise and by enough to matter.
+
+    Buckets that hardly any round fell into do not make a forecaster miscalibrated, nor do
+    distances up to ``allowed``.
+
+    Examples
+    --------
+    >>> from calibrant.metrics import calibration_curve
+    >>> off(calibration_curve([0.8] * 100, [1, 0] * 50))
+    True
+    >>> off(calibration_curve([0.8] * 10, [1, 0] * 5))
+    False
+    """
+    far = np.abs(curve.mean_forecast - curve.mean_outcome) > allowed
+    wrong = far & beyond_noise(curve) & matters(curve.mean_forecast, curve.mean_outcome)
+    rounds = int(curve.count[wrong].sum())
+    return rounds > 0 and rounds >= FEWEST * int(curve.count.sum())
+
+
+def spread(curve: CalibrationCurve) -> float:
+    """Return the average distance of frequency and forecast over the curve's buckets.
+
+    Examples
+    --------
+    >>> from calibrant.metrics import calibration_curve
+    >>> round(spread(calibration_curve([0.8, 0.8], [1, 0])), 12)
+    0.3
+    """
+    used = curve.count > 0
+    gaps = np.abs(curve.mean_outcome - curve.mean_forecast)[used]
+    rounds = int(curve.count.sum())
+    return float(gaps @ curve.count[used] / rounds) if rounds else math.nan
+
+
+class Finding(NamedTuple):
+    """What happened to calibration, the average distance before and after, and whether it is off.
+
+    Forecasts from a grid cannot be made to come closer than half a step of it: up to there they
+    count as fixed.
+    """
+
+    ending: str
+    raw_gap: float
+    now_gap: float
+    now_off: bool
+
+
+def calibration(summary: Summary) -> Finding:
+    """Measure calibration before and after in the same equal buckets."""
+    raw, now, rate = summary.curves["raw"], summary.curves["forecast"], number(summary["base_rate"])
+    before, after, was_off, is_off = spread(raw), spread(now), off(raw), off(now)
+    margin = min(NEAR, PART * min(rate, 1.0 - rate))
+    ending = "unclear" if was_off else "fine"
+    if was_off and after < before:
+        ending = "better" if off(now, half_step(summary)) else "fixed"
+    elif is_off and after > before + margin:
+        ending = "worse"
+    return Finding(ending, before, after, is_off)
+
+
+def half_step(summary: Summary) -> float:
+    """Return half the distance of neighbours on the grid of forecasts."""
+    return 0.5 / float(summary["resolution"])
+
+
+def accuracy(summary: Summary) -> str:
+    """Say what happened to the Brier score, by its interval.
+
+    ``unknown`` without an interval; ``same`` if every plausible change is too small to
+    matter; ``improved`` or ``worse`` if the interval leaves 0 out, ``slightly`` so if it
+    hardly matters; else ``unclear``.
+    """
+    told = summary["regret_brier"]
+    value, low, high = (number(told[key]) for key in ("value", "low", "high"))
+    if math.isnan(low) or math.isnan(high):
+        return "unknown"
+    slight = min(SLIGHT, SHARE * number(summary["raw"]["brier"]))
+    if max(-low, high) <= slight and (low <= 0.0 <= high or abs(value) <= slight / 5.0):
+        return "same"
+    if low <= 0.0 <= high:
+        return "unclear"
+    if abs(value) <= slight:
+        return "slightly improved" if high < 0.0 else "slightly worse"
+    return "improved" if high < 0.0 else "worse"
+
 
 WIDE: Final = 0.1
 """Half of a band so wide that the frequency inside says little."""
@@ -29,7 +159,7 @@ MOST_DIGITS: Final = 4
 SMALL_BRIER: Final = 0.01
 """A score below which three digits show little."""
 
-ACCURACY: Final[dict[Accuracy, str]] = {
+ACCURACY: Final = {
     "same": "accuracy unchanged: ",
     "improved": "accuracy improved: ",
     "slightly improved": "accuracy improved slightly: ",
@@ -155,14 +285,8 @@ def _by_forecast(region: Headline, half: float) -> Comparison:
     shown = (region.raw_said, region.raw_meant, region.now_said, region.now_means)
     d = max(digits(*shown), 3 if half < THIN else 2)
     before, meant, now, means = (f"{value:.{d}f}" for value in shown)
-    return Comparison(
-        told=f"Your {before} meant {meant}; now {now} means {means} ± {half:.{d}f}",
-        before=abs(region.raw_said - region.raw_meant),
-        after=abs(region.now_said - region.now_means),
-        noise=half,
-        well=not matters(region.now_said, region.now_means)
-        or region.now_low <= region.now_said <= region.now_high,
-    )
+    told = f"Your {before} meant {meant}; now {now} means {means} ± {half:.{d}f}"
+    return _comparison(told, shown, (region.now_low, region.now_high), half)
 
 
 def _by_raw(row: BucketRow) -> Comparison:
@@ -170,14 +294,17 @@ def _by_raw(row: BucketRow) -> Comparison:
     d = digits(row.mean_raw, row.rate, row.mean_forecast)
     raw, rate, now = (f"{value:.{d}f}" for value in (row.mean_raw, row.rate, row.mean_forecast))
     low, high = binomial_band([round(row.rate * row.count)], [row.count])
-    return Comparison(
-        told=f"Your {raw} meant {rate}; the forecast in its place is now {now} on average",
-        before=abs(row.mean_raw - row.rate),
-        after=abs(row.mean_forecast - row.rate),
-        noise=0.0,
-        well=not matters(row.mean_forecast, row.rate)
-        or bool(low[0] <= row.mean_forecast <= high[0]),
-    )
+    told = f"Your {raw} meant {rate}; the forecast in its place is now {now} on average"
+    pairs = (row.mean_raw, row.rate, row.mean_forecast, row.rate)
+    return _comparison(told, pairs, (low[0], high[0]), 0.0)
+
+
+def _comparison(
+    told: str, pairs: tuple[float, ...], band: tuple[float, float], noise: float
+) -> Comparison:
+    raw, rate, now, since = pairs
+    well = not matters(now, since) or bool(band[0] <= now <= band[1])
+    return Comparison(told, abs(raw - rate), abs(now - since), noise, well)
 
 
 def digits(*values: float) -> int:

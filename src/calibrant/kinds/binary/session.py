@@ -1,20 +1,23 @@
-"""A stream of probabilities, one a row."""
+"""A stream of probabilities, one a row, and the recalibrator that options ask for."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.kinds.binary.account import inner, method_of
-from calibrant.recalibrate import Recalibrator
-from calibrant.stream.options import DEFAULT, Options
+from calibrant.bounds.horizon import natural_grid
+from calibrant.core import check
+from calibrant.errors import InvalidInput
+from calibrant.kinds.binary import inner, method_of
+from calibrant.losses import require_proper
+from calibrant.recalibrate import Calibrant, Recalibrator
+from calibrant.stream.columns import Scale
 from calibrant.stream.rows import Rounds
-from calibrant.stream.scale import Scale
-from calibrant.stream.session import Answers, Session, expected
+from calibrant.stream.session import DEFAULT, LOSSES, METHODS, Answers, Options, Session, expected
 from calibrant.summary import AnySummary, collector_for
 
 
@@ -111,3 +114,39 @@ class BinarySession(Probabilities):
         ticket = self.recalibrator.forecast(float(rounds.raw[0]), time=time, **groups)
         found = (ticket.value, min(ticket.mean, 1.0)), (ticket.bucket, number)
         return Answers(*(np.array([value]) for pair in found for value in pair))
+
+
+SIZES: Final = ("resolution", "buckets", "grid", "loss", "prior")
+ELSE: Final = "for Algorithm 1 alone choose a method such as foster_hart"
+EPSILON: Final = f"calibrant keeps its grid, and its certificate says what it costs; {ELSE}"
+PRIOR: Final = f"calibrant learns how far to trust the raw forecast; {ELSE}"
+LOSS: Final = f"under these calibrant compares its experts; {ELSE}"
+SAFE: Final = "only the method calibrant keeps a budget"
+
+
+def make(options: Options, seed: int) -> Recalibrator:
+    """Return the default, or Algorithm 1 with the calibrator asked for."""
+    method = method_asked(options)
+    if method == DEFAULT:
+        return Calibrant(seed=seed, raw_safe=options.raw_safe, **of_default(options))
+    options.refuse({"raw_safe": SAFE})
+    sizes = options.given(SIZES)
+    if options.epsilon is None:
+        return Recalibrator(method, seed=seed, **sizes)
+    return Recalibrator.from_epsilon(options.epsilon, method=method, seed=seed, **sizes)
+
+
+def method_asked(options: Options) -> str:
+    """Return the method that options name, or the default."""
+    return check.choice(options.method or DEFAULT, "method", METHODS)
+
+
+def of_default(options: Options) -> dict[str, Any]:
+    """Return the default's options; refuse what only other methods know."""
+    options.refuse({"epsilon": EPSILON, "prior": PRIOR})
+    given = options.given(SIZES)
+    loss = require_proper(given.get("loss", "squared"))
+    if loss.name not in LOSSES:
+        known = " or ".join(map(repr, LOSSES))
+        raise InvalidInput(f"loss must be {known}: {LOSS}, got {loss.name!r}")
+    return {"grid": natural_grid(loss)} | given

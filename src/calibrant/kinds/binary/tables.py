@@ -1,11 +1,12 @@
-"""The tables of a report on probabilities."""
+"""The tables of a report on probabilities, and what is told on a screen."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, Final
 
-from calibrant.report.tables import NOTHING, Table, number, settings, shown, signed
+from calibrant.report.tables import Table, count_lines, number, printed, settings, shown, signed
 from calibrant.summary import NAMES, Summary
 
 COLUMNS: Final = ("raw", "recalibrated, drawn", "recalibrated, mean")
@@ -48,8 +49,9 @@ def _score_notes(summary: Summary) -> tuple[str, ...]:
 
 
 def _change(regret: dict[str, Any]) -> str:
-    value, low, high = (signed(regret[key]) for key in ("value", "low", "high"))
-    if NOTHING in (value, low, high):
+    keys = ("value", "low", "high")
+    value, low, high = (signed(regret[key]) for key in keys)
+    if any(math.isnan(number(regret[key])) for key in keys):
         return f"Drawn minus raw Brier score: {value}; too few rounds for an interval."
     return f"Drawn minus raw Brier score: {value}, interval {low} to {high} ({regret['method']})."
 
@@ -87,21 +89,14 @@ def _span(place: tuple[int, int, float] | None) -> str:
 
 def buckets(summary: Summary) -> Table:
     """Return what became of raw forecasts, bucket by bucket; empty buckets are left out."""
-    rows = tuple(
-        (
-            f"{row.low:.2f} to {row.high:.2f}",
-            f"{row.count:,}",
-            f"{row.mean_raw:.3f}",
-            f"{row.rate:.3f}",
-            f"{row.mean_forecast:.3f}",
-            f"{row.rate - row.mean_raw:+z.3f}",
-            f"{row.rate - row.mean_forecast:+z.3f}",
-        )
-        for row in summary.buckets
-        if row.count
-    )
+    rows = []
+    for row in filter(lambda row: row.count, summary.buckets):
+        said = row.mean_raw, row.rate, row.mean_forecast
+        gaps = row.rate - row.mean_raw, row.rate - row.mean_forecast
+        cells = [*(f"{value:.3f}" for value in said), *(f"{gap:+z.3f}" for gap in gaps)]
+        rows.append((f"{row.low:.2f} to {row.high:.2f}", f"{row.count:,}", *cells))
     header = ("raw forecasts", "rounds", "you said", "it happened", "now said")
-    return Table("Bucket by bucket", (*header, "gap before", "gap now"), rows)
+    return Table("Bucket by bucket", (*header, "gap before", "gap now"), tuple(rows))
 
 
 PARTS: Final = (
@@ -112,15 +107,14 @@ PARTS: Final = (
 )
 
 
-def brier_parts(summary: Summary) -> Table:
+def brier(summary: Summary) -> Table:
     """Return what the Brier scores are made of."""
     found = [summary.decompositions[name] for name in NAMES]
     rows = [(label, *(shown(getattr(f, key)) for f in found), why) for label, key, why in PARTS]
     within = [shown(f.within_variance - f.within_covariance) for f in found]
     rows.append(("Within buckets", *within, "what bucket averages leave out; 0 for exact values"))
-    return Table(
-        "What the Brier score is made of", ("", *COLUMNS, "what it says"), tuple(rows), (0, 4)
-    )
+    header = ("", *COLUMNS, "what it says")
+    return Table("What the Brier score is made of", header, tuple(rows), (0, 4))
 
 
 def parts(summary: Summary) -> Table | None:
@@ -129,25 +123,16 @@ def parts(summary: Summary) -> Table | None:
         return None
     kind, many = summary.parts.kind, len(summary.parts.rows)
     largest = sorted(summary.parts.rows, key=lambda row: -row.rounds)[:MOST]
-    rows = tuple(
-        (
-            row.name,
-            f"{row.rounds:,}",
-            *(shown(value, 3) for value in (row.rate, row.mean_raw, row.mean_forecast)),
-            *(shown(value) for value in (row.c2_raw, row.c2_forecast, row.bound)),
-        )
-        for row in largest
-    )
+    rows = []
+    for row in largest:
+        chances = [shown(value, 3) for value in (row.rate, row.mean_raw, row.mean_forecast)]
+        errors = [shown(value) for value in (row.c2_raw, row.c2_forecast, row.bound)]
+        rows.append((row.name, f"{row.rounds:,}", *chances, *errors))
     said = ("it happened", "you said", "now said")
     header = (kind, "rounds", *said, "C2 before", "C2 now", "bound")
-    return Table(f"{kind.capitalize()} by {kind}", header, rows, (0,), _part_notes(kind, many))
-
-
-def _part_notes(kind: str, many: int) -> tuple[str, ...]:
-    told = [PART_NOTES[kind]]
-    if many > MOST:
-        told.append(f"Of {many:,}, those {MOST} with the most rounds; all are in the summary.")
-    return tuple(told)
+    more = f"Of {many:,}, those {MOST} with the most rounds; all are in the summary."
+    notes = (PART_NOTES[kind], more) if many > MOST else (PART_NOTES[kind],)
+    return Table(f"{kind.capitalize()} by {kind}", header, tuple(rows), (0,), notes)
 
 
 def promises(summary: Summary) -> Table:
@@ -196,13 +181,122 @@ def _kept(measured: Any, bound: Any) -> str:
 
 def tables(summary: Summary) -> dict[str, Table | None]:
     """Return every table by name; None for those that say nothing here."""
-    return {
-        "scores": scores(summary),
-        "buckets": buckets(summary),
-        "brier": brier_parts(summary),
-        "parts": parts(summary),
-        "windows": windows(summary),
-        "promises": promises(summary),
-        "chain": chain(summary),
-        "settings": settings(summary),
-    }
+    made = (scores, buckets, brier, parts, windows, promises, chain, settings)
+    return {each.__name__: each(summary) for each in made}
+
+
+ROWS: Final = {
+    "brier": "Brier score",
+    "log_loss": "log loss",
+    "calibration_l1": "calibration error C1",
+    "calibration_l2": "calibration error C2",
+    "ece": "binned error (ECE)",
+    "smooth": "smooth error",
+    "last_window_l2": "C2 of the last window",
+    "worst_window_l2": "C2 of the worst window",
+    "sharpness": "sharpness",
+}
+"""Rows of the table before and after."""
+
+SHOWN: Final = 20
+"""Groups or classes that are shown."""
+TITLE: Final = 43
+"""Columns of an expert's name."""
+LATE: Final = "late outcomes, at most {:,} outstanding: no theorem here speaks of them"
+
+
+def screen(summary: Summary) -> tuple[list[Table], list[str]]:
+    """Return the tables before and after, of the chain, and of groups or classes; then lines."""
+    told = summary.summary
+    rows = [
+        [title, *(printed(told[name].get(key)) for name in NAMES)] for key, title in ROWS.items()
+    ]
+    rows.append(["AUC", *(printed(told["auc"][name]) for name in NAMES)])
+    title = f"{told['n_rounds']:,} rounds, {told['method']}, seed {told['seed']}"
+    tables = [Table.of(title, ("", *NAMES), rows)]
+    if (chain := told.get("chain")) is not None and chain["links"]:
+        tables.append(chain_table(told))
+    if told.get("breakdown") is not None:
+        tables.append(parts_table(told["breakdown"]))
+    return tables, closing_lines(told)
+
+
+def closing_lines(told: Mapping[str, Any]) -> list[str]:
+    """Return what the table cannot say, a sentence each."""
+    regret = told["regret_brier"]
+    interval = f"[{printed(regret['low'])}, {printed(regret['high'])}]"
+    lines = [f"Brier, forecast minus raw: {printed(regret['value'])}, 95 % interval {interval}"]
+    lines += [*_window_lines(told), *_budget(told), *_guarantee(told)]
+    return [*lines, *count_lines(told)]
+
+
+def _window_lines(told: Mapping[str, Any]) -> list[str]:
+    """Return where the last and the worst window of the forecasts lie, if there is any."""
+    places = told.get("windows") or {"last": None}
+    if places["last"] is None:
+        return []
+    last, worst = places["last"], places["worst"]["forecast"]
+    spans = [f"{each['first']:,}-{each['last']:,}" for each in (last, worst)]
+    return [f"windows: {told['window']:,} rounds; last {spans[0]}, worst forecasts {spans[1]}"]
+
+
+def _budget(told: Mapping[str, Any]) -> list[str]:
+    """Return what was spent of a budget, and what that costs."""
+    found = (told.get("chain") or {}).get("budget")
+    if found is None:
+        return []
+    lines = [f"loss beyond raw: {printed(found['excess'])}, never above {found['epsilon']:g}"]
+    if found["aside"]:
+        part = f"{found['aside']:,} of {found['rounds']:,} rounds"
+        lines.append(f"raw forecasts announced in {part}: calibration is not promised")
+        if found["c2_bound"] is not None:
+            lines.append(f"but of the other rounds: c2 at most {printed(found['c2_bound'])}")
+    return lines
+
+
+def _guarantee(told: Mapping[str, Any]) -> list[str]:
+    bounds, late = told["bound"], told["certificate"].get("delay")
+    holds = {True: "holds", False: "is exceeded", None: "is not known"}
+    verdict = holds[told["certificate_holds"]]
+    if bounds["c2"] is None and bounds["c1"] is None:
+        if told["breakdown"] is not None and told["certificate_holds"] is not None:
+            return [f"guarantee, group by group: the bounds above; it {verdict}"]
+        return [LATE.format(late)] if late else []
+    parts = [f"{key} {printed(bounds[key])}" for key in ("c1", "c2", "regret")]
+    return [f"guarantee after these rounds: {', '.join(parts)}; it {verdict}"]
+
+
+def chain_table(told: Mapping[str, Any]) -> Table:
+    """Return the chain of the default, link by link: measured, and what the theorems say."""
+    chain, bounds, found = told["chain"], told["bound"], told["certificate"]
+    middle = chain["middle_regret"], chain["middle_bound"]
+    rows = [
+        ["calibration error C2 of the draws", "", found["c2"], bounds["c2"]],
+        ["extra loss of the draws over the mixture", "", *middle],
+        ["extra loss of the mixture over each expert", "", "", ""],
+        *(
+            [f"  {_cut(each['expert'])}", f"{each['weight']:.3f}", each["regret"], each["bound"]]
+            for each in chain["links"]
+        ),
+        ["extra loss of the draws over the raw forecast", "", found["regret"], bounds["regret"]],
+    ]
+    header = (f"chain, {found['loss']} loss", "weight", "measured", "bound")
+    cells = [[cell if isinstance(cell, str) else printed(cell) for cell in row] for row in rows]
+    return Table.of("", header, cells)
+
+
+def parts_table(told: Mapping[str, Any]) -> Table:
+    """Return the largest groups or classes: what was said, what happened, and the errors."""
+    kind, rows = told["kind"], told["rows"]
+    shown = sorted(rows, key=lambda row: -row["rounds"])[:SHOWN]
+    said = ("raw said", "raw C2", "said", "C2", "bound")
+    header = (f"{kind} by {kind}", "rounds", "happened", *said)
+    keys = ("rate", "mean_raw", "c2_raw", "mean_forecast", "c2_forecast", "bound")
+    cells = [[_cut(r["name"]), f"{r['rounds']:,}", *(printed(r[k]) for k in keys)] for r in shown]
+    if len(rows) > SHOWN:
+        cells.append([f"{len(rows) - SHOWN:,} more in --json", *[""] * 7])
+    return Table.of("", header, cells)
+
+
+def _cut(title: str) -> str:
+    return title if len(title) <= TITLE else f"{title[: TITLE - 3]}..."

@@ -4,43 +4,30 @@ from __future__ import annotations
 
 from typing import Final
 
-from calibrant.kinds.binary.figures import WORDS, chosen, describe, drawings
-from calibrant.kinds.binary.headline import headline
-from calibrant.kinds.binary.screen import screen
-from calibrant.kinds.binary.tables import tables
-from calibrant.registry import calibrators
-from calibrant.report.tables import number, shown
-from calibrant.report.view import Section
-from calibrant.summary import Summary
+import numpy as np
 
-__all__ = [
-    "COMPARED", "FAMILY", "SECTIONS", "WORDS", "chosen", "code", "describe", "drawings", "facts",
-    "guarantee", "headline", "promise", "screen", "tables",
-]  # fmt: skip
+from calibrant.groups import GroupRow
+from calibrant.kinds.binary.headline import headline as headline
+from calibrant.kinds.binary.headline import spread
+from calibrant.kinds.binary.tables import screen as screen
+from calibrant.kinds.binary.tables import tables as tables
+from calibrant.plot import Drawing, prepare_all
+from calibrant.plot.groups import GroupPanels
+from calibrant.registry import calibrators
+from calibrant.report.tables import Section, number, shown
+from calibrant.summary import Part, Summary
 
 FAMILY: Final = "probabilities"
 COMPARED: Final = (("Brier", "brier"), ("C2", "calibration_l2"))
+MEANING: Final = ("reliability", "reliability_mean")
+TIME: Final = ("calibration_over_time", "calibration_l1_over_time", "windows")
+PARTS: Final = ("groups_raw", "groups", "classes_raw", "classes")
 SECTIONS: Final = (
-    Section(
-        "meaning",
-        "Do forecasts mean what they say?",
-        ("reliability", "reliability_mean"),
-        ("scores",),
-    ),
-    Section(
-        "time",
-        "Does it hold all the time?",
-        ("calibration_over_time", "calibration_l1_over_time", "windows"),
-        ("windows",),
-    ),
+    Section("meaning", "Do forecasts mean what they say?", MEANING, ("scores",)),
+    Section("time", "Does it hold all the time?", TIME, ("windows",)),
     Section("cost", "Did it cost accuracy?", ("brier_over_time", "decomposition"), ("brier",)),
     Section("buckets", "What became of your forecasts?", ("buckets", "histogram"), ("buckets",)),
-    Section(
-        "parts",
-        "Does it hold for each of them?",
-        ("groups_raw", "groups", "classes_raw", "classes"),
-        ("parts",),
-    ),
+    Section("parts", "Does it hold for each of them?", PARTS, ("parts",)),
     Section("trust", "Can it be trusted?", tables=("promises", "chain"), guarantee=True),
 )
 
@@ -97,8 +84,8 @@ def promise(summary: Summary) -> str:
         told_so = WITHDRAWN.format(spent["epsilon"], int(spent["aside"]))
         rest = "" if spent["c2_bound"] is None else OTHERS.format(shown(spent["c2_bound"]))
         return told_so + rest
-    if late(summary):
-        return LATE.format(int(summary["certificate"]["delay"]))
+    if holds is None and (delay := summary["certificate"].get("delay")):
+        return LATE.format(int(delay))
     if holds is None:
         return f"{summary['method']} makes no promise that could be checked here."
     measured, c2 = number(summary["certificate"]["c2"]), told["c2"]
@@ -109,12 +96,6 @@ def promise(summary: Summary) -> str:
         f"A bound was exceeded in this run.{pair} Bounds hold on average over the draws, so a "
         "single run may exceed a tight one."
     )
-
-
-def late(summary: Summary) -> bool:
-    """Return whether nothing is promised because outcomes came late."""
-    told = summary.summary
-    return told["certificate_holds"] is None and bool(told["certificate"].get("delay"))
 
 
 def guarantee(summary: Summary) -> str:
@@ -139,3 +120,115 @@ def code(summary: Summary) -> str:
     experts = [told["experts"]] if "experts" in told else []
     words += [f"raw_safe={told['raw_safe']!r}"] if "raw_safe" in told else []
     return f"Calibrant({', '.join([*experts, f'method={calibrator!r}', *words])})"
+
+
+ACROSS: Final = 3
+"""Small multiples side by side."""
+
+WORDS: Final = {
+    "reliability": (
+        "What forecasts meant",
+        "How often it happened against how likely it was said to be, in 20 equal buckets. On the "
+        "dotted line forecasts mean what they say. Marks grow with the number of rounds, bars "
+        "are exact 95 % binomial limits, and the strip counts rounds.",
+    ),
+    "reliability_mean": (
+        "The same for the mean forecast",
+        "The mean forecast is what the drawn one is on average: it lacks the noise of the draw, "
+        "and the guarantee, which is about the drawn one.",
+    ),
+    "buckets": (
+        "What became of your forecasts",
+        "For each bucket of raw forecasts: the average you said, the average said now, and how "
+        "often it happened, with exact 95 % binomial limits.",
+    ),
+    "calibration_over_time": (
+        "Calibration error over time",
+        "Squared calibration error of all rounds so far, on a logarithmic axis, and what the "
+        "theorem promises in the worst case, against any adversary.",
+    ),
+    "calibration_l1_over_time": (
+        "Calibration error C1 over time",
+        "Of the drawn forecasts over all rounds so far, on a logarithmic axis, and what the "
+        "theorem promises in the worst case, against any adversary.",
+    ),
+    "brier_over_time": ("Accuracy over time", "Brier score of all rounds so far; lower is better."),
+    "windows": (
+        "Calibration error window by window",
+        "Squared calibration error of consecutive stretches of rounds; the worst ones are shaded. "
+        "Noise adds to each.",
+    ),
+    "histogram": (
+        "How forecasts are spread",
+        "Share of rounds by forecast: raw upwards, recalibrated and drawn downwards.",
+    ),
+    "groups_raw": (
+        "Group by group, before",
+        "How often it happened against how likely you said it was, in the groups with the most "
+        "rounds, in 20 equal buckets with exact 95 % binomial limits.",
+    ),
+    "groups": ("Group by group, now", "The same for the recalibrated forecasts, as drawn."),
+    "classes_raw": (
+        "Class by class, before",
+        "How often each class came against how likely you said it was, in 20 equal buckets with "
+        "exact 95 % binomial limits; beyond 20 classes, of the rounds in which it came first.",
+    ),
+    "classes": ("Class by class, now", "The same for the recalibrated forecasts, as drawn."),
+    "decomposition": (
+        "What the Brier score is made of",
+        "The solid end of a bar is what miscalibration adds; the dashed line is the score of "
+        "always saying the base rate.",
+    ),
+}
+
+NAMES: Final = {"group": ("groups_raw", "groups"), "class": ("classes_raw", "classes")}
+
+
+def part_drawings(summary: Summary) -> dict[str, Drawing]:
+    """Return small multiples of the largest groups or classes, before and after."""
+    if summary.parts is None or not summary.parts.curves:
+        return {}
+    kept = [row for row in summary.parts.rows if row.name in summary.parts.curves]
+    panels = []
+    for after in (False, True):
+        curves = {name: pair[after] for name, pair in summary.parts.curves.items()}
+        rows = tuple(_row(part, after) for part in kept)
+        panels.append(GroupPanels(curves, rows, min(ACROSS, len(rows))))
+    return dict(zip(NAMES[summary.parts.kind], panels, strict=True))
+
+
+def _row(part: Part, after: bool) -> GroupRow:
+    when = "forecast" if after else "raw"
+    said, c1, c2 = (getattr(part, f"{key}_{when}") for key in ("mean", "c1", "c2"))
+    return GroupRow(part.name, part.rounds, said, part.rate, c1, c2)
+
+
+def drawings(summary: Summary) -> dict[str, Drawing]:
+    """Return every picture by name; needs no matplotlib."""
+    return prepare_all(summary) | part_drawings(summary)
+
+
+def chosen(summary: Summary) -> dict[str, Drawing]:
+    """Return the drawings that tell something: C1 over time only if the theorem is about C1."""
+    found, trace = drawings(summary), summary.trace
+    if np.isfinite(trace.bound_c2).any() or not np.isfinite(trace.bound_c1).any():
+        del found["calibration_l1_over_time"]
+    return found
+
+
+def describe(name: str, summary: Summary) -> str:
+    """Return the numbers that matter most, for those who cannot see the picture."""
+    curves, told, both = summary.curves, summary.summary, ("raw", "forecast")
+    line, split = "Average distance from the line", summary.decompositions
+    found = {
+        "reliability": (line, [spread(curves[kind]) for kind in both]),
+        "reliability_mean": (line, [spread(curves[kind]) for kind in ("raw", "mean")]),
+        "calibration_over_time": ("C2 in the end", [told[n]["calibration_l2"] for n in both]),
+        "brier_over_time": ("Brier score in the end", [told[n]["brier"] for n in both]),
+        "windows": ("Worst window", [told[n]["worst_window_l2"] for n in both]),
+        "decomposition": ("Miscalibration", [split[kind].reliability for kind in both]),
+    }
+    if name not in found:
+        return WORDS[name][1]
+    what, (before, after) = found[name]
+    return f"{WORDS[name][1]} {what}: {shown(before)} before, {shown(after)} after."

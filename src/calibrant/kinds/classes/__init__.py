@@ -8,8 +8,7 @@ from typing import Any, ClassVar, Final
 
 from calibrant.classes import OneVsRest, TopLabel, recalibrator
 from calibrant.errors import InvalidInput
-from calibrant.kinds.binary import Binary
-from calibrant.kinds.binary.account import of_many
+from calibrant.kinds.binary import Binary, of_many
 from calibrant.recalibrate import Calibrant
 from calibrant.summary import Breakdown, Engine, Part, read_if
 
@@ -50,15 +49,15 @@ class Classes(Binary):
 
     def chosen(self, options: Any) -> dict[str, Any]:
         """Return what the recalibrator is made with once the number of classes is known."""
-        from calibrant.kinds.binary import making
+        from calibrant.kinds.binary import session
 
         if options.group:
             raise InvalidInput(f"group must be left out: {ONE}, got {','.join(options.group)!r}")
         options.refuse(self.refused)
-        method = making.method_asked(options)
+        method = session.method_asked(options)
         if method == Calibrant.kind:
-            return making.of_default(options)
-        return {"engine": "recalibrator", "method": method, **options.given(making.SIZES)}
+            return session.of_default(options)
+        return {"engine": "recalibrator", "method": method, **options.given(session.SIZES)}
 
     def session(self, options: Any, seed: int) -> Any:
         return self.session_type.start(options.proba, self.chosen(options), seed)

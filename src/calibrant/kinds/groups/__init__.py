@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 from calibrant.groups import GroupRecalibrator
-from calibrant.kinds.binary import Binary
-from calibrant.kinds.binary.account import of_many
+from calibrant.kinds.binary import Binary, of_many
 from calibrant.summary import Breakdown, Engine, Part
 
 __all__ = ["Groups"]
@@ -36,7 +35,7 @@ class Groups(Binary):
         return bool(asked.group)
 
     def make(self, options: Any, seed: int) -> GroupRecalibrator:
-        from calibrant.kinds.binary.making import SIZES
+        from calibrant.kinds.binary.session import SIZES
 
         options.refuse(self.refused)
         return GroupRecalibrator(seed=seed, **options.given(SIZES))

@@ -9,9 +9,8 @@ import numpy as np
 
 from calibrant.groups import GroupRecalibrator
 from calibrant.kinds.binary.session import BinarySession
-from calibrant.stream.options import Options
 from calibrant.stream.rows import Rounds
-from calibrant.stream.session import Answers, Session
+from calibrant.stream.session import Answers, Options, Session
 from calibrant.summary import Breakdown
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from calibrant.core.arrays import Mask, Reals
-from calibrant.stream.piece import Piece
+from calibrant.stream.columns import Numbers, numbers
+from calibrant.stream.readers import Piece
 from calibrant.stream.rows import VectorRules
-from calibrant.stream.values import Numbers, numbers
 
 
 class NumberRules(VectorRules):

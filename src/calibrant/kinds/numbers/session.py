@@ -17,9 +17,8 @@ from calibrant.kinds.numbers.columns import columns_of
 from calibrant.kinds.numbers.rows import NumberRules
 from calibrant.recalibrate import Pending
 from calibrant.regression import Distributions, QuantileRecalibrator
-from calibrant.stream.columns import Columns
+from calibrant.stream.columns import Columns, Scale
 from calibrant.stream.rows import Rounds
-from calibrant.stream.scale import Scale
 from calibrant.stream.session import Session
 
 KEY: Final = 2017

@@ -10,8 +10,7 @@ from calibrant.kinds.numbers.summary import NumberSummary
 from calibrant.plot import Drawing
 from calibrant.plot.coverage import CoverageOverTime, QuantileReliability
 from calibrant.plot.pit import PitBars
-from calibrant.report.tables import Table, count_lines, number, printed, settings, shown
-from calibrant.report.view import Section
+from calibrant.report.tables import Section, Table, count_lines, number, printed, settings, shown
 
 FAMILY: Final = "numbers"
 COMPARED: Final = (("CRPS", "crps"), ("coverage error", "coverage_error"))
