@@ -94,7 +94,10 @@ class Night:
         return into.getvalue().decode()
 
 
-MOVED = {"calibrant.summary:NumberCollector": "calibrant.kinds.numbers:NumberCollector"}
+MOVED = {
+    "calibrant.summary:NumberCollector": "calibrant.kinds.numbers:NumberCollector",
+    "calibrant.regression.level:LevelCalibrator": "calibrant.regression.pit:LevelCalibrator",
+}
 """Classes that files name by where they were when the files were written."""
 
 

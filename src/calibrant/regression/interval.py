@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 import numpy as np
 
 from calibrant.core import check
-from calibrant.core.arrays import Mask, Reals, Words
+from calibrant.core.arrays import Reals
 from calibrant.core.gate import passing
 from calibrant.core.stateful import Migration
 from calibrant.errors import InvalidInput
-from calibrant.recalibrate.delivery import Pending, times
+from calibrant.recalibrate.delivery import Pending
 from calibrant.recalibrate.secret import secret_of
-from calibrant.regression.base import NumberStream, made_with
-from calibrant.regression.certificate import IntervalCertificate
-from calibrant.regression.interval_method import IntervalMethod, Record
-from calibrant.regression.registry import interval_methods
-from calibrant.regression.run import IntervalRun
-from calibrant.regression.tables import finite
-from calibrant.regression.ticket import IntervalTicket, Issuer
+from calibrant.regression.distribution import finite
+from calibrant.regression.interval_method import IntervalMethod, Record, interval_methods
+from calibrant.regression.record import IntervalCertificate, IntervalRun
+from calibrant.regression.stream import NumberStream
+from calibrant.regression.ticket import IntervalTicket
 from calibrant.regression.version1 import interval_migrated
 
-SCORES: Final = ("residual", "given")
+
+def _part_of(coverage: Any) -> float:
+    part = check.real(coverage, "coverage")
+    if not 0.0 < part < 1.0:
+        raise InvalidInput(f"coverage must be between 0 and 1, got {coverage!r}")
+    return part
 
 
-class ConformalInterval(NumberStream[IntervalTicket]):
+class ConformalInterval(NumberStream[IntervalTicket, IntervalMethod]):
     """Find intervals that cover the wanted part of outcomes, whatever the outcomes.
 
     Parameters
@@ -61,10 +64,13 @@ class ConformalInterval(NumberStream[IntervalTicket]):
     IntervalTicket(id=1, [20.1, 21.9], open)
     """
 
-    __slots__ = ("_method", "_score", "_target")
+    __slots__ = ()
 
     kind: ClassVar = "conformal interval"
     tickets: ClassVar = IntervalTicket
+    methods: ClassVar = interval_methods
+    aim: ClassVar = ("coverage", _part_of)
+    choice: ClassVar = ("score", ("residual", "given"))
     migrations: ClassVar[dict[int, Migration]] = {1: interval_migrated}
 
     def __init__(
@@ -82,24 +88,13 @@ class ConformalInterval(NumberStream[IntervalTicket]):
         self._configure(told)
         self._begin(secret_of(seed, key), max_open)
 
-    def _configure(self, settings: dict[str, Any]) -> None:
-        made, coverage = interval_methods.get(settings["method"]), settings["coverage"]
-        self._target = check.real(coverage, "coverage")
-        if not 0.0 < self._target < 1.0:
-            raise InvalidInput(f"coverage must be between 0 and 1, got {coverage!r}")
-        self._score = check.choice(settings["score"], "score", SCORES)
-        self._method = made_with(made, self._target, settings["options"])
-
-    @property
-    def _way(self) -> IntervalMethod:
-        return self._method
-
     # ------------------------------------------------------------------ facts
 
     @property
     def coverage(self) -> float:
         """The target: which part of outcomes should be inside."""
-        return self._target
+        target: float = self._target
+        return target
 
     # -------------------------------------------------------------- one by one
 
@@ -127,10 +122,8 @@ class ConformalInterval(NumberStream[IntervalTicket]):
         return self._forecast((point, cast), id, time)
 
     def _issue(self, raw: tuple[float | None, float]) -> IntervalTicket:
-        radius = self._method.radius
         ticket = IntervalTicket(self._issuer, self._seat.count_forecast())
-        ticket.centre, ticket.scorecast = raw
-        ticket.base = radius
+        (ticket.centre, ticket.scorecast), ticket.base = raw, self._method.radius
         return ticket
 
     def predict_one(
@@ -161,16 +154,14 @@ class ConformalInterval(NumberStream[IntervalTicket]):
     def learn_one(self, centre: float | None, outcome: float, *, scorecast: float = 0.0) -> None:
         """Make a round of the last :meth:`predict_one`; without one, of a forecast made now."""
         told, cast = check.real(outcome, "outcome"), check.real(scorecast, "scorecast")
-        point = self._point(centre)
-        with passing(self._gate):
-            self._play_round((point, cast), told)
+        self._play_round((self._point(centre), cast), told)
 
     def coin_of(self, ticket: IntervalTicket) -> float:
         """Refuse: nothing is drawn here."""
         raise InvalidInput(f"coin must be asked of a forecast that was drawn, got {ticket!r}")
 
     def _point(self, centre: Any) -> float | None:
-        if self._score == "residual":
+        if self._choice == "residual":
             return check.real(centre, "centre")
         if centre is not None:
             raise InvalidInput(f"centre must be None where scores are given, got {centre!r}")
@@ -232,25 +223,25 @@ class ConformalInterval(NumberStream[IntervalTicket]):
         points = self._points(centres, told)
         casts = np.zeros(len(told)) if scorecasts is None else finite(scorecasts, "scorecasts")
         check.same_length(centres=points, outcomes=told, scorecasts=casts)
-        scores = (np.abs(told - points) if self._score == "residual" else told) - casts
-        times(time, len(told))
-        with passing(self._gate):
-            first, pending = self.issued, Pending()
-            if available is None and carry is None:
-                found = self._method.play(scores)
-                self._seat.count_rounds(len(told))
-                self._expire_old(first + len(told))
-            else:
-                middles = [None] * len(told) if centres is None else points.tolist()
-                raws = list(zip(middles, casts.tolist(), strict=True))
-                tickets, pending = self._play_late(raws, told.tolist(), available, time, carry)
-                found = np.array([ticket.base for ticket in tickets])
+        scores = (np.abs(told - points) if self._choice == "residual" else told) - casts
+        middles = [None] * len(told) if centres is None else points.tolist()
+        found, first, pending = self._play(
+            lambda first: self._method.play(scores),
+            zip(middles, casts.tolist(), strict=True),
+            told,
+            available,
+            time,
+            carry,
+        )
         radius = found + casts
         low, high = (points - radius, points + radius) if centres is not None else (radius[:0],) * 2
         return IntervalRun(radius, low, high, scores <= found, first, pending)
 
+    def _gathered(self, tickets: list[IntervalTicket]) -> Reals:
+        return np.array([ticket.base for ticket in tickets])
+
     def _points(self, centres: Any, told: Reals) -> Reals:
-        if self._score == "residual":
+        if self._choice == "residual":
             return finite(centres, "centres")
         self._point(centres)
         return np.zeros(len(told))
@@ -260,26 +251,7 @@ class ConformalInterval(NumberStream[IntervalTicket]):
     def certificate(self) -> IntervalCertificate:
         """Return what was measured, and the bound beside it."""
         with passing(self._gate):
-            rounds, waiting = self.rounds, len(self._counter)
             nothing = Record("C1", None, None)
-            record = self._method.record(self.delay) if rounds else nothing
-            told = rounds, waiting, self.issued - rounds - waiting, self.delay, self._target
-            return IntervalCertificate(self.method, *told, self._method.coverage, *record)
-
-    def _told(self) -> dict[str, Any]:
-        told = {"method": self.method, "coverage": self._target, "score": self._score}
-        return told | self._method.options()
-
-    def _settings(self) -> dict[str, Any]:
-        told = {"method": self.method, "coverage": self._target, "score": self._score}
-        return told | {"options": self._method.options()}
-
-    def _made_issuer(self, whose: str) -> Issuer:
-        return Issuer(whose, np.empty(0), scores=self._score == "given")
-
-    def _fields(self) -> str:
-        return "dddd"
-
-    def _sound(self, words: Words, reals: Reals) -> Mask:
-        centre, base, cast = reals.T
-        return np.asarray(np.isfinite(centre) & ~np.isnan(base) & np.isfinite(cast))
+            record = self._method.record(self.delay) if self.rounds else nothing
+            told = *self._counted(), self._target, self._method.coverage
+            return IntervalCertificate(*told, *record)

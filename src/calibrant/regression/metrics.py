@@ -15,8 +15,7 @@ from calibrant.core import check
 from calibrant.core.arrays import Bits, Reals, Words
 from calibrant.core.place import buckets_of
 from calibrant.errors import InvalidInput, InvalidType
-from calibrant.regression.distribution import Distribution, Distributions
-from calibrant.regression.tables import finite, target_levels
+from calibrant.regression.distribution import Distribution, Distributions, finite, target_levels
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,8 +11,8 @@ from calibrant.core.arrays import Reals, Words
 from calibrant.core.codec import Document
 from calibrant.core.place import buckets_of
 from calibrant.errors import CorruptState
+from calibrant.regression.distribution import target_levels
 from calibrant.regression.metrics import PitHistogram
-from calibrant.regression.tables import target_levels
 
 KIND: Final = "collector of numbers"
 SERIES: Final = 2

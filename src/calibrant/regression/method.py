@@ -1,14 +1,20 @@
-"""Where the state of a method stands: its part of a row, behind the row's own words."""
+"""A method of numbers: a rule over its part of a row, behind the row's own words."""
 
 from __future__ import annotations
 
+import functools
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
 from calibrant.calibrators.arena import Arena, Bench
 from calibrant.calibrators.layout import Layout
+from calibrant.core import check
+from calibrant.core.arrays import Mask
+from calibrant.core.arrays import Reals as Table
+from calibrant.errors import InvalidInput, RepeatedTicket
 from calibrant.kernels.batches import count_rounds
 from calibrant.kernels.layout import ISSUED, LONGEST_LAG, ROUNDS, ROW, STATE, Reals, Section, Words
 from calibrant.kernels.rounds import count_forecast
@@ -94,3 +100,69 @@ class Seat(Bench):
         """Return the words in the form in which they are, to change whole numbers among them."""
         listed = self.arena.listed
         return self.arena.flat() if listed is None else listed
+
+
+class Method(ABC):
+    """A rule that works in the part of a row that :meth:`sit` gives it.
+
+    ``levels`` are those that tickets tell of, ``drawn`` says how many chances are drawn in a round,
+    and ``fields`` what the desk keeps of a ticket besides its time, a letter a word.
+    """
+
+    name: ClassVar[str]
+    guarantee: ClassVar[str]
+    assumption: ClassVar[str]
+    reference: ClassVar[str]
+
+    levels: Table = np.empty(0)
+    drawn: int = 0
+    section: Section
+    _fresh: list[float]
+    _options: dict[str, Any]
+    _seat: Seat
+
+    @functools.cached_property
+    def layout(self) -> Layout:
+        """The words of a row in which the method works."""
+        return row_layout(self.section, self._fresh)
+
+    @property
+    @abstractmethod
+    def fields(self) -> str:
+        """What the desk keeps of a ticket besides its time."""
+
+    def sit(self, seat: Seat, secret: bytes) -> None:
+        """Work in that part of a row from now on, with draws that follow from the secret."""
+        self._seat = seat
+
+    @abstractmethod
+    def verify(self, row: Words) -> None:
+        """Refuse a row with which the rule would go astray."""
+
+    @abstractmethod
+    def sound(self, words: Words, reals: Table) -> Mask:
+        """Say which tickets could have been issued, given what was kept of them."""
+
+    def compile(self) -> None:  # noqa: B027
+        """Compile single steps, if there are any and a compiler."""
+
+    def options(self) -> dict[str, Any]:
+        """Return what the method was made with, besides what it aims at."""
+        return dict(self._options)
+
+
+def above(value: Any, name: str) -> float:
+    """Return a number above 0."""
+    number = check.real(value, name)
+    if number <= 0.0:
+        raise InvalidInput(f"{name} must be above 0, got {value!r}")
+    return number
+
+
+def check_once(counted: float, rounds: float, told: str) -> None:
+    """Refuse to correct what cannot have been counted."""
+    if not 0 <= counted <= rounds:
+        raise RepeatedTicket(
+            "outcome must have been counted to be corrected, "
+            f"got {told} then: was it corrected already?"
+        )
