@@ -95,6 +95,7 @@ class Night:
 
 
 MOVED = {
+    "calibrant.kinds.numbers.collector:NumberCollector": "calibrant.kinds.numbers:NumberCollector",
     "calibrant.summary:NumberCollector": "calibrant.kinds.numbers:NumberCollector",
     "calibrant.regression.level:LevelCalibrator": "calibrant.regression.pit:LevelCalibrator",
 }
@@ -235,7 +236,7 @@ class Playing:
         return said
 
     def _seen(self, said: list[Any]) -> Any:
-        from calibrant.kinds.numbers.collector import Seen
+        from calibrant.kinds.numbers import Seen
 
         return Seen(*map(np.array, said))
 

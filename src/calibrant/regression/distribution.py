@@ -53,7 +53,7 @@ class Distributions:
     # ------------------------------------------------------------------- made of
 
     @classmethod
-    def from_quantiles(cls, levels: ArrayLike, values: ArrayLike) -> Self:
+    def from_quantiles(cls, levels: ArrayLike, values: ArrayLike) -> Distributions:
         """Return distributions with these quantiles, straight between them and beyond.
 
         Parameters
@@ -66,10 +66,10 @@ class Distributions:
         given = check.probabilities(levels, "levels")
         told = rising(table(values, "values"), "values")
         _fit(told, _climbing(given), "values", "levels")
-        return cls._curves(*curves.extended(told, given[None]))
+        return knots(*curves.extended(told, given[None]))
 
     @classmethod
-    def from_cdf(cls, points: ArrayLike, chances: ArrayLike) -> Self:
+    def from_cdf(cls, points: ArrayLike, chances: ArrayLike) -> Distributions:
         """Return distributions with these CDF values, straight between them and beyond.
 
         Parameters
@@ -84,26 +84,20 @@ class Distributions:
         _fit(told, given, "chances", "points")
         check.probabilities(told.ravel(), "chances")
         values = np.broadcast_to(given, told.shape)
-        return cls._curves(*curves.extended(values, told))
+        return knots(*curves.extended(values, told))
 
     @classmethod
-    def from_samples(cls, members: ArrayLike) -> Self:
+    def from_samples(cls, members: ArrayLike) -> Distributions:
         """Return the empirical distributions of samples: a table, the members of a round a row."""
-        return cls._curves(*curves.steps(table(members, "samples")))
+        return knots(*curves.steps(table(members, "samples")))
 
     @classmethod
-    def normal(cls, mean: ArrayLike, sd: ArrayLike) -> Self:
+    def normal(cls, mean: ArrayLike, sd: ArrayLike) -> Distributions:
         """Return normal distributions, given means and standard deviations above 0."""
         middle, width = finite(mean, "mean"), finite(sd, "sd")
         check.same_length(mean=middle, sd=width)
         check.refuse_first(width <= 0.0, width, "sd", "above 0")
-        nothing = np.empty((len(middle), 0))
-        return cls(np.column_stack([middle, width]), np.empty((1, 0)), nothing, nothing)
-
-    @classmethod
-    def _curves(cls, values: Reals, levels: Reals) -> Self:
-        nothing = np.empty((len(values), 0))
-        return cls(np.ascontiguousarray(values), np.ascontiguousarray(levels), nothing, nothing)
+        return knots(np.column_stack([middle, width]), np.empty((1, 0)))
 
     # --------------------------------------------------------------------- facts
 
@@ -184,7 +178,13 @@ class Distributions:
             return Distributions(self.values, self.levels, inner, outer)
         at = curves.ask(self.values, self.levels, inner)[0]
         levels = curves.composed(self.values, self.levels, at, inner, outer)
-        return self._curves(np.sort(np.hstack([self.values, at]), axis=1), levels)
+        return knots(np.sort(np.hstack([self.values, at]), axis=1), levels)
+
+
+def knots(values: Reals, levels: Reals) -> Distributions:
+    """Return distributions with these knots, whose levels nobody moved."""
+    made, nothing = np.ascontiguousarray(values), np.empty((len(values), 0))
+    return Distributions(made, np.ascontiguousarray(levels), nothing, nothing)
 
 
 def _fit(told: Reals, given: Reals, name: str, other: str) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+import functools
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -19,6 +20,8 @@ from calibrant.regression.record import IntervalCertificate, IntervalRun
 from calibrant.regression.stream import NumberStream
 from calibrant.regression.ticket import IntervalTicket
 from calibrant.regression.version1 import interval_migrated
+
+Ends: TypeAlias = tuple[float, float]
 
 
 def _part_of(coverage: Any) -> float:
@@ -51,6 +54,12 @@ class ConformalInterval(NumberStream[IntervalTicket, IntervalMethod]):
     Notes
     -----
     Coverage is right in the long run for any sequence, not given what is known in a round.
+
+    To correct an outcome counts anew what was covered, and so it does the level of
+    ``aci_quantile``.  Radii move by one more step, the one of now: exact for ``aci`` where the
+    scale is told.  A score is replaced while it is among the last ones; the range of all scores
+    keeps it, and the learners of ``saocp`` keep what they made of it.
+
     Safe to call from several threads: every call holds the object's gate.
 
     Examples
@@ -126,24 +135,18 @@ class ConformalInterval(NumberStream[IntervalTicket, IntervalMethod]):
         (ticket.centre, ticket.scorecast), ticket.base = raw, self._method.radius
         return ticket
 
-    def predict_one(
-        self, centre: float | None = None, *, scorecast: float = 0.0
-    ) -> tuple[float, float]:
+    def predict_one(self, centre: float | None = None, *, scorecast: float = 0.0) -> Ends:
         """Return the ends of the interval that the next round would announce; change nothing."""
         ends = self.predict_mean_one(centre, scorecast=scorecast)
         with passing(self._gate):
             self._note()
         return ends
 
-    def sample_one(
-        self, centre: float | None = None, *, scorecast: float = 0.0
-    ) -> tuple[float, float]:
+    def sample_one(self, centre: float | None = None, *, scorecast: float = 0.0) -> Ends:
         """Return the same as :meth:`predict_one`: nothing is drawn here."""
         return self.predict_one(centre, scorecast=scorecast)
 
-    def predict_mean_one(
-        self, centre: float | None = None, *, scorecast: float = 0.0
-    ) -> tuple[float, float]:
+    def predict_mean_one(self, centre: float | None = None, *, scorecast: float = 0.0) -> Ends:
         """Return the same as :meth:`predict_one`, and note nothing: nothing is drawn here."""
         point, cast = self._point(centre), check.real(scorecast, "scorecast")
         with passing(self._gate):
@@ -175,19 +178,6 @@ class ConformalInterval(NumberStream[IntervalTicket, IntervalMethod]):
     def _learn(self, ticket: IntervalTicket, outcome: float) -> None:
         self._method.learn(ticket.base, self._scored(ticket, outcome))
         self._seat.count_outcome(ticket.number)
-
-    def correct(self, ticket: IntervalTicket, outcome: float) -> IntervalTicket:
-        """Replace the outcome of a closed ticket that turned out to be wrong.
-
-        What was covered is counted anew, and so is the level of ``aci_quantile``.  Radii move by
-        one more step, the one of now: exact for ``aci`` where the scale is told.  A score is
-        replaced while it is among the last ones; the range of all scores keeps it, and the
-        learners of ``saocp`` keep what they made of it.
-
-        The ticket is the one that :meth:`observe` returned, or what was stored of it: nothing is
-        kept here of closed tickets.
-        """
-        return super().correct(ticket, outcome)
 
     def _correct(self, ticket: IntervalTicket, outcome: float) -> None:
         assert ticket.outcome is not None
@@ -225,14 +215,9 @@ class ConformalInterval(NumberStream[IntervalTicket, IntervalMethod]):
         check.same_length(centres=points, outcomes=told, scorecasts=casts)
         scores = (np.abs(told - points) if self._choice == "residual" else told) - casts
         middles = [None] * len(told) if centres is None else points.tolist()
-        found, first, pending = self._play(
-            lambda first: self._method.play(scores),
-            zip(middles, casts.tolist(), strict=True),
-            told,
-            available,
-            time,
-            carry,
-        )
+        play, late = functools.partial(self._method.play, scores), (available, time, carry)
+        raws = zip(middles, casts.tolist(), strict=True)
+        found, first, pending = self._play(play, raws, told, *late)
         radius = found + casts
         low, high = (points - radius, points + radius) if centres is not None else (radius[:0],) * 2
         return IntervalRun(radius, low, high, scores <= found, first, pending)

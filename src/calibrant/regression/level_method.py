@@ -12,32 +12,24 @@ import numpy as np
 
 from calibrant import bounds
 from calibrant.core.arrays import Mask, Reals, Words
+from calibrant.core.codec import Document
 from calibrant.errors import InvalidInput
 from calibrant.kernels import quantiles
-from calibrant.kernels.coin import coin
 from calibrant.kernels.layout import FIXED, ROUNDS, STATE, Section
 from calibrant.registry import Registry
 from calibrant.regression.curves import machine_for, shape_of
 from calibrant.regression.distribution import Distributions
-from calibrant.regression.method import OWN, Method, above, check_once
+from calibrant.regression.method import OWN, Method, Ties, above, check_once
 from calibrant.regression.record import LevelRow
 from calibrant.regression.ticket import QuantileTicket
 
 quantile_methods: Registry[type[LevelMethod]] = Registry("method")
 """What :class:`calibrant.regression.QuantileRecalibrator` can do."""
 
-Arrays = dict[str, Words]
 Played = tuple[Reals, Reals, Reals, Reals, Reals]
 
 EDGE: Final = 1e-6
 """Positions nearer to 0 or 1 say nothing about the whole distribution."""
-
-
-class Ties(NamedTuple):
-    """How an outcome on an atom is judged: by coins, or always as covered."""
-
-    random: bool
-    key: int
 
 
 class Said(NamedTuple):
@@ -106,7 +98,7 @@ class LevelMethod(Method):
         """Replace which positions were covered by the outcome of a ticket."""
 
     @abstractmethod
-    def play(self, raw: Distributions, outcomes: Reals, first: int, ties: Ties) -> Played:
+    def play(self, raw: Distributions, outcomes: Reals, ties: Ties) -> Played:
         """Play a batch, exactly as one by one.
 
         Returns quantiles, and what :class:`Said` calls inner, outer, outer mean and drawn.
@@ -121,24 +113,8 @@ class LevelMethod(Method):
         raise InvalidInput(f"level must be None where nothing is drawn, got {level!r}")
 
     @abstractmethod
-    def read_first(
-        self, row: Words, settings: dict[str, Any], arrays: Arrays, slots: list[int]
-    ) -> Words:
+    def read_first(self, row: Words, document: Document, slots: list[int]) -> Words:
         """Write a state of the first version into a row; return what tickets keep of draws."""
-
-
-def events_of(quantiles: Reals, shares: Reals, outcomes: Reals, first: int, key: int) -> Mask:
-    """Return which quantiles of each row cover its outcome; on an atom its round's coin decides.
-
-    >>> events_of(np.array([[1.0, 2.0]]), np.array([[1.0, 1.0]]), np.array([2.0]), 0, 5)
-    array([[False,  True]])
-    """
-    y = outcomes[:, None]
-    covered, tied = y < quantiles, y == quantiles
-    covered |= tied & (shares >= 1.0)
-    for t in np.flatnonzero((tied & (shares < 1.0)).any(axis=1)).tolist():
-        covered[t] |= tied[t] & (coin(key, first + t) < shares[t])
-    return np.asarray(covered)
 
 
 @quantile_methods.add("tracker")
@@ -177,12 +153,12 @@ class Tracker(LevelMethod):
     @property
     def positions(self) -> Reals:
         """Where each level stands on the raw quantile function."""
-        return np.array(self._seat.part()[1 : 1 + len(self.levels)])
+        marks, at = self._seat.reals(), self._seat.at
+        return np.array(marks[at + 1 : at + 1 + len(self.levels)])
 
     def announce(self) -> Said:
         """Say where the levels stand; nothing is drawn."""
-        marks, at = self._seat.reals(), self._seat.at
-        places = np.array(marks[at + 1 : at + 1 + len(self.levels)])
+        places = self.positions
         inner, outer = _cornered(np.sort(places)[None], self.levels)
         return Said(places, inner[0], outer[0], outer[0], outer[0])
 
@@ -204,10 +180,10 @@ class Tracker(LevelMethod):
         quantiles.count_sorted(marks, at, many, sum(before), -1.0)
         quantiles.count_sorted(marks, at, many, sum(after), 1.0)
 
-    def play(self, raw: Distributions, outcomes: Reals, first: int, ties: Ties) -> Played:
+    def play(self, raw: Distributions, outcomes: Reals, ties: Ties) -> Played:
         """Play a batch in one go."""
         many, seat = len(self.levels), self._seat
-        head = shape_of(raw.values, raw.levels, many, 0, ties.random, first, ties.key)
+        head = shape_of(raw.values, raw.levels, many, 0, ties.random, seat.issued, ties.key)
         places, found = np.empty((len(outcomes), many)), np.empty((len(outcomes), many))
         given = raw.values.ravel(), raw.levels.ravel(), outcomes
         written = places.ravel(), found.ravel()
@@ -233,11 +209,9 @@ class Tracker(LevelMethod):
             for p, hit, after in found
         )
 
-    def read_first(
-        self, row: Words, settings: dict[str, Any], arrays: Arrays, slots: list[int]
-    ) -> Words:
+    def read_first(self, row: Words, document: Document, slots: list[int]) -> Words:
         """Read positions and counts of the first version."""
-        marks = arrays["marks"]
+        marks = document.arrays["marks"]
         if len(marks) != len(row) - OWN or marks[0] != row[OWN]:
             raise ValueError(f"marks that are not of {len(self.levels)} levels")
         row[OWN:] = marks

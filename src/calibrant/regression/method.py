@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 
@@ -26,7 +26,7 @@ OWN: Final = len(ROW)
 def row_layout(part: Section, fresh: Sequence[float]) -> Layout:
     """Return the layout of rows that hold their own words and the part of a method.
 
-    ``fresh`` are the numbers of the part before the first round.
+    ``fresh`` are the numbers of the part before the first round; whole ones are 0.
 
     >>> from calibrant.kernels.layout import FIXED
     >>> part = Section()
@@ -37,15 +37,12 @@ def row_layout(part: Section, fresh: Sequence[float]) -> Layout:
     ([0.5, 0.25], [False, True])
     """
     fields = [*ROW.fields, *part.fields]
-    real, stored = [f.real for f in fields], [f.life == STATE for f in fields]
-    words = np.zeros(len(fields), np.int64)
-    own, told = np.array(real[OWN:]), np.array(fresh, np.float64)
-    words[OWN:].view(np.float64)[own] = told[own]
-    words[OWN:][~own] = told[~own].astype(np.int64)
-    words.flags.writeable = False
+    real, stored = np.array([(f.real, f.life == STATE) for f in fields]).T.copy()
     low, high = np.array([f.limits for f in fields], np.int64).T.copy()
-    nothing = np.zeros(0, np.int64)
-    flags = np.zeros(0, bool), np.array(real), np.array(stored)
+    words, nothing = np.zeros(len(fields), np.int64), np.zeros(0, np.int64)
+    words[OWN:].view(np.float64)[:] = fresh
+    words.flags.writeable = False
+    flags = nothing.astype(bool), real, stored
     return Layout(nothing, words, ROW, OWN, len(part), 0, *flags, low, high)
 
 
@@ -61,10 +58,14 @@ class Seat(Bench):
         super().__init__(arena)
         self.row, self.at = arena.layout.row, arena.layout.row + OWN
 
+    @property
+    def issued(self) -> int:
+        """Forecasts made so far."""
+        return int(self.counts()[self.row + ISSUED])
+
     def reals(self) -> Reals:
         """Return the reals on which single steps work."""
-        told: Reals = self.state()[1]
-        return told
+        return self.state()[1]
 
     def flat(self) -> Reals:
         """Go over to the array; return its reals, for compiled code."""
@@ -100,6 +101,13 @@ class Seat(Bench):
         """Return the words in the form in which they are, to change whole numbers among them."""
         listed = self.arena.listed
         return self.arena.flat() if listed is None else listed
+
+
+class Ties(NamedTuple):
+    """How an outcome on an atom is judged: by coins, or always as covered."""
+
+    random: bool
+    key: int
 
 
 class Method(ABC):

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, TypeAlias
 
 import numpy as np
 
@@ -17,19 +17,8 @@ from calibrant.core.codec import Document
 from calibrant.core.stateful import Migration
 from calibrant.core.ticket import Ticket
 from calibrant.errors import ForeignTicket, InvalidInput
+from calibrant.kernels import layout as kernel
 from calibrant.kernels.coin import coin
-from calibrant.kernels.layout import (
-    CELL,
-    COUNT,
-    ISSUED,
-    LONGEST_LAG,
-    MOST_OUTSTANDING,
-    ROUNDS,
-    SCALE,
-    SECRET,
-    STATE,
-    Section,
-)
 from calibrant.recalibrate import Certificate, Recalibrator
 from calibrant.recalibrate.binary import possible
 from calibrant.recalibrate.record import certificate_of
@@ -40,21 +29,19 @@ from calibrant.recalibrate.version1 import moved, moved_blocks, write_own
 from calibrant.regression.curves import ask, with_ends
 from calibrant.regression.distribution import Distributions
 from calibrant.regression.level_method import (
-    Arrays,
     LevelMethod,
     Played,
     Said,
-    Ties,
     check_covered,
-    events_of,
     quantile_methods,
 )
-from calibrant.regression.method import OWN, Seat, row_layout
+from calibrant.regression.method import OWN, Seat, Ties, row_layout
 from calibrant.regression.record import LevelRow
 from calibrant.regression.ticket import QuantileTicket
 
+Asked: TypeAlias = tuple[Reals, Mask]
 LOSS: Final = "squared"
-COUNTS: Final = (ISSUED, ROUNDS, LONGEST_LAG, MOST_OUTSTANDING)
+COUNTS: Final = (kernel.ISSUED, kernel.ROUNDS, kernel.LONGEST_LAG, kernel.MOST_OUTSTANDING)
 """Every calibrator sees every round: these are the same in all rows."""
 TAILS: Final = (0.0001, 0.001, 0.01, 0.03, 0.97, 0.99, 0.999, 0.9999)
 """Raw levels that are learned besides: where the raw distributions are too narrow, the outer
@@ -138,15 +125,17 @@ class Pit(LevelMethod):
     @functools.cached_property
     def layout(self) -> Layout:
         """How often each level covered the outcome, and a row of the binary kind for each."""
-        hits, many = Section(), len(self.levels)
-        hits.whole("COVERED", STATE, "How often each level covered.", COUNT, words=many)
+        hits, many = kernel.Section(), len(self.levels)
+        hits.whole(
+            "COVERED", kernel.STATE, "How often each level covered.", kernel.COUNT, words=many
+        )
         parts = [row_layout(hits, [0.0] * many), *(spec.layout for spec in self._specs)]
         words: Any = {
             name: np.concatenate([getattr(part, name) for part in parts])
             for name in ("fresh", "real", "stored", "low", "high")
         }
         for k in range(self.drawn):  # Their secrets follow from the secret of all.
-            self._part(words["stored"], k)[SECRET : SECRET + 2] = False
+            self._part(words["stored"], k)[kernel.SECRET : kernel.SECRET + 2] = False
         return dataclasses.replace(parts[1], blocks=OWN, stride=self._size, **words)
 
     @functools.cached_property
@@ -198,7 +187,7 @@ class Pit(LevelMethod):
         drawn, mean = np.empty(self.drawn), np.empty(self.drawn)
         for k, (at, level) in enumerate(zip(self._at, self._learned.tolist(), strict=True)):
             place, weight, *_ = self._rows.peek(at, level)
-            drawn[k] = self._issuer.values[place & CELL]
+            drawn[k] = self._issuer.values[place & kernel.CELL]
             mean[k] = self._rows.mean_of(place, weight)
         return self._said(drawn, mean)
 
@@ -234,7 +223,7 @@ class Pit(LevelMethod):
         words, at, many = self._seat.state()[0], self._seat.at, self.drawn
         moves = [new - old for new, old in zip(after[many:], before[many:], strict=True)]
         for m, move in enumerate(moves, at):
-            check_covered(words[m] + move, words[self._seat.row + ROUNDS])
+            check_covered(words[m] + move, words[self._seat.row + kernel.ROUNDS])
         for m, move in enumerate(moves, at):
             words[m] += move
         levels = self._learned.tolist()
@@ -244,9 +233,9 @@ class Pit(LevelMethod):
 
     # ------------------------------------------------------------------ batches
 
-    def play(self, raw: Distributions, outcomes: Reals, first: int, ties: Ties) -> Played:
+    def play(self, raw: Distributions, outcomes: Reals, ties: Ties) -> Played:
         """Play a batch level by level."""
-        events = self._events(raw, outcomes, self._learned[None], first, ties)[1]
+        events = self._events(raw, self._learned[None], outcomes, ties)[1]
         drawn, mean = np.empty(events.shape), np.empty(events.shape)
         for k, level in enumerate(self._learned.tolist()):
             told = events[:, k].astype(np.uint8)
@@ -254,18 +243,22 @@ class Pit(LevelMethod):
             drawn[:, k], mean[:, k], _ = self._rows.replay(self._at[k], given, told)
         self._rows.use_array()
         outer = np.sort(drawn, axis=1)
-        quantiles, covered = self._events(raw, outcomes, self._positions(outer), first, ties)
+        quantiles, covered = self._events(raw, self._positions(outer), outcomes, ties)
         words = self._seat.counts()
         for m, hits in enumerate(covered.sum(axis=0).tolist(), self._seat.at):
             words[m] += hits
         inner = np.tile(self._learned, (len(outcomes), 1))
         return quantiles, inner, outer, np.sort(mean, axis=1), drawn
 
-    def _events(
-        self, raw: Distributions, outcomes: Reals, asked: Reals, first: int, ties: Ties
-    ) -> tuple[Reals, Mask]:
+    def _events(self, raw: Distributions, asked: Reals, told: Reals, ties: Ties) -> Asked:
+        """Return quantiles, and which of each row cover its outcome; on an atom a coin decides."""
         quantiles, shares = ask(raw.values, raw.levels, asked, random=ties.random)
-        return quantiles, events_of(quantiles, shares, outcomes, first, ties.key)
+        first, y = self._seat.issued, told[:, None]
+        covered, tied = y < quantiles, y == quantiles
+        covered |= tied & (shares >= 1.0)
+        for t in np.flatnonzero((tied & (shares < 1.0)).any(axis=1)).tolist():
+            covered[t] |= tied[t] & (coin(ties.key, first + t) < shares[t])
+        return quantiles, np.asarray(covered)
 
     # ------------------------------------------------------------------- records
 
@@ -295,11 +288,10 @@ class Pit(LevelMethod):
 
     # ------------------------------------------------------- states of the first version
 
-    def read_first(
-        self, row: Words, settings: dict[str, Any], arrays: Arrays, slots: list[int]
-    ) -> Words:
+    def read_first(self, row: Words, document: Document, slots: list[int]) -> Words:
         """Read all calibrators of the first version, each with open tickets of its own."""
-        engines, hits, many = settings["own"]["state"]["engines"], arrays["hits"], len(self.levels)
+        settings, arrays, many = document.settings, document.arrays, len(self.levels)
+        engines, hits = settings["own"]["state"]["engines"], arrays["hits"]
         if len(hits) != many or len(engines) != self.drawn:
             raise ValueError(f"levels other than {many}")
         row[OWN : OWN + many] = hits
@@ -309,7 +301,7 @@ class Pit(LevelMethod):
             self._check_first(spec, told, _secret(secret, k), k)
             part, start = self._part(row, k), f"level {k} "
             write_own(part, told, spec)
-            part[SECRET : SECRET + 2] = 0
+            part[kernel.SECRET : kernel.SECRET + 2] = 0
             write_first(part, spec, arrays[start + "touched"], arrays[start + "blocks"])
             lines = arrays[start + "tickets"].reshape(-1, 6)
             kept = dict(zip(lines[:, 1].tolist(), lines[:, 2:4].tolist(), strict=True))
@@ -343,7 +335,7 @@ def write_first(row: Words, spec: LevelSpec, touched: Words, blocks: Words) -> N
     moved_blocks(block, touched, blocks, spec.rule)
     # Gaps had a smaller common denominator where no other level shared it.
     alone = dataclasses.replace(spec, divisor=1).layout
-    factor = int(spec.layout.shared[SCALE]) // int(alone.shared[SCALE])
+    factor = int(spec.layout.shared[kernel.SCALE]) // int(alone.shared[kernel.SCALE])
     if len(touched) and factor > 1:
         spec.rule.cells_of(block)[..., 0] *= factor
         names = [field.name for field in spec.rule.kernels.head.fields]

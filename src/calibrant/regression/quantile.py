@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -15,10 +16,16 @@ from calibrant.errors import ForeignTicket, InvalidInput, InvalidType
 from calibrant.kernels.coin import coin
 from calibrant.kernels.quantiles import covers
 from calibrant.recalibrate.delivery import Pending
-from calibrant.recalibrate.secret import block_key, secret_of
+from calibrant.recalibrate.secret import secret_of
 from calibrant.regression.curves import ask
-from calibrant.regression.distribution import Distribution, Distributions, finite, target_levels
-from calibrant.regression.level_method import LevelMethod, Played, Ties, quantile_methods
+from calibrant.regression.distribution import (
+    Distribution,
+    Distributions,
+    finite,
+    knots,
+    target_levels,
+)
+from calibrant.regression.level_method import LevelMethod, quantile_methods
 from calibrant.regression.record import QuantileCertificate, QuantileRun
 from calibrant.regression.stream import NumberStream
 from calibrant.regression.ticket import CURVES, QuantileTicket
@@ -50,6 +57,10 @@ class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
 
     Notes
     -----
+    To correct an outcome counts coverage anew.  The tracker's levels move to where they would
+    stand, were it not for what was announced since; calibrators of ``pit`` are corrected as binary
+    ones are.
+
     Memory is proportional to the number of levels, and for each open ticket at most six numbers
     a level and 36 more.  Safe to call from several threads: every call holds the object's
     gate.
@@ -101,10 +112,6 @@ class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
         """The levels that are followed."""
         return self._method.levels.copy()
 
-    @property
-    def _ties(self) -> Ties:
-        return Ties(self._choice == "random", block_key(self._secret, 0))
-
     # -------------------------------------------------------------- one by one
 
     def forecast(
@@ -126,8 +133,8 @@ class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
         ticket = QuantileTicket(self._issuer, self._seat.count_forecast())
         asked, ticket.inner, ticket.outer, ticket.outer_mean, ticket.drawn = said[:5]
         ticket.places, ticket.weights, ticket.raw = *said[5:], raw
-        random = self._choice == "random"
-        found, shares = ask(raw.rows.values, raw.rows.levels, asked[None], random=random)
+        rows, random = raw.rows, self._ties.random
+        found, shares = ask(rows.values, rows.levels, asked[None], random=random)
         ticket.found, ticket.shares = tuple(found[0].tolist()), tuple(shares[0].tolist())
         return ticket
 
@@ -165,17 +172,6 @@ class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
     def _learn(self, ticket: QuantileTicket, outcome: float) -> None:
         self._method.learn(ticket, self._covered(ticket, outcome))
         self._seat.count_outcome(ticket.number)
-
-    def correct(self, ticket: QuantileTicket, outcome: float) -> QuantileTicket:
-        """Replace the outcome of a closed ticket that turned out to be wrong.
-
-        Coverage is counted anew.  The tracker's levels move to where they would stand, were it not
-        for what was announced since; calibrators of ``pit`` are corrected as binary ones are.
-
-        The ticket is the one that :meth:`observe` returned, or what was stored of it: nothing is
-        kept here of closed tickets.
-        """
-        return super().correct(ticket, outcome)
 
     def _correct(self, ticket: QuantileTicket, outcome: float) -> None:
         if len(ticket.found) != self._method.width:
@@ -217,26 +213,19 @@ class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
         available, time, carry
             As in :meth:`calibrant.Recalibrator.replay`.
         """
-        rows, told = _many(raw), finite(outcomes, "outcomes")
-        check.same_length(raw=rows, outcomes=told)
-        played: Played
-        played, first, pending = self._play(
-            lambda first: self._method.play(rows, told, first, self._ties),
-            (rows[t] for t in range(len(told))),
-            told,
-            available,
-            time,
-            carry,
-        )
-        levels, ordered = self._method.levels, np.sort(played[0], axis=1)
-        return QuantileRun(levels, ordered, played[0], rows, *played[1:], first, pending)
+        rows, y = _many(raw), finite(outcomes, "outcomes")
+        check.same_length(raw=rows, outcomes=y)
+        play = functools.partial(self._method.play, rows, y, self._ties)
+        raws, late = (rows[t] for t in range(len(y))), (available, time, carry)
+        played, first, pending = self._play(play, raws, y, *late)
+        found, *curves = played
+        told = self._method.levels, np.sort(found, axis=1), found, rows, *curves, first, pending
+        return QuantileRun(*told)
 
-    def _gathered(self, tickets: list[QuantileTicket]) -> Played:
+    def _gathered(self, tickets: list[QuantileTicket]) -> Any:
         if not tickets:
-            return self._method.play(Distributions.normal([], []), np.empty(0), 0, self._ties)
-        tables = (np.stack([getattr(t, name) for t in tickets]) for name in ("tracked", *CURVES))
-        quantiles, inner, outer, outer_mean, drawn = tables
-        return quantiles, inner, outer, outer_mean, drawn
+            return self._method.play(Distributions.normal([], []), np.empty(0), self._ties)
+        return [np.stack([getattr(t, name) for t in tickets]) for name in ("tracked", *CURVES)]
 
     # ------------------------------------------------------------------ state
 
@@ -263,25 +252,18 @@ def _many(raw: Any) -> Distributions:
 
 
 def _joined(raw: Any) -> Distributions:
-    given = [_one(each).rows for each in _listed(raw)]
+    try:
+        listed = list(raw)
+    except TypeError:
+        told = f"Distributions or a list of Distribution, got {raw!r}"
+        raise InvalidType(f"raw forecasts must be {told}") from None
+    given = [_one(each).rows for each in listed]
     if not given:
         return Distributions.normal([], [])
     if len({(each.values.shape, each.levels.shape) for each in given}) > 1:
         raise InvalidInput("raw forecasts must be of one form and size to be replayed together")
-    values, levels, inner = (
-        np.concatenate(parts)
-        for parts in zip(*((e.values, e.levels, e.inner) for e in given), strict=True)
-    )
-    shared = levels[:1] if (levels == levels[0]).all() else levels
-    return Distributions(values, shared, inner, inner)
-
-
-def _listed(raw: Any) -> list[Any]:
-    try:
-        return list(raw)
-    except TypeError:
-        told = f"Distributions or a list of Distribution, got {raw!r}"
-        raise InvalidType(f"raw forecasts must be {told}") from None
+    values, levels = (np.concatenate([getattr(e, n) for e in given]) for n in ("values", "levels"))
+    return knots(values, levels[:1] if (levels == levels[0]).all() else levels)
 
 
 def _not_moved(rows: Distributions) -> None:

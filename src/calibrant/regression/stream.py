@@ -18,11 +18,11 @@ from calibrant.kernels.index import NAMED
 from calibrant.kernels.layout import ISSUED, ROUNDS, SECRET
 from calibrant.recalibrate.counter import Counter
 from calibrant.recalibrate.delivery import Pending, times
-from calibrant.recalibrate.secret import fingerprint
+from calibrant.recalibrate.secret import block_key, fingerprint
 from calibrant.recalibrate.spec import MAX_OPEN
 from calibrant.recalibrate.stream import Stream
 from calibrant.registry import Registry
-from calibrant.regression.method import Method, Seat
+from calibrant.regression.method import Method, Seat, Ties
 from calibrant.regression.ticket import Issuer, NumberTicket
 
 TicketT = TypeVar("TicketT", bound=NumberTicket)
@@ -39,7 +39,7 @@ class NumberStream(Stream[TicketT], Generic[TicketT, MethodT]):
     forecast is issued and an outcome learned.
     """
 
-    __slots__ = ("_choice", "_issuer", "_method", "_seat", "_secret", "_target")
+    __slots__ = ("_choice", "_issuer", "_method", "_seat", "_secret", "_target", "_ties")
 
     version: ClassVar[int] = 2
     tickets: ClassVar[type[Any]]
@@ -65,7 +65,7 @@ class NumberStream(Stream[TicketT], Generic[TicketT, MethodT]):
         """Set up the row of the method: a fresh one, or what it was when it was stored."""
         cap = check.whole(max_open, "max_open", low=1, high=MAX_OPEN)
         whose, method = fingerprint(secret, self.kind, self._settings()), self._method
-        self._secret = secret
+        self._secret, self._ties = secret, Ties(self._choice == "random", block_key(secret, 0))
         self._issuer = Issuer(whose, method.levels, method.drawn, self._choice == "given")
         arena = Arena(method.layout)
         own = arena.flat()[arena.layout.row :]
@@ -119,25 +119,20 @@ class NumberStream(Stream[TicketT], Generic[TicketT, MethodT]):
     # ---------------------------------------------------------------- batches
 
     def _play(
-        self,
-        prompt: Callable[[int], Any],
-        raws: Iterable[Any],
-        told: Reals,
-        available: Any,
-        time: Any,
-        carry: Pending | None,
+        self, prompt: Callable[[], Any], raws: Iterable[Any], told: Reals, *late: Any
     ) -> tuple[Any, int, Pending]:
-        """Play a batch at once, or one by one if outcomes come late.
+        """Play a batch at once, or one by one if outcomes come late: available, time and carry.
 
         Returns what was announced, the number of the first round, and what is pending.
         """
+        available, time, carry = late
         times(time, len(told))
         with passing(self._gate):
             first = self.issued
             if available is not None or carry is not None:
-                late = self._play_late(list(raws), told.tolist(), available, time, carry)
-                return self._gathered(late[0]), first, late[1]
-            played = prompt(first)
+                tickets, pending = self._play_late(list(raws), told.tolist(), *late)
+                return self._gathered(tickets), first, pending
+            played = prompt()
             self._seat.count_rounds(len(told))
             self._expire_old(first + len(told))
         return played, first, Pending()

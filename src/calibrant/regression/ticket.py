@@ -11,7 +11,7 @@ from calibrant.core import check
 from calibrant.core.arrays import Reals
 from calibrant.core.ticket import NEVER, Written
 from calibrant.errors import InvalidInput
-from calibrant.regression.distribution import Distribution, Distributions, rising
+from calibrant.regression.distribution import Distribution, knots, rising
 
 INFINITE: Final = ("inf", "-inf")
 MOST_PLACE: Final = (1 << 62) - 1
@@ -334,5 +334,4 @@ def _distribution(data: dict[str, Any]) -> Distribution:
     values = rising(np.array([[check.real(v, "values") for v in data["values"]]]), "values")
     if values.shape != levels.shape:
         raise ValueError(f"{values.size} values and {levels.size} levels")
-    nothing = np.empty((1, 0))
-    return Distribution(Distributions(values, levels, nothing, nothing))
+    return Distribution(knots(values, levels))

@@ -47,7 +47,7 @@ def quantile_migrated(document: Document) -> Document:
     levels = target_levels(np.ascontiguousarray(arrays["levels"]).view(np.float64))
     method = quantile_methods.get(own["method"])(levels, **own["options"])
     row = method.layout.fresh.copy()
-    drawn = method.read_first(row, s, arrays, _slots(arrays))
+    drawn = method.read_first(row, document, _slots(arrays))
     settings = {name: own[name] for name in ("method", "ties", "options")}
     return _moved(document, settings | {"levels": levels.tolist()}, method, row, drawn)
 
