@@ -63,8 +63,8 @@ def migrated(document: Document) -> Document:
     return moved(document, spec)
 
 
-def moved(document: Document, spec: Spec, **more: Any) -> Document:
-    """Return the document of a spec, with more settings, as one of the second version."""
+def moved(document: Document, spec: Spec) -> Document:
+    """Return the document of a stream of that spec as one of the second version."""
     s, arrays, mixes = document.settings, document.arrays, spec.transform is not None
     row = spec.layout.fresh.copy()
     write_own(row, s, spec)
@@ -76,7 +76,7 @@ def moved(document: Document, spec: Spec, **more: Any) -> Document:
     if mixes:
         row[spec.layout.transform :] = arrays["front"]
     tickets = moved_tickets(arrays["tickets"], mixes, spec.kept)
-    settings = spec.settings | {"max_open": s["max_open"], **more}
+    settings = spec.settings | {"max_open": s["max_open"]}
     state = {"row": packed(row, spec.layout), "tickets": tickets}
     return Document(document.kind, settings, state, 2)
 

@@ -137,9 +137,8 @@ def _mapped(inner: Reals, outer: Reals, after: Words, levels: Reals) -> Reals:
     """Return what levels become, given behind how many of the knots with ends each lies."""
     x, y = with_ends(inner), with_ends(outer)
     j = np.clip(after, 1, x.shape[1] - 1)
-    (left, low), (right, high) = (
-        (np.take_along_axis(x, k, 1), np.take_along_axis(y, k, 1)) for k in (j - 1, j)
-    )
+    left, right = (np.take_along_axis(x, k, 1) for k in (j - 1, j))
+    low, high = (np.take_along_axis(y, k, 1) for k in (j - 1, j))
     return np.asarray(low + (high - low) * _part(left, right, levels, 1.0))
 
 

@@ -99,6 +99,17 @@ class Distributions:
         check.refuse_first(width <= 0.0, width, "sd", "above 0")
         return knots(np.column_stack([middle, width]), np.empty((1, 0)))
 
+    @classmethod
+    def _joined(cls, given: list[Distributions]) -> Distributions:
+        """Return one table of several, whose levels nobody moved."""
+        if not given:
+            return cls.normal([], [])
+        if len({(each.values.shape, each.levels.shape) for each in given}) > 1:
+            raise InvalidInput("raw forecasts must be of one form and size to be replayed together")
+        values = np.concatenate([each.values for each in given])
+        levels = np.concatenate([each.levels for each in given])
+        return knots(values, levels[:1] if (levels == levels[0]).all() else levels)
+
     # --------------------------------------------------------------------- facts
 
     def __len__(self) -> int:
@@ -241,10 +252,7 @@ class Distribution:
     @classmethod
     def normal(cls, mean: float, sd: float) -> Self:
         """Return a normal distribution with that mean and standard deviation."""
-        given = check.real(mean, "mean"), check.real(sd, "sd")
-        if given[1] <= 0.0:
-            raise InvalidInput(f"sd must be above 0, got {sd!r}")
-        return cls(Distributions.normal([given[0]], [given[1]]))
+        return cls(Distributions.normal([check.real(mean, "mean")], [above(sd, "sd")]))
 
     @overload
     def quantile(self, level: float) -> float: ...
@@ -295,6 +303,14 @@ def finite(values: Any, name: str) -> Reals:
     array = check.numbers(values, name, "finite numbers").astype(np.float64)
     check.refuse_first(~np.isfinite(array), array, name, "a finite number")
     return array
+
+
+def above(value: Any, name: str) -> float:
+    """Return a number above 0."""
+    number = check.real(value, name)
+    if number <= 0.0:
+        raise InvalidInput(f"{name} must be above 0, got {value!r}")
+    return number
 
 
 def table(values: Any, name: str) -> Reals:

@@ -102,8 +102,7 @@ class ConformalInterval(NumberStream[IntervalTicket, IntervalMethod]):
     @property
     def coverage(self) -> float:
         """The target: which part of outcomes should be inside."""
-        target: float = self._target
-        return target
+        return float(self._target)
 
     # -------------------------------------------------------------- one by one
 
@@ -127,8 +126,7 @@ class ConformalInterval(NumberStream[IntervalTicket, IntervalMethod]):
         id, time
             As in :meth:`calibrant.Recalibrator.forecast`.
         """
-        point, cast = self._point(centre), check.real(scorecast, "scorecast")
-        return self._forecast((point, cast), id, time)
+        return self._forecast(self._given(centre, scorecast), id, time)
 
     def _issue(self, raw: tuple[float | None, float]) -> IntervalTicket:
         ticket = IntervalTicket(self._issuer, self._seat.count_forecast())
@@ -148,7 +146,7 @@ class ConformalInterval(NumberStream[IntervalTicket, IntervalMethod]):
 
     def predict_mean_one(self, centre: float | None = None, *, scorecast: float = 0.0) -> Ends:
         """Return the same as :meth:`predict_one`, and note nothing: nothing is drawn here."""
-        point, cast = self._point(centre), check.real(scorecast, "scorecast")
+        point, cast = self._given(centre, scorecast)
         with passing(self._gate):
             radius = self._method.radius + cast
         middle = 0.0 if point is None else point
@@ -156,33 +154,23 @@ class ConformalInterval(NumberStream[IntervalTicket, IntervalMethod]):
 
     def learn_one(self, centre: float | None, outcome: float, *, scorecast: float = 0.0) -> None:
         """Make a round of the last :meth:`predict_one`; without one, of a forecast made now."""
-        told, cast = check.real(outcome, "outcome"), check.real(scorecast, "scorecast")
-        self._play_round((self._point(centre), cast), told)
+        told = check.real(outcome, "outcome")
+        self._play_round(self._given(centre, scorecast), told)
 
     def coin_of(self, ticket: IntervalTicket) -> float:
         """Refuse: nothing is drawn here."""
         raise InvalidInput(f"coin must be asked of a forecast that was drawn, got {ticket!r}")
 
-    def _point(self, centre: Any) -> float | None:
-        if self._choice == "residual":
-            return check.real(centre, "centre")
-        if centre is not None:
+    def _given(self, centre: Any, scorecast: Any = 0.0) -> tuple[float | None, float]:
+        point = check.real(centre, "centre") if self._choice == "residual" else None
+        if point is None and centre is not None:
             raise InvalidInput(f"centre must be None where scores are given, got {centre!r}")
-        return None
+        return point, check.real(scorecast, "scorecast")
 
-    def _scored(self, ticket: IntervalTicket, outcome: float) -> float:
+    def _met(self, ticket: IntervalTicket, outcome: float) -> float:
         """Return the score that the method learns of an outcome."""
         centre = ticket.centre
         return (outcome if centre is None else abs(outcome - centre)) - ticket.scorecast
-
-    def _learn(self, ticket: IntervalTicket, outcome: float) -> None:
-        self._method.learn(ticket.base, self._scored(ticket, outcome))
-        self._seat.count_outcome(ticket.number)
-
-    def _correct(self, ticket: IntervalTicket, outcome: float) -> None:
-        assert ticket.outcome is not None
-        before, after = (self._scored(ticket, told) for told in (ticket.outcome, outcome))
-        self._method.amend(ticket.base, before, after)
 
     # ---------------------------------------------------------------- batches
 
@@ -228,7 +216,7 @@ class ConformalInterval(NumberStream[IntervalTicket, IntervalMethod]):
     def _points(self, centres: Any, told: Reals) -> Reals:
         if self._choice == "residual":
             return finite(centres, "centres")
-        self._point(centres)
+        self._given(centres)
         return np.zeros(len(told))
 
     # ------------------------------------------------------------------ state
@@ -236,7 +224,6 @@ class ConformalInterval(NumberStream[IntervalTicket, IntervalMethod]):
     def certificate(self) -> IntervalCertificate:
         """Return what was measured, and the bound beside it."""
         with passing(self._gate):
-            nothing = Record("C1", None, None)
-            record = self._method.record(self.delay) if self.rounds else nothing
+            record = self._method.record(self.delay) if self.rounds else Record("C1", None, None)
             told = *self._counted(), self._target, self._method.coverage
             return IntervalCertificate(*told, *record)

@@ -14,7 +14,9 @@ from calibrant.kernels import score_window
 from calibrant.kernels.layout import ROUNDS, STATE, Section, Words
 from calibrant.registry import Registry
 from calibrant.regression import curves
-from calibrant.regression.method import OWN, Method, above, check_once
+from calibrant.regression.distribution import above
+from calibrant.regression.method import OWN, Method, check_once
+from calibrant.regression.ticket import IntervalTicket
 
 interval_methods: Registry[type[IntervalMethod]] = Registry("method")
 """What :class:`calibrant.regression.ConformalInterval` can do."""
@@ -79,13 +81,13 @@ class IntervalMethod(Method):
         s = self._seat.part()
         return 1.0 - s[kernel.MISSES] / s[kernel.ROUNDS] if s[kernel.ROUNDS] else float("nan")
 
-    def learn(self, radius: float, score: float) -> None:
-        """Learn a score for which that radius was announced."""
-        self._learn(self._seat.reals(), self._seat.at, radius, score)
+    def learn(self, ticket: IntervalTicket, met: float) -> None:
+        """Learn a score for which the ticket's radius was announced."""
+        self._learn(self._seat.reals(), self._seat.at, ticket.base, met)
 
-    def amend(self, radius: float, before: float, after: float) -> None:
-        """Replace a score for which that radius was announced."""
-        state, at = self._seat.reals(), self._seat.at
+    def amend(self, ticket: IntervalTicket, before: float, after: float) -> None:
+        """Replace a score for which the ticket's radius was announced."""
+        state, at, radius = self._seat.reals(), self._seat.at, ticket.base
         misses = state[at + kernel.MISSES] + (after > radius) - (before > radius)
         check_once(misses, state[at + kernel.ROUNDS], f"{misses:g} misses")
         self.program.amend(state, at, radius, before, after)

@@ -18,8 +18,8 @@ from calibrant.kernels import quantiles
 from calibrant.kernels.layout import FIXED, ROUNDS, STATE, Section
 from calibrant.registry import Registry
 from calibrant.regression.curves import machine_for, shape_of
-from calibrant.regression.distribution import Distributions
-from calibrant.regression.method import OWN, Method, Ties, above, check_once
+from calibrant.regression.distribution import Distributions, above
+from calibrant.regression.method import OWN, Method, Ties, check_once
 from calibrant.regression.record import LevelRow
 from calibrant.regression.ticket import QuantileTicket
 
@@ -90,14 +90,6 @@ class LevelMethod(Method):
         return self.announce()
 
     @abstractmethod
-    def learn(self, ticket: QuantileTicket, events: list[int]) -> None:
-        """Learn which positions were covered by the outcome of a ticket."""
-
-    @abstractmethod
-    def amend(self, ticket: QuantileTicket, before: list[int], after: list[int]) -> None:
-        """Replace which positions were covered by the outcome of a ticket."""
-
-    @abstractmethod
     def play(self, raw: Distributions, outcomes: Reals, ties: Ties) -> Played:
         """Play a batch, exactly as one by one.
 
@@ -162,19 +154,19 @@ class Tracker(LevelMethod):
         inner, outer = _cornered(np.sort(places)[None], self.levels)
         return Said(places, inner[0], outer[0], outer[0], outer[0])
 
-    def learn(self, ticket: QuantileTicket, events: list[int]) -> None:
+    def learn(self, ticket: QuantileTicket, met: list[int]) -> None:
         """Move every level."""
         marks, at, many = self._seat.reals(), self._seat.at, len(self.levels)
-        for m, (level, event) in enumerate(zip(self.levels.tolist(), events, strict=True)):
+        for m, (level, event) in enumerate(zip(self.levels.tolist(), met, strict=True)):
             quantiles.advance(marks, at, many, level, m, event)
-        quantiles.count_sorted(marks, at, many, sum(events), 1.0)
+        quantiles.count_sorted(marks, at, many, sum(met), 1.0)
 
     def amend(self, ticket: QuantileTicket, before: list[int], after: list[int]) -> None:
         """Move every level to where it would stand if it had met what it meets now."""
         (words, marks), at, many = self._seat.state(), self._seat.at, len(self.levels)
         changes = [new - old for new, old in zip(after, before, strict=True)]
         for m, change in enumerate(changes):
-            check_covered(int(marks[at + 1 + many + m]) + change, words[self._seat.row + ROUNDS])
+            check_once(int(marks[at + 1 + many + m]) + change, words[self._seat.row + ROUNDS])
         for m, change in enumerate(changes):
             quantiles.amend(marks, at, many, m, change)
         quantiles.count_sorted(marks, at, many, sum(before), -1.0)
@@ -204,10 +196,8 @@ class Tracker(LevelMethod):
             return tuple(LevelRow(p, float("nan"), "C1", 0.0, None) for p in levels)
         bound = bounds.quantile_tracker(rounds, self._options["step"], delay=delay)
         found = zip(levels, marks[1 + many : 1 + 2 * many], marks[1 + 2 * many :], strict=True)
-        return tuple(
-            LevelRow(p, after / rounds, "C1", abs(hit / rounds - p), bound)
-            for p, hit, after in found
-        )
+        off = ((p, after / rounds, abs(hit / rounds - p)) for p, hit, after in found)
+        return tuple(LevelRow(p, covered, "C1", error, bound) for p, covered, error in off)
 
     def read_first(self, row: Words, document: Document, slots: list[int]) -> Words:
         """Read positions and counts of the first version."""
@@ -216,11 +206,6 @@ class Tracker(LevelMethod):
             raise ValueError(f"marks that are not of {len(self.levels)} levels")
         row[OWN:] = marks
         return np.empty((len(slots), 0), np.int64)
-
-
-def check_covered(counted: int, rounds: int) -> None:
-    """Refuse to correct a level that cannot have covered, or missed, what it is said to have."""
-    check_once(counted, rounds, f"{counted} covered in {rounds} rounds")
 
 
 def _cornered(places: Reals, levels: Reals) -> tuple[Reals, Reals]:

@@ -11,12 +11,10 @@ import numpy as np
 
 from calibrant.calibrators.arena import Arena, Bench
 from calibrant.calibrators.layout import Layout
-from calibrant.core import check
-from calibrant.core.arrays import Mask
-from calibrant.core.arrays import Reals as Table
-from calibrant.errors import InvalidInput, RepeatedTicket
+from calibrant.core.arrays import Mask, Reals, Words
+from calibrant.errors import RepeatedTicket
 from calibrant.kernels.batches import count_rounds
-from calibrant.kernels.layout import ISSUED, LONGEST_LAG, ROUNDS, ROW, STATE, Reals, Section, Words
+from calibrant.kernels.layout import ISSUED, LONGEST_LAG, ROUNDS, ROW, STATE, Section
 from calibrant.kernels.rounds import count_forecast
 
 OWN: Final = len(ROW)
@@ -63,7 +61,7 @@ class Seat(Bench):
         """Forecasts made so far."""
         return int(self.counts()[self.row + ISSUED])
 
-    def reals(self) -> Reals:
+    def reals(self) -> Any:
         """Return the reals on which single steps work."""
         return self.state()[1]
 
@@ -97,7 +95,7 @@ class Seat(Bench):
         """Count a batch of rounds whose outcomes came at once."""
         count_rounds(self.counts(), self.row, rounds)
 
-    def counts(self) -> Words:
+    def counts(self) -> Any:
         """Return the words in the form in which they are, to change whole numbers among them."""
         listed = self.arena.listed
         return self.arena.flat() if listed is None else listed
@@ -122,7 +120,7 @@ class Method(ABC):
     assumption: ClassVar[str]
     reference: ClassVar[str]
 
-    levels: Table = np.empty(0)
+    levels: Reals = np.empty(0)
     drawn: int = 0
     section: Section
     _fresh: list[float]
@@ -148,8 +146,16 @@ class Method(ABC):
         """Refuse a row with which the rule would go astray."""
 
     @abstractmethod
-    def sound(self, words: Words, reals: Table) -> Mask:
+    def sound(self, words: Words, reals: Reals) -> Mask:
         """Say which tickets could have been issued, given what was kept of them."""
+
+    @abstractmethod
+    def learn(self, ticket: Any, met: Any) -> None:
+        """Learn what an open ticket met: the score, or which positions were covered."""
+
+    @abstractmethod
+    def amend(self, ticket: Any, before: Any, after: Any) -> None:
+        """Replace what a closed ticket met."""
 
     def compile(self) -> None:  # noqa: B027
         """Compile single steps, if there are any and a compiler."""
@@ -159,18 +165,10 @@ class Method(ABC):
         return dict(self._options)
 
 
-def above(value: Any, name: str) -> float:
-    """Return a number above 0."""
-    number = check.real(value, name)
-    if number <= 0.0:
-        raise InvalidInput(f"{name} must be above 0, got {value!r}")
-    return number
-
-
-def check_once(counted: float, rounds: float, told: str) -> None:
+def check_once(counted: float, rounds: float, told: str = "") -> None:
     """Refuse to correct what cannot have been counted."""
     if not 0 <= counted <= rounds:
         raise RepeatedTicket(
             "outcome must have been counted to be corrected, "
-            f"got {told} then: was it corrected already?"
+            f"got {told or f'{counted} covered in {rounds} rounds'} then: was it corrected already?"
         )

@@ -28,20 +28,14 @@ from calibrant.recalibrate.spec import LOSS_CODES, Spec, made_rule
 from calibrant.recalibrate.version1 import moved, moved_blocks, write_own
 from calibrant.regression.curves import ask, with_ends
 from calibrant.regression.distribution import Distributions
-from calibrant.regression.level_method import (
-    LevelMethod,
-    Played,
-    Said,
-    check_covered,
-    quantile_methods,
-)
-from calibrant.regression.method import OWN, Seat, Ties, row_layout
+from calibrant.regression.level_method import LevelMethod, Played, Said, quantile_methods
+from calibrant.regression.method import OWN, Seat, Ties, check_once, row_layout
 from calibrant.regression.record import LevelRow
 from calibrant.regression.ticket import QuantileTicket
 
 Asked: TypeAlias = tuple[Reals, Mask]
 LOSS: Final = "squared"
-COUNTS: Final = (kernel.ISSUED, kernel.ROUNDS, kernel.LONGEST_LAG, kernel.MOST_OUTSTANDING)
+COUNTS: Final = [kernel.ISSUED, kernel.ROUNDS, kernel.LONGEST_LAG, kernel.MOST_OUTSTANDING]
 """Every calibrator sees every round: these are the same in all rows."""
 TAILS: Final = (0.0001, 0.001, 0.01, 0.03, 0.97, 0.99, 0.999, 0.9999)
 """Raw levels that are learned besides: where the raw distributions are too narrow, the outer
@@ -68,6 +62,11 @@ class LevelSpec(Spec):
         code = LOSS_CODES[self.loss]
         centres = (self.centre,)
         return layout_of(self.rule, 1, self.prior, centres, loss=code, divisor=self.divisor)
+
+    @functools.cached_property
+    def settings(self) -> dict[str, Any]:
+        """The spec as JSON-ready data."""
+        return super().settings | {"level": self.level}
 
     @property
     def centres(self) -> Reals:
@@ -134,35 +133,28 @@ class Pit(LevelMethod):
             name: np.concatenate([getattr(part, name) for part in parts])
             for name in ("fresh", "real", "stored", "low", "high")
         }
-        for k in range(self.drawn):  # Their secrets follow from the secret of all.
-            self._part(words["stored"], k)[kernel.SECRET : kernel.SECRET + 2] = False
-        return dataclasses.replace(parts[1], blocks=OWN, stride=self._size, **words)
+        # Secrets of levels follow from the secret of all.
+        self._parts(words["stored"])[:, kernel.SECRET : kernel.SECRET + 2] = False
+        return dataclasses.replace(parts[1], blocks=OWN, stride=len(parts[1].fresh), **words)
 
-    @functools.cached_property
-    def _size(self) -> int:
-        """Words in the row of a level."""
-        return len(self._specs[0].layout.fresh)
-
-    def _part(self, row: Words, k: int) -> Words:
-        """Return the row of a level within the row of all."""
-        start = OWN + len(self.levels) + k * self._size
-        return row[start : start + self._size]
+    def _parts(self, row: Words) -> Words:
+        """Return the rows of all levels within the row of all."""
+        return row[OWN + len(self.levels) :].reshape(self.drawn, -1)
 
     def sit(self, seat: Seat, secret: bytes) -> None:
         """Work in that part of a row from now on, with draws that follow from the secret."""
         self._seat, self._rows = seat, Rows(self._specs[0], seat.arena)
-        row = seat.arena.flat()[seat.row :]
+        parts, first = self._parts(seat.arena.flat()[seat.row :]), seat.at + len(self.levels)
         for k, spec in enumerate(self._specs):
-            spec.seat(self._part(row, k), _secret(secret, k))
-        first = seat.at + len(self.levels)
-        self._at = [first + k * self._size for k in range(self.drawn)]
+            spec.seat(parts[k], _secret(secret, k))
+        places = range(first, first + parts.size, parts.shape[1])
+        self._at = list(zip(places, self._learned.tolist(), strict=True))
         self._issuer = self._specs[0].issuer(secret)
 
     def verify(self, row: Words) -> None:
         """Refuse rows of levels that counted other rounds, or what is no number."""
-        parts = [self._part(row, k)[[*COUNTS]] for k in range(self.drawn)]
         strange = np.isnan(row.view(np.float64)[self.layout.real]).any()
-        if strange or (np.stack(parts) != row[[*COUNTS]]).any():
+        if strange or (self._parts(row)[:, COUNTS] != row[COUNTS]).any():
             raise ValueError(f"calibrators that are not of {len(self.levels)} levels")
 
     def compile(self) -> None:
@@ -175,7 +167,7 @@ class Pit(LevelMethod):
     def announce(self) -> Said:
         """Draw a chance for each raw level."""
         made = []
-        for at, p in zip(self._at, self._learned.tolist(), strict=True):
+        for at, p in self._at:
             number, place, weight, _, clock, _, law = self._rows.issue(at, p)
             made.append(Ticket(self._issuer, number, number, place, weight, p, None, clock, law))
         drawn, mean = [t.value for t in made], [t.mean for t in made]
@@ -185,7 +177,7 @@ class Pit(LevelMethod):
     def look(self) -> Said:
         """Return what would be drawn."""
         drawn, mean = np.empty(self.drawn), np.empty(self.drawn)
-        for k, (at, level) in enumerate(zip(self._at, self._learned.tolist(), strict=True)):
+        for k, (at, level) in enumerate(self._at):
             place, weight, *_ = self._rows.peek(at, level)
             drawn[k] = self._issuer.values[place & kernel.CELL]
             mean[k] = self._rows.mean_of(place, weight)
@@ -201,14 +193,14 @@ class Pit(LevelMethod):
         raw = np.tile([0.0, *self._learned.tolist(), 1.0], (len(outer), 1))
         return ask(raw, with_ends(outer), self.levels[None])[0]
 
-    def learn(self, ticket: QuantileTicket, events: list[int]) -> None:
+    def learn(self, ticket: QuantileTicket, met: list[int]) -> None:
         """Tell each calibrator whether the outcome was below its raw quantile."""
-        many, levels = self.drawn, self._learned.tolist()
-        draws = zip(self._at, levels, ticket.places, ticket.weights, events[:many], strict=True)
-        for at, p, place, weight, event in draws:
+        many = self.drawn
+        draws = zip(self._at, ticket.places, ticket.weights, met[:many], strict=True)
+        for (at, p), place, weight, event in draws:
             self._rows.learn(at, ticket.number, place, weight, p, p, 0.0, event)
         words = self._seat.state()[0]
-        for m, event in enumerate(events[many:], self._seat.at):
+        for m, event in enumerate(met[many:], self._seat.at):
             words[m] += event
 
     def amend(self, ticket: QuantileTicket, before: list[int], after: list[int]) -> None:
@@ -216,20 +208,20 @@ class Pit(LevelMethod):
         if len(ticket.places) != self.drawn:
             raise ForeignTicket(f"ticket must be as it was issued, got an altered one: {ticket!r}")
         changed = [k for k in range(self.drawn) if before[k] != after[k]]
-        fresh = self.layout.fresh
+        fresh = self._parts(self.layout.fresh)
         for k in changed:
-            own = self._at[k], ticket.places[k], after[k], ticket
-            self._rows.check_counted(*own, self._part(fresh, k))
+            own = self._at[k][0], ticket.places[k], after[k], ticket
+            self._rows.check_counted(*own, fresh[k])
         words, at, many = self._seat.state()[0], self._seat.at, self.drawn
         moves = [new - old for new, old in zip(after[many:], before[many:], strict=True)]
         for m, move in enumerate(moves, at):
-            check_covered(words[m] + move, words[self._seat.row + kernel.ROUNDS])
+            check_once(words[m] + move, words[self._seat.row + kernel.ROUNDS])
         for m, move in enumerate(moves, at):
             words[m] += move
-        levels = self._learned.tolist()
         for k in changed:
-            told = ticket.number, ticket.places[k], ticket.weights[k], levels[k], levels[k]
-            self._rows.correct(self._at[k], (*told, 0.0), after[k])
+            at, p = self._at[k]
+            said = ticket.number, ticket.places[k], ticket.weights[k], p, p, 0.0
+            self._rows.correct(at, said, after[k])
 
     # ------------------------------------------------------------------ batches
 
@@ -237,10 +229,9 @@ class Pit(LevelMethod):
         """Play a batch level by level."""
         events = self._events(raw, self._learned[None], outcomes, ties)[1]
         drawn, mean = np.empty(events.shape), np.empty(events.shape)
-        for k, level in enumerate(self._learned.tolist()):
-            told = events[:, k].astype(np.uint8)
-            given = np.full(len(outcomes), level)
-            drawn[:, k], mean[:, k], _ = self._rows.replay(self._at[k], given, told)
+        for k, (at, level) in enumerate(self._at):
+            told, given = events[:, k].astype(np.uint8), np.full(len(outcomes), level)
+            drawn[:, k], mean[:, k], _ = self._rows.replay(at, given, told)
         self._rows.use_array()
         outer = np.sort(drawn, axis=1)
         quantiles, covered = self._events(raw, self._positions(outer), outcomes, ties)
@@ -264,14 +255,11 @@ class Pit(LevelMethod):
 
     def rows(self, rounds: int, delay: int) -> tuple[LevelRow, ...]:
         """Return coverage, and the calibration error of the chances drawn at each level."""
-        row, many = self._seat.arena.row(), len(self.levels)
+        row, many, specs = self._seat.arena.row(), len(self.levels), self._specs
         hits = row[OWN : OWN + many] / rounds if rounds else np.full(many, np.nan)
-        places = np.searchsorted(self._learned, self.levels).tolist()
+        places, parts = np.searchsorted(self._learned, self.levels).tolist(), self._parts(row)
         found = zip(self.levels.tolist(), hits.tolist(), places, strict=True)
-        return tuple(
-            _row(p, hit, certificate_of(self._specs[k], self._part(row, k), 0))
-            for p, hit, k in found
-        )
+        return tuple(_row(p, hit, certificate_of(specs[k], parts[k], 0)) for p, hit, k in found)
 
     def coin(self, secret: bytes, ticket: QuantileTicket, level: int) -> float:
         """Return the coin that drew a chance for one of the levels that are learned."""
@@ -298,8 +286,11 @@ class Pit(LevelMethod):
         secret = bytes.fromhex(settings["secret"])
         drawn = np.empty((len(slots), 2, self.drawn), np.int64)
         for k, (spec, told) in enumerate(zip(self._specs, engines, strict=True)):
-            self._check_first(spec, told, _secret(secret, k), k)
-            part, start = self._part(row, k), f"level {k} "
+            own = {"secret": _secret(secret, k).hex(), "level": spec.level, "prior": spec.prior}
+            own |= {"method": spec.rule.name, "parameters": spec.rule.parameters}
+            if any(told[name] != value for name, value in own.items()):
+                raise ValueError(f"another's calibrator at level {k}")
+            part, start = self._parts(row)[k], f"level {k} "
             write_own(part, told, spec)
             part[kernel.SECRET : kernel.SECRET + 2] = 0
             write_first(part, spec, arrays[start + "touched"], arrays[start + "blocks"])
@@ -307,12 +298,6 @@ class Pit(LevelMethod):
             kept = dict(zip(lines[:, 1].tolist(), lines[:, 2:4].tolist(), strict=True))
             drawn[:, :, k] = np.array([kept[slot] for slot in slots]).reshape(-1, 2)
         return drawn.reshape(len(slots), -1)
-
-    def _check_first(self, spec: LevelSpec, told: dict[str, Any], secret: bytes, k: int) -> None:
-        expected = {"secret": secret.hex(), "level": spec.level, "method": spec.rule.name}
-        expected |= {"parameters": spec.rule.parameters, "prior": spec.prior}
-        if any(told[name] != value for name, value in expected.items()):
-            raise ValueError(f"another's calibrator at level {k}")
 
 
 def _secret(secret: bytes, k: int) -> bytes:
@@ -358,7 +343,7 @@ def _spec_of(s: dict[str, Any]) -> LevelSpec:
 def level_migrated(document: Document) -> Document:
     """Return the document of one level of the first version as one of the second."""
     _check_touched(document.arrays["touched"])
-    return moved(document, _spec_of(document.settings), level=document.settings["level"])
+    return moved(document, _spec_of(document.settings))
 
 
 class LevelCalibrator(Recalibrator):
@@ -382,11 +367,6 @@ class LevelCalibrator(Recalibrator):
         rule, start = made_rule(method, parameters), check.probability(level, "level")
         spec = LevelSpec(rule, 1, prior, "squared", level=start)
         self._begin(spec, secret_of(seed, key), 1_000_000)
-
-    def _stored(self) -> tuple[dict[str, Any], dict[str, Words]]:
-        assert isinstance(self._spec, LevelSpec)
-        settings, more = super()._stored()
-        return settings | {"level": self._spec.level}, more
 
     def _described(self, document: Document) -> tuple[Spec, int]:
         return _spec_of(document.settings), document.settings["max_open"]

@@ -18,13 +18,7 @@ from calibrant.kernels.quantiles import covers
 from calibrant.recalibrate.delivery import Pending
 from calibrant.recalibrate.secret import secret_of
 from calibrant.regression.curves import ask
-from calibrant.regression.distribution import (
-    Distribution,
-    Distributions,
-    finite,
-    knots,
-    target_levels,
-)
+from calibrant.regression.distribution import Distribution, Distributions, finite, target_levels
 from calibrant.regression.level_method import LevelMethod, quantile_methods
 from calibrant.regression.record import QuantileCertificate, QuantileRun
 from calibrant.regression.stream import NumberStream
@@ -163,22 +157,13 @@ class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
         told = check.real(outcome, "outcome")
         self._play_round(_one(raw), told)
 
-    def _covered(self, ticket: QuantileTicket, outcome: float) -> list[int]:
+    def _met(self, ticket: QuantileTicket, outcome: float) -> list[int]:
         """Return which of the quantiles that were asked for cover an outcome."""
+        if len(ticket.found) != self._method.width:
+            raise ForeignTicket(f"ticket must be as it was issued, got an altered one: {ticket!r}")
         u = coin(self._ties.key, ticket.number)
         pairs = zip(ticket.found, ticket.shares, strict=True)
         return [covers(x, share, outcome, u) for x, share in pairs]
-
-    def _learn(self, ticket: QuantileTicket, outcome: float) -> None:
-        self._method.learn(ticket, self._covered(ticket, outcome))
-        self._seat.count_outcome(ticket.number)
-
-    def _correct(self, ticket: QuantileTicket, outcome: float) -> None:
-        if len(ticket.found) != self._method.width:
-            raise ForeignTicket(f"ticket must be as it was issued, got an altered one: {ticket!r}")
-        assert ticket.outcome is not None
-        before, after = (self._covered(ticket, told) for told in (ticket.outcome, outcome))
-        self._method.amend(ticket, before, after)
 
     def coin_of(self, ticket: QuantileTicket, level: int | None = None) -> float:
         """Return the coin of a ticket's round, which decides about an outcome on an atom.
@@ -257,13 +242,7 @@ def _joined(raw: Any) -> Distributions:
     except TypeError:
         told = f"Distributions or a list of Distribution, got {raw!r}"
         raise InvalidType(f"raw forecasts must be {told}") from None
-    given = [_one(each).rows for each in listed]
-    if not given:
-        return Distributions.normal([], [])
-    if len({(each.values.shape, each.levels.shape) for each in given}) > 1:
-        raise InvalidInput("raw forecasts must be of one form and size to be replayed together")
-    values, levels = (np.concatenate([getattr(e, n) for e in given]) for n in ("values", "levels"))
-    return knots(values, levels[:1] if (levels == levels[0]).all() else levels)
+    return Distributions._joined([_one(each).rows for each in listed])
 
 
 def _not_moved(rows: Distributions) -> None:

@@ -70,14 +70,26 @@ class LevelRow(Judged):
 
     def __str__(self) -> str:
         limit = "no bound" if self.bound is None else f"at most {self.bound.value:.5f}"
-        return (
-            f"{self.level:6.3f}: covered {self.coverage:.4f}, "
-            f"{self.quantity} {self.measured:.5f}, {limit}"
-        )
+        told = f"covered {self.coverage:.4f}, {self.quantity} {self.measured:.5f}"
+        return f"{self.level:6.3f}: {told}, {limit}"
 
 
 @dataclass(frozen=True)
-class QuantileCertificate:
+class Counted:
+    """What every certificate starts with; see :class:`QuantileCertificate`."""
+
+    method: str
+    rounds: int
+    open: int
+    expired: int
+    delay: int
+
+    def __str__(self) -> str:
+        return f"{self.method}: {self.rounds} rounds, {self.open} open, {self.expired} expired"
+
+
+@dataclass(frozen=True)
+class QuantileCertificate(Counted):
     """The record of a quantile recalibrator.
 
     Attributes
@@ -92,11 +104,6 @@ class QuantileCertificate:
         The record of each level.
     """
 
-    method: str
-    rounds: int
-    open: int
-    expired: int
-    delay: int
     levels: tuple[LevelRow, ...]
 
     @property
@@ -116,12 +123,11 @@ class QuantileCertificate:
         return _told(self) | {"holds": self.holds, "levels": rows}
 
     def __str__(self) -> str:
-        head = f"{self.method}: {self.rounds} rounds, {self.open} open, {self.expired} expired"
-        return "\n".join([head, *(f"  {row}" for row in self.levels)])
+        return "\n".join([super().__str__(), *(f"  {row}" for row in self.levels)])
 
 
 @dataclass(frozen=True)
-class IntervalCertificate(Judged):
+class IntervalCertificate(Counted, Judged):
     """The record of conformal intervals.
 
     Attributes
@@ -137,11 +143,6 @@ class IntervalCertificate(Judged):
         may be; ``"C1"`` is the distance of coverage from its target.
     """
 
-    method: str
-    rounds: int
-    open: int
-    expired: int
-    delay: int
     target: float
     coverage: float
     quantity: str
@@ -149,11 +150,10 @@ class IntervalCertificate(Judged):
     bound: Bound | None
 
     def __str__(self) -> str:
-        head = f"{self.method}: {self.rounds} rounds, {self.open} open, {self.expired} expired"
         limit = "no bound" if self.bound is None else str(self.bound)
         measured = "not measured" if self.measured is None else f"{self.measured:.5f}"
         told = f"covered {self.coverage:.4f}, target {self.target:.4f}"
-        return f"{head}\n  {told}\n  {self.quantity} {measured}; {limit}"
+        return f"{super().__str__()}\n  {told}\n  {self.quantity} {measured}; {limit}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -51,12 +51,8 @@ class NumberStream(Stream[TicketT], Generic[TicketT, MethodT]):
 
     def _configure(self, settings: dict[str, Any]) -> None:
         """Make the method that settings ask for."""
-        made, (aim, checked), (name, allowed) = (
-            self.methods.get(settings["method"]),
-            self.aim,
-            self.choice,
-        )
-        target = checked(settings[aim])
+        (aim, checked), (name, allowed) = self.aim, self.choice
+        made, target = self.methods.get(settings["method"]), checked(settings[aim])
         self._target = np.asarray(target).tolist()
         self._choice = check.choice(settings[name], name, allowed)
         self._method = _made(made, target, settings["options"])
@@ -109,6 +105,18 @@ class NumberStream(Stream[TicketT], Generic[TicketT, MethodT]):
             self._learn(ticket, outcome)
             if ticket.number >= self.max_open:
                 self._expire_old(ticket.number + 1)
+
+    def _learn(self, ticket: TicketT, outcome: float) -> None:
+        self._method.learn(ticket, self._met(ticket, outcome))
+        self._seat.count_outcome(ticket.number)
+
+    def _correct(self, ticket: TicketT, outcome: float) -> None:
+        before, after = (self._met(ticket, told) for told in (ticket.outcome, outcome))
+        self._method.amend(ticket, before, after)
+
+    @abstractmethod
+    def _met(self, ticket: TicketT, outcome: Any) -> Any:
+        """Return what a method learns of the outcome of a ticket."""
 
     def _compile(self) -> None:
         self._method.compile()

@@ -169,8 +169,7 @@ class NumberSession(Session):
 
     def _play_prompt(self, rounds: Rounds) -> NumberAnswers:
         run = self.recalibrator.replay(self._distributions(rounds.raw), rounds.outcomes)
-        tickets = run.first + np.arange(len(rounds))
-        return NumberAnswers(run.quantiles, tickets, run.inner, run.outer)
+        return NumberAnswers(run.quantiles, run.ticket, run.inner, run.outer)
 
     def _ask(self, rounds: Rounds, time: float, number: int) -> NumberAnswers:
         ticket = self.recalibrator.forecast(self._distributions(rounds.raw)[0], time=time)

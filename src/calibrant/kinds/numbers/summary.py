@@ -78,16 +78,13 @@ class NumberCollector:
         told = np.asarray(outcomes, np.float64)
         first, self.rounds = self.rounds, self.rounds + len(told)
         while self.rounds > BLOCKS * self._stride:
-            self._merge()
+            pairs = self._blocks.reshape(BLOCKS // 2, 2, SERIES, 2).sum(axis=1)
+            self._blocks[: BLOCKS // 2], self._blocks[BLOCKS // 2 :] = pairs, 0
+            self._stride *= 2
         places = np.arange(first, self.rounds) // self._stride
         for series, seen in enumerate((raw, forecast)):
             covered = self._add(series, seen, told)
             np.add.at(self._blocks[:, series], places, covered[:, [0, -1]])
-
-    def _merge(self) -> None:
-        pairs = self._blocks.reshape(BLOCKS // 2, 2, SERIES, 2).sum(axis=1)
-        self._blocks[: BLOCKS // 2], self._blocks[BLOCKS // 2 :] = pairs, 0
-        self._stride *= 2
 
     def _add(self, series: int, seen: Seen, outcomes: Reals) -> Words:
         """Add one series; return which quantiles covered the outcomes."""
