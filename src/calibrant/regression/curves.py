@@ -116,15 +116,15 @@ def curve_cdf(values: Reals, levels: Reals, points: Reals, *, below: bool = Fals
     return np.where(after == 0, 0.0, np.where(after > last, 1.0, made))
 
 
-def composed(values: Reals, levels: Reals, quantiles: Reals, inner: Reals, outer: Reals) -> Reals:
+def composed(levels: Reals, inner: Reals, outer: Reals) -> Reals:
     """Return the levels of curves after ``inner[t, k]`` was raised or lowered to ``outer[t, k]``.
 
-    ``quantiles`` are those at ``inner``.  The result belongs to all values and quantiles of a row
-    together, sorted: knots of a curve that never falls are in the same order either way.
+    The result belongs to all values of a row and its quantiles at ``inner`` together, sorted: knots
+    of a curve that never falls are in the same order either way.
     """
-    table = zip(with_ends(inner), np.broadcast_to(levels, values.shape), strict=True)
+    table = zip(with_ends(inner), levels, strict=True)
     after = np.stack([np.searchsorted(knots, row, side="right") for knots, row in table])
-    raised = _mapped(inner, outer, after, np.broadcast_to(levels, values.shape))
+    raised = _mapped(inner, outer, after, levels)
     return np.sort(np.hstack([raised, outer]), axis=1)
 
 
@@ -234,10 +234,10 @@ def _below(inner: Reals, outer: Reals, z: Reals) -> Reals:
     edges = np.minimum(normal_quantiles(inner), z[:, None])
     known = np.where(np.isfinite(edges), edges, 0.0)
     narrow = np.isfinite(edges[:, :-1]) & (np.diff(known, axis=1) < NARROW)
-    flat, once, twice = _integrals(edges)
+    once, twice = _integrals(edges)
     # The first piece starts at minus infinity with G = 0, so that its constant is 0.
     with np.errstate(invalid="ignore"):
-        plain = np.where(start == 0.0, 0.0, start * start * np.diff(flat, axis=1))
+        plain = np.where(start == 0.0, 0.0, start * start * np.diff(edges, axis=1))
     whole = plain + 2.0 * start * slope * np.diff(once, axis=1)
     whole += slope * slope * np.diff(twice, axis=1)
     by_points = narrow & (np.diff(known, axis=1) > 0.0)
@@ -257,12 +257,12 @@ def _by_points(wanted: Mask, edges: Reals, inner: Reals, outer: Reals, slope: Re
     return total * half
 
 
-def _integrals(z: Reals) -> tuple[Reals, Reals, Reals]:
-    """Return the integrals of 1, Phi and Phi**2 up to ``z``."""
+def _integrals(z: Reals) -> tuple[Reals, Reals]:
+    """Return the integrals of Phi and Phi**2 up to ``z``."""
     low = z == -np.inf
     x = np.where(low, 0.0, z)
     cdf, density = normal_cdf(x), np.exp(-x * x / 2.0) / math.sqrt(2.0 * math.pi)
     once = x * cdf + density
     half = normal_cdf(math.sqrt(2.0) * x) / math.sqrt(math.pi)
     twice = x * cdf * cdf + 2.0 * cdf * density - half
-    return z, np.where(low, 0.0, once), np.where(low, 0.0, twice)
+    return np.where(low, 0.0, once), np.where(low, 0.0, twice)

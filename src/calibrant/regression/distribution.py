@@ -188,7 +188,8 @@ class Distributions:
                 raise InvalidInput("distributions must not have been moved before, got moved ones")
             return Distributions(self.values, self.levels, inner, outer)
         at = curves.ask(self.values, self.levels, inner)[0]
-        levels = curves.composed(self.values, self.levels, at, inner, outer)
+        table = np.broadcast_to(self.levels, self.values.shape)
+        levels = curves.composed(table, inner, outer)
         return knots(np.sort(np.hstack([self.values, at]), axis=1), levels)
 
 
