@@ -215,10 +215,8 @@ class QuantileTicket(NumberTicket):
         return told | {name: getattr(self, name).tolist() for name in CURVES}
 
     def _read_more(self, data: dict[str, Any]) -> None:
-        self.found, self.shares, self.weights = (
-            tuple(_number(number, name) for number in data[name])
-            for name in ("found", "shares", "weights")
-        )
+        for name in ("found", "shares", "weights"):
+            setattr(self, name, tuple(_number(number, name) for number in data[name]))
         self.places = tuple(check.whole(k, "place", high=MOST_PLACE) for k in data["places"])
         levels = check.probabilities(data["levels"], "levels")
         self.issuer = Issuer(self.whose, levels, len(self.places))

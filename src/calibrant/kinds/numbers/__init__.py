@@ -9,13 +9,7 @@ from typing import Any, ClassVar, Final
 
 from calibrant.core import check
 from calibrant.errors import InvalidInput
-from calibrant.kinds.numbers.summary import (
-    NumberCollector,
-    NumberSummary,
-    Seen,
-    options_of,
-    summarised,
-)
+from calibrant.kinds.numbers.summary import NumberCollector, NumberSummary, Seen, options_of
 from calibrant.regression import QuantileRecalibrator, quantile_methods
 from calibrant.summary import Engine, Told, read_if
 
@@ -98,7 +92,7 @@ class Numbers:
 
     def summarise(self, collector: Any, recalibrator: Engine, told: Told) -> NumberSummary:
         """Return what was collected as a summary."""
-        return summarised(collector, recalibrator, told)
+        return NumberSummary.of(collector, recalibrator, told)
 
     @property
     def view(self) -> Any:

@@ -196,6 +196,35 @@ class NumberSummary(AnySummary):
     pit: dict[str, PitHistogram]
     trace: dict[str, Any]
 
+    @classmethod
+    def of(cls, collector: NumberCollector, recalibrator: QuantileRecalibrator, told: Told) -> Self:
+        """Return the summary of everything a collector of numbers has seen."""
+        record = recalibrator.certificate()
+        account = ("rounds", "open", "expired", "delay")
+        numbers = {
+            "version": VERSION,
+            "calibrant": __version__,
+            "kind": "numbers",
+            "method": recalibrator.method,
+            "seed": told.seed,
+            "n_rounds": collector.rounds,
+            **told.counts,
+            **{name: _scores(collector, series) for series, name in enumerate(NAMES)},
+            "interval": _interval(collector),
+            "levels": _levels(collector, recalibrator),
+            "certificate": {name: getattr(record, name) for name in account},
+            "certificate_holds": record.holds,
+            "timing": dict(told.timing),
+        }
+        own = {"method": recalibrator.method, "levels": recalibrator.levels.tolist()}
+        own |= {**options_of(recalibrator), "seed": told.seed}
+        return cls(
+            settings={**own, **told.settings},
+            summary=bare(numbers),
+            pit={name: collector.pit(series) for series, name in enumerate(NAMES)},
+            trace=_trace(collector),
+        )
+
     def _detail(self) -> dict[str, Any]:
         return {"pit": {name: made.counts for name, made in self.pit.items()}, "trace": self.trace}
 
@@ -204,37 +233,6 @@ class NumberSummary(AnySummary):
         trace = {name: detail["trace"][name] for name in ("rounds", "window", *NAMES)}
         counts = {name: np.array(detail["pit"][name], np.int64) for name in NAMES}
         return {"pit": {n: PitHistogram.of(each) for n, each in counts.items()}, "trace": trace}
-
-
-def summarised(
-    collector: NumberCollector, recalibrator: QuantileRecalibrator, told: Told
-) -> NumberSummary:
-    """Return the summary of everything a collector of numbers has seen."""
-    record = recalibrator.certificate()
-    account = ("rounds", "open", "expired", "delay")
-    numbers = {
-        "version": VERSION,
-        "calibrant": __version__,
-        "kind": "numbers",
-        "method": recalibrator.method,
-        "seed": told.seed,
-        "n_rounds": collector.rounds,
-        **told.counts,
-        **{name: _scores(collector, series) for series, name in enumerate(NAMES)},
-        "interval": _interval(collector),
-        "levels": _levels(collector, recalibrator),
-        "certificate": {name: getattr(record, name) for name in account},
-        "certificate_holds": record.holds,
-        "timing": dict(told.timing),
-    }
-    own = {"method": recalibrator.method, "levels": recalibrator.levels.tolist()}
-    own |= {**options_of(recalibrator), "seed": told.seed}
-    return NumberSummary(
-        settings={**own, **told.settings},
-        summary=bare(numbers),
-        pit={name: collector.pit(series) for series, name in enumerate(NAMES)},
-        trace=_trace(collector),
-    )
 
 
 def options_of(recalibrator: QuantileRecalibrator) -> dict[str, Any]:
