@@ -32,11 +32,9 @@ from calibrant.regression import (
     Distributions,
     NumberTicket,
     QuantileRecalibrator,
-    interval_method,
+    curves,
     interval_methods,
     quantile_methods,
-    rows,
-    tracker,
 )
 
 pytestmark = pytest.mark.base
@@ -164,8 +162,7 @@ def test_compiled_batches_give_the_same_bits(case, monkeypatch) -> None:
     raw, outcomes = case.raw(), case.outcomes()
     plain, fast = case(), case()
     run = plain.replay(raw, outcomes)
-    for module in (rows, tracker, interval_method):
-        monkeypatch.setattr(module, "SHORT", 1)
+    monkeypatch.setattr(curves, "SHORT", 1)
     again = fast.replay(raw, outcomes)
     assert all(same(row_of(run, k), row_of(again, k)) for k in range(60))
     assert plain == fast
@@ -476,11 +473,10 @@ def test_batches_hand_over_to_a_compiler_where_there_is_one(case, monkeypatch) -
     raw, outcomes = case.raw(), case.outcomes()
     plain, other = case(), case()
     run = plain.replay(raw, outcomes)
-    for module in (rows, tracker, kernels):
+    for module in (curves, kernels):
         monkeypatch.setattr(module, "available", lambda: True)
         monkeypatch.setattr(module, "compiled", stand_in)
-    for module in (rows, tracker, interval_method):
-        monkeypatch.setattr(module, "SHORT", 1)
+    monkeypatch.setattr(curves, "SHORT", 1)
     if case.kind is ConformalInterval:
         made = interval_methods.get(case.method)
         monkeypatch.setattr(made, "program", dataclasses.replace(made.program))

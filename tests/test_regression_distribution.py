@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from calibrant.errors import InvalidInput, InvalidType
 from calibrant.kernels.quantiles import locate, normal_quantile
-from calibrant.regression import Distribution, Distributions, rows
-from calibrant.regression.normals import normal_quantiles
+from calibrant.regression import Distribution, Distributions
+from calibrant.regression import curves as tables
+from calibrant.regression.curves import normal_quantiles
 
 pytestmark = pytest.mark.base
 
@@ -244,9 +245,9 @@ def test_long_tables_are_asked_by_compiled_code_to_the_same_bits(monkeypatch) ->
         Distributions.normal(rng.normal(size=300), rng.random(300) + 0.1),
     ):
         asked = rng.random((300, 7)) * 1.2 - 0.1
-        plain = rows.ask(table.values, table.levels, asked)
-        monkeypatch.setattr(rows, "SHORT", 10)
-        fast = rows.ask(table.values, table.levels, asked)
+        plain = tables.ask(table.values, table.levels, asked)
+        monkeypatch.setattr(tables, "SHORT", 10)
+        fast = tables.ask(table.values, table.levels, asked)
         monkeypatch.undo()
         assert [part.tolist() for part in plain] == [part.tolist() for part in fast]
 

@@ -15,8 +15,7 @@ from calibrant.errors import InvalidInput, InvalidType, UnknownName
 from calibrant.kernels.coin import coin
 from calibrant.recalibrate.secret import block_key, secret_of
 from calibrant.regression import Distribution, Distributions, QuantileRecalibrator, metrics
-from calibrant.regression.level import LevelCalibrator
-from calibrant.regression.pit import TAILS
+from calibrant.regression.pit import TAILS, LevelCalibrator
 
 pytestmark = pytest.mark.base
 

@@ -34,7 +34,7 @@ from calibrant.regression import (
     QuantileTicket,
     interval_methods,
 )
-from calibrant.regression.level import LevelCalibrator
+from calibrant.regression.pit import LevelCalibrator
 
 pytestmark = pytest.mark.base
 

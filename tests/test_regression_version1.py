@@ -16,7 +16,7 @@ from calibrant.errors import CorruptState
 from calibrant.kernels.layout import SCALE
 from calibrant.recalibrate.version1 import FIRST, HEAD, TAIL
 from calibrant.regression import ConformalInterval, QuantileRecalibrator
-from calibrant.regression.level import CENTRE, LevelCalibrator, LevelSpec, write_first
+from calibrant.regression.pit import CENTRE, LevelCalibrator, LevelSpec, write_first
 
 pytestmark = pytest.mark.base
 
@@ -96,13 +96,7 @@ def test_gaps_and_totals_of_a_level_are_taken_to_the_common_denominator(method) 
     alone = rec._spec
     shared = dataclasses.replace(alone, divisor=CENTRE)
     new, row = shared.layout.fresh.copy(), rec._rows.arena.row()
-    write_first(
-        new,
-        shared,
-        {"charged": "0x0p0", "endless": 0},
-        np.zeros(1, np.int64),
-        old_block(alone, row),
-    )
+    write_first(new, shared, np.zeros(1, np.int64), old_block(alone, row))
     factor = int(shared.layout.shared[SCALE]) // int(alone.layout.shared[SCALE])
     assert factor > 1
     one, other = alone.layout.blocks_of(row), shared.layout.blocks_of(new)

@@ -25,8 +25,7 @@ from tables import write
 
 from calibrant.core.codec import Document
 from calibrant.errors import CorruptState, InvalidInput
-from calibrant.kinds.numbers import NumberCollector, NumberSummary, Seen
-from calibrant.kinds.numbers.columns import level_of_name
+from calibrant.kinds.numbers import NumberCollector, NumberSummary, Seen, level_of_name
 from calibrant.kinds.numbers.session import NumberSession
 from calibrant.regression import Distribution, Distributions, QuantileRecalibrator, metrics
 from calibrant.stream import (

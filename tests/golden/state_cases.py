@@ -13,7 +13,7 @@ from calibrant.learners import OnlineL1SVM
 from calibrant.metrics import streaming
 from calibrant.monitor import Monitor, Watch
 from calibrant.outcomes import ObservedOnly, PendingUnknown, WaitForHorizon
-from calibrant.regression.level import LevelCalibrator
+from calibrant.regression.pit import LevelCalibrator
 from calibrant.transforms import BucketMeans, ExpertMixture, Identity, OnlinePlatt
 
 Step = dict[str, Any]

@@ -11,7 +11,7 @@ from golden.state_steps import RULES, Night
 
 from calibrant.classes import OneVsRest, SimplexRecalibrator, TopLabel
 from calibrant.groups import GroupRecalibrator, Period
-from calibrant.kinds.numbers.collector import Seen
+from calibrant.kinds.numbers import Seen
 from calibrant.regression import (
     ConformalInterval,
     Distribution,

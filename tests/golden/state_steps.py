@@ -94,7 +94,11 @@ class Night:
         return into.getvalue().decode()
 
 
-MOVED = {"calibrant.summary:NumberCollector": "calibrant.kinds.numbers:NumberCollector"}
+MOVED = {
+    "calibrant.kinds.numbers.collector:NumberCollector": "calibrant.kinds.numbers:NumberCollector",
+    "calibrant.summary:NumberCollector": "calibrant.kinds.numbers:NumberCollector",
+    "calibrant.regression.level:LevelCalibrator": "calibrant.regression.pit:LevelCalibrator",
+}
 """Classes that files name by where they were when the files were written."""
 
 
@@ -232,7 +236,7 @@ class Playing:
         return said
 
     def _seen(self, said: list[Any]) -> Any:
-        from calibrant.kinds.numbers.collector import Seen
+        from calibrant.kinds.numbers import Seen
 
         return Seen(*map(np.array, said))
 

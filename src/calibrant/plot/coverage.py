@@ -16,7 +16,7 @@ from calibrant.plot.canvas import count_axis, entry, plain_axis, probability_axi
 from calibrant.plot.drawing import Drawing, named
 from calibrant.plot.palette import LIGHT, looks
 from calibrant.regression import metrics
-from calibrant.regression.tables import target_levels
+from calibrant.regression.distribution import target_levels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

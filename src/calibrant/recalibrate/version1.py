@@ -49,7 +49,7 @@ TAIL: Final = 4
 
 def migrated(document: Document) -> Document:
     """Return a recalibrator's document of the first version as one of the second."""
-    s, arrays = document.settings, document.arrays
+    s = document.settings
     transform = from_description(s["front"]) if "front" in s else None
     safe = s.get("raw_safe")
     spec = Spec(
@@ -60,32 +60,44 @@ def migrated(document: Document) -> Document:
         transform,
         None if safe is None else float.fromhex(safe),
     )
+    return moved(document, spec)
+
+
+def moved(document: Document, spec: Spec) -> Document:
+    """Return the document of a stream of that spec as one of the second version."""
+    s, arrays, mixes = document.settings, document.arrays, spec.transform is not None
     row = spec.layout.fresh.copy()
-    _write_own(row, s, spec)
+    write_own(row, s, spec)
     touched = arrays["touched"]
     blocks = spec.layout.blocks_of(row)
     if len(touched) and (np.diff(touched, prepend=-1) <= 0).any():
         raise ValueError("buckets that are not in order")
     moved_blocks(blocks, touched, arrays["blocks"], spec.rule)
-    if transform is not None:
+    if mixes:
         row[spec.layout.transform :] = arrays["front"]
-    tickets = moved_tickets(arrays["tickets"], transform is not None, spec.kept)
+    tickets = moved_tickets(arrays["tickets"], mixes, spec.kept)
     settings = spec.settings | {"max_open": s["max_open"]}
     state = {"row": packed(row, spec.layout), "tickets": tickets}
     return Document(document.kind, settings, state, 2)
 
 
-def _write_own(row: Words, s: dict[str, Any], spec: Spec) -> None:
+def write_own(row: Words, s: dict[str, Any], spec: Spec) -> None:
+    """Write the secret, counts and losses that stood in the settings into a row."""
     reals = row.view(np.float64)
-    row[SECRET : SECRET + 2] = np.frombuffer(bytes.fromhex(s["secret"]), "<i8")
-    row[[ISSUED, ROUNDS, LONGEST_LAG]] = s["issued"], s["learned"], s["lag"]
-    row[MOST_OUTSTANDING], row[RAW_INFINITE] = s["crowd"], s["endless"]
-    reals[RAW_LOSS] = float.fromhex(s["charged"])
+    write_counts(row, s)
+    reals[RAW_LOSS], row[RAW_INFINITE] = float.fromhex(s["charged"]), s["endless"]
     if spec.transform is not None:
         reals[MIXED_LOSS], row[MIXED_INFINITE] = float.fromhex(s["passed"]), s["boundless"]
     if spec.raw_safe is not None:
         reals[EXCESS] = float.fromhex(s["excess"])
         row[[RESERVED, SETTLED, FALLBACKS]] = s["safe"]
+
+
+def write_counts(row: Words, s: dict[str, Any]) -> None:
+    """Write the secret and the counts that stood in the settings into a row."""
+    row[SECRET : SECRET + 2] = np.frombuffer(bytes.fromhex(s["secret"]), "<i8")
+    row[[ISSUED, ROUNDS, LONGEST_LAG]] = s["issued"], s["learned"], s["lag"]
+    row[MOST_OUTSTANDING] = s["crowd"]
 
 
 def moved_blocks(blocks: Words, touched: Words, words: Words, rule: Any) -> None:

@@ -8,22 +8,28 @@
 1
 """
 
-from calibrant.regression.aci import AdaptiveConformal
-from calibrant.regression.aci_quantile import AdaptiveQuantile
-from calibrant.regression.certificate import IntervalCertificate, LevelRow, QuantileCertificate
 from calibrant.regression.distribution import Distribution, Distributions
 from calibrant.regression.interval import ConformalInterval
-from calibrant.regression.interval_method import IntervalMethod
-from calibrant.regression.level_method import LevelMethod
-from calibrant.regression.pid import ConformalPID
+from calibrant.regression.interval_method import (
+    AdaptiveConformal,
+    AdaptiveQuantile,
+    ConformalPID,
+    IntervalMethod,
+    ScaleFree,
+    StronglyAdaptive,
+    interval_methods,
+)
+from calibrant.regression.level_method import LevelMethod, Tracker, quantile_methods
 from calibrant.regression.pit import Pit
 from calibrant.regression.quantile import QuantileRecalibrator
-from calibrant.regression.registry import interval_methods, quantile_methods
-from calibrant.regression.run import IntervalRun, QuantileRun
-from calibrant.regression.saocp import StronglyAdaptive
-from calibrant.regression.sf_ogd import ScaleFree
+from calibrant.regression.record import (
+    IntervalCertificate,
+    IntervalRun,
+    LevelRow,
+    QuantileCertificate,
+    QuantileRun,
+)
 from calibrant.regression.ticket import IntervalTicket, NumberTicket, QuantileTicket
-from calibrant.regression.tracker import Tracker
 
 __all__ = [
     "AdaptiveConformal",

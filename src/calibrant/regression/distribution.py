@@ -1,18 +1,24 @@
-"""Predictive distributions: one at a time, or a table of them, a round a row."""
+"""Predictive distributions: one at a time, or a table of them, a round a row.
+
+Here are also the rules for numbers that come in: tables of finite ones, and levels in order.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self, overload
+from typing import Any, Final, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.core import check
-from calibrant.core.arrays import Reals
-from calibrant.errors import InvalidInput
-from calibrant.regression import curves, normals, rows
-from calibrant.regression.tables import finite, rising, table
+from calibrant.core.arrays import Mask, Reals
+from calibrant.errors import InvalidInput, InvalidType
+from calibrant.regression import curves
+from calibrant.regression.curves import with_ends
+
+MOST_LEVELS: Final = 1000
+"""Levels that one recalibrator follows, at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +53,7 @@ class Distributions:
     # ------------------------------------------------------------------- made of
 
     @classmethod
-    def from_quantiles(cls, levels: ArrayLike, values: ArrayLike) -> Self:
+    def from_quantiles(cls, levels: ArrayLike, values: ArrayLike) -> Distributions:
         """Return distributions with these quantiles, straight between them and beyond.
 
         Parameters
@@ -59,14 +65,11 @@ class Distributions:
         """
         given = check.probabilities(levels, "levels")
         told = rising(table(values, "values"), "values")
-        _two(given, "levels")
-        falls = np.append(False, given[1:] <= given[:-1])
-        check.refuse_first(falls, given, "levels", "above the one before it")
-        _same_columns(told, given, "values", "levels")
-        return cls._curves(*curves.extended(told, given[None]))
+        _fit(told, _climbing(given), "values", "levels")
+        return knots(*curves.extended(told, given[None]))
 
     @classmethod
-    def from_cdf(cls, points: ArrayLike, chances: ArrayLike) -> Self:
+    def from_cdf(cls, points: ArrayLike, chances: ArrayLike) -> Distributions:
         """Return distributions with these CDF values, straight between them and beyond.
 
         Parameters
@@ -77,31 +80,35 @@ class Distributions:
             A table: the chances of at most each point, in [0, 1]; they never fall in a row.
         """
         given, told = finite(points, "points"), rising(table(chances, "chances"), "chances")
-        _two(given, "points")
         rising(given[None], "points")
-        _same_columns(told, given, "chances", "points")
+        _fit(told, given, "chances", "points")
         check.probabilities(told.ravel(), "chances")
         values = np.broadcast_to(given, told.shape)
-        return cls._curves(*curves.extended(values, told))
+        return knots(*curves.extended(values, told))
 
     @classmethod
-    def from_samples(cls, members: ArrayLike) -> Self:
+    def from_samples(cls, members: ArrayLike) -> Distributions:
         """Return the empirical distributions of samples: a table, the members of a round a row."""
-        return cls._curves(*curves.steps(table(members, "samples")))
+        return knots(*curves.steps(table(members, "samples")))
 
     @classmethod
-    def normal(cls, mean: ArrayLike, sd: ArrayLike) -> Self:
+    def normal(cls, mean: ArrayLike, sd: ArrayLike) -> Distributions:
         """Return normal distributions, given means and standard deviations above 0."""
         middle, width = finite(mean, "mean"), finite(sd, "sd")
         check.same_length(mean=middle, sd=width)
         check.refuse_first(width <= 0.0, width, "sd", "above 0")
-        nothing = np.empty((len(middle), 0))
-        return cls(np.column_stack([middle, width]), np.empty((1, 0)), nothing, nothing)
+        return knots(np.column_stack([middle, width]), np.empty((1, 0)))
 
     @classmethod
-    def _curves(cls, values: Reals, levels: Reals) -> Self:
-        nothing = np.empty((len(values), 0))
-        return cls(np.ascontiguousarray(values), np.ascontiguousarray(levels), nothing, nothing)
+    def _joined(cls, given: list[Distributions]) -> Distributions:
+        """Return one table of several, whose levels nobody moved."""
+        if not given:
+            return cls.normal([], [])
+        if len({(each.values.shape, each.levels.shape) for each in given}) > 1:
+            raise InvalidInput("raw forecasts must be of one form and size to be replayed together")
+        values = np.concatenate([each.values for each in given])
+        levels = np.concatenate([each.levels for each in given])
+        return knots(values, levels[:1] if (levels == levels[0]).all() else levels)
 
     # --------------------------------------------------------------------- facts
 
@@ -129,10 +136,8 @@ class Distributions:
         """Return the quantiles at these levels, a row each: the first value that reaches them."""
         asked = check.probabilities(np.atleast_1d(np.asarray(levels)), "levels")[None]
         if self.is_normal and self.inner.shape[1]:
-            inner, outer = (np.pad(part, ((0, 0), (1, 1))) for part in (self.inner, self.outer))
-            inner[:, -1] = outer[:, -1] = 1.0
-            asked = rows.ask(inner, outer, asked)[0]
-        return rows.ask(self.values, self.levels, asked)[0]
+            asked = curves.ask(with_ends(self.inner), with_ends(self.outer), asked)[0]
+        return curves.ask(self.values, self.levels, asked)[0]
 
     def cdf(self, points: ArrayLike) -> Reals:
         """Return each row's chance of at most its point."""
@@ -147,8 +152,8 @@ class Distributions:
         check.same_length(distributions=self, points=given)
         if not self.is_normal:
             return curves.curve_cdf(self.values, self.levels, given, below=below)
-        level = normals.normal_cdf((given - self.values[:, 0]) / self.values[:, 1])
-        return normals.level_map(self.inner, self.outer, level)
+        level = curves.normal_cdf((given - self.values[:, 0]) / self.values[:, 1])
+        return curves.level_map(self.inner, self.outer, level)
 
     def pit(self, outcomes: ArrayLike, coins: ArrayLike | float = 0.5) -> Reals:
         """Return the probability integral transform of each outcome.
@@ -166,7 +171,7 @@ class Distributions:
         if not self.is_normal:
             return curves.crps(self.values, np.broadcast_to(self.levels, self.values.shape), given)
         mean, sd = self.values.T
-        return normals.normal_crps(mean, sd, self.inner, self.outer, given)
+        return curves.normal_crps(mean, sd, self.inner, self.outer, given)
 
     def moved(self, inner: Reals, outer: Reals) -> Distributions:
         """Return the same with new levels: ``inner[t, k]`` becomes ``outer[t, k]``.
@@ -182,17 +187,21 @@ class Distributions:
             if self.inner.shape[1]:
                 raise InvalidInput("distributions must not have been moved before, got moved ones")
             return Distributions(self.values, self.levels, inner, outer)
-        at = rows.ask(self.values, self.levels, inner)[0]
-        levels = curves.composed(self.values, self.levels, at, inner, outer)
-        return self._curves(np.sort(np.hstack([self.values, at]), axis=1), levels)
+        at = curves.ask(self.values, self.levels, inner)[0]
+        table = np.broadcast_to(self.levels, self.values.shape)
+        levels = curves.composed(table, inner, outer)
+        return knots(np.sort(np.hstack([self.values, at]), axis=1), levels)
 
 
-def _two(given: Reals, name: str) -> None:
+def knots(values: Reals, levels: Reals) -> Distributions:
+    """Return distributions with these knots, whose levels nobody moved."""
+    made, nothing = np.ascontiguousarray(values), np.empty((len(values), 0))
+    return Distributions(made, np.ascontiguousarray(levels), nothing, nothing)
+
+
+def _fit(told: Reals, given: Reals, name: str, other: str) -> None:
     if len(given) < 2:
-        raise InvalidInput(f"{name} must be at least two, got {len(given)}")
-
-
-def _same_columns(told: Reals, given: Reals, name: str, other: str) -> None:
+        raise InvalidInput(f"{other} must be at least two, got {len(given)}")
     if told.shape[1] != len(given):
         rule = f"{len(given)} columns, as many as {other}"
         raise InvalidInput(f"{name} must have {rule}, got {told.shape[1]}")
@@ -244,10 +253,7 @@ class Distribution:
     @classmethod
     def normal(cls, mean: float, sd: float) -> Self:
         """Return a normal distribution with that mean and standard deviation."""
-        given = check.real(mean, "mean"), check.real(sd, "sd")
-        if given[1] <= 0.0:
-            raise InvalidInput(f"sd must be above 0, got {sd!r}")
-        return cls(Distributions.normal([given[0]], [given[1]]))
+        return cls(Distributions.normal([check.real(mean, "mean")], [above(sd, "sd")]))
 
     @overload
     def quantile(self, level: float) -> float: ...
@@ -286,3 +292,86 @@ class Distribution:
 
 def _row(values: ArrayLike, name: str) -> Reals:
     return check.numbers(values, name, "numbers")[None]
+
+
+def finite(values: Any, name: str) -> Reals:
+    """Return ``values`` as a flat array of finite numbers.
+
+    >>> finite([1, float("nan")], "outcomes")
+    Traceback (most recent call last):
+    calibrant.errors.InvalidInput: outcomes[1] must be a finite number, got nan
+    """
+    array = check.numbers(values, name, "finite numbers").astype(np.float64)
+    check.refuse_first(~np.isfinite(array), array, name, "a finite number")
+    return array
+
+
+def above(value: Any, name: str) -> float:
+    """Return a number above 0."""
+    number = check.real(value, name)
+    if number <= 0.0:
+        raise InvalidInput(f"{name} must be above 0, got {value!r}")
+    return number
+
+
+def table(values: Any, name: str) -> Reals:
+    """Return ``values`` as a table of finite numbers, a round a row.
+
+    >>> table([[1.0, 2.0], [3.0, float("inf")]], "samples")
+    Traceback (most recent call last):
+    calibrant.errors.InvalidInput: samples[1, 1] must be a finite number, got inf
+    """
+    check.refuse_masked(values, name)
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise InvalidType(f"{name} must be a table of numbers, got ragged rows") from None
+    if array.ndim != 2 or array.shape[1] == 0:
+        raise InvalidInput(f"{name} must be a table, a round a row, got shape {array.shape}")
+    if array.dtype.kind not in "biuf":
+        raise InvalidType(f"{name} must be a table of numbers, got dtype {array.dtype}")
+    made = array.astype(np.float64)
+    _refuse(~np.isfinite(made), made, name, "a finite number")
+    return made
+
+
+def rising(rows: Reals, name: str) -> Reals:
+    """Return a table whose rows never fall, or say which number does.
+
+    >>> rising(np.array([[0.1, 0.3, 0.2]]), "values")
+    Traceback (most recent call last):
+    calibrant.errors.InvalidInput: values[0, 2] must be at least the number before it, got 0.2
+    """
+    bad = np.zeros(rows.shape, bool)
+    bad[:, 1:] = rows[:, 1:] < rows[:, :-1]
+    _refuse(bad, rows, name, "at least the number before it")
+    return rows
+
+
+def target_levels(levels: Any) -> Reals:
+    """Return the levels to follow: those given, or so many at equal distances.
+
+    >>> target_levels(4).tolist(), target_levels([0.05, 0.5]).tolist()
+    ([0.2, 0.4, 0.6, 0.8], [0.05, 0.5])
+    """
+    if isinstance(levels, (int, np.integer)) and not isinstance(levels, bool):
+        count = check.whole(levels, "levels", low=1, high=MOST_LEVELS)
+        return np.arange(1, count + 1) / (count + 1)
+    given = check.numbers(levels, "levels", "numbers between 0 and 1").astype(np.float64)
+    check.whole(len(given), "number of levels", low=1, high=MOST_LEVELS)
+    inside = (given > 0.0) & (given < 1.0)
+    check.refuse_first(~inside, given, "levels", "between 0 and 1")
+    return _climbing(given)
+
+
+def _climbing(levels: Reals) -> Reals:
+    falls = np.append(False, levels[1:] <= levels[:-1])
+    check.refuse_first(falls, levels, "levels", "above the one before it")
+    return levels
+
+
+def _refuse(bad: Mask, rows: Reals, name: str, rule: str) -> None:
+    if bad.any():
+        row, column = np.argwhere(bad)[0].tolist()
+        told = f"{rule}, got {rows[row, column].item()!r}"
+        raise InvalidInput(f"{name}[{row}, {column}] must be {told}")

@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final
+import functools
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from calibrant.core import check
-from calibrant.core.arrays import Mask, Reals, Words
+from calibrant.core.arrays import Reals
 from calibrant.core.gate import passing
 from calibrant.core.stateful import Migration
 from calibrant.errors import InvalidInput
-from calibrant.recalibrate.delivery import Pending, times
+from calibrant.recalibrate.delivery import Pending
 from calibrant.recalibrate.secret import secret_of
-from calibrant.regression.base import NumberStream, made_with
-from calibrant.regression.certificate import IntervalCertificate
-from calibrant.regression.interval_method import IntervalMethod, Record
-from calibrant.regression.registry import interval_methods
-from calibrant.regression.run import IntervalRun
-from calibrant.regression.tables import finite
-from calibrant.regression.ticket import IntervalTicket, Issuer
+from calibrant.regression.distribution import finite
+from calibrant.regression.interval_method import IntervalMethod, Record, interval_methods
+from calibrant.regression.record import IntervalCertificate, IntervalRun
+from calibrant.regression.stream import NumberStream
+from calibrant.regression.ticket import IntervalTicket
 from calibrant.regression.version1 import interval_migrated
 
-SCORES: Final = ("residual", "given")
+Ends: TypeAlias = tuple[float, float]
 
 
-class ConformalInterval(NumberStream[IntervalTicket]):
+def _part_of(coverage: Any) -> float:
+    part = check.real(coverage, "coverage")
+    if not 0.0 < part < 1.0:
+        raise InvalidInput(f"coverage must be between 0 and 1, got {coverage!r}")
+    return part
+
+
+class ConformalInterval(NumberStream[IntervalTicket, IntervalMethod]):
     """Find intervals that cover the wanted part of outcomes, whatever the outcomes.
 
     Parameters
@@ -48,6 +54,12 @@ class ConformalInterval(NumberStream[IntervalTicket]):
     Notes
     -----
     Coverage is right in the long run for any sequence, not given what is known in a round.
+
+    To correct an outcome counts anew what was covered, and so it does the level of
+    ``aci_quantile``.  Radii move by one more step, the one of now: exact for ``aci`` where the
+    scale is told.  A score is replaced while it is among the last ones; the range of all scores
+    keeps it, and the learners of ``saocp`` keep what they made of it.
+
     Safe to call from several threads: every call holds the object's gate.
 
     Examples
@@ -61,10 +73,13 @@ class ConformalInterval(NumberStream[IntervalTicket]):
     IntervalTicket(id=1, [20.1, 21.9], open)
     """
 
-    __slots__ = ("_method", "_score", "_target")
+    __slots__ = ()
 
     kind: ClassVar = "conformal interval"
     tickets: ClassVar = IntervalTicket
+    methods: ClassVar = interval_methods
+    aim: ClassVar = ("coverage", _part_of)
+    choice: ClassVar = ("score", ("residual", "given"))
     migrations: ClassVar[dict[int, Migration]] = {1: interval_migrated}
 
     def __init__(
@@ -82,24 +97,12 @@ class ConformalInterval(NumberStream[IntervalTicket]):
         self._configure(told)
         self._begin(secret_of(seed, key), max_open)
 
-    def _configure(self, settings: dict[str, Any]) -> None:
-        made, coverage = interval_methods.get(settings["method"]), settings["coverage"]
-        self._target = check.real(coverage, "coverage")
-        if not 0.0 < self._target < 1.0:
-            raise InvalidInput(f"coverage must be between 0 and 1, got {coverage!r}")
-        self._score = check.choice(settings["score"], "score", SCORES)
-        self._method = made_with(made, self._target, settings["options"])
-
-    @property
-    def _way(self) -> IntervalMethod:
-        return self._method
-
     # ------------------------------------------------------------------ facts
 
     @property
     def coverage(self) -> float:
         """The target: which part of outcomes should be inside."""
-        return self._target
+        return float(self._target)
 
     # -------------------------------------------------------------- one by one
 
@@ -123,36 +126,27 @@ class ConformalInterval(NumberStream[IntervalTicket]):
         id, time
             As in :meth:`calibrant.Recalibrator.forecast`.
         """
-        point, cast = self._point(centre), check.real(scorecast, "scorecast")
-        return self._forecast((point, cast), id, time)
+        return self._forecast(self._given(centre, scorecast), id, time)
 
     def _issue(self, raw: tuple[float | None, float]) -> IntervalTicket:
-        radius = self._method.radius
         ticket = IntervalTicket(self._issuer, self._seat.count_forecast())
-        ticket.centre, ticket.scorecast = raw
-        ticket.base = radius
+        (ticket.centre, ticket.scorecast), ticket.base = raw, self._method.radius
         return ticket
 
-    def predict_one(
-        self, centre: float | None = None, *, scorecast: float = 0.0
-    ) -> tuple[float, float]:
+    def predict_one(self, centre: float | None = None, *, scorecast: float = 0.0) -> Ends:
         """Return the ends of the interval that the next round would announce; change nothing."""
         ends = self.predict_mean_one(centre, scorecast=scorecast)
         with passing(self._gate):
             self._note()
         return ends
 
-    def sample_one(
-        self, centre: float | None = None, *, scorecast: float = 0.0
-    ) -> tuple[float, float]:
+    def sample_one(self, centre: float | None = None, *, scorecast: float = 0.0) -> Ends:
         """Return the same as :meth:`predict_one`: nothing is drawn here."""
         return self.predict_one(centre, scorecast=scorecast)
 
-    def predict_mean_one(
-        self, centre: float | None = None, *, scorecast: float = 0.0
-    ) -> tuple[float, float]:
+    def predict_mean_one(self, centre: float | None = None, *, scorecast: float = 0.0) -> Ends:
         """Return the same as :meth:`predict_one`, and note nothing: nothing is drawn here."""
-        point, cast = self._point(centre), check.real(scorecast, "scorecast")
+        point, cast = self._given(centre, scorecast)
         with passing(self._gate):
             radius = self._method.radius + cast
         middle = 0.0 if point is None else point
@@ -160,48 +154,23 @@ class ConformalInterval(NumberStream[IntervalTicket]):
 
     def learn_one(self, centre: float | None, outcome: float, *, scorecast: float = 0.0) -> None:
         """Make a round of the last :meth:`predict_one`; without one, of a forecast made now."""
-        told, cast = check.real(outcome, "outcome"), check.real(scorecast, "scorecast")
-        point = self._point(centre)
-        with passing(self._gate):
-            self._play_round((point, cast), told)
+        told = check.real(outcome, "outcome")
+        self._play_round(self._given(centre, scorecast), told)
 
     def coin_of(self, ticket: IntervalTicket) -> float:
         """Refuse: nothing is drawn here."""
         raise InvalidInput(f"coin must be asked of a forecast that was drawn, got {ticket!r}")
 
-    def _point(self, centre: Any) -> float | None:
-        if self._score == "residual":
-            return check.real(centre, "centre")
-        if centre is not None:
+    def _given(self, centre: Any, scorecast: Any = 0.0) -> tuple[float | None, float]:
+        point = check.real(centre, "centre") if self._choice == "residual" else None
+        if point is None and centre is not None:
             raise InvalidInput(f"centre must be None where scores are given, got {centre!r}")
-        return None
+        return point, check.real(scorecast, "scorecast")
 
-    def _scored(self, ticket: IntervalTicket, outcome: float) -> float:
+    def _met(self, ticket: IntervalTicket, outcome: float) -> float:
         """Return the score that the method learns of an outcome."""
         centre = ticket.centre
         return (outcome if centre is None else abs(outcome - centre)) - ticket.scorecast
-
-    def _learn(self, ticket: IntervalTicket, outcome: float) -> None:
-        self._method.learn(ticket.base, self._scored(ticket, outcome))
-        self._seat.count_outcome(ticket.number)
-
-    def correct(self, ticket: IntervalTicket, outcome: float) -> IntervalTicket:
-        """Replace the outcome of a closed ticket that turned out to be wrong.
-
-        What was covered is counted anew, and so is the level of ``aci_quantile``.  Radii move by
-        one more step, the one of now: exact for ``aci`` where the scale is told.  A score is
-        replaced while it is among the last ones; the range of all scores keeps it, and the
-        learners of ``saocp`` keep what they made of it.
-
-        The ticket is the one that :meth:`observe` returned, or what was stored of it: nothing is
-        kept here of closed tickets.
-        """
-        return super().correct(ticket, outcome)
-
-    def _correct(self, ticket: IntervalTicket, outcome: float) -> None:
-        assert ticket.outcome is not None
-        before, after = (self._scored(ticket, told) for told in (ticket.outcome, outcome))
-        self._method.amend(ticket.base, before, after)
 
     # ---------------------------------------------------------------- batches
 
@@ -232,27 +201,22 @@ class ConformalInterval(NumberStream[IntervalTicket]):
         points = self._points(centres, told)
         casts = np.zeros(len(told)) if scorecasts is None else finite(scorecasts, "scorecasts")
         check.same_length(centres=points, outcomes=told, scorecasts=casts)
-        scores = (np.abs(told - points) if self._score == "residual" else told) - casts
-        times(time, len(told))
-        with passing(self._gate):
-            first, pending = self.issued, Pending()
-            if available is None and carry is None:
-                found = self._method.play(scores)
-                self._seat.count_rounds(len(told))
-                self._expire_old(first + len(told))
-            else:
-                middles = [None] * len(told) if centres is None else points.tolist()
-                raws = list(zip(middles, casts.tolist(), strict=True))
-                tickets, pending = self._play_late(raws, told.tolist(), available, time, carry)
-                found = np.array([ticket.base for ticket in tickets])
+        scores = (np.abs(told - points) if self._choice == "residual" else told) - casts
+        middles = [None] * len(told) if centres is None else points.tolist()
+        play, late = functools.partial(self._method.play, scores), (available, time, carry)
+        raws = zip(middles, casts.tolist(), strict=True)
+        found, first, pending = self._play(play, raws, told, *late)
         radius = found + casts
         low, high = (points - radius, points + radius) if centres is not None else (radius[:0],) * 2
         return IntervalRun(radius, low, high, scores <= found, first, pending)
 
+    def _gathered(self, tickets: list[IntervalTicket]) -> Reals:
+        return np.array([ticket.base for ticket in tickets])
+
     def _points(self, centres: Any, told: Reals) -> Reals:
-        if self._score == "residual":
+        if self._choice == "residual":
             return finite(centres, "centres")
-        self._point(centres)
+        self._given(centres)
         return np.zeros(len(told))
 
     # ------------------------------------------------------------------ state
@@ -260,26 +224,6 @@ class ConformalInterval(NumberStream[IntervalTicket]):
     def certificate(self) -> IntervalCertificate:
         """Return what was measured, and the bound beside it."""
         with passing(self._gate):
-            rounds, waiting = self.rounds, len(self._counter)
-            nothing = Record("C1", None, None)
-            record = self._method.record(self.delay) if rounds else nothing
-            told = rounds, waiting, self.issued - rounds - waiting, self.delay, self._target
-            return IntervalCertificate(self.method, *told, self._method.coverage, *record)
-
-    def _told(self) -> dict[str, Any]:
-        told = {"method": self.method, "coverage": self._target, "score": self._score}
-        return told | self._method.options()
-
-    def _settings(self) -> dict[str, Any]:
-        told = {"method": self.method, "coverage": self._target, "score": self._score}
-        return told | {"options": self._method.options()}
-
-    def _made_issuer(self, whose: str) -> Issuer:
-        return Issuer(whose, np.empty(0), scores=self._score == "given")
-
-    def _fields(self) -> str:
-        return "dddd"
-
-    def _sound(self, words: Words, reals: Reals) -> Mask:
-        centre, base, cast = reals.T
-        return np.asarray(np.isfinite(centre) & ~np.isnan(base) & np.isfinite(cast))
+            record = self._method.record(self.delay) if self.rounds else Record("C1", None, None)
+            told = *self._counted(), self._target, self._method.coverage
+            return IntervalCertificate(*told, *record)

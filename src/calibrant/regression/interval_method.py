@@ -1,22 +1,27 @@
-"""What every way to find conformal intervals is: a rule over a part of a row, and a bound."""
+"""The ways to find conformal intervals: a rule each over a part of a row, and a bound."""
 
 from __future__ import annotations
 
-import functools
-from abc import ABC
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 
-from calibrant.bounds import Bound, step_sizes
-from calibrant.calibrators.layout import Layout
+from calibrant.bounds import Bound, conformal_pid, quantile_tracker, saocp, step_sizes
 from calibrant.core import check
-from calibrant.core.arrays import Reals
-from calibrant.errors import InvalidInput, RepeatedTicket
+from calibrant.core.arrays import Mask, Reals
 from calibrant.kernels import intervals as kernel
-from calibrant.kernels.layout import ROUNDS, Section, Words
-from calibrant.regression.rows import SHORT
-from calibrant.regression.seat import OWN, Seat, row_layout
+from calibrant.kernels.layout import ROUNDS, STATE, Section, Words
+from calibrant.registry import Registry
+from calibrant.regression import curves
+from calibrant.regression.distribution import above
+from calibrant.regression.method import OWN, Method, check_once
+from calibrant.regression.ticket import IntervalTicket
+
+interval_methods: Registry[type[IntervalMethod]] = Registry("method")
+"""What :class:`calibrant.regression.ConformalInterval` can do."""
+
+WIDEST: Final = 10_000
+"""Scores that are looked back at, at most."""
 
 
 class Record(NamedTuple):
@@ -27,7 +32,7 @@ class Record(NamedTuple):
     bound: Bound | None
 
 
-class IntervalMethod(ABC):
+class IntervalMethod(Method):
     """A way to choose the radius that covers the next score.
 
     Parameters
@@ -42,39 +47,26 @@ class IntervalMethod(ABC):
     The method works in a part of a row that it is given: see :meth:`sit`.
     """
 
-    name: ClassVar[str]
-    guarantee: ClassVar[str]
-    assumption: ClassVar[str]
-    reference: ClassVar[str]
+    fields = "ddd"
     program: ClassVar[kernel.IntervalProgram]
 
-    _seat: Seat
-    _options: dict[str, Any]
-
-    def _start(
-        self, coverage: float, step: float, scale: float | None, section: Section = kernel.HEAD
-    ) -> None:
-        """Begin with the words of a section, all zero but for what is told."""
-        self.section, self._fresh = section, [0.0] * len(section)
-        self._fresh[kernel.ALPHA] = 1.0 - coverage
-        self._fresh[kernel.STEP] = step
-        self._fresh[kernel.SCALE] = 0.0 if scale is None else scale
+    def _start(self, coverage: float, section: Section = kernel.HEAD, **more: float) -> None:
+        """Begin with the words of a section, all zero but for those that options name, and more."""
+        told = {"alpha": 1.0 - coverage, "step": 1.0, **self._options, **more}
+        self.section = section
+        self._fresh = [told.get(field.name.lower()) or 0.0 for field in section.fields]
         self._learn = self.program.learn
-
-    @functools.cached_property
-    def layout(self) -> Layout:
-        """The words of a row in which the method works."""
-        return row_layout(self.section, self._fresh)
-
-    def sit(self, seat: Seat, secret: bytes) -> None:
-        """Work in that part of a row from now on; nothing is drawn, whatever the secret."""
-        self._seat = seat
 
     def verify(self, row: Words) -> None:
         """Refuse a row with which the rule would go astray."""
         part = row[OWN:].view(np.float64)
         if np.isnan(part).any() or part[kernel.ROUNDS] != row[ROUNDS]:
             raise ValueError(f"a state that is not of {self.name}")
+
+    def sound(self, words: Words, reals: Reals) -> Mask:
+        """Say which tickets could have been issued, given centres, radii and scorecasts."""
+        centre, base, cast = reals.T
+        return np.asarray(np.isfinite(centre) & ~np.isnan(base) & np.isfinite(cast))
 
     @property
     def radius(self) -> float:
@@ -88,25 +80,21 @@ class IntervalMethod(ABC):
         s = self._seat.part()
         return 1.0 - s[kernel.MISSES] / s[kernel.ROUNDS] if s[kernel.ROUNDS] else float("nan")
 
-    def learn(self, radius: float, score: float) -> None:
-        """Learn a score for which that radius was announced."""
-        self._learn(self._seat.reals(), self._seat.at, radius, score)
+    def learn(self, ticket: IntervalTicket, met: float) -> None:
+        """Learn a score for which the ticket's radius was announced."""
+        self._learn(self._seat.reals(), self._seat.at, ticket.base, met)
 
-    def amend(self, radius: float, before: float, after: float) -> None:
-        """Replace a score for which that radius was announced."""
-        state, at = self._seat.reals(), self._seat.at
+    def amend(self, ticket: IntervalTicket, before: float, after: float) -> None:
+        """Replace a score for which the ticket's radius was announced."""
+        state, at, radius = self._seat.reals(), self._seat.at, ticket.base
         misses = state[at + kernel.MISSES] + (after > radius) - (before > radius)
-        if not 0.0 <= misses <= state[at + kernel.ROUNDS]:
-            raise RepeatedTicket(
-                "outcome must have been counted to be corrected, "
-                f"got {misses:g} misses then: was it corrected already?"
-            )
+        check_once(misses, state[at + kernel.ROUNDS], f"{misses:g} misses")
         self.program.amend(state, at, radius, before, after)
 
     def play(self, scores: Reals) -> Reals:
         """Play a batch of scores; return the radii announced before each."""
         radii, seat = np.empty(len(scores)), self._seat
-        machine = self.program.machine if len(scores) > SHORT else None
+        machine = self.program.machine if len(scores) > curves.SHORT else None
         if machine is not None:
             machine.replay(seat.flat(), seat.at, scores, radii)
         else:
@@ -120,48 +108,193 @@ class IntervalMethod(ABC):
             seat.use_views()
             self._learn = lambda _, at, *told: machine.learn(seat.flat(), at, *told)
 
-    def measured(self) -> float:
-        """Return the distance of coverage from its target."""
-        s = self._seat.part()
-        return abs(s[kernel.MISSES] / s[kernel.ROUNDS] - s[kernel.ALPHA])
+    def record(self, delay: int) -> Record:
+        """Return what was measured and its bound, after at least one round.
 
-    def by_steps(self, delay: int) -> Bound | None:
-        """Return the bound that follows from the steps that were made; None without any."""
+        By default the distance of coverage from its target, and what is known about it.
+        """
         s = self._seat.part()
+        off = abs(s[kernel.MISSES] / s[kernel.ROUNDS] - s[kernel.ALPHA])
+        return Record("C1", off, self._bound(s, int(s[kernel.ROUNDS]), delay))
+
+    def _bound(self, s: list[float], rounds: int, delay: int) -> Bound | None:
+        """Return the bound on that distance: by the steps that were made, and None without any."""
         moves = s[kernel.RISE] + s[kernel.FALL]
         ends = s[kernel.FIRST_INVERSE] + s[kernel.LAST_INVERSE]
         # A correction moves the radius without a step.
         if not moves or not ends:
             return None
-        return step_sizes(
-            int(s[kernel.ROUNDS]),
-            s[kernel.HIGH] - s[kernel.LOW],
-            moves,
-            (ends + s[kernel.VARIATION]) / 2.0,
-            idle=int(s[kernel.IDLE]),
-            delay=delay,
-        )
+        inverse, idle = (ends + s[kernel.VARIATION]) / 2.0, int(s[kernel.IDLE])
+        width = s[kernel.HIGH] - s[kernel.LOW]
+        return step_sizes(rounds, width, moves, inverse, idle=idle, delay=delay)
+
+
+def _checked(**options: Any) -> dict[str, Any]:
+    """Return options: a whole window, and numbers above 0; None where the scores themselves say."""
+    made = dict(options)
+    for name, value in options.items():
+        if name == "window":
+            made[name] = check.whole(value, name, low=1, high=WIDEST)
+        elif value is not None or name not in ("scale", "gain"):
+            made[name] = above(value, name)
+    return made
+
+
+@interval_methods.add("aci")
+class AdaptiveConformal(IntervalMethod):
+    """After each score, ``radius += step scale (missed - (1 - coverage))``.
+
+    Parameters
+    ----------
+    step
+        How far the radius moves, as a part of the scale.
+    scale
+        What the largest score is taken to be; None takes the largest so far.
+    """
+
+    name = "aci"
+    guarantee = "|coverage - target| <= (D + eta)/(eta T), eta = step scale, scores within D"
+    assumption = "none: any sequence, every time"
+    reference = "Gibbs and Candes (2021), Adaptive conformal inference under distribution shift"
+    program = kernel.ACI
+
+    def __init__(self, coverage: float, *, step: float = 0.05, scale: float | None = None) -> None:
+        self._options = _checked(step=step, scale=scale)
+        self._start(coverage)
+
+
+@interval_methods.add("aci_quantile")
+class AdaptiveQuantile(IntervalMethod):
+    """The radius is a quantile of the last scores; ``level += step (1 - coverage - missed)``.
+
+    At a level of 0 or less everything is covered, at 1 or more nothing, which is what makes the
+    guarantee independent of the scores.
+
+    Parameters
+    ----------
+    step
+        How far the level moves.
+    window
+        How many scores are looked back at.
+    """
+
+    name = "aci_quantile"
+    guarantee = "|coverage - target| <= (1 + step)/(step T), whatever the size of scores"
+    assumption = "none: any sequence, every time"
+    reference = "Gibbs and Candes (2021), Adaptive conformal inference under distribution shift"
+    program = kernel.ACI_QUANTILE
+
+    def __init__(self, coverage: float, *, step: float = 0.02, window: int = 500) -> None:
+        self._options = _checked(step=step, window=window)
+        words, size = Section(kernel.QUANTILE_HEAD), self._options["window"]
+        words.real("SCORES", STATE, "The last scores, as they came.", words=size)
+        words.real("SORTED", STATE, "The same in order.", words=size)
+        # Without a single score nothing can be left out.
+        self._start(coverage, words, level=1.0 - coverage, radius=kernel.INFINITY)
+
+    def _bound(self, s: list[float], rounds: int, delay: int) -> Bound | None:
+        return quantile_tracker(rounds, s[kernel.STEP], delay=delay)
+
+
+@interval_methods.add("pid")
+class ConformalPID(IntervalMethod):
+    """Steps in proportion to the spread of recent scores, and an answer to all errors so far.
+
+    The integral part is ``gain tan(x ln(t + 1) / (saturation (t + 1)))``, x being the errors less
+    their target; beyond a quarter turn it is infinite, which is what bounds x.  The part D is
+    the ``scorecast`` that the caller gives with a forecast.
+
+    Parameters
+    ----------
+    step
+        How far the radius moves, as a part of the spread of the last ``window`` scores.
+    window
+        How many scores are looked back at.
+    gain
+        Of the integral part, in units of the score; None takes the largest score so far.
+    saturation
+        The smaller, the sooner the integral part answers, and the tighter the bound.
+    """
+
+    name = "pid"
+    guarantee = "|coverage - target| <= (C (pi/2) (T + 1)/ln(T + 1) + 1)/T, C = saturation"
+    assumption = "none: any sequence, every time"
+    reference = "Angelopoulos, Candes and Tibshirani (2023), Conformal PID control"
+    program = kernel.PID
+
+    def __init__(
+        self,
+        coverage: float,
+        *,
+        step: float = 0.1,
+        window: int = 100,
+        gain: float | None = None,
+        saturation: float = 0.2,
+    ) -> None:
+        self._options = _checked(step=step, window=window, gain=gain, saturation=saturation)
+        words, size = Section(kernel.PID_HEAD), self._options["window"]
+        words.real("SCORES", STATE, "The last scores, as they came.", words=size)
+        self._start(coverage, words)
+
+    def _bound(self, s: list[float], rounds: int, delay: int) -> Bound | None:
+        return conformal_pid(rounds, s[kernel.SATURATION], delay=delay)
+
+
+@interval_methods.add("saocp")
+class StronglyAdaptive(IntervalMethod):
+    """A new scale-free learner in each round, with a life of its own; bets decide whom to trust.
+
+    Parameters
+    ----------
+    scale
+        The largest score; None takes the largest so far, and leaves the regret unmeasured.
+
+    Notes
+    -----
+    At most four learners live at a time for each power of two in the number of rounds, so that
+    a round takes time proportional to its logarithm, and memory is fixed.  A corrected outcome
+    is counted anew, and in the losses; what the learners made of it cannot be undone.
+    """
+
+    name = "saocp"
+    guarantee = "pinball regret <= 15 D sqrt(k (ln T + 1)) on every interval of k rounds"
+    assumption = "scores in [0, D], D = scale"
+    reference = "Bhatnagar, Wang, Xiong and Bai (2023), Improved online conformal prediction"
+    program = kernel.SAOCP
+
+    def __init__(self, coverage: float, *, scale: float | None = None) -> None:
+        self._options = _checked(scale=scale)
+        self._start(coverage, kernel.SAOCP_WORDS)
+        kernel.hire(self._fresh, 0, 1, 0.0)
 
     def record(self, delay: int) -> Record:
-        """Return what was measured and its bound, after at least one round.
-
-        By default the distance of coverage from its target, and what the steps say about it.
-        """
-        return Record("C1", self.measured(), self.by_steps(delay))
-
-    def options(self) -> dict[str, Any]:
-        """Return what the method was made with, coverage aside."""
-        return dict(self._options)
-
-
-def above(value: Any, name: str) -> float:
-    """Return a number above 0."""
-    number = check.real(value, name)
-    if number <= 0.0:
-        raise InvalidInput(f"{name} must be above 0, got {value!r}")
-    return number
+        """Return the regret to the best of 33 fixed radii, and its bound if scores kept to it."""
+        s = self._seat.part()
+        rounds, scale = int(s[kernel.ROUNDS]), s[kernel.SCALE]
+        if scale == 0.0:
+            return Record("regret", None, None)
+        rivals = s[kernel.RIVALS : kernel.RIVALS + kernel.RIVAL_COUNT]
+        regret = (s[kernel.OWN_LOSS] - min(rivals)) / rounds
+        kept = s[kernel.LOW] >= 0.0 and s[kernel.HIGH] <= scale and not delay
+        return Record("regret", regret, saocp(rounds, scale) if kept else None)
 
 
-def scale_of(scale: Any) -> float | None:
-    """Return what scores are measured by: a number above 0, or None for the largest so far."""
-    return None if scale is None else above(scale, "scale")
+@interval_methods.add("sf_ogd")
+class ScaleFree(IntervalMethod):
+    """Steps of ``scale / sqrt(3 G)``, where G adds up the squares of error less target.
+
+    Parameters
+    ----------
+    scale
+        What the largest score is taken to be; None takes the largest so far.
+    """
+
+    name = "sf_ogd"
+    guarantee = "|coverage - target| falls as 1/sqrt(T); from the steps that were made"
+    assumption = "none: any sequence, every time"
+    reference = "Bhatnagar, Wang, Xiong and Bai (2023), Improved online conformal prediction"
+    program = kernel.SF_OGD
+
+    def __init__(self, coverage: float, *, scale: float | None = None) -> None:
+        self._options = _checked(scale=scale)
+        self._start(coverage)

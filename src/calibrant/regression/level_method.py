@@ -1,29 +1,35 @@
-"""What every way to recalibrate quantiles is: positions before, events after."""
+"""The ways to recalibrate quantiles: positions before, events after; and the quantile tracker.
+
+The other way, :mod:`calibrant.regression.pit`, has a module of its own.
+"""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import Any, ClassVar, NamedTuple
+from abc import abstractmethod
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from calibrant.calibrators.layout import Layout
+from calibrant import bounds
 from calibrant.core.arrays import Mask, Reals, Words
-from calibrant.errors import InvalidInput, RepeatedTicket
-from calibrant.kernels.coin import coin
-from calibrant.regression.certificate import LevelRow
-from calibrant.regression.distribution import Distributions
-from calibrant.regression.seat import Seat
+from calibrant.core.codec import Document
+from calibrant.errors import InvalidInput
+from calibrant.kernels import quantiles
+from calibrant.kernels.layout import FIXED, ROUNDS, STATE, Section
+from calibrant.registry import Registry
+from calibrant.regression.curves import machine_for, shape_of
+from calibrant.regression.distribution import Distributions, above
+from calibrant.regression.method import OWN, Method, Ties, check_once
+from calibrant.regression.record import LevelRow
 from calibrant.regression.ticket import QuantileTicket
 
-Arrays = dict[str, Words]
+quantile_methods: Registry[type[LevelMethod]] = Registry("method")
+"""What :class:`calibrant.regression.QuantileRecalibrator` can do."""
 
+Played = tuple[Reals, Reals, Reals, Reals, Reals]
 
-class Ties(NamedTuple):
-    """How an outcome on an atom is judged: by coins, or always as covered."""
-
-    random: bool
-    key: int
+EDGE: Final = 1e-6
+"""Positions nearer to 0 or 1 say nothing about the whole distribution."""
 
 
 class Said(NamedTuple):
@@ -43,17 +49,7 @@ class Said(NamedTuple):
     weights: tuple[float, ...] = ()
 
 
-class Played(NamedTuple):
-    """What a method announced in a batch, a round a row."""
-
-    quantiles: Reals
-    inner: Reals
-    outer: Reals
-    outer_mean: Reals
-    drawn: Reals
-
-
-class LevelMethod(ABC):
+class LevelMethod(Method):
     """A way to recalibrate quantiles at fixed levels.
 
     It never sees a distribution: only whether outcomes fell below the quantiles it asked for.
@@ -66,103 +62,154 @@ class LevelMethod(ABC):
         The method's own.
     """
 
-    name: ClassVar[str]
-    guarantee: ClassVar[str]
-    assumption: ClassVar[str]
-    reference: ClassVar[str]
-
-    levels: Reals
-    drawn: int = 0
-    """How many chances are drawn in a round."""
-
-    _seat: Seat
-
     @abstractmethod
     def __init__(self, levels: Reals, **options: Any) -> None: ...
 
     @property
-    @abstractmethod
-    def layout(self) -> Layout:
-        """The words of a row in which the method works."""
-
-    def sit(self, seat: Seat, secret: bytes) -> None:
-        """Work in that part of a row from now on, with draws that follow from the secret."""
-        self._seat = seat
-
-    @abstractmethod
-    def verify(self, row: Words) -> None:
-        """Refuse a row with which the method would go astray."""
+    def width(self) -> int:
+        """How many positions a round asks for: those where draws are made, and the levels."""
+        return self.drawn + len(self.levels)
 
     @property
-    @abstractmethod
-    def width(self) -> int:
-        """How many positions a round asks for."""
+    def fields(self) -> str:
+        """Quantiles, their shares of atoms, and place and weight of each draw."""
+        return "d" * (2 * self.width) + "q" * self.drawn + "d" * self.drawn
+
+    def sound(self, words: Words, reals: Reals) -> Mask:
+        """Say which tickets could have been issued, given quantiles, shares and draws."""
+        found, shares = reals[:, : self.width], reals[:, self.width : 2 * self.width]
+        fits = ~np.isnan(found).any(axis=1) & ((shares >= 0.0) & (shares <= 1.0)).all(axis=1)
+        return np.asarray(fits)
 
     @abstractmethod
     def announce(self) -> Said:
         """Make a forecast."""
 
-    @abstractmethod
     def look(self) -> Said:
         """Return what :meth:`announce` would; change nothing."""
+        return self.announce()
 
     @abstractmethod
-    def learn(self, ticket: QuantileTicket, events: list[int]) -> None:
-        """Learn which positions were covered by the outcome of a ticket."""
+    def play(self, raw: Distributions, outcomes: Reals, ties: Ties) -> Played:
+        """Play a batch, exactly as one by one.
 
-    @abstractmethod
-    def amend(self, ticket: QuantileTicket, before: list[int], after: list[int]) -> None:
-        """Replace which positions were covered by the outcome of a ticket."""
-
-    @abstractmethod
-    def play(self, raw: Distributions, outcomes: Reals, first: int, ties: Ties) -> Played:
-        """Play a batch, exactly as one by one."""
+        Returns quantiles, and what :class:`Said` calls inner, outer, outer mean and drawn.
+        """
 
     @abstractmethod
     def rows(self, rounds: int, delay: int) -> tuple[LevelRow, ...]:
         """Return what was measured at each level, and the bound beside it."""
 
-    @abstractmethod
-    def options(self) -> dict[str, Any]:
-        """Return what it was made with."""
-
-    @abstractmethod
-    def compile(self) -> None:
-        """Compile single steps, if there are any and a compiler."""
-
     def coin(self, secret: bytes, ticket: QuantileTicket, level: int) -> float:
         """Return the coin that drew a chance for one of the levels that are learned."""
         raise InvalidInput(f"level must be None where nothing is drawn, got {level!r}")
 
-    def sound(self, words: Words, reals: Reals) -> Mask:
-        """Say which tickets could have been issued, given what was kept of their draws."""
-        return np.ones(len(words), bool)
-
     @abstractmethod
-    def read_first(
-        self, row: Words, settings: dict[str, Any], arrays: Arrays, slots: list[int]
-    ) -> Words:
+    def read_first(self, row: Words, document: Document, slots: list[int]) -> Words:
         """Write a state of the first version into a row; return what tickets keep of draws."""
 
 
-def check_once(counted: int, rounds: int) -> None:
-    """Refuse to correct what cannot have been counted."""
-    if not 0 <= counted <= rounds:
-        raise RepeatedTicket(
-            "outcome must have been counted to be corrected, "
-            f"got {counted} covered in {rounds} rounds then: was it corrected already?"
-        )
+@quantile_methods.add("tracker")
+class Tracker(LevelMethod):
+    """Move along the raw quantile function until coverage is right.
 
+    For each level p a position q, at first p: ``q += step (p - covered)`` after each outcome,
+    where covered is 1 if the outcome was at most the raw quantile at q.  Beyond 0 and 1 the
+    quantile is infinite.  Coverage is right for any sequence, not only in expectation.
 
-def events_of(quantiles: Reals, shares: Reals, outcomes: Reals, first: int, key: int) -> Mask:
-    """Return which quantiles of each row cover its outcome; on an atom its round's coin decides.
-
-    >>> events_of(np.array([[1.0, 2.0]]), np.array([[1.0, 1.0]]), np.array([2.0]), 0, 5)
-    array([[False,  True]])
+    Parameters
+    ----------
+    step
+        How far a position moves.  Large steps reach the right coverage sooner and jitter more.
     """
-    y = outcomes[:, None]
-    covered, tied = y < quantiles, y == quantiles
-    covered |= tied & (shares >= 1.0)
-    for t in np.flatnonzero((tied & (shares < 1.0)).any(axis=1)).tolist():
-        covered[t] |= tied[t] & (coin(key, first + t) < shares[t])
-    return np.asarray(covered)
+
+    name = "tracker"
+    guarantee = "|coverage - p| <= (1 + step)/(step T) at each level, before sorting"
+    assumption = "none: any sequence, every time"
+    reference = "Deshpande, Marx and Kuleshov (2024), AISTATS"
+
+    def __init__(self, levels: Reals, *, step: float = 0.02) -> None:
+        self.levels, self._options = levels, {"step": above(step, "step")}
+        self.section, many = Section(), len(levels)
+        self.section.real("STEP", FIXED, "How far a position moves.")
+        self.section.real("POSITIONS", STATE, "Where each level stands.", words=many)
+        self.section.real("COVERED", STATE, "How often each level covered.", words=many)
+        self.section.real("SORTED", STATE, "How often it did after sorting.", words=many)
+        self._fresh = [self._options["step"], *levels.tolist(), *[0.0] * (2 * many)]
+
+    def verify(self, row: Words) -> None:
+        """Refuse positions that are no numbers."""
+        if not np.isfinite(row[OWN:].view(np.float64)).all():
+            raise ValueError(f"marks that are not of {len(self.levels)} levels")
+
+    @property
+    def positions(self) -> Reals:
+        """Where each level stands on the raw quantile function."""
+        marks, at = self._seat.reals(), self._seat.at
+        return np.array(marks[at + 1 : at + 1 + len(self.levels)])
+
+    def announce(self) -> Said:
+        """Say where the levels stand; nothing is drawn."""
+        places = self.positions
+        inner, outer = _cornered(np.sort(places)[None], self.levels)
+        return Said(places, inner[0], outer[0], outer[0], outer[0])
+
+    def learn(self, ticket: QuantileTicket, met: list[int]) -> None:
+        """Move every level."""
+        marks, at, many = self._seat.reals(), self._seat.at, len(self.levels)
+        for m, (level, event) in enumerate(zip(self.levels.tolist(), met, strict=True)):
+            quantiles.advance(marks, at, many, level, m, event)
+        quantiles.count_sorted(marks, at, many, sum(met), 1.0)
+
+    def amend(self, ticket: QuantileTicket, before: list[int], after: list[int]) -> None:
+        """Move every level to where it would stand if it had met what it meets now."""
+        (words, marks), at, many = self._seat.state(), self._seat.at, len(self.levels)
+        changes = [new - old for new, old in zip(after, before, strict=True)]
+        for m, change in enumerate(changes):
+            check_once(int(marks[at + 1 + many + m]) + change, words[self._seat.row + ROUNDS])
+        for m, change in enumerate(changes):
+            quantiles.amend(marks, at, many, m, change)
+        quantiles.count_sorted(marks, at, many, sum(before), -1.0)
+        quantiles.count_sorted(marks, at, many, sum(after), 1.0)
+
+    def play(self, raw: Distributions, outcomes: Reals, ties: Ties) -> Played:
+        """Play a batch in one go."""
+        many, seat = len(self.levels), self._seat
+        head = shape_of(raw.values, raw.levels, many, 0, ties.random, seat.issued, ties.key)
+        places, found = np.empty((len(outcomes), many)), np.empty((len(outcomes), many))
+        given = raw.values.ravel(), raw.levels.ravel(), outcomes
+        written = places.ravel(), found.ravel()
+        machine = machine_for(quantiles.replay_tracker, "tracker", found.size)
+        if machine is not None:
+            machine(head, self.levels, seat.flat(), seat.at, *given, *written)
+        else:
+            values, levels, told = (array.tolist() for array in given)
+            own = head.tolist(), self.levels.tolist(), seat.reals(), seat.at
+            quantiles.replay_tracker(*own, values, levels, told, *written)
+        inner, outer = _cornered(np.sort(places, axis=1), self.levels)
+        return found, inner, outer, outer, outer
+
+    def rows(self, rounds: int, delay: int) -> tuple[LevelRow, ...]:
+        """Return coverage after and before sorting, the latter beside its bound."""
+        many, marks, levels = len(self.levels), self._seat.part(), self.levels.tolist()
+        if not rounds:
+            return tuple(LevelRow(p, float("nan"), "C1", 0.0, None) for p in levels)
+        bound = bounds.quantile_tracker(rounds, self._options["step"], delay=delay)
+        found = zip(levels, marks[1 + many : 1 + 2 * many], marks[1 + 2 * many :], strict=True)
+        off = ((p, after / rounds, abs(hit / rounds - p)) for p, hit, after in found)
+        return tuple(LevelRow(p, covered, "C1", error, bound) for p, covered, error in off)
+
+    def read_first(self, row: Words, document: Document, slots: list[int]) -> Words:
+        """Read positions and counts of the first version."""
+        marks = document.arrays["marks"]
+        if len(marks) != len(row) - OWN or marks[0] != row[OWN]:
+            raise ValueError(f"marks that are not of {len(self.levels)} levels")
+        row[OWN:] = marks
+        return np.empty((len(slots), 0), np.int64)
+
+
+def _cornered(places: Reals, levels: Reals) -> tuple[Reals, Reals]:
+    """Return which raw levels become ours; those that left [0, 1] say nothing."""
+    low, high = places < EDGE, places > 1.0 - EDGE
+    inner = np.where(low, 0.0, np.where(high, 1.0, places))
+    return inner, np.where(low, 0.0, np.where(high, 1.0, levels))

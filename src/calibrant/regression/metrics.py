@@ -6,7 +6,7 @@ Forecasts are :class:`Distributions`, or a table of quantiles, a round a row and
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,8 +15,7 @@ from calibrant.core import check
 from calibrant.core.arrays import Bits, Reals, Words
 from calibrant.core.place import buckets_of
 from calibrant.errors import InvalidInput, InvalidType
-from calibrant.regression.distribution import Distribution, Distributions
-from calibrant.regression.tables import finite, target_levels
+from calibrant.regression.distribution import Distribution, Distributions, finite, target_levels
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +30,11 @@ class PitHistogram:
 
     edges: Reals
     counts: Words
+
+    @classmethod
+    def of(cls, counts: Words) -> Self:
+        """Return the histogram of these counts, which fell into intervals of equal width."""
+        return cls(np.arange(len(counts) + 1) / len(counts), counts)
 
     @property
     def share(self) -> Reals:
@@ -72,8 +76,7 @@ def pit_histogram(
     """
     size = check.whole(intervals, "intervals", low=1)
     found = np.clip(pit(forecasts, outcomes, seed=seed), 0.0, 1.0)
-    counts = np.bincount(buckets_of(found, size), minlength=size)
-    return PitHistogram(np.arange(size + 1) / size, counts)
+    return PitHistogram.of(np.bincount(buckets_of(found, size), minlength=size))
 
 
 def coverage(quantiles: Any, outcomes: ArrayLike, levels: Any = None) -> Reals:
@@ -85,7 +88,7 @@ def coverage(quantiles: Any, outcomes: ArrayLike, levels: Any = None) -> Reals:
     [0.5, 1.0]
     """
     table, told = _table(quantiles, outcomes, levels)
-    return np.asarray(_over((told[:, None] <= table).sum(axis=0), len(told)))
+    return np.asarray(over((told[:, None] <= table).sum(axis=0), len(told)))
 
 
 def quantile_calibration_error(quantiles: Any, outcomes: ArrayLike, levels: Any) -> float:
@@ -97,11 +100,8 @@ def quantile_calibration_error(quantiles: Any, outcomes: ArrayLike, levels: Any)
     >>> round(quantile_calibration_error([[1.0, 3.0], [1.0, 3.0]], [2.0, 0.0], [0.2, 0.8]), 3)
     0.13
     """
-    wanted = target_levels(levels)
-    table, told = _table(quantiles, outcomes, wanted)
-    _columns(table, wanted)
-    found = _over((told[:, None] <= table).sum(axis=0), len(told))
-    return float(((found - wanted) ** 2).sum())
+    table, told, wanted = _followed(quantiles, outcomes, levels)
+    return float(((coverage(table, told) - wanted) ** 2).sum())
 
 
 def pinball(quantiles: Any, outcomes: ArrayLike, levels: Any) -> Reals:
@@ -112,13 +112,11 @@ def pinball(quantiles: Any, outcomes: ArrayLike, levels: Any) -> Reals:
     >>> pinball([[1.0, 3.0]], [2.0], [0.2, 0.8]).round(3).tolist()
     [0.2, 0.2]
     """
-    wanted = target_levels(levels)
-    table, told = _table(quantiles, outcomes, wanted)
-    _columns(table, wanted)
+    table, told, wanted = _followed(quantiles, outcomes, levels)
     above = told[:, None] - table
     with np.errstate(invalid="ignore"):
         losses = np.where(above > 0.0, wanted * above, (wanted - 1.0) * above)
-    return np.asarray(_over(losses.sum(axis=0), len(told)))
+    return np.asarray(over(losses.sum(axis=0), len(told)))
 
 
 def crps(forecasts: Distributions, outcomes: ArrayLike) -> float:
@@ -128,7 +126,7 @@ def crps(forecasts: Distributions, outcomes: ArrayLike) -> float:
     0.233695
     """
     losses = _distributions(forecasts).crps(outcomes)
-    return float(_over(losses.sum(), len(losses)))
+    return float(over(losses.sum(), len(losses)))
 
 
 def interval_score(low: ArrayLike, high: ArrayLike, outcomes: ArrayLike, coverage: float) -> float:
@@ -144,7 +142,7 @@ def interval_score(low: ArrayLike, high: ArrayLike, outcomes: ArrayLike, coverag
     if wanted == 1.0:
         raise InvalidInput(f"coverage must be below 1, got {coverage!r}")
     outside = np.maximum(ends[0] - told, 0.0) + np.maximum(told - ends[1], 0.0)
-    return float(_over((ends[1] - ends[0] + 2.0 / (1.0 - wanted) * outside).sum(), len(told)))
+    return float(over((ends[1] - ends[0] + 2.0 / (1.0 - wanted) * outside).sum(), len(told)))
 
 
 def coverage_over_time(covered: ArrayLike) -> Reals:
@@ -199,12 +197,15 @@ def _table(quantiles: Any, outcomes: ArrayLike, levels: Any) -> tuple[Reals, Rea
     return array, told
 
 
-def _columns(table: Reals, levels: Reals) -> None:
-    if table.shape[1] != len(levels):
-        raise InvalidInput(
-            f"quantiles must have {len(levels)} columns, a level each, got {table.shape[1]}"
-        )
+def _followed(quantiles: Any, outcomes: ArrayLike, levels: Any) -> tuple[Reals, Reals, Reals]:
+    wanted = target_levels(levels)
+    table, told = _table(quantiles, outcomes, wanted)
+    if table.shape[1] != len(wanted):
+        rule = f"{len(wanted)} columns, a level each"
+        raise InvalidInput(f"quantiles must have {rule}, got {table.shape[1]}")
+    return table, told, wanted
 
 
-def _over(total: Any, rounds: int) -> Any:
+def over(total: Any, rounds: int) -> Any:
+    """Return a mean; nan without rounds."""
     return total / rounds if rounds else np.asarray(total) * np.nan

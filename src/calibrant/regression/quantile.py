@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 import numpy as np
 
 from calibrant.core import check
-from calibrant.core.arrays import Mask, Reals, Words
+from calibrant.core.arrays import Reals
 from calibrant.core.gate import passing
 from calibrant.core.stateful import Migration
 from calibrant.errors import ForeignTicket, InvalidInput, InvalidType
 from calibrant.kernels.coin import coin
 from calibrant.kernels.quantiles import covers
-from calibrant.recalibrate.delivery import Pending, times
-from calibrant.recalibrate.secret import block_key, secret_of
-from calibrant.regression.base import NumberStream, made_with
-from calibrant.regression.certificate import QuantileCertificate
-from calibrant.regression.distribution import Distribution, Distributions
-from calibrant.regression.level_method import LevelMethod, Played, Ties
-from calibrant.regression.registry import quantile_methods
-from calibrant.regression.rows import ask
-from calibrant.regression.run import QuantileRun
-from calibrant.regression.tables import finite, target_levels
-from calibrant.regression.ticket import Issuer, QuantileTicket
+from calibrant.recalibrate.delivery import Pending
+from calibrant.recalibrate.secret import secret_of
+from calibrant.regression.curves import ask
+from calibrant.regression.distribution import Distribution, Distributions, finite, target_levels
+from calibrant.regression.level_method import LevelMethod, quantile_methods
+from calibrant.regression.record import QuantileCertificate, QuantileRun
+from calibrant.regression.stream import NumberStream
+from calibrant.regression.ticket import CURVES, QuantileTicket
 from calibrant.regression.version1 import quantile_migrated
 
-TIES: Final = ("random", "below")
 
-
-class QuantileRecalibrator(NumberStream[QuantileTicket]):
+class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
     """Turn predictive distributions into calibrated ones, whatever the outcomes.
 
     Parameters
@@ -55,6 +51,10 @@ class QuantileRecalibrator(NumberStream[QuantileTicket]):
 
     Notes
     -----
+    To correct an outcome counts coverage anew.  The tracker's levels move to where they would
+    stand, were it not for what was announced since; calibrators of ``pit`` are corrected as binary
+    ones are.
+
     Memory is proportional to the number of levels, and for each open ticket at most six numbers
     a level and 36 more.  Safe to call from several threads: every call holds the object's
     gate.
@@ -76,10 +76,13 @@ class QuantileRecalibrator(NumberStream[QuantileTicket]):
     [17.46, 20.05, 22.78]
     """
 
-    __slots__ = ("_method", "_ties_named")
+    __slots__ = ()
 
     kind: ClassVar = "quantile recalibrator"
     tickets: ClassVar = QuantileTicket
+    methods: ClassVar = quantile_methods
+    aim: ClassVar = ("levels", target_levels)
+    choice: ClassVar = ("ties", ("random", "below"))
     migrations: ClassVar[dict[int, Migration]] = {1: quantile_migrated}
 
     def __init__(
@@ -96,25 +99,12 @@ class QuantileRecalibrator(NumberStream[QuantileTicket]):
         self._configure({"method": method, "levels": levels, "ties": ties, "options": options})
         self._begin(secret_of(seed, key), max_open)
 
-    def _configure(self, settings: dict[str, Any]) -> None:
-        made, levels = quantile_methods.get(settings["method"]), target_levels(settings["levels"])
-        self._ties_named = check.choice(settings["ties"], "ties", TIES)
-        self._method = made_with(made, levels, settings["options"])
-
-    @property
-    def _way(self) -> LevelMethod:
-        return self._method
-
     # ------------------------------------------------------------------ facts
 
     @property
     def levels(self) -> Reals:
         """The levels that are followed."""
         return self._method.levels.copy()
-
-    @property
-    def _ties(self) -> Ties:
-        return Ties(self._ties_named == "random", block_key(self._secret, 0))
 
     # -------------------------------------------------------------- one by one
 
@@ -133,22 +123,18 @@ class QuantileRecalibrator(NumberStream[QuantileTicket]):
         return self._forecast(_one(raw), id, time)
 
     def _issue(self, raw: Distribution) -> QuantileTicket:
-        said, random = self._method.announce(), self._ties_named == "random"
+        said = self._method.announce()
         ticket = QuantileTicket(self._issuer, self._seat.count_forecast())
-        found, shares = ask(raw.rows.values, raw.rows.levels, said.asked[None], random=random)
-        ticket.raw, ticket.inner, ticket.outer = raw, said.inner, said.outer
-        ticket.outer_mean, ticket.drawn = said.outer_mean, said.drawn
+        asked, ticket.inner, ticket.outer, ticket.outer_mean, ticket.drawn = said[:5]
+        ticket.places, ticket.weights, ticket.raw = *said[5:], raw
+        rows, random = raw.rows, self._ties.random
+        found, shares = ask(rows.values, rows.levels, asked[None], random=random)
         ticket.found, ticket.shares = tuple(found[0].tolist()), tuple(shares[0].tolist())
-        ticket.places, ticket.weights = said.places, said.weights
         return ticket
 
     def sample_one(self, raw: Distribution) -> Distribution:
         """Return the distribution that the next round would announce; change nothing."""
-        given = _one(raw)
-        with passing(self._gate):
-            said = self._method.look()
-            self._note()
-        return given.rows.moved(said.inner[None], said.outer[None])[0]
+        return self._looked(raw, "outer", note=True)
 
     def predict_one(self, raw: Distribution) -> Distribution:
         """Return the distribution that the next round would announce; change nothing."""
@@ -156,44 +142,28 @@ class QuantileRecalibrator(NumberStream[QuantileTicket]):
 
     def predict_mean_one(self, raw: Distribution) -> Distribution:
         """Return the same with the expected levels, which have no guarantee; note nothing."""
+        return self._looked(raw, "outer_mean", note=False)
+
+    def _looked(self, raw: Any, what: str, note: bool) -> Distribution:
         given = _one(raw)
         with passing(self._gate):
             said = self._method.look()
-        return given.rows.moved(said.inner[None], said.outer_mean[None])[0]
+            if note:
+                self._note()
+        return given.rows.moved(said.inner[None], getattr(said, what)[None])[0]
 
     def learn_one(self, raw: Distribution, outcome: float) -> None:
         """Make a round of the last :meth:`predict_one`; without one, of a forecast made now."""
-        told, given = check.real(outcome, "outcome"), _one(raw)
-        with passing(self._gate):
-            self._play_round(given, told)
+        told = check.real(outcome, "outcome")
+        self._play_round(_one(raw), told)
 
-    def _covered(self, ticket: QuantileTicket, outcome: float) -> list[int]:
+    def _met(self, ticket: QuantileTicket, outcome: float) -> list[int]:
         """Return which of the quantiles that were asked for cover an outcome."""
+        if len(ticket.found) != self._method.width:
+            raise ForeignTicket(f"ticket must be as it was issued, got an altered one: {ticket!r}")
         u = coin(self._ties.key, ticket.number)
         pairs = zip(ticket.found, ticket.shares, strict=True)
         return [covers(x, share, outcome, u) for x, share in pairs]
-
-    def _learn(self, ticket: QuantileTicket, outcome: float) -> None:
-        self._method.learn(ticket, self._covered(ticket, outcome))
-        self._seat.count_outcome(ticket.number)
-
-    def correct(self, ticket: QuantileTicket, outcome: float) -> QuantileTicket:
-        """Replace the outcome of a closed ticket that turned out to be wrong.
-
-        Coverage is counted anew.  The tracker's levels move to where they would stand, were it not
-        for what was announced since; calibrators of ``pit`` are corrected as binary ones are.
-
-        The ticket is the one that :meth:`observe` returned, or what was stored of it: nothing is
-        kept here of closed tickets.
-        """
-        return super().correct(ticket, outcome)
-
-    def _correct(self, ticket: QuantileTicket, outcome: float) -> None:
-        if len(ticket.found) != self._method.width:
-            raise ForeignTicket(f"ticket must be as it was issued, got an altered one: {ticket!r}")
-        assert ticket.outcome is not None
-        before, after = (self._covered(ticket, told) for told in (ticket.outcome, outcome))
-        self._method.amend(ticket, before, after)
 
     def coin_of(self, ticket: QuantileTicket, level: int | None = None) -> float:
         """Return the coin of a ticket's round, which decides about an outcome on an atom.
@@ -228,59 +198,27 @@ class QuantileRecalibrator(NumberStream[QuantileTicket]):
         available, time, carry
             As in :meth:`calibrant.Recalibrator.replay`.
         """
-        rows, told = _many(raw), finite(outcomes, "outcomes")
-        check.same_length(raw=rows, outcomes=told)
-        times(time, len(told))
-        with passing(self._gate):
-            first, levels, pending = self.issued, self._method.levels, Pending()
-            if available is None and carry is None:
-                played = self._method.play(rows, told, first, self._ties)
-                self._seat.count_rounds(len(told))
-                self._expire_old(first + len(told))
-            else:
-                raws = [rows[t] for t in range(len(told))]
-                late = self._play_late(raws, told.tolist(), available, time, carry)
-                played, pending = self._gathered(late[0]), late[1]
-        ordered = np.sort(played.quantiles, axis=1)
-        return QuantileRun(levels, ordered, played.quantiles, rows, *played[1:], first, pending)
+        rows, y = _many(raw), finite(outcomes, "outcomes")
+        check.same_length(raw=rows, outcomes=y)
+        play = functools.partial(self._method.play, rows, y, self._ties)
+        raws, late = (rows[t] for t in range(len(y))), (available, time, carry)
+        played, first, pending = self._play(play, raws, y, *late)
+        found, *curves = played
+        told = self._method.levels, np.sort(found, axis=1), found, rows, *curves, first, pending
+        return QuantileRun(*told)
 
-    def _gathered(self, tickets: list[QuantileTicket]) -> Played:
-        """Return what tickets announced as tables, a ticket a row."""
+    def _gathered(self, tickets: list[QuantileTicket]) -> Any:
         if not tickets:
-            return self._method.play(Distributions.normal([], []), np.empty(0), 0, self._ties)
-        names = "tracked", "inner", "outer", "outer_mean", "drawn"
-        return Played(*(np.stack([getattr(t, name) for t in tickets]) for name in names))
+            return self._method.play(Distributions.normal([], []), np.empty(0), self._ties)
+        return [np.stack([getattr(t, name) for t in tickets]) for name in ("tracked", *CURVES)]
 
     # ------------------------------------------------------------------ state
 
     def certificate(self) -> QuantileCertificate:
         """Return what was measured at each level, and its bound beside it."""
         with passing(self._gate):
-            rounds, waiting = self.rounds, len(self._counter)
-            rows = self._method.rows(rounds, self.delay)
-            told = rounds, waiting, self.issued - rounds - waiting, self.delay
-            return QuantileCertificate(self.method, *told, rows)
-
-    def _told(self) -> dict[str, Any]:
-        told = {"method": self.method, "levels": len(self._method.levels)}
-        return told | {"ties": self._ties_named} | self._method.options()
-
-    def _settings(self) -> dict[str, Any]:
-        told = {"method": self.method, "levels": self._method.levels.tolist()}
-        return told | {"ties": self._ties_named, "options": self._method.options()}
-
-    def _made_issuer(self, whose: str) -> Issuer:
-        return Issuer(whose, self._method.levels, self._method.drawn)
-
-    def _fields(self) -> str:
-        width, drawn = self._method.width, self._method.drawn
-        return "d" + "d" * (2 * width) + "q" * drawn + "d" * drawn
-
-    def _sound(self, words: Words, reals: Reals) -> Mask:
-        width = self._method.width
-        found, shares = reals[:, :width], reals[:, width : 2 * width]
-        fits = ~np.isnan(found).any(axis=1) & ((shares >= 0.0) & (shares <= 1.0)).all(axis=1)
-        return fits & self._method.sound(words[:, 2 * width :], reals[:, 2 * width :])
+            rows = self._method.rows(self.rounds, self.delay)
+            return QuantileCertificate(*self._counted(), rows)
 
 
 def _one(raw: Any) -> Distribution:
@@ -299,25 +237,12 @@ def _many(raw: Any) -> Distributions:
 
 
 def _joined(raw: Any) -> Distributions:
-    given = [_one(each).rows for each in _listed(raw)]
-    if not given:
-        return Distributions.normal([], [])
-    if len({(each.values.shape, each.levels.shape) for each in given}) > 1:
-        raise InvalidInput("raw forecasts must be of one form and size to be replayed together")
-    values, levels, inner = (
-        np.concatenate(parts)
-        for parts in zip(*((e.values, e.levels, e.inner) for e in given), strict=True)
-    )
-    shared = levels[:1] if (levels == levels[0]).all() else levels
-    return Distributions(values, shared, inner, inner)
-
-
-def _listed(raw: Any) -> list[Any]:
     try:
-        return list(raw)
+        listed = list(raw)
     except TypeError:
         told = f"Distributions or a list of Distribution, got {raw!r}"
         raise InvalidType(f"raw forecasts must be {told}") from None
+    return Distributions._joined([_one(each).rows for each in listed])
 
 
 def _not_moved(rows: Distributions) -> None:

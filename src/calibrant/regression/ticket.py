@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final, NamedTuple, Self
 
 import numpy as np
 
 from calibrant.core import check
 from calibrant.core.arrays import Reals
-from calibrant.core.ticket import Written
+from calibrant.core.ticket import NEVER, Written
 from calibrant.errors import InvalidInput
-from calibrant.regression.tables import rising
+from calibrant.regression.distribution import Distribution, knots, rising
 
-if TYPE_CHECKING:
-    from calibrant.regression.distribution import Distribution
-
-NEVER: Final = float("nan")
 INFINITE: Final = ("inf", "-inf")
 MOST_PLACE: Final = (1 << 62) - 1
+CURVES: Final = ("inner", "outer", "outer_mean", "drawn")
+KEPT: Final = ("found", "shares", "places", "weights")
 
 
-class Issuer:
+class Issuer(NamedTuple):
     """What the tickets of one stream of numbers have in common.
 
     ``fingerprint`` tells whose tickets they are, ``levels`` which levels are followed and ``drawn``
@@ -29,13 +27,10 @@ class Issuer:
     that there is no point forecast.
     """
 
-    __slots__ = ("drawn", "fingerprint", "levels", "scores")
-
-    def __init__(
-        self, fingerprint: str, levels: Reals, drawn: int = 0, scores: bool = False
-    ) -> None:
-        self.fingerprint, self.levels = fingerprint, levels
-        self.drawn, self.scores = drawn, scores
+    fingerprint: str
+    levels: Reals = np.empty(0)
+    drawn: int = 0
+    scores: bool = False
 
 
 class NumberTicket(Written):
@@ -91,7 +86,7 @@ class NumberTicket(Written):
 
     @classmethod
     def _read(cls, data: dict[str, Any]) -> Self:
-        ticket = cls(cls._issuer(data), check.whole(data["number"], "number"))
+        ticket = cls(Issuer(_text(data["issuer"])), check.whole(data["number"], "number"))
         id, time, outcome = data["id"], data["time"], data["outcome"]
         ticket.id = check.whole(id, "id") if type(id) is int else _text(id)
         ticket.time = None if time is None else check.real(time, "time")
@@ -123,11 +118,6 @@ class NumberTicket(Written):
     def _read_more(self, data: dict[str, Any]) -> None:
         """Take in what :meth:`_more` gave."""
 
-    @classmethod
-    @abstractmethod
-    def _issuer(cls, data: dict[str, Any]) -> Issuer:
-        """Return the issuer that stored data tell."""
-
 
 class QuantileTicket(NumberTicket):
     """A recalibrated distribution.
@@ -157,20 +147,9 @@ class QuantileTicket(NumberTicket):
     A ticket that was found by its id knows its quantiles, and not the whole distribution.
     """
 
-    __slots__ = (
-        "drawn",
-        "found",
-        "inner",
-        "outer",
-        "outer_mean",
-        "places",
-        "raw",
-        "shares",
-        "weights",
-    )
+    __slots__ = ("raw", *CURVES, *KEPT)
 
     kind: ClassVar = "quantile ticket"
-    curves: ClassVar = ("inner", "outer", "outer_mean", "drawn")
 
     raw: Distribution | None
     found: tuple[float, ...]
@@ -221,42 +200,35 @@ class QuantileTicket(NumberTicket):
         return self.found + self.shares + self.places + self.weights
 
     def _fill(self, kept: tuple[Any, ...]) -> None:
-        drawn = self.issuer.drawn
-        width = (len(kept) - 2 * drawn) // 2
+        width, drawn = len(kept) // 2 - self.issuer.drawn, self.issuer.drawn
         self.found, self.shares = kept[:width], kept[width : 2 * width]
         self.places, self.weights = kept[2 * width : 2 * width + drawn], kept[2 * width + drawn :]
         self.raw = None
 
     def _more(self) -> dict[str, Any]:
-        told: dict[str, Any] = {"levels": self.levels.tolist(), "places": list(self.places)}
-        for name in ("found", "shares", "weights"):
-            told[name] = [_plain(number) for number in getattr(self, name)]
+        told: dict[str, Any] = {name: [*map(_plain, getattr(self, name))] for name in KEPT}
+        told |= {"levels": self.levels.tolist(), "raw": None}
         if self.raw is None:
-            return told | {"raw": None}
+            return told
         rows = self.raw.rows
         told["raw"] = {"values": rows.values[0].tolist(), "levels": rows.levels[0].tolist()}
-        return told | {name: getattr(self, name).tolist() for name in self.curves}
+        return told | {name: getattr(self, name).tolist() for name in CURVES}
 
     def _read_more(self, data: dict[str, Any]) -> None:
-        self.found, self.shares, self.weights = (
-            tuple(_number(number, name) for number in data[name])
-            for name in ("found", "shares", "weights")
-        )
+        for name in ("found", "shares", "weights"):
+            setattr(self, name, tuple(_number(number, name) for number in data[name]))
         self.places = tuple(check.whole(k, "place", high=MOST_PLACE) for k in data["places"])
+        levels = check.probabilities(data["levels"], "levels")
+        self.issuer = Issuer(self.whose, levels, len(self.places))
         if len(self.found) < len(self.levels) or len(self.found) != len(self.shares):
             raise ValueError(f"{len(self.found)} quantiles and {len(self.shares)} shares")
         if len(self.places) != len(self.weights):
             raise ValueError(f"{len(self.places)} places and {len(self.weights)} weights")
         self.raw = None if data["raw"] is None else _distribution(data["raw"])
         if self.raw is not None:
-            for name in self.curves:
+            for name in CURVES:
                 setattr(self, name, check.probabilities(data[name], name))
-            check.same_length(**{name: getattr(self, name) for name in self.curves})
-
-    @classmethod
-    def _issuer(cls, data: dict[str, Any]) -> Issuer:
-        levels = check.probabilities(data["levels"], "levels")
-        return Issuer(_text(data["issuer"]), levels, len(data["places"]))
+            check.same_length(**{name: getattr(self, name) for name in CURVES})
 
 
 class IntervalTicket(NumberTicket):
@@ -295,17 +267,18 @@ class IntervalTicket(NumberTicket):
     @property
     def low(self) -> float:
         """The lower end; above ``high`` if the interval is empty."""
-        return (0.0 if self.centre is None else self.centre) - self.radius
+        return self.value[0]
 
     @property
     def high(self) -> float:
         """The upper end."""
-        return (0.0 if self.centre is None else self.centre) + self.radius
+        return self.value[1]
 
     @property
     def value(self) -> tuple[float, float]:
         """Both ends."""
-        return self.low, self.high
+        middle = self._kept()[0]
+        return middle - self.radius, middle + self.radius
 
     @property
     def mean(self) -> tuple[float, float]:
@@ -317,7 +290,7 @@ class IntervalTicket(NumberTicket):
             return f"radius={self.radius:.4g}"
         return f"[{self.low:.4g}, {self.high:.4g}]"
 
-    def _kept(self) -> tuple[Any, ...]:
+    def _kept(self) -> tuple[float, float, float]:
         return 0.0 if self.centre is None else self.centre, self.base, self.scorecast
 
     def _fill(self, kept: tuple[Any, ...]) -> None:
@@ -325,18 +298,14 @@ class IntervalTicket(NumberTicket):
         self.centre = None if self.issuer.scores else centre
 
     def _more(self) -> dict[str, Any]:
-        told = {"centre": self.centre, "base": _plain(self.base)}
-        return told | {"scorecast": self.scorecast}
+        return {"centre": self.centre, "base": _plain(self.base), "scorecast": self.scorecast}
 
     def _read_more(self, data: dict[str, Any]) -> None:
         centre = data["centre"]
         self.centre = None if centre is None else check.real(centre, "centre")
         self.base = _number(data["base"], "base")
         self.scorecast = check.real(data["scorecast"], "scorecast")
-
-    @classmethod
-    def _issuer(cls, data: dict[str, Any]) -> Issuer:
-        return Issuer(_text(data["issuer"]), np.empty(0), scores=data["centre"] is None)
+        self.issuer = Issuer(self.whose, scores=centre is None)
 
 
 def _plain(number: float) -> float | str:
@@ -357,13 +326,10 @@ def _text(value: Any) -> str:
 
 def _distribution(data: dict[str, Any]) -> Distribution:
     """Return a raw distribution that was stored: the knots of its CDF, or mean and deviation."""
-    from calibrant.regression.distribution import Distribution, Distributions
-
     if not data["levels"]:
         return Distribution.normal(*data["values"])
     levels = rising(check.probabilities(data["levels"], "levels")[None], "levels")
     values = rising(np.array([[check.real(v, "values") for v in data["values"]]]), "values")
     if values.shape != levels.shape:
         raise ValueError(f"{values.size} values and {levels.size} levels")
-    nothing = np.empty((1, 0))
-    return Distribution(Distributions(values, levels, nothing, nothing))
+    return Distribution(knots(values, levels))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from decimal import Decimal
+from itertools import pairwise
 from typing import Any, ClassVar, Final
 
 from calibrant.core import check
-from calibrant.kinds.numbers.collector import NumberCollector, Seen
-from calibrant.kinds.numbers.columns import columns_of
-from calibrant.kinds.numbers.summary import NumberSummary, options_of, summarised
+from calibrant.errors import InvalidInput
+from calibrant.kinds.numbers.summary import NumberCollector, NumberSummary, Seen, options_of
 from calibrant.regression import QuantileRecalibrator, quantile_methods
 from calibrant.summary import Engine, Told, read_if
 
@@ -20,6 +22,11 @@ REFUSED: Final = dict.fromkeys(
     "it is for probabilities, and these are numbers",
 )
 GRIDLESS: Final = dict.fromkeys(SIZES, "the tracker has no grid")
+
+NUMBER: Final = re.compile(r"(?P<whole>\d+)(?P<rest>\.\d+)?$")
+PAIR: Final = 2
+PERCENTS: Final = 2
+"""Digits up to which a whole number at the end of a name is in percent."""
 
 
 class Numbers:
@@ -61,8 +68,8 @@ class Numbers:
     def session(self, options: Any, seed: int) -> Any:
         """Return a new session."""
         made = self.make(options, seed)
-        columns, given, _ = columns_of(options.quantiles, options.normal, options.levels)
-        return self.session_type.start(made, seed, columns, given)
+        named = columns_of(options.quantiles, options.normal, options.levels)
+        return self.session_type.start(made, seed, *named[:2])
 
     def read(self, data: bytes) -> QuantileRecalibrator:
         """Return a recalibrator that was stored."""
@@ -85,7 +92,7 @@ class Numbers:
 
     def summarise(self, collector: Any, recalibrator: Engine, told: Told) -> NumberSummary:
         """Return what was collected as a summary."""
-        return summarised(collector, recalibrator, told)
+        return NumberSummary.of(collector, recalibrator, told)
 
     @property
     def view(self) -> Any:
@@ -93,3 +100,67 @@ class Numbers:
         from calibrant.kinds.numbers import view
 
         return view
+
+
+def level_of_name(name: str) -> float | None:
+    """Return the level that the name of a column ends in; None if it ends in no number.
+
+    With a point it is the level itself up to 1, and in percent above.  Without one, up to two
+    digits and 100 are percents, and more digits are those behind the point.
+
+    >>> [level_of_name(name) for name in ("q05", "p95", "q_0.5", "q97.5", "q025", "q100", "low")]
+    [0.05, 0.95, 0.5, 0.975, 0.025, 1.0, None]
+    """
+    found = NUMBER.search(name)
+    if found is None:
+        return None
+    text = found[0]
+    if found["rest"] is None and text != "100" and len(text) > PERCENTS:
+        return float(f"0.{text}")
+    value = Decimal(text)
+    return float(value / 100 if found["rest"] is None or value > 1 else value)
+
+
+def levels_of_names(columns: tuple[str, ...]) -> tuple[float, ...]:
+    """Return the levels of columns of quantiles, by their names."""
+    found: list[float] = []
+    for name in columns:
+        level = level_of_name(name)
+        if level is None:
+            told = "end in its level, such as q05, or --levels must say it"
+            raise InvalidInput(f"the name of each column of quantiles must {told}, got {name!r}")
+        found.append(level)
+    return tuple(found)
+
+
+def columns_of(
+    quantiles: tuple[str, ...], normal: tuple[str, ...], levels: tuple[float, ...]
+) -> tuple[tuple[str, ...], tuple[float, ...], tuple[float, ...]]:
+    """Return the columns to read, their levels if they are quantiles, and those to follow.
+
+    Without levels for normal distributions the last is empty: whoever follows may choose.
+
+    >>> columns_of(("q0", "q50", "q100"), (), ())
+    (('q0', 'q50', 'q100'), (0.0, 0.5, 1.0), (0.5,))
+    """
+    if bool(quantiles) == bool(normal):
+        told = "both" if quantiles else "neither"
+        raise InvalidInput(f"quantiles or normal must be given, one of them, got {told}")
+    if normal:
+        _require(len(normal) == PAIR, "normal must name two columns, mean and deviation", normal)
+        return normal, (), levels
+    _require(len(quantiles) >= PAIR, "quantiles must name two columns at least", quantiles)
+    given = levels or levels_of_names(quantiles)
+    told = f"levels must be {len(quantiles)}, as many as columns of quantiles"
+    _require(len(given) == len(quantiles), told, given)
+    rising = all(low < high for low, high in pairwise((-1.0, *given)))
+    inside = all(0.0 <= level <= 1.0 for level in given)
+    _require(rising and inside, "levels must be in [0, 1], each above the one before", given)
+    followed = tuple(level for level in given if 0.0 < level < 1.0)
+    _require(bool(followed), "levels must hold one between 0 and 1", given)
+    return quantiles, given, followed
+
+
+def _require(right: bool, rule: str, got: tuple[Any, ...]) -> None:
+    if not right:
+        raise InvalidInput(f"{rule}, got {','.join(map(str, got))!r}")

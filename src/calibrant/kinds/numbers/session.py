@@ -9,16 +9,15 @@ from typing import Any, ClassVar, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.core.arrays import Reals, Words
+from calibrant.core.arrays import Mask, Reals, Words
 from calibrant.kernels.coin import coin
-from calibrant.kinds.numbers import SIZES, Numbers, options_of
-from calibrant.kinds.numbers.collector import NumberCollector, Seen
-from calibrant.kinds.numbers.columns import columns_of
-from calibrant.kinds.numbers.rows import NumberRules
+from calibrant.kinds.numbers import SIZES, NumberCollector, Numbers, Seen, columns_of, options_of
 from calibrant.recalibrate import Pending
 from calibrant.regression import Distributions, QuantileRecalibrator
-from calibrant.stream.columns import Columns, Scale
-from calibrant.stream.rows import Rounds
+from calibrant.stream.columns import Columns, Scale, numbers
+from calibrant.stream.columns import Numbers as Read
+from calibrant.stream.readers import Piece
+from calibrant.stream.rows import Rounds, VectorRules
 from calibrant.stream.session import Session
 
 KEY: Final = 2017
@@ -26,6 +25,31 @@ KEY: Final = 2017
 
 STRETCH: Final = 1 << 15
 """Rows that are played at a time: enough for the compiler to pay."""
+
+
+class NumberRules(VectorRules):
+    """Check rows with quantiles, or with mean and standard deviation, and read them."""
+
+    def _numbers(self, piece: Piece) -> tuple[Read, Read]:
+        return self._table(piece), numbers(piece.column(self.columns.outcome))
+
+    def _wrong(self, raw: Read, outcome: Read) -> dict[str, Mask]:
+        table = raw.values
+        with np.errstate(invalid="ignore"):
+            rises = (table[:, 1:] >= table[:, :-1]).all(axis=1)
+            wide = table[:, 1] > 0.0
+        shaped: Mask = np.asarray(rises if self.columns.quantiles else wide)
+        right = np.isfinite(table).all(axis=1) & shaped
+        return {"raw": ~right, "outcome": ~(outcome.missing | np.isfinite(outcome.values))}
+
+    def _outcomes(self, values: Reals) -> Any:
+        return np.nan_to_num(values)
+
+    def _rules(self) -> dict[str, tuple[str | None, str]]:
+        many = len(self.columns.quantiles)
+        rising = f"{many} finite numbers that never fall"
+        rule = rising if many else "a finite mean and a standard deviation above 0"
+        return {"raw": (self.name, rule), "outcome": (self.columns.outcome, "a finite number")}
 
 
 class NumberAnswers(NamedTuple):
@@ -77,17 +101,12 @@ class NumberSession(Session):
     given: tuple[float, ...] = ()
 
     @classmethod
-    def start(
-        cls,
-        made: QuantileRecalibrator,
-        seed: int | None,
-        columns: tuple[str, ...] = (),
-        given: tuple[float, ...] = (),
-    ) -> NumberSession:
-        """Return a session before its first row."""
+    def start(cls, made: QuantileRecalibrator, seed: int | None, *named: Any) -> NumberSession:
+        """Return a session before its first row; columns and their levels may be named."""
         waiting: Any = np.empty(0)
-        started = cls(made, NumberCollector(made.levels), Scale(), seed, columns=columns)
-        started.given, started.pending = given, Pending(outcome=waiting)
+        started = cls(made, NumberCollector(made.levels), Scale(), seed)
+        started.pending = Pending(outcome=waiting)
+        started.columns, started.given = named or ((), ())
         return started
 
     @property
@@ -106,29 +125,27 @@ class NumberSession(Session):
 
     def asked(self, options: Any) -> dict[str, Any]:
         """Name the columns where the state was of a recalibrator alone; then do as others do."""
-        made = self.recalibrator
-        Numbers().refuse(options, made.method)
+        Numbers().refuse(options, self.recalibrator.method)
         if not self.columns:
             named = columns_of(options.quantiles, options.normal, options.levels)
             self.columns, self.given, _ = named
-        own = options_of(made)
-        return {
-            "method": made.method,
-            **{name: own[name] for name in SIZES if name in own},
-            "seed": self.seed,
-            **dict.fromkeys(("quantiles", "normal"), ()),
-            **self.kept_columns,
-            "levels": self.given or tuple(made.levels.tolist()),
-        }
+        columns = {"quantiles": (), "normal": (), **self.kept_columns}
+        return {**self._made_with, **columns, "levels": self._levels}
+
+    @property
+    def _made_with(self) -> dict[str, Any]:
+        made, own = self.recalibrator, options_of(self.recalibrator)
+        sizes: dict[str, Any] = {name: own[name] for name in SIZES if name in own}
+        return {"method": made.method, **sizes, "seed": self.seed}
+
+    @property
+    def _levels(self) -> tuple[float, ...]:
+        return self.given or tuple(self.recalibrator.levels.tolist())
 
     def words(self) -> list[str]:
-        made = self.recalibrator
-        levels = self.given or tuple(made.levels.tolist())
-        found = options_of(made)
-        own: dict[str, Any] = {name: found[name] for name in SIZES if name in found}
-        told: dict[str, Any] = {"levels": ",".join(map(repr, levels)), "method": made.method, **own}
-        told |= {} if self.seed is None else {"seed": self.seed}
-        return [word for name, value in told.items() for word in (f"--{name}", str(value))]
+        told = {"levels": ",".join(map(repr, self._levels)), **self._made_with}
+        named = ((f"--{name}", str(value)) for name, value in told.items() if value is not None)
+        return [word for pair in named for word in pair]
 
     def kept(self) -> tuple[dict[str, Any], dict[str, Words]]:
         own = {"columns": list(self.columns), "given": list(self.given)}
@@ -150,8 +167,7 @@ class NumberSession(Session):
 
     def _play_prompt(self, rounds: Rounds) -> NumberAnswers:
         run = self.recalibrator.replay(self._distributions(rounds.raw), rounds.outcomes)
-        tickets = run.first + np.arange(len(rounds))
-        return NumberAnswers(run.quantiles, tickets, run.inner, run.outer)
+        return NumberAnswers(run.quantiles, run.ticket, run.inner, run.outer)
 
     def _ask(self, rounds: Rounds, time: float, number: int) -> NumberAnswers:
         ticket = self.recalibrator.forecast(self._distributions(rounds.raw)[0], time=time)

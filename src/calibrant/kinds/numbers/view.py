@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from calibrant.kinds.numbers.summary import NumberSummary
+from calibrant.kinds.numbers.summary import NAMES, NumberSummary
 from calibrant.plot import Drawing
 from calibrant.plot.coverage import CoverageOverTime, QuantileReliability
 from calibrant.plot.pit import PitBars
@@ -24,7 +24,6 @@ SECTIONS: Final = (
     Section("time", "Does it hold all the time?", ("coverage_over_time",)),
     Section("trust", "Can it be trusted?", tables=("levels",), guarantee=True),
 )
-BOTH: Final = ("raw", "forecast")
 SCORES: Final = (
     ("CRPS", "crps", "distance of distribution and outcome; lower is better"),
     ("Pinball loss", "pinball", "mean over levels; lower is better"),
@@ -42,8 +41,14 @@ ROWS: Final = {
     "infinite": "share of infinite quantiles",
 }
 HOLDS: Final = {True: "holds", False: "is exceeded", None: "is not known"}
-LEVEL: Final = ("raw covered", "covered", "raw pinball", "pinball")
+LEVEL: Final = ("level", "raw covered", "covered", "raw pinball", "pinball")
 LEVEL_KEYS: Final = ("coverage_raw", "coverage_forecast", "pinball_raw", "pinball_forecast")
+PROMISES: Final = {
+    None: "Nothing is promised here that could be checked.",
+    True: "The guarantee was kept at every level.",
+    False: "A bound was exceeded in this run. Bounds on draws hold on average over them, so a "
+    "single run may exceed a tight one.",
+}
 GUARANTEES: Final = {
     "pit": "The chances that are drawn at each level are promised to be calibrated, on average "
     "over the draws and whatever the outcomes, as long as nobody knows a draw before its outcome "
@@ -75,8 +80,8 @@ def headline(summary: NumberSummary) -> str:
     told, inside = summary.summary, summary["interval"]
     if not told["n_rounds"]:
         return "No outcome is known yet, so nothing can be said."
-    before, now = (f"{inside[name]:.1%}" for name in BOTH)
-    crps = " → ".join(f"{told[name]['crps']:.4g}" for name in BOTH)
+    before, now = (f"{inside[name]:.1%}" for name in NAMES)
+    crps = " → ".join(f"{told[name]['crps']:.4g}" for name in NAMES)
     single = len(told["levels"]) == 1
     what = f"{inside['high']:g} quantile" if single else f"{inside['target']:.0%} interval"
     verb = ("was above", "is above") if single else ("held", "holds")
@@ -99,15 +104,7 @@ def facts(summary: NumberSummary) -> tuple[str, ...]:
 
 def promise(summary: NumberSummary) -> str:
     """Return whether the guarantee was kept."""
-    holds = summary["certificate_holds"]
-    if holds is None:
-        return "Nothing is promised here that could be checked."
-    if holds:
-        return "The guarantee was kept at every level."
-    return (
-        "A bound was exceeded in this run. Bounds on draws hold on average over them, so a single "
-        "run may exceed a tight one."
-    )
+    return PROMISES[summary["certificate_holds"]]
 
 
 def guarantee(summary: NumberSummary) -> str:
@@ -119,35 +116,32 @@ def tables(summary: NumberSummary) -> dict[str, Table | None]:
     """Return the tables by name."""
     told = summary.summary
     rows = [
-        (title, *(shown(told[name][key]) for name in BOTH), words) for title, key, words in SCORES
+        (title, *(shown(told[name][key]) for name in NAMES), words) for title, key, words in SCORES
     ]
     header = ("", "raw", "recalibrated", "what it is")
+    levels, quantity = _levels(told, shown)
+    notes = (f"The error is {quantity}, which the bound is about.",)
     return {
         "scores": Table("Scores", header, tuple(rows), (0, 3)),
-        "levels": _levels(summary),
+        "levels": Table("Level by level", (*LEVEL, "error", "bound"), levels, (0,), notes),
         "settings": settings(summary),
     }
 
 
-def _levels(summary: NumberSummary) -> Table:
-    header = ("level", *LEVEL, "error", "bound")
-    rows = [
-        (f"{row['level']:g}", *(shown(row[key]) for key in (*LEVEL_KEYS, "measured", "bound")))
-        for row in summary["levels"]
-    ]
-    quantity = summary["levels"][0]["quantity"]
-    note = f"The error is {quantity}, which the bound is about."
-    return Table("Level by level", header, tuple(rows), (0,), (note,))
+def _levels(told: dict[str, Any], text: Any) -> tuple[tuple[tuple[str, ...], ...], str]:
+    """Return each level, how often it was covered and its loss, and the quantity of its bound."""
+    keys, rows = (*LEVEL_KEYS, "measured", "bound"), told["levels"]
+    cells = ((f"{row['level']:g}", *(text(row[key]) for key in keys)) for row in rows)
+    return tuple(cells), rows[0]["quantity"]
 
 
 def drawings(summary: NumberSummary) -> dict[str, Drawing]:
     """Return the pictures by name; needs no matplotlib."""
     told, trace = summary.summary, summary.trace
     levels = np.array([row["level"] for row in told["levels"]])
-    coverage = {
-        name: np.array([number(row[f"coverage_{name}"]) for row in told["levels"]]) for name in BOTH
-    }
-    series = {name: np.array(trace[name], np.float64) for name in BOTH}
+    rows = told["levels"]
+    coverage = {n: np.array([number(row[f"coverage_{n}"]) for row in rows]) for n in NAMES}
+    series = {name: np.array(trace[name], np.float64) for name in NAMES}
     ends, target = np.array(trace["rounds"], np.int64), float(told["interval"]["target"])
     return {
         "quantile_reliability": QuantileReliability(levels, coverage),
@@ -156,9 +150,8 @@ def drawings(summary: NumberSummary) -> dict[str, Drawing]:
     }
 
 
-def chosen(summary: NumberSummary) -> dict[str, Drawing]:
-    """Return the pictures that a report shows: all of them."""
-    return drawings(summary)
+chosen = drawings
+"""Returns the pictures that a report shows: all of them."""
 
 
 def describe(name: str, summary: NumberSummary) -> str:
@@ -177,16 +170,10 @@ def code(summary: NumberSummary) -> str:
 def screen(summary: NumberSummary) -> tuple[list[Table], list[str]]:
     """Return the table before and after, the one of levels, and the lines below them."""
     told = summary.summary
-    rows = [[title, *(printed(told[name][key]) for name in BOTH)] for key, title in ROWS.items()]
+    rows = [[title, *(printed(told[name][key]) for name in NAMES)] for key, title in ROWS.items()]
     title = f"{told['n_rounds']:,} rounds, {told['method']}, seed {told['seed']}"
     holds = HOLDS[told["certificate_holds"]]
     lines = [f"guarantee, level by level: the bounds above; it {holds}", *count_lines(told)]
-    return [Table.of(title, ("", *BOTH), rows), _level_table(told)], lines
-
-
-def _level_table(told: dict[str, Any]) -> Table:
-    """Return each level: how often it was covered, its loss, and what is promised."""
-    header = ("level", *LEVEL, told["levels"][0]["quantity"], "bound")
-    keys = (*LEVEL_KEYS, "measured", "bound")
-    rows = [[f"{row['level']:g}", *(printed(row[key]) for key in keys)] for row in told["levels"]]
-    return Table.of("", header, rows)
+    levels, quantity = _levels(told, printed)
+    tables = Table.of(title, ("", *NAMES), rows), Table("", (*LEVEL, quantity, "bound"), levels)
+    return list(tables), lines

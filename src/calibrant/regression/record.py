@@ -1,0 +1,233 @@
+"""What streams of numbers give back: the runs of batches, and certificates.
+
+A certificate says what was promised about numbers, and what was measured.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass, field, fields
+from typing import Any, Final
+
+from calibrant.bounds import Bound
+from calibrant.core.arrays import Mask, Reals
+from calibrant.recalibrate.delivery import Pending
+from calibrant.recalibrate.run import Numbered
+from calibrant.regression.distribution import Distributions
+
+ROUNDING: Final = 1e-9
+"""Bounds for any sequence can be met with equality, and both sides are sums of doubles."""
+
+
+class Judged:
+    """A record that can be read as data, and judged by its bound."""
+
+    measured: float | None
+    bound: Bound | None
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether what was measured is below its bound; None where one is missing."""
+        if self.bound is None or self.measured is None:
+            return None
+        return self.measured <= self.bound.value + ROUNDING
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record as JSON-ready data."""
+        return _told(self) | {"holds": self.holds}
+
+
+def _told(record: Any) -> dict[str, Any]:
+    return {each.name: _plain(getattr(record, each.name)) for each in fields(record)}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Bound):
+        return value.value
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+@dataclass(frozen=True)
+class LevelRow(Judged):
+    """The record of one level.
+
+    Attributes
+    ----------
+    level
+        How often outcomes should be covered.
+    coverage
+        How often the announced quantile covered them, after sorting; nan without rounds.
+    quantity, measured, bound
+        What the theorem speaks about, what it was, and what it may be; None without a theorem.
+    """
+
+    level: float
+    coverage: float
+    quantity: str
+    measured: float
+    bound: Bound | None
+
+    def __str__(self) -> str:
+        limit = "no bound" if self.bound is None else f"at most {self.bound.value:.5f}"
+        told = f"covered {self.coverage:.4f}, {self.quantity} {self.measured:.5f}"
+        return f"{self.level:6.3f}: {told}, {limit}"
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What every certificate starts with; see :class:`QuantileCertificate`."""
+
+    method: str
+    rounds: int
+    open: int
+    expired: int
+    delay: int
+
+    def __str__(self) -> str:
+        return f"{self.method}: {self.rounds} rounds, {self.open} open, {self.expired} expired"
+
+
+@dataclass(frozen=True)
+class QuantileCertificate(Counted):
+    """The record of a quantile recalibrator.
+
+    Attributes
+    ----------
+    method
+        ``"pit"`` or ``"tracker"``.
+    rounds, open, expired
+        Outcomes learned, tickets that wait for theirs, tickets that waited too long.
+    delay
+        How many outcomes that came later were outstanding when a forecast was made, at most.
+    levels
+        The record of each level.
+    """
+
+    levels: tuple[LevelRow, ...]
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether every level is below its bound; None where no level has one."""
+        told = [row.holds for row in self.levels if row.holds is not None]
+        return all(told) if told else None
+
+    @property
+    def error(self) -> float:
+        """How far coverage is from its level, averaged over levels; nan without rounds."""
+        return sum(abs(row.coverage - row.level) for row in self.levels) / len(self.levels)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the certificate as JSON-ready data."""
+        rows = [row.to_dict() for row in self.levels]
+        return _told(self) | {"holds": self.holds, "levels": rows}
+
+    def __str__(self) -> str:
+        return "\n".join([super().__str__(), *(f"  {row}" for row in self.levels)])
+
+
+@dataclass(frozen=True)
+class IntervalCertificate(Counted, Judged):
+    """The record of conformal intervals.
+
+    Attributes
+    ----------
+    method
+        The name of the method.
+    rounds, open, expired, delay
+        As in :class:`QuantileCertificate`.
+    target, coverage
+        How often outcomes should be inside, and how often they were; nan without rounds.
+    quantity, measured, bound
+        What the theorem speaks about, what it was (None if it was not measured), and what it
+        may be; ``"C1"`` is the distance of coverage from its target.
+    """
+
+    target: float
+    coverage: float
+    quantity: str
+    measured: float | None
+    bound: Bound | None
+
+    def __str__(self) -> str:
+        limit = "no bound" if self.bound is None else str(self.bound)
+        measured = "not measured" if self.measured is None else f"{self.measured:.5f}"
+        told = f"covered {self.coverage:.4f}, target {self.target:.4f}"
+        return f"{super().__str__()}\n  {told}\n  {self.quantity} {measured}; {limit}"
+
+
+@dataclass(frozen=True, eq=False)
+class QuantileRun(Numbered):
+    """The recalibrated distributions of a batch, a round a row.
+
+    Attributes
+    ----------
+    levels, quantiles
+        The levels that are followed, and a table of recalibrated quantiles there, in order.
+    tracked
+        The same before sorting.  With ``method="tracker"`` this carries the guarantee.
+    raw
+        The distributions that came in.
+    inner, outer, outer_mean
+        The levels of the raw distributions that were moved, and to where: as drawn, and as
+        expected; both sorted.
+    drawn
+        The same as drawn before sorting.  With ``method="pit"`` this carries the guarantee.
+    first
+        Number of the first row's round; the others follow on.
+    pending
+        Outcomes that were not known by the end of the batch; their tickets are open.
+    """
+
+    levels: Reals
+    quantiles: Reals
+    tracked: Reals
+    raw: Distributions
+    inner: Reals
+    outer: Reals
+    outer_mean: Reals
+    drawn: Reals
+    first: int
+    pending: Pending = field(default_factory=Pending)
+
+    def __len__(self) -> int:
+        return len(self.quantiles)
+
+    @functools.cached_property
+    def forecast(self) -> Distributions:
+        """The recalibrated distributions."""
+        return self.raw.moved(self.inner, self.outer)
+
+    @functools.cached_property
+    def mean(self) -> Distributions:
+        """The same with the expected levels, which have no guarantee."""
+        return self.raw.moved(self.inner, self.outer_mean)
+
+
+@dataclass(frozen=True, eq=False)
+class IntervalRun(Numbered):
+    """The intervals of a batch, one for each round.
+
+    Attributes
+    ----------
+    radius
+        The largest score that counts as covered.
+    low, high
+        The ends of the intervals; empty arrays where scores are given.
+    covered
+        Whether the outcome was inside.
+    first
+        Number of the first row's round; the others follow on.
+    pending
+        Outcomes that were not known by the end of the batch; their tickets are open.
+    """
+
+    radius: Reals
+    low: Reals
+    high: Reals
+    covered: Mask
+    first: int
+    pending: Pending = field(default_factory=Pending)
+
+    def __len__(self) -> int:
+        return len(self.radius)

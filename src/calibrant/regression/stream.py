@@ -1,0 +1,201 @@
+"""What all streams of numbers have in common: a method in a row, and outcomes that are reals."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar, Final, Generic, TypeVar
+
+import numpy as np
+
+from calibrant.calibrators.arena import Arena
+from calibrant.core import check
+from calibrant.core.arrays import Reals, Words
+from calibrant.core.codec import Document
+from calibrant.core.gate import passing
+from calibrant.errors import InvalidType, StaleForecast
+from calibrant.kernels.index import NAMED
+from calibrant.kernels.layout import ISSUED, ROUNDS, SECRET
+from calibrant.recalibrate.counter import Counter
+from calibrant.recalibrate.delivery import Pending, times
+from calibrant.recalibrate.secret import block_key, fingerprint
+from calibrant.recalibrate.spec import MAX_OPEN
+from calibrant.recalibrate.stream import Stream
+from calibrant.registry import Registry
+from calibrant.regression.method import Method, Seat, Ties
+from calibrant.regression.ticket import Issuer, NumberTicket
+
+TicketT = TypeVar("TicketT", bound=NumberTicket)
+MethodT = TypeVar("MethodT", bound=Method)
+
+NEXT: Final = "next"
+"""Under which the last prediction is noted."""
+
+
+class NumberStream(Stream[TicketT], Generic[TicketT, MethodT]):
+    """Forecasts of numbers whose outcomes come by ticket, in any order.
+
+    A kind names its methods, the setting that they aim at and a choice of its own, and says how a
+    forecast is issued and an outcome learned.
+    """
+
+    __slots__ = ("_choice", "_issuer", "_method", "_seat", "_secret", "_target", "_ties")
+
+    version: ClassVar[int] = 2
+    tickets: ClassVar[type[Any]]
+    methods: ClassVar[Registry[Any]]
+    aim: ClassVar[tuple[str, Callable[[Any], Any]]]
+    choice: ClassVar[tuple[str, tuple[str, ...]]]
+
+    _method: MethodT
+
+    def _configure(self, settings: dict[str, Any]) -> None:
+        """Make the method that settings ask for."""
+        (aim, checked), (name, allowed) = self.aim, self.choice
+        made, target = self.methods.get(settings["method"]), checked(settings[aim])
+        self._target = np.asarray(target).tolist()
+        self._choice = check.choice(settings[name], name, allowed)
+        self._method = _made(made, target, settings["options"])
+
+    def _begin(self, secret: bytes, max_open: Any, row: Words | None = None) -> None:
+        """Set up the row of the method: a fresh one, or what it was when it was stored."""
+        cap = check.whole(max_open, "max_open", low=1, high=MAX_OPEN)
+        whose, method = fingerprint(secret, self.kind, self._settings()), self._method
+        self._secret, self._ties = secret, Ties(self._choice == "random", block_key(secret, 0))
+        self._issuer = Issuer(whose, method.levels, method.drawn, self._choice == "given")
+        arena = Arena(method.layout)
+        own = arena.flat()[arena.layout.row :]
+        if row is not None:
+            own[:] = row
+        own[SECRET : SECRET + 2] = np.frombuffer(secret, "<i8")
+        self._seat = Seat(arena)
+        self._open(arena, Counter(self.tickets, self._issuer, whose, "d" + method.fields, cap))
+        method.sit(self._seat, secret)
+
+    @property
+    def method(self) -> str:
+        """The name of the method."""
+        return self._method.name
+
+    # -------------------------------------------------------------- one by one
+
+    def observe(
+        self, ticket: TicketT | int | str, outcome: float, time: float | None = None
+    ) -> TicketT:
+        """Report the outcome of an open ticket, given itself or its id; in any order.
+
+        Returns the ticket with its outcome, which :meth:`correct` needs later.
+        """
+        return self._observe(ticket, check.real(outcome, "outcome"), time)
+
+    def _note(self) -> None:
+        """Remember that a prediction was looked at in this state."""
+        self._noted(NEXT, (self._own(ISSUED), self._own(ROUNDS)))
+
+    def _play_round(self, raw: Any, outcome: float) -> None:
+        """Make a round at once, unless another has overtaken the prediction that was looked at."""
+        with passing(self._gate):
+            looked = self._notes.pop(NEXT, None)
+            if looked is not None and looked != (self._own(ISSUED), self._own(ROUNDS)):
+                raise StaleForecast(
+                    "another round came between predict_one and learn_one; "
+                    "use forecast and observe where rounds overlap"
+                )
+            ticket = self._issue(raw)
+            self._learn(ticket, outcome)
+            if ticket.number >= self.max_open:
+                self._expire_old(ticket.number + 1)
+
+    def _learn(self, ticket: TicketT, outcome: float) -> None:
+        self._method.learn(ticket, self._met(ticket, outcome))
+        self._seat.count_outcome(ticket.number)
+
+    def _correct(self, ticket: TicketT, outcome: float) -> None:
+        before, after = (self._met(ticket, told) for told in (ticket.outcome, outcome))
+        self._method.amend(ticket, before, after)
+
+    @abstractmethod
+    def _met(self, ticket: TicketT, outcome: Any) -> Any:
+        """Return what a method learns of the outcome of a ticket."""
+
+    def _compile(self) -> None:
+        self._method.compile()
+
+    def _outcome(self, outcome: Any) -> float:
+        return check.real(outcome, "outcome")
+
+    # ---------------------------------------------------------------- batches
+
+    def _play(
+        self, prompt: Callable[[], Any], raws: Iterable[Any], told: Reals, *late: Any
+    ) -> tuple[Any, int, Pending]:
+        """Play a batch at once, or one by one if outcomes come late: available, time and carry.
+
+        Returns what was announced, the number of the first round, and what is pending.
+        """
+        available, time, carry = late
+        times(time, len(told))
+        with passing(self._gate):
+            first = self.issued
+            if available is not None or carry is not None:
+                tickets, pending = self._play_late(list(raws), told.tolist(), *late)
+                return self._gathered(tickets), first, pending
+            played = prompt()
+            self._seat.count_rounds(len(told))
+            self._expire_old(first + len(told))
+        return played, first, Pending()
+
+    @abstractmethod
+    def _gathered(self, tickets: list[TicketT]) -> Any:
+        """Return what tickets announced as a method says it of a batch."""
+
+    # ------------------------------------------------------------------ state
+
+    def _counted(self) -> tuple[str, int, int, int, int]:
+        """Return what a certificate starts with: method, rounds, open, expired and delay."""
+        rounds, waiting = self.rounds, len(self._counter)
+        return self.method, rounds, waiting, self.issued - rounds - waiting, self.delay
+
+    def __repr__(self) -> str:
+        told = self._settings()
+        told |= told.pop("options")
+        known = ((name, len(v) if isinstance(v, list) else v) for name, v in told.items())
+        listed = ", ".join(f"{name}={value!r}" for name, value in known)
+        return f"{type(self).__name__}({listed}, rounds={self.rounds})"
+
+    def _settings(self) -> dict[str, Any]:
+        """Return the settings, the cap on open tickets aside."""
+        told = {"method": self.method, self.aim[0]: self._target, self.choice[0]: self._choice}
+        return told | {"options": self._method.options()}
+
+    def _stored(self) -> tuple[dict[str, Any], dict[str, Words]]:
+        return self._settings() | {"max_open": self.max_open}, {}
+
+    def _restore(self, document: Document) -> None:
+        settings = dict(document.settings)
+        cap = settings.pop("max_open")
+        self._configure(settings)
+        row = self._verified(document.arrays["row"], self._method.layout)
+        self._method.verify(row)
+        self._begin(row[SECRET : SECRET + 2].astype("<i8").tobytes(), cap, row)
+        self._load_tickets(document.arrays["tickets"])
+
+    def _check_tickets(self, lines: Words) -> None:
+        key, number = lines[:, :2].T
+        fits = ((key >= NAMED) | (key == number)) & (number >= 0) & (number < self.issued)
+        fits &= self._method.sound(
+            lines[:, 3:], np.ascontiguousarray(lines).view(np.float64)[:, 3:]
+        )
+        if not fits.all() or (np.diff(number, prepend=-1) <= 0).any():
+            raise ValueError("tickets that were never issued")
+
+
+def _made(made: Any, target: Any, options: dict[str, Any]) -> Any:
+    """Return the method for a target, with options of its own."""
+    try:
+        return made(target, **options)
+    except InvalidType:
+        raise
+    except TypeError as error:
+        told = ", ".join(repr(name) for name in options)
+        raise InvalidType(f"options must be ones of method {made.name!r}, got {told}") from error
