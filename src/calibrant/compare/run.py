@@ -8,13 +8,10 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
 from calibrant import metrics
-from calibrant.compare import score
+from calibrant.compare import method as scores
 from calibrant.compare.comparison import KINDS, Comparison, Row
-from calibrant.compare.method import Method, Played
-from calibrant.compare.own import own_methods
-from calibrant.compare.river import river_methods
-from calibrant.compare.scikit import scikit_methods
-from calibrant.compare.stream import Stream
+from calibrant.compare.method import Method, Played, Stream
+from calibrant.compare.methods import own_methods, river_methods, scikit_methods
 from calibrant.core import check
 from calibrant.errors import MissingExtra, UnknownName
 from calibrant.kernels.compile import available as compiler
@@ -133,7 +130,7 @@ class Contest(NamedTuple):
 
 
 def _window(window: int | None, rounds: int) -> int:
-    return score.window_for(rounds) if window is None else check.whole(window, "window", low=1)
+    return scores.window_for(rounds) if window is None else check.whole(window, "window", low=1)
 
 
 def _row(method: Method, played: Played, stream: Stream, window: int, against: float) -> Row:
@@ -146,12 +143,12 @@ def _row(method: Method, played: Played, stream: Stream, window: int, against: f
         about=method.about,
         cells="values" if exact else "buckets",
         brier=metrics.brier(mean, outcomes),
-        log_loss=score.log_loss(mean, outcomes) if some else math.nan,
+        log_loss=scores.log_loss(mean, outcomes) if some else math.nan,
         brier_drawn=metrics.brier(forecast, outcomes),
-        calibration_l1=score.calibration(forecast, outcomes, power=1, exact=exact),
-        calibration_l2=score.calibration(forecast, outcomes, power=2, exact=exact),
-        smooth=score.smooth(forecast, outcomes),
-        worst_window_l2=score.worst_window(forecast, outcomes, window, exact=exact),
+        calibration_l1=scores.calibration(forecast, outcomes, power=1, exact=exact),
+        calibration_l2=scores.calibration(forecast, outcomes, power=2, exact=exact),
+        smooth=scores.smooth(forecast, outcomes),
+        worst_window_l2=scores.worst_window(forecast, outcomes, window, exact=exact),
         adversarial_l2=against,
         state_bytes=played.size,
     )

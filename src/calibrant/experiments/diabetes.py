@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -13,8 +15,6 @@ from typing import Final
 import numpy as np
 
 from calibrant.core.arrays import Reals, Words
-from calibrant.experiments.bar import bar
-from calibrant.experiments.bed import BedFile
 from calibrant.experiments.diagnosis import (
     BUCKETS,
     EARLY,
@@ -26,18 +26,47 @@ from calibrant.experiments.diagnosis import (
 )
 from calibrant.experiments.experiment import (
     Claim,
+    Curves,
+    Panels,
     Result,
     Setting,
     at_least,
     at_most,
+    band_of,
     experiment,
     unmeasured,
 )
-from calibrant.experiments.genotypes import Cohort, generate
-from calibrant.experiments.panels import Curves, Panels, band_of
+from calibrant.experiments.genotypes import BedFile, Cohort, generate
 from calibrant.metrics import auc
 from calibrant.plot import prepare_reliability
 from calibrant.report.tables import Table, shown
+from calibrant.simulate.games import Progress
+
+
+@contextmanager
+def bar(title: str) -> Iterator[Progress | None]:
+    """Show how far something is: on a terminal, if rich is installed; elsewhere nothing.
+
+    Examples
+    --------
+    >>> with bar("patients") as progress:
+    ...     progress(1, 2)
+    """
+    if importlib.util.find_spec("rich") is None:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress as Live
+
+    console = Console(stderr=True)
+    with Live(console=console, disable=not console.is_terminal, transient=True) as live:
+        task = live.add_task(title, total=None)
+
+        def show(done: int, total: int) -> None:
+            live.update(task, completed=done, total=total)
+
+        yield show
+
 
 QUICK: Final = "genotypes/t1d_sim_3443x4655.npz"
 SMALL: Final = Cohort(snps=4655)

@@ -25,7 +25,7 @@ from calibrant.errors import InvalidInput
 from calibrant.learners import OnlineL1SVM
 from calibrant.metrics import auc, binned_calibration_error, brier
 from calibrant.recalibrate import Calibrant, Recalibrator
-from calibrant.simulate.play import Progress
+from calibrant.simulate.games import Progress
 
 Alleles = NDArray[np.int8]
 
@@ -250,7 +250,7 @@ def diagnose(
     Parameters
     ----------
     source
-        A :class:`~calibrant.experiments.bed.BedFile` or a :class:`PackedFile`.
+        A :class:`~calibrant.experiments.genotypes.BedFile` or a :class:`PackedFile`.
     seeds
         Of the recalibrators' draws.
     order

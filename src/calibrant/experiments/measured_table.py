@@ -14,8 +14,17 @@ import numpy as np
 from calibrant import Recalibrator
 from calibrant.bounds import half_cell
 from calibrant.core.arrays import Reals
-from calibrant.experiments.experiment import Claim, Columns, Result, Setting, at_most, below, near
-from calibrant.experiments.panels import Panels, Slopes
+from calibrant.experiments.experiment import (
+    Claim,
+    Columns,
+    Panels,
+    Result,
+    Setting,
+    Slopes,
+    at_most,
+    below,
+    near,
+)
 from calibrant.report.tables import Table, shown
 from calibrant.simulate import play_many
 

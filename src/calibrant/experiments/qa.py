@@ -18,7 +18,6 @@ from calibrant.experiments.experiment import (
     experiment,
     unmeasured,
 )
-from calibrant.experiments.llm import rerun
 from calibrant.experiments.passes import (
     METHODS,
     Passes,
@@ -27,10 +26,10 @@ from calibrant.experiments.passes import (
     paper_panels,
     pass_over,
     raw_error,
+    rerun,
 )
 from calibrant.experiments.ranker import Ranking, rank
-from calibrant.experiments.relations import read_questions, read_schema
-from calibrant.experiments.streams import Stream, free917
+from calibrant.experiments.streams import Stream, free917, read_questions, read_schema
 from calibrant.metrics import brier
 from calibrant.report.tables import Table, shown
 from calibrant.stream.failure import Unreadable

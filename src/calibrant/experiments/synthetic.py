@@ -10,8 +10,7 @@ import numpy as np
 
 from calibrant import Recalibrator
 from calibrant.core.arrays import Bits, Reals, Words
-from calibrant.experiments.experiment import Columns, Setting
-from calibrant.experiments.panels import Band, Curves, Panels, band_of
+from calibrant.experiments.experiment import Band, Columns, Curves, Panels, Setting, band_of
 from calibrant.plot import prepare_over_time
 from calibrant.registry import calibrators
 from calibrant.report.tables import Table, shown

@@ -1,21 +1,123 @@
-"""A linear support vector machine that learns one patient at a time and uses few features."""
+"""A sparse linear classifier that learns genotypes in one pass, and the sums it keeps."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Final, Self, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from calibrant.core import check
 from calibrant.core.arrays import Reals, Words
 from calibrant.core.codec import Document
 from calibrant.errors import CorruptState, InvalidInput
-from calibrant.kernels.margins import ROWS, TOTAL, UNSEEN
-from calibrant.learners.alleles import Alleles, alleles_of
-from calibrant.learners.sums import Sums
+from calibrant.kernels import compile as machine
+from calibrant.kernels.margins import (
+    LEAN,
+    ROWS,
+    SQUARES,
+    TOTAL,
+    UNSEEN,
+    UNSEEN_LEAN,
+    learn,
+    pull,
+    spread,
+)
+
+Alleles: TypeAlias = NDArray[np.int8]
+
+RULE: Final = "0, 1 or 2, or below 0 if it is not known"
+
+
+def alleles_of(values: ArrayLike, name: str) -> Alleles:
+    """Return ``values`` as int8; what is not known, nan among it, is below 0.
+
+    >>> alleles_of([0.0, 2.0, np.nan], "genotypes")
+    array([ 0,  2, -1], dtype=int8)
+    """
+    row = check.numbers(values, name, f"numbers, each {RULE}")
+    if row.dtype.kind == "f":
+        row = np.where(np.isnan(row), -1.0, row)
+    if row.dtype.kind != "b" and row.max(initial=0) > 2:
+        check.refuse_first(row > 2, row, name, RULE)
+    if row.dtype.kind == "f":
+        check.refuse_first((row >= 0) & (row != np.floor(row)), row, name, RULE)
+    return row if row.dtype == np.int8 else np.where(row < 0, -1, row).astype(np.int8)
+
+
+Indices = Words
+
+MANY: Final = 20_000
+"""Features below which NumPy is quick enough and the compiler is not started."""
+
+
+class Sums:
+    """One column of whole numbers a feature; see :mod:`calibrant.kernels.margins`.
+
+    Attributes
+    ----------
+    table
+        The sums.
+    rounds
+        Rows that were added.
+    broken
+        Rows that were added with a sign.
+    balance
+        The sum of the signs.
+    """
+
+    __slots__ = ("_found", "balance", "broken", "rounds", "table")
+
+    def __init__(self, features: int) -> None:
+        self.table = np.zeros((ROWS, features), np.int64)
+        self.rounds = self.broken = self.balance = 0
+        self._found = np.empty(features, np.int64)
+
+    def add(self, row: NDArray[np.int8], sign: int, level: float) -> Indices:
+        """Add ``row`` and return the features whose evidence exceeds ``level``, in order.
+
+        Evidence is the correlation of a feature with the signs times the root of how many
+        there are: of the order of 1 by chance.
+        """
+        self.rounds += 1
+        self.broken += abs(sign)
+        self.balance += sign
+        if machine.available() and len(row) >= MANY:
+            told = sign, float(self.rounds), float(self.balance), self._bar(level), self._found
+            count = machine.compiled(learn, "margins")(self.table, row, *told)
+            return self._found[:count].copy()
+        self._add(row, sign)
+        return self.outstanding(level)
+
+    def outstanding(self, level: float) -> Indices:
+        """Return the features whose evidence exceeds ``level``, in order."""
+        towards, width = self.evidence(np.s_[:])[:2]
+        return np.flatnonzero(towards * towards > self._bar(level) * width)
+
+    def evidence(self, chosen: Any) -> tuple[Reals, Reals, Reals, Reals]:
+        """Return pull, spread, known rounds and mean of the ``chosen`` features."""
+        part = self.table[:, chosen].astype(np.float64)
+        known = self.rounds - part[UNSEEN]
+        towards = pull(part[LEAN], part[TOTAL], known, self.balance - part[UNSEEN_LEAN])
+        width = spread(part[TOTAL], part[SQUARES], known)
+        return towards, width, known, part[TOTAL] / np.maximum(known, 1.0)
+
+    def _add(self, row: NDArray[np.int8], sign: int) -> None:
+        unseen = row < 0
+        values = np.where(unseen, 0, row).astype(np.int64)
+        for place, change in (
+            (LEAN, sign * values),
+            (TOTAL, values),
+            (SQUARES, values * values),
+            (UNSEEN, unseen),
+            (UNSEEN_LEAN, sign * unseen),
+        ):
+            self.table[place] += change
+
+    def _bar(self, level: float) -> float:
+        return level * level * self.broken
 
 
 class OnlineL1SVM:

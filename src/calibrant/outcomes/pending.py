@@ -13,8 +13,7 @@ from calibrant.core.place import bucket
 from calibrant.core.ticket import Ticket
 from calibrant.errors import CorruptState
 from calibrant.metrics import binomial_band
-from calibrant.outcomes.forecaster import Forecaster
-from calibrant.outcomes.wait import WaitForHorizon
+from calibrant.outcomes.wait import Forecaster, WaitForHorizon
 
 KIND: Final = "pending unknown"
 

@@ -1,4 +1,8 @@
-"""Paper and handwriting: axes of our own, dressed alike, without any global state.
+"""The look of our pictures, axes to draw on, and what a drawing is: numbers first, ink second.
+
+Orange, dark blue and teal stay apart under the common forms of colour blindness, the
+first two also in greyscale; where lightness does not suffice, the dash and the marker
+do.  Each role has a second colour for a dark page, and a test measures the contrasts.
 
 Nothing here touches pyplot or changes ``matplotlib.rcParams``: figures are made
 directly and every property that shows is set on its artist.  So drawing needs no
@@ -10,17 +14,123 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, cast
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeAlias, cast
 
-from calibrant.errors import InvalidType, MissingExtra
-from calibrant.plot.palette import LIGHT, Style
+from calibrant.errors import InvalidInput, InvalidType, MissingExtra
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
+
+Style: TypeAlias = dict[str, Any]
+Dash: TypeAlias = str | tuple[float, tuple[float, ...]]
+
+LIGHT: Final = {
+    "paper": "#ffffff",
+    "ink": "#1b1f24",
+    "soft": "#59616b",
+    "rule": "#dfe3e8",
+    "raw": "#d55e00",
+    "forecast": "#004488",
+    "mean": "#009988",
+    "fourth": "#aa3377",
+    "fifth": "#7d7005",
+    "sixth": "#6b6f76",
+}
+"""The colour of each role on white paper."""
+
+DARK: Final = {
+    "paper": "#15181d",
+    "ink": "#e9ebee",
+    "soft": "#a9b1bb",
+    "rule": "#363d46",
+    "raw": "#ff9d5c",
+    "forecast": "#6fb0f5",
+    "mean": "#4fd6c4",
+    "fourth": "#f08cc8",
+    "fifth": "#e0cf5a",
+    "sixth": "#9aa0a8",
+}
+"""Colours of the same roles on a dark page."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """How one series is drawn.
+
+    Attributes
+    ----------
+    label
+        What the legend says.
+    colour
+        The colour on white paper.
+    dash, marker, filled
+        What tells the series from its neighbours without colour.
+    """
+
+    label: str
+    colour: str
+    dash: Dash
+    marker: str
+    filled: bool
+
+    @property
+    def face(self) -> str:
+        """What markers and bars are filled with."""
+        return self.colour if self.filled else LIGHT["paper"]
+
+    def line(self, width: float = 1.4) -> Style:
+        """Return matplotlib's words for the lines of the series."""
+        caps = {"solid_capstyle": "butt", "dash_capstyle": "butt"}
+        return {"color": self.colour, "linestyle": self.dash, "linewidth": width, **caps}
+
+    def mark(self, size: float = 6.0) -> Style:
+        """Return matplotlib's words for the markers of the series on a line."""
+        rim = {"markeredgecolor": self.colour, "markeredgewidth": 1.2}
+        return {"marker": self.marker, "markersize": size, "markerfacecolor": self.face, **rim}
+
+    def bar(self) -> Style:
+        """Return matplotlib's words for the bars of the series."""
+        return {"facecolor": self.face, "edgecolor": self.colour, "linewidth": 0.8}
+
+
+KNOWN: Final = {
+    "raw": Look("raw", LIGHT["raw"], (0.0, (4.0, 1.6)), "o", False),
+    "forecast": Look("recalibrated, drawn", LIGHT["forecast"], "-", "o", True),
+    "mean": Look("recalibrated, mean", LIGHT["mean"], (0.0, (6.0, 1.5, 1.0, 1.5)), "s", True),
+}
+
+OTHERS: Final = (
+    Look("", LIGHT["forecast"], "-", "o", True),
+    Look("", LIGHT["raw"], (0.0, (4.0, 1.6)), "o", False),
+    Look("", LIGHT["mean"], (0.0, (6.0, 1.5, 1.0, 1.5)), "s", True),
+    Look("", LIGHT["fourth"], (0.0, (1.2, 1.2)), "D", False),
+    Look("", LIGHT["fifth"], (0.0, (9.0, 2.0)), "^", True),
+    Look("", LIGHT["sixth"], (0.0, (3.0, 1.0, 1.0, 1.0, 1.0, 1.0)), "v", False),
+)
+
+
+def looks(names: Iterable[str]) -> dict[str, Look]:
+    """Give every series its look: ``raw``, ``forecast`` and ``mean`` always the same one.
+
+    Examples
+    --------
+    >>> given = looks(["raw", "isotonic"])
+    >>> given["raw"].label, given["isotonic"].label, given["isotonic"].marker
+    ('raw', 'isotonic', 'o')
+    """
+    names = list(names)
+    taken = {KNOWN[name].colour for name in names if name in KNOWN}
+    free = [look for look in OTHERS if look.colour not in taken]
+    rest = [name for name in names if name not in KNOWN]
+    made = {name: replace(free[k % len(free)], label=name) for k, name in enumerate(rest)}
+    return {name: KNOWN[name] if name in KNOWN else made[name] for name in names}
+
 
 FONT: Final = "DejaVu Sans"
 """Comes with matplotlib, so text has the same shape on every machine."""
@@ -158,7 +268,7 @@ def short(value: float) -> str:
 
 
 def svg(figure: Figure) -> str:
-    """Return ``figure`` as SVG without a date; ids are settled by :mod:`calibrant.plot.vector`."""
+    """Return ``figure`` as SVG without a date; ids are settled by :mod:`calibrant.plot.save`."""
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     held, canvas = io.StringIO(), cast(Any, FigureCanvasSVG(figure))
@@ -176,3 +286,59 @@ def png(figure: Figure, dpi: float = 200.0) -> bytes:
     canvas.print_png(held, metadata={"Software": None})
     figure.set_dpi(usual)
     return held.getvalue()
+
+
+@dataclass(frozen=True, eq=False)
+class Drawing(ABC):
+    """The numbers of a plot, and the axes of the picture once there is one.
+
+    Attributes
+    ----------
+    ax
+        The axes; None until :meth:`draw` was called.
+    """
+
+    size: ClassVar[tuple[float, float]] = (4.6, 3.1)
+    entry_width: ClassVar[float] = 1.6
+
+    ax: Axes | None = field(default=None, kw_only=True, repr=False)
+
+    @property
+    def figure(self) -> Figure:
+        """The figure that holds the axes."""
+        if self.ax is None:
+            raise InvalidInput(f"{type(self).__name__} must be drawn first: call draw()")
+        return cast("Figure", self.ax.figure)
+
+    def draw(self, ax: Axes | None = None, *, size: tuple[float, float] | None = None) -> Self:
+        """Return the same numbers, drawn.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw, in the caller's own fonts and frame; without it on a new
+            figure that no pyplot knows of.
+        size : tuple of float, optional
+            Width and height of the new figure in inches.
+        """
+        if ax is not None:
+            target = as_axes(ax)
+            legend_above(target, self._ink(target), self.entry_width)
+        else:
+            target = new_axes(size or self.size)
+            legend_above(target, self._ink(target), self.entry_width, **own_font())
+            dress(target)
+        return replace(self, ax=target)
+
+    @abstractmethod
+    def _ink(self, ax: Axes) -> list[Any]:
+        """Draw on ``ax``; return what belongs into the legend."""
+
+
+def named(source: Any) -> dict[str, Any]:
+    """Return ``source`` by name of series: itself if it is a mapping, else as the forecast."""
+    if not isinstance(source, Mapping):
+        return {"forecast": source}
+    if not source:
+        raise InvalidInput(f"series must be at least one, got {source!r}")
+    return {str(key): value for key, value in source.items()}

@@ -12,9 +12,17 @@ import numpy as np
 
 from calibrant.core.arrays import Reals
 from calibrant.errors import InvalidInput
-from calibrant.plot.canvas import SMALL, entry, plain, plain_axis
-from calibrant.plot.drawing import Drawing
-from calibrant.plot.palette import LIGHT, Look, Style, looks
+from calibrant.plot.canvas import (
+    LIGHT,
+    SMALL,
+    Drawing,
+    Look,
+    Style,
+    entry,
+    looks,
+    plain,
+    plain_axis,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

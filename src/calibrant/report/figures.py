@@ -7,7 +7,7 @@ from pathlib import Path
 
 from calibrant.plot import Drawing, save_drawings
 from calibrant.plot.canvas import svg
-from calibrant.plot.vector import inline
+from calibrant.plot.save import inline
 from calibrant.report.view import view_of
 from calibrant.summary import AnySummary
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from calibrant.errors import InvalidInput
-from calibrant.plot.files import put
+from calibrant.plot.save import put
 from calibrant.report.figures import Figure, figures
 from calibrant.report.tables import Table, shown
 from calibrant.report.template import filled

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from calibrant.errors import MissingExtra
-from calibrant.plot.palette import DARK, LIGHT
+from calibrant.plot.canvas import DARK, LIGHT
 
 
 def filled(who: str, package: str, template: str, *, extra: str = "plot", **values: Any) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from calibrant.groups import GroupRow
 from calibrant.kinds.binary.judge import spread
 from calibrant.plot import Drawing, prepare_all
-from calibrant.plot.groups import GroupPanels
+from calibrant.plot.reliability import GroupPanels
 from calibrant.report.tables import shown
 from calibrant.summary import Part, Summary
 
