@@ -15,15 +15,8 @@ from typing import Final
 import numpy as np
 
 from calibrant.core.arrays import Reals, Words
-from calibrant.experiments.diagnosis import (
-    BUCKETS,
-    EARLY,
-    Diagnosis,
-    Genotypes,
-    PackedFile,
-    diagnose,
-    running_error,
-)
+from calibrant.experiments import diagnosis
+from calibrant.experiments.diagnosis import Diagnosis
 from calibrant.experiments.experiment import (
     Claim,
     Curves,
@@ -87,16 +80,18 @@ def run(setting: Setting) -> Result:
     source = source_of(setting)
     setting.tell(f"{len(source.outcomes):,} patients with {source.snps:,} SNPs")
     with bar("patients") as progress:
-        found = diagnose(source, seeds=range(min(setting.seeds, SEEDS)), progress=progress)
+        found = diagnosis.diagnose(
+            source, seeds=range(min(setting.seeds, SEEDS)), progress=progress
+        )
     return told(found, source.snps)
 
 
-def source_of(setting: Setting) -> Genotypes:
+def source_of(setting: Setting) -> diagnosis.Genotypes:
     """Return the genotypes: the user's own, or few of them, or as many as the paper's."""
     if setting.bed is not None:
         return BedFile.open(setting.bed)
     if setting.quick and (setting.data / QUICK).is_file():
-        return PackedFile.open(setting.data / QUICK)
+        return diagnosis.PackedFile.open(setting.data / QUICK)
     cohort = SMALL if setting.quick else Cohort()
     setting.tell(f"genotypes are made once and kept in {cache()}")
     with bar("blocks of the genome") as progress:
@@ -144,7 +139,11 @@ def _distance(found: Diagnosis, inside: bool) -> float:
     """Return the calibration error of raw forecasts inside the middle, or outside it."""
     within = (found.raw >= MIDDLE[0]) & (found.raw <= MIDDLE[1])
     part = within if inside else ~within
-    return float(running_error(found.raw[part], found.outcomes[part])[-1]) if part.any() else 0.0
+    return (
+        float(diagnosis.running_error(found.raw[part], found.outcomes[part])[-1])
+        if part.any()
+        else 0.0
+    )
 
 
 def _ours(found: Diagnosis) -> tuple[Claim, ...]:
@@ -202,7 +201,7 @@ def _picture(found: Diagnosis) -> Panels:
     drawings = {
         "a": Curves("squared loss", ends + 1, losses),
         "b": Curves("calibration error (ECE)", ends + 1, errors),
-        "c": prepare_reliability(last, found.outcomes, buckets=BUCKETS),
+        "c": prepare_reliability(last, found.outcomes, buckets=diagnosis.BUCKETS),
     }
     caption = (
         "A support vector machine, recalibrated: squared loss and calibration error over the "
@@ -224,7 +223,7 @@ def _losses(found: Diagnosis, rows: Reals) -> Reals:
 
 
 def _errors(found: Diagnosis, rows: Reals) -> Reals:
-    return np.array([running_error(row, found.outcomes) for row in rows])
+    return np.array([diagnosis.running_error(row, found.outcomes) for row in rows])
 
 
 def _learners(found: Diagnosis) -> Table:
@@ -256,7 +255,7 @@ def _scores(found: Diagnosis) -> Table:
         )
         for name, forecasts in _kinds(found).items()
     )
-    header = ("", "ECE", "squared loss", f"rounds beyond {EARLY} with less ECE than raw")
+    header = ("", "ECE", "squared loss", f"rounds beyond {diagnosis.EARLY} with less ECE than raw")
     return Table("Before and after", header, rows)
 
 

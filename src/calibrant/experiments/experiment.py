@@ -13,20 +13,9 @@ import numpy as np
 from calibrant.core import check
 from calibrant.core.arrays import Reals, Words
 from calibrant.errors import InvalidInput
-from calibrant.plot.canvas import (
-    FONT,
-    LIGHT,
-    SMALL,
-    TEXT,
-    Drawing,
-    count_axis,
-    dress,
-    entry,
-    looks,
-    new_axes,
-    plain_axis,
-)
-from calibrant.plot.over_time import log_axis
+from calibrant.plot import canvas
+from calibrant.plot.canvas import LIGHT, Drawing, entry, looks
+from calibrant.plot.over_time import log_scale
 from calibrant.registry import Registry
 from calibrant.report.tables import Table, shown
 
@@ -90,7 +79,7 @@ class Curves(Drawing):
             ax.fill_between(self.rounds, band.low, band.high, color=colour, alpha=0.15, linewidth=0)
             ax.plot(self.rounds, band.mean, marker="", **given[name].line())
         ax.set(xlabel="rounds", ylabel=self.title, xlim=(0.0, float(self.rounds[-1])))
-        count_axis(ax.xaxis)
+        canvas.count_axis(ax.xaxis)
         self._scale(ax)
         return [entry(look.label, **look.line()) for look in given.values()]
 
@@ -99,10 +88,10 @@ class Curves(Drawing):
         ends = [band.high[later].max() for band in self.series.values()]
         if self.logarithmic:
             settled = np.concatenate([band.mean[later] for band in self.series.values()])
-            log_axis(ax, np.maximum(settled, 1e-6))
+            log_scale(ax, np.maximum(settled, 1e-6))
         else:
             ax.set_ylim(0.0, 1.08 * max(ends))
-            plain_axis(ax.yaxis)
+            canvas.plain_axis(ax.yaxis)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +126,7 @@ class Slopes(Drawing):
         ax.xaxis.set_minor_locator(NullLocator())
         ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
         values = np.concatenate(list(self.series.values()))
-        log_axis(ax, values[np.isfinite(values)])
+        log_scale(ax, values[np.isfinite(values)])
         return [entry(look.label, **look.line(), **look.mark(4.0)) for look in given.values()]
 
 
@@ -169,7 +158,7 @@ class Panels:
 
     def draw(self) -> Figure:
         """Return the figure, on which no pyplot has an eye."""
-        figure = cast("Figure", new_axes(self.size).figure)
+        figure = cast("Figure", canvas.new_axes(self.size).figure)
         figure.clear()
         engine: Any = figure.get_layout_engine()
         engine.set(w_pad=0.1, h_pad=0.1)
@@ -182,11 +171,15 @@ class Panels:
 
 def _finish(ax: Axes, letter: str) -> None:
     """Dress a panel like all our pictures, and write its letter."""
-    dress(ax)
+    canvas.dress(ax)
     legend = ax.get_legend()
     for text in legend.get_texts() if legend is not None else ():
-        text.set(fontfamily=FONT, fontsize=SMALL, color=LIGHT["ink"])
-    style: dict[str, Any] = {"fontsize": TEXT, "fontweight": "bold", "fontfamily": FONT}
+        text.set(fontfamily=canvas.FONT, fontsize=canvas.SMALL, color=LIGHT["ink"])
+    style: dict[str, Any] = {
+        "fontsize": canvas.TEXT,
+        "fontweight": "bold",
+        "fontfamily": canvas.FONT,
+    }
     ax.text(0.02, 0.96, letter, transform=ax.transAxes, va="top", color=LIGHT["ink"], **style)
 
 

@@ -8,17 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from calibrant import Certificate, Recalibrator
-from calibrant.bounds import (
-    Shape,
-    accuracy_paper,
-    best_shape,
-    foster_hart,
-    horizon,
-    regret_bound,
-    resolution_paper,
-    swap_regret_bound,
-)
+from calibrant import Certificate, Recalibrator, bounds
 from calibrant.core.arrays import Reals, Words
 from calibrant.experiments.experiment import Claim, Result, Setting, at_least, at_most, experiment
 from calibrant.experiments.measured_table import measure
@@ -47,7 +37,7 @@ class Horizon:
     quantity: str
     epsilon: float
     scene: str
-    shape: Shape
+    shape: bounds.Shape
     measured: int
 
 
@@ -68,7 +58,7 @@ def check_horizons(setting: Setting) -> Result:
 
 def _extra_loss(epsilon: float, scene: tuple[str, str], games: int) -> Horizon:
     """Play as long as the theorem asks for, and see when the extra loss was small for good."""
-    shape = best_shape(epsilon, "squared", "foster_hart")
+    shape = bounds.best_shape(epsilon, "squared", "foster_hart")
     marks, played = _played(shape, scene, games)
     regret = (played.loss - played.raw_loss).mean(axis=0)
     measured = _settled(marks, regret, epsilon)
@@ -78,14 +68,14 @@ def _extra_loss(epsilon: float, scene: tuple[str, str], games: int) -> Horizon:
 def _error(epsilon: float, games: int) -> Horizon:
     """Do the same for the calibration error."""
     cells, half = SIZE + 1, 1.0 / (2 * SIZE)
-    rounds = horizon(epsilon, lambda T: foster_hart(T, cells, half, buckets=SIZE))
-    shape = Shape(SIZE, SIZE, rounds)
+    rounds = bounds.horizon(epsilon, lambda T: bounds.foster_hart(T, cells, half, buckets=SIZE))
+    shape = bounds.Shape(SIZE, SIZE, rounds)
     marks, played = _played(shape, SPOILER, games)
     measured = _settled(marks, played.c2.mean(axis=0), epsilon)
     return Horizon("C2", epsilon, ", ".join(SPOILER), shape, measured)
 
 
-def _played(shape: Shape, scene: tuple[str, str], games: int) -> tuple[Words, Games]:
+def _played(shape: bounds.Shape, scene: tuple[str, str], games: int) -> tuple[Words, Games]:
     marks = np.unique(np.geomspace(1, shape.rounds, MARKS).astype(np.int64))
     return marks, play_many(
         "foster_hart", *scene, rounds=shape.rounds, seeds=games, checkpoints=marks.tolist(),
@@ -226,9 +216,9 @@ def _sides(forecaster: str, adversary: str) -> Iterator[Side]:
     found = record.certificate
     epsilon, B = 1.0 / SIZE, 2.0
     rate = max(found.c1_buckets - epsilon, 0.0)
-    printed = accuracy_paper(rate, SIZE, epsilon, B).value
+    printed = bounds.accuracy_paper(rate, SIZE, epsilon, B).value
     yield Side("Lemma 2, as printed", scene, found.regret, printed)
-    sharp = regret_bound(found.c1_buckets, "squared", SIZE).value
+    sharp = bounds.regret_bound(found.c1_buckets, "squared", SIZE).value
     yield Side("Lemma 2, sharpened", scene, found.regret, sharp)
     yield Side("Lemma 3, C1", scene, found.c1, found.c1_buckets)
     yield Side("Lemma 3, C2", scene, found.c2, found.c2_buckets)
@@ -244,13 +234,13 @@ def _first_lemma(record: Record, scene: str, loss: str, low: float = 0.0) -> Sid
     arrays = record.forecast, record.outcomes
     gained = proper_swap_regret(*arrays, loss=loss) / len(record)
     error = calibration_error(*arrays, power=1)
-    allowed = swap_regret_bound(error, loss, low=low, high=1.0 - low).value
+    allowed = bounds.swap_regret_bound(error, loss, low=low, high=1.0 - low).value
     return Side(f"Lemma 1, {loss} loss", scene, gained, allowed)
 
 
 def _first_theorem() -> Iterator[Side]:
     """Yield calibration error and regret at the paper's own N = M, after many rounds."""
-    size = resolution_paper(EPSILON, "squared")
+    size = bounds.resolution_paper(EPSILON, "squared")
     for forecaster, adversary in SCENES[:3]:
         fresh = Recalibrator("foster_hart", resolution=size, buckets=size, prior=0, seed=1)
         found = play(fresh, forecaster, adversary, LONG, seed=1).certificate

@@ -14,17 +14,7 @@ from calibrant.core.arrays import Reals, Words
 from calibrant.core.codec import Document
 from calibrant.errors import CorruptState, InvalidInput
 from calibrant.kernels import compile as machine
-from calibrant.kernels.margins import (
-    LEAN,
-    ROWS,
-    SQUARES,
-    TOTAL,
-    UNSEEN,
-    UNSEEN_LEAN,
-    learn,
-    pull,
-    spread,
-)
+from calibrant.kernels import margins
 
 Alleles: TypeAlias = NDArray[np.int8]
 
@@ -71,7 +61,7 @@ class Sums:
     __slots__ = ("_found", "balance", "broken", "rounds", "table")
 
     def __init__(self, features: int) -> None:
-        self.table = np.zeros((ROWS, features), np.int64)
+        self.table = np.zeros((margins.ROWS, features), np.int64)
         self.rounds = self.broken = self.balance = 0
         self._found = np.empty(features, np.int64)
 
@@ -86,7 +76,7 @@ class Sums:
         self.balance += sign
         if machine.available() and len(row) >= MANY:
             told = sign, float(self.rounds), float(self.balance), self._bar(level), self._found
-            count = machine.compiled(learn, "margins")(self.table, row, *told)
+            count = machine.compiled(margins.learn, "margins")(self.table, row, *told)
             return self._found[:count].copy()
         self._add(row, sign)
         return self.outstanding(level)
@@ -99,22 +89,21 @@ class Sums:
     def evidence(self, chosen: Any) -> tuple[Reals, Reals, Reals, Reals]:
         """Return pull, spread, known rounds and mean of the ``chosen`` features."""
         part = self.table[:, chosen].astype(np.float64)
-        known = self.rounds - part[UNSEEN]
-        towards = pull(part[LEAN], part[TOTAL], known, self.balance - part[UNSEEN_LEAN])
-        width = spread(part[TOTAL], part[SQUARES], known)
-        return towards, width, known, part[TOTAL] / np.maximum(known, 1.0)
+        known = self.rounds - part[margins.UNSEEN]
+        towards = margins.pull(
+            part[margins.LEAN], part[margins.TOTAL], known, self.balance - part[margins.UNSEEN_LEAN]
+        )
+        width = margins.spread(part[margins.TOTAL], part[margins.SQUARES], known)
+        return towards, width, known, part[margins.TOTAL] / np.maximum(known, 1.0)
 
     def _add(self, row: NDArray[np.int8], sign: int) -> None:
         unseen = row < 0
         values = np.where(unseen, 0, row).astype(np.int64)
-        for place, change in (
-            (LEAN, sign * values),
-            (TOTAL, values),
-            (SQUARES, values * values),
-            (UNSEEN, unseen),
-            (UNSEEN_LEAN, sign * unseen),
-        ):
-            self.table[place] += change
+        self.table[margins.LEAN] += sign * values
+        self.table[margins.TOTAL] += values
+        self.table[margins.SQUARES] += values * values
+        self.table[margins.UNSEEN] += unseen
+        self.table[margins.UNSEEN_LEAN] += sign * unseen
 
     def _bar(self, level: float) -> float:
         return level * level * self.broken
@@ -359,7 +348,7 @@ class OnlineL1SVM:
         made = cls(settings["features"], penalty=penalty, rate=rate)
         sums = made._sums
         sums.rounds, sums.broken, sums.balance = map(int, settings["counts"])
-        sums.table[:] = table.reshape(ROWS, -1)
+        sums.table[:] = table.reshape(margins.ROWS, -1)
         made._largest = _at_least_zero(largest, "largest")
         made._lost = _at_least_zero(lost, "lost")
         _verify(sums)
@@ -390,9 +379,9 @@ def _next(rows: Any, k: int, wanted: int) -> ArrayLike:
 def _verify(sums: Sums) -> None:
     """Refuse numbers that no rounds can have left."""
     counts = sums.rounds >= sums.broken >= abs(sums.balance)
-    known = sums.rounds - sums.table[UNSEEN]
-    total = sums.table[TOTAL]
-    if not counts or (sums.table[UNSEEN] < 0).any() or (known < 0).any():
+    known = sums.rounds - sums.table[margins.UNSEEN]
+    total = sums.table[margins.TOTAL]
+    if not counts or (sums.table[margins.UNSEEN] < 0).any() or (known < 0).any():
         raise ValueError("counts that do not fit together")
     if (total < 0).any() or (total > 2 * known).any():
         raise ValueError("sums that do not fit the counts")

@@ -5,17 +5,10 @@ from __future__ import annotations
 import hashlib
 from typing import Any, Final, NamedTuple, Protocol, Self
 
+from calibrant import errors
 from calibrant.core import check
 from calibrant.core.codec import Document
 from calibrant.core.ticket import Ticket
-from calibrant.errors import (
-    CorruptState,
-    InvalidInput,
-    InvalidType,
-    RepeatedTicket,
-    TicketError,
-    UnknownTicket,
-)
 from calibrant.kernels.coin import coin
 from calibrant.recalibrate.secret import block_key, secret_of
 
@@ -122,11 +115,12 @@ class WaitForHorizon:
         told, when = check.outcome(outcome), check.real(time, "time")
         name, entry = self.find(ticket)
         if entry.outcome is not None:
-            raise RepeatedTicket(f"ticket {name!r} must have no outcome yet, got {told} again")
-        if when < entry.time:
-            raise InvalidInput(
-                f"time must not be before the forecast's {entry.time!r}, got {time!r}"
+            raise errors.RepeatedTicket(
+                f"ticket {name!r} must have no outcome yet, got {told} again"
             )
+        if when < entry.time:
+            told = f"the forecast's {entry.time!r}, got {time!r}"
+            raise errors.InvalidInput(f"time must not be before {told}")
         in_time = when <= entry.time + self.horizon
         self._entries[name] = entry._replace(outcome=told if in_time else 0)
 
@@ -145,7 +139,7 @@ class WaitForHorizon:
                     ticket, entry.outcome or 0, time=entry.time + self.horizon
                 )
                 settled.append(done)
-            except TicketError:
+            except errors.TicketError:
                 self.lost += 1
         self.clock = now
         return settled
@@ -163,9 +157,9 @@ class WaitForHorizon:
         """Return id and entry of a ticket whose horizon has not passed."""
         name = ticket.id if isinstance(ticket, Ticket) else ticket
         if not isinstance(name, (int, str)):
-            raise InvalidType(f"ticket must be a Ticket or its id, got {ticket!r}")
+            raise errors.InvalidType(f"ticket must be a Ticket or its id, got {ticket!r}")
         if name not in self._entries:
-            raise UnknownTicket(
+            raise errors.UnknownTicket(
                 f"ticket {name!r} must be one whose horizon has not passed, got none or a settled "
                 "one: to change an outcome that was learned, use the recalibrator's correct()"
             )
@@ -195,7 +189,7 @@ class WaitForHorizon:
             made.lost = check.whole(s["lost"], "lost")
             made._entries = {name: _entry(*rest) for name, *rest in s["entries"]}
         except (KeyError, TypeError, ValueError) as error:
-            raise CorruptState(f"state must be of {KIND!r}, got {error}") from error
+            raise errors.CorruptState(f"state must be of {KIND!r}, got {error}") from error
         return made
 
     def __repr__(self) -> str:
@@ -206,7 +200,7 @@ class WaitForHorizon:
     def _checked_time(self, time: Any) -> float:
         now = check.real(time, "time")
         if self.clock is not None and now < self.clock:
-            raise InvalidInput(f"time must not be before {self.clock!r}, got {time!r}")
+            raise errors.InvalidInput(f"time must not be before {self.clock!r}, got {time!r}")
         return now
 
 
@@ -299,7 +293,7 @@ class ObservedOnly:
         told = check.outcome(outcome)
         chance = self._checked_chance(probability)
         if not isinstance(ticket, Ticket):
-            raise InvalidType(f"ticket must be a Ticket, got {ticket!r}")
+            raise errors.InvalidType(f"ticket must be a Ticket, got {ticket!r}")
         done = None
         if coin(self._key, ticket.number) * chance < self.floor:
             done = self._recalibrator.observe(ticket, told, time=time)
@@ -327,7 +321,7 @@ class ObservedOnly:
             made.observed = check.whole(s["observed"], "observed")
             made.learned = check.whole(s["learned"], "learned", high=made.observed)
         except (KeyError, TypeError, ValueError) as error:
-            raise CorruptState(f"state must be of {OBSERVED!r}, got {error}") from error
+            raise errors.CorruptState(f"state must be of {OBSERVED!r}, got {error}") from error
         return made
 
     def __repr__(self) -> str:

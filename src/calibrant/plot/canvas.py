@@ -15,10 +15,11 @@ from __future__ import annotations
 import io
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeAlias, TypeVar, cast
 
+from calibrant.core.arrays import Words
 from calibrant.errors import InvalidInput, InvalidType, MissingExtra
 
 if TYPE_CHECKING:
@@ -28,35 +29,24 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 Style: TypeAlias = dict[str, Any]
+Kind = TypeVar("Kind")
 Dash: TypeAlias = str | tuple[float, tuple[float, ...]]
 
-LIGHT: Final = {
-    "paper": "#ffffff",
-    "ink": "#1b1f24",
-    "soft": "#59616b",
-    "rule": "#dfe3e8",
-    "raw": "#d55e00",
-    "forecast": "#004488",
-    "mean": "#009988",
-    "fourth": "#aa3377",
-    "fifth": "#7d7005",
-    "sixth": "#6b6f76",
+COLOURS: Final = {
+    "paper": ("#ffffff", "#15181d"),
+    "ink": ("#1b1f24", "#e9ebee"),
+    "soft": ("#59616b", "#a9b1bb"),
+    "rule": ("#dfe3e8", "#363d46"),
+    "raw": ("#d55e00", "#ff9d5c"),
+    "forecast": ("#004488", "#6fb0f5"),
+    "mean": ("#009988", "#4fd6c4"),
+    "fourth": ("#aa3377", "#f08cc8"),
+    "fifth": ("#7d7005", "#e0cf5a"),
+    "sixth": ("#6b6f76", "#9aa0a8"),
 }
-"""The colour of each role on white paper."""
-
-DARK: Final = {
-    "paper": "#15181d",
-    "ink": "#e9ebee",
-    "soft": "#a9b1bb",
-    "rule": "#363d46",
-    "raw": "#ff9d5c",
-    "forecast": "#6fb0f5",
-    "mean": "#4fd6c4",
-    "fourth": "#f08cc8",
-    "fifth": "#e0cf5a",
-    "sixth": "#9aa0a8",
-}
-"""Colours of the same roles on a dark page."""
+"""The colours of each role: on white paper, and on a dark page."""
+LIGHT: Final = {role: light for role, (light, _) in COLOURS.items()}
+DARK: Final = {role: dark for role, (_, dark) in COLOURS.items()}
 
 
 @dataclass(frozen=True)
@@ -106,13 +96,14 @@ KNOWN: Final = {
 }
 
 OTHERS: Final = (
-    Look("", LIGHT["forecast"], "-", "o", True),
-    Look("", LIGHT["raw"], (0.0, (4.0, 1.6)), "o", False),
-    Look("", LIGHT["mean"], (0.0, (6.0, 1.5, 1.0, 1.5)), "s", True),
+    *(KNOWN["forecast"], KNOWN["raw"], KNOWN["mean"]),
     Look("", LIGHT["fourth"], (0.0, (1.2, 1.2)), "D", False),
     Look("", LIGHT["fifth"], (0.0, (9.0, 2.0)), "^", True),
     Look("", LIGHT["sixth"], (0.0, (3.0, 1.0, 1.0, 1.0, 1.0, 1.0)), "v", False),
 )
+
+PROMISE: Final[Style] = {"color": LIGHT["ink"], "linewidth": 1.2, "linestyle": (0.0, (1.0, 1.5))}
+"""The line of what is promised, a bound or a target."""
 
 
 def looks(names: Iterable[str]) -> dict[str, Look]:
@@ -221,28 +212,54 @@ def legend_above(ax: Axes, entries: Sequence[Any], width: float, **font: Any) ->
     ax.legend(handles=list(entries), **place, **spacing, **plain, **tight, **font)
 
 
+def unit_square(ax: Axes, *, diagonal: bool = True, **labels: str) -> None:
+    """Let both axes run from 0 to 1, and dot the line on which they agree."""
+    if diagonal:
+        ax.plot([0, 1], [0, 1], color=LIGHT["soft"], linewidth=1.0, dashes=(1.0, 2.0), zorder=1)
+    ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), **labels)
+    probability_axis(ax.xaxis)
+    probability_axis(ax.yaxis)
+
+
+def rounds_axis(ax: Axes, rounds: Words, title: str, room: float = 1.0) -> None:
+    """Count rounds on the lower axis, and say what the upright one shows."""
+    ax.set(xlabel="rounds", ylabel=title)
+    ax.set_xlim(0.0, room * max(1.0, float(rounds.max(initial=1))))
+    count_axis(ax.xaxis)
+
+
+def log_axis(axis: Axis, decades: float, wide: float = 2.0) -> None:
+    """Label a logarithmic axis over so many decades; beyond ``wide``, powers of ten alone."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    steps = (1.0,) if decades > wide else (1.0, 2.0, 5.0)
+    axis.set_major_locator(LogLocator(10.0, subs=steps, numticks=12))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(lambda value, _: plain(value))
+
+
 def count_axis(axis: Axis, ticks: int = 5) -> None:
     """Label ``axis`` with few whole numbers, in thousands and millions where they are large."""
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
+    from matplotlib.ticker import MaxNLocator
 
     axis.set_major_locator(MaxNLocator(ticks, integer=True, steps=[1, 2, 5, 10]))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+    axis.set_major_formatter(lambda value, _: short(value))
 
 
 def plain_axis(axis: Axis) -> None:
     """Label ``axis`` with few decimal numbers, without an exponent of their own."""
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
+    from matplotlib.ticker import MaxNLocator
 
     axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: plain(value)))
+    axis.set_major_formatter(lambda value, _: plain(value))
 
 
 def probability_axis(axis: Axis) -> None:
     """Label ``axis`` from 0 to 1 in fifths."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter
+    from matplotlib.ticker import FixedLocator
 
     axis.set_major_locator(FixedLocator([0.0, 0.2, 0.4, 0.6, 0.8, 1.0]))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.1f}"))
+    axis.set_major_formatter(lambda value, _: f"{value:.1f}")
 
 
 def plain(value: float) -> str:
@@ -333,6 +350,12 @@ class Drawing(ABC):
     @abstractmethod
     def _ink(self, ax: Axes) -> list[Any]:
         """Draw on ``ax``; return what belongs into the legend."""
+
+
+def of_kind(source: Any, kind: type[Kind], make: Callable[[Any], Kind]) -> dict[str, Kind]:
+    """Return each series as what is drawn, made of what was given where it is something else."""
+    given = named(source).items()
+    return {name: each if isinstance(each, kind) else make(each) for name, each in given}
 
 
 def named(source: Any) -> dict[str, Any]:

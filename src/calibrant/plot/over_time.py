@@ -16,18 +16,8 @@ from calibrant.core.place import buckets_of
 from calibrant.errors import InvalidInput
 from calibrant.metrics import windowed_calibration_error
 from calibrant.metrics.cells import checked_rounds
-from calibrant.plot.canvas import (
-    LIGHT,
-    Drawing,
-    Look,
-    Style,
-    count_axis,
-    entry,
-    looks,
-    named,
-    plain,
-    plain_axis,
-)
+from calibrant.plot import canvas
+from calibrant.plot.canvas import LIGHT, PROMISE, Drawing, Look, Style, entry, looks
 from calibrant.summary import NAMES, Summary, Trace, Windows
 
 if TYPE_CHECKING:
@@ -41,13 +31,10 @@ MOST_VALUES: Final = 4096
 QUANTITIES: Final = ("c2", "c1", "brier")
 TITLES: Final = {"c2": "calibration error C2", "c1": "calibration error C1", "brier": "Brier score"}
 BOUND: Final = "theorem's bound"
-DOTS: Final = (0.0, (1.0, 1.5))
 EARLY: Final = 0.05
 """Share of the rounds whose averages are mostly noise."""
 FEW: Final = 20
 """Points below which each is marked."""
-WIDE: Final = 2.0
-"""Decades on a logarithmic axis from which powers of ten alone are labels enough."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,26 +72,26 @@ class OverTime(Drawing):
 
     def _ink(self, ax: Axes) -> list[Any]:
         given = looks(self.series)
-        for name, values in self.series.items():
-            _ink_line(ax, self.rounds, values, given[name])
+        few = len(self.rounds) < FEW
+        for name, look in given.items():
+            # Few points are dots as well: a line through one point is invisible.
+            mark = look.mark(4.0) if few else {"marker": ""}
+            ax.plot(self.rounds, self.series[name], zorder=2.5, **look.line(), **mark)
         entries = [entry(look.label, **look.line()) for look in given.values()]
         if np.isfinite(self.bound).any():
             entries.append(_ink_bound(ax, self.rounds, self.bound))
-        ax.set(xlabel="rounds", ylabel=TITLES[self.quantity])
         # Dots at the end need room.
-        room = 1.03 if len(self.rounds) < FEW else 1.0
-        ax.set_xlim(0.0, room * max(1.0, float(self.rounds.max(initial=1))))
-        count_axis(ax.xaxis)
+        canvas.rounds_axis(ax, self.rounds, TITLES[self.quantity], 1.03 if few else 1.0)
         self._scale(ax)
         return entries
 
     def _scale(self, ax: Axes) -> None:
         if self.logarithmic:
             later = self.bound[len(self.bound) // 2 :]
-            log_axis(ax, np.append(self.settled, later[later < 1.0]))
+            log_scale(ax, np.append(self.settled, later[later < 1.0]))
         else:
             ax.set_ylim(*_window(self.settled))
-            plain_axis(ax.yaxis)
+            canvas.plain_axis(ax.yaxis)
 
 
 def over_time(
@@ -146,8 +133,8 @@ def over_time(
     >>> drawn.rounds.tolist(), drawn.series["forecast"].tolist()
     ([1, 2, 3, 4], [0.25, 0.25, 0.25, 0.25])
     """
-    made = prepare_over_time(source, outcomes, quantity=quantity, buckets=buckets, bound=bound)
-    return made.draw(ax)
+    options: Style = {"quantity": quantity, "buckets": buckets, "bound": bound}
+    return prepare_over_time(source, outcomes, **options).draw(ax)
 
 
 def prepare_over_time(
@@ -164,7 +151,7 @@ def prepare_over_time(
         source = source.trace
     if isinstance(source, Trace):
         return _of_trace(source, quantity)
-    return _of_arrays(named(source), outcomes, quantity, buckets, bound)
+    return _of_arrays(canvas.named(source), outcomes, quantity, buckets, bound)
 
 
 def _of_trace(trace: Trace, quantity: str) -> OverTime:
@@ -179,9 +166,14 @@ def _of_arrays(
 ) -> OverTime:
     checked = {name: checked_rounds(values, outcomes) for name, values in given.items()}
     length = len(next(iter(checked.values()))[1])
-    ends = np.unique(np.linspace(min(1, length), length, min(length, POINTS)).astype(np.int64))
+    ends = ends_of(length)
     series = {name: _running(*pair, ends, quantity, buckets) for name, pair in checked.items()}
     return OverTime(quantity, ends, series, _promised(bound, length, ends))
+
+
+def ends_of(length: int) -> Words:
+    """Return after how many of all rounds a line has its points."""
+    return np.unique(np.linspace(min(1, length), length, min(length, POINTS)).astype(np.int64))
 
 
 def _promised(bound: Any, length: int, ends: Words) -> Reals:
@@ -219,38 +211,22 @@ def _cells_of(values: Reals, buckets: int | None) -> tuple[Words, int]:
     return keys.astype(np.int64), max(1, len(distinct))
 
 
-def _ink_line(ax: Axes, rounds: Words, values: Reals, look: Look) -> None:
-    # Few points are dots as well: a line through one point is invisible.
-    mark = look.mark(4.0) if len(rounds) < FEW else {"marker": ""}
-    ax.plot(rounds, values, zorder=2.5, **look.line(), **mark)
-
-
 def _ink_bound(ax: Axes, rounds: Words, bound: Reals) -> Any:
-    style: Style = {"color": LIGHT["ink"], "linewidth": 1.2, "linestyle": DOTS}
     if not (bound < 1.0).any():
-        return entry(f"{BOUND} (still above 1)", **style)
-    ax.plot(rounds, bound, marker="", zorder=2.2, **style)
-    return entry(BOUND, **style)
+        return entry(f"{BOUND} (still above 1)", **PROMISE)
+    ax.plot(rounds, bound, marker="", zorder=2.2, **PROMISE)
+    return entry(BOUND, **PROMISE)
 
 
-def log_axis(ax: Axes, values: Reals) -> None:
+def log_scale(ax: Axes, values: Reals) -> None:
     """Make the upright axis of ``ax`` logarithmic, with room for those ``values`` above 0."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
-
-    low, high = _decades(values[values > 0.0])
+    exponents = np.log10(values[values > 0.0])
+    low, high = float(exponents.min()), float(exponents.max())
+    room = 0.08 * max(high - low, 0.5)
+    low, high = math.floor(10.0 * (low - room)) / 10.0, math.ceil(10.0 * (high + room)) / 10.0
     ax.set_yscale("log")
     ax.set_ylim(10.0**low, 10.0**high)
-    steps = (1.0,) if high - low > WIDE else (1.0, 2.0, 5.0)
-    ax.yaxis.set_major_locator(LogLocator(10.0, subs=steps, numticks=12))
-    ax.yaxis.set_minor_locator(NullLocator())
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: plain(value)))
-
-
-def _decades(values: Reals) -> tuple[float, float]:
-    """Return the exponents of 10 between which ``values`` lie, with room."""
-    low, high = math.log10(values.min()), math.log10(values.max())
-    room = 0.08 * max(high - low, 0.5)
-    return math.floor(10.0 * (low - room)) / 10.0, math.ceil(10.0 * (high + room)) / 10.0
+    canvas.log_axis(ax.yaxis, high - low)
 
 
 def _window(values: Reals) -> tuple[float, float]:
@@ -293,28 +269,26 @@ class WindowErrors(Drawing):
 
     def _ink(self, ax: Axes) -> list[Any]:
         given = looks(self.series)
-        ax.set(xlabel="rounds", ylabel="calibration error C2")
-        ax.set_xlim(0.0, max(1.0, float(self.last.max(initial=1))))
-        ax.set_ylim(0.0, 1.25 * self._top() or 1.0)
+        canvas.rounds_axis(ax, self.last, "calibration error C2")
+        tops = (float(np.nanmax(errors, initial=0.0)) for errors in self.series.values())
+        ax.set_ylim(0.0, 1.25 * max([0.0, *tops]) or 1.0)
+        # Each window is a level stretch from its first to its last round.
+        x = np.column_stack([self.first - 1, self.last]).ravel()
         for name, values in self.series.items():
-            _ink_steps(ax, self.first, self.last, values, given[name])
+            ax.plot(x, np.repeat(values, 2), marker="", zorder=2.5, **given[name].line())
         for name, worst in self.worst.items():
             _ink_worst(ax, worst, given[name])
         if not len(self.first):
             words: Style = {"ha": "center", "va": "center", "color": LIGHT["soft"]}
             ax.text(0.5, 0.5, EMPTY, transform=ax.transAxes, **words)
-        count_axis(ax.xaxis)
-        plain_axis(ax.yaxis)
+        canvas.plain_axis(ax.yaxis)
         return [self._entry(name, look) for name, look in given.items()]
 
     def _entry(self, name: str, look: Look) -> Line2D:
         if name not in self.worst:
             return entry(look.label, **look.line())
-        worst = plain(float(f"{self.worst[name][2]:.2g}"))
+        worst = canvas.plain(float(f"{self.worst[name][2]:.2g}"))
         return entry(f"{look.label}, worst {worst}", **look.line(), **look.mark())
-
-    def _top(self) -> float:
-        return max([0.0, *(float(np.nanmax(a, initial=0.0)) for a in self.series.values())])
 
 
 def windows(
@@ -361,7 +335,7 @@ def prepare_windows(
         source = source.windows
     if isinstance(source, Windows):
         return _of_summary(source)
-    return _windows_of(named(source), outcomes, window, buckets)
+    return _windows_of(canvas.named(source), outcomes, window, buckets)
 
 
 def _of_summary(told: Windows) -> WindowErrors:
@@ -382,12 +356,6 @@ def _windows_of(given: Mapping[str, Any], outcomes: Any, window: int, buckets: i
         if each.worst_block is not None
     }
     return WindowErrors(window, last - window + 1, last, series, worst)
-
-
-def _ink_steps(ax: Axes, first: Words, last: Words, values: Reals, look: Look) -> None:
-    # Each window is a level stretch from its first to its last round.
-    x = np.column_stack([first - 1, last]).ravel()
-    ax.plot(x, np.repeat(values, 2), marker="", zorder=2.5, **look.line())
 
 
 def _ink_worst(ax: Axes, worst: Worst, look: Look) -> None:

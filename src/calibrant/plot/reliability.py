@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,26 +16,9 @@ from calibrant.core import check
 from calibrant.core.arrays import Reals
 from calibrant.groups.certificate import GroupRow, group_errors, rows_of
 from calibrant.groups.names import Name, names_of
-from calibrant.metrics import (
-    CalibrationCurve,
-    Decomposition,
-    as_cells,
-    binomial_band,
-    calibration_curve,
-)
-from calibrant.plot.canvas import (
-    LIGHT,
-    Drawing,
-    Look,
-    Style,
-    count_axis,
-    entry,
-    looks,
-    named,
-    plain,
-    plain_axis,
-    probability_axis,
-)
+from calibrant.metrics import CalibrationCurve, Decomposition
+from calibrant.plot import canvas
+from calibrant.plot.canvas import LIGHT, Drawing, Look, Style, entry, looks
 from calibrant.summary import Summary
 
 if TYPE_CHECKING:
@@ -72,12 +56,9 @@ class Reliability(Drawing):
 
     def _ink(self, ax: Axes) -> list[Any]:
         given = looks(self.curves)
-        ax.plot([0, 1], [0, 1], color=LIGHT["soft"], linewidth=1.0, dashes=(1.0, 2.0), zorder=1)
+        canvas.unit_square(ax, ylabel="how often it happened")
         for name, curve in self.curves.items():
             _ink_curve(ax, curve, given[name], self.areas(name))
-        ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), ylabel="how often it happened")
-        probability_axis(ax.xaxis)
-        probability_axis(ax.yaxis)
         self._ink_strip(ax, given)
         return [entry(look.label, **look.line(), **look.mark()) for look in given.values()]
 
@@ -90,8 +71,8 @@ class Reliability(Drawing):
         most = max([1.0, *(float(c.count.max(initial=0)) for c in self.curves.values())])
         strip.set(xlim=(-0.02, 1.02), ylim=(0.0, 1.08 * most))
         strip.set(xlabel="forecast", ylabel="rounds")
-        probability_axis(strip.xaxis)
-        count_axis(strip.yaxis, 2)
+        canvas.probability_axis(strip.xaxis)
+        canvas.count_axis(strip.yaxis, 2)
 
 
 def reliability(
@@ -136,8 +117,8 @@ def reliability(
     >>> drawn.figure.axes[0] is drawn.ax
     True
     """
-    made = prepare_reliability(source, outcomes, buckets=buckets, confidence=confidence)
-    return made.draw(ax)
+    options: Style = {"buckets": buckets, "confidence": confidence}
+    return prepare_reliability(source, outcomes, **options).draw(ax)
 
 
 def prepare_reliability(
@@ -150,13 +131,8 @@ def prepare_reliability(
     """Return the numbers that :func:`reliability` draws; needs no matplotlib."""
     if isinstance(source, Summary):
         source = {name: source.curves[name] for name in ("raw", "forecast")}
-    curves = {
-        name: given
-        if isinstance(given, CalibrationCurve)
-        else _curve(given, outcomes, buckets, confidence)
-        for name, given in named(source).items()
-    }
-    return Reliability(curves)
+    make = functools.partial(_curve, outcomes=outcomes, buckets=buckets, confidence=confidence)
+    return Reliability(canvas.of_kind(source, CalibrationCurve, make))
 
 
 def exact_curve(
@@ -170,19 +146,19 @@ def exact_curve(
     >>> curve.mean_forecast.tolist(), curve.count.tolist()
     ([0.25, 0.75], [1, 3])
     """
-    cells = as_cells(forecasts, outcomes)
-    low, high = binomial_band(cells.ones, cells.counts, confidence=confidence)
+    cells = metrics.as_cells(forecasts, outcomes)
+    low, high = metrics.binomial_band(cells.ones, cells.counts, confidence=confidence)
     counts = cells.counts.astype(np.int64)
     places = (cells.values, cells.values, counts, cells.values)
     return CalibrationCurve(*places, cells.rho, low, high, float(confidence))
 
 
 def _curve(
-    forecasts: ArrayLike, outcomes: Any, buckets: int | None, confidence: float
+    forecasts: ArrayLike, outcomes: Any, buckets: int | None, confidence: float = 0.95
 ) -> CalibrationCurve:
     if buckets is None:
         return exact_curve(forecasts, outcomes, confidence=confidence)
-    return calibration_curve(forecasts, outcomes, buckets=buckets, confidence=confidence)
+    return metrics.calibration_curve(forecasts, outcomes, buckets=buckets, confidence=confidence)
 
 
 def _ink_curve(ax: Axes, curve: CalibrationCurve, look: Look, areas: Reals) -> None:
@@ -296,10 +272,8 @@ def groups(
     >>> [(row.group, row.frequency) for row in drawn.rows]
     [('north', 1.0), ('south', 0.0)]
     """
-    made = prepare_groups(
-        forecasts, outcomes, groups, declared=declared, buckets=buckets, most=most, columns=columns
-    )
-    return made.draw(ax)
+    options: Style = {"declared": declared, "buckets": buckets, "most": most, "columns": columns}
+    return prepare_groups(forecasts, outcomes, groups, **options).draw(ax)
 
 
 def prepare_groups(
@@ -322,30 +296,19 @@ def prepare_groups(
     curves = {}
     for row in kept:
         inside = np.array([row.group in map(str, named) for named in names])
-        curves[row.group] = _group_curve(values[inside], told[inside], buckets)
+        curves[row.group] = _curve(values[inside], told[inside], buckets)
     return GroupPanels(curves, tuple(kept), min(wide, max(len(kept), 1)))
-
-
-def _group_curve(
-    forecasts: ArrayLike, outcomes: ArrayLike, buckets: int | None
-) -> CalibrationCurve:
-    if buckets is None:
-        return exact_curve(forecasts, outcomes)
-    return calibration_curve(forecasts, outcomes, buckets=buckets)
 
 
 def _ink_panel(ax: Axes, row: GroupRow, curve: CalibrationCurve) -> None:
     look = looks(["forecast"])["forecast"]
-    ax.plot([0, 1], [0, 1], color=LIGHT["soft"], linewidth=1.0, dashes=(1.0, 2.0), zorder=1)
+    canvas.unit_square(ax)
     used = curve.count > 0
     x, y = curve.mean_forecast[used], curve.mean_outcome[used]
     low, high = curve.band_low[used], curve.band_high[used]
     ax.vlines(x, low, high, look.colour, "-", linewidth=1.0, alpha=0.5, zorder=2.0)
     areas = np.maximum(curve.count[used] * (PANEL_LARGEST / curve.count.max()), 2.0)
     ax.scatter(x, y, areas, facecolors=look.face, edgecolors=look.colour, zorder=3.0)
-    ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
-    probability_axis(ax.xaxis)
-    probability_axis(ax.yaxis)
     told = f"{row.group}\n{row.rounds:,} rounds, C2 {row.c2:.4f}"
     ax.text(0.0, 1.05, told, transform=ax.transAxes, verticalalignment="bottom")
 
@@ -379,13 +342,9 @@ class BrierParts(Drawing):
             _ink_bar(ax, -place, self.rest(name), self.parts[name], look)
         uncertainty = max((part.uncertainty for part in self.parts.values()), default=np.nan)
         top = max([uncertainty, *(part.brier for part in self.parts.values())])
-        ax.set(
-            xlim=(0.0, 1.08 * top if top > 0.0 else 1.0),
-            xlabel="Brier score (solid: miscalibration)",
-        )
-        ax.set_ylim(0.55 - len(given), 0.75)
-        ax.set_yticks([])
-        plain_axis(ax.xaxis)
+        ax.set(xlim=(0.0, 1.08 * top if top > 0.0 else 1.0), ylim=(0.55 - len(given), 0.75))
+        ax.set(xlabel="Brier score (solid: miscalibration)", yticks=[])
+        canvas.plain_axis(ax.xaxis)
         _ink_base_rate(ax, uncertainty)
         return []
 
@@ -428,13 +387,8 @@ def prepare_decomposition(
     """Return the numbers that :func:`decomposition` draws; needs no matplotlib."""
     if isinstance(source, Summary):
         source = source.decompositions
-    parts = {
-        name: given
-        if isinstance(given, Decomposition)
-        else metrics.decomposition(given, outcomes, buckets=buckets)
-        for name, given in named(source).items()
-    }
-    return BrierParts(parts)
+    make = functools.partial(metrics.decomposition, outcomes=outcomes, buckets=buckets)
+    return BrierParts(canvas.of_kind(source, Decomposition, make))
 
 
 def _ink_bar(ax: Axes, place: int, rest: float, part: Decomposition, look: Look) -> None:
@@ -443,14 +397,12 @@ def _ink_bar(ax: Axes, place: int, rest: float, part: Decomposition, look: Look)
     ax.barh(place, part.reliability, left=rest, facecolor=look.colour, zorder=2.0, **frame)
     told = f"{look.label}: no rounds"
     if not math.isnan(part.brier):
-        told = f"{look.label}: {part.brier:.4f}, solid {_much(part.reliability)}"
+        value = part.reliability
+        # The digits of the whole, or two of its own if the part is very small.
+        much = f"{value:.4f}" if value >= SMALL else canvas.plain(float(f"{value:.2g}"))
+        told = f"{look.label}: {part.brier:.4f}, solid {much}"
     words: Style = {"ha": "left", "va": "bottom", "color": LIGHT["ink"], "zorder": 3.0}
     ax.annotate(told, (0.0, place + 0.24), (3.0, 1.0), textcoords="offset points", **words)
-
-
-def _much(value: float) -> str:
-    """Return a part with the digits of the whole, or two of its own if it is very small."""
-    return f"{value:.4f}" if value >= SMALL else plain(float(f"{value:.2g}"))
 
 
 def _ink_base_rate(ax: Axes, uncertainty: float) -> None:

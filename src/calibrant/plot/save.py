@@ -9,16 +9,20 @@ from __future__ import annotations
 import os
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from html import escape
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from calibrant.plot.buckets import prepare_buckets, prepare_histogram
 from calibrant.plot.canvas import LIGHT, Drawing, png, svg
 from calibrant.plot.over_time import prepare_over_time, prepare_windows
 from calibrant.plot.reliability import prepare_decomposition, prepare_reliability
 from calibrant.summary import Summary
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def put(path: str | os.PathLike[str], content: bytes) -> Path:
@@ -107,35 +111,28 @@ def _opening(tag: str, name: str, title: str, description: str) -> str:
     )
 
 
-PICTURES: Final = (
-    "reliability",
-    "reliability_mean",
-    "calibration_over_time",
-    "calibration_l1_over_time",
-    "brier_over_time",
-    "windows",
-    "histogram",
-    "buckets",
-    "decomposition",
-)
+def _reliability_of_means(summary: Summary) -> Drawing:
+    return prepare_reliability({name: summary.curves[name] for name in ("raw", "mean")})
+
+
+_PREPARED: Final[dict[str, Callable[[Summary], Drawing]]] = {
+    "reliability": prepare_reliability,
+    "reliability_mean": _reliability_of_means,
+    "calibration_over_time": prepare_over_time,
+    "calibration_l1_over_time": partial(prepare_over_time, quantity="c1"),
+    "brier_over_time": partial(prepare_over_time, quantity="brier"),
+    "windows": prepare_windows,
+    "histogram": prepare_histogram,
+    "buckets": prepare_buckets,
+    "decomposition": prepare_decomposition,
+}
+PICTURES: Final = tuple(_PREPARED)
 """The names of the files, in the order of a report."""
 
 
 def prepare_all(summary: Summary) -> dict[str, Drawing]:
     """Return the numbers of every picture of a summary by name; needs no matplotlib."""
-    means = {name: summary.curves[name] for name in ("raw", "mean")}
-    drawings = (
-        prepare_reliability(summary),
-        prepare_reliability(means),
-        prepare_over_time(summary, quantity="c2"),
-        prepare_over_time(summary, quantity="c1"),
-        prepare_over_time(summary, quantity="brier"),
-        prepare_windows(summary),
-        prepare_histogram(summary),
-        prepare_buckets(summary),
-        prepare_decomposition(summary),
-    )
-    return dict(zip(PICTURES, drawings, strict=True))
+    return {name: prepare(summary) for name, prepare in _PREPARED.items()}
 
 
 def save_all(
@@ -167,9 +164,11 @@ def save_drawings(
     """Write drawings by name, as :func:`save_all` does; return the paths."""
     place = Path(directory)
     place.mkdir(parents=True, exist_ok=True)
-    written = []
-    for name, drawing in drawings.items():
-        figure = drawing.draw().figure
-        written.append(put(place / f"{name}.png", png(figure, dpi)))
-        written.append(put(place / f"{name}.svg", settled(svg(figure)).encode()))
-    return written
+    figures = ((name, drawing.draw().figure) for name, drawing in drawings.items())
+    return [path for name, figure in figures for path in save_figure(figure, place / name, dpi)]
+
+
+def save_figure(figure: Figure, path: Path, dpi: float = 200.0) -> tuple[Path, Path]:
+    """Write a figure as PNG and as SVG; return the paths."""
+    pixels, text = png(figure, dpi), settled(svg(figure))
+    return put(Path(f"{path}.png"), pixels), put(Path(f"{path}.svg"), text.encode())
