@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from calibrant.core.arrays import Reals, Words
+from calibrant.core.arrays import Mask, Reals, Words
 from calibrant.experiments import diagnosis
 from calibrant.experiments.diagnosis import Diagnosis
 from calibrant.experiments.experiment import (
@@ -80,9 +80,8 @@ def run(setting: Setting) -> Result:
     source = source_of(setting)
     setting.tell(f"{len(source.outcomes):,} patients with {source.snps:,} SNPs")
     with bar("patients") as progress:
-        found = diagnosis.diagnose(
-            source, seeds=range(min(setting.seeds, SEEDS)), progress=progress
-        )
+        seeds = range(min(setting.seeds, SEEDS))
+        found = diagnosis.diagnose(source, seeds=seeds, progress=progress)
     return told(found, source.snps)
 
 
@@ -107,7 +106,11 @@ def cache() -> Path:
 def told(found: Diagnosis, snps: int) -> Result:
     """Return what came of it: claims, picture, tables and numbers."""
     return Result(
-        tuple(map(_judged, (*_papers(found), *_ours(found), *_costs(found, snps)))),
+        tuple(
+            # Too few patients leave some numbers undefined.
+            replace(claim, holds=None) if math.isnan(claim.value) else claim
+            for claim in (*_papers(found), *_ours(found), *_costs(found, snps))
+        ),
         {"diabetes": _picture(found)},
         (_learners(found), _scores(found)),
         {"diabetes_rounds": _rounds(found), "diabetes_over_time": _over_time(found)},
@@ -118,13 +121,9 @@ def told(found: Diagnosis, snps: int) -> Result:
 # Claims.
 
 
-def _judged(claim: Claim) -> Claim:
-    """Take back the verdict on what too few patients leave undefined."""
-    return replace(claim, holds=None) if math.isnan(claim.value) else claim
-
-
 def _papers(found: Diagnosis) -> tuple[Claim, ...]:
-    inside, outside = (_distance(found, side) for side in (True, False))
+    within = (found.raw >= MIDDLE[0]) & (found.raw <= MIDDLE[1])
+    inside, outside = _error_of(found, within), _error_of(found, ~within)
     lower, worse = found.lower(found.plain), found.loss(found.plain) - found.loss(found.raw)
     return (
         at_least(
@@ -135,15 +134,10 @@ def _papers(found: Diagnosis) -> tuple[Claim, ...]:
     )
 
 
-def _distance(found: Diagnosis, inside: bool) -> float:
-    """Return the calibration error of raw forecasts inside the middle, or outside it."""
-    within = (found.raw >= MIDDLE[0]) & (found.raw <= MIDDLE[1])
-    part = within if inside else ~within
-    return (
-        float(diagnosis.running_error(found.raw[part], found.outcomes[part])[-1])
-        if part.any()
-        else 0.0
-    )
+def _error_of(found: Diagnosis, part: Mask) -> float:
+    """Return the calibration error of raw forecasts in some rounds."""
+    errors = diagnosis.running_error(found.raw[part], found.outcomes[part])
+    return float(errors[-1]) if len(errors) else 0.0
 
 
 def _ours(found: Diagnosis) -> tuple[Claim, ...]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias, cast
 
@@ -78,8 +79,7 @@ class Curves(Drawing):
             colour = given[name].colour
             ax.fill_between(self.rounds, band.low, band.high, color=colour, alpha=0.15, linewidth=0)
             ax.plot(self.rounds, band.mean, marker="", **given[name].line())
-        ax.set(xlabel="rounds", ylabel=self.title, xlim=(0.0, float(self.rounds[-1])))
-        canvas.count_axis(ax.xaxis)
+        canvas.rounds_axis(ax, self.rounds, self.title)
         self._scale(ax)
         return [entry(look.label, **look.line()) for look in given.values()]
 
@@ -175,24 +175,17 @@ def _finish(ax: Axes, letter: str) -> None:
     legend = ax.get_legend()
     for text in legend.get_texts() if legend is not None else ():
         text.set(fontfamily=canvas.FONT, fontsize=canvas.SMALL, color=LIGHT["ink"])
-    style: dict[str, Any] = {
-        "fontsize": canvas.TEXT,
-        "fontweight": "bold",
-        "fontfamily": canvas.FONT,
-    }
-    ax.text(0.02, 0.96, letter, transform=ax.transAxes, va="top", color=LIGHT["ink"], **style)
+    bold: canvas.Style = {"fontweight": "bold", "fontfamily": canvas.FONT, "color": LIGHT["ink"]}
+    ax.text(0.02, 0.96, letter, transform=ax.transAxes, va="top", fontsize=canvas.TEXT, **bold)
 
 
 SEEDS: Final = 100
 """Games of each kind; a seed more or less moves no verdict."""
+LISTS: Final = ("claims", "tables", "notes", "missing")
 VERDICTS: Final = {True: "holds", False: "does not hold", None: "not measured"}
 
 Columns: TypeAlias = Mapping[str, Sequence[Any]]
 """The columns of a CSV file by name, all of one length."""
-
-
-def _silent(said: str) -> None:
-    """Tell nobody."""
 
 
 @dataclass(frozen=True)
@@ -223,7 +216,7 @@ class Setting:
     seeds: int = SEEDS
     quick: bool = False
     bed: Path | None = None
-    tell: Callable[[str], None] = field(default=_silent, repr=False, compare=False)
+    tell: Callable[[str], None] = field(default=lambda said: None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "seeds", check.whole(self.seeds, "seeds", low=2))
@@ -345,14 +338,20 @@ class Result:
 
     def __add__(self, other: Result) -> Result:
         """Return both, one after the other."""
-        return Result(
-            self.claims + other.claims,
-            {**self.figures, **other.figures},
-            self.tables + other.tables,
-            {**self.columns, **other.columns},
-            self.notes + other.notes,
-            self.missing + other.missing,
-        )
+        lists = {name: getattr(self, name) + getattr(other, name) for name in LISTS}
+        figures, columns = {**self.figures, **other.figures}, {**self.columns, **other.columns}
+        return Result(figures=figures, columns=columns, **lists)
+
+
+def columns_of(rows: Iterable[Any], *names: str) -> dict[str, list[Any]]:
+    """Return attributes of some rows as columns; ``"name=path"`` gives one another name.
+
+    >>> columns_of([1 + 2j, 3j], "imag", "size=real")
+    {'imag': [2.0, 3.0], 'size': [1.0, 0.0]}
+    """
+    kept = list(rows)
+    pairs = ((name.partition("=")[0], attrgetter(name.rpartition("=")[2])) for name in names)
+    return {name: list(map(read, kept)) for name, read in pairs}
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from calibrant.experiments.experiment import (
     Setting,
     at_most,
     band_of,
+    columns_of,
 )
 from calibrant.experiments.streams import Stream, mmlu_pro, multiple_choice
 from calibrant.metrics import binned_calibration_error, brier, calibration_error
@@ -140,6 +141,7 @@ def columns(passes: Passes) -> Columns:
 SEEDS: Final = 3
 OFF: Final = 0.04
 """Raw C2 above which recalibration has to help a lot."""
+COLUMNS: Final = ("name", "rounds", "raw_c2", "raw_loss", "c2", "loss")
 SHOWN: Final = "mmlu pro gpt-4.1-nano verbal"
 CAPTION: Final = (
     "What the model says of its answers, before and after, over the 14 subjects of MMLU-Pro one "
@@ -184,9 +186,9 @@ def rerun(setting: Setting) -> Result:
         passed[stream.name] = pass_over(stream, "default", 1 if setting.quick else SEEDS)
     rows = [row_of(stream, passed[stream.name]) for stream in streams]
     figures = {"llm": paper_panels(passed[SHOWN], SHOWN, CAPTION)} if SHOWN in passed else {}
-    numbers = {"llm": columns(passed[SHOWN])} if SHOWN in passed else {}
-    return Result(claims(rows), figures, (_table(rows),), numbers | {"llm_streams": _all(rows)},
-                  NOTES)  # fmt: skip
+    numbers: dict[str, Columns] = {"llm": columns(passed[SHOWN])} if SHOWN in passed else {}
+    numbers["llm_streams"] = columns_of(rows, *COLUMNS)
+    return Result(claims(rows), figures, (_table(rows),), numbers, NOTES)
 
 
 def row_of(stream: Stream, passes: Passes) -> Row:
@@ -221,8 +223,3 @@ def _table(rows: Iterable[Row]) -> Table:
     header = ("stream", "rounds", "C2 before", "now", "loss before", "now", f"above {OFF}")
     note = "Drawn forecasts of the default. C2 before in 20 equal buckets, now over exact values."
     return Table("Language models", header, cells, (0, 6), (note,))
-
-
-def _all(rows: Iterable[Row]) -> dict[str, list[float | str]]:
-    names = ("name", "rounds", "raw_c2", "raw_loss", "c2", "loss")
-    return {name: [getattr(row, name) for row in rows] for name in names}

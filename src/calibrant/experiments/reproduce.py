@@ -15,15 +15,15 @@ from typing import Final
 from calibrant.errors import InvalidInput
 from calibrant.experiments.experiment import (
     VERDICTS,
-    Claim,
     Columns,
     Experiment,
     Result,
     Setting,
+    columns_of,
     experiments,
 )
-from calibrant.plot.canvas import png, svg
-from calibrant.plot.save import inline, put, settled
+from calibrant.plot.canvas import svg
+from calibrant.plot.save import inline, put, save_figure
 from calibrant.report.figures import Figure
 from calibrant.report.template import filled
 from calibrant.stream.failure import Unreadable
@@ -80,16 +80,12 @@ def headline(chapters: Sequence[Chapter]) -> str:
     total = sum(found.values())
     if not total:
         return "nothing could be measured here"
-    told = [f"{found[True]} of {total} claims {_verb(found[True], 'hold')}"]
+    told = [f"{found[True]} of {total} claims hold{'s' if found[True] == 1 else ''}"]
     if found[False]:
         told.append(f"{found[False]} {'does' if found[False] == 1 else 'do'} not")
     if found[None]:
         told.append(f"{found[None]} {'was' if found[None] == 1 else 'were'} not measured")
     return ", ".join(told)
-
-
-def _verb(many: int, word: str) -> str:
-    return f"{word}s" if many == 1 else word
 
 
 def render(chapters: Sequence[Chapter], *, command: str | None = None) -> str:
@@ -182,25 +178,16 @@ def write(
 def _write_numbers(result: Result, place: Path) -> list[Path]:
     written = [put(place / f"{name}.csv", _csv(table)) for name, table in result.columns.items()]
     for name, panels in result.figures.items():
-        figure = panels.draw()
-        written.append(put(place / f"{name}.png", png(figure)))
-        written.append(put(place / f"{name}.svg", settled(svg(figure)).encode()))
+        written += save_figure(panels.draw(), place / name)
     return written
 
 
 def claims_columns(done: Sequence[Chapter]) -> Columns:
     """Return all claims as columns."""
-    pairs = [(each.experiment.name, claim) for each in done for claim in each.result.claims]
-    told: list[Claim] = [claim for _, claim in pairs]
-    return {
-        "experiment": [name for name, _ in pairs],
-        "key": [claim.key for claim in told],
-        "claim": [claim.said for claim in told],
-        "source": [claim.source for claim in told],
-        "bar": [claim.bar for claim in told],
-        "value": [claim.value for claim in told],
-        "verdict": [claim.verdict for claim in told],
-    }
+    names = [each.experiment.name for each in done for _ in each.result.claims]
+    claims = [claim for each in done for claim in each.result.claims]
+    told = columns_of(claims, "key", "claim=said", "source", "bar", "value", "verdict")
+    return {"experiment": names, **told}
 
 
 def _csv(columns: Columns) -> bytes:

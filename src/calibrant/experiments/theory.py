@@ -10,7 +10,15 @@ import numpy as np
 
 from calibrant import Certificate, Recalibrator, bounds
 from calibrant.core.arrays import Reals, Words
-from calibrant.experiments.experiment import Claim, Result, Setting, at_least, at_most, experiment
+from calibrant.experiments.experiment import (
+    Claim,
+    Result,
+    Setting,
+    at_least,
+    at_most,
+    columns_of,
+    experiment,
+)
 from calibrant.experiments.measured_table import measure
 from calibrant.losses import get_loss
 from calibrant.metrics import calibration_error, proper_swap_regret
@@ -27,6 +35,10 @@ ERRORS: Final = (0.1, 0.05, 0.02)
 """Of C2, with N and M of :data:`SIZE`, against the adversary that is out to spoil it."""
 SPOILER: Final = ("uniform", "greedy_calibration")
 MARKS: Final = 80
+HORIZON_COLUMNS: Final = (
+    *("quantity", "epsilon", "game=scene", "resolution=shape.resolution"),
+    *("buckets=shape.buckets", "predicted=shape.rounds", "measured"),
+)
 GAMES: Final = 10
 
 
@@ -52,7 +64,7 @@ def check_horizons(setting: Setting) -> Result:
     return Result(
         (at_most("horizon_share", said, share, 1.0, "ours"),),
         tables=(_horizon_table(found),),
-        columns={"theory_horizons": _horizon_columns(found)},
+        columns={"theory_horizons": columns_of(found, *HORIZON_COLUMNS)},
     )
 
 
@@ -114,18 +126,6 @@ def _horizon_table(found: list[Horizon]) -> Table:
     return Table("Horizons", header, rows, notes=(note,))
 
 
-def _horizon_columns(found: list[Horizon]) -> dict[str, list[float | str]]:
-    return {
-        "quantity": [each.quantity for each in found],
-        "epsilon": [each.epsilon for each in found],
-        "game": [each.scene for each in found],
-        "resolution": [each.shape.resolution for each in found],
-        "buckets": [each.shape.buckets for each in found],
-        "predicted": [each.shape.rounds for each in found],
-        "measured": [each.measured for each in found],
-    }
-
-
 SCENES: Final = (
     ("informed", "bernoulli"),
     ("noise", "threshold"),
@@ -164,29 +164,15 @@ def check_lemmas(setting: Setting) -> Result:
     setting.tell("Theorems 1 and 2")
     sides += list(_first_theorem())
     missed = _second_theorem()
-    table = Table(
-        "Both sides of each inequality",
-        ("statement", "game", "left", "right", ""),
-        tuple(_row(side) for side in sides),
-        (0, 1, 4),
-    )
-    return Result(
-        claims(sides, missed), tables=(table,), columns={"theory_lemmas": _columns(sides)}
-    )
+    header, rows = ("statement", "game", "left", "right", ""), tuple(map(_row, sides))
+    table = Table("Both sides of each inequality", header, rows, (0, 1, 4))
+    columns = columns_of(sides, "statement", "game=scene", "left", "right")
+    return Result(claims(sides, missed), tables=(table,), columns={"theory_lemmas": columns})
 
 
 def _row(side: Side) -> tuple[str, ...]:
     told = "holds" if side.holds else "fails"
     return side.statement, side.scene, shown(side.left), shown(side.right), told
-
-
-def _columns(sides: list[Side]) -> dict[str, list[float | str]]:
-    return {
-        "statement": [side.statement for side in sides],
-        "game": [side.scene for side in sides],
-        "left": [side.left for side in sides],
-        "right": [side.right for side in sides],
-    }
 
 
 def claims(sides: list[Side], missed: float) -> tuple[Claim, ...]:

@@ -90,11 +90,10 @@ class Sums:
         """Return pull, spread, known rounds and mean of the ``chosen`` features."""
         part = self.table[:, chosen].astype(np.float64)
         known = self.rounds - part[margins.UNSEEN]
-        towards = margins.pull(
-            part[margins.LEAN], part[margins.TOTAL], known, self.balance - part[margins.UNSEEN_LEAN]
-        )
-        width = margins.spread(part[margins.TOTAL], part[margins.SQUARES], known)
-        return towards, width, known, part[margins.TOTAL] / np.maximum(known, 1.0)
+        lean, total = part[margins.LEAN], part[margins.TOTAL]
+        towards = margins.pull(lean, total, known, self.balance - part[margins.UNSEEN_LEAN])
+        width = margins.spread(total, part[margins.SQUARES], known)
+        return towards, width, known, total / np.maximum(known, 1.0)
 
     def _add(self, row: NDArray[np.int8], sign: int) -> None:
         unseen = row < 0

@@ -352,16 +352,9 @@ def curve_of_buckets(buckets: Buckets, *, confidence: float = 0.95) -> Calibrati
     """Return the calibration curve of sums that are there already."""
     low, high = binomial_band(buckets.ones, buckets.count, confidence=confidence)
     divisor = np.where(buckets.count > 0, buckets.count, np.nan)
-    return CalibrationCurve(
-        lower=buckets.lower,
-        upper=buckets.upper,
-        count=buckets.count,
-        mean_forecast=buckets.forecast_sum / divisor,
-        mean_outcome=buckets.ones / divisor,
-        band_low=low,
-        band_high=high,
-        confidence=float(confidence),
-    )
+    means = buckets.forecast_sum / divisor, buckets.ones / divisor
+    ends = buckets.lower, buckets.upper
+    return CalibrationCurve(*ends, buckets.count, *means, low, high, float(confidence))
 
 
 @dataclass(frozen=True, eq=False)

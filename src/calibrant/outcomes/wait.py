@@ -119,8 +119,8 @@ class WaitForHorizon:
                 f"ticket {name!r} must have no outcome yet, got {told} again"
             )
         if when < entry.time:
-            told = f"the forecast's {entry.time!r}, got {time!r}"
-            raise errors.InvalidInput(f"time must not be before {told}")
+            rule = f"time must not be before the forecast's {entry.time!r}"
+            raise errors.InvalidInput(f"{rule}, got {time!r}")
         in_time = when <= entry.time + self.horizon
         self._entries[name] = entry._replace(outcome=told if in_time else 0)
 

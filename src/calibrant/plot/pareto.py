@@ -229,12 +229,9 @@ def _moves(name: str) -> Iterator[Point]:
     width = LETTER * canvas.SMALL * len(name)
     for away in (6.0, 12.0, 20.0):
         yield from ((away, -3.0), (-away - width, -3.0), (-width / 2.0, away))
-        yield from (
-            (-width / 2.0, -away - canvas.SMALL),
-            (away, away),
-            (away, -away - canvas.SMALL),
-        )
-        yield from ((-away - width, away), (-away - width, -away - canvas.SMALL))
+        down = -away - canvas.SMALL
+        yield from ((-width / 2.0, down), (away, away), (away, down))
+        yield from ((-away - width, away), (-away - width, down))
 
 
 def _box(name: str, x: float, y: float, move: Point) -> Box:

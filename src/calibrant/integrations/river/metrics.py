@@ -17,6 +17,7 @@ class Probabilistic(metrics.base.BinaryMetric):
     """What the metrics here share: a forecast is a number, or one of a dictionary's."""
 
     _fmt = ".6f"
+    bigger_is_better = requires_labels = works_with_weights = False
 
     def __init__(self, pos_val: Any = True) -> None:
         super().__init__(pos_val=pos_val)
@@ -24,18 +25,6 @@ class Probabilistic(metrics.base.BinaryMetric):
 
     def _fresh(self) -> Any:
         return BucketedCells(1)
-
-    @property
-    def bigger_is_better(self) -> bool:
-        return False
-
-    @property
-    def requires_labels(self) -> bool:
-        return False
-
-    @property
-    def works_with_weights(self) -> bool:
-        return False
 
     def update(self, y_true: Any, y_pred: Any, w: float = 1.0) -> None:
         """Add one round: the outcome, and its forecast as a number or by label."""
