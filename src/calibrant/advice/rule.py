@@ -95,6 +95,18 @@ class Rule(ABC):
     loss_bound: float
     regret: ClassVar[str]
 
+    def __post_init__(self) -> None:
+        kept = self._checked()
+        kept["experts"] = check.whole(self.experts, "experts", low=2)
+        size: dict[str, Any] = {"low": SMALLEST, "high": LARGEST, "rule": SIZE}
+        kept["loss_bound"] = check.real(self.loss_bound, "loss_bound", **size)
+        for name, value in kept.items():
+            object.__setattr__(self, name, value)
+
+    def _checked(self) -> dict[str, Any]:
+        """Return the parameters of the rule's own, as they are kept."""
+        return {}
+
     def start(self) -> State:
         """Return the state before the first round: all weights equal."""
         even = np.full(self.experts, 1.0 / self.experts)
@@ -213,12 +225,15 @@ class ScheduledRule(Rule):
     horizon: int | None = None
     loss_bound: float = 1.0
 
-    def __post_init__(self) -> None:
-        eta, horizon = _checked_rate(self.eta, self.horizon)
-        object.__setattr__(self, "experts", checked_experts(self.experts))
-        object.__setattr__(self, "eta", eta)
-        object.__setattr__(self, "horizon", horizon)
-        object.__setattr__(self, "loss_bound", checked_loss_bound(self.loss_bound))
+    def _checked(self) -> dict[str, Any]:
+        eta, horizon = self.eta, self.horizon
+        if eta is not None and horizon is not None:
+            raise InvalidInput(f"eta must be None when a horizon is given, got {eta!r}")
+        if eta is not None:
+            eta = check.real(eta, "eta", low=SMALLEST, high=LARGEST, rule=SIZE)
+        if horizon is not None:
+            horizon = check.whole(horizon, "horizon", low=1)
+        return {"eta": eta, "horizon": horizon}
 
     @property
     def schedule(self) -> Schedule:
@@ -232,23 +247,3 @@ class ScheduledRule(Rule):
     @abstractmethod
     def _log_comparators(self) -> float:
         """Return the logarithm of the number of things competed with."""
-
-
-def checked_experts(experts: Any) -> int:
-    """Return ``experts`` as an int of at least 2."""
-    return check.whole(experts, "experts", low=2)
-
-
-def checked_loss_bound(loss_bound: Any) -> float:
-    """Return ``loss_bound`` as a positive float."""
-    return check.real(loss_bound, "loss_bound", low=SMALLEST, high=LARGEST, rule=SIZE)
-
-
-def _checked_rate(eta: Any, horizon: Any) -> tuple[float | None, int | None]:
-    if eta is not None and horizon is not None:
-        raise InvalidInput(f"eta must be None when a horizon is given, got {eta!r}")
-    if eta is not None:
-        eta = check.real(eta, "eta", low=SMALLEST, high=LARGEST, rule=SIZE)
-    if horizon is not None:
-        horizon = check.whole(horizon, "horizon", low=1)
-    return eta, horizon

@@ -22,15 +22,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant.advice.rule import (
-    Rule,
-    ScheduledRule,
-    State,
-    checked_experts,
-    checked_loss_bound,
-    numbers,
-    refuse,
-)
+from calibrant.advice.rule import Rule, ScheduledRule, State, numbers, refuse
 from calibrant.core import check
 from calibrant.core.arrays import Reals
 from calibrant.errors import InvalidInput
@@ -298,11 +290,9 @@ class RegretMatching(Rule):
 
     regret: ClassVar[str] = "internal"
 
-    def __post_init__(self) -> None:
-        power = check.real(self.power, "power", low=2.0, rule="a finite number of at least 2")
-        object.__setattr__(self, "experts", checked_experts(self.experts))
-        object.__setattr__(self, "power", power)
-        object.__setattr__(self, "loss_bound", checked_loss_bound(self.loss_bound))
+    def _checked(self) -> dict[str, Any]:
+        rule = "a finite number of at least 2"
+        return {"power": check.real(self.power, "power", low=2.0, rule=rule)}
 
     def bound(self, rounds: int) -> float:
         """Return a number that the internal regret after ``rounds`` never exceeds."""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.core.arrays import Bits, Reals, Words
-from calibrant.errors import MissingExtra
+from calibrant.errors import needed
 
 if TYPE_CHECKING:
     from msprime import Demography
@@ -111,12 +111,8 @@ def history_of(
 
 
 def _msprime() -> Any:
-    try:
-        import msprime
-    except ModuleNotFoundError as error:
-        told = "simulated genotypes need msprime, which is not installed"
-        raise MissingExtra(f'{told}: pip install "calibrant[experiments]"') from error
-    return msprime
+    told = "simulated genotypes need msprime, which is not installed"
+    return needed("msprime", told, '"calibrant[experiments]"')
 
 
 def out_of_africa() -> Demography:

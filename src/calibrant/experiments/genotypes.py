@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from calibrant.core import check
 from calibrant.core.arrays import Bits, Words
-from calibrant.errors import InvalidInput, MissingExtra
+from calibrant.errors import InvalidInput, needed
 from calibrant.experiments import coalescent
 from calibrant.experiments.coalescent import HLA, LOCI, Locus
 from calibrant.simulate.games import Progress
@@ -123,12 +123,8 @@ def join_beds(parts: Sequence[Path], path: Path) -> None:
 
 
 def _bed_reader() -> Any:
-    try:
-        import bed_reader
-    except ModuleNotFoundError as error:
-        told = "PLINK files need bed-reader, which is not installed"
-        raise MissingExtra(f'{told}: pip install "calibrant[experiments]"') from error
-    return bed_reader
+    told = "PLINK files need bed-reader, which is not installed"
+    return needed("bed_reader", told, '"calibrant[experiments]"')
 
 
 VERSION: Final = 1
@@ -342,7 +338,9 @@ def generate(
     for done, _ in enumerate(_each(cohort, blocks, parts, workers), 1):
         if progress is not None:
             progress(done, len(blocks))
-    _assemble([_part(parts, block) for block in blocks], made)
+    draft = made.with_suffix(".part.bed")
+    join_beds([_part(parts, block) for block in blocks], draft)
+    _publish(draft, made)
     shutil.rmtree(parts)
     return made
 
@@ -369,12 +367,6 @@ def _make(cohort: Cohort, parts: Path, block: Block) -> None:
         return
     made, draft = genotypes_of(cohort, block), whole.with_suffix(".part.bed")
     write_bed(draft, made.genotypes, cohort.outcomes(), **made.columns)
-    _publish(draft, whole)
-
-
-def _assemble(parts: list[Path], whole: Path) -> None:
-    draft = whole.with_suffix(".part.bed")
-    join_beds(parts, draft)
     _publish(draft, whole)
 
 

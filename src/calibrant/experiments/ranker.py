@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.core.arrays import Bits, Reals
-from calibrant.errors import MissingExtra
+from calibrant.errors import needed
 from calibrant.experiments.embedding import embed
 from calibrant.experiments.streams import Question, Relation, Schema
 
@@ -29,11 +28,7 @@ SCALES: Final = {"sum": 0.1, "letters": 3.0, "embedding": 5.0}
 
 def scipy(part: str) -> Any:
     """Return a module of SciPy, or say what is missing."""
-    try:
-        return importlib.import_module(f"scipy.{part}")
-    except ModuleNotFoundError as error:
-        told = 'the ranker needs scipy: pip install "calibrant[experiments]"'
-        raise MissingExtra(told) from error
+    return needed(f"scipy.{part}", "the ranker needs scipy", '"calibrant[experiments]"')
 
 
 def sparse() -> Any:
@@ -65,9 +60,7 @@ def tag_matrix(rows: Sequence[Collection[str]], known: Sequence[str]) -> Any:
     >>> tag_matrix([{"a", "b"}, {"a"}], ["a", "b"]).toarray().round(3).tolist()
     [[0.707, 0.707], [1.0, 0.0]]
     """
-    found = _incidence(rows, known)
-    lengths = np.sqrt(np.maximum(np.asarray(found.sum(axis=1)).ravel(), 1.0))
-    return (sparse().diags(1.0 / lengths) @ found).tocsr()
+    return _unit(_incidence(rows, known), least=1.0).tocsr()
 
 
 def _incidence(rows: Sequence[Collection[str]], known: Sequence[str]) -> Any:
@@ -102,7 +95,8 @@ def _weigh(*fields: Sequence[frozenset[str]]) -> tuple[list[str], Reals]:
 
 def _shared_letters(questions: Sequence[Question], relations: Sequence[Relation]) -> Reals:
     """Return the cosine of the snippets of questions and of properties."""
-    held = [snippets(" ".join(_properties(relation))) for relation in relations]
+    words = ((name.rpartition(".")[2].replace("_", " ") for name in r.names) for r in relations)
+    held = [snippets(" ".join(row)) for row in words]
     seen = Counter(snippet for row in held for snippet in row)
     known = sorted(seen)
     weights = sparse().diags([math.log(len(held) / seen[snippet]) for snippet in known])
@@ -111,9 +105,10 @@ def _shared_letters(questions: Sequence[Question], relations: Sequence[Relation]
     return np.asarray((a @ b.T).toarray() * SCALES["letters"])
 
 
-def _unit(rows: Any) -> Any:
+def _unit(rows: Any, least: float = 1e-9) -> Any:
+    """Return rows of length 1; one that is shorter than ``least`` stays short."""
     lengths = np.sqrt(np.asarray(rows.multiply(rows).sum(axis=1)).ravel())
-    return sparse().diags(1.0 / np.maximum(lengths, 1e-9)) @ rows
+    return sparse().diags(1.0 / np.maximum(lengths, least)) @ rows
 
 
 def snippets(text: str) -> frozenset[str]:
@@ -126,23 +121,16 @@ def snippets(text: str) -> frozenset[str]:
     return frozenset(plain[k : k + LETTERS] for k in range(len(plain) - LETTERS + 1))
 
 
-def _properties(relation: Relation) -> list[str]:
-    return [name.rpartition(".")[2].replace("_", " ") for name in relation.names]
-
-
 def _close_meanings(
     questions: Sequence[Question], relations: Sequence[Relation]
 ) -> NDArray[np.float32]:
     """Return the cosine of each question with the closer name of each relation."""
     asked = embed([question.text for question in questions])
-    titles = [_titles(relation) for relation in relations]
+    names = (relation.names for relation in relations)
+    titles = [[" ".join(name.split(".")[1:]).replace("_", " ") for name in row] for row in names]
     held = embed([title for row in titles for title in row])
     starts = np.cumsum([0, *(len(row) for row in titles[:-1])])
     return np.maximum.reduceat(asked @ held.T, starts, axis=1) * np.float32(SCALES["embedding"])
-
-
-def _titles(relation: Relation) -> list[str]:
-    return [" ".join(name.split(".")[1:]).replace("_", " ") for name in relation.names]
 
 
 PENALTY: Final = 1e-3
@@ -231,8 +219,8 @@ class _Ranker:
         # A question whose relations the schema lacks teaches nothing.
         self.lessons = [k for k in range(seen) if self.answers[k]]
         self.features = agreements(questions, schema.relations, embeddings=embeddings)
-        self.tags = _questions_by_tag(questions, seen)
-        self.held = _relations_by_tag(schema)
+        self.tags = _by_tag([question_tags(question) for question in questions], seen)
+        self.held = _by_tag([each.tags for each in schema.relations], len(schema.relations))
         self.truth = _truth([self.answers[k] for k in self.lessons], len(schema.relations))
         self.scores = np.zeros(self.features.shape[:2], np.float32)
         self.weights = np.zeros((self.tags.shape[1], self.held.shape[1]), np.float32)
@@ -293,19 +281,11 @@ def _softmax(scores: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(raised / raised.sum(axis=1, keepdims=True))
 
 
-def _questions_by_tag(questions: Sequence[Question], seen: int) -> Any:
-    rows = [question_tags(question) for question in questions]
-    return tag_matrix(rows, _frequent(rows[:seen])).astype(np.float32)
-
-
-def _relations_by_tag(schema: Schema) -> Any:
-    rows = [relation.tags for relation in schema.relations]
-    return tag_matrix(rows, _frequent(rows)).astype(np.float32)
-
-
-def _frequent(rows: Iterable[Iterable[str]]) -> list[str]:
-    seen = Counter(tag for row in rows for tag in row)
-    return sorted(tag for tag, count in seen.items() if count >= SEEN)
+def _by_tag(rows: Sequence[frozenset[str]], taught: int) -> Any:
+    """Return rows by those tags that are frequent in the first of them."""
+    seen = Counter(tag for row in rows[:taught] for tag in row)
+    known = sorted(tag for tag, count in seen.items() if count >= SEEN)
+    return tag_matrix(rows, known).astype(np.float32)
 
 
 def _truth(answers: Sequence[tuple[int, ...]], many: int) -> Any:

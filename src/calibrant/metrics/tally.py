@@ -11,13 +11,15 @@ Arrays are split into two words of 30 bits; both words, and the partial sums of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
 
 import numpy as np
 
 from calibrant.core.arrays import Bits, Reals, Words
-from calibrant.errors import CorruptState, InvalidInput
+from calibrant.errors import CalibrantError, CorruptState, InvalidInput
+
+Made = TypeVar("Made")
 
 _BITS = 60
 _WORD = float(1 << 30)
@@ -139,6 +141,23 @@ def whole_numbers(values: Any, name: str, length: int) -> list[int]:
         if not str(value).isdecimal():
             raise CorruptState(f"{name} must be {rule}, got {value!r}")
     return [int(value) for value in values]
+
+
+def restored(make: Callable[..., Made], *given: Any, **options: Any) -> Made:
+    """Return a metric made of stored settings, which may be anything."""
+    try:
+        return make(*given, **options)
+    except CalibrantError as error:
+        raise CorruptState(str(error)) from None
+
+
+class Kept:
+    """A metric that is what its dictionary says."""
+
+    to_dict: Callable[..., dict[str, Any]]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, type(self)) and self.to_dict() == other.to_dict()
 
 
 class Tally:

@@ -11,11 +11,8 @@ from calibrant.core import check
 from calibrant.core.codec import Document
 from calibrant.core.place import bucket
 from calibrant.core.ticket import Ticket
-from calibrant.errors import CorruptState
 from calibrant.metrics import binomial_band
-from calibrant.outcomes.wait import Forecaster, WaitForHorizon
-
-KIND: Final = "pending unknown"
+from calibrant.outcomes.wait import Around, Forecaster, WaitForHorizon
 
 
 @dataclass(frozen=True)
@@ -54,7 +51,7 @@ class RateBounds:
         return self.surely_above <= forecast <= self.surely_below
 
 
-class PendingUnknown:
+class PendingUnknown(Around):
     """Count a pending outcome as unknown, neither 0 nor absent, and say what that leaves open.
 
     The recalibrator learns as in :class:`WaitForHorizon`: early ones do not reach it early.
@@ -92,6 +89,7 @@ class PendingUnknown:
     0.75
     """
 
+    kind = "pending unknown"
     treatment: Final = "pending is unknown"
 
     __slots__ = ("_counts", "_wait", "buckets", "confidence")
@@ -107,13 +105,9 @@ class PendingUnknown:
         self.buckets = check.whole(buckets, "buckets", low=1, high=1 << 20)
         binomial_band([0], [0], confidence=confidence)
         self.confidence = float(confidence)
+        self._recalibrator = recalibrator
         self._wait = WaitForHorizon(recalibrator, horizon)
         self._counts = np.zeros((self.buckets, 3), np.int64)
-
-    @property
-    def recalibrator(self) -> Forecaster:
-        """The recalibrator that makes the forecasts."""
-        return self._wait.recalibrator
 
     @property
     def waiting(self) -> int:
@@ -164,21 +158,16 @@ class PendingUnknown:
             "confidence": self.confidence.hex(),
             "wait": self._wait.to_bytes().hex(),
         }
-        return Document(KIND, settings, {"counts": self._counts.reshape(-1)}).to_bytes()
+        return Document(self.kind, settings, {"counts": self._counts.reshape(-1)}).to_bytes()
 
     @classmethod
-    def from_bytes(cls, data: bytes, recalibrator: Forecaster) -> Self:
-        """Return what :meth:`to_bytes` stored, around a recalibrator stored at the same time."""
-        document = Document.from_bytes(data, KIND)
+    def _restored(cls, document: Document, recalibrator: Forecaster) -> Self:
         s = document.settings
-        try:
-            wait = WaitForHorizon.from_bytes(bytes.fromhex(s["wait"]), recalibrator)
-            confidence = float.fromhex(s["confidence"])
-            made = cls(recalibrator, 0.0, buckets=s["buckets"], confidence=confidence)
-            made._wait = wait
-            made._counts = document.arrays["counts"].reshape(made.buckets, 3).copy()
-        except (KeyError, TypeError, ValueError) as error:
-            raise CorruptState(f"state must be of {KIND!r}, got {error}") from error
+        wait = WaitForHorizon.from_bytes(bytes.fromhex(s["wait"]), recalibrator)
+        confidence = float.fromhex(s["confidence"])
+        made = cls(recalibrator, 0.0, buckets=s["buckets"], confidence=confidence)
+        made._wait = wait
+        made._counts = document.arrays["counts"].reshape(made.buckets, 3).copy()
         return made
 
     def __repr__(self) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any, Final, NamedTuple, Protocol, Self
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Final, NamedTuple, Protocol, Self
 
 from calibrant import errors
 from calibrant.core import check
@@ -25,9 +26,6 @@ class Forecaster(Protocol):
         """Learn the outcome of a ticket."""
 
 
-KIND: Final = "wait for horizon"
-
-
 class Waiting(NamedTuple):
     """A forecast whose horizon has not passed: when, of what, and what is known already."""
 
@@ -36,7 +34,35 @@ class Waiting(NamedTuple):
     outcome: int | None
 
 
-class WaitForHorizon:
+class Around(ABC):
+    """What is put around a recalibrator, and stored beside its state."""
+
+    __slots__ = ("_recalibrator",)
+
+    kind: ClassVar[str]
+    _recalibrator: Forecaster
+
+    @property
+    def recalibrator(self) -> Forecaster:
+        """The recalibrator that makes the forecasts."""
+        return self._recalibrator
+
+    @classmethod
+    def from_bytes(cls, data: bytes, recalibrator: Forecaster) -> Self:
+        """Return what :meth:`to_bytes` stored, around a recalibrator stored at the same time."""
+        document = Document.from_bytes(data, cls.kind)
+        try:
+            return cls._restored(document, recalibrator)
+        except (KeyError, TypeError, ValueError) as error:
+            raise errors.CorruptState(f"state must be of {cls.kind!r}, got {error}") from error
+
+    @classmethod
+    @abstractmethod
+    def _restored(cls, document: Document, recalibrator: Forecaster) -> Self:
+        """Return what a document says."""
+
+
+class WaitForHorizon(Around):
     """Let a recalibrator learn an outcome only once its horizon has passed, positives too.
 
     The outcome of a forecast is 1 if its event happens within ``horizon`` of the forecast.
@@ -74,9 +100,10 @@ class WaitForHorizon:
     (1, 1, 2)
     """
 
+    kind = "wait for horizon"
     treatment: Final = "wait for the horizon"
 
-    __slots__ = ("_entries", "_handed_out", "_recalibrator", "clock", "horizon", "lost")
+    __slots__ = ("_entries", "_handed_out", "clock", "horizon", "lost")
 
     def __init__(self, recalibrator: Forecaster, horizon: float) -> None:
         self.horizon = check.real(horizon, "horizon", low=0.0, rule="a finite number of at least 0")
@@ -86,11 +113,6 @@ class WaitForHorizon:
         self._handed_out: dict[int | str, Ticket] = {}
         self.clock: float | None = None
         self.lost = 0
-
-    @property
-    def recalibrator(self) -> Forecaster:
-        """The recalibrator that makes the forecasts."""
-        return self._recalibrator
 
     @property
     def waiting(self) -> int:
@@ -177,19 +199,15 @@ class WaitForHorizon:
             "lost": self.lost,
             "entries": entries,
         }
-        return Document(KIND, settings).to_bytes()
+        return Document(self.kind, settings).to_bytes()
 
     @classmethod
-    def from_bytes(cls, data: bytes, recalibrator: Forecaster) -> Self:
-        """Return what :meth:`to_bytes` stored, around a recalibrator stored at the same time."""
-        s = Document.from_bytes(data, KIND).settings
-        try:
-            made = cls(recalibrator, float.fromhex(s["horizon"]))
-            made.clock = None if s["clock"] is None else float.fromhex(s["clock"])
-            made.lost = check.whole(s["lost"], "lost")
-            made._entries = {name: _entry(*rest) for name, *rest in s["entries"]}
-        except (KeyError, TypeError, ValueError) as error:
-            raise errors.CorruptState(f"state must be of {KIND!r}, got {error}") from error
+    def _restored(cls, document: Document, recalibrator: Forecaster) -> Self:
+        s = document.settings
+        made = cls(recalibrator, float.fromhex(s["horizon"]))
+        made.clock = None if s["clock"] is None else float.fromhex(s["clock"])
+        made.lost = check.whole(s["lost"], "lost")
+        made._entries = {name: _entry(*rest) for name, *rest in s["entries"]}
         return made
 
     def __repr__(self) -> str:
@@ -209,12 +227,11 @@ def _entry(time: str, raw: str, outcome: int | None) -> Waiting:
     return Waiting(float.fromhex(time), check.probability(float.fromhex(raw)), told)
 
 
-OBSERVED: Final = "observed only"
 DOMAIN: Final = 0x0B5E
 """A number that tells the coins here from those of a recalibrator with the same seed."""
 
 
-class ObservedOnly:
+class ObservedOnly(Around):
     """Undo a known bias in which outcomes are seen, by dropping some of them at random.
 
     A round whose outcome was going to be seen with probability ``q`` is learned with
@@ -256,9 +273,10 @@ class ObservedOnly:
     (1000, True, True)
     """
 
+    kind = "observed only"
     treatment: Final = "thinned to one probability"
 
-    __slots__ = ("_key", "_recalibrator", "floor", "learned", "observed")
+    __slots__ = ("_key", "floor", "learned", "observed")
 
     def __init__(
         self,
@@ -272,11 +290,6 @@ class ObservedOnly:
         self._recalibrator = recalibrator
         self._key = block_key(_own(secret_of(seed, key)), DOMAIN)
         self.observed = self.learned = 0
-
-    @property
-    def recalibrator(self) -> Forecaster:
-        """The recalibrator that makes the forecasts."""
-        return self._recalibrator
 
     def forecast(self, raw: float, *, id: str | None = None, time: float | None = None) -> Ticket:
         """Announce a forecast."""
@@ -309,19 +322,15 @@ class ObservedOnly:
             "observed": self.observed,
             "learned": self.learned,
         }
-        return Document(OBSERVED, settings).to_bytes()
+        return Document(self.kind, settings).to_bytes()
 
     @classmethod
-    def from_bytes(cls, data: bytes, recalibrator: Forecaster) -> Self:
-        """Return what :meth:`to_bytes` stored, around a recalibrator stored at the same time."""
-        s = Document.from_bytes(data, OBSERVED).settings
-        try:
-            made = cls(recalibrator, float.fromhex(s["floor"]), seed=0)
-            made._key = check.whole(s["key"], "key", high=(1 << 63) - 1)
-            made.observed = check.whole(s["observed"], "observed")
-            made.learned = check.whole(s["learned"], "learned", high=made.observed)
-        except (KeyError, TypeError, ValueError) as error:
-            raise errors.CorruptState(f"state must be of {OBSERVED!r}, got {error}") from error
+    def _restored(cls, document: Document, recalibrator: Forecaster) -> Self:
+        s = document.settings
+        made = cls(recalibrator, float.fromhex(s["floor"]), seed=0)
+        made._key = check.whole(s["key"], "key", high=(1 << 63) - 1)
+        made.observed = check.whole(s["observed"], "observed")
+        made.learned = check.whole(s["learned"], "learned", high=made.observed)
         return made
 
     def __repr__(self) -> str:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeAlias, TypeVar, cast
 
 from calibrant.core.arrays import Words
-from calibrant.errors import InvalidInput, InvalidType, MissingExtra
+from calibrant.errors import InvalidInput, InvalidType, needed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -134,15 +134,16 @@ GAP: Final = 0.06
 
 def new_axes(size: tuple[float, float]) -> Axes:
     """Return the axes of a new figure of ``size`` inches."""
-    try:
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError as error:
-        told = 'plots need matplotlib, which is not installed: pip install "calibrant[plot]"'
-        raise MissingExtra(told) from error
-    figure = Figure(size, 100.0, facecolor=LIGHT["paper"], edgecolor="none", layout="constrained")
-    engine: Any = figure.get_layout_engine()
-    engine.set(w_pad=GAP, h_pad=GAP, wspace=0.0, hspace=0.0)
-    return figure.add_subplot()
+    look: Style = {"facecolor": LIGHT["paper"], "edgecolor": "none", "layout": "constrained"}
+    figure = matplotlib("figure").Figure(size, 100.0, **look)
+    figure.get_layout_engine().set(w_pad=GAP, h_pad=GAP, wspace=0.0, hspace=0.0)
+    return cast("Axes", figure.add_subplot())
+
+
+def matplotlib(part: str) -> Any:
+    """Return a module of matplotlib, or say what is missing."""
+    told = "plots need matplotlib, which is not installed"
+    return needed(f"matplotlib.{part}", told, '"calibrant[plot]"')
 
 
 def as_axes(ax: Any) -> Axes:

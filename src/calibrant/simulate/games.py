@@ -186,15 +186,10 @@ def play(
     except Exception:
         recalibrator.__setstate__(before)
         raise
-    return Record(
-        raw=book.raw,
-        forecast=recalibrator.calibrator.lattice.values[book.drawn],
-        mean=book.mean,
-        outcomes=book.outcomes,
-        pseudo_c1=float(results[0, 2]),
-        pseudo_c2=float(results[0, 3]),
-        certificate=recalibrator.certificate(),
-    )
+    drawn = recalibrator.calibrator.lattice.values[book.drawn]
+    errors = float(results[0, 2]), float(results[0, 3])
+    told = *errors, recalibrator.certificate()
+    return Record(book.raw, drawn, book.mean, book.outcomes, *told)
 
 
 def play_to(
@@ -208,56 +203,36 @@ def play_to(
     """Play to the last of ``marks``; return all rounds, and a row of measures at each mark."""
     total, results = marks[-1], np.empty((len(marks), games.COLUMNS))
     often, rows = max(1, total // 100), dict(zip(marks, results, strict=True))
-    table = _Table(recalibrator, forecaster, adversary, seed, total)
-    for done in range(1, total + 1):
-        table.play_round()
-        if done in rows:
-            games.measure(*views(table.book.board), rows[done].data, 0)
-        if progress is not None and (done % often == 0 or done == total):
-            progress(done, total)
-    return table.book, results
-
-
-class _Table:
-    """The three parties at one table, and the book of what they did."""
-
-    def __init__(
-        self,
-        recalibrator: Recalibrator,
-        forecaster: Forecaster,
-        adversary: Adversary,
-        seed: int,
-        rounds: int,
-    ) -> None:
-        self.recalibrator, self.forecaster, self.adversary = recalibrator, forecaster, adversary
-        self.nature_key, self.own_key = key_for(seed, "nature"), key_for(seed, "forecaster")
-        self.state = forecaster.start()
-        self.book = Book(recalibrator.calibrator.lattice, rounds)
-        self.history = History(self.book)
-
-    def play_round(self) -> None:
-        """Play the five steps of one round."""
-        t = self.book.rounds
-        nature, own = Coins(self.nature_key, t), Coins(self.own_key, t)
+    keys, state = [key_for(seed, player) for player in ("nature", "forecaster")], forecaster.start()
+    book = Book(recalibrator.calibrator.lattice, total)
+    history = History(book)
+    for t in range(total):
+        nature, own = Coins(keys[0], t), Coins(keys[1], t)
         # 1. Nature reveals features.
-        features = self.adversary.reveal(nature)
+        features = adversary.reveal(nature)
         # 2. The forecaster makes a raw forecast.
-        raw = check.probability(self.forecaster.forecast(self.state, features, own))
+        raw = check.probability(forecaster.forecast(state, features, own))
         # 3. The recalibrator announces a mixture.  The ticket, which knows the draw, stays here.
-        ticket = self.recalibrator.forecast(raw)
-        announcement = Announcement(features, raw, ticket.mixture, self.history)
+        ticket = recalibrator.forecast(raw)
+        announcement = Announcement(features, raw, ticket.mixture, history)
         # 4. Nature chooses the outcome.
-        outcome = check.outcome(self.adversary.choose(announcement, nature))
+        outcome = check.outcome(adversary.choose(announcement, nature))
         # 5. Both learn, and the draw becomes history.
-        self.state = self.forecaster.learn(self.state, features, outcome)
-        self.recalibrator.observe(ticket, outcome)
-        self.book.add(raw, announcement.mixture, ticket.index, outcome)
+        state = forecaster.learn(state, features, outcome)
+        recalibrator.observe(ticket, outcome)
+        book.add(raw, announcement.mixture, ticket.index, outcome)
+        if t + 1 in rows:
+            games.measure(*views(book.board), rows[t + 1].data, 0)
+        if progress is not None and ((t + 1) % often == 0 or t + 1 == total):
+            progress(t + 1, total)
+    return book, results
 
 
 SHORT = 20_000
 """Rounds in all up to which the compiler is not started: compiling would take longer.  A round
 of an all-pairs rule counts for as many as the rule has pairs."""
 
+BuiltIn: TypeAlias = tuple[BuiltInForecaster, BuiltInAdversary]
 OneGame: TypeAlias = Callable[[int], Reals]
 """Takes a seed, returns a row of measures for each mark."""
 
@@ -342,7 +317,11 @@ def play_many(
     workers = check.whole(threads, "threads", low=1) if threads is not None else os.cpu_count()
     one_game, fast = _one_game(made, *parties, marks, len(numbers))
     with ThreadPoolExecutor(workers if fast else 1) as pool:
-        rows = _followed(pool.map(one_game, numbers), len(numbers), progress)
+        rows = []
+        for row in pool.map(one_game, numbers):
+            rows.append(row)
+            if progress is not None:
+                progress(len(rows), len(numbers))
     table = np.stack(rows).reshape(len(numbers), len(marks), games.COLUMNS)
     return Games(numbers, marks, *np.ascontiguousarray(table.transpose(2, 0, 1)))
 
@@ -360,23 +339,17 @@ def _one_game(
     # One answer in plain Python, for the errors that a kernel cannot raise.
     forecaster.forecast(None, adversary.reveal(Coins(0, 0)), Coins(0, 0))
     model = made(seed=0)
-    fast = available() and marks[-1] * many * _effort(model.calibrator) > SHORT
-    return _kernel_game(model, forecaster, adversary, marks, fast), fast
-
-
-def _effort(rule: Calibrator) -> int:
-    """Return about how many times as long as a two-point rule's a plain round takes."""
-    return rule.lattice.cells**2 if rule.kernels.full_support else 1
+    rule = model.calibrator
+    # About how many times as long as a two-point rule's a plain round takes.
+    effort = rule.lattice.cells**2 if rule.kernels.full_support else 1
+    fast = available() and marks[-1] * many * effort > SHORT
+    return _kernel_game(model, (forecaster, adversary), marks, fast), fast
 
 
 def _kernel_game(
-    model: Recalibrator,
-    forecaster: BuiltInForecaster,
-    adversary: BuiltInAdversary,
-    marks: tuple[int, ...],
-    fast: bool,
+    model: Recalibrator, parties: BuiltIn, marks: tuple[int, ...], fast: bool
 ) -> OneGame:
-    rule = model.calibrator.kernels
+    (forecaster, adversary), rule = parties, model.calibrator.kernels
     game = games.compiled_game_of(rule) if fast else games.game_of(rule)
 
     def one_game(seed: int) -> Reals:
@@ -400,15 +373,6 @@ def _fresh_state(model: Recalibrator, seed: int) -> Words:
     centres = [Fraction(2 * j + 1, 2 * model.buckets) for j in buckets]
     keys = [block_key(secret, j) for j in buckets]
     return model.calibrator.flat(model.buckets, prior=model.prior, centres=centres, keys=keys)
-
-
-def _followed(rows: Iterable[Reals], total: int, progress: Progress | None) -> list[Reals]:
-    done: list[Reals] = []
-    for row in rows:
-        done.append(row)
-        if progress is not None:
-            progress(len(done), total)
-    return done
 
 
 def _marks(rounds: Any, checkpoints: Sequence[int] | None) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from calibrant.core import check
 from calibrant.core.arrays import Mask, Reals
 from calibrant.core.place import buckets_of
-from calibrant.errors import InvalidInput, MissingExtra
+from calibrant.errors import InvalidInput
 from calibrant.metrics import (
     CalibrationCurve,
     Cells,
@@ -22,7 +22,7 @@ from calibrant.metrics import (
 )
 from calibrant.metrics import calibration_error as error_of_cells
 from calibrant.metrics.buckets import _mass_index
-from calibrant.plot.canvas import as_axes
+from calibrant.plot.canvas import as_axes, matplotlib
 from calibrant.plot.reliability import Reliability
 
 
@@ -286,7 +286,10 @@ class ReliabilityDisplay:
         ref_line : bool, default=True
             Draw the diagonal of perfect calibration.
         """
-        ax = _new_axes() if ax is None else as_axes(ax)
+        if ax is None:
+            pyplot = matplotlib("pyplot")
+            ax = pyplot.subplots(figsize=Reliability.size, layout="constrained")[1]
+        ax = as_axes(ax)
         before = len(ax.lines)
         Reliability({name or self.name or "classifier": self.curve}).draw(ax)
         diagonal, self.line_ = ax.lines[before : before + 2]
@@ -294,12 +297,3 @@ class ReliabilityDisplay:
             diagonal.remove()
         self.ax_, self.figure_ = ax, ax.figure
         return self
-
-
-def _new_axes() -> Any:
-    try:
-        from matplotlib import pyplot
-    except ModuleNotFoundError as error:
-        told = 'plots need matplotlib, which is not installed: pip install "calibrant[plot]"'
-        raise MissingExtra(told) from error
-    return pyplot.subplots(figsize=Reliability.size, layout="constrained")[1]

@@ -9,15 +9,23 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant.core import check
-from calibrant.errors import CalibrantError, CorruptState, InvalidInput
+from calibrant.errors import CorruptState, InvalidInput
 from calibrant.metrics.calibration import calibration_error
 from calibrant.metrics.cells import Cells, as_cells, checked_weights
-from calibrant.metrics.tally import fixed_sums_by_key, open_state, real, seal_state, whole_numbers
+from calibrant.metrics.tally import (
+    Kept,
+    fixed_sums_by_key,
+    open_state,
+    real,
+    restored,
+    seal_state,
+    whole_numbers,
+)
 
 _MOST = 1 << 20
 
 
-class ExactCells:
+class ExactCells(Kept):
     """Follow how often each value was forecast and how often the outcome was 1 then.
 
     Parameters
@@ -116,19 +124,13 @@ class ExactCells:
         """Return an object that goes on exactly where :meth:`to_dict` was called."""
         names = ("limit", "closed", "values", "zeros", "ones")
         limit, closed, values, *tables = open_state(state, "ExactCells", *names)
-        try:
-            restored = cls(values, limit=limit)
-        except CalibrantError as error:
-            raise CorruptState(str(error)) from None
-        if list(restored._counts) != values or not isinstance(closed, bool):
+        made = restored(cls, values, limit=limit)
+        if list(made._counts) != values or not isinstance(closed, bool):
             raise CorruptState(f"values must be distinct and in order, got {values!r}")
         zeros, ones = (whole_numbers(table, "counts", len(values)) for table in tables)
-        restored._closed = closed
-        restored._counts = dict(zip(values, zip(zeros, ones, strict=True), strict=True))
-        return restored
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ExactCells) and self.to_dict() == other.to_dict()
+        made._closed = closed
+        made._counts = dict(zip(values, zip(zeros, ones, strict=True), strict=True))
+        return made
 
     def __repr__(self) -> str:
         grid = f"{sorted(self._counts)}, " if self._closed else ""
@@ -157,7 +159,7 @@ class ExactCells:
             self._counts[value] = new
 
 
-class ExpectedCells:
+class ExpectedCells(Kept):
     """Follow the weight that mixtures put on each grid value, by outcome.
 
     Parameters
@@ -246,16 +248,10 @@ class ExpectedCells:
     def from_dict(cls, state: Mapping[str, Any]) -> ExpectedCells:
         """Return an object that goes on exactly where :meth:`to_dict` was called."""
         values, rounds, sums = open_state(state, "ExpectedCells", "values", "rounds", "sums")
-        try:
-            restored = cls(values)
-        except CalibrantError as error:
-            raise CorruptState(str(error)) from None
-        restored._sums = whole_numbers(sums, "sums", len(restored._sums))
-        [restored._rounds] = whole_numbers([rounds], "rounds", 1)
-        return restored
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ExpectedCells) and self.to_dict() == other.to_dict()
+        made = restored(cls, values)
+        made._sums = whole_numbers(sums, "sums", len(made._sums))
+        [made._rounds] = whole_numbers([rounds], "rounds", 1)
+        return made
 
     def __repr__(self) -> str:
         return f"ExpectedCells({self._values.tolist()})"

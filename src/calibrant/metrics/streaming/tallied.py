@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from calibrant.core import check
 from calibrant.core.arrays import Words
 from calibrant.core.place import bucket, buckets_of
-from calibrant.errors import CalibrantError, CorruptState, InvalidInput
+from calibrant.errors import InvalidInput
 from calibrant.metrics.buckets import (
     Buckets,
     CalibrationCurve,
@@ -29,10 +29,10 @@ from calibrant.metrics.buckets import (
 from calibrant.metrics.calibration import atb, smooth_calibration_error
 from calibrant.metrics.cells import Cells, checked_rounds
 from calibrant.metrics.murphy import Decomposition, brier_of_buckets, decomposition_of_buckets
-from calibrant.metrics.tally import Tally, open_state, seal_state
+from calibrant.metrics.tally import Kept, Tally, open_state, restored, seal_state
 
 
-class Tallied(ABC):
+class Tallied(Kept, ABC):
     """Remember sums over buckets of equal width; a subclass says what to make of them.
 
     The memory depends on the number of buckets only.  All sums are whole numbers (see
@@ -88,15 +88,9 @@ class Tallied(ABC):
     def from_dict(cls, state: Any) -> Self:
         """Return an object that goes on exactly where :meth:`to_dict` was called."""
         size, counts, sums = open_state(state, cls.__name__, "size", "counts", "sums")
-        try:
-            restored = cls(size)
-        except CalibrantError as error:
-            raise CorruptState(str(error)) from None
-        restored._tally.load(counts, sums)
-        return restored
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and self.to_dict() == other.to_dict()
+        made = restored(cls, size)
+        made._tally.load(counts, sums)
+        return made
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._size_name}={self._size})"

@@ -13,16 +13,17 @@ from numpy.typing import ArrayLike
 from calibrant.core import check
 from calibrant.core.arrays import Reals
 from calibrant.core.place import bucket, buckets_of
-from calibrant.errors import CalibrantError, CorruptState, InvalidInput
+from calibrant.errors import CorruptState, InvalidInput
 from calibrant.losses import LossLike, get_loss
+from calibrant.metrics import tally
 from calibrant.metrics.buckets import tally_cells
 from calibrant.metrics.calibration import calibration_error, checked_power
 from calibrant.metrics.cells import checked_rounds
 from calibrant.metrics.regret import loss_given
-from calibrant.metrics.tally import SCALE, Tally, fixed_sum, open_state, seal_state, whole_numbers
+from calibrant.metrics.tally import Kept, Tally, open_state, restored, seal_state, whole_numbers
 
 
-class MeanLoss:
+class MeanLoss(Kept):
     """Follow the average of any loss.
 
     Parameters
@@ -88,7 +89,7 @@ class MeanLoss:
         """Return the average loss; nan without rounds."""
         if self._infinite:
             return math.inf
-        return self._sum / (self._rounds * SCALE) if self._rounds else math.nan
+        return self._sum / (self._rounds * tally.SCALE) if self._rounds else math.nan
 
     def to_dict(self) -> dict[str, Any]:
         """Return the whole state as JSON types; of the loss, its name."""
@@ -107,24 +108,18 @@ class MeanLoss:
             The loss again, if the registry of losses does not know its name.
         """
         name, *counts, total = open_state(state, "MeanLoss", "loss", "rounds", "infinite", "sum")
-        restored = cls._of_name(name, loss)
-        restored._rounds, restored._infinite = whole_numbers(counts, "rounds", 2)
+        made = cls._of_name(name, loss)
+        made._rounds, made._infinite = whole_numbers(counts, "rounds", 2)
         [size] = whole_numbers([str(total).removeprefix("-")], "sum", 1)
-        restored._sum = -size if str(total).startswith("-") else size
-        return restored
+        made._sum = -size if str(total).startswith("-") else size
+        return made
 
     @classmethod
     def _of_name(cls, name: Any, loss: LossLike | None) -> MeanLoss:
-        try:
-            restored = cls(name if loss is None else loss)
-        except CalibrantError as error:
-            raise CorruptState(str(error)) from None
-        if restored._loss.name != name:
-            raise CorruptState(f"loss must be {name!r}, got {restored._loss.name!r}")
-        return restored
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, MeanLoss) and self.to_dict() == other.to_dict()
+        made = restored(cls, name if loss is None else loss)
+        if made._loss.name != name:
+            raise CorruptState(f"loss must be {name!r}, got {made._loss.name!r}")
+        return made
 
     def __repr__(self) -> str:
         return f"MeanLoss({self._loss.name!r})"
@@ -137,7 +132,7 @@ class MeanLoss:
         finite = np.isfinite(losses)
         self._rounds += sign * len(losses)
         self._infinite += sign * int(len(losses) - finite.sum())
-        self._sum += sign * fixed_sum(losses[finite])
+        self._sum += sign * tally.fixed_sum(losses[finite])
 
 
 @dataclass(frozen=True)
@@ -162,7 +157,7 @@ class WorstBlock:
     partial: float
 
 
-class Windowed:
+class Windowed(Kept):
     """Follow the binned calibration error of each block of ``window`` rounds.
 
     Remembers the block under way and the worst one before it.
@@ -264,20 +259,14 @@ class Windowed:
         """Return an object that goes on exactly where :meth:`to_dict` was called."""
         names = ("window", "buckets", "power", "closed", "worst", "counts", "sums")
         window, buckets, power, closed, worst, *sums = open_state(state, "Windowed", *names)
-        try:
-            restored = cls(window, buckets=buckets, power=power)
-        except CalibrantError as error:
-            raise CorruptState(str(error)) from None
-        restored._tally.load(*sums)
-        restored._count = restored._tally.rounds
-        [restored._closed] = whole_numbers([closed], "closed", 1)
-        restored._worst = _checked_worst(worst, restored._closed)
-        if restored._count > restored._window:
-            raise CorruptState(f"counts must be at most {window} in all, got {restored._count}")
-        return restored
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Windowed) and self.to_dict() == other.to_dict()
+        made = restored(cls, window, buckets=buckets, power=power)
+        made._tally.load(*sums)
+        made._count = made._tally.rounds
+        [made._closed] = whole_numbers([closed], "closed", 1)
+        made._worst = _checked_worst(worst, made._closed)
+        if made._count > made._window:
+            raise CorruptState(f"counts must be at most {window} in all, got {made._count}")
+        return made
 
     def __repr__(self) -> str:
         window, buckets, power = self._settings()
