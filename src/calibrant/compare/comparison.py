@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
@@ -13,7 +12,7 @@ from calibrant._version import __version__
 from calibrant.core import check
 from calibrant.errors import CorruptState, UnknownName
 from calibrant.plot.pareto import front_of, prepare_pareto
-from calibrant.plot.save import put
+from calibrant.plot.save import FilePath, put
 from calibrant.report.figures import Figure, figure
 from calibrant.report.tables import plainly, shown
 from calibrant.report.template import filled
@@ -295,9 +294,7 @@ class Line:
     cells: tuple[Cell, ...]
 
 
-def write(
-    comparison: Comparison, path: str | os.PathLike[str], *, command: str | None = None
-) -> Path:
+def write(comparison: Comparison, path: FilePath, *, command: str | None = None) -> Path:
     """Write the page of a comparison; return the path.
 
     Parameters

@@ -19,7 +19,7 @@ from calibrant.kernels.compile import available
 from calibrant.recalibrate import Calibrant, Recalibrator
 from calibrant.recalibrate.rows import SHORT
 from calibrant.simulate import Noise, Threshold, play_many
-from calibrant.transforms import Online, Transform
+from calibrant.transforms import Transform
 
 PILOT: Final = 100
 """Rounds after which a method is known to be slow, or not to be."""
@@ -49,6 +49,33 @@ def _first_line(made: type) -> str:
 
 
 @dataclass(frozen=True)
+class Coinless:
+    """A player that announces what it predicts.
+
+    Attributes
+    ----------
+    predict, teach
+        From a raw forecast to the forecast, and what to do with it and its outcome.
+    kept
+        Everything that must be kept in order to go on.
+    """
+
+    predict: Callable[[float], float]
+    teach: Callable[[float, int], object]
+    kept: Callable[[], bytes]
+
+    def announce(self, raw: float) -> Announced:
+        forecast = self.predict(raw)
+        return Announced(forecast, forecast)
+
+    def learn(self, raw: float, outcome: int) -> None:
+        self.teach(raw, outcome)
+
+    def size(self) -> int:
+        return len(self.kept())
+
+
+@dataclass(frozen=True)
 class Raw(Method):
     """The raw forecasts."""
 
@@ -57,24 +84,11 @@ class Raw(Method):
     name: str = "raw"
     about: str = "The raw forecasts as they are."
 
-    def start(self, seed: int) -> Passing:
-        return Passing()
+    def start(self, seed: int) -> Coinless:
+        return Coinless(lambda raw: raw, lambda raw, outcome: None, bytes)
 
     def play(self, stream: Stream, seed: int) -> Played:
         return Played(stream.raw, stream.raw, 0, 0.0)
-
-
-class Passing:
-    """Passes raw forecasts on."""
-
-    def announce(self, raw: float) -> Announced:
-        return Announced(raw, raw)
-
-    def learn(self, raw: float, outcome: int) -> None:
-        """Nothing is learned."""
-
-    def size(self) -> int:
-        return 0
 
 
 # ------------------------------------------------------------------------- Algorithm 1
@@ -161,8 +175,9 @@ class Alone(Method):
         made: Transform = registry.transforms.get(self.name)()
         return made
 
-    def start(self, seed: int) -> Learning:
-        return Learning(self.transform.online())
+    def start(self, seed: int) -> Coinless:
+        online = self.transform.online()
+        return Coinless(online.predict_one, online.learn_one, online.to_bytes)
 
     def play(self, stream: Stream, seed: int) -> Played:
         if stream.available is not None:
@@ -176,23 +191,6 @@ class Alone(Method):
         forecasts = online.replay(stream.raw, stream.outcomes)
         seconds = time.process_time() - began
         return Played(forecasts, forecasts, len(online.to_bytes()), seconds)
-
-
-class Learning:
-    """A transform at work."""
-
-    def __init__(self, online: Online) -> None:
-        self._online = online
-
-    def announce(self, raw: float) -> Announced:
-        forecast = self._online.predict_one(raw)
-        return Announced(forecast, forecast)
-
-    def learn(self, raw: float, outcome: int) -> None:
-        self._online.learn_one(raw, outcome)
-
-    def size(self) -> int:
-        return len(self._online.to_bytes())
 
 
 def warm_up(stream: Stream, prepare: Callable[[], object], run: Callable[[Stream], Played]) -> None:
@@ -236,28 +234,16 @@ class Logistic(Method):
 
     optimizer: str
 
-    def start(self, seed: int) -> Learner:
+    def start(self, seed: int) -> Coinless:
         optimizer = getattr(importlib.import_module("river.optim"), self.optimizer)
         steps = {"SGD": 0.01, "Newton": 0.1}
         linear: Any = importlib.import_module("river.linear_model")
-        return Learner(linear.LogisticRegression(optimizer=optimizer(steps[self.optimizer])))
-
-
-class Learner:
-    """One of River's classifiers with the log-odds as its only feature."""
-
-    def __init__(self, classifier: Any) -> None:
-        self._classifier = classifier
-
-    def announce(self, raw: float) -> Announced:
-        forecast = self._classifier.predict_proba_one(_features(raw))[True]
-        return Announced(forecast, forecast)
-
-    def learn(self, raw: float, outcome: int) -> None:
-        self._classifier.learn_one(_features(raw), bool(outcome))
-
-    def size(self) -> int:
-        return len(pickle.dumps(self._classifier))
+        made = linear.LogisticRegression(optimizer=optimizer(steps[self.optimizer]))
+        return Coinless(
+            lambda raw: made.predict_proba_one(_features(raw))[True],
+            lambda raw, outcome: made.learn_one(_features(raw), bool(outcome)),
+            lambda: pickle.dumps(made),
+        )
 
 
 def _features(raw: float) -> dict[str, float]:

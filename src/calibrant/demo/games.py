@@ -100,9 +100,7 @@ def _played(game: Game, buckets: int, seed: int) -> Record:
     return play(fresh, game.forecaster, game.adversary, MARKS[-1], seed=seed)
 
 
-def _rows(
-    game: Game, player: str, records: list[Record], series: Callable[[Record], Any]
-) -> list[Row]:
+def _rows(game: Game, player: str, records: list[Record], series: Callable[..., Any]) -> list[Row]:
     rows = []
     for rounds, claim in zip(MARKS, game.claims[player], strict=True):
         measured = [_measured(series(record), record.outcomes, rounds) for record in records]

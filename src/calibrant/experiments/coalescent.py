@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from calibrant.core.arrays import Bits, Reals, Words
@@ -90,9 +91,7 @@ CANDIDATES: Final = 100
 """Sites among which two that exclude each other are looked for."""
 
 
-def history_of(
-    size: int, length: int, recombination: float, rng: np.random.Generator
-) -> TreeSequence:
+def history_of(size: int, length: int, recombination: float, rng: Generator) -> TreeSequence:
     """Simulate how the haplotypes of ``size`` people came about, with mutations."""
     msprime = _msprime()
     seeds = rng.integers(1, 2**31, 2).tolist()
@@ -184,23 +183,19 @@ def _nearest(history: TreeSequence, frequencies: Reals, target: float) -> Indice
     return np.argsort(distance, kind="stable")[:CANDIDATES]
 
 
-def _exclusive(
-    history: TreeSequence, frequencies: Reals, first: Indices, second: Indices
-) -> Indices:
-    """Return the pair that meets least often; among those, of the frequencies wanted."""
+def _exclusive(history: TreeSequence, shares: Reals, first: Indices, second: Indices) -> Indices:
+    """Return the pair that meets least often; among those, of the shares wanted."""
     one, two = (haplotypes_of(history, sites).astype(np.float64) for sites in (first, second))
     meets = one @ two.T / history.num_samples
     off = [
-        np.abs(frequencies[sites] - locus.frequency)
+        np.abs(shares[sites] - locus.frequency)
         for sites, locus in zip((first, second), HLA, strict=True)
     ]
     k, m = np.unravel_index(np.argmin(meets + off[0][:, None] + off[1]), meets.shape)
     return np.array([first[k], second[m]], np.int64)
 
 
-def seen_by_array(
-    frequencies: Reals, causal: Indices, count: int, rng: np.random.Generator
-) -> Indices:
+def seen_by_array(frequencies: Reals, causal: Indices, count: int, rng: Generator) -> Indices:
     """Return ``count`` sites in the order of the genome, the causal ones among them.
 
     Arrays hold variants that were first found in few people: a site is chosen in proportion to
@@ -216,9 +211,7 @@ def seen_by_array(
 # Who inherits what.
 
 
-def inherit(
-    effects: Alleles, loci: tuple[Locus, ...], ill: Bits, rng: np.random.Generator
-) -> Indices:
+def inherit(effects: Alleles, loci: tuple[Locus, ...], ill: Bits, rng: Generator) -> Indices:
     """Return the two haplotypes of each subject, one after the other.
 
     A rare disease whose odds each allele multiplies leaves the two haplotypes of a patient
@@ -242,7 +235,7 @@ def inherit(
 
 
 def _drawn(
-    kind_of: Indices, pairs: Iterator[tuple[int, int]], rng: np.random.Generator
+    kind_of: Indices, pairs: Iterator[tuple[int, int]], rng: Generator
 ) -> Iterator[tuple[Indices, Indices]]:
     """Yield the haplotypes of each kind that patients get, and that healthy people get."""
     for kind, (mine, theirs) in enumerate(pairs):

@@ -123,12 +123,10 @@ def told(found: Diagnosis, snps: int) -> Result:
 
 def _papers(found: Diagnosis) -> tuple[Claim, ...]:
     within = (found.raw >= MIDDLE[0]) & (found.raw <= MIDDLE[1])
-    inside, outside = _error_of(found, within), _error_of(found, ~within)
+    inner, outer = _error_of(found, within), _error_of(found, ~within)
     lower, worse = found.lower(found.plain), found.loss(found.plain) - found.loss(found.raw)
     return (
-        at_least(
-            "raw_outside", "raw scores are worse calibrated outside [0.4, 0.6]", outside, inside
-        ),
+        at_least("raw_outside", "raw scores are worse calibrated outside [0.4, 0.6]", outer, inner),
         at_least("plain_lower", "Algorithm 1 has the lower error at all times", lower, 0.95),
         at_most("plain_worse", "its squared loss comes within 0.01 of raw", worse, 0.01),
     )
@@ -143,12 +141,10 @@ def _error_of(found: Diagnosis, part: Mask) -> float:
 def _ours(found: Diagnosis) -> tuple[Claim, ...]:
     before = found.error(found.raw)
     bar_ = max(before / 3.0, 0.025)
-    after, lower = found.error(found.drawn), found.lower(found.drawn)
+    now, lower = found.error(found.drawn), found.lower(found.drawn)
     worse = found.loss(found.drawn) - found.loss(found.raw)
     return (
-        at_most(
-            "error", "ECE of the default's draws, a third of raw or 0.025", after, bar_, "ours"
-        ),
+        at_most("error", "ECE of the default's draws, a third of raw or 0.025", now, bar_, "ours"),
         at_least("lower", "part of the rounds beyond 300 with less ECE", lower, 0.95, "ours"),
         at_most("worse", "squared loss of the draws, less that of raw", worse, 0.01, "ours"),
         at_least("auc", "AUC of the learner in the second half", found.late_auc, 0.62, "ours"),

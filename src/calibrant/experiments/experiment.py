@@ -279,16 +279,14 @@ def at_least(key: str, said: str, value: float, bar: float, source: str = "paper
     return Claim(key, said, float(value), f"at least {bar:.4g}", bool(value >= bar), source)
 
 
-def near(
-    key: str, said: str, value: float, bar: float, room: float, source: str = "paper"
-) -> Claim:
-    """Return a claim that holds if the value is no further than ``room`` from the bar.
+def near(key: str, said: str, value: float, bar: float, off: float, source: str = "paper") -> Claim:
+    """Return a claim that holds if the value is no further than ``off`` from the bar.
 
     >>> near("loss", "as good as a coin", 0.262, 0.25, 0.01).verdict
     'does not hold'
     """
-    told = f"{bar:.4g} ± {room:.4g}"
-    return Claim(key, said, float(value), told, bool(abs(value - bar) <= room), source)
+    told = f"{bar:.4g} ± {off:.4g}"
+    return Claim(key, said, float(value), told, bool(abs(value - bar) <= off), source)
 
 
 def unmeasured(key: str, said: str, bar: str, source: str = "paper") -> Claim:

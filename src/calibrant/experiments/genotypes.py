@@ -239,15 +239,13 @@ def _by_gene() -> Iterator[tuple[Locus, ...]]:
         yield tuple(locus for locus in others if locus.gene == gene)
 
 
-def _placed(
-    ordered: list[tuple[int, tuple[Locus, ...]]], snps: int, shares: int
-) -> Iterator[Block]:
-    """Yield blocks one after the other; SNPs are dealt out evenly to shares of the genome."""
+def _placed(ordered: list[tuple[int, tuple[Locus, ...]]], snps: int, parts: int) -> Iterator[Block]:
+    """Yield blocks one after the other; SNPs are dealt out evenly to parts of the genome."""
     done, start, last = 0, 0, 0
     for number, (chromosome, loci) in enumerate(ordered, 1):
         size = HLA_SHARE if loci == HLA else 1
         start = start if chromosome == last else 0
-        room = snps * (done + size) // shares - snps * done // shares
+        room = snps * (done + size) // parts - snps * done // parts
         rate = HLA_RECOMBINATION if loci == HLA else RECOMBINATION
         yield Block(number, chromosome, start, size * LENGTH, room, loci, rate)
         done, start, last = done + size, start + size * LENGTH, chromosome

@@ -184,11 +184,9 @@ def claims(found: dict[str, Measured]) -> tuple[Claim, ...]:
 def _lines(found: dict[str, Measured]) -> list[tuple[str, int, float, int, float, float]]:
     """Return subroutine, size, microseconds, bytes, C1 and its bound."""
     return [
-        (name, size, 1e6 * seconds, _bytes(name, size), error, bound)
+        (name, size, 1e6 * cost, _bytes(name, size), error, top)
         for name, each in found.items()
-        for size, seconds, error, bound in zip(
-            SIZES, each.seconds, each.error, each.bound, strict=True
-        )
+        for size, cost, error, top in zip(SIZES, each.seconds, each.error, each.bound, strict=True)
     ]
 
 

@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,8 @@ from calibrant.experiments.embedding import embed
 from calibrant.experiments.streams import Question, Relation, Schema
 
 Floats = NDArray[np.float32]
+Questions: TypeAlias = Sequence[Question]
+Relations: TypeAlias = Sequence[Relation]
 FIELDS: Final = ("property", "type", "domain", "target")
 LETTERS: Final = 4
 """Letters of a snippet."""
@@ -36,9 +38,7 @@ def sparse() -> Any:
     return scipy("sparse")
 
 
-def agreements(
-    questions: Sequence[Question], relations: Sequence[Relation], *, embeddings: bool
-) -> Floats:
+def agreements(questions: Questions, relations: Relations, *, embeddings: bool) -> Floats:
     """Return the features of every question with every relation, along the last axis."""
     parts: list[NDArray[Any]] = list(_shared_words(questions, relations))
     parts.append(_shared_letters(questions, relations))
@@ -72,7 +72,7 @@ def _incidence(rows: Sequence[Collection[str]], known: Sequence[str]) -> Any:
     return sparse().csr_matrix(told, shape=(len(rows), len(known)))
 
 
-def _shared_words(questions: Sequence[Question], relations: Sequence[Relation]) -> Iterator[Reals]:
+def _shared_words(questions: Questions, relations: Relations) -> Iterator[Reals]:
     """Yield, field by field, the weight of the words shared, alone and as shares."""
     fields = {field: [relation.words(field) for relation in relations] for field in FIELDS}
     known, weights = _weigh(fields["property"], fields["type"])
@@ -93,7 +93,7 @@ def _weigh(*fields: Sequence[frozenset[str]]) -> tuple[list[str], Reals]:
     return known, np.array([math.log(len(rows) / (1.0 + seen[word])) for word in known])
 
 
-def _shared_letters(questions: Sequence[Question], relations: Sequence[Relation]) -> Reals:
+def _shared_letters(questions: Questions, relations: Relations) -> Reals:
     """Return the cosine of the snippets of questions and of properties."""
     words = ((name.rpartition(".")[2].replace("_", " ") for name in r.names) for r in relations)
     held = [snippets(" ".join(row)) for row in words]
@@ -121,9 +121,7 @@ def snippets(text: str) -> frozenset[str]:
     return frozenset(plain[k : k + LETTERS] for k in range(len(plain) - LETTERS + 1))
 
 
-def _close_meanings(
-    questions: Sequence[Question], relations: Sequence[Relation]
-) -> NDArray[np.float32]:
+def _close_meanings(questions: Questions, relations: Relations) -> Floats:
     """Return the cosine of each question with the closer name of each relation."""
     asked = embed([question.text for question in questions])
     names = (relation.names for relation in relations)
@@ -211,9 +209,7 @@ def rank(
 class _Ranker:
     """The features of all questions, and the weights so far."""
 
-    def __init__(
-        self, questions: Sequence[Question], seen: int, schema: Schema, embeddings: bool
-    ) -> None:
+    def __init__(self, questions: Questions, seen: int, schema: Schema, embeddings: bool) -> None:
         self.schema = schema
         self.answers = [schema.answers(question) for question in questions]
         # A question whose relations the schema lacks teaches nothing.

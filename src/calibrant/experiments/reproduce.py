@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -23,7 +22,7 @@ from calibrant.experiments.experiment import (
     experiments,
 )
 from calibrant.plot.canvas import svg
-from calibrant.plot.save import inline, put, save_figure
+from calibrant.plot.save import FilePath, inline, put, save_figure
 from calibrant.report.figures import Figure
 from calibrant.report.template import filled
 from calibrant.stream.failure import Unreadable
@@ -153,7 +152,7 @@ def _run(each: Experiment, setting: Setting, *, lenient: bool) -> Chapter:
 
 
 def write(
-    done: Sequence[Chapter], directory: str | os.PathLike[str], *, command: str | None = None
+    done: Sequence[Chapter], directory: FilePath, *, command: str | None = None
 ) -> list[Path]:
     """Write figures, numbers and the page ``index.html``; return the paths, the page last.
 

@@ -96,9 +96,7 @@ def _number(text: str | None) -> float:
 FOLDER: Final = "free917"
 MENTION: Final = re.compile(r"fb:([a-z0-9_.]+)")
 WORD: Final = re.compile(r"[a-z0-9]+")
-ENDINGS: Final = (
-    ("ies", "y"), ("sses", "ss"), ("ing", ""), ("ed", ""), ("es", "e"), ("s", "")
-)  # fmt: skip
+ENDINGS: Final = {"ies": "y", "sses": "ss", "ing": "", "ed": "", "es": "e", "s": ""}
 SHORTEST: Final = 3
 """Letters that must be left of a word."""
 
@@ -221,7 +219,7 @@ def stem(word: str) -> str:
     >>> stem("cities"), stem("founded"), stem("glass"), stem("is")
     ('city', 'found', 'glass', 'is')
     """
-    for ending, rest in ENDINGS:
+    for ending, rest in ENDINGS.items():
         left = len(word) - len(ending)
         if word.endswith(ending) and left >= SHORTEST and not (word.endswith("ss") and not rest):
             return word[:left] + rest

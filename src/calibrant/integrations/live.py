@@ -18,10 +18,10 @@ from calibrant.recalibrate import Calibrant, Recalibrator
 from calibrant.recalibrate.preview import Preview
 from calibrant.recalibrate.rows import SHORT
 
+Key: TypeAlias = str | int | None
 
-def make(
-    method: str, seed: int | None, options: dict[str, Any], key: str | int | None = None
-) -> Recalibrator:
+
+def make(method: str, seed: int | None, options: dict[str, Any], key: Key = None) -> Recalibrator:
     """Return the default for ``"calibrant"``, and otherwise Algorithm 1 with that calibrator.
 
     >>> make("foster_hart", 7, {"buckets": 10})
@@ -33,7 +33,7 @@ def make(
 
 
 def make_untimed(
-    method: str, seed: int | None, options: dict[str, Any], key: str | int | None = None
+    method: str, seed: int | None, options: dict[str, Any], key: Key = None
 ) -> Recalibrator:
     """Return a recalibrator for rounds without times; refuse a rule that needs times."""
     engine = make(method, seed, options, key)

@@ -118,14 +118,13 @@ def decomposition_of_buckets(buckets: Buckets) -> Decomposition:
     return _murphy(cells, brier_of_buckets(buckets), *map(cells.average, sums))
 
 
-def _murphy(
-    cells: Cells, score: float, within_variance: float, within_covariance: float
-) -> Decomposition:
+def _murphy(cells: Cells, score: float, variance: float, covariance: float) -> Decomposition:
+    """Split a Brier score, given variance and covariance within the cells."""
     mean = cells.average(cells.ones.sum())
     resolution = cells.average(cells.counts @ (cells.rho - mean) ** 2)
     uncertainty = mean * (1.0 - mean)
     said = cells.average(cells.counts @ cells.values)
-    variance = cells.average(cells.counts @ (cells.values - said) ** 2)
+    spread = cells.average(cells.counts @ (cells.values - said) ** 2)
     parts = calibration_error(cells, power=2.0), resolution, uncertainty, uncertainty - resolution
-    within = within_variance, within_covariance
-    return Decomposition(score, *parts, variance + within_variance, *within)
+    within = variance, covariance
+    return Decomposition(score, *parts, spread + variance, *within)

@@ -137,9 +137,8 @@ class WaitForHorizon(Around):
         told, when = check.outcome(outcome), check.real(time, "time")
         name, entry = self.find(ticket)
         if entry.outcome is not None:
-            raise errors.RepeatedTicket(
-                f"ticket {name!r} must have no outcome yet, got {told} again"
-            )
+            rule = f"ticket {name!r} must have no outcome yet"
+            raise errors.RepeatedTicket(f"{rule}, got {told} again")
         if when < entry.time:
             rule = f"time must not be before the forecast's {entry.time!r}"
             raise errors.InvalidInput(f"{rule}, got {time!r}")
@@ -157,10 +156,8 @@ class WaitForHorizon(Around):
             entry = self._entries.pop(name)
             ticket = self._handed_out.pop(name, name)
             try:
-                done = self._recalibrator.observe(
-                    ticket, entry.outcome or 0, time=entry.time + self.horizon
-                )
-                settled.append(done)
+                due = entry.time + self.horizon
+                settled.append(self._recalibrator.observe(ticket, entry.outcome or 0, time=due))
             except errors.TicketError:
                 self.lost += 1
         self.clock = now
@@ -211,9 +208,8 @@ class WaitForHorizon(Around):
         return made
 
     def __repr__(self) -> str:
-        return (
-            f"WaitForHorizon({self._recalibrator!r}, horizon={self.horizon:g}, {self.waiting} wait)"
-        )
+        told = f"horizon={self.horizon:g}, {self.waiting} wait"
+        return f"WaitForHorizon({self._recalibrator!r}, {told})"
 
     def _checked_time(self, time: Any) -> float:
         now = check.real(time, "time")

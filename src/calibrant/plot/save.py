@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from calibrant.plot.buckets import prepare_buckets, prepare_histogram
 from calibrant.plot.canvas import LIGHT, Drawing, png, svg
@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def put(path: str | os.PathLike[str], content: bytes) -> Path:
+FilePath: TypeAlias = str | os.PathLike[str]
+
+
+def put(path: FilePath, content: bytes) -> Path:
     """Write ``content`` beside ``path``, then move it there in one step; return the path.
 
     Whatever interrupts it, ``path`` holds all of the new content or all of the old.  A link
@@ -135,9 +138,7 @@ def prepare_all(summary: Summary) -> dict[str, Drawing]:
     return {name: prepare(summary) for name, prepare in _PREPARED.items()}
 
 
-def save_all(
-    summary: Summary, directory: str | os.PathLike[str], *, dpi: float = 200.0
-) -> list[Path]:
+def save_all(summary: Summary, directory: FilePath, *, dpi: float = 200.0) -> list[Path]:
     """Write every picture of a summary as PNG and SVG; return the paths.
 
     Parameters
@@ -159,7 +160,7 @@ def save_all(
 
 
 def save_drawings(
-    drawings: Mapping[str, Drawing], directory: str | os.PathLike[str], *, dpi: float = 200.0
+    drawings: Mapping[str, Drawing], directory: FilePath, *, dpi: float = 200.0
 ) -> list[Path]:
     """Write drawings by name, as :func:`save_all` does; return the paths."""
     place = Path(directory)

@@ -346,10 +346,8 @@ def _one_game(
     return _kernel_game(model, (forecaster, adversary), marks, fast), fast
 
 
-def _kernel_game(
-    model: Recalibrator, parties: BuiltIn, marks: tuple[int, ...], fast: bool
-) -> OneGame:
-    (forecaster, adversary), rule = parties, model.calibrator.kernels
+def _kernel_game(model: Recalibrator, pair: BuiltIn, marks: tuple[int, ...], fast: bool) -> OneGame:
+    (forecaster, adversary), rule = pair, model.calibrator.kernels
     game = games.compiled_game_of(rule) if fast else games.game_of(rule)
 
     def one_game(seed: int) -> Reals:

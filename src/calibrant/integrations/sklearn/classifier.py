@@ -239,13 +239,11 @@ class OnlineCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
             self._begin(X, y, known, sample_weight, given)
         return self
 
-    def _teach(
-        self, estimator: Any, X: Any, y: Any, sample_weight: Any, given: dict[str, Any]
-    ) -> None:
+    def _teach(self, estimator: Any, X: Any, y: Any, weights: Any, given: dict[str, Any]) -> None:
         """Let the estimator learn a batch, if it can."""
         if _learns_along(estimator):
             classes = {name: given.pop(name) for name in ("classes",) if name in given}
-            params = self._params("partial_fit", sample_weight, given)
+            params = self._params("partial_fit", weights, given)
             estimator.partial_fit(X, y, **classes, **params)
 
     def _known(self, classes: Any) -> NDArray[Any]:

@@ -149,24 +149,20 @@ def _reliability(y_true: Any, y_proba: Any, **options: Any) -> float:
     return brier_decomposition(y_true, y_proba, **options).reliability
 
 
-neg_calibration_error_scorer = make_scorer(
-    calibration_error, greater_is_better=False, response_method="predict_proba"
-)
+SCORED: Final[dict[str, Any]] = {"greater_is_better": False, "response_method": "predict_proba"}
+
+neg_calibration_error_scorer = make_scorer(calibration_error, **SCORED)
 """Minus :func:`calibration_error`, for searches and cross-validation."""
 
-neg_reliability_scorer = make_scorer(
-    _reliability, greater_is_better=False, response_method="predict_proba"
-)
+neg_reliability_scorer = make_scorer(_reliability, **SCORED)
 """Minus the reliability part of the Brier score."""
 
 
-def _cells(
-    forecasts: Reals, happened: Mask, n_bins: int, strategy: str, sample_weight: Any
-) -> Cells:
+def _cells(forecasts: Reals, happened: Mask, n_bins: int, shape: str, sample_weight: Any) -> Cells:
     """Return a cell for each bin that counts, at its mean forecast."""
     bins = check.whole(n_bins, "n_bins", low=1)
-    check.choice(strategy, "strategy", tuple(STRATEGIES))
-    place = buckets_of if strategy == "uniform" else _mass_index
+    check.choice(shape, "strategy", tuple(STRATEGIES))
+    place = buckets_of if shape == "uniform" else _mass_index
     index, weights = place(forecasts, bins), _weights(sample_weight, forecasts)
     sums = (weights, weights * happened, weights * forecasts)
     counts, ones, totals = (np.bincount(index, each, bins).astype(np.float64) for each in sums)
