@@ -400,10 +400,6 @@ def _notes(comparison: Comparison) -> list[str]:
 
 
 def _settings(comparison: Comparison) -> list[tuple[str, str]]:
-    told = {
-        "seed": comparison.seed,
-        "window": comparison.window,
-        "adversarial rounds": comparison.adversarial_rounds,
-        **comparison.settings,
-    }
+    told = {"seed": comparison.seed, "window": comparison.window}
+    told |= {"adversarial rounds": comparison.adversarial_rounds, **comparison.settings}
     return [(name, plainly(value)) for name, value in told.items()]

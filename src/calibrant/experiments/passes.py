@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -35,20 +36,12 @@ CURVE: Final = 10
 TITLES: Final = {"brier": "squared loss", "c2": "calibration error C2"}
 NULL: Final = 400
 """Runs under perfect calibration that show what noise alone does."""
+ALGORITHM: Final = partial(Recalibrator, resolution=SIZE, buckets=SIZE)
 
-
-def _ours(seed: int) -> Recalibrator:
-    return Recalibrator("foster_hart", resolution=SIZE, buckets=SIZE, seed=seed)
-
-
-def _paper(seed: int) -> Recalibrator:
-    return Recalibrator("exponential_regret", resolution=SIZE, buckets=SIZE, prior=0, seed=seed)
-
-
-METHODS: Final[Mapping[str, Callable[[int], Recalibrator]]] = {
-    "foster_hart": _ours,
-    "exponential_regret": _paper,
-    "default": lambda seed: Calibrant(seed=seed),
+METHODS: Final[Mapping[str, Callable[..., Recalibrator]]] = {
+    "foster_hart": partial(ALGORITHM, "foster_hart"),
+    "exponential_regret": partial(ALGORITHM, "exponential_regret", prior=0),
+    "default": Calibrant,
 }
 """Algorithm 1 with our subroutine and with the paper's, and the package's default."""
 
@@ -80,7 +73,7 @@ class Passes:
 
 def pass_over(stream: Stream, method: str, seeds: int) -> Passes:
     """Replay a stream with so many seeds."""
-    runs = [METHODS[method](seed).replay(stream.raw, stream.outcomes) for seed in range(seeds)]
+    runs = [METHODS[method](seed=seed).replay(stream.raw, stream.outcomes) for seed in range(seeds)]
     drawn, mean = np.array([run.forecast for run in runs]), np.array([run.mean for run in runs])
     return Passes(stream, drawn, np.clip(mean, 0.0, 1.0))
 

@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from calibrant.core.arrays import Bits, Reals
 from calibrant.experiments import embedding
 from calibrant.experiments import passes as runs
 from calibrant.experiments.experiment import (
@@ -92,25 +93,20 @@ def _ranked(setting: Setting) -> Result:
     setting.tell("recalibrating the ranker")
     lines = {stream.name: _line(stream, setting) for stream in streams}
     own, off = (lines[name].passes["foster_hart"] for name in (OWN, OFF))
-    figures = {
-        "qa_own": runs.paper_panels(own, OWN[0].upper() + OWN[1:], CAPTION),
-        "qa_miscalibrated": runs.paper_panels(off, OFF[0].upper() + OFF[1:], CAPTION),
-    }
+    told = {"qa_own": (own, OWN), "qa_miscalibrated": (off, OFF)}
+    titled = ((key, each, name[0].upper() + name[1:]) for key, (each, name) in told.items())
+    numbers = {key: runs.columns(each) for key, (each, _) in told.items()}
     return Result(
         (_accuracy(first.right[len(train) :], use), *claims(lines)),
-        figures,
+        {key: runs.paper_panels(each, title, CAPTION) for key, each, title in titled},
         (_table("Our ranker", lines),),
-        {
-            "qa_own": runs.columns(own),
-            "qa_miscalibrated": runs.columns(off),
-            "qa_ranker": _rows(first, last),
-        },
+        {**numbers, "qa_ranker": _rows(first, last)},
         NOTES,
         () if use else (NO_EMBEDDINGS,),
     )
 
 
-def _odds(ranking: Ranking) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _odds(ranking: Ranking) -> Reals:
     """Return a confidence that forgets all candidates but two."""
     return np.asarray(1.0 / (1.0 + np.exp(-ranking.margin)))
 
@@ -130,7 +126,7 @@ def _line(stream: Stream, setting: Setting) -> Line:
     return Line(stream, {method: runs.pass_over(stream, method, seeds) for method in runs.METHODS})
 
 
-def _accuracy(right: np.ndarray[tuple[int], np.dtype[np.uint8]], embeddings: bool) -> Claim:
+def _accuracy(right: Bits, embeddings: bool) -> Claim:
     said = "A real parser: share of the test questions whose relation is found"
     if not embeddings:
         return unmeasured("accuracy", f"{said}, with embeddings", "at least 0.53", "ours")

@@ -55,12 +55,8 @@ class Chapter:
     def figures(self) -> list[Figure]:
         """Return the pictures as elements of the page."""
         return [
-            Figure(
-                panels.title,
-                panels.caption,
-                inline(svg(panels.draw()), name, panels.title, panels.caption),
-            )
-            for name, panels in self.result.figures.items()
+            Figure(p.title, p.caption, inline(svg(p.draw()), name, p.title, p.caption))
+            for name, p in self.result.figures.items()
         ]
 
 

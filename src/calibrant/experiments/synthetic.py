@@ -71,15 +71,11 @@ class Contest:
 
     def figures(self, name: str, letters: str, caption: str) -> dict[str, Panels]:
         """Return pairs of panels, squared loss and calibration error, for the paper and for us."""
-        return {
-            f"{name}_{method}": Panels(
-                f"With {method}",
-                caption,
-                dict(zip(letters, self._curves(method).values(), strict=True)),
-                [letters],
-            )
-            for method in (PAPER, OURS)
-        }
+        made = {}
+        for method in (PAPER, OURS):
+            drawings = dict(zip(letters, self._curves(method).values(), strict=True))
+            made[f"{name}_{method}"] = Panels(f"With {method}", caption, drawings, [letters])
+        return made
 
     def _curves(self, method: str) -> dict[str, Curves]:
         made, player = {}, self.players[method]

@@ -25,11 +25,7 @@ from calibrant.metrics import calibration_error, proper_swap_regret
 from calibrant.report.tables import Table, shown
 from calibrant.simulate import Constant, Games, Periodic, Record, play, play_many
 
-GAMES_OF_LOSS: Final = (
-    ("uniform", "greedy_accuracy"),
-    ("noise", "threshold"),
-    ("informed", "bernoulli"),
-)
+STAGES: Final = (("uniform", "greedy_accuracy"), ("noise", "threshold"), ("informed", "bernoulli"))
 EPSILONS: Final = (0.2, 0.1, 0.05)
 ERRORS: Final = (0.1, 0.05, 0.02)
 """Of C2, with N and M of :data:`SIZE`, against the adversary that is out to spoil it."""
@@ -57,7 +53,7 @@ def check_horizons(setting: Setting) -> Result:
     """Compare predicted with measured horizons."""
     setting.tell("horizons")
     games = 3 if setting.quick else GAMES
-    found = [_extra_loss(epsilon, scene, games) for epsilon in EPSILONS for scene in GAMES_OF_LOSS]
+    found = [_extra_loss(epsilon, scene, games) for epsilon in EPSILONS for scene in STAGES]
     found += [_error(epsilon, games) for epsilon in ERRORS]
     share = max(each.measured / each.shape.rounds for each in found)
     said = "The horizon that a theorem predicts is enough: largest share of it that was needed"

@@ -108,6 +108,10 @@ class Sums:
         return level * level * self.broken
 
 
+REALS: Final = ("penalty", "rate", "largest", "lost")
+"""Parts of a state that are stored as text, to the bit."""
+
+
 class OnlineL1SVM:
     """Learn who is ill from genotypes, in one pass: hinge loss, l1 penalty, dual averaging.
 
@@ -322,14 +326,9 @@ class OnlineL1SVM:
 
     def _document(self) -> Document:
         sums = self._sums
-        settings = {
-            "features": self._features,
-            "penalty": self._penalty.hex(),
-            "rate": self._rate.hex(),
-            "largest": self._largest.hex(),
-            "lost": self._lost.hex(),
-            "counts": [sums.rounds, sums.broken, sums.balance],
-        }
+        reals = {name: getattr(self, f"_{name}").hex() for name in REALS}
+        counts = [sums.rounds, sums.broken, sums.balance]
+        settings = {"features": self._features, **reals, "counts": counts}
         return Document(self.kind, settings, {"table": sums.table.reshape(-1)})
 
     @classmethod
@@ -341,9 +340,7 @@ class OnlineL1SVM:
 
     @classmethod
     def _read(cls, settings: dict[str, Any], table: Words) -> Self:
-        penalty, rate, largest, lost = (
-            float.fromhex(settings[name]) for name in ("penalty", "rate", "largest", "lost")
-        )
+        penalty, rate, largest, lost = (float.fromhex(settings[name]) for name in REALS)
         made = cls(settings["features"], penalty=penalty, rate=rate)
         sums = made._sums
         sums.rounds, sums.broken, sums.balance = map(int, settings["counts"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import numpy as np
 
@@ -153,12 +153,9 @@ class PendingUnknown(Around):
 
     def to_bytes(self) -> bytes:
         """Return everything but the recalibrator's own state."""
-        settings: dict[str, Any] = {
-            "buckets": self.buckets,
-            "confidence": self.confidence.hex(),
-            "wait": self._wait.to_bytes().hex(),
-        }
-        return Document(self.kind, settings, {"counts": self._counts.reshape(-1)}).to_bytes()
+        settings = {"confidence": self.confidence.hex(), "wait": self._wait.to_bytes().hex()}
+        counts = {"counts": self._counts.reshape(-1)}
+        return Document(self.kind, {"buckets": self.buckets, **settings}, counts).to_bytes()
 
     @classmethod
     def _restored(cls, document: Document, recalibrator: Forecaster) -> Self:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Final, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, Final, NamedTuple, Protocol, Self, TypeAlias
 
 from calibrant import errors
 from calibrant.core import check
@@ -12,6 +12,8 @@ from calibrant.core.codec import Document
 from calibrant.core.ticket import Ticket
 from calibrant.kernels.coin import coin
 from calibrant.recalibrate.secret import block_key, secret_of
+
+Key: TypeAlias = str | int | None
 
 
 class Forecaster(Protocol):
@@ -186,17 +188,11 @@ class WaitForHorizon(Around):
 
     def to_bytes(self) -> bytes:
         """Return everything but the recalibrator's own state."""
-        entries = [
-            [name, entry.time.hex(), entry.raw.hex(), entry.outcome]
-            for name, entry in self._entries.items()
-        ]
-        settings = {
-            "horizon": self.horizon.hex(),
-            "clock": None if self.clock is None else self.clock.hex(),
-            "lost": self.lost,
-            "entries": entries,
-        }
-        return Document(self.kind, settings).to_bytes()
+        held = self._entries.items()
+        entries = [[name, at.hex(), raw.hex(), told] for name, (at, raw, told) in held]
+        clock = None if self.clock is None else self.clock.hex()
+        settings = {"horizon": self.horizon.hex(), "clock": clock, "lost": self.lost}
+        return Document(self.kind, settings | {"entries": entries}).to_bytes()
 
     @classmethod
     def _restored(cls, document: Document, recalibrator: Forecaster) -> Self:
@@ -275,12 +271,7 @@ class ObservedOnly(Around):
     __slots__ = ("_key", "floor", "learned", "observed")
 
     def __init__(
-        self,
-        recalibrator: Forecaster,
-        floor: float,
-        *,
-        seed: int | None = None,
-        key: str | int | None = None,
+        self, recalibrator: Forecaster, floor: float, *, seed: int | None = None, key: Key = None
     ) -> None:
         self.floor = check.real(floor, "floor", low=1e-9, high=1.0, rule="a number from 1e-9 to 1")
         self._recalibrator = recalibrator
@@ -312,12 +303,8 @@ class ObservedOnly(Around):
 
     def to_bytes(self) -> bytes:
         """Return everything but the recalibrator's own state; treat it as secret."""
-        settings = {
-            "floor": self.floor.hex(),
-            "key": self._key,
-            "observed": self.observed,
-            "learned": self.learned,
-        }
+        counts = {"observed": self.observed, "learned": self.learned}
+        settings = {"floor": self.floor.hex(), "key": self._key, **counts}
         return Document(self.kind, settings).to_bytes()
 
     @classmethod

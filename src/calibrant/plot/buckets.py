@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,12 +20,7 @@ from calibrant.summary import BucketRow, Histogram, Summary
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-TRUTH: Final[Style] = {
-    "marker": "_",
-    "markersize": 9.0,
-    "markeredgewidth": 1.6,
-    "color": LIGHT["ink"],
-}
+TRUTH: Style = {"marker": "_", "markersize": 9.0, "markeredgewidth": 1.6, "color": LIGHT["ink"]}
 """How the frequency of outcome 1 is marked."""
 
 
