@@ -39,7 +39,6 @@ __all__ = [
     "TicketError",
     "UnknownName",
     "UnknownTicket",
-    "needed",
 ]
 
 
