@@ -100,6 +100,7 @@ class UnknownName(CalibrantError, KeyError):
 def needed(module: str, told: str, install: str) -> Any:
     """Return a module that may not be installed, or say who needs it and what to install."""
     try:
+        importlib.import_module(module.partition(".")[0])
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         raise MissingExtra(f"{told}: pip install {install}") from error
