@@ -31,7 +31,7 @@ from calibrant.advice import (
     substitute,
     swap_regret,
 )
-from calibrant.advice.schedule import Schedule
+from calibrant.advice.rule import Schedule
 from calibrant.errors import InvalidInput, InvalidType
 
 Array = Any

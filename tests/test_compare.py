@@ -30,18 +30,16 @@ from calibrant.compare import (
     Played,
     Row,
     compare,
+    comparison,
     methods_by_name,
-    own,
-    page,
     render,
     run,
-    scikit,
-    score,
     write,
 )
-from calibrant.compare.duel import duel
-from calibrant.compare.headline import NOTHING, headline
-from calibrant.compare.stream import Stream
+from calibrant.compare import method as score
+from calibrant.compare import methods as own
+from calibrant.compare.comparison import NOTHING, headline
+from calibrant.compare.method import Stream, duel
 from calibrant.errors import CorruptState, InvalidInput, MissingExtra, UnknownName
 from calibrant.recalibrate.rows import SHORT
 from calibrant.registry import calibrators, transforms
@@ -67,7 +65,7 @@ each_method = each(METHODS)
 
 @pytest.fixture(autouse=True)
 def frequent_refits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scikit, "EVERY", 20)
+    monkeypatch.setattr(own, "EVERY", 20)
 
 
 @pytest.fixture(scope="module")
@@ -373,11 +371,11 @@ def test_refits_say_the_raw_forecast_until_both_outcomes_were_seen() -> None:
 
 
 def test_a_window_forgets_what_all_history_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scikit, "WINDOW", 25)
-    short = next(m for m in scikit.scikit_methods() if m.name == "sklearn_isotonic_5000")
+    monkeypatch.setattr(own, "WINDOW", 25)
+    short = next(m for m in own.scikit_methods() if m.name == "sklearn_isotonic_5000")
     stream = stream_of()
     told = short.play(stream, 0)
-    regression = scikit._regression("isotonic")().fit(RAW[75:100], OUTCOMES[75:100])
+    regression = own._regression("isotonic")().fit(RAW[75:100], OUTCOMES[75:100])
     assert (told.forecast[100:] == regression.predict(RAW[100:])).all()
     assert told.size < METHODS["sklearn_isotonic"].play(stream, 0).size
 
@@ -543,7 +541,7 @@ def test_the_page_is_complete_and_asks_nobody_for_anything(made: Comparison) -> 
     text = render(made, command="calibrant compare games.csv")
     for found in made.rows:
         assert f"</span>{found.name}</th>" in text
-        assert f">{page.shown(found.brier)}</td>" in text
+        assert f">{comparison.shown(found.brier)}</td>" in text
     links = re.findall(r"https?://[^\"' )]+", text)
     assert set(links) == {"http://www.w3.org/1999/xlink"}
     assert "<script" not in text
@@ -554,7 +552,7 @@ def test_the_page_is_complete_and_asks_nobody_for_anything(made: Comparison) -> 
 
 
 def test_the_best_figure_of_a_column_is_marked_and_so_is_the_front(made: Comparison) -> None:
-    lines = page._lines(made)
+    lines = comparison._lines(made)
     assert [line.row.name for line in lines if line.front] == sorted(
         made.front(), key=lambda name: made.row(name).brier
     )
@@ -575,15 +573,15 @@ def test_the_page_tells_what_is_missing() -> None:
 
 def test_the_page_says_how_long_a_window_is_and_whether_there_was_a_compiler() -> None:
     made = told(row("raw", 0.2), window=625, timing={"compiler": True})
-    assert any("one of 625 rounds" in note for note in page._notes(made))
-    assert any("with a compiler" in note for note in page._notes(made))
+    assert any("one of 625 rounds" in note for note in comparison._notes(made))
+    assert any("with a compiler" in note for note in comparison._notes(made))
 
 
 def test_the_price_of_a_round_has_three_digits() -> None:
     made = told(row("raw", 0.2), timing={"microseconds": {"raw": 1234.5}})
-    assert page._prices(made, made.rows[0])[0].text == "1234"
+    assert comparison._prices(made, made.rows[0])[0].text == "1234"
     quick = replace(made, timing={"microseconds": {"raw": 1.23456}})
-    assert page._prices(quick, made.rows[0])[0].text == "1.23"
+    assert comparison._prices(quick, made.rows[0])[0].text == "1.23"
 
 
 def test_the_page_is_written_whole(made: Comparison, tmp_path: Path) -> None:

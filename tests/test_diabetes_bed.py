@@ -10,8 +10,8 @@ import pytest
 pytest.importorskip("bed_reader", reason="needs the extra experiments")
 
 from calibrant.errors import InvalidInput
-from calibrant.experiments import bed
-from calibrant.experiments.bed import MISSING, BedFile
+from calibrant.experiments import genotypes
+from calibrant.experiments.genotypes import MISSING, BedFile
 from calibrant.learners import OnlineL1SVM
 from calibrant.metrics import auc
 
@@ -28,13 +28,13 @@ def some_genotypes(snps: int = 11) -> np.ndarray:
 @pytest.fixture
 def written(tmp_path: Path) -> Path:
     path = tmp_path / "some.bed"
-    bed.write(path, some_genotypes(), ILL, sid=[f"snp{k}" for k in range(11)])
+    genotypes.write_bed(path, some_genotypes(), ILL, sid=[f"snp{k}" for k in range(11)])
     return path
 
 
 @pytest.mark.parametrize("at_once", [1, 30, 1 << 20], ids=["one by one", "two by two", "at once"])
 def test_patients_come_back_in_the_order_asked_for(written, monkeypatch, at_once) -> None:
-    monkeypatch.setattr(bed, "AT_ONCE", at_once)
+    monkeypatch.setattr(genotypes, "AT_ONCE", at_once)
     opened = BedFile.open(written)
     assert (len(opened), opened.snps) == (7, 11)
     assert (opened.outcomes == ILL).all()
@@ -60,7 +60,7 @@ def test_people_of_unknown_phenotype_are_left_out(written) -> None:
 
 
 def test_a_file_in_which_nobody_is_healthy_is_refused(tmp_path) -> None:
-    bed.write(tmp_path / "ill.bed", some_genotypes(), np.ones(7, np.uint8))
+    genotypes.write_bed(tmp_path / "ill.bed", some_genotypes(), np.ones(7, np.uint8))
     with pytest.raises(InvalidInput) as caught:
         BedFile.open(tmp_path / "ill.bed")
     told = "phenotypes in the .fam file must be both 1 and 2, got 7 cases among 7 subjects"
@@ -83,7 +83,7 @@ def test_the_suffix_may_be_left_out(written) -> None:
 
 
 def test_a_name_may_have_dots(tmp_path) -> None:
-    bed.write(tmp_path / "wtccc.t1d.bed", some_genotypes(), ILL)
+    genotypes.write_bed(tmp_path / "wtccc.t1d.bed", some_genotypes(), ILL)
     assert BedFile.open(tmp_path / "wtccc.t1d").path == tmp_path / "wtccc.t1d.bed"
 
 
@@ -91,8 +91,8 @@ def test_joined_files_are_the_snps_of_one_after_those_of_the_other(tmp_path) -> 
     parts = [tmp_path / "one.bed", tmp_path / "two.bed"]
     whole = some_genotypes()
     for path, columns in zip(parts, (np.s_[:, :4], np.s_[:, 4:]), strict=True):
-        bed.write(path, np.ascontiguousarray(whole[columns]), ILL)
-    bed.join(parts, tmp_path / "both.bed")
+        genotypes.write_bed(path, np.ascontiguousarray(whole[columns]), ILL)
+    genotypes.join_beds(parts, tmp_path / "both.bed")
     opened = BedFile.open(tmp_path / "both.bed")
     assert (np.array(list(opened.patients(range(7)))) == whole).all()
     assert len((tmp_path / "both.bim").read_text().splitlines()) == 11

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from calibrant.errors import InvalidInput
-from calibrant.experiments import bar as bars
 from calibrant.experiments import diabetes, diagnosis
 from calibrant.experiments.diagnosis import (
     PENALTIES,
@@ -261,10 +260,10 @@ def test_the_experiment_is_registered() -> None:
 
 def test_files_of_ones_own_are_used_before_all_others(tmp_path) -> None:
     pytest.importorskip("bed_reader", reason="needs the extra experiments")
-    from calibrant.experiments import bed
+    from calibrant.experiments.genotypes import write_bed
 
     genotypes, ill = cohort(40)
-    bed.write(tmp_path / "own.bed", genotypes.astype(np.int8), ill)
+    write_bed(tmp_path / "own.bed", genotypes.astype(np.int8), ill)
     asked = setting(tmp_path, bed=tmp_path / "own.bed")
     result = diabetes.run(asked)
     assert asked.told == ["40 patients with 25 SNPs"]
@@ -300,11 +299,11 @@ def test_without_a_setting_the_cache_is_in_the_home_directory(monkeypatch, tmp_p
 
 
 def test_the_bar_shows_only_where_it_can(monkeypatch) -> None:
-    with bars.bar("patients") as progress:
+    with diabetes.bar("patients") as progress:
         if progress is not None:
             progress(1, 2)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with bars.bar("patients") as progress:
+    with diabetes.bar("patients") as progress:
         assert progress is None
 
 

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calibrant.errors import InvalidInput, MissingExtra
-from calibrant.experiments import bed, coalescent, genotypes
+from calibrant.experiments import coalescent, genotypes
+from calibrant.experiments.coalescent import HLA, LOCI, Locus
 from calibrant.experiments.genotypes import Cohort, generate, genotypes_of, layout
-from calibrant.experiments.loci import HLA, LOCI, Locus
 
 pytest.importorskip("msprime", reason="needs the extra experiments")
 pytest.importorskip("bed_reader", reason="needs the extra experiments")
@@ -236,7 +236,7 @@ def contents(path: Path) -> list[bytes]:
 
 
 def test_the_files_hold_what_was_simulated(whole: Path) -> None:
-    opened = bed.BedFile.open(whole)
+    opened = genotypes.BedFile.open(whole)
     assert (opened.outcomes == SMALL.outcomes()).all()
     assert opened.snps == 100
     rows, first = np.array(list(opened.patients(range(25)))), 0

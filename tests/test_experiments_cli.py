@@ -25,7 +25,7 @@ from calibrant.experiments.experiment import (
     experiments,
     unmeasured,
 )
-from calibrant.experiments.files import require
+from calibrant.experiments.streams import require
 
 
 @pytest.fixture

@@ -19,22 +19,32 @@ pytest.importorskip("matplotlib", reason="needs the extra experiments")
 pytest.importorskip("scipy", reason="needs the extra experiments")
 
 from calibrant.errors import InvalidInput, MissingExtra, UnknownName
-from calibrant.experiments import page
 from calibrant.experiments.experiment import (
+    Band,
     Claim,
+    Curves,
     Experiment,
+    Panels,
     Result,
     Setting,
+    Slopes,
     at_least,
     at_most,
+    band_of,
     below,
     experiments,
     near,
     unmeasured,
 )
-from calibrant.experiments.page import Chapter, headline
-from calibrant.experiments.panels import Band, Curves, Panels, Slopes, band_of
-from calibrant.experiments.reproduce import claims_columns, in_order, reproduce, write
+from calibrant.experiments.reproduce import (
+    Chapter,
+    claims_columns,
+    headline,
+    in_order,
+    render,
+    reproduce,
+    write,
+)
 from calibrant.report.tables import Table
 from calibrant.stream.failure import Unreadable
 
@@ -277,7 +287,7 @@ def test_claims_are_columns(lab: Lab) -> None:
 def test_the_page_needs_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(MissingExtra, match=r'pip install "calibrant\[experiments\]"'):
-        page.render([])
+        render([])
 
 
 def test_every_experiment_has_its_own_place_and_page_of_documentation() -> None:

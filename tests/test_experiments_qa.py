@@ -18,13 +18,25 @@ pytest.importorskip("matplotlib", reason="needs the extra experiments")
 pytest.importorskip("scipy", reason="needs the extra experiments")
 
 from calibrant.errors import MissingExtra
-from calibrant.experiments import embedding, features, llm, passes, qa, ranker
+from calibrant.experiments import embedding, passes, qa, ranker
 from calibrant.experiments.experiment import Result, Setting
-from calibrant.experiments.files import numbers, read_json, read_table, read_text, require
 from calibrant.experiments.passes import METHODS, noise, pass_over, raw_error
 from calibrant.experiments.ranker import Ranking, rank
-from calibrant.experiments.relations import Question, read_questions, read_schema, stem
-from calibrant.experiments.streams import Stream, free917, mmlu_pro, multiple_choice
+from calibrant.experiments.streams import (
+    Question,
+    Stream,
+    free917,
+    mmlu_pro,
+    multiple_choice,
+    numbers,
+    read_json,
+    read_questions,
+    read_schema,
+    read_table,
+    read_text,
+    require,
+    stem,
+)
 from calibrant.stream.failure import Unreadable
 
 SCHEMA = """book.author\tmain
@@ -183,7 +195,7 @@ def test_streams_keep_the_rows_that_are_sound(data: Path) -> None:
 
 def test_shared_words_and_letters_speak_for_a_relation(data: Path) -> None:
     schema, questions = read_schema(data), read_questions(data, "test")
-    found = features.agreements(questions, schema.relations, embeddings=False)
+    found = ranker.agreements(questions, schema.relations, embeddings=False)
     assert found.shape == (2, 3, 13)
     assert (found[0].sum(axis=1).argmax(), found[1].sum(axis=1).argmax()) == (2, 0)
 
@@ -230,7 +242,7 @@ def test_the_gradient_of_the_dense_weights_is_right(data: Path) -> None:
 def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "scipy.sparse", None)
     with pytest.raises(MissingExtra, match="the ranker needs scipy"):
-        features.sparse()
+        ranker.sparse()
 
 
 # ----------------------------------------------------------------------------------- embedding
@@ -347,8 +359,8 @@ def test_embeddings_are_one_more_feature(data: Path, monkeypatch: pytest.MonkeyP
         rows = [[1.0, 0.0] if "capital" in text else [0.6, 0.8] for text in texts]
         return np.array(rows, np.float32)
 
-    monkeypatch.setattr(features, "embed", embed)
-    found = features.agreements(questions, schema.relations, embeddings=True)
+    monkeypatch.setattr(ranker, "embed", embed)
+    found = ranker.agreements(questions, schema.relations, embeddings=True)
     assert found.shape[-1] == 14
     assert found[0, :, -1] / 5.0 == pytest.approx([0.6, 0.6, 1.0], abs=1e-6)
 
@@ -451,13 +463,13 @@ def test_claims_fail_where_recalibration_does_harm() -> None:
 
 
 def test_a_stream_that_stays_off_fails_the_language_models_claims() -> None:
-    row = llm.Row("x", 1000, 0.1, 0.3, 0.05, 0.29)
+    row = passes.Row("x", 1000, 0.1, 0.3, 0.05, 0.29)
     assert row.off
     assert row.share == pytest.approx(0.05 / 0.012)
-    assert [claim.holds for claim in llm.claims([row])] == [False, False]
-    fine = llm.Row("y", 1000, 0.1, 0.3, 0.004, 0.2)
-    assert [claim.holds for claim in llm.claims([fine])] == [True, True]
-    assert not llm.Row("z", 1000, 0.01, 0.3, 0.05, 0.29).off
+    assert [claim.holds for claim in passes.claims([row])] == [False, False]
+    fine = passes.Row("y", 1000, 0.1, 0.3, 0.004, 0.2)
+    assert [claim.holds for claim in passes.claims([fine])] == [True, True]
+    assert not passes.Row("z", 1000, 0.01, 0.3, 0.05, 0.29).off
 
 
 # ------------------------------------------------------------------------------------ real data
@@ -480,9 +492,9 @@ def test_where_language_models_are_far_off_the_default_helps(data_dir: Path) -> 
     if not (data_dir / "llm_multiple_choice").is_dir():
         pytest.skip("no llm_multiple_choice here")
     streams = [each for each in multiple_choice(data_dir) if "truthfulqa" in each.name]
-    rows = [llm.row_of(stream, pass_over(stream, "default", 1)) for stream in streams]
+    rows = [passes.row_of(stream, pass_over(stream, "default", 1)) for stream in streams]
     assert sum(row.off for row in rows) >= 4
-    assert all(claim.holds for claim in llm.claims(rows))
+    assert all(claim.holds for claim in passes.claims(rows))
 
 
 @pytest.mark.slow

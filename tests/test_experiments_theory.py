@@ -12,10 +12,10 @@ pytest.importorskip("jinja2", reason="needs the extra experiments")
 pytest.importorskip("matplotlib", reason="needs the extra experiments")
 pytest.importorskip("scipy", reason="needs the extra experiments")
 
-from calibrant.experiments import horizons, lemmas, measured_table, theory
+from calibrant.experiments import measured_table, theory
 from calibrant.experiments.experiment import Setting
-from calibrant.experiments.lemmas import Side
 from calibrant.experiments.measured_table import Measured, slope
+from calibrant.experiments.theory import Side
 
 SETTING = Setting(Path("nowhere"), seeds=2, quick=True)
 
@@ -34,9 +34,9 @@ def test_the_whole_theory_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measured_table, "STRETCHES", 1)
     monkeypatch.setattr(measured_table, "WARM", 50)
     monkeypatch.setattr(measured_table, "TIMED", dict.fromkeys(measured_table.SUBROUTINES, 50))
-    monkeypatch.setattr(lemmas, "LONG", 2_000)
-    monkeypatch.setattr(horizons, "EPSILONS", (0.2,))
-    monkeypatch.setattr(horizons, "ERRORS", (0.1,))
+    monkeypatch.setattr(theory, "LONG", 2_000)
+    monkeypatch.setattr(theory, "EPSILONS", (0.2,))
+    monkeypatch.setattr(theory, "ERRORS", (0.1,))
     result = theory.run(SETTING)
     held = {claim.key: claim.holds for claim in result.claims}
     for key in ("space_least", "space_most", "lemma_1", "lemma_2", "lemma_3", "theorem_1",
@@ -87,14 +87,14 @@ def test_memory_is_a_word_for_each_cell_of_each_bucket() -> None:
 def test_an_inequality_that_fails_fails_its_claim() -> None:
     good = [Side(f"{name}, x", "game", 0.1, 0.2) for name in
             ("Lemma 1", "Lemma 2", "Lemma 3", "Theorem 1")]  # fmt: skip
-    assert all(claim.holds for claim in lemmas.claims(good, 0.11))
+    assert all(claim.holds for claim in theory.claims(good, 0.11))
     broken = [*good, Side("Lemma 2, y", "game", 0.3, 0.2)]
-    held = {claim.key: claim.holds for claim in lemmas.claims(broken, 0.01)}
+    held = {claim.key: claim.holds for claim in theory.claims(broken, 0.01)}
     assert held == {
         "lemma_1": True, "lemma_2": False, "lemma_3": True, "theorem_1": True, "theorem_2": False,
     }  # fmt: skip
-    assert lemmas._row(broken[-1])[-1] == "fails"
-    assert lemmas._row(good[0])[-1] == "holds"
+    assert theory._row(broken[-1])[-1] == "fails"
+    assert theory._row(good[0])[-1] == "holds"
 
 
 @pytest.mark.parametrize(
@@ -102,4 +102,4 @@ def test_an_inequality_that_fails_fails_its_claim() -> None:
     [([0.1, 0.1, 0.1], 10), ([0.9, 0.1, 0.1], 20), ([0.1, 0.9, 0.1], 30), ([0.9, 0.9, 0.9], 30)],
 )
 def test_a_horizon_is_where_the_error_is_small_for_good(values: list[float], first: int) -> None:
-    assert horizons._settled(np.array([10, 20, 30]), np.array(values), 0.2) == first
+    assert theory._settled(np.array([10, 20, 30]), np.array(values), 0.2) == first

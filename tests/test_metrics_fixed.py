@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calibrant.metrics.fixed import CHUNK, SCALE, fixed, fixed_sum, fixed_sums_by_key, real
+from calibrant.metrics.tally import CHUNK, SCALE, fixed, fixed_sum, fixed_sums_by_key, real
 
 unit = st.floats(0, 1)
 finite = st.floats(allow_nan=False, allow_infinity=False)

@@ -14,7 +14,7 @@ from naive_learners import NaiveSVM
 from calibrant.errors import CorruptState, InvalidInput, InvalidType
 from calibrant.kernels import compile as machine
 from calibrant.kernels.margins import learn
-from calibrant.learners import OnlineL1SVM, sums
+from calibrant.learners import OnlineL1SVM, online_svm
 
 pytestmark = pytest.mark.base
 
@@ -88,7 +88,7 @@ def test_the_weights_are_the_minimum_that_the_docstring_names(rounds, place, cha
 def always_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     if not machine.available():
         pytest.skip("needs the extra fast")
-    monkeypatch.setattr(sums, "MANY", 1)
+    monkeypatch.setattr(online_svm, "MANY", 1)
 
 
 @pytest.mark.parametrize("penalty", [0.0, 2.0])
@@ -97,14 +97,14 @@ def test_compiled_and_plain_are_the_same_to_the_bit(always_compiled, monkeypatch
     rows, ill = stream()
     fast, plain = OnlineL1SVM(30, penalty=penalty), OnlineL1SVM(30, penalty=penalty)
     forecasts = fast.replay(rows, ill)
-    monkeypatch.setattr(sums, "MANY", 1_000)
+    monkeypatch.setattr(online_svm, "MANY", 1_000)
     assert (forecasts == plain.replay(rows, ill)).all()
     assert fast.to_bytes() == plain.to_bytes()
 
 
 def test_the_pass_that_is_compiled_does_the_same_uncompiled() -> None:
     rows, ill = stream(60, 8)
-    ours, theirs, found = sums.Sums(8), sums.Sums(8), np.empty(8, np.int64)
+    ours, theirs, found = online_svm.Sums(8), online_svm.Sums(8), np.empty(8, np.int64)
     for t, (row, outcome) in enumerate(zip(rows, ill, strict=True), 1):
         sign = (int(outcome) * 2 - 1) * (t % 3 > 0)
         chosen = ours.add(row, sign, 1.0)

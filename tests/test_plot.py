@@ -18,7 +18,7 @@ from summaries import awkward, overconfident, replayed
 
 from calibrant import metrics, plot
 from calibrant.errors import InvalidInput, InvalidType, MissingExtra
-from calibrant.plot import canvas, vector
+from calibrant.plot import canvas, save
 from calibrant.summary import Summary
 
 pytest.importorskip("matplotlib", reason='needs the extra "plot"')
@@ -307,7 +307,7 @@ def test_pictures_do_not_depend_on_ids_that_are_drawn_at_random(summary: Summary
     drawing = plot.prepare_reliability(summary)
     first, second = (canvas.svg(drawing.draw().figure) for _ in range(2))
     assert first != second
-    assert vector.settled(first) == vector.settled(second)
+    assert save.settled(first) == save.settled(second)
 
 
 STYLES: dict[str, Any] = {
@@ -329,7 +329,7 @@ def rendered(summary: Summary) -> dict[str, str]:
         "windows": plot.prepare_windows(summary),
         "decomposition": plot.prepare_decomposition(summary),
     }
-    return {n: vector.settled(canvas.svg(d.draw().figure)) for n, d in drawings.items()}
+    return {n: save.settled(canvas.svg(d.draw().figure)) for n, d in drawings.items()}
 
 
 @pytest.mark.parametrize("style", STYLES)
@@ -414,14 +414,14 @@ EYES = {
 }
 
 
-@pytest.mark.parametrize("page", [plot.palette.LIGHT, plot.palette.DARK], ids=["light", "dark"])
+@pytest.mark.parametrize("page", [canvas.LIGHT, canvas.DARK], ids=["light", "dark"])
 def test_everything_stands_out_from_the_page(page: dict[str, str]) -> None:
     for role in set(page) - {"paper", "rule"}:
         least = 4.5 if role in ("ink", "soft", "forecast") else 3.0
         assert contrast(page[role], page["paper"]) >= least, role
 
 
-@pytest.mark.parametrize("page", [plot.palette.LIGHT, plot.palette.DARK], ids=["light", "dark"])
+@pytest.mark.parametrize("page", [canvas.LIGHT, canvas.DARK], ids=["light", "dark"])
 @pytest.mark.parametrize("eye", EYES)
 def test_the_three_series_look_different_to_every_eye(page: dict[str, str], eye: str) -> None:
     seen = [lab(EYES[eye] @ linear(page[name])) for name in ("raw", "forecast", "mean")]
@@ -430,15 +430,15 @@ def test_the_three_series_look_different_to_every_eye(page: dict[str, str], eye:
 
 
 def test_raw_and_recalibrated_differ_in_greyscale_and_all_series_in_shape() -> None:
-    light = plot.palette.LIGHT
+    light = canvas.LIGHT
     assert abs(lab(linear(light["raw"]))[0] - lab(linear(light["forecast"]))[0]) > 20
     given_looks = plot.looks(["raw", "forecast", "mean", "a", "b", "c"]).values()
     assert len({(look.marker, look.filled, look.dash) for look in given_looks}) == 6
 
 
 def test_light_and_dark_know_the_same_roles_and_no_colour_twice() -> None:
-    assert list(plot.palette.LIGHT) == list(plot.palette.DARK)
-    assert len(set(plot.palette.LIGHT.values())) == len(plot.palette.LIGHT)
+    assert list(canvas.LIGHT) == list(canvas.DARK)
+    assert len(set(canvas.LIGHT.values())) == len(canvas.LIGHT)
 
 
 @settings(max_examples=20)

@@ -11,8 +11,8 @@ import pytest
 from summaries import overconfident, replayed
 
 from calibrant import plot
-from calibrant.plot import vector
-from calibrant.plot.files import put
+from calibrant.plot import save
+from calibrant.plot.save import put
 
 pytest.importorskip("matplotlib", reason='needs the extra "plot"')
 
@@ -62,7 +62,7 @@ def test_ids_are_settled_but_colours_stay() -> None:
     expected = (
         '<g id="i0"><use xlink:href="#i0" style="fill: #ab12cd"/></g><p id="i1" d="url(#i1)"/>'
     )
-    assert vector.settled(text) == expected
+    assert save.settled(text) == expected
 
 
 def test_an_image_in_a_page_keeps_the_ids_it_uses_and_names_itself() -> None:
@@ -71,7 +71,7 @@ def test_an_image_in_a_page_keeps_the_ids_it_uses_and_names_itself() -> None:
         '<!-- a --><g id="unused"/><path id="mark" style="fill: #004488; stroke: #123456"/>'
         '<use xlink:href="#mark"/></svg>'
     )
-    assert vector.inline(drawn, "f", "A & B", "seen") == (
+    assert save.inline(drawn, "f", "A & B", "seen") == (
         '<svg xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="0 0 9 9" role="img" '
         'aria-labelledby="f-title f-description"><title id="f-title">A &amp; B</title>'
         '<desc id="f-description">seen</desc><g/>'

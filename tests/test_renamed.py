@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import pkgutil
 import subprocess
 import sys
 
@@ -15,8 +14,20 @@ from calibrant import advice, transforms
 pytestmark = pytest.mark.base
 
 TOLD = "calibrant.experts is now calibrant.advice"
-PARTS = {module.name: module.name for module in pkgutil.iter_modules(advice.__path__)}
-PARTS["advice"] = PARTS.pop("merging")
+PARTS = {
+    "advice": "MEAN_RATE",
+    "exponential_weights": "ExponentialWeights",
+    "internal": "InternalRegret",
+    "matching": "RegretMatching",
+    "online": "OnlineExperts",
+    "regret": "swap_regret",
+    "rule": "State",
+    "schedule": "ScheduledRule",
+    "stationary": "stationary_law",
+    "swap": "SwapRegret",
+    "tables": "laws",
+}
+"""Files that there were, and something that each of them held."""
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +48,8 @@ def test_experts_is_advice() -> None:
 def test_every_file_of_experts_is_found_by_its_old_name(name: str) -> None:
     with pytest.warns(DeprecationWarning, match=TOLD):
         old = importlib.import_module(f"calibrant.experts.{name}")
-    assert old is importlib.import_module(f"calibrant.advice.{PARTS[name]}")
+    assert hasattr(old, PARTS[name])
+    assert old.__name__.startswith("calibrant.advice.")
     assert getattr(sys.modules["calibrant.experts"], name) is old
 
 

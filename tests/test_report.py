@@ -21,7 +21,7 @@ from calibrant.kinds.binary.headline import accuracy, beyond_noise, matters, off
 from calibrant.kinds.binary.tables import chain, windows
 from calibrant.kinds.binary.view import chosen, guarantee, promise
 from calibrant.metrics import calibration_curve
-from calibrant.plot import palette, vector
+from calibrant.plot import canvas, save
 from calibrant.report import headline, render, write, write_many
 from calibrant.report.tables import shown, signed
 from calibrant.summary import Part, Parts, Summary
@@ -388,7 +388,7 @@ def test_the_page_needs_nothing_from_elsewhere(page: str) -> None:
 def test_images_take_all_their_colours_from_the_page(page: str) -> None:
     for image in re.findall(r"<svg.*?</svg>", page, re.DOTALL):
         inherited = re.sub(r"var\(--[a-z]+, #[0-9a-f]{6}\)", "", image)
-        assert vector.COLOUR.findall(inherited) == []
+        assert save.COLOUR.findall(inherited) == []
         assert "rgb(" not in image
 
 
@@ -396,7 +396,7 @@ def test_the_page_has_a_language_a_title_and_colours_for_light_and_dark(page: st
     assert '<html lang="en">' in page
     assert "<title>Calibration of a run of foster_hart</title>" in page
     assert "prefers-color-scheme: dark" in page
-    for colours in (palette.LIGHT, palette.DARK):
+    for colours in (canvas.LIGHT, canvas.DARK):
         assert all(f"--{role}: {colour};" in page for role, colour in colours.items())
 
 

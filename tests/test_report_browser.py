@@ -10,7 +10,7 @@ from summaries import overconfident, replayed
 
 from calibrant.compare import compare
 from calibrant.compare import write as write_comparison
-from calibrant.plot import palette
+from calibrant.plot import canvas
 from calibrant.report import write
 
 pytest.importorskip("jinja2", reason='needs the extra "plot"')
@@ -33,7 +33,7 @@ def test_a_report_shows_in_its_colours_and_asks_for_nothing(
     page: Path, tmp_path: Path, dark: bool
 ) -> None:
     seen = visit(page, tmp_path, dark=dark)
-    colours = palette.DARK if dark else palette.LIGHT
+    colours = canvas.DARK if dark else canvas.LIGHT
     assert seen.corner == rgb(colours["paper"])
     for role in ("ink", "raw", "forecast", "mean"):
         assert rgb(colours[role]) in seen.colours, role
@@ -49,7 +49,7 @@ def test_a_comparison_shows_its_pareto_plot_and_asks_for_nothing(
     made = compare(*overconfident(600), methods=names, peers=False, adversarial_rounds=200)
     page = write_comparison(made, tmp_path / "compare.html")
     seen = visit(page, tmp_path, dark=dark)
-    colours = palette.DARK if dark else palette.LIGHT
+    colours = canvas.DARK if dark else canvas.LIGHT
     assert seen.corner == rgb(colours["paper"])
     for role in ("ink", "forecast"):
         assert rgb(colours[role]) in seen.colours, role

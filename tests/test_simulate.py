@@ -49,9 +49,7 @@ from calibrant.simulate import (
     forecasters,
     play,
 )
-from calibrant.simulate.announcement import Book
-from calibrant.simulate.board import tables
-from calibrant.simulate.coins import key_for
+from calibrant.simulate.board import Book, key_for, tables
 
 pytestmark = pytest.mark.base
 

@@ -22,11 +22,11 @@ from calibrant.simulate import (
     Informed,
     Record,
     adversaries,
-    batch,
     forecasters,
     play,
     play_many,
 )
+from calibrant.simulate import games as batch
 from calibrant.simulate.adversary import BuiltInAdversary
 from calibrant.simulate.forecaster import BuiltInForecaster
 

@@ -28,7 +28,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from calibrant import Calibrant, Recalibrator
 from calibrant.classes import OneVsRest, TopLabel
 from calibrant.errors import InvalidInput, UnknownName
-from calibrant.integrations.rows import engine_for, preview_rows
+from calibrant.integrations.live import engine_for, preview_rows
 from calibrant.integrations.sklearn import OnlineCalibratedClassifier
 
 ROWS = (

@@ -36,7 +36,7 @@ from calibrant.simulate import (
     Periodic,
     Threshold,
     adversaries,
-    batch,
+    games,
     play,
     play_many,
 )
@@ -241,7 +241,7 @@ def test_compiled_games_are_the_plain_ones_bit_for_bit(
         sizes = {"buckets": 3, "seeds": 2, "checkpoints": [1, 17, 40]}
         plain = short.games(forecaster_for(adversary, 3), adversary, **sizes)
         with monkeypatch.context() as patch:
-            patch.setattr(batch, "SHORT", 0)
+            patch.setattr(games, "SHORT", 0)
             compiled = short.games(forecaster_for(adversary, 3), adversary, **sizes)
         for name in MEASURES:
             assert getattr(plain, name).tolist() == getattr(compiled, name).tolist(), name

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.experiments import streams as confidences
-from calibrant.experiments.files import numbers
-from calibrant.experiments.files import read_table as table
+from calibrant.experiments.streams import numbers
+from calibrant.experiments.streams import read_table as table
 
 __all__ = ["DATA", "SHORT", "Stream", "panel", "synthetic"]
 

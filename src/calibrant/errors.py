@@ -22,6 +22,9 @@ what happened and what to do.  Whoever raises has changed nothing.
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 __all__ = [
     "CalibrantError",
     "CorruptState",
@@ -92,3 +95,12 @@ class UnknownName(CalibrantError, KeyError):
 
     def __str__(self) -> str:
         return str(self.args[0])
+
+
+def needed(module: str, told: str, install: str) -> Any:
+    """Return a module that may not be installed, or say who needs it and what to install."""
+    try:
+        importlib.import_module(module.partition(".")[0])
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise MissingExtra(f"{told}: pip install {install}") from error

@@ -11,22 +11,16 @@ from calibrant.advice import *  # noqa: F403
 from calibrant.advice import __all__ as __all__
 
 _PARTS: Final = {
-    "advice": "merging",
-    "exponential_weights": "exponential_weights",
-    "internal": "internal",
-    "matching": "matching",
-    "online": "online",
-    "regret": "regret",
-    "rule": "rule",
-    "schedule": "schedule",
-    "stationary": "stationary",
-    "swap": "swap",
-    "tables": "tables",
+    "regret": ("advice", "online", "regret"),
+    "rule": ("rule", "schedule", "tables"),
+    "rules": ("exponential_weights", "internal", "matching", "stationary", "swap"),
 }
-"""The files of this package when it was one, and what they are called now."""
+"""Modules, and the files of this package, when it was one, whose names they hold now."""
 
 warnings.warn("calibrant.experts is now calibrant.advice", DeprecationWarning, stacklevel=2)
 
-for _old, _new in _PARTS.items():
-    # Found there, a module is not looked for again: both names give the same classes.
-    sys.modules[f"{__name__}.{_old}"] = globals()[_old] = import_module(f"calibrant.advice.{_new}")
+for _new, _files in _PARTS.items():
+    for _old in _files:
+        # Found there, a module is not looked for again: both names give the same classes.
+        _module = import_module(f"calibrant.advice.{_new}")
+        sys.modules[f"{__name__}.{_old}"] = globals()[_old] = _module

@@ -13,9 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from calibrant.experiments import adversary, bernoulli, diabetes, lemmas, passes
+from calibrant.experiments import adversary, bernoulli, diabetes, passes, theory
 from calibrant.experiments.experiment import Result, Setting
-from calibrant.experiments.horizons import check_horizons
 from calibrant.experiments.streams import free917
 from calibrant.experiments.synthetic import OURS, PAPER, play_scene
 
@@ -43,7 +42,7 @@ def of_adversary() -> dict[str, Any]:
 
 
 def of_theory() -> dict[str, Any]:
-    result = lemmas.check_lemmas(setting()) + check_horizons(setting())
+    result = theory.check_lemmas(setting()) + theory.check_horizons(setting())
     return told(result, *result.columns.values(), every=1)
 
 

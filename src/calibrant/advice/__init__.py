@@ -24,15 +24,24 @@ bit are those of the calibrators, whose kernels use :mod:`calibrant.kernels.port
 
 from __future__ import annotations
 
-from calibrant.advice.exponential_weights import ExponentialWeights
-from calibrant.advice.internal import InternalRegret
-from calibrant.advice.matching import RegretMatching
-from calibrant.advice.merging import mix, substitute
-from calibrant.advice.online import OnlineExperts
-from calibrant.advice.regret import external_regret, internal_regret, pair_regrets, swap_regret
+from calibrant.advice.regret import (
+    OnlineExperts,
+    external_regret,
+    internal_regret,
+    mix,
+    pair_regrets,
+    substitute,
+    swap_regret,
+)
 from calibrant.advice.rule import Rule, State
-from calibrant.advice.stationary import stationary_law, stationary_law_of_logs
-from calibrant.advice.swap import SwapRegret
+from calibrant.advice.rules import (
+    ExponentialWeights,
+    InternalRegret,
+    RegretMatching,
+    SwapRegret,
+    stationary_law,
+    stationary_law_of_logs,
+)
 
 __all__ = [
     "ExponentialWeights",

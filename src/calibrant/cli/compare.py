@@ -17,7 +17,7 @@ from calibrant.cli.options import Ending, Inputs, Reading, among, require, sprea
 from calibrant.cli.products import command
 from calibrant.compare import KEYS, KINDS, Comparison, methods_by_name, write
 from calibrant.compare import compare as compare_methods
-from calibrant.compare.headline import headline
+from calibrant.compare.comparison import headline
 from calibrant.core import check
 from calibrant.core.grid import GRIDS
 from calibrant.report.tables import printed

@@ -6,9 +6,8 @@
 True
 """
 
-from calibrant.compare.comparison import KEYS, KINDS, VERSION, Comparison, Row
+from calibrant.compare.comparison import KEYS, KINDS, VERSION, Comparison, Row, render, write
 from calibrant.compare.method import Method, Played
-from calibrant.compare.page import render, write
 from calibrant.compare.run import compare, methods_by_name
 
 __all__ = [

@@ -5,16 +5,13 @@ from __future__ import annotations
 import importlib.util
 import math
 from collections.abc import Callable, Iterable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from calibrant import metrics
-from calibrant.compare import score
+from calibrant.compare import method as scores
 from calibrant.compare.comparison import KINDS, Comparison, Row
-from calibrant.compare.method import Method, Played
-from calibrant.compare.own import own_methods
-from calibrant.compare.river import river_methods
-from calibrant.compare.scikit import scikit_methods
-from calibrant.compare.stream import Stream
+from calibrant.compare.method import Method, Played, Stream
+from calibrant.compare.methods import own_methods, river_methods, scikit_methods
 from calibrant.core import check
 from calibrant.errors import MissingExtra, UnknownName
 from calibrant.kernels.compile import available as compiler
@@ -89,51 +86,21 @@ def compare(
     """
     stream = Stream.of(raw, outcomes, time=time, available=available)
     games = check.whole(adversarial_rounds, "adversarial_rounds")
-    length = _window(window, int(stream.scored.sum()))
+    length = scores.window_for(int(stream.scored.sum()))
+    if window is not None:
+        length = check.whole(window, "window", low=1)
     chosen, absent = _chosen(methods, peers, settings)
-    told = Contest(stream, length, games, seed)
-    played = [told.play(method, done, len(chosen), progress) for done, method in enumerate(chosen)]
+    rows, costs = [], {}
+    for done, method in enumerate(chosen):
+        progress(done, len(chosen), method.name)
+        played = method.play(stream, seed)
+        against = method.adversarial(games, seed) if games else math.nan
+        rows.append(_row(method, played, stream, length, against))
+        costs[method.name] = 1e6 * played.seconds / len(stream)
     progress(len(chosen), len(chosen), "")
-    return told.comparison(played, title=title, settings=settings, absent=absent)
-
-
-class Contest(NamedTuple):
-    """What all methods play: a stream, its windows, games against the adversary, and the seed."""
-
-    stream: Stream
-    window: int
-    games: int
-    seed: int
-
-    def play(self, method: Method, done: int, total: int, progress: Progress) -> tuple[Row, float]:
-        """Return a method's row, and the microseconds of a round."""
-        progress(done, total, method.name)
-        played = method.play(self.stream, self.seed)
-        against = method.adversarial(self.games, self.seed) if self.games else math.nan
-        row = _row(method, played, self.stream, self.window, against)
-        return row, 1e6 * played.seconds / len(self.stream)
-
-    def comparison(self, played: list[tuple[Row, float]], **told: Any) -> Comparison:
-        """Return all rows together."""
-        known = self.stream.outcomes[self.stream.scored]
-        return Comparison(
-            rounds=len(known),
-            n_unresolved=len(self.stream) - len(known),
-            base_rate=float(known.mean()) if len(known) else math.nan,
-            window=self.window,
-            adversarial_rounds=self.games,
-            seed=self.seed,
-            rows=tuple(row for row, _ in played),
-            timing={
-                "microseconds": {row.name: cost for row, cost in played},
-                "compiler": compiler(),
-            },
-            **told,
-        )
-
-
-def _window(window: int | None, rounds: int) -> int:
-    return score.window_for(rounds) if window is None else check.whole(window, "window", low=1)
+    known, timing = stream.outcomes[stream.scored], {"microseconds": costs, "compiler": compiler()}
+    told = len(known), len(stream) - len(known), float(known.mean()) if len(known) else math.nan
+    return Comparison(title, *told, length, games, seed, settings, absent, tuple(rows), timing)
 
 
 def _row(method: Method, played: Played, stream: Stream, window: int, against: float) -> Row:
@@ -146,12 +113,12 @@ def _row(method: Method, played: Played, stream: Stream, window: int, against: f
         about=method.about,
         cells="values" if exact else "buckets",
         brier=metrics.brier(mean, outcomes),
-        log_loss=score.log_loss(mean, outcomes) if some else math.nan,
+        log_loss=scores.log_loss(mean, outcomes) if some else math.nan,
         brier_drawn=metrics.brier(forecast, outcomes),
-        calibration_l1=score.calibration(forecast, outcomes, power=1, exact=exact),
-        calibration_l2=score.calibration(forecast, outcomes, power=2, exact=exact),
-        smooth=score.smooth(forecast, outcomes),
-        worst_window_l2=score.worst_window(forecast, outcomes, window, exact=exact),
+        calibration_l1=scores.calibration(forecast, outcomes, power=1, exact=exact),
+        calibration_l2=scores.calibration(forecast, outcomes, power=2, exact=exact),
+        smooth=scores.smooth(forecast, outcomes),
+        worst_window_l2=scores.worst_window(forecast, outcomes, window, exact=exact),
         adversarial_l2=against,
         state_bytes=played.size,
     )
@@ -161,7 +128,8 @@ def _chosen(
     names: Iterable[str] | None, peers: bool, settings: dict[str, Any]
 ) -> tuple[list[Method], tuple[str, ...]]:
     """Return the methods that take part, the raw forecasts first, and what is not installed."""
-    known, missing = methods_by_name(settings), _missing()
+    found = ((kind, importlib.util.find_spec(module)) for kind, (module, _) in PEERS.items())
+    known, missing = methods_by_name(settings), tuple(kind for kind, spec in found if spec is None)
     if names is None:
         left_out = missing if peers else tuple(PEERS)
         taken = [method for method in known.values() if method.kind not in left_out]
@@ -170,10 +138,6 @@ def _chosen(
     for name in wanted:
         _require(name, known, missing)
     return [known[name] for name in wanted], ()
-
-
-def _missing() -> tuple[str, ...]:
-    return tuple(k for k, (module, _) in PEERS.items() if importlib.util.find_spec(module) is None)
 
 
 def _require(name: str, known: dict[str, Method], missing: tuple[str, ...]) -> None:

@@ -43,20 +43,18 @@ class Game:
 
 GAMES: Final = (
     Game(
-        title="Coin tosses: raw is 0.3 before a 0 and 0.7 before a 1",
-        forecaster="informed",
-        adversary="bernoulli",
-        claims={
+        "Coin tosses: raw is 0.3 before a 0 and 0.7 before a 1",
+        *("informed", "bernoulli"),
+        {
             "raw forecast": ("knows all, is not calibrated", ""),
             "calibrator alone": ("calibrated, but says 0.5:", "a large loss"),
             "Algorithm 1": ("calibrated by now,", "and knows all"),
         },
     ),
     Game(
-        title="Adversary: 0 if the announced mean is above 0.5, else 1; raw is noise",
-        forecaster="noise",
-        adversary="threshold",
-        claims={
+        "Adversary: 0 if the announced mean is above 0.5, else 1; raw is noise",
+        *("noise", "threshold"),
+        {
             "raw forecast": ("mere noise", ""),
             "calibrator alone": ("calibrated, not accurate", ""),
             "Algorithm 1": ("soon ignores the noise:", "as the calibrator alone"),
@@ -102,9 +100,7 @@ def _played(game: Game, buckets: int, seed: int) -> Record:
     return play(fresh, game.forecaster, game.adversary, MARKS[-1], seed=seed)
 
 
-def _rows(
-    game: Game, player: str, records: list[Record], series: Callable[[Record], Any]
-) -> list[Row]:
+def _rows(game: Game, player: str, records: list[Record], series: Callable[..., Any]) -> list[Row]:
     rows = []
     for rounds, claim in zip(MARKS, game.claims[player], strict=True):
         measured = [_measured(series(record), record.outcomes, rounds) for record in records]

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,7 +22,7 @@ import numpy as np
 
 from calibrant.core import check
 from calibrant.core.arrays import Reals, Words
-from calibrant.errors import MissingExtra
+from calibrant.errors import needed
 
 TRAINING: Final = 100
 WEAK: Final = 0.1
@@ -84,10 +83,12 @@ def scan(rounds: int = 100_000, seed: int = 7) -> Stream:
     """
     total = check.whole(rounds, "rounds", low=1)
     rng = np.random.default_rng(seed)
-    images, odd = _digits()
+    images, digits = _scikit_learn("datasets").load_digits(return_X_y=True)
+    odd = digits % 2
     order = rng.permutation(len(odd))
     known, unseen = order[:TRAINING], order[TRAINING:]
-    classifier = _classifier(images[known], odd[known])
+    fresh = _scikit_learn("linear_model").LogisticRegression(C=WEAK, max_iter=1000)
+    classifier = fresh.fit(images[known], odd[known])
     raw, outcome = np.empty(total), np.empty(total, np.int64)
     for block, share in _blocks(total):
         rows = _pick(share, unseen, odd, rng)
@@ -97,24 +98,9 @@ def scan(rounds: int = 100_000, seed: int = 7) -> Stream:
     return Stream(np.arange(total), raw, outcome)
 
 
-def _digits() -> tuple[Reals, Words]:
-    images, digits = _scikit_learn("datasets").load_digits(return_X_y=True)
-    return images, digits % 2
-
-
-def _classifier(images: Reals, odd: Words) -> Any:
-    fresh = _scikit_learn("linear_model").LogisticRegression(C=WEAK, max_iter=1000)
-    return fresh.fit(images, odd)
-
-
 def _scikit_learn(part: str) -> Any:
-    try:
-        return import_module(f"sklearn.{part}")
-    except ModuleNotFoundError as error:
-        told = (
-            "the demo's stream needs scikit-learn, which is not installed: pip install scikit-learn"
-        )
-        raise MissingExtra(told) from error
+    told = "the demo's stream needs scikit-learn, which is not installed"
+    return needed(f"sklearn.{part}", told, "scikit-learn")
 
 
 def _blocks(rounds: int) -> Iterator[tuple[slice, Reals]]:

@@ -18,14 +18,8 @@ SEED: Final = 7
 NEEDED: Final = ("jinja2", "matplotlib", "msgspec", "pyarrow", "rich", "sklearn", "typer")
 """What the replay imports; the games need NumPy only."""
 OUTPUTS: Final = {"--out": "forecasts.csv", "--summary": "summary.json", "--report": "report.html"}
-COLUMNS: Final = {
-    "": "left",
-    "rounds": "right",
-    "loss": "right",
-    "C1": "right",
-    "C2": "right",
-    "the paper says": "left",
-}
+NUMBERS: Final = dict.fromkeys(("rounds", "loss", "C1", "C2"), "right")
+COLUMNS: Final = {"": "left", **NUMBERS, "the paper says": "left"}
 
 STREAM: Final = """\
 A machine reads handwritten digits and says how likely each is odd. The images
@@ -125,11 +119,8 @@ def play() -> None:
 
 
 def _cells(game: Game) -> list[list[str]]:
-    table = []
-    for row in results(game):
-        numbers = [f"{value:.4f}" for value in (row.loss, row.c1, row.c2)]
-        table.append([row.player, f"{row.rounds:,}", *numbers, row.claim])
-    return table
+    rows = ((row, (row.loss, row.c1, row.c2)) for row in results(game))
+    return [[r.player, f"{r.rounds:,}", *(f"{v:.4f}" for v in told), r.claim] for r, told in rows]
 
 
 def advise(directory: Path, *, written: bool) -> None:

@@ -18,8 +18,7 @@ from calibrant.experiments.experiment import (
     experiment,
     experiments,
 )
-from calibrant.experiments.page import Chapter
-from calibrant.experiments.reproduce import in_order, reproduce, write
+from calibrant.experiments.reproduce import Chapter, in_order, reproduce, write
 
 __all__ = [
     "Chapter",

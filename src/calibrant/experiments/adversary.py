@@ -17,13 +17,13 @@ from calibrant.experiments.experiment import (
     experiment,
     near,
 )
-from calibrant.experiments.synthetic import OURS, PAPER, ROUNDS, SIZE, Contest, Scene, play_scene
+from calibrant.experiments.synthetic import OURS, PAPER, ROUNDS, SIZE, Contest, play_scene
 from calibrant.metrics import calibration_error
 from calibrant.registry import calibrators
 from calibrant.report.tables import Table, shown
 from calibrant.simulate import play
 
-SCENE: Final = Scene("noise", "threshold")
+SCENE: Final = ("noise", "threshold")
 EARLY: Final = 300
 SEEN: Final = 300
 """Rounds of the games in which the draw is seen."""
@@ -39,14 +39,10 @@ def run(setting: Setting) -> Result:
     contest = play_scene(SCENE, setting)
     setting.tell("games in which the adversary sees the draw")
     seen = {method: errors_if_seen(method) for method in calibrators.names()}
-    figures = {
-        f"adversary_{method}": contest.panels("cd", method, f"With {method}", CAPTION)
-        for method in (PAPER, OURS)
-    }
     columns = {f"adversary_{method}": contest.columns(method) for method in contest.players}
     return Result(
         claims(contest, seen),
-        figures,
+        contest.figures("adversary", "cd", CAPTION),
         (contest.methods_table(EARLY), contest.sizes_table(ROUNDS), _seen_table(seen)),
         columns | {"adversary_seen_draw": _seen_columns(seen)},
         NOTES,
@@ -88,8 +84,7 @@ def errors_if_seen(method: str, rounds: int = SEEN) -> tuple[float, float, float
         fresh.observe(ticket, int(outcomes[t]))
     again = Recalibrator(method, resolution=SIZE, buckets=2, seed=1)
     fair = play(again, "noise", "threshold", rounds, seed=1).c2
-    errors = (calibration_error(forecasts, outcomes, power=power) for power in (1, 2))
-    c1, c2 = errors
+    c1, c2 = (calibration_error(forecasts, outcomes, power=power) for power in (1, 2))
     return c1, c2, fair
 
 

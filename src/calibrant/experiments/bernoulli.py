@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from calibrant.experiments.experiment import Claim, Result, Setting, below, experiment, near
-from calibrant.experiments.synthetic import OURS, PAPER, ROUNDS, Contest, Scene, play_scene
+from calibrant.experiments.synthetic import OURS, PAPER, ROUNDS, Contest, play_scene
 
-SCENE: Final = Scene("informed", "bernoulli")
+SCENE: Final = ("informed", "bernoulli")
 EARLY: Final = 300
 CAPTION: Final = (
     "Outcomes are tosses of a fair coin; the raw forecaster says 0.3 before each 0 and 0.7 before "
@@ -19,13 +19,9 @@ CAPTION: Final = (
 def run(setting: Setting) -> Result:
     """Play 1,000 rounds with each subroutine, over many seeds."""
     contest = play_scene(SCENE, setting)
-    figures = {
-        f"bernoulli_{method}": contest.panels("ab", method, f"With {method}", CAPTION)
-        for method in (PAPER, OURS)
-    }
     return Result(
         claims(contest),
-        figures,
+        contest.figures("bernoulli", "ab", CAPTION),
         (contest.methods_table(EARLY), contest.sizes_table(EARLY)),
         {f"bernoulli_{method}": contest.columns(method) for method in contest.players},
         NOTES,

@@ -1,21 +1,84 @@
-"""One block of the genome: its history, what an array sees of it, and who inherits what."""
+"""One block of the genome: its history, published markers of disease, and who inherits what.
+
+One row a marker: the odds ratio of one copy of its minor allele, and how frequent that allele
+is in healthy people of European descent.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from calibrant.core.arrays import Bits, Reals, Words
-from calibrant.errors import MissingExtra
-from calibrant.experiments.loci import HLA, Locus
+from calibrant.errors import needed
 
 if TYPE_CHECKING:
     from msprime import Demography
     from tskit import TreeSequence
+
+
+@dataclass(frozen=True)
+class Locus:
+    """A marker that goes with the disease.
+
+    Attributes
+    ----------
+    chromosome, gene, marker
+        Where it is and what it is called.
+    odds_ratio
+        By how much one copy of the minor allele multiplies the odds.
+    frequency
+        Of the minor allele, in controls.
+    """
+
+    chromosome: int
+    gene: str
+    marker: str
+    odds_ratio: float
+    frequency: float
+
+
+# Smyth et al. (2008), table 3: up to 8,064 cases and 9,339 British controls.
+SMYTH: Final = (
+    Locus(1, "PTPN22", "rs2476601", 2.05, 0.095),
+    Locus(2, "IFIH1", "rs1990760", 0.86, 0.389),
+    Locus(2, "CTLA4", "rs3087243", 0.82, 0.452),
+    Locus(3, "CCR5", "rs333", 0.85, 0.119),
+    Locus(4, "IL2", "rs2069763", 1.13, 0.329),
+    Locus(5, "IL7R", "rs6897932", 0.89, 0.274),
+    Locus(6, "BACH2", "rs11755527", 1.13, 0.465),
+    Locus(10, "PRKCQ", "rs947474", 0.88, 0.187),
+    Locus(10, "IL2RA", "rs12722495", 0.62, 0.113),
+    Locus(10, "IL2RA", "rs11594656", 0.87, 0.246),
+    Locus(11, "INS", "rs689", 0.42, 0.293),
+    Locus(12, "ERBB3", "rs2292239", 1.31, 0.352),
+    Locus(12, "SH2B3", "rs3184504", 1.28, 0.485),
+    Locus(15, "CTSH", "rs3825932", 0.86, 0.318),
+)
+
+# Howson et al. (2011), tables 1 and 2, and for IKZF1 a study of 8,333 cases.
+HOWSON: Final = (
+    Locus(16, "CLEC16A", "rs12708716", 0.83, 0.38),
+    Locus(2, "STAT4", "rs7574865", 1.23, 0.21),
+    Locus(9, "GLIS3", "rs7020673", 0.88, 0.48),
+    Locus(10, "RNLS", "rs10509540", 0.88, 0.26),
+    Locus(7, "IKZF1", "rs10272724", 0.87, 0.28),
+)
+
+HLA: Final = (
+    Locus(6, "HLA-DR3", "rs2187668", 5.36, 0.09),
+    Locus(6, "HLA-DR4", "rs660895", 4.98, 0.16),
+)
+"""Two forms of one gene, each against all others: no haplotype carries both."""
+
+LOCI: Final = (*SMYTH, *HOWSON, *HLA)
+
 
 Alleles = NDArray[np.int8]
 Indices = Words
@@ -28,9 +91,7 @@ CANDIDATES: Final = 100
 """Sites among which two that exclude each other are looked for."""
 
 
-def history_of(
-    size: int, length: int, recombination: float, rng: np.random.Generator
-) -> TreeSequence:
+def history_of(size: int, length: int, recombination: float, rng: Generator) -> TreeSequence:
     """Simulate how the haplotypes of ``size`` people came about, with mutations."""
     msprime = _msprime()
     seeds = rng.integers(1, 2**31, 2).tolist()
@@ -49,12 +110,8 @@ def history_of(
 
 
 def _msprime() -> Any:
-    try:
-        import msprime
-    except ModuleNotFoundError as error:
-        told = "simulated genotypes need msprime, which is not installed"
-        raise MissingExtra(f'{told}: pip install "calibrant[experiments]"') from error
-    return msprime
+    told = "simulated genotypes need msprime, which is not installed"
+    return needed("msprime", told, '"calibrant[experiments]"')
 
 
 def out_of_africa() -> Demography:
@@ -126,23 +183,19 @@ def _nearest(history: TreeSequence, frequencies: Reals, target: float) -> Indice
     return np.argsort(distance, kind="stable")[:CANDIDATES]
 
 
-def _exclusive(
-    history: TreeSequence, frequencies: Reals, first: Indices, second: Indices
-) -> Indices:
-    """Return the pair that meets least often; among those, of the frequencies wanted."""
+def _exclusive(history: TreeSequence, shares: Reals, first: Indices, second: Indices) -> Indices:
+    """Return the pair that meets least often; among those, of the shares wanted."""
     one, two = (haplotypes_of(history, sites).astype(np.float64) for sites in (first, second))
     meets = one @ two.T / history.num_samples
     off = [
-        np.abs(frequencies[sites] - locus.frequency)
+        np.abs(shares[sites] - locus.frequency)
         for sites, locus in zip((first, second), HLA, strict=True)
     ]
     k, m = np.unravel_index(np.argmin(meets + off[0][:, None] + off[1]), meets.shape)
     return np.array([first[k], second[m]], np.int64)
 
 
-def seen_by_array(
-    frequencies: Reals, causal: Indices, count: int, rng: np.random.Generator
-) -> Indices:
+def seen_by_array(frequencies: Reals, causal: Indices, count: int, rng: Generator) -> Indices:
     """Return ``count`` sites in the order of the genome, the causal ones among them.
 
     Arrays hold variants that were first found in few people: a site is chosen in proportion to
@@ -158,9 +211,7 @@ def seen_by_array(
 # Who inherits what.
 
 
-def inherit(
-    effects: Alleles, loci: tuple[Locus, ...], ill: Bits, rng: np.random.Generator
-) -> Indices:
+def inherit(effects: Alleles, loci: tuple[Locus, ...], ill: Bits, rng: Generator) -> Indices:
     """Return the two haplotypes of each subject, one after the other.
 
     A rare disease whose odds each allele multiplies leaves the two haplotypes of a patient
@@ -184,7 +235,7 @@ def inherit(
 
 
 def _drawn(
-    kind_of: Indices, pairs: Iterator[tuple[int, int]], rng: np.random.Generator
+    kind_of: Indices, pairs: Iterator[tuple[int, int]], rng: Generator
 ) -> Iterator[tuple[Indices, Indices]]:
     """Yield the haplotypes of each kind that patients get, and that healthy people get."""
     for kind, (mine, theirs) in enumerate(pairs):

@@ -2,42 +2,64 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
-from calibrant.core.arrays import Reals, Words
-from calibrant.experiments.bar import bar
-from calibrant.experiments.bed import BedFile
-from calibrant.experiments.diagnosis import (
-    BUCKETS,
-    EARLY,
-    Diagnosis,
-    Genotypes,
-    PackedFile,
-    diagnose,
-    running_error,
-)
+from calibrant.core.arrays import Mask, Reals, Words
+from calibrant.experiments import diagnosis
+from calibrant.experiments.diagnosis import Diagnosis
 from calibrant.experiments.experiment import (
     Claim,
+    Curves,
+    Panels,
     Result,
     Setting,
     at_least,
     at_most,
+    band_of,
     experiment,
     unmeasured,
 )
-from calibrant.experiments.genotypes import Cohort, generate
-from calibrant.experiments.panels import Curves, Panels, band_of
+from calibrant.experiments.genotypes import BedFile, Cohort, generate
 from calibrant.metrics import auc
 from calibrant.plot import prepare_reliability
 from calibrant.report.tables import Table, shown
+from calibrant.simulate.games import Progress
+
+
+@contextmanager
+def bar(title: str) -> Iterator[Progress | None]:
+    """Show how far something is: on a terminal, if rich is installed; elsewhere nothing.
+
+    Examples
+    --------
+    >>> with bar("patients") as progress:
+    ...     progress(1, 2)
+    """
+    if importlib.util.find_spec("rich") is None:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress as Live
+
+    console = Console(stderr=True)
+    with Live(console=console, disable=not console.is_terminal, transient=True) as live:
+        task = live.add_task(title, total=None)
+
+        def show(done: int, total: int) -> None:
+            live.update(task, completed=done, total=total)
+
+        yield show
+
 
 QUICK: Final = "genotypes/t1d_sim_3443x4655.npz"
 SMALL: Final = Cohort(snps=4655)
@@ -58,16 +80,17 @@ def run(setting: Setting) -> Result:
     source = source_of(setting)
     setting.tell(f"{len(source.outcomes):,} patients with {source.snps:,} SNPs")
     with bar("patients") as progress:
-        found = diagnose(source, seeds=range(min(setting.seeds, SEEDS)), progress=progress)
+        seeds = range(min(setting.seeds, SEEDS))
+        found = diagnosis.diagnose(source, seeds=seeds, progress=progress)
     return told(found, source.snps)
 
 
-def source_of(setting: Setting) -> Genotypes:
+def source_of(setting: Setting) -> diagnosis.Genotypes:
     """Return the genotypes: the user's own, or few of them, or as many as the paper's."""
     if setting.bed is not None:
         return BedFile.open(setting.bed)
     if setting.quick and (setting.data / QUICK).is_file():
-        return PackedFile.open(setting.data / QUICK)
+        return diagnosis.PackedFile.open(setting.data / QUICK)
     cohort = SMALL if setting.quick else Cohort()
     setting.tell(f"genotypes are made once and kept in {cache()}")
     with bar("blocks of the genome") as progress:
@@ -83,7 +106,11 @@ def cache() -> Path:
 def told(found: Diagnosis, snps: int) -> Result:
     """Return what came of it: claims, picture, tables and numbers."""
     return Result(
-        tuple(map(_judged, (*_papers(found), *_ours(found), *_costs(found, snps)))),
+        tuple(
+            # Too few patients leave some numbers undefined.
+            replace(claim, holds=None) if math.isnan(claim.value) else claim
+            for claim in (*_papers(found), *_ours(found), *_costs(found, snps))
+        ),
         {"diabetes": _picture(found)},
         (_learners(found), _scores(found)),
         {"diabetes_rounds": _rounds(found), "diabetes_over_time": _over_time(found)},
@@ -94,39 +121,30 @@ def told(found: Diagnosis, snps: int) -> Result:
 # Claims.
 
 
-def _judged(claim: Claim) -> Claim:
-    """Take back the verdict on what too few patients leave undefined."""
-    return replace(claim, holds=None) if math.isnan(claim.value) else claim
-
-
 def _papers(found: Diagnosis) -> tuple[Claim, ...]:
-    inside, outside = (_distance(found, side) for side in (True, False))
+    within = (found.raw >= MIDDLE[0]) & (found.raw <= MIDDLE[1])
+    inner, outer = _error_of(found, within), _error_of(found, ~within)
     lower, worse = found.lower(found.plain), found.loss(found.plain) - found.loss(found.raw)
     return (
-        at_least(
-            "raw_outside", "raw scores are worse calibrated outside [0.4, 0.6]", outside, inside
-        ),
+        at_least("raw_outside", "raw scores are worse calibrated outside [0.4, 0.6]", outer, inner),
         at_least("plain_lower", "Algorithm 1 has the lower error at all times", lower, 0.95),
         at_most("plain_worse", "its squared loss comes within 0.01 of raw", worse, 0.01),
     )
 
 
-def _distance(found: Diagnosis, inside: bool) -> float:
-    """Return the calibration error of raw forecasts inside the middle, or outside it."""
-    within = (found.raw >= MIDDLE[0]) & (found.raw <= MIDDLE[1])
-    part = within if inside else ~within
-    return float(running_error(found.raw[part], found.outcomes[part])[-1]) if part.any() else 0.0
+def _error_of(found: Diagnosis, part: Mask) -> float:
+    """Return the calibration error of raw forecasts in some rounds."""
+    errors = diagnosis.running_error(found.raw[part], found.outcomes[part])
+    return float(errors[-1]) if len(errors) else 0.0
 
 
 def _ours(found: Diagnosis) -> tuple[Claim, ...]:
     before = found.error(found.raw)
     bar_ = max(before / 3.0, 0.025)
-    after, lower = found.error(found.drawn), found.lower(found.drawn)
+    now, lower = found.error(found.drawn), found.lower(found.drawn)
     worse = found.loss(found.drawn) - found.loss(found.raw)
     return (
-        at_most(
-            "error", "ECE of the default's draws, a third of raw or 0.025", after, bar_, "ours"
-        ),
+        at_most("error", "ECE of the default's draws, a third of raw or 0.025", now, bar_, "ours"),
         at_least("lower", "part of the rounds beyond 300 with less ECE", lower, 0.95, "ours"),
         at_most("worse", "squared loss of the draws, less that of raw", worse, 0.01, "ours"),
         at_least("auc", "AUC of the learner in the second half", found.late_auc, 0.62, "ours"),
@@ -173,7 +191,7 @@ def _picture(found: Diagnosis) -> Panels:
     drawings = {
         "a": Curves("squared loss", ends + 1, losses),
         "b": Curves("calibration error (ECE)", ends + 1, errors),
-        "c": prepare_reliability(last, found.outcomes, buckets=BUCKETS),
+        "c": prepare_reliability(last, found.outcomes, buckets=diagnosis.BUCKETS),
     }
     caption = (
         "A support vector machine, recalibrated: squared loss and calibration error over the "
@@ -195,7 +213,7 @@ def _losses(found: Diagnosis, rows: Reals) -> Reals:
 
 
 def _errors(found: Diagnosis, rows: Reals) -> Reals:
-    return np.array([running_error(row, found.outcomes) for row in rows])
+    return np.array([diagnosis.running_error(row, found.outcomes) for row in rows])
 
 
 def _learners(found: Diagnosis) -> Table:
@@ -227,7 +245,7 @@ def _scores(found: Diagnosis) -> Table:
         )
         for name, forecasts in _kinds(found).items()
     )
-    header = ("", "ECE", "squared loss", f"rounds beyond {EARLY} with less ECE than raw")
+    header = ("", "ECE", "squared loss", f"rounds beyond {diagnosis.EARLY} with less ECE than raw")
     return Table("Before and after", header, rows)
 
 

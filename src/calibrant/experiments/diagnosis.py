@@ -25,7 +25,7 @@ from calibrant.errors import InvalidInput
 from calibrant.learners import OnlineL1SVM
 from calibrant.metrics import auc, binned_calibration_error, brier
 from calibrant.recalibrate import Calibrant, Recalibrator
-from calibrant.simulate.play import Progress
+from calibrant.simulate.games import Progress
 
 Alleles = NDArray[np.int8]
 
@@ -152,7 +152,10 @@ def race(
                 learner.learn_one(row, outcome)
         if progress is not None:
             progress(t + 1, len(order))
-    return _raced(learners, outcomes, forecasts, clocks)
+    strengths, losses = tuple(s.penalty for s in learners), tuple(s.hinge_loss for s in learners)
+    used = tuple(len(each.chosen) for each in learners)
+    seconds = tuple(clock + clocks[-1] for clock in clocks[:-1])
+    return Race(outcomes, strengths, losses, forecasts, used, seconds)
 
 
 @contextmanager
@@ -161,19 +164,6 @@ def _timed(clocks: list[float], k: int) -> Iterator[None]:
     started = time.process_time()
     yield
     clocks[k] += time.process_time() - started
-
-
-def _raced(
-    learners: list[OnlineL1SVM], outcomes: Bits, forecasts: Reals, clocks: list[float]
-) -> Race:
-    return Race(
-        outcomes,
-        tuple(learner.penalty for learner in learners),
-        tuple(learner.hinge_loss for learner in learners),
-        forecasts,
-        tuple(len(learner.chosen) for learner in learners),
-        tuple(clock + clocks[-1] for clock in clocks[:-1]),
-    )
 
 
 # What recalibration makes of them.
@@ -250,7 +240,7 @@ def diagnose(
     Parameters
     ----------
     source
-        A :class:`~calibrant.experiments.bed.BedFile` or a :class:`PackedFile`.
+        A :class:`~calibrant.experiments.genotypes.BedFile` or a :class:`PackedFile`.
     seeds
         Of the recalibrators' draws.
     order

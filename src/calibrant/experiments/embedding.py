@@ -109,10 +109,9 @@ class Encoder:
         return self._norm(x + w["embeddings.token_type_embeddings.weight"][0], "embeddings")
 
     def _layer(self, x: Floats, name: str) -> Floats:
-        attended = self._linear(
-            self._attend(x, f"{name}.attention.self"), f"{name}.attention.output"
-        )
-        x = self._norm(x + attended, f"{name}.attention.output")
+        part = f"{name}.attention"
+        attended = self._linear(self._attend(x, f"{part}.self"), f"{part}.output")
+        x = self._norm(x + attended, f"{part}.output")
         inner = gelu(self._linear(x, f"{name}.intermediate"))
         return self._norm(x + self._linear(inner, f"{name}.output"), f"{name}.output")
 

@@ -14,8 +14,17 @@ import numpy as np
 from calibrant import Recalibrator
 from calibrant.bounds import half_cell
 from calibrant.core.arrays import Reals
-from calibrant.experiments.experiment import Claim, Columns, Result, Setting, at_most, below, near
-from calibrant.experiments.panels import Panels, Slopes
+from calibrant.experiments.experiment import (
+    Claim,
+    Columns,
+    Panels,
+    Result,
+    Setting,
+    Slopes,
+    at_most,
+    below,
+    near,
+)
 from calibrant.report.tables import Table, shown
 from calibrant.simulate import play_many
 
@@ -61,6 +70,12 @@ class Measured:
     error: tuple[float, ...]
     bound: tuple[float, ...]
     over_time: tuple[float, ...]
+
+    @property
+    def powers(self) -> tuple[float, float, float, float]:
+        """The powers of 1/epsilon in time, space and C1, and of the rounds in C1."""
+        time, error = (slope(SIZES, values) for values in (self.seconds, self.error))
+        return time, slope(LARGE, self.bytes), error, slope(ROUNDS, self.over_time)
 
 
 def measure(setting: Setting) -> Result:
@@ -142,45 +157,43 @@ def slope(sizes: Sequence[float], values: Sequence[float]) -> float:
 
 def claims(found: dict[str, Measured]) -> tuple[Claim, ...]:
     """Return what Table 1 says, and the powers that were measured."""
-    pairs, adjacent, blackwell = (found[name] for name in SUBROUTINES)
-    least = min(slope(LARGE, each.bytes) for each in found.values())
-    most = max(slope(LARGE, each.bytes) for each in found.values())
+    pairs, adjacent, blackwell = (found[name].powers for name in SUBROUTINES)
+    spaces = [each.powers[1] for each in found.values()]
     order = "Calibration error of order 1/(ε √T) at best"
     worst = max(
         error / bound
-        for each in (adjacent, blackwell)
+        for each in list(found.values())[1:]
         for error, bound in zip(each.error, each.bound, strict=True)
     )
     time_ = "Time per step of regret minimisation is O(1/ε): power of 1/ε"
+    most = "… at most (1/ε)^1.5 for regret minimisation: power of 1/ε"
     return (
-        at_most("time_pairs", f"{time_}, all pairs", slope(SIZES, pairs.seconds), 1.0),
-        at_most("time_adjacent", f"{time_}, adjacent swaps", slope(SIZES, adjacent.seconds), 1.0),
-        below("time_blackwell", BLACKWELL_TIME, slope(SIZES, blackwell.seconds), 0.5),
-        near("space_least", "Space is O(1/ε²): least power of 1/ε", least, 2.0, 0.2),
-        near("space_most", "Space is O(1/ε²): largest power of 1/ε", most, 2.0, 0.2),
-        at_most("rate_adjacent", f"{order}: power of T, adjacent swaps",
-                slope(ROUNDS, adjacent.over_time), -0.35),
-        at_most("rate_blackwell", f"{order}: power of T, Blackwell",
-                slope(ROUNDS, blackwell.over_time), -0.35),
-        at_most("size_adjacent", "… at most (1/ε)^1.5 for regret minimisation: power of 1/ε",
-                slope(SIZES, adjacent.error), 1.5),
-        at_most("size_blackwell", "… at most 1/ε for Blackwell: power of 1/ε",
-                slope(SIZES, blackwell.error), 1.0),
+        at_most("time_pairs", f"{time_}, all pairs", pairs[0], 1.0),
+        at_most("time_adjacent", f"{time_}, adjacent swaps", adjacent[0], 1.0),
+        below("time_blackwell", BLACKWELL_TIME, blackwell[0], 0.5),
+        near("space_least", "Space is O(1/ε²): least power of 1/ε", min(spaces), 2.0, 0.2),
+        near("space_most", "Space is O(1/ε²): largest power of 1/ε", max(spaces), 2.0, 0.2),
+        at_most("rate_adjacent", f"{order}: power of T, adjacent swaps", adjacent[3], -0.35),
+        at_most("rate_blackwell", f"{order}: power of T, Blackwell", blackwell[3], -0.35),
+        at_most("size_adjacent", most, adjacent[2], 1.5),
+        at_most("size_blackwell", "… at most 1/ε for Blackwell: power of 1/ε", blackwell[2], 1.0),
         at_most("worst_share", "C1 stays below the theorems' bounds: largest share", worst, 1.0),
-    )  # fmt: skip
+    )
+
+
+def _lines(found: dict[str, Measured]) -> list[tuple[str, int, float, int, float, float]]:
+    """Return subroutine, size, microseconds, bytes, C1 and its bound."""
+    return [
+        (name, size, 1e6 * cost, _bytes(name, size), error, top)
+        for name, each in found.items()
+        for size, cost, error, top in zip(SIZES, each.seconds, each.error, each.bound, strict=True)
+    ]
 
 
 def _table(found: dict[str, Measured]) -> Table:
     rows = tuple(
-        (
-            f"{SUBROUTINES[method]}, 1/ε = {size}",
-            shown(1e6 * each.seconds[k], 2),
-            f"{_bytes(method, size):,}",
-            shown(each.error[k]),
-            shown(each.bound[k]),
-        )
-        for method, each in found.items()
-        for k, size in enumerate(SIZES)
+        (f"{SUBROUTINES[name]}, 1/ε = {n}", shown(cost, 2), f"{size:,}", shown(c1), shown(bound))
+        for name, n, cost, size, c1, bound in _lines(found)
     )
     header = ("", "µs a round", "bytes", "C1", "bound on C1")
     note = (
@@ -193,13 +206,7 @@ def _table(found: dict[str, Measured]) -> Table:
 
 def _slopes_table(found: dict[str, Measured]) -> Table:
     rows = tuple(
-        (
-            SUBROUTINES[method],
-            f"{slope(SIZES, each.seconds):.2f}",
-            f"{slope(LARGE, each.bytes):.2f}",
-            f"{slope(SIZES, each.error):.2f}",
-            f"{slope(ROUNDS, each.over_time):.2f}",
-        )
+        (SUBROUTINES[method], *(f"{power:.2f}" for power in each.powers))
         for method, each in found.items()
     )
     claimed = (
@@ -224,15 +231,8 @@ def _panels(found: dict[str, Measured]) -> Panels:
 
 
 def _columns(found: dict[str, Measured]) -> Columns:
-    rows = [(method, k) for method in found for k in range(len(SIZES))]
-    return {
-        "subroutine": [method for method, _ in rows],
-        "size": [SIZES[k] for _, k in rows],
-        "microseconds": [1e6 * found[method].seconds[k] for method, k in rows],
-        "bytes": [_bytes(method, SIZES[k]) for method, k in rows],
-        "c1": [found[method].error[k] for method, k in rows],
-        "bound_c1": [found[method].bound[k] for method, k in rows],
-    }
+    names = ("subroutine", "size", "microseconds", "bytes", "c1", "bound_c1")
+    return dict(zip(names, map(list, zip(*_lines(found), strict=True)), strict=True))
 
 
 BLACKWELL_TIME: Final = "Time per step of approachability is O(log 1/ε): power of 1/ε"

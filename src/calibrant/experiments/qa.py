@@ -8,7 +8,9 @@ from typing import Final
 
 import numpy as np
 
+from calibrant.core.arrays import Bits, Reals
 from calibrant.experiments import embedding
+from calibrant.experiments import passes as runs
 from calibrant.experiments.experiment import (
     Claim,
     Result,
@@ -18,19 +20,9 @@ from calibrant.experiments.experiment import (
     experiment,
     unmeasured,
 )
-from calibrant.experiments.llm import rerun
-from calibrant.experiments.passes import (
-    METHODS,
-    Passes,
-    columns,
-    noise,
-    paper_panels,
-    pass_over,
-    raw_error,
-)
+from calibrant.experiments.passes import Passes
 from calibrant.experiments.ranker import Ranking, rank
-from calibrant.experiments.relations import read_questions, read_schema
-from calibrant.experiments.streams import Stream, free917
+from calibrant.experiments.streams import Stream, free917, read_questions, read_schema
 from calibrant.metrics import brier
 from calibrant.report.tables import Table, shown
 from calibrant.stream.failure import Unreadable
@@ -62,7 +54,7 @@ class Line:
 @experiment("qa", "Question answering", 3)
 def run(setting: Setting) -> Result:
     """Rank relations, recalibrate in one pass, and do the same to language models."""
-    parts = [_attempt(part, setting) for part in (_shipped, _ranked, rerun)]
+    parts = [_attempt(part, setting) for part in (_shipped, _ranked, runs.rerun)]
     result = parts[0] + parts[1] + parts[2]
     if not result.claims:
         raise Unreadable("; ".join(dict.fromkeys(result.missing)))
@@ -86,9 +78,9 @@ def _shipped(setting: Setting) -> Result:
     said = "Shipped forecasts, nearly calibrated: what Algorithm 1 adds to the squared loss"
     return Result(
         (at_most("shipped_loss", said, rise, 0.01),),
-        {"qa_shipped": paper_panels(drawn, "Forecasts shipped with the data", CAPTION)},
+        {"qa_shipped": runs.paper_panels(drawn, "Forecasts shipped with the data", CAPTION)},
         (_table("Forecasts shipped with the data", lines),),
-        {"qa_shipped": columns(drawn)},
+        {"qa_shipped": runs.columns(drawn)},
     )
 
 
@@ -101,21 +93,20 @@ def _ranked(setting: Setting) -> Result:
     setting.tell("recalibrating the ranker")
     lines = {stream.name: _line(stream, setting) for stream in streams}
     own, off = (lines[name].passes["foster_hart"] for name in (OWN, OFF))
-    figures = {
-        "qa_own": paper_panels(own, OWN[0].upper() + OWN[1:], CAPTION),
-        "qa_miscalibrated": paper_panels(off, OFF[0].upper() + OFF[1:], CAPTION),
-    }
+    told = {"qa_own": (own, OWN), "qa_miscalibrated": (off, OFF)}
+    titled = ((key, each, name[0].upper() + name[1:]) for key, (each, name) in told.items())
+    numbers = {key: runs.columns(each) for key, (each, _) in told.items()}
     return Result(
         (_accuracy(first.right[len(train) :], use), *claims(lines)),
-        figures,
+        {key: runs.paper_panels(each, title, CAPTION) for key, each, title in titled},
         (_table("Our ranker", lines),),
-        {"qa_own": columns(own), "qa_miscalibrated": columns(off), "qa_ranker": _rows(first, last)},
+        {**numbers, "qa_ranker": _rows(first, last)},
         NOTES,
         () if use else (NO_EMBEDDINGS,),
     )
 
 
-def _odds(ranking: Ranking) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _odds(ranking: Ranking) -> Reals:
     """Return a confidence that forgets all candidates but two."""
     return np.asarray(1.0 / (1.0 + np.exp(-ranking.margin)))
 
@@ -132,10 +123,10 @@ def _rows(first: Ranking, last: Ranking) -> dict[str, list[float | str]]:
 
 def _line(stream: Stream, setting: Setting) -> Line:
     seeds = min(setting.seeds, SEEDS)
-    return Line(stream, {method: pass_over(stream, method, seeds) for method in METHODS})
+    return Line(stream, {method: runs.pass_over(stream, method, seeds) for method in runs.METHODS})
 
 
-def _accuracy(right: np.ndarray[tuple[int], np.dtype[np.uint8]], embeddings: bool) -> Claim:
+def _accuracy(right: Bits, embeddings: bool) -> Claim:
     said = "A real parser: share of the test questions whose relation is found"
     if not embeddings:
         return unmeasured("accuracy", f"{said}, with embeddings", "at least 0.53", "ours")
@@ -146,8 +137,8 @@ def claims(lines: Mapping[str, Line]) -> tuple[Claim, ...]:
     """Return what the paper says about its figure, and what was measured."""
     own, off = lines[OWN], lines[OFF]
     kept, mended = own.passes["foster_hart"], off.passes["foster_hart"]
-    room = float(np.mean([noise(row) for row in kept.drawn[:5]]))
-    raw = raw_error(off.stream)
+    room = float(np.mean([runs.noise(row) for row in kept.drawn[:5]]))
+    raw = runs.raw_error(off.stream)
     tracks = "Our accuracy tracks the baseline forecaster: what it adds to the squared loss"
     fares = "The raw probabilities are poorly calibrated, Algorithm 1 fares better"
     return (
@@ -161,7 +152,7 @@ def claims(lines: Mapping[str, Line]) -> tuple[Claim, ...]:
 def _table(caption: str, lines: Mapping[str, Line]) -> Table:
     rows: list[tuple[str, ...]] = []
     for name, line in lines.items():
-        rows.append((name, "raw", shown(raw_error(line.stream)), shown(line.raw_loss), ""))
+        rows.append((name, "raw", shown(runs.raw_error(line.stream)), shown(line.raw_loss), ""))
         for method, passes in line.passes.items():
             told = (shown(value) for value in (passes.c2, passes.loss, passes.mean_loss))
             rows.append((name, method, *told))

@@ -1,28 +1,103 @@
-"""Run experiments by name, and write down what came of them."""
+"""Run experiments by name, and write down what came of them: files, and one page."""
 
 from __future__ import annotations
 
 import csv
 import io
-import os
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from calibrant.errors import InvalidInput
 from calibrant.experiments.experiment import (
-    Claim,
+    VERDICTS,
     Columns,
     Experiment,
     Result,
     Setting,
+    columns_of,
     experiments,
 )
-from calibrant.experiments.page import Chapter, render
-from calibrant.plot.canvas import png, svg
-from calibrant.plot.files import put
-from calibrant.plot.vector import settled
+from calibrant.plot.canvas import svg
+from calibrant.plot.save import FilePath, inline, put, save_figure
+from calibrant.report.page import Figure, filled
 from calibrant.stream.failure import Unreadable
+
+MARKS: Final = {True: "yes", False: "no", None: "open"}
+"""Classes of the page for the verdicts."""
+
+
+@dataclass(frozen=True, eq=False)
+class Chapter:
+    """An experiment that was run.
+
+    Attributes
+    ----------
+    experiment, result
+        Which, and what came of it.
+    seconds
+        How long it took.
+    """
+
+    experiment: Experiment
+    result: Result
+    seconds: float
+
+    @property
+    def headline(self) -> str:
+        """How many claims hold, in words."""
+        return headline([self])
+
+    def figures(self) -> list[Figure]:
+        """Return the pictures as elements of the page."""
+        return [
+            Figure(p.title, p.caption, inline(svg(p.draw()), name, p.title, p.caption))
+            for name, p in self.result.figures.items()
+        ]
+
+
+def headline(chapters: Sequence[Chapter]) -> str:
+    """Return how many claims hold, do not, and could not be looked at.
+
+    Examples
+    --------
+    >>> from calibrant.experiments import experiments
+    >>> from calibrant.experiments.experiment import below, unmeasured
+    >>> claims = (below("a", "", 1.0, 2.0), below("b", "", 3.0, 2.0), unmeasured("c", "", ""))
+    >>> headline([Chapter(experiments.get("qa"), Result(claims), 1.0)])
+    '1 of 3 claims holds, 1 does not, 1 was not measured'
+    """
+    found = Counter(claim.holds for each in chapters for claim in each.result.claims)
+    total = sum(found.values())
+    if not total:
+        return "nothing could be measured here"
+    told = [f"{found[True]} of {total} claims hold{'s' if found[True] == 1 else ''}"]
+    if found[False]:
+        told.append(f"{found[False]} {'does' if found[False] == 1 else 'do'} not")
+    if found[None]:
+        told.append(f"{found[None]} {'was' if found[None] == 1 else 'were'} not measured")
+    return ", ".join(told)
+
+
+def render(chapters: Sequence[Chapter], *, command: str | None = None) -> str:
+    """Return the page."""
+    return filled(
+        "the page needs",
+        "calibrant.experiments",
+        "reproduction.html",
+        extra="experiments",
+        title="Estimating uncertainty online against an adversary, run again",
+        headline=headline(chapters),
+        chapters=chapters,
+        seconds=sum(each.seconds for each in chapters),
+        command=command,
+        marks=MARKS,
+        verdicts=VERDICTS,
+    )
+
 
 ALL = "all"
 
@@ -72,7 +147,7 @@ def _run(each: Experiment, setting: Setting, *, lenient: bool) -> Chapter:
 
 
 def write(
-    done: Sequence[Chapter], directory: str | os.PathLike[str], *, command: str | None = None
+    done: Sequence[Chapter], directory: FilePath, *, command: str | None = None
 ) -> list[Path]:
     """Write figures, numbers and the page ``index.html``; return the paths, the page last.
 
@@ -97,25 +172,16 @@ def write(
 def _write_numbers(result: Result, place: Path) -> list[Path]:
     written = [put(place / f"{name}.csv", _csv(table)) for name, table in result.columns.items()]
     for name, panels in result.figures.items():
-        figure = panels.draw()
-        written.append(put(place / f"{name}.png", png(figure)))
-        written.append(put(place / f"{name}.svg", settled(svg(figure)).encode()))
+        written += save_figure(panels.draw(), place / name)
     return written
 
 
 def claims_columns(done: Sequence[Chapter]) -> Columns:
     """Return all claims as columns."""
-    pairs = [(each.experiment.name, claim) for each in done for claim in each.result.claims]
-    told: list[Claim] = [claim for _, claim in pairs]
-    return {
-        "experiment": [name for name, _ in pairs],
-        "key": [claim.key for claim in told],
-        "claim": [claim.said for claim in told],
-        "source": [claim.source for claim in told],
-        "bar": [claim.bar for claim in told],
-        "value": [claim.value for claim in told],
-        "verdict": [claim.verdict for claim in told],
-    }
+    names = [each.experiment.name for each in done for _ in each.result.claims]
+    claims = [claim for each in done for claim in each.result.claims]
+    told = columns_of(claims, "key", "claim=said", "source", "bar", "value", "verdict")
+    return {"experiment": names, **told}
 
 
 def _csv(columns: Columns) -> bytes:

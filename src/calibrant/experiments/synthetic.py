@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
 from calibrant import Recalibrator
-from calibrant.core.arrays import Bits, Reals, Words
-from calibrant.experiments.experiment import Columns, Setting
-from calibrant.experiments.panels import Band, Curves, Panels, band_of
+from calibrant.core.arrays import Bits, Reals
+from calibrant.experiments.experiment import Columns, Curves, Panels, Setting, band_of
 from calibrant.plot import prepare_over_time
 from calibrant.registry import calibrators
 from calibrant.report.tables import Table, shown
@@ -30,16 +30,10 @@ RAW_GAMES: Final = 20
 PAPER: Final = "exponential_regret"
 """RegMin as the paper ran it."""
 OURS: Final = "foster_hart"
+Scene: TypeAlias = tuple[str, str]
+"""Who makes the raw forecasts, and who chooses the outcomes."""
 WITHOUT: Final = frozenset({"running_mean"})
 """Methods that are no calibration subroutines: they promise nothing."""
-
-
-@dataclass(frozen=True)
-class Scene:
-    """Who makes the raw forecasts, and who chooses the outcomes."""
-
-    forecaster: str
-    adversary: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,9 +47,8 @@ class Player:
     def at(self, quantity: str, rounds: int) -> tuple[float, float]:
         """Return a quantity inside and alone after so many rounds, averaged over games."""
         place = MARKS.index(rounds)
-        pair = (getattr(games, quantity)[:, place] for games in (self.inside, self.alone))
-        inside, alone = (float(values.mean()) for values in pair)
-        return inside, alone
+        inside, alone = (getattr(games, quantity)[:, place] for games in (self.inside, self.alone))
+        return float(inside.mean()), float(alone.mean())
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,27 +69,28 @@ class Contest:
     raw: Mapping[str, Reals]
     sizes: Mapping[tuple[int, int], Player]
 
-    def panels(self, letters: str, method: str, title: str, caption: str) -> Panels:
-        """Return the paper's pair of panels: squared loss, and calibration error."""
-        loss, error = (self._curves(quantity, method) for quantity in ("loss", "c2"))
-        drawings = dict(zip(letters, (loss, error), strict=True))
-        return Panels(title, caption, drawings, [letters])
+    def figures(self, name: str, letters: str, caption: str) -> dict[str, Panels]:
+        """Return pairs of panels, squared loss and calibration error, for the paper and for us."""
+        made = {}
+        for method in (PAPER, OURS):
+            drawings = dict(zip(letters, self._curves(method).values(), strict=True))
+            made[f"{name}_{method}"] = Panels(f"With {method}", caption, drawings, [letters])
+        return made
 
-    def _curves(self, quantity: str, method: str) -> Curves:
-        titles = {"loss": "squared loss", "c2": "calibration error C2"}
-        player = self.players[method]
-        series: dict[str, Band] = {
-            "raw": band_of(self.raw[quantity]),
-            "Algorithm 1": band_of(getattr(player.inside, quantity)),
-            f"{method} alone": band_of(getattr(player.alone, quantity)),
-        }
-        return Curves(titles[quantity], np.array(MARKS), series)
+    def _curves(self, method: str) -> dict[str, Curves]:
+        made, player = {}, self.players[method]
+        for quantity, title in (("loss", "squared loss"), ("c2", "calibration error C2")):
+            inside, alone = (getattr(games, quantity) for games in (player.inside, player.alone))
+            series = {"raw": self.raw[quantity], "Algorithm 1": inside, f"{method} alone": alone}
+            bands = {name: band_of(rows) for name, rows in series.items()}
+            made[quantity] = Curves(title, np.array(MARKS), bands)
+        return made
 
     def columns(self, method: str) -> Columns:
         """Return the numbers behind the panels of a method."""
         table: dict[str, Sequence[float]] = {"rounds": MARKS}
-        for quantity in ("loss", "c2"):
-            for name, band in self._curves(quantity, method).series.items():
+        for quantity, curves in self._curves(method).items():
+            for name, band in curves.series.items():
                 stem = f"{quantity}_{name.replace(' ', '_').lower()}"
                 parts = {"": band.mean, "_low": band.low, "_high": band.high}
                 table |= {f"{stem}{end}": values.tolist() for end, values in parts.items()}
@@ -141,18 +135,15 @@ def play_scene(scene: Scene, setting: Setting, methods: Sequence[str] | None = N
         setting.tell(f"{setting.seeds} games with {method}")
         prior = 0 if method == PAPER else PRIOR
         players[method] = _player(scene, setting, method, SIZE, prior)
-    sizes = {
-        (size, prior): _player(scene, setting, OURS, size, prior)
-        for size in SIZES
-        for prior in (0, 1)
-    }
+    shapes = itertools.product(SIZES, (0, 1))
+    sizes = {shape: _player(scene, setting, OURS, *shape) for shape in shapes}
     return Contest(players, _raw(scene, setting), sizes)
 
 
 def _player(scene: Scene, setting: Setting, method: str, size: int, prior: int) -> Player:
     games = (
         play_many(
-            method, scene.forecaster, scene.adversary, rounds=ROUNDS, seeds=setting.seeds,
+            method, *scene, rounds=ROUNDS, seeds=setting.seeds,
             checkpoints=MARKS, buckets=buckets, prior=prior, resolution=size,
         )
         for buckets in (size, 1)
@@ -165,8 +156,8 @@ def _raw(scene: Scene, setting: Setting) -> dict[str, Reals]:
     found: dict[str, list[Reals]] = {"loss": [], "c2": []}
     for seed in range(min(RAW_GAMES, setting.seeds)):
         fresh = Recalibrator(OURS, resolution=SIZE, buckets=SIZE, prior=PRIOR, seed=seed)
-        record = play(fresh, scene.forecaster, scene.adversary, ROUNDS, seed=seed)
-        found["loss"].append(record.running_loss("raw")[_places()])
+        record = play(fresh, *scene, ROUNDS, seed=seed)
+        found["loss"].append(record.running_loss("raw")[np.array(MARKS) - 1])
         found["c2"].append(_running_c2(record.raw, record.outcomes))
     return {quantity: np.array(rows) for quantity, rows in found.items()}
 
@@ -178,7 +169,3 @@ def _running_c2(forecasts: Reals, outcomes: Bits) -> Reals:
         for mark in MARKS
     ]
     return np.array(found)
-
-
-def _places() -> Words:
-    return np.array(MARKS) - 1

@@ -1,8 +1,8 @@
 """Sums over patients for many features at once, and which features stand out.
 
 A table has one column a feature and the rows below; all of it are whole numbers.  ``learn`` is
-the compiled pass; :mod:`calibrant.learners.sums` makes the same pass over whole rows with NumPy,
-out of the same functions ``pull`` and ``spread``.
+the compiled pass; :mod:`calibrant.learners.online_svm` makes the same pass over whole rows, with
+NumPy, out of the same functions ``pull`` and ``spread``.
 """
 
 from __future__ import annotations

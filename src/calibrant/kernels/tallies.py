@@ -13,7 +13,7 @@ point of the trace, or a window is closed.
     values | homes | counts | cross | levels
 
 Sums are whole numbers in two words, of 2**-30 and of 2**-60 (as in
-:mod:`calibrant.metrics.fixed`), so they are those of the streaming metrics to the last
+:mod:`calibrant.metrics.tally`), so they are those of the streaming metrics to the last
 bit.  As everywhere in this package, ``words`` and ``reals`` are two views of one
 buffer and each word is used through one of them.
 """

@@ -1,21 +1,115 @@
-"""A linear support vector machine that learns one patient at a time and uses few features."""
+"""A sparse linear classifier that learns genotypes in one pass, and the sums it keeps."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Final, Self, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from calibrant.core import check
 from calibrant.core.arrays import Reals, Words
 from calibrant.core.codec import Document
 from calibrant.errors import CorruptState, InvalidInput
-from calibrant.kernels.margins import ROWS, TOTAL, UNSEEN
-from calibrant.learners.alleles import Alleles, alleles_of
-from calibrant.learners.sums import Sums
+from calibrant.kernels import compile as machine
+from calibrant.kernels import margins
+
+Alleles: TypeAlias = NDArray[np.int8]
+
+RULE: Final = "0, 1 or 2, or below 0 if it is not known"
+
+
+def alleles_of(values: ArrayLike, name: str) -> Alleles:
+    """Return ``values`` as int8; what is not known, nan among it, is below 0.
+
+    >>> alleles_of([0.0, 2.0, np.nan], "genotypes")
+    array([ 0,  2, -1], dtype=int8)
+    """
+    row = check.numbers(values, name, f"numbers, each {RULE}")
+    if row.dtype.kind == "f":
+        row = np.where(np.isnan(row), -1.0, row)
+    if row.dtype.kind != "b" and row.max(initial=0) > 2:
+        check.refuse_first(row > 2, row, name, RULE)
+    if row.dtype.kind == "f":
+        check.refuse_first((row >= 0) & (row != np.floor(row)), row, name, RULE)
+    return row if row.dtype == np.int8 else np.where(row < 0, -1, row).astype(np.int8)
+
+
+Indices = Words
+
+MANY: Final = 20_000
+"""Features below which NumPy is quick enough and the compiler is not started."""
+
+
+class Sums:
+    """One column of whole numbers a feature; see :mod:`calibrant.kernels.margins`.
+
+    Attributes
+    ----------
+    table
+        The sums.
+    rounds
+        Rows that were added.
+    broken
+        Rows that were added with a sign.
+    balance
+        The sum of the signs.
+    """
+
+    __slots__ = ("_found", "balance", "broken", "rounds", "table")
+
+    def __init__(self, features: int) -> None:
+        self.table = np.zeros((margins.ROWS, features), np.int64)
+        self.rounds = self.broken = self.balance = 0
+        self._found = np.empty(features, np.int64)
+
+    def add(self, row: NDArray[np.int8], sign: int, level: float) -> Indices:
+        """Add ``row`` and return the features whose evidence exceeds ``level``, in order.
+
+        Evidence is the correlation of a feature with the signs times the root of how many
+        there are: of the order of 1 by chance.
+        """
+        self.rounds += 1
+        self.broken += abs(sign)
+        self.balance += sign
+        if machine.available() and len(row) >= MANY:
+            told = sign, float(self.rounds), float(self.balance), self._bar(level), self._found
+            count = machine.compiled(margins.learn, "margins")(self.table, row, *told)
+            return self._found[:count].copy()
+        self._add(row, sign)
+        return self.outstanding(level)
+
+    def outstanding(self, level: float) -> Indices:
+        """Return the features whose evidence exceeds ``level``, in order."""
+        towards, width = self.evidence(np.s_[:])[:2]
+        return np.flatnonzero(towards * towards > self._bar(level) * width)
+
+    def evidence(self, chosen: Any) -> tuple[Reals, Reals, Reals, Reals]:
+        """Return pull, spread, known rounds and mean of the ``chosen`` features."""
+        part = self.table[:, chosen].astype(np.float64)
+        known = self.rounds - part[margins.UNSEEN]
+        lean, total = part[margins.LEAN], part[margins.TOTAL]
+        towards = margins.pull(lean, total, known, self.balance - part[margins.UNSEEN_LEAN])
+        width = margins.spread(total, part[margins.SQUARES], known)
+        return towards, width, known, total / np.maximum(known, 1.0)
+
+    def _add(self, row: NDArray[np.int8], sign: int) -> None:
+        unseen = row < 0
+        values = np.where(unseen, 0, row).astype(np.int64)
+        self.table[margins.LEAN] += sign * values
+        self.table[margins.TOTAL] += values
+        self.table[margins.SQUARES] += values * values
+        self.table[margins.UNSEEN] += unseen
+        self.table[margins.UNSEEN_LEAN] += sign * unseen
+
+    def _bar(self, level: float) -> float:
+        return level * level * self.broken
+
+
+REALS: Final = ("penalty", "rate", "largest", "lost")
+"""Parts of a state that are stored as text, to the bit."""
 
 
 class OnlineL1SVM:
@@ -232,14 +326,9 @@ class OnlineL1SVM:
 
     def _document(self) -> Document:
         sums = self._sums
-        settings = {
-            "features": self._features,
-            "penalty": self._penalty.hex(),
-            "rate": self._rate.hex(),
-            "largest": self._largest.hex(),
-            "lost": self._lost.hex(),
-            "counts": [sums.rounds, sums.broken, sums.balance],
-        }
+        reals = {name: getattr(self, f"_{name}").hex() for name in REALS}
+        counts = [sums.rounds, sums.broken, sums.balance]
+        settings = {"features": self._features, **reals, "counts": counts}
         return Document(self.kind, settings, {"table": sums.table.reshape(-1)})
 
     @classmethod
@@ -251,13 +340,11 @@ class OnlineL1SVM:
 
     @classmethod
     def _read(cls, settings: dict[str, Any], table: Words) -> Self:
-        penalty, rate, largest, lost = (
-            float.fromhex(settings[name]) for name in ("penalty", "rate", "largest", "lost")
-        )
+        penalty, rate, largest, lost = (float.fromhex(settings[name]) for name in REALS)
         made = cls(settings["features"], penalty=penalty, rate=rate)
         sums = made._sums
         sums.rounds, sums.broken, sums.balance = map(int, settings["counts"])
-        sums.table[:] = table.reshape(ROWS, -1)
+        sums.table[:] = table.reshape(margins.ROWS, -1)
         made._largest = _at_least_zero(largest, "largest")
         made._lost = _at_least_zero(lost, "lost")
         _verify(sums)
@@ -288,9 +375,9 @@ def _next(rows: Any, k: int, wanted: int) -> ArrayLike:
 def _verify(sums: Sums) -> None:
     """Refuse numbers that no rounds can have left."""
     counts = sums.rounds >= sums.broken >= abs(sums.balance)
-    known = sums.rounds - sums.table[UNSEEN]
-    total = sums.table[TOTAL]
-    if not counts or (sums.table[UNSEEN] < 0).any() or (known < 0).any():
+    known = sums.rounds - sums.table[margins.UNSEEN]
+    total = sums.table[margins.TOTAL]
+    if not counts or (sums.table[margins.UNSEEN] < 0).any() or (known < 0).any():
         raise ValueError("counts that do not fit together")
     if (total < 0).any() or (total > 2 * known).any():
         raise ValueError("sums that do not fit the counts")

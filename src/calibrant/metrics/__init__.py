@@ -12,14 +12,27 @@ Functions take arrays (forecasts, outcomes); those over exact values also take
 0.7
 """
 
-from calibrant.metrics.band import binomial_band
-from calibrant.metrics.binned import binned_calibration_error
-from calibrant.metrics.buckets import Buckets, as_buckets
-from calibrant.metrics.calibration import calibration_error, mixture_calibration_error, rho
+from calibrant.metrics.buckets import (
+    Buckets,
+    CalibrationCurve,
+    WindowedError,
+    as_buckets,
+    binned_calibration_error,
+    binomial_band,
+    calibration_curve,
+    windowed_calibration_error,
+)
+from calibrant.metrics.calibration import (
+    atb,
+    auc,
+    calibration_error,
+    mixture_calibration_error,
+    rho,
+    smooth_calibration_error,
+    v_calibration,
+)
 from calibrant.metrics.cells import Cells, as_cells, mixture_cells
-from calibrant.metrics.curve import CalibrationCurve, calibration_curve
 from calibrant.metrics.murphy import Decomposition, brier, decomposition
-from calibrant.metrics.ranking import auc
 from calibrant.metrics.regret import (
     external_regret,
     internal_regret,
@@ -28,7 +41,6 @@ from calibrant.metrics.regret import (
     squared_swap_regret,
     swap_regret,
 )
-from calibrant.metrics.smooth import smooth_calibration_error
 from calibrant.metrics.streaming import (
     BucketedCells,
     EqualMass,
@@ -41,9 +53,6 @@ from calibrant.metrics.streaming import (
     Windowed,
     WorstBlock,
 )
-from calibrant.metrics.two_bin import atb
-from calibrant.metrics.v_shaped import v_calibration
-from calibrant.metrics.windowed import WindowedError, windowed_calibration_error
 
 __all__ = [
     "BucketedCells",

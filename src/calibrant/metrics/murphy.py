@@ -99,9 +99,8 @@ def decomposition(
         return _murphy(cells, brier(cells), 0.0, 0.0)
     if isinstance(forecasts, Cells) or outcomes is None:
         raise InvalidType("forecasts and outcomes must be arrays if there are buckets, got Cells")
-    return decomposition_of_buckets(
-        as_buckets(forecasts, outcomes, buckets=buckets, strategy=strategy)
-    )
+    grouped = as_buckets(forecasts, outcomes, buckets=buckets, strategy=strategy)
+    return decomposition_of_buckets(grouped)
 
 
 def brier_of_buckets(buckets: Buckets) -> float:
@@ -115,33 +114,17 @@ def decomposition_of_buckets(buckets: Buckets) -> Decomposition:
     divisor = np.maximum(buckets.count, 1)
     variance = buckets.square_sum - buckets.forecast_sum**2 / divisor
     covariance = buckets.product_sum - buckets.forecast_sum * buckets.ones / divisor
-    average = buckets.cells.average
-    return _murphy(
-        buckets.cells,
-        brier_of_buckets(buckets),
-        average(np.maximum(variance, 0.0).sum()),
-        average(2.0 * covariance.sum()),
-    )
+    cells, sums = buckets.cells, (np.maximum(variance, 0.0).sum(), 2.0 * covariance.sum())
+    return _murphy(cells, brier_of_buckets(buckets), *map(cells.average, sums))
 
 
-def _murphy(
-    cells: Cells, score: float, within_variance: float, within_covariance: float
-) -> Decomposition:
+def _murphy(cells: Cells, score: float, variance: float, covariance: float) -> Decomposition:
+    """Split a Brier score, given variance and covariance within the cells."""
     mean = cells.average(cells.ones.sum())
     resolution = cells.average(cells.counts @ (cells.rho - mean) ** 2)
     uncertainty = mean * (1.0 - mean)
-    return Decomposition(
-        brier=score,
-        reliability=calibration_error(cells, power=2.0),
-        resolution=resolution,
-        uncertainty=uncertainty,
-        refinement=uncertainty - resolution,
-        sharpness=_variance(cells) + within_variance,
-        within_variance=within_variance,
-        within_covariance=within_covariance,
-    )
-
-
-def _variance(cells: Cells) -> float:
-    mean = cells.average(cells.counts @ cells.values)
-    return cells.average(cells.counts @ (cells.values - mean) ** 2)
+    said = cells.average(cells.counts @ cells.values)
+    spread = cells.average(cells.counts @ (cells.values - said) ** 2)
+    parts = calibration_error(cells, power=2.0), resolution, uncertainty, uncertainty - resolution
+    within = variance, covariance
+    return Decomposition(score, *parts, spread + variance, *within)

@@ -1,15 +1,163 @@
-"""Exact sums per bucket, kept apart by outcome: what the streaming metrics remember."""
+"""Sums that do not depend on the order: fixed-point numbers, tallies, and their stored form.
+
+Every addend is rounded to the nearest multiple of ``2**-60`` (ties to even) and added
+as a whole number.  Such sums can be merged in any order and taken back exactly, which
+sums of doubles cannot.  The rounding is at most ``2**-61`` per addend, and none at all
+for numbers in [0, 1] that are 0 or at least ``2**-8``.
+
+Arrays are split into two words of 30 bits; both words, and the partial sums of up to
+``CHUNK`` of them, are whole numbers below 2**53, so doubles add them without error.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
 
 import numpy as np
 
 from calibrant.core.arrays import Bits, Reals, Words
-from calibrant.errors import CorruptState, InvalidInput
-from calibrant.metrics.fixed import SCALE, fixed, fixed_sums_by_key, real
-from calibrant.metrics.state import whole_numbers
+from calibrant.errors import CalibrantError, CorruptState, InvalidInput
+
+Made = TypeVar("Made")
+
+_BITS = 60
+_WORD = float(1 << 30)
+SCALE = 1 << _BITS
+CHUNK = 1 << 15
+_EXACT_ADDEND = float((1 << 53) // CHUNK)
+
+
+def fixed(value: float) -> int:
+    """Return the whole number of units of ``2**-60`` nearest to ``value``.
+
+    >>> fixed(0.5) == SCALE // 2, fixed(-3.0) == -3 * SCALE
+    (True, True)
+    """
+    whole = int(value)
+    return (whole << _BITS) + round((value - whole) * SCALE)
+
+
+def real(units: int) -> float:
+    """Return the double nearest to ``units * 2**-60``."""
+    return units / SCALE
+
+
+def fixed_sum(values: Reals) -> int:
+    """Return the sum of :func:`fixed` over any finite ``values``.
+
+    >>> fixed_sum(np.array([0.1, 1e300, -1e300])) == fixed(0.1)
+    True
+    """
+    return sum(_chunk_sum(values[part]) for part in chunks(len(values)))
+
+
+def fixed_sums_by_key(keys: Words, values: Reals, size: int) -> list[int]:
+    """Return, for each key below ``size``, the sum of :func:`fixed` over its values.
+
+    The values lie in [0, 1] and there are fewer than 2**32 of them.
+    """
+    totals = np.zeros((2, size), dtype=np.int64)
+    for part in chunks(len(values)):
+        for total, word in zip(totals, _words(values[part]), strict=True):
+            total += np.bincount(keys[part], weights=word, minlength=size).astype(np.int64)
+    return list(map(_join, *totals.tolist()))
+
+
+def chunks(length: int) -> Iterator[slice]:
+    """Cut ``length`` rows into slices of at most ``CHUNK``.
+
+    >>> [part.stop for part in chunks(CHUNK + 1)] == [CHUNK, 2 * CHUNK]
+    True
+    """
+    return (slice(start, start + CHUNK) for start in range(0, length, CHUNK))
+
+
+def _chunk_sum(values: Reals) -> int:
+    whole = np.trunc(values)
+    high, low = _words(values - whole)
+    return (_whole_sum(whole) << _BITS) + _join(int(high.sum()), int(low.sum()))
+
+
+def _whole_sum(values: Reals) -> int:
+    if np.abs(values).max() < _EXACT_ADDEND:
+        return int(values.sum())
+    return sum(map(int, values.tolist()))
+
+
+def _words(values: Reals) -> tuple[Reals, Reals]:
+    # Scaling by powers of two and taking off the floor lose nothing; only rint rounds,
+    # and it rounds ties as the whole number would, since the high word counts as even.
+    scaled = values * _WORD
+    high = np.floor(scaled)
+    scaled -= high
+    scaled *= _WORD
+    return high, np.rint(scaled, out=scaled)
+
+
+def _join(high: int, low: int) -> int:
+    return (high << 30) + low
+
+
+_VERSION = 1
+
+
+def seal_state(kind: str, **content: Any) -> dict[str, Any]:
+    """Return ``content`` with the name of its class and the version of the format."""
+    return {"kind": kind, "version": _VERSION, **content}
+
+
+def open_state(state: Any, kind: str, *names: str) -> list[Any]:
+    """Return the values called ``names`` of a state of class ``kind``.
+
+    >>> open_state({"kind": "X", "version": 1, "a": 2}, "X", "a")
+    [2]
+    >>> open_state({"kind": "Y"}, "X", "a")
+    Traceback (most recent call last):
+    calibrant.errors.CorruptState: state must be of kind 'X' and version 1, got 'Y' and None
+    """
+    if not isinstance(state, Mapping):
+        raise CorruptState(f"state must be a dictionary, got {state!r}")
+    found = (state.get("kind"), state.get("version"))
+    if found != (kind, _VERSION):
+        told = f"{found[0]!r} and {found[1]!r}"
+        raise CorruptState(f"state must be of kind {kind!r} and version {_VERSION}, got {told}")
+    missing = [name for name in names if name not in state]
+    if missing:
+        raise CorruptState(f"state must have an entry {missing[0]!r}, got {sorted(state)!r}")
+    return [state[name] for name in names]
+
+
+def whole_numbers(values: Any, name: str, length: int) -> list[int]:
+    """Return ``length`` whole numbers of at least 0, given as numbers or as text.
+
+    >>> whole_numbers([1, "1152921504606846976"], "sums", 2)
+    [1, 1152921504606846976]
+    """
+    rule = f"{length} whole numbers of at least 0"
+    if not isinstance(values, list) or len(values) != length:
+        raise CorruptState(f"{name} must be {rule}, got {values!r}")
+    for value in values:
+        if not str(value).isdecimal():
+            raise CorruptState(f"{name} must be {rule}, got {value!r}")
+    return [int(value) for value in values]
+
+
+def restored(make: Callable[..., Made], *given: Any, **options: Any) -> Made:
+    """Return a metric made of stored settings, which may be anything."""
+    try:
+        return make(*given, **options)
+    except CalibrantError as error:
+        raise CorruptState(str(error)) from None
+
+
+class Kept:
+    """A metric that is what its dictionary says."""
+
+    to_dict: Callable[..., dict[str, Any]]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, type(self)) and self.to_dict() == other.to_dict()
 
 
 class Tally:

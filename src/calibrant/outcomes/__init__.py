@@ -9,8 +9,7 @@
 [1]
 """
 
-from calibrant.outcomes.observed import ObservedOnly
 from calibrant.outcomes.pending import PendingUnknown, RateBounds
-from calibrant.outcomes.wait import WaitForHorizon
+from calibrant.outcomes.wait import ObservedOnly, WaitForHorizon
 
 __all__ = ["ObservedOnly", "PendingUnknown", "RateBounds", "WaitForHorizon"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import numpy as np
 
@@ -11,12 +11,8 @@ from calibrant.core import check
 from calibrant.core.codec import Document
 from calibrant.core.place import bucket
 from calibrant.core.ticket import Ticket
-from calibrant.errors import CorruptState
 from calibrant.metrics import binomial_band
-from calibrant.outcomes.forecaster import Forecaster
-from calibrant.outcomes.wait import WaitForHorizon
-
-KIND: Final = "pending unknown"
+from calibrant.outcomes.wait import Around, Forecaster, WaitForHorizon
 
 
 @dataclass(frozen=True)
@@ -55,7 +51,7 @@ class RateBounds:
         return self.surely_above <= forecast <= self.surely_below
 
 
-class PendingUnknown:
+class PendingUnknown(Around):
     """Count a pending outcome as unknown, neither 0 nor absent, and say what that leaves open.
 
     The recalibrator learns as in :class:`WaitForHorizon`: early ones do not reach it early.
@@ -93,6 +89,7 @@ class PendingUnknown:
     0.75
     """
 
+    kind = "pending unknown"
     treatment: Final = "pending is unknown"
 
     __slots__ = ("_counts", "_wait", "buckets", "confidence")
@@ -108,13 +105,9 @@ class PendingUnknown:
         self.buckets = check.whole(buckets, "buckets", low=1, high=1 << 20)
         binomial_band([0], [0], confidence=confidence)
         self.confidence = float(confidence)
+        self._recalibrator = recalibrator
         self._wait = WaitForHorizon(recalibrator, horizon)
         self._counts = np.zeros((self.buckets, 3), np.int64)
-
-    @property
-    def recalibrator(self) -> Forecaster:
-        """The recalibrator that makes the forecasts."""
-        return self._wait.recalibrator
 
     @property
     def waiting(self) -> int:
@@ -160,26 +153,18 @@ class PendingUnknown:
 
     def to_bytes(self) -> bytes:
         """Return everything but the recalibrator's own state."""
-        settings: dict[str, Any] = {
-            "buckets": self.buckets,
-            "confidence": self.confidence.hex(),
-            "wait": self._wait.to_bytes().hex(),
-        }
-        return Document(KIND, settings, {"counts": self._counts.reshape(-1)}).to_bytes()
+        settings = {"confidence": self.confidence.hex(), "wait": self._wait.to_bytes().hex()}
+        counts = {"counts": self._counts.reshape(-1)}
+        return Document(self.kind, {"buckets": self.buckets, **settings}, counts).to_bytes()
 
     @classmethod
-    def from_bytes(cls, data: bytes, recalibrator: Forecaster) -> Self:
-        """Return what :meth:`to_bytes` stored, around a recalibrator stored at the same time."""
-        document = Document.from_bytes(data, KIND)
+    def _restored(cls, document: Document, recalibrator: Forecaster) -> Self:
         s = document.settings
-        try:
-            wait = WaitForHorizon.from_bytes(bytes.fromhex(s["wait"]), recalibrator)
-            confidence = float.fromhex(s["confidence"])
-            made = cls(recalibrator, 0.0, buckets=s["buckets"], confidence=confidence)
-            made._wait = wait
-            made._counts = document.arrays["counts"].reshape(made.buckets, 3).copy()
-        except (KeyError, TypeError, ValueError) as error:
-            raise CorruptState(f"state must be of {KIND!r}, got {error}") from error
+        wait = WaitForHorizon.from_bytes(bytes.fromhex(s["wait"]), recalibrator)
+        confidence = float.fromhex(s["confidence"])
+        made = cls(recalibrator, 0.0, buckets=s["buckets"], confidence=confidence)
+        made._wait = wait
+        made._counts = document.arrays["counts"].reshape(made.buckets, 3).copy()
         return made
 
     def __repr__(self) -> str:

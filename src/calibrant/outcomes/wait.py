@@ -1,23 +1,31 @@
-"""Nothing is learned of a forecast before its horizon has passed."""
+"""Wait until the time for an outcome is over, or learn from those that are observed at all."""
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple, Self
+import hashlib
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Final, NamedTuple, Protocol, Self, TypeAlias
 
+from calibrant import errors
 from calibrant.core import check
 from calibrant.core.codec import Document
 from calibrant.core.ticket import Ticket
-from calibrant.errors import (
-    CorruptState,
-    InvalidInput,
-    InvalidType,
-    RepeatedTicket,
-    TicketError,
-    UnknownTicket,
-)
-from calibrant.outcomes.forecaster import Forecaster
+from calibrant.kernels.coin import coin
+from calibrant.recalibrate.secret import block_key, secret_of
 
-KIND: Final = "wait for horizon"
+Key: TypeAlias = str | int | None
+
+
+class Forecaster(Protocol):
+    """Anything that issues tickets and learns their outcomes by id."""
+
+    def forecast(self, raw: float, *, id: str | None = None, time: float | None = None) -> Ticket:
+        """Announce a forecast for a raw one."""
+
+    def observe(
+        self, ticket: Ticket | int | str, outcome: int, time: float | None = None
+    ) -> Ticket:
+        """Learn the outcome of a ticket."""
 
 
 class Waiting(NamedTuple):
@@ -28,7 +36,35 @@ class Waiting(NamedTuple):
     outcome: int | None
 
 
-class WaitForHorizon:
+class Around(ABC):
+    """What is put around a recalibrator, and stored beside its state."""
+
+    __slots__ = ("_recalibrator",)
+
+    kind: ClassVar[str]
+    _recalibrator: Forecaster
+
+    @property
+    def recalibrator(self) -> Forecaster:
+        """The recalibrator that makes the forecasts."""
+        return self._recalibrator
+
+    @classmethod
+    def from_bytes(cls, data: bytes, recalibrator: Forecaster) -> Self:
+        """Return what :meth:`to_bytes` stored, around a recalibrator stored at the same time."""
+        document = Document.from_bytes(data, cls.kind)
+        try:
+            return cls._restored(document, recalibrator)
+        except (KeyError, TypeError, ValueError) as error:
+            raise errors.CorruptState(f"state must be of {cls.kind!r}, got {error}") from error
+
+    @classmethod
+    @abstractmethod
+    def _restored(cls, document: Document, recalibrator: Forecaster) -> Self:
+        """Return what a document says."""
+
+
+class WaitForHorizon(Around):
     """Let a recalibrator learn an outcome only once its horizon has passed, positives too.
 
     The outcome of a forecast is 1 if its event happens within ``horizon`` of the forecast.
@@ -66,9 +102,10 @@ class WaitForHorizon:
     (1, 1, 2)
     """
 
+    kind = "wait for horizon"
     treatment: Final = "wait for the horizon"
 
-    __slots__ = ("_entries", "_handed_out", "_recalibrator", "clock", "horizon", "lost")
+    __slots__ = ("_entries", "_handed_out", "clock", "horizon", "lost")
 
     def __init__(self, recalibrator: Forecaster, horizon: float) -> None:
         self.horizon = check.real(horizon, "horizon", low=0.0, rule="a finite number of at least 0")
@@ -78,11 +115,6 @@ class WaitForHorizon:
         self._handed_out: dict[int | str, Ticket] = {}
         self.clock: float | None = None
         self.lost = 0
-
-    @property
-    def recalibrator(self) -> Forecaster:
-        """The recalibrator that makes the forecasts."""
-        return self._recalibrator
 
     @property
     def waiting(self) -> int:
@@ -107,11 +139,11 @@ class WaitForHorizon:
         told, when = check.outcome(outcome), check.real(time, "time")
         name, entry = self.find(ticket)
         if entry.outcome is not None:
-            raise RepeatedTicket(f"ticket {name!r} must have no outcome yet, got {told} again")
+            rule = f"ticket {name!r} must have no outcome yet"
+            raise errors.RepeatedTicket(f"{rule}, got {told} again")
         if when < entry.time:
-            raise InvalidInput(
-                f"time must not be before the forecast's {entry.time!r}, got {time!r}"
-            )
+            rule = f"time must not be before the forecast's {entry.time!r}"
+            raise errors.InvalidInput(f"{rule}, got {time!r}")
         in_time = when <= entry.time + self.horizon
         self._entries[name] = entry._replace(outcome=told if in_time else 0)
 
@@ -126,11 +158,9 @@ class WaitForHorizon:
             entry = self._entries.pop(name)
             ticket = self._handed_out.pop(name, name)
             try:
-                done = self._recalibrator.observe(
-                    ticket, entry.outcome or 0, time=entry.time + self.horizon
-                )
-                settled.append(done)
-            except TicketError:
+                due = entry.time + self.horizon
+                settled.append(self._recalibrator.observe(ticket, entry.outcome or 0, time=due))
+            except errors.TicketError:
                 self.lost += 1
         self.clock = now
         return settled
@@ -148,9 +178,9 @@ class WaitForHorizon:
         """Return id and entry of a ticket whose horizon has not passed."""
         name = ticket.id if isinstance(ticket, Ticket) else ticket
         if not isinstance(name, (int, str)):
-            raise InvalidType(f"ticket must be a Ticket or its id, got {ticket!r}")
+            raise errors.InvalidType(f"ticket must be a Ticket or its id, got {ticket!r}")
         if name not in self._entries:
-            raise UnknownTicket(
+            raise errors.UnknownTicket(
                 f"ticket {name!r} must be one whose horizon has not passed, got none or a settled "
                 "one: to change an outcome that was learned, use the recalibrator's correct()"
             )
@@ -158,43 +188,142 @@ class WaitForHorizon:
 
     def to_bytes(self) -> bytes:
         """Return everything but the recalibrator's own state."""
-        entries = [
-            [name, entry.time.hex(), entry.raw.hex(), entry.outcome]
-            for name, entry in self._entries.items()
-        ]
-        settings = {
-            "horizon": self.horizon.hex(),
-            "clock": None if self.clock is None else self.clock.hex(),
-            "lost": self.lost,
-            "entries": entries,
-        }
-        return Document(KIND, settings).to_bytes()
+        held = self._entries.items()
+        entries = [[name, at.hex(), raw.hex(), told] for name, (at, raw, told) in held]
+        clock = None if self.clock is None else self.clock.hex()
+        settings = {"horizon": self.horizon.hex(), "clock": clock, "lost": self.lost}
+        return Document(self.kind, settings | {"entries": entries}).to_bytes()
 
     @classmethod
-    def from_bytes(cls, data: bytes, recalibrator: Forecaster) -> Self:
-        """Return what :meth:`to_bytes` stored, around a recalibrator stored at the same time."""
-        s = Document.from_bytes(data, KIND).settings
-        try:
-            made = cls(recalibrator, float.fromhex(s["horizon"]))
-            made.clock = None if s["clock"] is None else float.fromhex(s["clock"])
-            made.lost = check.whole(s["lost"], "lost")
-            made._entries = {name: _entry(*rest) for name, *rest in s["entries"]}
-        except (KeyError, TypeError, ValueError) as error:
-            raise CorruptState(f"state must be of {KIND!r}, got {error}") from error
+    def _restored(cls, document: Document, recalibrator: Forecaster) -> Self:
+        s = document.settings
+        made = cls(recalibrator, float.fromhex(s["horizon"]))
+        made.clock = None if s["clock"] is None else float.fromhex(s["clock"])
+        made.lost = check.whole(s["lost"], "lost")
+        made._entries = {name: _entry(*rest) for name, *rest in s["entries"]}
         return made
 
     def __repr__(self) -> str:
-        return (
-            f"WaitForHorizon({self._recalibrator!r}, horizon={self.horizon:g}, {self.waiting} wait)"
-        )
+        told = f"horizon={self.horizon:g}, {self.waiting} wait"
+        return f"WaitForHorizon({self._recalibrator!r}, {told})"
 
     def _checked_time(self, time: Any) -> float:
         now = check.real(time, "time")
         if self.clock is not None and now < self.clock:
-            raise InvalidInput(f"time must not be before {self.clock!r}, got {time!r}")
+            raise errors.InvalidInput(f"time must not be before {self.clock!r}, got {time!r}")
         return now
 
 
 def _entry(time: str, raw: str, outcome: int | None) -> Waiting:
     told = None if outcome is None else check.outcome(outcome)
     return Waiting(float.fromhex(time), check.probability(float.fromhex(raw)), told)
+
+
+DOMAIN: Final = 0x0B5E
+"""A number that tells the coins here from those of a recalibrator with the same seed."""
+
+
+class ObservedOnly(Around):
+    """Undo a known bias in which outcomes are seen, by dropping some of them at random.
+
+    A round whose outcome was going to be seen with probability ``q`` is learned with
+    probability ``floor / q``.  Then every round is learned with probability ``floor``,
+    whatever its forecast was: the rounds that are learned are a fair selection of all.
+    Weights 1/q would have the same mean; whole-number counts have no room for them.
+
+    Parameters
+    ----------
+    recalibrator
+        Anything with the ``forecast`` and ``observe`` of
+        :class:`~calibrant.recalibrate.Recalibrator`.
+    floor
+        The smallest probability with which an outcome is seen.
+    seed, key
+        What the dropping depends on besides the ticket's number; as in ``Recalibrator``.
+
+    Notes
+    -----
+    Exact if ``q`` is the true probability of seeing the outcome given everything that was
+    known when that was decided, and the decision did not depend on the outcome.
+    Nothing can be learned about forecasts whose outcome is never seen: ``q`` must be at
+    least ``floor`` everywhere.  About ``floor`` times the rounds are learned, so bounds hold
+    with that many.  Tickets that are dropped or never seen stay open until they expire.
+
+    References
+    ----------
+    Horvitz and Thompson, J. Am. Stat. Assoc. 47 (1952): weights by 1/q.
+
+    Examples
+    --------
+    >>> from calibrant import Recalibrator
+    >>> rec = Recalibrator(seed=1)
+    >>> seen = ObservedOnly(rec, floor=0.1, seed=2)
+    >>> for k in range(1000):
+    ...     ticket = seen.forecast(0.8)
+    ...     _ = seen.observe(ticket, 1, probability=0.5)
+    >>> seen.observed, seen.learned == rec.rounds, 150 < seen.learned < 250
+    (1000, True, True)
+    """
+
+    kind = "observed only"
+    treatment: Final = "thinned to one probability"
+
+    __slots__ = ("_key", "floor", "learned", "observed")
+
+    def __init__(
+        self, recalibrator: Forecaster, floor: float, *, seed: int | None = None, key: Key = None
+    ) -> None:
+        self.floor = check.real(floor, "floor", low=1e-9, high=1.0, rule="a number from 1e-9 to 1")
+        self._recalibrator = recalibrator
+        self._key = block_key(_own(secret_of(seed, key)), DOMAIN)
+        self.observed = self.learned = 0
+
+    def forecast(self, raw: float, *, id: str | None = None, time: float | None = None) -> Ticket:
+        """Announce a forecast."""
+        return self._recalibrator.forecast(raw, id=id, time=time)
+
+    def observe(
+        self, ticket: Ticket, outcome: int, *, probability: float, time: float | None = None
+    ) -> Ticket | None:
+        """Report an outcome that was seen, and how likely it was to be seen.
+
+        Returns the ticket if its outcome was learned, or None if it was dropped.  The ticket
+        itself is needed: the coin depends on its number.
+        """
+        told = check.outcome(outcome)
+        chance = self._checked_chance(probability)
+        if not isinstance(ticket, Ticket):
+            raise errors.InvalidType(f"ticket must be a Ticket, got {ticket!r}")
+        done = None
+        if coin(self._key, ticket.number) * chance < self.floor:
+            done = self._recalibrator.observe(ticket, told, time=time)
+            self.learned += 1
+        self.observed += 1
+        return done
+
+    def to_bytes(self) -> bytes:
+        """Return everything but the recalibrator's own state; treat it as secret."""
+        counts = {"observed": self.observed, "learned": self.learned}
+        settings = {"floor": self.floor.hex(), "key": self._key, **counts}
+        return Document(self.kind, settings).to_bytes()
+
+    @classmethod
+    def _restored(cls, document: Document, recalibrator: Forecaster) -> Self:
+        s = document.settings
+        made = cls(recalibrator, float.fromhex(s["floor"]), seed=0)
+        made._key = check.whole(s["key"], "key", high=(1 << 63) - 1)
+        made.observed = check.whole(s["observed"], "observed")
+        made.learned = check.whole(s["learned"], "learned", high=made.observed)
+        return made
+
+    def __repr__(self) -> str:
+        told = f"learned {self.learned} of {self.observed} observed"
+        return f"ObservedOnly({self._recalibrator!r}, floor={self.floor:g}, {told})"
+
+    def _checked_chance(self, probability: Any) -> float:
+        rule = f"a number from {self.floor:g}, the floor, to 1"
+        return check.real(probability, "probability", low=self.floor, high=1.0, rule=rule)
+
+
+def _own(secret: bytes) -> bytes:
+    return hashlib.blake2b(secret, digest_size=16, person=b"observed only").digest()

@@ -9,26 +9,48 @@ Each function takes arrays or the parts of a :class:`~calibrant.summary.Summary`
 array([2, 2])
 """
 
-from calibrant.plot.buckets import BucketMap, buckets, prepare_buckets
+from calibrant.plot.buckets import (
+    BucketMap,
+    Spread,
+    buckets,
+    histogram,
+    prepare_buckets,
+    prepare_histogram,
+)
+from calibrant.plot.canvas import Drawing, Look, looks
 from calibrant.plot.coverage import (
     CoverageOverTime,
+    PitBars,
     QuantileReliability,
     coverage_over_time,
+    pit_histogram,
     prepare_coverage_over_time,
+    prepare_pit_histogram,
     prepare_quantile_reliability,
     quantile_reliability,
 )
-from calibrant.plot.decomposition import BrierParts, decomposition, prepare_decomposition
-from calibrant.plot.drawing import Drawing
-from calibrant.plot.groups import GroupPanels, groups, prepare_groups
-from calibrant.plot.histogram import Spread, histogram, prepare_histogram
-from calibrant.plot.over_time import OverTime, over_time, prepare_over_time
-from calibrant.plot.palette import Look, looks
+from calibrant.plot.over_time import (
+    OverTime,
+    WindowErrors,
+    over_time,
+    prepare_over_time,
+    prepare_windows,
+    windows,
+)
 from calibrant.plot.pareto import Pareto, pareto, prepare_pareto
-from calibrant.plot.pit import PitBars, pit_histogram, prepare_pit_histogram
-from calibrant.plot.reliability import Reliability, exact_curve, prepare_reliability, reliability
+from calibrant.plot.reliability import (
+    BrierParts,
+    GroupPanels,
+    Reliability,
+    decomposition,
+    exact_curve,
+    groups,
+    prepare_decomposition,
+    prepare_groups,
+    prepare_reliability,
+    reliability,
+)
 from calibrant.plot.save import PICTURES, prepare_all, save_all, save_drawings
-from calibrant.plot.windows import WindowErrors, prepare_windows, windows
 
 __all__ = [
     "PICTURES",

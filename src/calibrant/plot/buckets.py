@@ -1,9 +1,10 @@
-"""What became of the raw forecasts of each bucket."""
+"""What happens bucket by bucket, and where forecasts lie."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,20 +13,14 @@ from calibrant.core import check
 from calibrant.core.arrays import Reals, Words
 from calibrant.core.place import buckets_of
 from calibrant.metrics import binomial_band
-from calibrant.plot.canvas import entry, probability_axis
-from calibrant.plot.drawing import Drawing
-from calibrant.plot.palette import LIGHT, Style, looks
-from calibrant.summary import BucketRow, Summary
+from calibrant.plot import canvas
+from calibrant.plot.canvas import LIGHT, Drawing, Style, entry, looks
+from calibrant.summary import BucketRow, Histogram, Summary
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-TRUTH: Final[Style] = {
-    "marker": "_",
-    "markersize": 9.0,
-    "markeredgewidth": 1.6,
-    "color": LIGHT["ink"],
-}
+TRUTH: Style = {"marker": "_", "markersize": 9.0, "markeredgewidth": 1.6, "color": LIGHT["ink"]}
 """How the frequency of outcome 1 is marked."""
 
 
@@ -59,15 +54,14 @@ class BucketMap(Drawing):
 
     def _ink(self, ax: Axes) -> list[Any]:
         given, used = looks(["raw", "forecast"]), self.count > 0
-        x = self.mean_raw[used]
-        _ink_truth(ax, x, self.rate[used], self.band_low[used], self.band_high[used])
+        x, low, high = (a[used] for a in (self.mean_raw, self.band_low, self.band_high))
+        ax.vlines(x, low, high, LIGHT["ink"], "-", linewidth=5.0, alpha=0.18, zorder=1.2)
+        ax.plot(x, self.rate[used], linestyle="", zorder=2.0, **TRUTH)
         ax.vlines(x, x, self.mean_forecast[used], LIGHT["soft"], "-", linewidth=0.8, zorder=1.5)
         for name, y in (("raw", x), ("forecast", self.mean_forecast[used])):
             ax.plot(x, y, linestyle="", clip_on=False, zorder=3.0, **given[name].mark(5.0))
-        ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
-        ax.set(xlabel="raw forecast, bucket by bucket", ylabel="probability")
-        probability_axis(ax.xaxis)
-        probability_axis(ax.yaxis)
+        labels = {"xlabel": "raw forecast, bucket by bucket", "ylabel": "probability"}
+        canvas.unit_square(ax, diagonal=False, **labels)
         entries = [entry(look.label, linestyle="", **look.mark(5.0)) for look in given.values()]
         return [*entries, entry("what happened", linestyle="", **TRUTH)]
 
@@ -122,8 +116,8 @@ def _of_rows(rows: list[BucketRow]) -> BucketMap:
     names = ("low", "high", "mean_raw", "mean_forecast", "rate")
     columns: Style = {name: np.array([getattr(row, name) for row in rows]) for name in names}
     ones = np.rint(np.where(count > 0, columns["rate"], 0.0) * count)
-    band_low, band_high = binomial_band(ones, count)
-    return BucketMap(count=count, band_low=band_low, band_high=band_high, **columns)
+    low, high = binomial_band(ones, count)
+    return BucketMap(count=count, band_low=low, band_high=high, **columns)
 
 
 def _of_arrays(raw: Any, forecast: Any, outcomes: Any, size: int) -> BucketMap:
@@ -133,20 +127,83 @@ def _of_arrays(raw: Any, forecast: Any, outcomes: Any, size: int) -> BucketMap:
     index = buckets_of(values, size)
     count = np.bincount(index, minlength=size)
     sums = [np.bincount(index, each, size) for each in (values, after, binary)]
-    mean_raw, mean_forecast, rate = (s / np.where(count > 0, count, np.nan) for s in sums)
-    edges, band = np.arange(size + 1) / size, binomial_band(sums[2], count)
-    return BucketMap(
-        edges[:-1],
-        edges[1:],
-        count,
-        mean_raw,
-        mean_forecast,
-        rate,
-        band_low=band[0],
-        band_high=band[1],
-    )
+    before, now, rate = (s / np.where(count > 0, count, np.nan) for s in sums)
+    edges, (low, high) = np.arange(size + 1) / size, binomial_band(sums[2], count)
+    return BucketMap(edges[:-1], edges[1:], count, before, now, rate, low, high)
 
 
-def _ink_truth(ax: Axes, x: Reals, rate: Reals, low: Reals, high: Reals) -> None:
-    ax.vlines(x, low, high, LIGHT["ink"], "-", linewidth=5.0, alpha=0.18, zorder=1.2)
-    ax.plot(x, rate, linestyle="", zorder=2.0, **TRUTH)
+@dataclass(frozen=True, eq=False)
+class Spread(Drawing):
+    """Counts of forecasts in intervals of equal width.
+
+    Attributes
+    ----------
+    edges
+        Borders of the intervals, one more than there are intervals.
+    counts
+        How many forecasts fell into each, by kind; the first kind is drawn upwards, all
+        others downwards.
+    """
+
+    edges: Reals
+    counts: Mapping[str, Words]
+
+    def share(self, name: str) -> Reals:
+        """Return the fraction of all forecasts of a kind in each interval."""
+        return np.asarray(self.counts[name] / max(1, int(self.counts[name].sum())))
+
+    def _ink(self, ax: Axes) -> list[Any]:
+        from matplotlib.patches import Patch
+        from matplotlib.ticker import MaxNLocator
+
+        given = looks(self.counts)
+        top = max([0.0, *(float(self.share(name).max(initial=0.0)) for name in given)])
+        for place, (name, look) in enumerate(given.items()):
+            heights = -self.share(name) if place else self.share(name)
+            part = (a[heights != 0.0] for a in (self.edges[:-1], heights, np.diff(self.edges)))
+            ax.bar(*part, align="edge", **look.bar())
+        ax.axhline(0.0, color=LIGHT["soft"], linewidth=0.8)
+        down = -1.08 * top if len(given) > 1 else 0.0
+        ax.set(xlim=(-0.02, 1.02), ylim=(down or 0.0, 1.08 * top or 1.0))
+        ax.set(xlabel="forecast", ylabel="share of rounds")
+        canvas.probability_axis(ax.xaxis)
+        ax.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
+        ax.yaxis.set_major_formatter(lambda value, _: f"{100.0 * abs(value):g} %")
+        return [Patch(label=look.label, **look.bar()) for look in given.values()]
+
+
+def histogram(source: Any, *, intervals: int = 50, ax: Axes | None = None) -> Spread:
+    """Draw how often forecasts fall into each part of [0, 1].
+
+    Parameters
+    ----------
+    source : Summary, Histogram, array_like, or mapping
+        Forecasts.  With a mapping of names to arrays the first points up and the others
+        down; a summary gives raw and drawn forecasts.
+    intervals : int
+        How many intervals of equal width, for arrays.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; by default on a figure of its own.
+
+    Examples
+    --------
+    >>> histogram([0.1, 0.2, 0.9, 1.0], intervals=2).counts["forecast"].tolist()
+    [2, 2]
+    """
+    return prepare_histogram(source, intervals=intervals).draw(ax)
+
+
+def prepare_histogram(source: Any, *, intervals: int = 50) -> Spread:
+    """Return the numbers that :func:`histogram` draws; needs no matplotlib."""
+    if isinstance(source, Summary):
+        source = source.histogram
+    if isinstance(source, Histogram):
+        return Spread(source.edges, {"raw": source.raw, "forecast": source.forecast})
+    size = check.whole(intervals, "intervals", low=1)
+    counts = {name: _count(given, size) for name, given in canvas.named(source).items()}
+    return Spread(np.arange(size + 1) / size, counts)
+
+
+def _count(forecasts: ArrayLike, size: int) -> Words:
+    index = buckets_of(check.probabilities(forecasts, "forecasts"), size)
+    return np.bincount(index, minlength=size)

@@ -1,10 +1,10 @@
-"""How often outcomes were covered: level by level, and as rounds go by."""
+"""Pictures for numbers: coverage of quantiles and intervals, and the PIT histogram."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,18 +12,15 @@ from numpy.typing import ArrayLike
 from calibrant.core import check
 from calibrant.core.arrays import Reals, Words
 from calibrant.errors import InvalidInput
-from calibrant.plot.canvas import count_axis, entry, plain_axis, probability_axis
-from calibrant.plot.drawing import Drawing, named
-from calibrant.plot.palette import LIGHT, looks
+from calibrant.plot import canvas
+from calibrant.plot.canvas import LIGHT, PROMISE, Drawing, entry, looks, named
+from calibrant.plot.over_time import ends_of
 from calibrant.regression import metrics
 from calibrant.regression.distribution import target_levels
+from calibrant.regression.metrics import PitHistogram
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-POINTS: Final = 512
-"""Points of a line: as many as a picture can show."""
-DOTS: Final = (0.0, (1.0, 1.5))
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,14 +41,10 @@ class QuantileReliability(Drawing):
     coverage: Mapping[str, Reals]
 
     def _ink(self, ax: Axes) -> list[Any]:
-        ax.plot([0, 1], [0, 1], color=LIGHT["soft"], linewidth=1.0, dashes=(1.0, 2.0), zorder=1)
+        canvas.unit_square(ax, xlabel="level", ylabel="share of outcomes below the quantile")
         given = looks(self.coverage)
         for name, look in given.items():
             ax.plot(self.levels, self.coverage[name], **look.line(), **look.mark(4.0))
-        ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
-        ax.set(xlabel="level", ylabel="share of outcomes below the quantile")
-        probability_axis(ax.xaxis)
-        probability_axis(ax.yaxis)
         return [entry(k.label, **k.line(), **k.mark(4.0)) for k in given.values()]
 
 
@@ -84,9 +77,7 @@ def prepare_quantile_reliability(
 ) -> QuantileReliability:
     """Return the numbers that :func:`quantile_reliability` draws; needs no matplotlib."""
     wanted = target_levels(levels)
-    found = {
-        name: metrics.coverage(given, outcomes, wanted) for name, given in named(source).items()
-    }
+    found = {k: metrics.coverage(v, outcomes, wanted) for k, v in named(source).items()}
     for name, values in found.items():
         if len(values) != len(wanted):
             told = f"{len(wanted)} columns, a level each, got {len(values)}"
@@ -119,16 +110,12 @@ class CoverageOverTime(Drawing):
         given = looks(self.series)
         for name, look in given.items():
             ax.plot(self.rounds, self.series[name], zorder=2.5, marker="", **look.line())
-        style: dict[str, Any] = {"color": LIGHT["ink"], "linewidth": 1.2, "linestyle": DOTS}
-        ax.axhline(self.target, **style)
-        ax.set(xlabel="rounds", ylabel=self._label(), ylim=self._limits())
-        ax.set_xlim(0.0, max(1.0, float(self.rounds.max(initial=1))))
-        count_axis(ax.xaxis)
-        plain_axis(ax.yaxis)
-        return [entry(k.label, **k.line()) for k in given.values()] + [entry("target", **style)]
-
-    def _label(self) -> str:
-        return "coverage" if self.window is None else f"coverage of {self.window} rounds"
+        ax.axhline(self.target, **PROMISE)
+        told = "coverage" if self.window is None else f"coverage of {self.window} rounds"
+        canvas.rounds_axis(ax, self.rounds, told)
+        ax.set_ylim(*self._limits())
+        canvas.plain_axis(ax.yaxis)
+        return [entry(k.label, **k.line()) for k in given.values()] + [entry("target", **PROMISE)]
 
     def _limits(self) -> tuple[float, float]:
         # Averages over a handful of rounds are noise.
@@ -172,6 +159,80 @@ def prepare_coverage_over_time(
         series = {k: metrics.windowed_coverage(v, window=window) for k, v in given.items()}
         ends = np.arange(1, length // window + 1) * window
         return CoverageOverTime(wanted, ends, series, window)
-    ends = np.unique(np.linspace(min(1, length), length, min(length, POINTS)).astype(np.int64))
+    ends = ends_of(length)
     series = {k: metrics.coverage_over_time(v)[ends - 1] for k, v in given.items()}
     return CoverageOverTime(wanted, ends, series, None)
+
+
+@dataclass(frozen=True, eq=False)
+class PitBars(Drawing):
+    """PIT histograms, one above the other.
+
+    Attributes
+    ----------
+    histograms
+        The counts of each series.
+    """
+
+    histograms: Mapping[str, PitHistogram]
+
+    def density(self, name: str) -> Any:
+        """Return the heights of a series: 1 everywhere if it is calibrated."""
+        made = self.histograms[name]
+        return made.share * len(made.counts)
+
+    def _ink(self, ax: Axes) -> list[Any]:
+        given, top = looks(self.histograms), 1.0
+        for name, look in given.items():
+            edges, heights = self.histograms[name].edges, self.density(name)
+            outline: canvas.Style = {"color": look.colour, "linestyle": look.dash, "linewidth": 1.4}
+            ax.stairs(heights, edges, baseline=None, **outline)
+            top = max(top, float(heights.max()))
+        ax.axhline(1.0, color=LIGHT["soft"], linewidth=1.0, dashes=(1.0, 2.0), zorder=1)
+        ax.set(xlim=(-0.02, 1.02), ylim=(0.0, 1.08 * top))
+        ax.set(xlabel="PIT of the outcome", ylabel="density")
+        canvas.probability_axis(ax.xaxis)
+        canvas.plain_axis(ax.yaxis)
+        return [entry(look.label, **look.line()) for look in given.values()]
+
+
+def pit_histogram(
+    source: Any,
+    outcomes: ArrayLike,
+    *,
+    intervals: int = 20,
+    seed: int | None = 0,
+    ax: Axes | None = None,
+) -> PitBars:
+    """Draw where outcomes fall in their forecasts.
+
+    Parameters
+    ----------
+    source : Distributions, or mapping
+        Forecasts; a mapping of names to forecasts is drawn as an overlay.
+    outcomes : array_like
+        A number for each forecast.
+    intervals : int
+        How many intervals of equal width.
+    seed : int or None
+        For outcomes on atoms, as in :func:`calibrant.regression.metrics.pit`.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; by default on a figure of its own.
+
+    Examples
+    --------
+    >>> from calibrant.regression import Distributions
+    >>> drawn = pit_histogram(Distributions.normal([0, 0], [1, 1]), [-1.0, 2.0], intervals=2)
+    >>> drawn.density("forecast").tolist()
+    [1.0, 1.0]
+    """
+    return prepare_pit_histogram(source, outcomes, intervals=intervals, seed=seed).draw(ax)
+
+
+def prepare_pit_histogram(
+    source: Any, outcomes: ArrayLike, *, intervals: int = 20, seed: int | None = 0
+) -> PitBars:
+    """Return the numbers that :func:`pit_histogram` draws; needs no matplotlib."""
+    options: canvas.Style = {"intervals": intervals, "seed": seed}
+    told, given = np.asarray(outcomes), named(source)
+    return PitBars({k: metrics.pit_histogram(v, told, **options) for k, v in given.items()})

@@ -1,11 +1,11 @@
-"""Errors as rounds go by, with the theorem's bound drawn in."""
+"""Calibration error and losses over time, and in windows."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,14 +14,15 @@ from calibrant.core import check
 from calibrant.core.arrays import Bits, Reals, Words
 from calibrant.core.place import buckets_of
 from calibrant.errors import InvalidInput
+from calibrant.metrics import windowed_calibration_error
 from calibrant.metrics.cells import checked_rounds
-from calibrant.plot.canvas import count_axis, entry, plain, plain_axis
-from calibrant.plot.drawing import Drawing, named
-from calibrant.plot.palette import LIGHT, Look, Style, looks
-from calibrant.summary import NAMES, Summary, Trace
+from calibrant.plot import canvas
+from calibrant.plot.canvas import LIGHT, PROMISE, Drawing, Look, Style, entry, looks
+from calibrant.summary import NAMES, Summary, Trace, Windows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
 
 POINTS: Final = 512
 """As many as a picture can show."""
@@ -30,13 +31,10 @@ MOST_VALUES: Final = 4096
 QUANTITIES: Final = ("c2", "c1", "brier")
 TITLES: Final = {"c2": "calibration error C2", "c1": "calibration error C1", "brier": "Brier score"}
 BOUND: Final = "theorem's bound"
-DOTS: Final = (0.0, (1.0, 1.5))
 EARLY: Final = 0.05
 """Share of the rounds whose averages are mostly noise."""
 FEW: Final = 20
 """Points below which each is marked."""
-WIDE: Final = 2.0
-"""Decades on a logarithmic axis from which powers of ten alone are labels enough."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,26 +72,26 @@ class OverTime(Drawing):
 
     def _ink(self, ax: Axes) -> list[Any]:
         given = looks(self.series)
-        for name, values in self.series.items():
-            _ink_line(ax, self.rounds, values, given[name])
+        few = len(self.rounds) < FEW
+        for name, look in given.items():
+            # Few points are dots as well: a line through one point is invisible.
+            mark = look.mark(4.0) if few else {"marker": ""}
+            ax.plot(self.rounds, self.series[name], zorder=2.5, **look.line(), **mark)
         entries = [entry(look.label, **look.line()) for look in given.values()]
         if np.isfinite(self.bound).any():
             entries.append(_ink_bound(ax, self.rounds, self.bound))
-        ax.set(xlabel="rounds", ylabel=TITLES[self.quantity])
         # Dots at the end need room.
-        room = 1.03 if len(self.rounds) < FEW else 1.0
-        ax.set_xlim(0.0, room * max(1.0, float(self.rounds.max(initial=1))))
-        count_axis(ax.xaxis)
+        canvas.rounds_axis(ax, self.rounds, TITLES[self.quantity], 1.03 if few else 1.0)
         self._scale(ax)
         return entries
 
     def _scale(self, ax: Axes) -> None:
         if self.logarithmic:
             later = self.bound[len(self.bound) // 2 :]
-            log_axis(ax, np.append(self.settled, later[later < 1.0]))
+            log_scale(ax, np.append(self.settled, later[later < 1.0]))
         else:
             ax.set_ylim(*_window(self.settled))
-            plain_axis(ax.yaxis)
+            canvas.plain_axis(ax.yaxis)
 
 
 def over_time(
@@ -135,8 +133,8 @@ def over_time(
     >>> drawn.rounds.tolist(), drawn.series["forecast"].tolist()
     ([1, 2, 3, 4], [0.25, 0.25, 0.25, 0.25])
     """
-    made = prepare_over_time(source, outcomes, quantity=quantity, buckets=buckets, bound=bound)
-    return made.draw(ax)
+    options: Style = {"quantity": quantity, "buckets": buckets, "bound": bound}
+    return prepare_over_time(source, outcomes, **options).draw(ax)
 
 
 def prepare_over_time(
@@ -153,7 +151,7 @@ def prepare_over_time(
         source = source.trace
     if isinstance(source, Trace):
         return _of_trace(source, quantity)
-    return _of_arrays(named(source), outcomes, quantity, buckets, bound)
+    return _of_arrays(canvas.named(source), outcomes, quantity, buckets, bound)
 
 
 def _of_trace(trace: Trace, quantity: str) -> OverTime:
@@ -168,9 +166,14 @@ def _of_arrays(
 ) -> OverTime:
     checked = {name: checked_rounds(values, outcomes) for name, values in given.items()}
     length = len(next(iter(checked.values()))[1])
-    ends = np.unique(np.linspace(min(1, length), length, min(length, POINTS)).astype(np.int64))
+    ends = ends_of(length)
     series = {name: _running(*pair, ends, quantity, buckets) for name, pair in checked.items()}
     return OverTime(quantity, ends, series, _promised(bound, length, ends))
+
+
+def ends_of(length: int) -> Words:
+    """Return after how many of all rounds a line has its points."""
+    return np.unique(np.linspace(min(1, length), length, min(length, POINTS)).astype(np.int64))
 
 
 def _promised(bound: Any, length: int, ends: Words) -> Reals:
@@ -208,38 +211,22 @@ def _cells_of(values: Reals, buckets: int | None) -> tuple[Words, int]:
     return keys.astype(np.int64), max(1, len(distinct))
 
 
-def _ink_line(ax: Axes, rounds: Words, values: Reals, look: Look) -> None:
-    # Few points are dots as well: a line through one point is invisible.
-    mark = look.mark(4.0) if len(rounds) < FEW else {"marker": ""}
-    ax.plot(rounds, values, zorder=2.5, **look.line(), **mark)
-
-
 def _ink_bound(ax: Axes, rounds: Words, bound: Reals) -> Any:
-    style: Style = {"color": LIGHT["ink"], "linewidth": 1.2, "linestyle": DOTS}
     if not (bound < 1.0).any():
-        return entry(f"{BOUND} (still above 1)", **style)
-    ax.plot(rounds, bound, marker="", zorder=2.2, **style)
-    return entry(BOUND, **style)
+        return entry(f"{BOUND} (still above 1)", **PROMISE)
+    ax.plot(rounds, bound, marker="", zorder=2.2, **PROMISE)
+    return entry(BOUND, **PROMISE)
 
 
-def log_axis(ax: Axes, values: Reals) -> None:
+def log_scale(ax: Axes, values: Reals) -> None:
     """Make the upright axis of ``ax`` logarithmic, with room for those ``values`` above 0."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
-
-    low, high = _decades(values[values > 0.0])
+    exponents = np.log10(values[values > 0.0])
+    low, high = float(exponents.min()), float(exponents.max())
+    room = 0.08 * max(high - low, 0.5)
+    low, high = math.floor(10.0 * (low - room)) / 10.0, math.ceil(10.0 * (high + room)) / 10.0
     ax.set_yscale("log")
     ax.set_ylim(10.0**low, 10.0**high)
-    steps = (1.0,) if high - low > WIDE else (1.0, 2.0, 5.0)
-    ax.yaxis.set_major_locator(LogLocator(10.0, subs=steps, numticks=12))
-    ax.yaxis.set_minor_locator(NullLocator())
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: plain(value)))
-
-
-def _decades(values: Reals) -> tuple[float, float]:
-    """Return the exponents of 10 between which ``values`` lie, with room."""
-    low, high = math.log10(values.min()), math.log10(values.max())
-    room = 0.08 * max(high - low, 0.5)
-    return math.floor(10.0 * (low - room)) / 10.0, math.ceil(10.0 * (high + room)) / 10.0
+    canvas.log_axis(ax.yaxis, high - low)
 
 
 def _window(values: Reals) -> tuple[float, float]:
@@ -249,3 +236,130 @@ def _window(values: Reals) -> tuple[float, float]:
     low, high = float(values.min()), float(values.max())
     room = max(0.15 * (high - low), (0.02 - (high - low)) / 2.0)
     return max(0.0, low - room), high + room
+
+
+Worst = tuple[int, int, float]
+
+EMPTY: Final = "too few rounds for one window"
+
+
+@dataclass(frozen=True, eq=False)
+class WindowErrors(Drawing):
+    """Squared calibration errors of consecutive windows.
+
+    Attributes
+    ----------
+    window
+        Rounds per window.
+    first, last
+        The rounds that each entry covers, counted from 1.
+    series
+        The errors, for each kind of forecast.
+    worst
+        First round, last round and error of the worst window, for each kind.
+    """
+
+    entry_width: ClassVar[float] = 2.6
+
+    window: int
+    first: Words
+    last: Words
+    series: Mapping[str, Reals]
+    worst: Mapping[str, Worst]
+
+    def _ink(self, ax: Axes) -> list[Any]:
+        given = looks(self.series)
+        canvas.rounds_axis(ax, self.last, "calibration error C2")
+        tops = (float(np.nanmax(errors, initial=0.0)) for errors in self.series.values())
+        ax.set_ylim(0.0, 1.25 * max([0.0, *tops]) or 1.0)
+        # Each window is a level stretch from its first to its last round.
+        x = np.column_stack([self.first - 1, self.last]).ravel()
+        for name, values in self.series.items():
+            ax.plot(x, np.repeat(values, 2), marker="", zorder=2.5, **given[name].line())
+        for name, worst in self.worst.items():
+            _ink_worst(ax, worst, given[name])
+        if not len(self.first):
+            words: Style = {"ha": "center", "va": "center", "color": LIGHT["soft"]}
+            ax.text(0.5, 0.5, EMPTY, transform=ax.transAxes, **words)
+        canvas.plain_axis(ax.yaxis)
+        return [self._entry(name, look) for name, look in given.items()]
+
+    def _entry(self, name: str, look: Look) -> Line2D:
+        if name not in self.worst:
+            return entry(look.label, **look.line())
+        worst = canvas.plain(float(f"{self.worst[name][2]:.2g}"))
+        return entry(f"{look.label}, worst {worst}", **look.line(), **look.mark())
+
+
+def windows(
+    source: Any,
+    outcomes: ArrayLike | None = None,
+    *,
+    window: int = 5000,
+    buckets: int = 20,
+    ax: Axes | None = None,
+) -> WindowErrors:
+    """Draw the squared calibration error of consecutive windows of rounds.
+
+    Parameters
+    ----------
+    source : Summary, Windows, array_like, or mapping
+        What to draw; a mapping of names to arrays of forecasts is drawn as an overlay, a
+        summary gives raw and drawn forecasts.
+    outcomes : array_like, optional
+        0 or 1 for each forecast, in the order of time, if there are arrays.
+    window, buckets : int
+        Rounds per window and buckets of equal width, for arrays.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; by default on a figure of its own.
+
+    Notes
+    -----
+    Noise alone adds about ``used * 0.2 / window`` for ``used`` buckets: errors of that
+    size are not evidence of anything.
+
+    Examples
+    --------
+    >>> drawn = windows([0.5] * 8, [0, 1, 0, 1, 1, 1, 1, 1], window=4)
+    >>> drawn.series["forecast"].tolist(), drawn.worst["forecast"]
+    ([0.0, 0.25], (5, 8, 0.25))
+    """
+    return prepare_windows(source, outcomes, window=window, buckets=buckets).draw(ax)
+
+
+def prepare_windows(
+    source: Any, outcomes: ArrayLike | None = None, *, window: int = 5000, buckets: int = 20
+) -> WindowErrors:
+    """Return the numbers that :func:`windows` draws; needs no matplotlib."""
+    if isinstance(source, Summary):
+        source = source.windows
+    if isinstance(source, Windows):
+        return _of_summary(source)
+    return _windows_of(canvas.named(source), outcomes, window, buckets)
+
+
+def _of_summary(told: Windows) -> WindowErrors:
+    series = {"raw": told.c2_raw, "forecast": told.c2_forecast}
+    rows = {name: told.worst[name] for name in series if name in told.worst}
+    worst = {name: (int(a), int(b), float(c)) for name, (a, b, c) in rows.items()}
+    return WindowErrors(told.window, told.first, told.last, series, worst)
+
+
+def _windows_of(given: Mapping[str, Any], outcomes: Any, window: int, buckets: int) -> WindowErrors:
+    options: Style = {"window": window, "buckets": buckets, "power": 2.0}
+    found = {n: windowed_calibration_error(f, outcomes, **options) for n, f in given.items()}
+    series = {name: each.errors for name, each in found.items()}
+    last = window * np.arange(1, 1 + min(len(errors) for errors in series.values()))
+    worst = {
+        name: (each.worst_block * window + 1, (each.worst_block + 1) * window, each.worst)
+        for name, each in found.items()
+        if each.worst_block is not None
+    }
+    return WindowErrors(window, last - window + 1, last, series, worst)
+
+
+def _ink_worst(ax: Axes, worst: Worst, look: Look) -> None:
+    first, last, error = worst
+    ax.axvspan(first - 1, last, color=look.colour, alpha=0.15, linewidth=0.0, zorder=1.0)
+    middle = (first - 1 + last) / 2.0
+    ax.plot([middle], [error], linestyle="", zorder=3.0, clip_on=False, **look.mark())

@@ -12,9 +12,8 @@ import numpy as np
 
 from calibrant.core.arrays import Reals
 from calibrant.errors import InvalidInput
-from calibrant.plot.canvas import SMALL, entry, plain, plain_axis
-from calibrant.plot.drawing import Drawing
-from calibrant.plot.palette import LIGHT, Look, Style, looks
+from calibrant.plot import canvas
+from calibrant.plot.canvas import LIGHT, Drawing, Look, Style, entry, looks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,6 +30,7 @@ WIDE: Final = 1.3
 LETTER: Final = 0.62
 """Width of a letter, in heights."""
 MARK: Final = 6.0
+FADED: Final = {"alpha": 0.45}
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +87,8 @@ class Pareto(Drawing):
         given = looks(dict.fromkeys(self.kinds[name] for name in self.shown))
         _ink_front(ax, [places[name] for name in self.front])
         for name, place in places.items():
-            self._ink_point(ax, name, place, given[self.kinds[name]])
+            style = given[self.kinds[name]].mark(MARK) | (FADED if name in self.beyond else {})
+            ax.plot(*place, linestyle="", zorder=3.0, clip_on=False, **style)
         _ink_names(ax, places, self._named())
         return self._entries(given)
 
@@ -100,13 +101,12 @@ class Pareto(Drawing):
         low, high = float(places[:, 1].min()), float(places[:, 1].max())
         room = max(0.08 * (high - low), 1e-4)
         ax.set_ylim(low - room, high + room)
-        plain_axis(ax.yaxis)
-        _log_axis(ax, places[:, 0])
-
-    def _ink_point(self, ax: Axes, name: str, place: Point, look: Look) -> None:
-        faded = {"alpha": 0.45} if name in self.beyond else {}
-        style = look.mark(MARK) | faded
-        ax.plot(*place, linestyle="", zorder=3.0, clip_on=False, **style)
+        canvas.plain_axis(ax.yaxis)
+        left, right = (math.log10(end) for end in (places[:, 0].min(), places[:, 0].max()))
+        room = 0.06 * max(right - left, 0.5)
+        ax.set_xscale("log")
+        ax.set_xlim(10.0 ** (left - room), 10.0 ** (right + room))
+        canvas.log_axis(ax.xaxis, right - left, WIDE)
 
     def _named(self) -> list[str]:
         """Return the methods whose names are written: the front, and those alone in their kind."""
@@ -118,7 +118,7 @@ class Pareto(Drawing):
         entries = [entry(name, linestyle="", **look.mark(MARK)) for name, look in given.items()]
         entries.append(entry("not beaten in both", color=LIGHT["soft"], linewidth=1.0))
         if self.beyond:
-            faded: Style = {"alpha": 0.45, "linestyle": "", "marker": "o", "markersize": MARK}
+            faded: Style = {"linestyle": "", "marker": "o", "markersize": MARK, **FADED}
             entries.append(entry("faded: further up", color=LIGHT["soft"], **faded))
         return entries
 
@@ -188,31 +188,14 @@ def front_of(points: Mapping[str, Point]) -> list[str]:
     whole = {name: point for name, point in points.items() if _is_whole(point)}
     left = [
         name
-        for name, point in whole.items()
-        if not any(_beats(other, point) for other in whole.values())
+        for name, (a, c) in whole.items()
+        if not any(x <= a and y <= c and (x, y) != (a, c) for x, y in whole.values())
     ]
     return sorted(left, key=lambda name: whole[name][::-1])
 
 
-def _beats(one: Point, other: Point) -> bool:
-    return one != other and one[0] <= other[0] and one[1] <= other[1]
-
-
 def _is_whole(point: Point) -> bool:
     return all(math.isfinite(value) for value in point)
-
-
-def _log_axis(ax: Axes, values: Reals) -> None:
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
-
-    low, high = math.log10(float(values.min())), math.log10(float(values.max()))
-    room = 0.06 * max(high - low, 0.5)
-    ax.set_xscale("log")
-    ax.set_xlim(10.0 ** (low - room), 10.0 ** (high + room))
-    steps = (1.0,) if high - low > WIDE else (1.0, 2.0, 5.0)
-    ax.xaxis.set_major_locator(LogLocator(10.0, subs=steps, numticks=12))
-    ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: plain(value)))
 
 
 def _ink_front(ax: Axes, places: Sequence[Point]) -> None:
@@ -243,16 +226,17 @@ def _ink_names(ax: Axes, places: Mapping[str, Point], named: Sequence[str]) -> N
 
 def _moves(name: str) -> Iterator[Point]:
     """Yield where a name may begin, in points from its mark; the best places first."""
-    width = LETTER * SMALL * len(name)
+    width = LETTER * canvas.SMALL * len(name)
     for away in (6.0, 12.0, 20.0):
         yield from ((away, -3.0), (-away - width, -3.0), (-width / 2.0, away))
-        yield from ((-width / 2.0, -away - SMALL), (away, away), (away, -away - SMALL))
-        yield from ((-away - width, away), (-away - width, -away - SMALL))
+        down = -away - canvas.SMALL
+        yield from ((-width / 2.0, down), (away, away), (away, down))
+        yield from ((-away - width, away), (-away - width, down))
 
 
 def _box(name: str, x: float, y: float, move: Point) -> Box:
     left, low = x + move[0], y + move[1]
-    return left, low - 2.0, left + LETTER * SMALL * len(name), low + SMALL
+    return left, low - 2.0, left + LETTER * canvas.SMALL * len(name), low + canvas.SMALL
 
 
 def _cover(box: Box, taken: Sequence[Box], frame: tuple[float, ...]) -> float:

@@ -1,19 +1,24 @@
-"""Reliability diagrams: how often it happened against how likely it was said to be."""
+"""Reliability diagrams, of all rounds and group by group, and the parts of the Brier score."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from calibrant import metrics
+from calibrant.core import check
 from calibrant.core.arrays import Reals
-from calibrant.metrics import CalibrationCurve, as_cells, binomial_band, calibration_curve
-from calibrant.plot.canvas import count_axis, entry, probability_axis
-from calibrant.plot.drawing import Drawing, named
-from calibrant.plot.palette import LIGHT, Look, Style, looks
+from calibrant.groups.certificate import GroupRow, group_errors, rows_of
+from calibrant.groups.names import Name, names_of
+from calibrant.metrics import CalibrationCurve, Decomposition
+from calibrant.plot import canvas
+from calibrant.plot.canvas import LIGHT, Drawing, Look, Style, entry, looks
 from calibrant.summary import Summary
 
 if TYPE_CHECKING:
@@ -51,12 +56,9 @@ class Reliability(Drawing):
 
     def _ink(self, ax: Axes) -> list[Any]:
         given = looks(self.curves)
-        ax.plot([0, 1], [0, 1], color=LIGHT["soft"], linewidth=1.0, dashes=(1.0, 2.0), zorder=1)
+        canvas.unit_square(ax, ylabel="how often it happened")
         for name, curve in self.curves.items():
             _ink_curve(ax, curve, given[name], self.areas(name))
-        ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), ylabel="how often it happened")
-        probability_axis(ax.xaxis)
-        probability_axis(ax.yaxis)
         self._ink_strip(ax, given)
         return [entry(look.label, **look.line(), **look.mark()) for look in given.values()]
 
@@ -69,8 +71,8 @@ class Reliability(Drawing):
         most = max([1.0, *(float(c.count.max(initial=0)) for c in self.curves.values())])
         strip.set(xlim=(-0.02, 1.02), ylim=(0.0, 1.08 * most))
         strip.set(xlabel="forecast", ylabel="rounds")
-        probability_axis(strip.xaxis)
-        count_axis(strip.yaxis, 2)
+        canvas.probability_axis(strip.xaxis)
+        canvas.count_axis(strip.yaxis, 2)
 
 
 def reliability(
@@ -115,8 +117,8 @@ def reliability(
     >>> drawn.figure.axes[0] is drawn.ax
     True
     """
-    made = prepare_reliability(source, outcomes, buckets=buckets, confidence=confidence)
-    return made.draw(ax)
+    options: Style = {"buckets": buckets, "confidence": confidence}
+    return prepare_reliability(source, outcomes, **options).draw(ax)
 
 
 def prepare_reliability(
@@ -129,13 +131,8 @@ def prepare_reliability(
     """Return the numbers that :func:`reliability` draws; needs no matplotlib."""
     if isinstance(source, Summary):
         source = {name: source.curves[name] for name in ("raw", "forecast")}
-    curves = {
-        name: given
-        if isinstance(given, CalibrationCurve)
-        else _curve(given, outcomes, buckets, confidence)
-        for name, given in named(source).items()
-    }
-    return Reliability(curves)
+    make = functools.partial(_curve, outcomes=outcomes, buckets=buckets, confidence=confidence)
+    return Reliability(canvas.of_kind(source, CalibrationCurve, make))
 
 
 def exact_curve(
@@ -149,19 +146,19 @@ def exact_curve(
     >>> curve.mean_forecast.tolist(), curve.count.tolist()
     ([0.25, 0.75], [1, 3])
     """
-    cells = as_cells(forecasts, outcomes)
-    low, high = binomial_band(cells.ones, cells.counts, confidence=confidence)
+    cells = metrics.as_cells(forecasts, outcomes)
+    low, high = metrics.binomial_band(cells.ones, cells.counts, confidence=confidence)
     counts = cells.counts.astype(np.int64)
     places = (cells.values, cells.values, counts, cells.values)
     return CalibrationCurve(*places, cells.rho, low, high, float(confidence))
 
 
 def _curve(
-    forecasts: ArrayLike, outcomes: Any, buckets: int | None, confidence: float
+    forecasts: ArrayLike, outcomes: Any, buckets: int | None, confidence: float = 0.95
 ) -> CalibrationCurve:
     if buckets is None:
         return exact_curve(forecasts, outcomes, confidence=confidence)
-    return calibration_curve(forecasts, outcomes, buckets=buckets, confidence=confidence)
+    return metrics.calibration_curve(forecasts, outcomes, buckets=buckets, confidence=confidence)
 
 
 def _ink_curve(ax: Axes, curve: CalibrationCurve, look: Look, areas: Reals) -> None:
@@ -192,3 +189,228 @@ def _room(curve: CalibrationCurve) -> tuple[Reals, Reals]:
     exact = ~(width > 0.0)
     start = np.where(exact, curve.lower - gap / 2.0, curve.lower)
     return start, np.where(exact, gap, width)
+
+
+PANEL: Final = 1.9
+"""Inches for one group."""
+PANEL_LARGEST: Final = 60.0
+"""Area in square points of the circle with the most rounds of a group."""
+
+
+@dataclass(frozen=True, eq=False)
+class GroupPanels(Drawing):
+    """The numbers of one reliability diagram a group.
+
+    Attributes
+    ----------
+    curves
+        The calibration curve of each group.
+    rows
+        Rounds, means and calibration errors of each group, in the same order.
+    columns
+        How many diagrams stand side by side.
+    """
+
+    curves: Mapping[str, CalibrationCurve]
+    rows: tuple[GroupRow, ...]
+    columns: int
+
+    @property
+    def lines(self) -> int:
+        """How many diagrams stand below each other."""
+        return -(-len(self.curves) // self.columns)
+
+    def draw(self, ax: Axes | None = None, *, size: tuple[float, float] | None = None) -> Self:
+        """Return the same numbers, drawn; see :meth:`calibrant.plot.Drawing.draw`."""
+        room = PANEL * self.columns, (PANEL + 0.3) * max(self.lines, 1)
+        return super().draw(ax, size=size or room)
+
+    def _ink(self, ax: Axes) -> list[Any]:
+        ax.set_axis_off()
+        width, height = 1.0 / self.columns, 1.0 / max(self.lines, 1)
+        for k, row in enumerate(self.rows):
+            down, across = divmod(k, self.columns)
+            place = (across * width, 1.0 - (down + 0.86) * height, 0.84 * width, 0.66 * height)
+            _ink_panel(ax.inset_axes(place), row, self.curves[row.group])
+        return []
+
+
+def groups(
+    forecasts: ArrayLike,
+    outcomes: ArrayLike,
+    groups: Any,
+    *,
+    declared: Sequence[Name] = (),
+    buckets: int | None = None,
+    most: int = 12,
+    columns: int = 4,
+    ax: Axes | None = None,
+) -> GroupPanels:
+    """Draw how often it happened against how likely it was said to be, group by group.
+
+    Parameters
+    ----------
+    forecasts, outcomes : array_like
+        One for each round.
+    groups
+        The groups of each round, as :meth:`calibrant.groups.GroupRecalibrator.replay` takes them.
+    declared : sequence, optional
+        Names that masks refer to.
+    buckets : int or None
+        Buckets of equal width; None keeps every distinct forecast apart, which suits
+        forecasts from a grid.
+    most : int
+        Only so many groups, those with the most rounds.
+    columns : int
+        Diagrams side by side.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; by default on a figure of its own.
+
+    Examples
+    --------
+    >>> drawn = groups([0.5] * 4, [1, 1, 0, 0], ["north", "north", "south", "south"])
+    >>> [(row.group, row.frequency) for row in drawn.rows]
+    [('north', 1.0), ('south', 0.0)]
+    """
+    options: Style = {"declared": declared, "buckets": buckets, "most": most, "columns": columns}
+    return prepare_groups(forecasts, outcomes, groups, **options).draw(ax)
+
+
+def prepare_groups(
+    forecasts: ArrayLike,
+    outcomes: ArrayLike,
+    groups: Any,
+    *,
+    declared: Sequence[Name] = (),
+    buckets: int | None = None,
+    most: int = 12,
+    columns: int = 4,
+) -> GroupPanels:
+    """Return the numbers that :func:`groups` draws; needs no matplotlib."""
+    limit, wide = check.whole(most, "most", low=1), check.whole(columns, "columns", low=1)
+    values, told = check.probabilities(forecasts, "forecasts"), check.outcomes(outcomes)
+    rows = group_errors(values, told, groups, declared=declared)
+    largest = sorted(range(len(rows)), key=lambda k: -rows[k].rounds)[:limit]
+    kept = [rows[k] for k in sorted(largest)]
+    names = rows_of(groups, len(values), names_of(list(declared)))
+    curves = {}
+    for row in kept:
+        inside = np.array([row.group in map(str, named) for named in names])
+        curves[row.group] = _curve(values[inside], told[inside], buckets)
+    return GroupPanels(curves, tuple(kept), min(wide, max(len(kept), 1)))
+
+
+def _ink_panel(ax: Axes, row: GroupRow, curve: CalibrationCurve) -> None:
+    look = looks(["forecast"])["forecast"]
+    canvas.unit_square(ax)
+    used = curve.count > 0
+    x, y = curve.mean_forecast[used], curve.mean_outcome[used]
+    low, high = curve.band_low[used], curve.band_high[used]
+    ax.vlines(x, low, high, look.colour, "-", linewidth=1.0, alpha=0.5, zorder=2.0)
+    areas = np.maximum(curve.count[used] * (PANEL_LARGEST / curve.count.max()), 2.0)
+    ax.scatter(x, y, areas, facecolors=look.face, edgecolors=look.colour, zorder=3.0)
+    told = f"{row.group}\n{row.rounds:,} rounds, C2 {row.c2:.4f}"
+    ax.text(0.0, 1.05, told, transform=ax.transAxes, verticalalignment="bottom")
+
+
+SMALL: Final = 0.001
+"""Parts below which four digits after the point show little."""
+
+
+@dataclass(frozen=True, eq=False)
+class BrierParts(Drawing):
+    """Brier scores, split.
+
+    Attributes
+    ----------
+    parts
+        A :class:`~calibrant.metrics.Decomposition` for each kind of forecast.
+    """
+
+    size: ClassVar[tuple[float, float]] = (4.6, 2.5)
+
+    parts: Mapping[str, Decomposition]
+
+    def rest(self, name: str) -> float:
+        """Return what would be left of the Brier score without miscalibration; at least 0."""
+        # The difference of two sums may round to just below.
+        return max(self.parts[name].brier - self.parts[name].reliability, 0.0)
+
+    def _ink(self, ax: Axes) -> list[Any]:
+        given = looks(self.parts)
+        for place, (name, look) in enumerate(given.items()):
+            _ink_bar(ax, -place, self.rest(name), self.parts[name], look)
+        uncertainty = max((part.uncertainty for part in self.parts.values()), default=np.nan)
+        top = max([uncertainty, *(part.brier for part in self.parts.values())])
+        ax.set(xlim=(0.0, 1.08 * top if top > 0.0 else 1.0), ylim=(0.55 - len(given), 0.75))
+        ax.set(xlabel="Brier score (solid: miscalibration)", yticks=[])
+        canvas.plain_axis(ax.xaxis)
+        _ink_base_rate(ax, uncertainty)
+        return []
+
+
+def decomposition(
+    source: Any,
+    outcomes: ArrayLike | None = None,
+    *,
+    buckets: int | None = 20,
+    ax: Axes | None = None,
+) -> BrierParts:
+    """Draw how much of the Brier score is miscalibration.
+
+    The full bar is the Brier score; its solid end is what miscalibration adds.  The
+    dashed line is the score of always saying the base rate.
+
+    Parameters
+    ----------
+    source : Summary, Decomposition, array_like, or mapping
+        What to draw; a mapping of names to any of these is drawn as one bar each.
+    outcomes : array_like, optional
+        0 or 1 for each forecast, if there are arrays.
+    buckets : int or None
+        Buckets of equal width for arrays; None keeps every distinct forecast apart.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; by default on a figure of its own.
+
+    Examples
+    --------
+    >>> drawn = decomposition([0.25, 0.25, 0.75, 0.75], [0, 0, 1, 1])
+    >>> drawn.parts["forecast"].reliability, drawn.rest("forecast")
+    (0.0625, 0.0)
+    """
+    return prepare_decomposition(source, outcomes, buckets=buckets).draw(ax)
+
+
+def prepare_decomposition(
+    source: Any, outcomes: ArrayLike | None = None, *, buckets: int | None = 20
+) -> BrierParts:
+    """Return the numbers that :func:`decomposition` draws; needs no matplotlib."""
+    if isinstance(source, Summary):
+        source = source.decompositions
+    make = functools.partial(metrics.decomposition, outcomes=outcomes, buckets=buckets)
+    return BrierParts(canvas.of_kind(source, Decomposition, make))
+
+
+def _ink_bar(ax: Axes, place: int, rest: float, part: Decomposition, look: Look) -> None:
+    frame: Style = {"height": 0.42, "edgecolor": look.colour, "linewidth": 0.9}
+    ax.barh(place, rest, facecolor=LIGHT["paper"], zorder=2.0, **frame)
+    ax.barh(place, part.reliability, left=rest, facecolor=look.colour, zorder=2.0, **frame)
+    told = f"{look.label}: no rounds"
+    if not math.isnan(part.brier):
+        value = part.reliability
+        # The digits of the whole, or two of its own if the part is very small.
+        much = f"{value:.4f}" if value >= SMALL else canvas.plain(float(f"{value:.2g}"))
+        told = f"{look.label}: {part.brier:.4f}, solid {much}"
+    words: Style = {"ha": "left", "va": "bottom", "color": LIGHT["ink"], "zorder": 3.0}
+    ax.annotate(told, (0.0, place + 0.24), (3.0, 1.0), textcoords="offset points", **words)
+
+
+def _ink_base_rate(ax: Axes, uncertainty: float) -> None:
+    if not uncertainty > 0.0:
+        return
+    ax.axvline(uncertainty, color=LIGHT["soft"], linewidth=1.1, linestyle=(0.0, (4.0, 2.0)))
+    words: Style = {"ha": "right", "va": "bottom", "color": LIGHT["soft"]}
+    ax.annotate(
+        "always saying the base rate", (uncertainty, 1.0), (0.0, 3.0),
+        xycoords=("data", "axes fraction"), textcoords="offset points", **words,
+    )  # fmt: skip

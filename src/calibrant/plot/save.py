@@ -1,58 +1,144 @@
-"""All pictures of a summary, as files."""
+"""Pictures as files: vectors that settle, whole files or none, and all pictures of a summary.
+
+Matplotlib names shapes by random ids unless a global setting is changed; renaming
+them in order of appearance makes the file depend on its content only.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+import secrets
+from collections.abc import Callable, Mapping
+from functools import partial
+from html import escape
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from calibrant.plot.buckets import prepare_buckets
-from calibrant.plot.canvas import png, svg
-from calibrant.plot.decomposition import prepare_decomposition
-from calibrant.plot.drawing import Drawing
-from calibrant.plot.files import put
-from calibrant.plot.histogram import prepare_histogram
-from calibrant.plot.over_time import prepare_over_time
-from calibrant.plot.reliability import prepare_reliability
-from calibrant.plot.vector import settled
-from calibrant.plot.windows import prepare_windows
+from calibrant.plot.buckets import prepare_buckets, prepare_histogram
+from calibrant.plot.canvas import LIGHT, Drawing, png, svg
+from calibrant.plot.over_time import prepare_over_time, prepare_windows
+from calibrant.plot.reliability import prepare_decomposition, prepare_reliability
 from calibrant.summary import Summary
 
-PICTURES: Final = (
-    "reliability",
-    "reliability_mean",
-    "calibration_over_time",
-    "calibration_l1_over_time",
-    "brier_over_time",
-    "windows",
-    "histogram",
-    "buckets",
-    "decomposition",
-)
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+FilePath: TypeAlias = str | os.PathLike[str]
+
+
+def put(path: FilePath, content: bytes) -> Path:
+    """Write ``content`` beside ``path``, then move it there in one step; return the path.
+
+    Whatever interrupts it, ``path`` holds all of the new content or all of the old.  A link
+    stays a link, and a device or a pipe is written as it is.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     put(Path(place) / "note.txt", b"all of it").read_text()
+    'all of it'
+    """
+    given = Path(path)
+    if given.exists() and not given.is_file():
+        given.write_bytes(content)
+        return given
+    goal = Path(os.path.realpath(given))
+    beside = goal.with_name(f".{goal.name}.{secrets.token_hex(6)}.part")
+    try:
+        with beside.open("xb") as file:
+            file.write(content)
+        beside.replace(goal)
+    finally:
+        beside.unlink(missing_ok=True)
+    return given
+
+
+NAME: Final = re.compile(r'(?<=\bid=")[^"]+')
+MENTION: Final = re.compile(r'(?<=\bid=")[^"]+|(?<=#)[A-Za-z_][\w.-]*')
+USED: Final = re.compile(r'(?:href="|url\()#([^")]+)')
+UNUSED: Final = re.compile(r' id="([^"]+)"')
+COLOUR: Final = re.compile(r"#[0-9a-f]{6}\b")
+OPENING: Final = re.compile(r"<svg\b[^>]*>")
+BOX: Final = re.compile(r'viewBox="([^"]+)"')
+NOISE: Final = re.compile(r"<metadata>.*?</metadata>\s*|<!--.*?-->\s*", re.DOTALL)
+ROLES: Final = {colour: role for role, colour in LIGHT.items()}
+
+
+def settled(svg: str, prefix: str = "i") -> str:
+    """Return ``svg`` with its ids renamed to ``prefix`` and a number, in order of appearance.
+
+    >>> settled('<g id="m3f1"/><use href="#m3f1"/>')
+    '<g id="i0"/><use href="#i0"/>'
+    """
+    names = dict.fromkeys(NAME.findall(svg))
+    fresh = {name: f"{prefix}{place}" for place, name in enumerate(names)}
+    return MENTION.sub(lambda found: fresh.get(found[0], found[0]), svg)
+
+
+def inline(svg: str, name: str, title: str, description: str) -> str:
+    """Return ``svg`` as an element for a page, its colours left to the page's variables.
+
+    Parameters
+    ----------
+    svg
+        What matplotlib wrote.
+    name
+        Prefix of the image's ids; must differ between the images of a page.
+    title, description
+        What a screen reader says.
+    """
+    drawn = NOISE.sub("", settled(svg[svg.index("<svg") :], f"{name}-"))
+    used = set(USED.findall(drawn))
+    drawn = UNUSED.sub(lambda found: found[0] if found[1] in used else "", drawn)
+    drawn = COLOUR.sub(_variable, drawn)
+    return OPENING.sub(lambda found: _opening(found[0], name, title, description), drawn, count=1)
+
+
+def _variable(found: re.Match[str]) -> str:
+    role = ROLES.get(found[0])
+    return found[0] if role is None else f"var(--{role}, {found[0]})"
+
+
+def _opening(tag: str, name: str, title: str, description: str) -> str:
+    box = BOX.search(tag)
+    size = box[1] if box else "0 0 100 100"
+    names = f"{name}-title {name}-description"
+    return (
+        f'<svg xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="{size}" role="img" '
+        f'aria-labelledby="{names}">'
+        f'<title id="{name}-title">{escape(title)}</title>'
+        f'<desc id="{name}-description">{escape(description)}</desc>'
+    )
+
+
+def _reliability_of_means(summary: Summary) -> Drawing:
+    return prepare_reliability({name: summary.curves[name] for name in ("raw", "mean")})
+
+
+_PREPARED: Final[dict[str, Callable[[Summary], Drawing]]] = {
+    "reliability": prepare_reliability,
+    "reliability_mean": _reliability_of_means,
+    "calibration_over_time": prepare_over_time,
+    "calibration_l1_over_time": partial(prepare_over_time, quantity="c1"),
+    "brier_over_time": partial(prepare_over_time, quantity="brier"),
+    "windows": prepare_windows,
+    "histogram": prepare_histogram,
+    "buckets": prepare_buckets,
+    "decomposition": prepare_decomposition,
+}
+PICTURES: Final = tuple(_PREPARED)
 """The names of the files, in the order of a report."""
 
 
 def prepare_all(summary: Summary) -> dict[str, Drawing]:
     """Return the numbers of every picture of a summary by name; needs no matplotlib."""
-    means = {name: summary.curves[name] for name in ("raw", "mean")}
-    drawings = (
-        prepare_reliability(summary),
-        prepare_reliability(means),
-        prepare_over_time(summary, quantity="c2"),
-        prepare_over_time(summary, quantity="c1"),
-        prepare_over_time(summary, quantity="brier"),
-        prepare_windows(summary),
-        prepare_histogram(summary),
-        prepare_buckets(summary),
-        prepare_decomposition(summary),
-    )
-    return dict(zip(PICTURES, drawings, strict=True))
+    return {name: prepare(summary) for name, prepare in _PREPARED.items()}
 
 
-def save_all(
-    summary: Summary, directory: str | os.PathLike[str], *, dpi: float = 200.0
-) -> list[Path]:
+def save_all(summary: Summary, directory: FilePath, *, dpi: float = 200.0) -> list[Path]:
     """Write every picture of a summary as PNG and SVG; return the paths.
 
     Parameters
@@ -74,14 +160,16 @@ def save_all(
 
 
 def save_drawings(
-    drawings: Mapping[str, Drawing], directory: str | os.PathLike[str], *, dpi: float = 200.0
+    drawings: Mapping[str, Drawing], directory: FilePath, *, dpi: float = 200.0
 ) -> list[Path]:
     """Write drawings by name, as :func:`save_all` does; return the paths."""
     place = Path(directory)
     place.mkdir(parents=True, exist_ok=True)
-    written = []
-    for name, drawing in drawings.items():
-        figure = drawing.draw().figure
-        written.append(put(place / f"{name}.png", png(figure, dpi)))
-        written.append(put(place / f"{name}.svg", settled(svg(figure)).encode()))
-    return written
+    figures = ((name, drawing.draw().figure) for name, drawing in drawings.items())
+    return [path for name, figure in figures for path in save_figure(figure, place / name, dpi)]
+
+
+def save_figure(figure: Figure, path: Path, dpi: float = 200.0) -> tuple[Path, Path]:
+    """Write a figure as PNG and as SVG; return the paths."""
+    pixels, text = png(figure, dpi), settled(svg(figure))
+    return put(Path(f"{path}.png"), pixels), put(Path(f"{path}.svg"), text.encode())

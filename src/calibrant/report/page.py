@@ -12,10 +12,8 @@ from typing import Any, Final
 
 from calibrant.errors import InvalidInput, MissingExtra
 from calibrant.plot import Drawing, save_drawings
-from calibrant.plot.canvas import svg
-from calibrant.plot.files import put
-from calibrant.plot.palette import DARK, LIGHT
-from calibrant.plot.vector import inline
+from calibrant.plot.canvas import DARK, LIGHT, svg
+from calibrant.plot.save import inline, put
 from calibrant.report.tables import Section, Table, shown, view_of
 from calibrant.summary import AnySummary
 

@@ -7,11 +7,21 @@
 True
 """
 
-from calibrant.simulate.adaptive import GreedyAccuracy, GreedyCalibration, SignPreserving, Threshold
-from calibrant.simulate.adversary import Adversary, adversaries
-from calibrant.simulate.announcement import Announcement, History
-from calibrant.simulate.batch import Games, play_many
-from calibrant.simulate.coins import Coins
+from calibrant.simulate.adversary import (
+    Adversary,
+    Bernoulli,
+    Drifting,
+    GreedyAccuracy,
+    GreedyCalibration,
+    Linear,
+    Noisy,
+    Periodic,
+    SignPreserving,
+    Switching,
+    Threshold,
+    adversaries,
+)
+from calibrant.simulate.board import Announcement, Coins, History
 from calibrant.simulate.forecaster import (
     Constant,
     Forecaster,
@@ -21,9 +31,7 @@ from calibrant.simulate.forecaster import (
     Uniform,
     forecasters,
 )
-from calibrant.simulate.oblivious import Bernoulli, Drifting, Linear, Noisy, Periodic, Switching
-from calibrant.simulate.play import play
-from calibrant.simulate.record import Record
+from calibrant.simulate.games import Games, Record, play, play_many
 
 __all__ = [
     "Adversary",

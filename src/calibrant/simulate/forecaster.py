@@ -15,8 +15,7 @@ from calibrant.kernels import games
 from calibrant.kernels.layout import Words
 from calibrant.kernels.portable import sigmoid
 from calibrant.registry import Registry
-from calibrant.simulate.board import Setting, new_board, put, views
-from calibrant.simulate.coins import Coins
+from calibrant.simulate.board import Coins, Player, new_board, put, views
 
 
 class Forecaster(ABC):
@@ -45,16 +44,8 @@ forecasters: Registry[type[Forecaster]] = Registry("forecaster")
 """Every ready-made forecaster by name."""
 
 
-class BuiltInForecaster(Forecaster):
+class BuiltInForecaster(Player, Forecaster):
     """A forecaster that is a kernel: the same function answers alone and in batches."""
-
-    code: ClassVar[int]
-    """The number by which :func:`calibrant.kernels.games.answer` knows the forecaster."""
-
-    @property
-    @abstractmethod
-    def settings(self) -> tuple[Setting, ...]:
-        """The parameters, as the kernel reads them."""
 
     def forecast(self, state: Any, features: tuple[float, ...], coins: Coins) -> float:
         """Return the kernel's answer to the first feature."""
@@ -71,7 +62,6 @@ class BuiltInForecaster(Forecaster):
         put(board, games.HABITS, self.settings)
 
 
-@forecasters.add("constant")
 @dataclass(frozen=True)
 class Constant(BuiltInForecaster):
     """The same raw forecast in every round."""
@@ -81,16 +71,7 @@ class Constant(BuiltInForecaster):
     name = "constant"
     code = games.CONSTANT
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "value", check.probability(self.value, "value"))
 
-    @property
-    def settings(self) -> tuple[Setting, ...]:
-        """The value."""
-        return (self.value,)
-
-
-@forecasters.add("uniform")
 @dataclass(frozen=True)
 class Uniform(BuiltInForecaster):
     """Uniform on [0, 1], whatever happens: every bucket gets its share of noise."""
@@ -98,13 +79,7 @@ class Uniform(BuiltInForecaster):
     name = "uniform"
     code = games.UNIFORM
 
-    @property
-    def settings(self) -> tuple[Setting, ...]:
-        """Nothing to set."""
-        return ()
 
-
-@forecasters.add("noise")
 @dataclass(frozen=True)
 class Noise(BuiltInForecaster):
     """0 or 1 by the toss of a coin: the raw forecasts of the paper's second experiment."""
@@ -114,17 +89,7 @@ class Noise(BuiltInForecaster):
     name = "noise"
     code = games.NOISE
 
-    def __post_init__(self) -> None:
-        probability = check.probability(self.probability, "probability")
-        object.__setattr__(self, "probability", probability)
 
-    @property
-    def settings(self) -> tuple[Setting, ...]:
-        """The probability of 1."""
-        return (self.probability,)
-
-
-@forecasters.add("informed")
 @dataclass(frozen=True)
 class Informed(BuiltInForecaster):
     """Pass the feature on, shrunk to [``low``, ``high``]: the paper's first experiment.
@@ -139,28 +104,16 @@ class Informed(BuiltInForecaster):
     name = "informed"
     code = games.INFORMED
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "low", check.probability(self.low, "low"))
-        object.__setattr__(self, "high", check.probability(self.high, "high"))
-
-    @property
-    def settings(self) -> tuple[Setting, ...]:
-        """The two ends, low and high."""
-        return self.low, self.high
-
     def forecast(self, state: Any, features: tuple[float, ...], coins: Coins) -> float:
         """Return the first feature, shrunk."""
         if not features:
-            raise InvalidInput(
-                "features must hold what the informed forecaster passes on, got (): "
-                "this adversary reveals nothing"
-            )
+            told = "features must hold what the informed forecaster passes on"
+            raise InvalidInput(f"{told}, got (): this adversary reveals nothing")
         return super().forecast(state, features, coins)
 
 
-@forecasters.add("logistic")
 @dataclass(frozen=True)
-class Logistic(Forecaster):
+class Logistic(Player, Forecaster):
     """Logistic regression on the features, learned by online gradient descent.
 
     Parameters
@@ -180,9 +133,8 @@ class Logistic(Forecaster):
 
     name = "logistic"
 
-    def __post_init__(self) -> None:
-        positive = check.real(self.step, "step", low=1e-12, rule="a finite number above 0")
-        object.__setattr__(self, "step", positive)
+    def _checked(self, name: str, value: Any) -> Any:
+        return check.real(value, name, low=1e-12, rule="a finite number above 0")
 
     def start(self) -> Reals:
         """Return no weights; the first features say how many there are."""
@@ -215,3 +167,7 @@ def get_forecaster(forecaster: Forecaster | str) -> Forecaster:
     if isinstance(forecaster, str):
         return forecasters.get(forecaster)()
     raise InvalidType(f"forecaster must be a Forecaster or the name of one, got {forecaster!r}")
+
+
+for _kind in (Constant, Uniform, Noise, Informed, Logistic):
+    forecasters.add(_kind.name)(_kind)

@@ -16,8 +16,7 @@ from calibrant.core.codec import Document
 from calibrant.core.place import buckets_of
 from calibrant.errors import CorruptState, InvalidInput
 from calibrant.kernels import portable, tallies
-from calibrant.metrics.fixed import fixed
-from calibrant.metrics.state import seal_state
+from calibrant.metrics.tally import fixed, seal_state
 
 KIND: Final = "collector"
 WARM_UP: Final = 50_000

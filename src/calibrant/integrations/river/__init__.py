@@ -9,13 +9,19 @@
 """
 
 from calibrant.errors import MissingExtra
-from calibrant.integrations.labels import Announced
+from calibrant.integrations.live import Announced
 
 try:
-    from calibrant.integrations.river.classifier import RecalibratedClassifier
-    from calibrant.integrations.river.drift import CalibrationDrift
-    from calibrant.integrations.river.metrics import Brier, CalibrationError, Reliability
-    from calibrant.integrations.river.regressor import RecalibratedRegressor
+    from calibrant.integrations.river.classifier import (
+        RecalibratedClassifier,
+        RecalibratedRegressor,
+    )
+    from calibrant.integrations.river.metrics import (
+        Brier,
+        CalibrationDrift,
+        CalibrationError,
+        Reliability,
+    )
 except ModuleNotFoundError as error:
     told = "calibrant.integrations.river needs River, which is not installed"
     raise MissingExtra(f'{told}: pip install "calibrant[river]"') from error

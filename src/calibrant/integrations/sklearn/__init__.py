@@ -11,8 +11,8 @@ from calibrant.errors import MissingExtra
 
 try:
     from calibrant.integrations.sklearn.classifier import OnlineCalibratedClassifier
-    from calibrant.integrations.sklearn.display import ReliabilityDisplay
     from calibrant.integrations.sklearn.metrics import (
+        ReliabilityDisplay,
         brier_decomposition,
         calibration_error,
         neg_calibration_error_scorer,

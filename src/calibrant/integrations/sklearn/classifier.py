@@ -1,10 +1,10 @@
-"""A scikit-learn classifier whose probabilities stay honest while the stream goes on."""
+"""A classifier whose probabilities are recalibrated as it learns."""
 
 from __future__ import annotations
 
 import inspect
 from numbers import Integral
-from typing import Any, Self, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,72 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant.core.arrays import Reals, Words
-from calibrant.integrations.rows import Engine, engine_for, learn_rows, preview_rows
-from calibrant.integrations.sklearn.scores import aligned, as_table, numbered, response_of
+from calibrant.integrations.live import Engine, engine_for, learn_rows, preview_rows
+
+RESPONSES: Final = ("predict_proba", "decision_function")
+"""What an estimator is asked for, the first that it has."""
+
+
+def response_of(estimator: Any) -> str:
+    """Return the name of the method that gives an estimator's scores."""
+    for name in RESPONSES:
+        if hasattr(estimator, name):
+            return name
+    listed = " or ".join(RESPONSES)
+    raise AttributeError(f"estimator must have {listed}, got {estimator!r}")
+
+
+def as_table(name: str, response: Any) -> Reals:
+    """Return the answer of a method as rows of probabilities.
+
+    Decisions are taken for log-odds (two classes) or logits (more): a first guess, which the
+    recalibrator corrects.
+
+    >>> as_table("decision_function", [0.0, 100.0]).round(3).tolist()
+    [[0.5, 0.5], [0.0, 1.0]]
+    """
+    table = np.asarray(response, dtype=np.float64)
+    if not np.isfinite(table).all():
+        found = table[~np.isfinite(table)][0].item()
+        raise ValueError(f"{name} must give finite numbers, got {found!r}")
+    if name == "predict_proba":
+        # Single precision does not sum to 1 closely enough.
+        return np.asarray(table / table.sum(axis=1, keepdims=True))
+    if table.ndim == 1:
+        table = np.column_stack([np.zeros(len(table)), table])
+    raised = np.exp(table - table.max(axis=1, keepdims=True))
+    return np.asarray(raised / raised.sum(axis=1, keepdims=True))
+
+
+def aligned(table: Reals, own: Any, classes: NDArray[Any]) -> Reals:
+    """Return a table over an estimator's ``own`` classes as one over ``classes``.
+
+    >>> aligned(np.array([[0.25, 0.75]]), ["a", "c"], np.array(["a", "b", "c"])).tolist()
+    [[0.25, 0.0, 0.75]]
+    """
+    theirs = np.asarray(own)
+    if len(theirs) == len(classes) and (theirs == classes).all():
+        return table
+    if not np.isin(theirs, classes).all():
+        told = f"classes of the estimator must be among {classes.tolist()}, got {theirs.tolist()}"
+        raise ValueError(told)
+    made = np.zeros((len(table), len(classes)))
+    made[:, np.searchsorted(classes, theirs)] = table
+    return made
+
+
+def numbered(y: NDArray[Any], classes: NDArray[Any]) -> Words:
+    """Return labels as numbers of columns; raise if one is no known class.
+
+    >>> numbered(np.array(["c", "a"]), np.array(["a", "b", "c"])).tolist()
+    [2, 0]
+    """
+    strange = ~np.isin(y, classes)
+    if strange.any():
+        told = f"y must hold classes among {classes.tolist()}, got {y[strange][0].item()!r}"
+        raise ValueError(told)
+    return np.searchsorted(classes, y).astype(np.int64)
+
 
 Numbers: TypeAlias = Words
 
@@ -175,13 +239,11 @@ class OnlineCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
             self._begin(X, y, known, sample_weight, given)
         return self
 
-    def _teach(
-        self, estimator: Any, X: Any, y: Any, sample_weight: Any, given: dict[str, Any]
-    ) -> None:
+    def _teach(self, estimator: Any, X: Any, y: Any, weights: Any, given: dict[str, Any]) -> None:
         """Let the estimator learn a batch, if it can."""
         if _learns_along(estimator):
             classes = {name: given.pop(name) for name in ("classes",) if name in given}
-            params = self._params("partial_fit", sample_weight, given)
+            params = self._params("partial_fit", weights, given)
             estimator.partial_fit(X, y, **classes, **params)
 
     def _known(self, classes: Any) -> NDArray[Any]:

@@ -1,21 +1,63 @@
-"""Calibration metrics and scorers in scikit-learn's order of arguments."""
+"""Calibration metrics, scorers and the reliability diagram, in scikit-learn's words."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.metrics import make_scorer
-from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
 from calibrant.core import check
 from calibrant.core.arrays import Mask, Reals
 from calibrant.core.place import buckets_of
 from calibrant.errors import InvalidInput
-from calibrant.integrations.sklearn.rounds import as_rounds
-from calibrant.metrics import Cells, Decomposition, decomposition
+from calibrant.metrics import (
+    CalibrationCurve,
+    Cells,
+    Decomposition,
+    calibration_curve,
+    decomposition,
+)
 from calibrant.metrics import calibration_error as error_of_cells
 from calibrant.metrics.buckets import _mass_index
+from calibrant.plot.canvas import as_axes, matplotlib
+from calibrant.plot.reliability import Reliability
+
+
+def as_rounds(y_true: Any, y_proba: Any, pos_label: Any, labels: Any) -> tuple[Reals, Mask]:
+    """Return forecasts in [0, 1] and whether each came true.
+
+    A column of two is the positive class's; of a table over more classes, the forecast is the
+    largest number of each row, and it comes true if its class does.
+
+    >>> forecasts, happened = as_rounds(["a", "c"], [[0.5, 0.3, 0.2], [0.6, 0.3, 0.1]], None, "abc")
+    >>> forecasts.tolist(), happened.tolist()
+    ([0.5, 0.6], [True, False])
+    """
+    told, table = column_or_1d(y_true), np.asarray(y_proba)
+    check_consistent_length(told, table)
+    if table.ndim == 2:
+        names = np.unique(told) if labels is None else np.asarray(list(labels))
+        if len(names) != table.shape[1]:
+            listed = f"{table.shape[1]} labels, a column each, got {names.tolist()}"
+            raise ValueError(f"labels must be {listed}")
+        if len(names) > 2:
+            first = names[table.argmax(axis=1)]
+            return check.probabilities(table.max(axis=1), "y_proba"), np.asarray(first == told)
+        pos_label, table = names[1] if pos_label is None else pos_label, table[:, 1]
+    return check.probabilities(table, "y_proba"), np.asarray(told == _positive(told, pos_label))
+
+
+def _positive(told: NDArray[Any], pos_label: Any) -> Any:
+    found = np.unique(told).tolist()
+    if pos_label is not None:
+        return pos_label
+    if not any(set(found) <= usual for usual in ({0, 1}, {-1, 1})):
+        raise ValueError(f"pos_label must be given where labels are not 0 and 1, got {found}")
+    return 1
+
 
 POWERS: Final = {"l1": 1.0, "l2": 2.0}
 STRATEGIES: Final = {"uniform": "width", "quantile": "mass"}
@@ -107,24 +149,20 @@ def _reliability(y_true: Any, y_proba: Any, **options: Any) -> float:
     return brier_decomposition(y_true, y_proba, **options).reliability
 
 
-neg_calibration_error_scorer = make_scorer(
-    calibration_error, greater_is_better=False, response_method="predict_proba"
-)
+SCORED: Final[dict[str, Any]] = {"greater_is_better": False, "response_method": "predict_proba"}
+
+neg_calibration_error_scorer = make_scorer(calibration_error, **SCORED)
 """Minus :func:`calibration_error`, for searches and cross-validation."""
 
-neg_reliability_scorer = make_scorer(
-    _reliability, greater_is_better=False, response_method="predict_proba"
-)
+neg_reliability_scorer = make_scorer(_reliability, **SCORED)
 """Minus the reliability part of the Brier score."""
 
 
-def _cells(
-    forecasts: Reals, happened: Mask, n_bins: int, strategy: str, sample_weight: Any
-) -> Cells:
+def _cells(forecasts: Reals, happened: Mask, n_bins: int, shape: str, sample_weight: Any) -> Cells:
     """Return a cell for each bin that counts, at its mean forecast."""
     bins = check.whole(n_bins, "n_bins", low=1)
-    check.choice(strategy, "strategy", tuple(STRATEGIES))
-    place = buckets_of if strategy == "uniform" else _mass_index
+    check.choice(shape, "strategy", tuple(STRATEGIES))
+    place = buckets_of if shape == "uniform" else _mass_index
     index, weights = place(forecasts, bins), _weights(sample_weight, forecasts)
     sums = (weights, weights * happened, weights * forecasts)
     counts, ones, totals = (np.bincount(index, each, bins).astype(np.float64) for each in sums)
@@ -144,3 +182,114 @@ def _weights(sample_weight: Any, forecasts: Reals) -> Reals:
         rule = "a flat array of weights, none negative and not all 0"
         raise InvalidInput(f"sample_weight must be {rule}, got {sample_weight!r}")
     return np.asarray(weights)
+
+
+class ReliabilityDisplay:
+    """How often it happened against how likely it was said to be, with bands and counts.
+
+    Make one with :meth:`from_estimator` or :meth:`from_predictions`.
+
+    Parameters
+    ----------
+    curve : CalibrationCurve
+        Mean forecast, mean outcome, count and exact binomial band of each bin.
+    name : str, default=None
+        What the legend says.
+
+    Attributes
+    ----------
+    line_ : matplotlib Artist
+        The curve.
+    ax_ : matplotlib Axes
+        Axes with the curve; the counts are in a strip below.
+    figure_ : matplotlib Figure
+        The figure.
+
+    Examples
+    --------
+    >>> made = ReliabilityDisplay.from_predictions([0, 1, 1, 1], [0.1, 0.2, 0.8, 1.0], n_bins=2)
+    >>> made.curve.count.tolist(), made.curve.mean_outcome.tolist()
+    ([2, 2], [0.5, 1.0])
+    >>> made.ax_.get_ylabel()
+    'how often it happened'
+    """
+
+    def __init__(self, curve: CalibrationCurve, *, name: str | None = None) -> None:
+        self.curve = curve
+        self.name = name
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: Any,
+        y_proba: Any,
+        *,
+        n_bins: int = 10,
+        strategy: str = "uniform",
+        confidence: float = 0.95,
+        pos_label: Any = None,
+        labels: Any = None,
+        name: str | None = None,
+        ref_line: bool = True,
+        ax: Any = None,
+    ) -> Self:
+        """Draw the diagram of probabilities that were made already.
+
+        Parameters
+        ----------
+        y_true, y_proba, n_bins, strategy, pos_label, labels
+            As in :func:`calibrant.integrations.sklearn.calibration_error`.
+        confidence : float, default=0.95
+            Level of each band by itself.
+        name : str, default=None
+            What the legend says.
+        ref_line : bool, default=True
+            Draw the diagonal of perfect calibration.
+        ax : matplotlib Axes, default=None
+            Where to draw; by default on a new figure of pyplot's.
+        """
+        kind = STRATEGIES[check.choice(strategy, "strategy", tuple(STRATEGIES))]
+        rounds = as_rounds(y_true, y_proba, pos_label, labels)
+        options: dict[str, Any] = {"strategy": kind, "confidence": confidence}
+        curve = calibration_curve(*rounds, buckets=n_bins, **options)
+        return cls(curve, name=name).plot(ax=ax, ref_line=ref_line)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> Self:
+        """Draw the diagram of a fitted classifier's probabilities.
+
+        Parameters
+        ----------
+        estimator : estimator instance
+            A fitted classifier with ``predict_proba``.
+        X, y : array-like
+            Features and labels.
+        **options
+            As in :meth:`from_predictions`.
+        """
+        named = {"labels": estimator.classes_, "name": type(estimator).__name__}
+        return cls.from_predictions(y, estimator.predict_proba(X), **(named | options))
+
+    def plot(self, *, ax: Any = None, name: str | None = None, ref_line: bool = True) -> Self:
+        """Draw the diagram.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; by default on a new figure of pyplot's.
+        name : str, default=None
+            What the legend says, if something else than before.
+        ref_line : bool, default=True
+            Draw the diagonal of perfect calibration.
+        """
+        if ax is None:
+            pyplot = matplotlib("pyplot")
+            ax = pyplot.subplots(figsize=Reliability.size, layout="constrained")[1]
+        ax = as_axes(ax)
+        before = len(ax.lines)
+        Reliability({name or self.name or "classifier": self.curve}).draw(ax)
+        diagonal, self.line_ = ax.lines[before : before + 2]
+        if not ref_line:
+            diagonal.remove()
+        self.ax_, self.figure_ = ax, ax.figure
+        return self

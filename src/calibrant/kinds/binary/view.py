@@ -12,7 +12,7 @@ from calibrant.kinds.binary.headline import spread
 from calibrant.kinds.binary.tables import screen as screen
 from calibrant.kinds.binary.tables import tables as tables
 from calibrant.plot import Drawing, prepare_all
-from calibrant.plot.groups import GroupPanels
+from calibrant.plot.reliability import GroupPanels
 from calibrant.registry import calibrators
 from calibrant.report.tables import Section, number, shown
 from calibrant.summary import Part, Summary

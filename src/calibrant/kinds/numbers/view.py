@@ -8,8 +8,7 @@ import numpy as np
 
 from calibrant.kinds.numbers.summary import NAMES, NumberSummary
 from calibrant.plot import Drawing
-from calibrant.plot.coverage import CoverageOverTime, QuantileReliability
-from calibrant.plot.pit import PitBars
+from calibrant.plot.coverage import CoverageOverTime, PitBars, QuantileReliability
 from calibrant.report.tables import Section, Table, count_lines, number, printed, settings, shown
 
 FAMILY: Final = "numbers"

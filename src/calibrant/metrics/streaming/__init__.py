@@ -5,13 +5,15 @@ Each has ``update(forecast, outcome)``, ``update_many(forecasts, outcomes)``,
 ``to_dict()`` and ``from_dict(state)`` for JSON.
 """
 
-from calibrant.metrics.streaming.bucketed_cells import BucketedCells
-from calibrant.metrics.streaming.equal_mass import EqualMass
-from calibrant.metrics.streaming.exact_cells import ExactCells
-from calibrant.metrics.streaming.expected_cells import ExpectedCells
-from calibrant.metrics.streaming.fine_grid import StreamingATB, StreamingAUC, StreamingSmooth
-from calibrant.metrics.streaming.mean_loss import MeanLoss
-from calibrant.metrics.streaming.windowed import Windowed, WorstBlock
+from calibrant.metrics.streaming.cells import ExactCells, ExpectedCells
+from calibrant.metrics.streaming.tallied import (
+    BucketedCells,
+    EqualMass,
+    StreamingATB,
+    StreamingAUC,
+    StreamingSmooth,
+)
+from calibrant.metrics.streaming.windowed import MeanLoss, Windowed, WorstBlock
 
 __all__ = [
     "BucketedCells",

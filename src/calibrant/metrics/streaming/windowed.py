@@ -1,4 +1,4 @@
-"""Calibration error of consecutive blocks, in constant memory."""
+"""Running means of losses, and the worst block of a stream."""
 
 from __future__ import annotations
 
@@ -7,16 +7,132 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.core import check
+from calibrant.core.arrays import Reals
 from calibrant.core.place import bucket, buckets_of
-from calibrant.errors import CalibrantError, CorruptState, InvalidInput
+from calibrant.errors import CorruptState, InvalidInput
+from calibrant.losses import LossLike, get_loss
+from calibrant.metrics import tally
 from calibrant.metrics.buckets import tally_cells
 from calibrant.metrics.calibration import calibration_error, checked_power
 from calibrant.metrics.cells import checked_rounds
-from calibrant.metrics.state import open_state, seal_state, whole_numbers
-from calibrant.metrics.tally import Tally
+from calibrant.metrics.regret import loss_given
+from calibrant.metrics.tally import Kept, Tally, open_state, restored, seal_state, whole_numbers
+
+
+class MeanLoss(Kept):
+    """Follow the average of any loss.
+
+    Parameters
+    ----------
+    loss : str, Loss or callable
+        A name, a loss, or a function ``loss(outcome, forecast)``.
+
+    Notes
+    -----
+    Losses are added in units of ``2**-60``, so order does not matter and ``revert``
+    leaves no trace.  Infinite losses (log loss of a sure mistake) are counted apart:
+    the average is infinite as long as one of them is in.
+
+    Examples
+    --------
+    >>> following = MeanLoss("squared")
+    >>> following.update_many([0.5, 1.0], [0, 1])
+    >>> following.result()
+    0.125
+    """
+
+    def __init__(self, loss: LossLike = "squared") -> None:
+        self._loss = get_loss(loss)
+        self._rounds = self._infinite = self._sum = 0
+
+    @property
+    def rounds(self) -> int:
+        """The number of rounds so far."""
+        return self._rounds
+
+    def update(self, forecast: float, outcome: int) -> None:
+        """Add one round."""
+        self._book(self._losses_of_one(forecast, outcome), 1)
+
+    def revert(self, forecast: float, outcome: int) -> None:
+        """Take back one earlier round, as if it had never been.
+
+        Only a round that surely was not added is refused: one more than there were, or
+        one with an infinite loss where there was none.
+        """
+        losses = self._losses_of_one(forecast, outcome)
+        if self._rounds == 0 or (np.isinf(losses).any() and self._infinite == 0):
+            told = f"forecast {forecast!r}, outcome {outcome!r}"
+            raise InvalidInput(f"round must be one that was added before, got {told}")
+        self._book(losses, -1)
+
+    def update_many(self, forecasts: ArrayLike, outcomes: ArrayLike) -> None:
+        """Add many rounds at once; exactly the same as one :meth:`update` for each."""
+        values, binary = checked_rounds(forecasts, outcomes)
+        parts = [loss_given(self._loss, y, values[binary == y]) for y in (0, 1)]
+        for losses in parts:
+            self._book(losses, 1)
+
+    def merge(self, other: MeanLoss) -> None:
+        """Add all rounds of ``other``, of the same loss; ``other`` stays as it is."""
+        if not isinstance(other, MeanLoss) or other._loss != self._loss:
+            raise InvalidInput(f"other must be like {self!r}, got {other!r}")
+        self._rounds += other._rounds
+        self._infinite += other._infinite
+        self._sum += other._sum
+
+    def result(self) -> float:
+        """Return the average loss; nan without rounds."""
+        if self._infinite:
+            return math.inf
+        return self._sum / (self._rounds * tally.SCALE) if self._rounds else math.nan
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the whole state as JSON types; of the loss, its name."""
+        counts = {"rounds": self._rounds, "infinite": self._infinite}
+        return seal_state("MeanLoss", loss=self._loss.name, **counts, sum=str(self._sum))
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any], loss: LossLike | None = None) -> MeanLoss:
+        """Return an object that goes on exactly where :meth:`to_dict` was called.
+
+        Parameters
+        ----------
+        state : dict
+            What ``to_dict`` returned.
+        loss : str, Loss or callable, optional
+            The loss again, if the registry of losses does not know its name.
+        """
+        name, *counts, total = open_state(state, "MeanLoss", "loss", "rounds", "infinite", "sum")
+        made = cls._of_name(name, loss)
+        made._rounds, made._infinite = whole_numbers(counts, "rounds", 2)
+        [size] = whole_numbers([str(total).removeprefix("-")], "sum", 1)
+        made._sum = -size if str(total).startswith("-") else size
+        return made
+
+    @classmethod
+    def _of_name(cls, name: Any, loss: LossLike | None) -> MeanLoss:
+        made = restored(cls, name if loss is None else loss)
+        if made._loss.name != name:
+            raise CorruptState(f"loss must be {name!r}, got {made._loss.name!r}")
+        return made
+
+    def __repr__(self) -> str:
+        return f"MeanLoss({self._loss.name!r})"
+
+    def _losses_of_one(self, forecast: float, outcome: int) -> Reals:
+        value = check.probability(forecast, "forecast")
+        return loss_given(self._loss, check.outcome(outcome), np.array([value]))
+
+    def _book(self, losses: Reals, sign: int) -> None:
+        finite = np.isfinite(losses)
+        self._rounds += sign * len(losses)
+        self._infinite += sign * int(len(losses) - finite.sum())
+        self._sum += sign * tally.fixed_sum(losses[finite])
 
 
 @dataclass(frozen=True)
@@ -41,7 +157,7 @@ class WorstBlock:
     partial: float
 
 
-class Windowed:
+class Windowed(Kept):
     """Follow the binned calibration error of each block of ``window`` rounds.
 
     Remembers the block under way and the worst one before it.
@@ -143,20 +259,14 @@ class Windowed:
         """Return an object that goes on exactly where :meth:`to_dict` was called."""
         names = ("window", "buckets", "power", "closed", "worst", "counts", "sums")
         window, buckets, power, closed, worst, *sums = open_state(state, "Windowed", *names)
-        try:
-            restored = cls(window, buckets=buckets, power=power)
-        except CalibrantError as error:
-            raise CorruptState(str(error)) from None
-        restored._tally.load(*sums)
-        restored._count = restored._tally.rounds
-        [restored._closed] = whole_numbers([closed], "closed", 1)
-        restored._worst = _checked_worst(worst, restored._closed)
-        if restored._count > restored._window:
-            raise CorruptState(f"counts must be at most {window} in all, got {restored._count}")
-        return restored
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Windowed) and self.to_dict() == other.to_dict()
+        made = restored(cls, window, buckets=buckets, power=power)
+        made._tally.load(*sums)
+        made._count = made._tally.rounds
+        [made._closed] = whole_numbers([closed], "closed", 1)
+        made._worst = _checked_worst(worst, made._closed)
+        if made._count > made._window:
+            raise CorruptState(f"counts must be at most {window} in all, got {made._count}")
+        return made
 
     def __repr__(self) -> str:
         window, buckets, power = self._settings()
