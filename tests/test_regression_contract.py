@@ -33,6 +33,7 @@ from calibrant.regression import (
     NumberTicket,
     QuantileRecalibrator,
     curves,
+    interval_method,
     interval_methods,
     quantile_methods,
 )
@@ -162,7 +163,8 @@ def test_compiled_batches_give_the_same_bits(case, monkeypatch) -> None:
     raw, outcomes = case.raw(), case.outcomes()
     plain, fast = case(), case()
     run = plain.replay(raw, outcomes)
-    monkeypatch.setattr(curves, "SHORT", 1)
+    for module in (curves, interval_method):
+        monkeypatch.setattr(module, "SHORT", 1)
     again = fast.replay(raw, outcomes)
     assert all(same(row_of(run, k), row_of(again, k)) for k in range(60))
     assert plain == fast
@@ -476,7 +478,8 @@ def test_batches_hand_over_to_a_compiler_where_there_is_one(case, monkeypatch) -
     for module in (curves, kernels):
         monkeypatch.setattr(module, "available", lambda: True)
         monkeypatch.setattr(module, "compiled", stand_in)
-    monkeypatch.setattr(curves, "SHORT", 1)
+    for module in (curves, interval_method):
+        monkeypatch.setattr(module, "SHORT", 1)
     if case.kind is ConformalInterval:
         made = interval_methods.get(case.method)
         monkeypatch.setattr(made, "program", dataclasses.replace(made.program))

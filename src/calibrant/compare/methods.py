@@ -15,9 +15,8 @@ import numpy as np
 from calibrant import registry
 from calibrant.compare.method import Announced, Method, Played, Stream
 from calibrant.core.arrays import Bits, Reals, Words
-from calibrant.kernels.compile import available
+from calibrant.kernels.compile import SHORT, available
 from calibrant.recalibrate import Calibrant, Recalibrator
-from calibrant.recalibrate.rows import SHORT
 from calibrant.simulate import Noise, Threshold, play_many
 from calibrant.transforms import Transform
 

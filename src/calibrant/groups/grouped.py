@@ -33,13 +33,13 @@ from calibrant.groups.spec import (
     written,
 )
 from calibrant.groups.version1 import migrated
+from calibrant.kernels.compile import SHORT
 from calibrant.kernels.gaps import FIRST
 from calibrant.kernels.groups import gather
 from calibrant.kernels.layout import CELL, COUNT, ISSUED, KEY, SECRET
 from calibrant.kernels.rounds import Peeked
 from calibrant.recalibrate.binary import Binary
 from calibrant.recalibrate.spec import shared_spec
-from calibrant.recalibrate.stream import SHORT
 
 
 class Grouped(Binary):

@@ -13,9 +13,9 @@ from calibrant.core import check
 from calibrant.core.arrays import Reals, Words
 from calibrant.core.ticket import Ticket
 from calibrant.errors import InvalidInput
+from calibrant.kernels.compile import SHORT
 from calibrant.recalibrate import Calibrant, Recalibrator
 from calibrant.recalibrate.preview import Preview
-from calibrant.recalibrate.rows import SHORT
 
 Key: TypeAlias = str | int | None
 

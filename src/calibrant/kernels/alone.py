@@ -45,6 +45,10 @@ def make_steps(
     draw: Callable[..., tuple[int, int, float]], update: Callable[..., None], sizes: Sizes
 ) -> dict[str, Any]:
     """Return ``peek``, ``issue``, ``learn`` and ``book`` for a rule's ``draw`` and ``update``."""
+    return _make_forecasts(draw, sizes) | _make_lessons(update, sizes)
+
+
+def _make_forecasts(draw: Callable[..., Any], sizes: Sizes) -> dict[str, Any]:
     edges, starts, cells, table = sizes
 
     def peek(words: Words, reals: Reals, row: int, raw: float) -> tuple[int, float, float, int]:
@@ -76,6 +80,12 @@ def make_steps(
         if missing and missing > words[row + MOST_OUTSTANDING]:
             words[row + MOST_OUTSTANDING] = missing
         return number, bucket * 65536 + side * 32768 + cell, weight, raw, clock
+
+    return {"peek": peek, "issue": issue}
+
+
+def _make_lessons(update: Callable[..., None], sizes: Sizes) -> dict[str, Any]:
+    _, starts, _, table = sizes
 
     def learn(
         words: Words,
@@ -126,4 +136,4 @@ def make_steps(
         words[row + ROUNDS] = learned + 1
         return number
 
-    return {"peek": peek, "issue": issue, "learn": learn, "book": book}
+    return {"learn": learn, "book": book}

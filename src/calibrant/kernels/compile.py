@@ -21,6 +21,9 @@ from calibrant.kernels import bits, portable
 from calibrant.kernels.coin import coin, toss
 from calibrant.kernels.place import place_after
 
+SHORT: Final = 20_000
+"""Batches up to this long do not start the compiler: it would take longer than they do."""
+
 HOT: Final = frozenset({"bucket_of", "draw", "exp_short", "mean", "update"})
 """Functions that are written into their callers before the optimiser sees them: a quarter
 faster than leaving it to the optimiser; more of them take longer to compile for no gain."""

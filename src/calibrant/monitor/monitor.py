@@ -17,7 +17,7 @@ from calibrant.core.gate import Gate, passing
 from calibrant.core.stateful import Stateful
 from calibrant.errors import CorruptState, InvalidInput
 from calibrant.kernels import evidence as kernel
-from calibrant.kernels.compile import available, compiled
+from calibrant.kernels.compile import SHORT, available, compiled
 
 
 @dataclass(frozen=True)
@@ -100,8 +100,6 @@ class BucketEvidence:
 
 
 KIND: Final = "monitor"
-SHORT: Final = 20_000
-"""Batches up to this long do not start the compiler: compiling would take longer."""
 MAX_BUCKETS: Final = 1000
 MAX_LAG: Final = 1000
 SETTINGS: Final = ("alpha", "buckets", "run_length", "tolerance", "clip", "lag")

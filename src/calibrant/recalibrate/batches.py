@@ -39,6 +39,56 @@ class Batches(Binary):
             shapes[self.kind, cap] = document.shape
         return bound_bytes(shapes[self.kind, cap], document.arrays)
 
+    def play(self, kind: Any, id: Any, x: Any, time: Any = None) -> Played:
+        """Play a log of forecasts and outcomes in its order, as the calls one by one would.
+
+        Parameters
+        ----------
+        kind
+            ``"forecast"`` (or 0) or ``"outcome"`` (or 1), for each event.
+        id
+            Names of tickets, or numbers; None for a forecast whose ticket needs no name.
+        x
+            The raw forecast, or the outcome.
+        time
+            When each event happened; of forecasts, for a rule that forgets in time.
+
+        Returns
+        -------
+        Played
+            A row for each event, with what was announced for its ticket.
+
+        Notes
+        -----
+        A log that cannot be played to its end is refused, and nothing changes.
+        """
+        values = check.numbers(x, "x", "raw forecasts and outcomes").astype(np.float64)
+        stamps = (
+            np.full(len(values), np.nan) if time is None else moments(time, "time", len(values))
+        )
+        with passing(self._gate):
+            issued = self.issued
+            log = read_log(kind, id, values, self._counter, issued)
+            due = {found[2] for found in log.held}
+            log = log.with_aging(self._aging(issued + len(log.keys), due))
+            made = log.forecasts
+            raws = check.probabilities(values[made], "x of a forecast")
+            told = check.outcomes(values[~made], "x of an outcome")
+            self._check_times(log, stamps)
+            columns = Columns(log.held, raws, stamps[made], self._spec.kept)
+            self._fill_held(columns, log.held)
+            return self._played(log, columns, told, issued)
+
+    def forecast_many(self, raw: Any, *, id: Any = None, time: Any = None) -> Played:
+        """Announce many forecasts, one after the other, and keep a ticket for each."""
+        values = check.probabilities(raw)
+        return self.play(np.zeros(len(values), np.int64), id, values, time)
+
+    def observe_many(self, id: Any, outcomes: Any, *, time: Any = None) -> Played:
+        """Report the outcomes of many open tickets, given by their ids, one after the other."""
+        values = check.outcomes(outcomes)
+        return self.play(np.ones(len(values), np.int64), id, values, time)
+
     def _replay(self, raw: Any, outcomes: Any, available: Any, time: Any, carry: Any) -> Run:
         raws, told = check.probabilities(raw), check.outcomes(outcomes)
         check.same_length(raw=raws, outcomes=told)
@@ -137,24 +187,6 @@ class Batches(Binary):
             desk.add(key, 0, number, *rest)
 
     # ----------------------------------------------------------------------- logs
-
-    def _play(self, kind: Any, id: Any, x: Any, time: Any) -> Played:
-        values = check.numbers(x, "x", "raw forecasts and outcomes").astype(np.float64)
-        stamps = (
-            np.full(len(values), np.nan) if time is None else moments(time, "time", len(values))
-        )
-        with passing(self._gate):
-            issued = self.issued
-            log = read_log(kind, id, values, self._counter, issued)
-            due = {found[2] for found in log.held}
-            log = log.with_aging(self._aging(issued + len(log.keys), due))
-            made = log.forecasts
-            raws = check.probabilities(values[made], "x of a forecast")
-            told = check.outcomes(values[~made], "x of an outcome")
-            self._check_times(log, stamps)
-            columns = Columns(log.held, raws, stamps[made], self._spec.kept)
-            self._fill_held(columns, log.held)
-            return self._played(log, columns, told, issued)
 
     def _fill_held(self, columns: Columns, held: list[tuple[Any, ...]]) -> None:
         """Write what was announced for open tickets; the mean of a law is not known any more."""

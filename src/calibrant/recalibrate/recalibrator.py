@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Final, Self
 
-import numpy as np
-
 from calibrant.calibrators import Calibrator
 from calibrant.core import check
 from calibrant.core.gate import passing, wait
@@ -16,7 +14,6 @@ from calibrant.losses import LossLike, registered_name, require_proper
 from calibrant.recalibrate.batches import Batches
 from calibrant.recalibrate.certificate import Certificate
 from calibrant.recalibrate.delivery import Pending
-from calibrant.recalibrate.late import Played
 from calibrant.recalibrate.record import certificate_of
 from calibrant.recalibrate.rows import NOTHING
 from calibrant.recalibrate.run import Run
@@ -312,41 +309,6 @@ class Recalibrator(Batches):
             What an earlier batch left pending.
         """
         return self._replay(raw, outcomes, available, time, carry)
-
-    def play(self, kind: Any, id: Any, x: Any, time: Any = None) -> Played:
-        """Play a log of forecasts and outcomes in its order, as the calls one by one would.
-
-        Parameters
-        ----------
-        kind
-            ``"forecast"`` (or 0) or ``"outcome"`` (or 1), for each event.
-        id
-            Names of tickets, or numbers; None for a forecast whose ticket needs no name.
-        x
-            The raw forecast, or the outcome.
-        time
-            When each event happened; of forecasts, for a rule that forgets in time.
-
-        Returns
-        -------
-        Played
-            A row for each event, with what was announced for its ticket.
-
-        Notes
-        -----
-        A log that cannot be played to its end is refused, and nothing changes.
-        """
-        return self._play(kind, id, x, time)
-
-    def forecast_many(self, raw: Any, *, id: Any = None, time: Any = None) -> Played:
-        """Announce many forecasts, one after the other, and keep a ticket for each."""
-        values = check.probabilities(raw)
-        return self._play(np.zeros(len(values), np.int64), id, values, time)
-
-    def observe_many(self, id: Any, outcomes: Any, *, time: Any = None) -> Played:
-        """Report the outcomes of many open tickets, given by their ids, one after the other."""
-        values = check.outcomes(outcomes)
-        return self._play(np.ones(len(values), np.int64), id, values, time)
 
     # --------------------------------------------------------------------- state
 

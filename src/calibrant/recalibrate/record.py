@@ -8,19 +8,7 @@ import numpy as np
 
 from calibrant.calibrators import Account
 from calibrant.core.arrays import Words
-from calibrant.kernels.layout import (
-    EXCESS,
-    FALLBACKS,
-    ISSUED,
-    LONGEST_LAG,
-    MIXED_INFINITE,
-    MIXED_LOSS,
-    MOST_OUTSTANDING,
-    RAW_INFINITE,
-    RAW_LOSS,
-    ROUNDS,
-    SETTLED,
-)
+from calibrant.kernels import layout as word
 from calibrant.losses import get_loss
 from calibrant.recalibrate.certificate import Certificate, certify
 from calibrant.recalibrate.chain import Budget, link
@@ -30,7 +18,7 @@ from calibrant.recalibrate.spec import Spec
 def account_of(spec: Spec, row: Words) -> Account:
     """Return the counts from which every measured quantity of a row follows."""
     counts, ones = spec.account(row)
-    delay = min(int(row[LONGEST_LAG]), int(row[MOST_OUTSTANDING]))
+    delay = min(int(row[word.LONGEST_LAG]), int(row[word.MOST_OUTSTANDING]))
     return Account(counts, ones, spec.prior, spec.centres, spec.layout.blocks_of(row), delay)
 
 
@@ -39,23 +27,25 @@ def certificate_of(spec: Spec, row: Words, waiting: int) -> Certificate:
 
     Behind a transform that is a whole :class:`.Chain`.
     """
-    gone = int(row[ISSUED]) - int(row[ROUNDS]) - waiting
+    gone = int(row[word.ISSUED]) - int(row[word.ROUNDS]) - waiting
     account, loss = account_of(spec, row), get_loss(spec.loss)
     made = certify(spec.rule, account, loss, _raw_loss(row), waiting, gone)
     if spec.transform is None:
         return made
-    mixed = float("inf") if row[MIXED_INFINITE] else float(row.view(np.float64)[MIXED_LOSS])
+    mixed = (
+        float("inf") if row[word.MIXED_INFINITE] else float(row.view(np.float64)[word.MIXED_LOSS])
+    )
     budget = None if spec.raw_safe is None else _spent(row, spec.raw_safe)
     return link(made, spec.transform, _transform_words(spec, row), mixed, budget)
 
 
 def _raw_loss(row: Words) -> float:
-    return float("inf") if row[RAW_INFINITE] else float(row.view(np.float64)[RAW_LOSS])
+    return float("inf") if row[word.RAW_INFINITE] else float(row.view(np.float64)[word.RAW_LOSS])
 
 
 def _spent(row: Words, epsilon: float) -> Budget:
-    spent = float(row.view(np.float64)[EXCESS])
-    return Budget(epsilon, int(row[SETTLED]), int(row[FALLBACKS]), spent, _raw_loss(row))
+    spent = float(row.view(np.float64)[word.EXCESS])
+    return Budget(epsilon, int(row[word.SETTLED]), int(row[word.FALLBACKS]), spent, _raw_loss(row))
 
 
 def _transform_words(spec: Spec, row: Words) -> list[Any]:

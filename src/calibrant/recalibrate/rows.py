@@ -15,37 +15,12 @@ from calibrant.calibrators.arena import Arena, Bench
 from calibrant.core.arrays import Bits
 from calibrant.core.ticket import Ticket
 from calibrant.errors import ForeignTicket, InvalidInput, RepeatedTicket
-from calibrant.kernels.layout import (
-    ADVICE,
-    BLOCKS,
-    CELLS,
-    CLOCK,
-    HAND,
-    HAND_MIXED,
-    HAND_PLACE,
-    HAND_RAW,
-    HAND_ROW,
-    HAND_WEIGHT,
-    ISSUED,
-    LOOK_CLOCK,
-    LOOK_MIXED,
-    LOOK_PLACE,
-    LOOK_WEIGHT,
-    NARROW,
-    ROUNDS,
-    SCALE,
-    SCRATCH,
-    STRIDE,
-    TABLE,
-    WIDTH,
-    unpack,
-)
+from calibrant.kernels import layout as word
+from calibrant.kernels.compile import SHORT
+from calibrant.kernels.layout import unpack
 from calibrant.kernels.rounds import Issued as Announced
 from calibrant.kernels.rounds import Peeked, Said, block_at
 from calibrant.recalibrate.spec import Spec
-
-SHORT = 20_000
-"""Batches up to this long do not start the compiler: it would take longer than they do."""
 
 Issued: TypeAlias = tuple[int, int, float, float, int, tuple[int, ...], tuple[float, ...] | None]
 """Number, place, weight of the lower point, mixed forecast, clock, advice kept, and the law where
@@ -83,8 +58,8 @@ class Rows(Bench):
         self.plain_peek, self.plain_issue = plain.peek, plain.issue
         self.plain_learn, self.plain_book = plain.learn, plain.book
         shared = spec.layout.shared
-        self._advice = slice(int(shared[ADVICE]), int(shared[ADVICE]) + spec.kept)
-        scratch = int(shared[SCRATCH])
+        self._advice = slice(int(shared[word.ADVICE]), int(shared[word.ADVICE]) + spec.kept)
+        scratch = int(shared[word.SCRATCH])
         full = spec.rule.kernels.full_support
         self._law = slice(scratch, scratch + spec.rule.lattice.cells) if full else None
         self.bare = not spec.kept and self._law is None
@@ -123,13 +98,13 @@ class Rows(Bench):
         words = self.arena.listed
         if words is None:
             return self._announce_in_array(row, raw)
-        if words[row + ISSUED] >= self.capacity:
+        if words[row + word.ISSUED] >= self.capacity:
             self.check_room(row)
         return self.plain_issue(words, words, row, raw)
 
     def _announce_in_array(self, row: int, raw: float) -> Announced:
         words, reals = self.state()
-        if words[row + ISSUED] >= self.capacity:
+        if words[row + word.ISSUED] >= self.capacity:
             self.check_room(row)
         if self.steps is None:
             return self.plain_issue(words, reals, row, raw)
@@ -172,16 +147,20 @@ class Rows(Bench):
         """Learn the outcome of a forecast that was made in a row."""
         words, reals = self.state()
         # What the experts said then is read of late outcomes alone.
-        if kept and words[row + ISSUED] - number > 1:
-            for k, word in enumerate(kept, self._advice.start):
-                words[k] = word
+        if kept and words[row + word.ISSUED] - number > 1:
+            for k, told in enumerate(kept, self._advice.start):
+                words[k] = told
         if self.steps is None:
             self.plain_learn(words, reals, row, number, place, weight, mixed, raw, time, outcome)
             return
         # Usually the forecast that was announced last is the one that is learned.
-        if words[HAND] != number or words[HAND_ROW] != row:
-            words[HAND], words[HAND_ROW], words[HAND_PLACE] = number, row, place
-            reals[HAND_WEIGHT], reals[HAND_MIXED], reals[HAND_RAW] = weight, mixed, raw
+        if words[word.HAND] != number or words[word.HAND_ROW] != row:
+            words[word.HAND], words[word.HAND_ROW], words[word.HAND_PLACE] = number, row, place
+            reals[word.HAND_WEIGHT], reals[word.HAND_MIXED], reals[word.HAND_RAW] = (
+                weight,
+                mixed,
+                raw,
+            )
         self.steps.learn_flat(self.machine, row, time, outcome)
 
     def peek(self, row: int, raw: float) -> Peeked:
@@ -195,13 +174,18 @@ class Rows(Bench):
     def looked_at(self) -> Peeked:
         """Return what the last look of a compiled step found."""
         words, reals = self.state()
-        return words[LOOK_PLACE], reals[LOOK_WEIGHT], reals[LOOK_MIXED], words[LOOK_CLOCK]
+        return (
+            words[word.LOOK_PLACE],
+            reals[word.LOOK_WEIGHT],
+            reals[word.LOOK_MIXED],
+            words[word.LOOK_CLOCK],
+        )
 
     def mean_of(self, place: int, weight: float) -> float:
         """Return the mean of the pair, or of the law, that was just looked at."""
         words, reals = self.state()
         _, cell, side = unpack(place)
-        sizes = words[CELLS], words[TABLE]
+        sizes = words[word.CELLS], words[word.TABLE]
         mean = self.spec.rule.kernels.mean(words, reals, *sizes, cell, side, weight)
         return min(max(mean, 0.0), 1.0)
 
@@ -209,12 +193,12 @@ class Rows(Bench):
         """Say whether what was peeked at can still become a round; nothing changes."""
         place, weight, _, clock = note
         program, (words, _) = self.program, self.state()
-        at = row + words[BLOCKS] + ((place >> 16) & NARROW) * words[STRIDE]
-        if words[at + CLOCK] != clock:
+        at = row + words[word.BLOCKS] + ((place >> 16) & word.NARROW) * words[word.STRIDE]
+        if words[at + word.CLOCK] != clock:
             return False
         if program.safe and not program.afford(*self.state(), row, place, weight, raw):
             return False
-        if words[row + ISSUED] >= self.capacity:
+        if words[row + word.ISSUED] >= self.capacity:
             self.check_room(row)
         return True
 
@@ -226,17 +210,17 @@ class Rows(Bench):
         place, weight, mixed, clock = note
         if self.steps is not None:
             words, reals = self.state()
-            words[LOOK_PLACE], words[LOOK_CLOCK] = place, clock
-            reals[LOOK_WEIGHT], reals[LOOK_MIXED] = weight, mixed
+            words[word.LOOK_PLACE], words[word.LOOK_CLOCK] = place, clock
+            reals[word.LOOK_WEIGHT], reals[word.LOOK_MIXED] = weight, mixed
             return self.book_look(row, raw, outcome)
         words, reals = self.state()
-        if words[row + ISSUED] >= self.capacity:
+        if words[row + word.ISSUED] >= self.capacity:
             self.check_room(row)
         return self.plain_book(words, reals, row, place, weight, mixed, clock, raw, outcome)
 
     def book_look(self, row: int, raw: float, outcome: int) -> int:
         """Do the same with what the last look of a compiled step found."""
-        if self.state()[0][row + ISSUED] >= self.capacity:
+        if self.state()[0][row + word.ISSUED] >= self.capacity:
             self.check_room(row)
         number: int = self.steps.book_flat(self.machine, row, raw, outcome)
         return number
@@ -260,7 +244,7 @@ class Rows(Bench):
         """
         bucket, cell, side = unpack(place)
         rule, words = self.spec.rule, self.state()[0]
-        cells, wide = rule.lattice.cells, side >> WIDTH > rule.doublings
+        cells, wide = rule.lattice.cells, side >> word.WIDTH > rule.doublings
         if bucket >= self.spec.buckets or cell >= cells or wide:
             raise ForeignTicket(f"ticket must be as it was issued, got an altered one: {told!r}")
         where = block_at(words, row, place) + len(rule.kernels.head)
@@ -268,8 +252,8 @@ class Rows(Bench):
         # What the prior put there is there in a fresh row.
         begun = self.spec.layout.fresh if fresh is None else fresh
         gap, visits = begun[where - row : where - row + 2].tolist()
-        count, value = words[where + 1] - visits, words[words[TABLE] + cell]
-        ones = (words[where] - gap + count * value) // words[SCALE]
+        count, value = words[where + 1] - visits, words[words[word.TABLE] + cell]
+        ones = (words[where] - gap + count * value) // words[word.SCALE]
         if not 0 <= ones + 2 * outcome - 1 <= count:
             raise RepeatedTicket(
                 f"outcome {1 - outcome} must have been counted where it is corrected, "
@@ -278,7 +262,7 @@ class Rows(Bench):
 
     def check_room(self, row: int, rounds: int = 1) -> None:
         """Raise if so many more rounds could make a gap leave 63 bits."""
-        most, learned = self.capacity, int(self.state()[0][row + ROUNDS])
+        most, learned = self.capacity, int(self.state()[0][row + word.ROUNDS])
         if learned + rounds > most:
             raise InvalidInput(
                 f"rounds must be at most {most} at this resolution and number of "

@@ -25,8 +25,6 @@ from calibrant.recalibrate.body import packed, unpacked
 from calibrant.recalibrate.counter import EXPIRED, AnyTicket, Counter
 from calibrant.recalibrate.delivery import Pending, arrivals, checked, schedule, times
 
-SHORT: Final = 20_000
-"""Batches up to this long do not start the compiler: it would take longer than they do."""
 MOST_NOTED: Final = 256
 """Predictions without an outcome that are remembered."""
 

@@ -8,21 +8,7 @@ import numpy as np
 
 from calibrant.core.arrays import Words
 from calibrant.core.codec import Document
-from calibrant.kernels.layout import (
-    EXCESS,
-    FALLBACKS,
-    ISSUED,
-    LONGEST_LAG,
-    MIXED_INFINITE,
-    MIXED_LOSS,
-    MOST_OUTSTANDING,
-    RAW_INFINITE,
-    RAW_LOSS,
-    RESERVED,
-    ROUNDS,
-    SECRET,
-    SETTLED,
-)
+from calibrant.kernels import layout as word
 from calibrant.recalibrate.body import packed
 from calibrant.recalibrate.spec import Spec, made_rule
 from calibrant.transforms import from_description
@@ -85,19 +71,22 @@ def write_own(row: Words, s: dict[str, Any], spec: Spec) -> None:
     """Write the secret, counts and losses that stood in the settings into a row."""
     reals = row.view(np.float64)
     write_counts(row, s)
-    reals[RAW_LOSS], row[RAW_INFINITE] = float.fromhex(s["charged"]), s["endless"]
+    reals[word.RAW_LOSS], row[word.RAW_INFINITE] = float.fromhex(s["charged"]), s["endless"]
     if spec.transform is not None:
-        reals[MIXED_LOSS], row[MIXED_INFINITE] = float.fromhex(s["passed"]), s["boundless"]
+        reals[word.MIXED_LOSS], row[word.MIXED_INFINITE] = (
+            float.fromhex(s["passed"]),
+            s["boundless"],
+        )
     if spec.raw_safe is not None:
-        reals[EXCESS] = float.fromhex(s["excess"])
-        row[[RESERVED, SETTLED, FALLBACKS]] = s["safe"]
+        reals[word.EXCESS] = float.fromhex(s["excess"])
+        row[[word.RESERVED, word.SETTLED, word.FALLBACKS]] = s["safe"]
 
 
 def write_counts(row: Words, s: dict[str, Any]) -> None:
     """Write the secret and the counts that stood in the settings into a row."""
-    row[SECRET : SECRET + 2] = np.frombuffer(bytes.fromhex(s["secret"]), "<i8")
-    row[[ISSUED, ROUNDS, LONGEST_LAG]] = s["issued"], s["learned"], s["lag"]
-    row[MOST_OUTSTANDING] = s["crowd"]
+    row[word.SECRET : word.SECRET + 2] = np.frombuffer(bytes.fromhex(s["secret"]), "<i8")
+    row[[word.ISSUED, word.ROUNDS, word.LONGEST_LAG]] = s["issued"], s["learned"], s["lag"]
+    row[word.MOST_OUTSTANDING] = s["crowd"]
 
 
 def moved_blocks(blocks: Words, touched: Words, words: Words, rule: Any) -> None:

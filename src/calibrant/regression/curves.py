@@ -15,10 +15,8 @@ import numpy as np
 
 from calibrant.core.arrays import Mask, Reals, Words
 from calibrant.kernels import quantiles
-from calibrant.kernels.compile import available, compiled
+from calibrant.kernels.compile import SHORT, available, compiled
 
-SHORT: Final = 20_000
-"""Quantiles up to which the compiler is not started: it would take longer than they do."""
 NARROW: Final = 0.5
 """Standard deviations below which a piece is integrated by points."""
 LEGENDRE: Final = np.polynomial.legendre.leggauss(8)

@@ -10,9 +10,9 @@ from calibrant.bounds import Bound, conformal_pid, quantile_tracker, saocp, step
 from calibrant.core import check
 from calibrant.core.arrays import Mask, Reals
 from calibrant.kernels import intervals as kernel
+from calibrant.kernels.compile import SHORT
 from calibrant.kernels.layout import ROUNDS, STATE, Section, Words
 from calibrant.registry import Registry
-from calibrant.regression import curves
 from calibrant.regression.distribution import above
 from calibrant.regression.method import OWN, Method, check_once
 from calibrant.regression.ticket import IntervalTicket
@@ -94,7 +94,7 @@ class IntervalMethod(Method):
     def play(self, scores: Reals) -> Reals:
         """Play a batch of scores; return the radii announced before each."""
         radii, seat = np.empty(len(scores)), self._seat
-        machine = self.program.machine if len(scores) > curves.SHORT else None
+        machine = self.program.machine if len(scores) > SHORT else None
         if machine is not None:
             machine.replay(seat.flat(), seat.at, scores, radii)
         else:

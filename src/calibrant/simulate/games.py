@@ -18,7 +18,7 @@ from calibrant.core import check
 from calibrant.core.arrays import Bits, Reals, Words
 from calibrant.errors import InvalidInput
 from calibrant.kernels import games
-from calibrant.kernels.compile import available
+from calibrant.kernels.compile import SHORT, available
 from calibrant.losses import LossLike, get_loss
 from calibrant.recalibrate import Certificate, Recalibrator
 from calibrant.recalibrate.secret import block_key, secret_of
@@ -227,10 +227,6 @@ def play_to(
             progress(t + 1, total)
     return book, results
 
-
-SHORT = 20_000
-"""Rounds in all up to which the compiler is not started: compiling would take longer.  A round
-of an all-pairs rule counts for as many as the rule has pairs."""
 
 BuiltIn: TypeAlias = tuple[BuiltInForecaster, BuiltInAdversary]
 OneGame: TypeAlias = Callable[[int], Reals]

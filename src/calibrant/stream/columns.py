@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from calibrant.core import check
 from calibrant.core.arrays import Mask, Reals
-from calibrant.kernels.compile import available, compiled
+from calibrant.kernels.compile import SHORT, available, compiled
 from calibrant.kernels.odds import sigmoids
 from calibrant.stream.failure import Unreadable
 
@@ -271,7 +271,6 @@ RULES: Final = {
     "score": "a finite number (a score)",
 }
 SCALES: Final = tuple(RULES)
-SHORT: Final = 20_000
 
 
 class Scale:

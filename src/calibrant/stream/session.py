@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from calibrant.core.arrays import Mask, Reals, Words
 from calibrant.core.codec import Document
 from calibrant.errors import CorruptState, ExpiredTicket, InvalidInput
+from calibrant.kernels.compile import SHORT
 from calibrant.recalibrate import Calibrant, Pending
-from calibrant.recalibrate.rows import SHORT
 from calibrant.registry import calibrators
 from calibrant.stream.columns import Columns, KindColumns, Scale
 from calibrant.stream.failure import StateMismatch, Unreadable

@@ -16,6 +16,7 @@ from calibrant.core.arrays import Mask, Reals, Words
 from calibrant.core.codec import Document
 from calibrant.core.stateful import Stateful
 from calibrant.errors import CorruptState, InvalidType
+from calibrant.kernels.compile import SHORT
 from calibrant.kernels.transforms.kernel import Kernel
 from calibrant.registry import transforms
 
@@ -184,8 +185,6 @@ def _revived(value: Any) -> Any:
 
 
 KIND: Final = "transform"
-SHORT: Final = 20_000
-"""Batches up to this long do not start the compiler: compiling would take longer."""
 NOTHING: Final = -1.0
 """No raw forecast."""
 
