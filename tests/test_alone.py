@@ -5,11 +5,13 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import players
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from calibrant import Calibrant, Recalibrator
+from calibrant.errors import InvalidInput
 from calibrant.kernels import gaps, two_point
 from calibrant.kernels.layout import HEAD, ISSUED, POSITION, ROUNDS
 from calibrant.recalibrate.spec import Spec
@@ -73,6 +75,47 @@ def took(
     else:
         program.book(words, words, row, place, weight, mixed, clock, raw, outcome)
     return place, weight, mixed, clock
+
+
+@pytest.mark.parametrize("made", [Recalibrator, Calibrant])
+def test_compiled_steps_learn_what_is_in_hand_and_what_is_not(made: Any) -> None:
+    plain, fast = made(seed=1), made(seed=1)
+    with players.machine(fast.spec.program):
+        fast.compile()
+        for order in ([0, 1, 2], [2, 0, 1], [1, 2, 0]):
+            for rec in (plain, fast):
+                tickets = [rec.forecast(raw) for raw in (0.2, 0.7, 0.2)]
+                for k in order:
+                    rec.observe(tickets[k], k % 2)
+                rec.observe(rec.forecast(0.6), 1)
+                rec.sample_one(0.4)
+                rec.learn_one(0.4, 1)
+            assert plain == fast
+
+
+def test_compiled_steps_remember_one_look_and_notes_the_others() -> None:
+    plain, fast = (Recalibrator(seed=1) for _ in range(2))
+    with players.machine(fast.spec.program):
+        fast.compile()
+        for rec in (plain, fast):
+            seen = [rec.sample_one(raw) for raw in (0.1, 0.4, 0.9)]
+            rec.observe(rec.forecast(0.6), 1)
+            assert rec.predict_mean_one(0.4) >= 0.0
+            assert [rec.sample_one(raw) for raw in (0.1, 0.4, 0.9)] == seen
+            for raw in (0.4, 0.9, 0.1, 0.3):
+                rec.learn_one(raw, 1)
+    assert plain == fast
+
+
+def test_a_round_for_which_there_is_no_room_cannot_be_booked() -> None:
+    rec = Recalibrator(seed=1)
+    rows, note = rec._rows, rec._rows.peek(rec._row, 0.5)
+    assert rows.bookable(rec._row, note, 0.5)
+    rec.learn_one(0.5, 1)
+    assert not rows.bookable(rec._row, note, 0.5)
+    rows.capacity = 1
+    with pytest.raises(InvalidInput, match="rounds must be at most 1 at this resolution"):
+        rows.bookable(rec._row, rows.peek(rec._row, 0.5), 0.5)
 
 
 CELLS = st.lists(st.tuples(st.integers(-50, 50), st.integers(1, 9)), min_size=1, max_size=8)

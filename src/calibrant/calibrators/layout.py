@@ -81,11 +81,6 @@ class Layout:
         return np.concatenate([self.shared, self.fresh])
 
     @functools.cached_property
-    def alone_real(self) -> Mask:
-        """Which words of the shared part and one row are reals."""
-        return np.concatenate([self.shared_real, self.real])
-
-    @functools.cached_property
     def alone_list(self) -> list[Any]:
         """The shared part and one fresh row as a list, with floats for reals."""
         zero = 0.0

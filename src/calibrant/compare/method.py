@@ -186,8 +186,8 @@ def duel(player: Player, rounds: int, seed: int) -> tuple[Reals, Bits]:
 
     Examples
     --------
-    >>> from calibrant.compare.methods import Passing
-    >>> forecasts, outcomes = duel(Passing(), 100, seed=0)
+    >>> from calibrant.compare.methods import Raw
+    >>> forecasts, outcomes = duel(Raw().start(0), 100, seed=0)
     >>> bool((forecasts + outcomes == 1.0).all())
     True
     """

@@ -46,3 +46,8 @@ def scaled(x: float, k: int) -> float:
     second = np.int64((k - half + 1023) << 52).view(np.float64)
     result: float = x * first * second
     return result
+
+
+def lanes(count: int) -> int:
+    """Return the next multiple of 4: so many doubles, compiled code computes at a time."""
+    return (count + 3) // 4 * 4

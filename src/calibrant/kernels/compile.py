@@ -34,6 +34,7 @@ size: a call would pass two arrays in twenty words."""
 INSTEAD: Final[dict[Any, Callable[..., Any]]] = {
     portable.split: bits.split,
     portable.scaled: bits.scaled,
+    portable.lanes: bits.lanes,
     bisect_right: place_after,
 }
 """What compiled code calls instead: the same results from the bits, or without a search."""
@@ -161,6 +162,8 @@ def _register_instead(function: Callable[..., Any], other: Callable[..., Any]) -
     made = numba.njit(other, error_model="numpy", _nrt=False)
     if other is bits.split:
         overload(function)(lambda x: lambda x: made(x))
+    elif other is bits.lanes:
+        overload(function)(lambda count: lambda count: made(count))
     elif other is bits.scaled:
         overload(function)(lambda x, k: lambda x, k: made(x, k))
     else:

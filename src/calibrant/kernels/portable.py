@@ -269,3 +269,8 @@ def split(x: float) -> tuple[float, int]:
     m, k = math.frexp(x)
     down = m > SQRT1_2
     return m if down else m + m, k if down else k - 1
+
+
+def lanes(count: int) -> int:
+    """Return of how many doubles a loop is made; compiled code rounds up (:mod:`.bits`)."""
+    return count

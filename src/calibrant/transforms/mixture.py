@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from calibrant.core import check
 from calibrant.errors import InvalidInput, InvalidType
+from calibrant.kernels import bits
 from calibrant.kernels.portable import log
 from calibrant.kernels.transforms import identity, mixture
 from calibrant.kernels.transforms.kernel import Kernel
@@ -168,7 +169,7 @@ class ExpertMixture(Transform):
     @property
     def notes(self) -> int:
         """The experts' forecasts and what goes with them."""
-        return 3 * mixture.rounded_up(len(self.experts)) + 2
+        return 3 * bits.lanes(len(self.experts)) + 2
 
     def fresh(self) -> State:
         """Return equal weights, and every expert's fresh state."""

@@ -18,8 +18,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from calibrant.kernels import bits
 from calibrant.kernels.layout import INDEX, Reals, Words
-from calibrant.kernels.portable import exp, exp_short, log, log_ratio, logit
+from calibrant.kernels.portable import exp, exp_short, lanes, log, log_ratio, logit
 from calibrant.kernels.transforms import kernel as types
 from calibrant.kernels.transforms.kernel import BOTH, NONE, ODDS, Kernel, ask
 from calibrant.kernels.transforms.means import Absorb, Advise, make_bank
@@ -116,52 +117,38 @@ def bank(count: int) -> Part:
 
 def fold(parts: tuple[Part, ...]) -> tuple[Advise, Absorb]:
     """Return two functions that serve the experts of all parts, in their order."""
-    advise, absorb, width = _placed(parts[0], 0, 0), _learning(parts[0], 0, 0), parts[0].width
-    for number, part in enumerate(parts[1:], 1):
-        advise = _after(advise, _placed(part, number, width))
-        absorb = _then(absorb, _learning(part, number, width))
+    advise: Any = None
+    absorb: Any = None
+    width = 0
+    for where, part in enumerate(parts, PARTS):
+        advise = _after(advise, part.advise, where, width)
+        absorb = _then(absorb, part.absorb, where, width)
         width += part.width
     return advise, absorb
 
 
-def _placed(part: Part, number: int, first: int) -> Advise:
-    inner, where = part.advise, PARTS + number
+def _after(before: Advise | None, inner: Advise, where: int, first: int) -> Advise:
+    """Return what asks the parts before, and then one more, which starts at a word's place."""
 
     def advise(
         words: Words, reals: Reals, at: int, raw: float, odds: float, less: float, out: int
     ) -> None:
+        if before is not None:
+            before(words, reals, at, raw, odds, less, out)
         inner(words, reals, at + (words[at + where] & INDEX), raw, odds, less, out + first)
 
     return advise
 
 
-def _learning(part: Part, number: int, first: int) -> Absorb:
-    inner, where = part.absorb, PARTS + number
+def _then(before: Absorb | None, inner: Absorb, where: int, first: int) -> Absorb:
+    """Return what teaches the parts before, and then one more."""
 
     def absorb(
         words: Words, reals: Reals, at: int, raw: float, out: int, outcome: int, part: float
     ) -> None:
+        if before is not None:
+            before(words, reals, at, raw, out, outcome, part)
         inner(words, reals, at + (words[at + where] & INDEX), raw, out + first, outcome, part)
-
-    return absorb
-
-
-def _after(before: Advise, last: Advise) -> Advise:
-    def advise(
-        words: Words, reals: Reals, at: int, raw: float, odds: float, less: float, out: int
-    ) -> None:
-        before(words, reals, at, raw, odds, less, out)
-        last(words, reals, at, raw, odds, less, out)
-
-    return advise
-
-
-def _then(before: Absorb, last: Absorb) -> Absorb:
-    def absorb(
-        words: Words, reals: Reals, at: int, raw: float, out: int, outcome: int, part: float
-    ) -> None:
-        before(words, reals, at, raw, out, outcome, part)
-        last(words, reals, at, raw, out, outcome, part)
 
     return absorb
 
@@ -300,11 +287,6 @@ def log_softened(parts: int, count: int) -> Soften:
     return soften
 
 
-def rounded_up(count: int) -> int:
-    """Return the next multiple of 4: so many doubles, compiled code computes at a time."""
-    return (count + 3) // 4 * 4
-
-
 def substitution(parts: int, count: int) -> tuple[Combine, Reweigh]:
     """Return the form for the squared loss that loses nothing beyond the weights' potential.
 
@@ -316,14 +298,14 @@ def substitution(parts: int, count: int) -> tuple[Combine, Reweigh]:
     """
     weights = PARTS + parts
     shares = weights + 2 * count
-    padded = rounded_up(count)
+    padded = bits.lanes(count)
     totals = 3 * padded
 
     def combine(words: Words, reals: Reals, at: int, out: int) -> float:
         at, out = at & INDEX, out & INDEX
         rate = reals[at + RATE]
         # Compiled, several at a time.
-        for k in range(padded):
+        for k in range(lanes(count)):
             p = reals[out + k]
             reals[out + padded + k] = exp_short(rate * (p * p))
             reals[out + 2 * padded + k] = exp_short(rate * ((1.0 - p) * (1.0 - p)))
