@@ -26,7 +26,7 @@ from calibrant.errors import (
     StaleForecast,
 )
 from calibrant.kernels import rounds
-from calibrant.kernels.layout import MIXED_INFINITE, MIXED_ROW
+from calibrant.kernels.layout import CAPACITY, MIXED_INFINITE, MIXED_ROW
 from calibrant.recalibrate.body import packed
 from calibrant.transforms import (
     BucketMeans,
@@ -604,7 +604,7 @@ def test_compiled_steps_refuse_rounds_beyond_what_fits() -> None:
     model = make()
     with players.machine(model.spec.program):
         model.compile()
-    model._rows.capacity = 0
+    model._rows.capacity = model._rows.state()[0][CAPACITY] = 0
     for call in (lambda: model.forecast(0.5), lambda: model.learn_one(0.5, 1)):
         with pytest.raises(InvalidInput, match="rounds must be at most 0"):
             call()

@@ -21,6 +21,7 @@ from calibrant.core.ticket import Ticket
 from calibrant.errors import ForeignTicket, InvalidInput, InvalidType, UnknownTicket
 from calibrant.kernels import coin as coin_module
 from calibrant.kernels.coin import FIRST, GAMMA, MASK, SECOND, coin
+from calibrant.kernels.layout import CAPACITY
 from calibrant.recalibrate.secret import block_key, secret_of
 from calibrant.registry import calibrators
 
@@ -376,7 +377,7 @@ def test_compiled_steps_refuse_rounds_beyond_what_fits() -> None:
     rec = Recalibrator(seed=4)
     with players.machine(rec.spec.program):
         rec.compile()
-    rec._rows.capacity = 1
+    rec._rows.capacity = rec._rows.state()[0][CAPACITY] = 1
     rec.observe(rec.forecast(0.5), 1)
     before = rec.to_bytes()
     for call in (lambda: rec.forecast(0.5), lambda: rec.learn_one(0.5, 1)):

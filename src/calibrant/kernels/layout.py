@@ -126,6 +126,7 @@ ADVICE: Final = HEADER.whole(
     FIXED,
     "Where a step leaves what the transform keeps of a round that waits, and finds it.",
 )
+CAPACITY: Final = HEADER.whole("CAPACITY", FIXED, "Rounds beyond which a gap could be too large.")
 LOSS: Final = HEADER.whole("LOSS", FIXED, "Code of the loss under which forecasts are charged.")
 PARAMETERS: Final = HEADER.whole("PARAMETERS", FIXED, "The rule's own parameters.", words=4)
 EPSILON: Final = HEADER.real(

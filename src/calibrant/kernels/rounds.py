@@ -29,6 +29,7 @@ from calibrant.kernels.layout import (
     ASIDE,
     BLOCKS,
     BUCKETS,
+    CAPACITY,
     CELL,
     CELLS,
     CLOCK,
@@ -107,7 +108,7 @@ class Program:
     book: Book
     issue_flat: Callable[[Any, int, float], Issued]
     peek_flat: Callable[[Any, int, float], int]
-    learn_flat: Callable[[Any, int, float, int], None]
+    learn_flat: Callable[[Any, int, int, float, int], bool]
     book_flat: Callable[[Any, int, float, int], int]
     replay: Callable[..., None]
     events: Callable[..., None]
@@ -136,8 +137,8 @@ class Program:
         """
         self.peek_flat(flat, row, 0.5)
         self.book_flat(flat, row, 0.5, 1)
-        self.issue_flat(flat, row, 0.5)
-        self.learn_flat(flat, row, 0.0, 1)
+        number, *_ = self.issue_flat(flat, row, 0.5)
+        self.learn_flat(flat, row, number, 0.0, 1)
         return replace(
             self,
             peek_flat=entry_point(self.peek_flat),
@@ -417,6 +418,8 @@ def _peek_on_array(peek: Peek) -> Callable[[Any, int, float], int]:
 def _issue_on_array(issue: Issue) -> Callable[[Any, int, float], Issued]:
     def issue_flat(flat: Any, row: int, raw: float) -> tuple[int, int, float, float, int]:
         reals = flat.view(np.float64)
+        if flat[row + ROUNDS] >= flat[CAPACITY]:
+            return -1, 0, 1.0, raw, 0
         number, place, weight, mixed, clock = issue(flat, reals, row, raw)
         flat[HAND], flat[HAND_ROW], flat[HAND_PLACE] = number, row, place
         reals[HAND_WEIGHT], reals[HAND_MIXED], reals[HAND_RAW] = weight, mixed, raw
@@ -425,13 +428,16 @@ def _issue_on_array(issue: Issue) -> Callable[[Any, int, float], Issued]:
     return issue_flat
 
 
-def _learn_on_array(learn: Learn) -> Callable[[Any, int, float, int], None]:
-    def learn_flat(flat: Any, row: int, time: float, outcome: int) -> None:
-        reals = flat.view(np.float64)
-        number, place = flat[HAND], flat[HAND_PLACE]
+def _learn_on_array(learn: Learn) -> Callable[[Any, int, int, float, int], bool]:
+    def learn_flat(flat: Any, row: int, number: int, time: float, outcome: int) -> bool:
+        """Learn the outcome of the forecast in hand, and say whether it is the one meant."""
+        if flat[HAND] != number or flat[HAND_ROW] != row:
+            return False
+        reals, place = flat.view(np.float64), flat[HAND_PLACE]
         weight, mixed, raw = reals[HAND_WEIGHT], reals[HAND_MIXED], reals[HAND_RAW]
         flat[HAND] = -1
         learn(flat, reals, row, number, place, weight, mixed, raw, time, outcome)
+        return True
 
     return learn_flat
 
@@ -441,6 +447,9 @@ def _book_on_array(book: Book) -> Callable[[Any, int, float, int], int]:
         reals = flat.view(np.float64)
         place, clock = flat[LOOK_PLACE], flat[LOOK_CLOCK]
         weight, mixed = reals[LOOK_WEIGHT], reals[LOOK_MIXED]
+        if flat[row + ROUNDS] >= flat[CAPACITY]:
+            return -2
+        flat[HAND] = -1
         return book(flat, reals, row, place, weight, mixed, clock, raw, outcome)
 
     return book_flat

@@ -185,7 +185,7 @@ class Recalibrator(Batches):
                 self._check_time(time, found)
             words, told = self._arena.listed, found.time
             if words is None or found._kept:
-                self._learn(found, outcome)
+                self._rows.settle(self._row, found, outcome)
             else:
                 self._rows.plain_learn(
                     words,
@@ -269,16 +269,20 @@ class Recalibrator(Batches):
         except IndexError:
             wait(gate)
         try:
-            words, look = self._arena.listed, self._looked
-            if words is None or look is None or raw != self._asked or self._notes:
+            # Usually this is what was asked for last, and takes no call more than it needs.
+            words, look, number = self._arena.listed, self._looked, -1
+            if raw == self._asked and not self._notes:
+                if look is None:
+                    number = self._rows.book_look(self._row, raw, outcome)
+                elif words is not None and words[self._row + ISSUED] < self._most:
+                    place, weight, mixed, clock = look
+                    told = words, words, self._row, place, weight, mixed, clock, raw, outcome
+                    number = self._rows.plain_book(*told)
+            if number < 0:
                 self._book(raw, outcome)
-            else:
-                # The usual way of plain steps, without a call more than they need.
-                place, weight, mixed, clock = look
-                told = words, words, self._row, place, weight, mixed, clock, raw, outcome
-                if words[self._row + ISSUED] >= self._most or self._rows.plain_book(*told) < 0:
-                    self._book(raw, outcome)
-                self._asked = None
+            elif number >= self._most:
+                self._expire_old(number + 1)
+            self._asked = None
         finally:
             gate.append(None)
 

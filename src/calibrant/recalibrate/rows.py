@@ -95,20 +95,14 @@ class Rows(Bench):
 
     def announce(self, row: int, raw: float) -> Announced:
         """Make a forecast in a row: the spec's program draws, and says where the draw fell."""
-        words = self.arena.listed
-        if words is None:
-            return self._announce_in_array(row, raw)
-        if words[row + word.ISSUED] >= self.capacity:
-            self.check_room(row)
-        return self.plain_issue(words, words, row, raw)
-
-    def _announce_in_array(self, row: int, raw: float) -> Announced:
-        words, reals = self.state()
-        if words[row + word.ISSUED] >= self.capacity:
-            self.check_room(row)
         if self.steps is None:
+            words, reals = self.state()
+            if words[row + word.ISSUED] >= self.capacity:
+                self.check_room(row)
             return self.plain_issue(words, reals, row, raw)
         found: Announced = self.steps.issue_flat(self.machine, row, raw)
+        if found[0] < 0:
+            self.check_room(row)
         return found
 
     def law_and_advice(self) -> tuple[tuple[float, ...] | None, tuple[int, ...]]:
@@ -124,13 +118,13 @@ class Rows(Bench):
 
     def settle(self, row: int, ticket: Ticket, outcome: int) -> None:
         """Learn the outcome of a ticket in its row."""
-        number, time, words = ticket.number, ticket.time, self.arena.listed
-        told = ticket._place, ticket._weight, ticket._mixed, ticket.raw
-        if words is None or ticket._kept:
-            self.learn(row, number, *told, 0.0 if time is None else time, outcome, ticket._kept)
-        else:
-            when = 0.0 if time is None else time
-            self.plain_learn(words, words, row, number, *told, when, outcome)
+        number, time = ticket.number, ticket.time
+        when = 0.0 if time is None else time
+        # Usually the forecast that was announced last is the one that is learned.
+        steps = self.steps
+        if steps is None or not steps.learn_flat(self.machine, row, number, when, outcome):
+            told = ticket._place, ticket._weight, ticket._mixed, ticket.raw
+            self.learn(row, number, *told, when, outcome, ticket._kept)
 
     def learn(
         self,
@@ -153,15 +147,10 @@ class Rows(Bench):
         if self.steps is None:
             self.plain_learn(words, reals, row, number, place, weight, mixed, raw, time, outcome)
             return
-        # Usually the forecast that was announced last is the one that is learned.
-        if words[word.HAND] != number or words[word.HAND_ROW] != row:
-            words[word.HAND], words[word.HAND_ROW], words[word.HAND_PLACE] = number, row, place
-            reals[word.HAND_WEIGHT], reals[word.HAND_MIXED], reals[word.HAND_RAW] = (
-                weight,
-                mixed,
-                raw,
-            )
-        self.steps.learn_flat(self.machine, row, time, outcome)
+        words[word.HAND], words[word.HAND_ROW], words[word.HAND_PLACE] = number, row, place
+        reals[word.HAND_WEIGHT], reals[word.HAND_MIXED] = weight, mixed
+        reals[word.HAND_RAW] = raw
+        self.steps.learn_flat(self.machine, row, number, time, outcome)
 
     def peek(self, row: int, raw: float) -> Peeked:
         """Look at the next draw: place, weight, mixed forecast and clock; nothing changes."""
@@ -220,9 +209,9 @@ class Rows(Bench):
 
     def book_look(self, row: int, raw: float, outcome: int) -> int:
         """Do the same with what the last look of a compiled step found."""
-        if self.state()[0][row + word.ISSUED] >= self.capacity:
-            self.check_room(row)
         number: int = self.steps.book_flat(self.machine, row, raw, outcome)
+        if number < -1:
+            self.check_room(row)
         return number
 
     def forget(self, row: int, place: int, weight: float, raw: float) -> None:
@@ -281,6 +270,7 @@ class Rows(Bench):
         machine = self.batch(len(raw))
         if machine is not None:
             flat = self.arena.flat()
+            flat[word.HAND] = -1
             machine.replay(flat, flat.view(np.float64), row, raw, outcomes, forecast, mean, mixed)
         else:
             words, reals = self.state()
@@ -293,6 +283,7 @@ class Rows(Bench):
         machine = self.batch(len(log))
         if machine is not None:
             flat = self.arena.flat()
+            flat[word.HAND] = -1
             machine.events(flat, flat.view(np.float64), row, log, *columns)
         else:
             words, reals = self.state()

@@ -12,14 +12,14 @@ import numpy as np
 from calibrant.calibrators import Calibrator
 from calibrant.calibrators.arena import Arena
 from calibrant.calibrators.base import MAX_BUCKETS, MAX_PRIOR
-from calibrant.calibrators.layout import MAX_GAP, Layout, layout_of
+from calibrant.calibrators.layout import Layout, layout_of
 from calibrant.core import check
 from calibrant.core.arrays import Reals, Words
 from calibrant.core.ticket import Issuer
 from calibrant.errors import InvalidInput, InvalidType
 from calibrant.kernels import scores
 from calibrant.kernels.alone import Sizes
-from calibrant.kernels.layout import CELLS, EDGES, KEY, SCALE, SECRET, TABLE
+from calibrant.kernels.layout import CAPACITY, CELLS, EDGES, KEY, SCALE, SECRET, TABLE
 from calibrant.kernels.rounds import Program, assemble
 from calibrant.recalibrate.secret import block_key, told_fingerprint
 from calibrant.registry import calibrators
@@ -92,7 +92,7 @@ class Spec:
     @functools.cached_property
     def capacity(self) -> int:
         """Rounds beyond which a gap could leave 63 bits."""
-        return MAX_GAP // int(self.layout.shared[SCALE]) - self.prior
+        return int(self.layout.shared[CAPACITY])
 
     @property
     def kept(self) -> int:
