@@ -200,8 +200,8 @@ def _make_keep(count: int) -> types.Keep:
         out = at + (words[at + NOTES] & INDEX)
         for i in range((count + 3) // 4):
             word = 0
-            for k in range(4 * i, min(4 * i + 4, count)):
-                word |= int(reals[out + k] * FINE + 0.5) << (BITS * (k - 4 * i))
+            for k in range(min(4 * i + 4, count) - 1, 4 * i - 1, -1):
+                word = word * (FIELD + 1) + int(reals[out + k] * FINE + 0.5)
             to[first + i] = word
 
     return keep
