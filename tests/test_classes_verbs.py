@@ -20,6 +20,7 @@ from calibrant.errors import (
     InvalidType,
     RepeatedTicket,
     StaleForecast,
+    UnknownTicket,
 )
 from calibrant.kernels.layout import RESERVED
 from calibrant.recalibrate.rows import Rows
@@ -262,8 +263,9 @@ def test_coins_are_told_of_our_own_tickets_alone(make) -> None:
     ticket = rec.forecast(RAW)
     with pytest.raises(ForeignTicket, match="of this recalibrator, got another's"):
         make(seed=2).coin_of(ticket)
-    with pytest.raises(ForeignTicket, match="of this recalibrator, got another's: 0"):
-        rec.coin_of(0)
+    assert np.array_equal(rec.coin_of(0), rec.coin_of(ticket))
+    with pytest.raises(UnknownTicket, match="ticket must be one that is open here, got 1"):
+        rec.coin_of(1)
     rec.forecast(RAW)
     assert np.array_equal(rec.coin_of(rec.observe(0, 1)), rec.coin_of(ticket))
     if isinstance(rec, SimplexRecalibrator):

@@ -15,7 +15,7 @@ from calibrant.core import check
 from calibrant.core.arrays import Mask, Reals, Words
 from calibrant.core.codec import Document
 from calibrant.core.gate import passing
-from calibrant.errors import ForeignTicket, InvalidInput
+from calibrant.errors import InvalidInput
 from calibrant.kernels.coin import coin
 from calibrant.kernels.layout import ISSUED, LONGEST_LAG, ROUNDS
 from calibrant.recalibrate import Certificate
@@ -278,11 +278,12 @@ class ClassRecalibrator(Stream[TicketT], Generic[TicketT, RunT]):
             self._book(seen, rounds, told)
             self._expire_old(self.issued)
 
-    def coin_of(self, ticket: TicketT) -> Any:
-        """Return the coin that decided a ticket's draw, or a coin for each class; for audits."""
-        if not isinstance(ticket, self._counter.kind) or ticket.whose != self._counter.whose:
-            raise ForeignTicket(f"ticket must be of this recalibrator, got another's: {ticket!r}")
-        return self._coin(ticket)
+    def coin_of(self, ticket: TicketT | int | str) -> Any:
+        """Return the coin that decided a ticket's draw, or a coin for each class.
+
+        For audits.  An open ticket may be given by its id.
+        """
+        return self._coin(self._ours(ticket))
 
     @staticmethod
     def _flip(secret: bytes, block: int, made: Any) -> float:

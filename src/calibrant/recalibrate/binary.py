@@ -12,7 +12,6 @@ from calibrant.calibrators.arena import Arena
 from calibrant.core import check
 from calibrant.core.arrays import Mask, Reals, Words
 from calibrant.core.codec import Document
-from calibrant.core.gate import passing
 from calibrant.core.stateful import Migration
 from calibrant.core.ticket import Ticket
 from calibrant.errors import ForeignTicket, InvalidInput
@@ -144,14 +143,10 @@ class Binary(Stream[Ticket]):
 
         For audits.  An open ticket may be given by its id.
         """
-        if not isinstance(ticket, Ticket):
-            with passing(self._gate):
-                ticket = self._counter.find(ticket, self.issued)
-        if ticket.whose != self._counter.whose:
-            raise ForeignTicket(f"ticket must be of this recalibrator, got another's: {ticket!r}")
-        if ticket.clock is None:
-            raise InvalidInput(f"ticket must be the one that forecast() returned, got {ticket!r}")
-        return coin(block_key(self._secret, ticket.bucket), ticket.clock)
+        found = self._ours(ticket)
+        if found.clock is None:
+            raise InvalidInput(f"ticket must be the one that forecast() returned, got {found!r}")
+        return coin(block_key(self._secret, found.bucket), found.clock)
 
     def _compile(self) -> None:
         self._note_asked()

@@ -19,7 +19,7 @@ from calibrant.core.arrays import Words
 from calibrant.core.codec import Document
 from calibrant.core.gate import Gate, passing
 from calibrant.core.stateful import Stateful
-from calibrant.errors import InvalidInput, InvalidType, StaleForecast
+from calibrant.errors import ForeignTicket, InvalidInput, InvalidType, StaleForecast
 from calibrant.kernels.layout import ISSUED, LONGEST_LAG, MOST_OUTSTANDING, ROUNDS
 from calibrant.recalibrate.body import packed, unpacked
 from calibrant.recalibrate.counter import EXPIRED, AnyTicket, Counter
@@ -138,6 +138,16 @@ class Stream(Stateful, Generic[TicketT]):
             self._forget([found.fields])
             self._counter.close(found, EXPIRED)
         return found
+
+    def _ours(self, ticket: TicketT | int | str) -> TicketT:
+        """Return a ticket of this stream, open or closed, or an open one given by its id."""
+        counter = self._counter
+        if not isinstance(ticket, counter.kind):
+            with passing(self._gate):
+                ticket = counter.find(ticket, self._own(ISSUED))
+        if ticket.whose != counter.whose:
+            raise ForeignTicket(f"ticket must be of this recalibrator, got another's: {ticket!r}")
+        return ticket
 
     def _expire_old(self, issued: int) -> None:
         """Drop the tickets that are too old once so many forecasts were made."""

@@ -157,7 +157,7 @@ class ConformalInterval(NumberStream[IntervalTicket, IntervalMethod]):
         told = check.real(outcome, "outcome")
         self._play_round(self._given(centre, scorecast), told)
 
-    def coin_of(self, ticket: IntervalTicket) -> float:
+    def coin_of(self, ticket: IntervalTicket | int | str) -> float:
         """Refuse: nothing is drawn here."""
         raise InvalidInput(f"coin must be asked of a forecast that was drawn, got {ticket!r}")
 

@@ -165,16 +165,16 @@ class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
         pairs = zip(ticket.found, ticket.shares, strict=True)
         return [covers(x, share, outcome, u) for x, share in pairs]
 
-    def coin_of(self, ticket: QuantileTicket, level: int | None = None) -> float:
+    def coin_of(self, ticket: QuantileTicket | int | str, level: int | None = None) -> float:
         """Return the coin of a ticket's round, which decides about an outcome on an atom.
 
-        With ``level``, the one that drew the chance ``ticket.drawn[level]``.  For audits.
+        With ``level``, the one that drew the chance ``ticket.drawn[level]``.  For audits.  An open
+        ticket may be given by its id.
         """
-        if not isinstance(ticket, QuantileTicket) or ticket.whose != self._counter.whose:
-            raise ForeignTicket(f"ticket must be of this recalibrator, got another's: {ticket!r}")
+        found = self._ours(ticket)
         if level is None:
-            return coin(self._ties.key, ticket.number)
-        return self._method.coin(self._secret, ticket, level)
+            return coin(self._ties.key, found.number)
+        return self._method.coin(self._secret, found, level)
 
     # ---------------------------------------------------------------- batches
 
