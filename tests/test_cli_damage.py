@@ -279,3 +279,112 @@ def test_files_reach_the_disk_before_they_are_renamed_and_their_names_after(
         made.reserve(str(tmp_path / "o.csv")).write_text("rows")
         made.commit()
     assert seen == ["file", "rename", "names"]
+
+
+# ------------------------------------------------------------------------ odd inputs
+
+
+@pytest.mark.parametrize("flush", [(), ("--flush",)])
+@pytest.mark.parametrize("start", ['0.4,0,"bc', '"0.4,0,bc'])
+def test_an_input_that_ends_inside_quotes_has_a_bad_last_row(
+    tmp_path: Path, flush: tuple[str, ...], start: str, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    source = tmp_path / "d.csv"
+    source.write_text(f'p,y,n\n0.5,1,"a"\n{start}\n0.3,1,d\n0.2,0,e\n')
+    words = ["replay", str(source), "--out", "-", *flush]
+    assert run(words) == ExitCode.ROW
+    told = f"{source}: row 2: row must end its quotes, got the end of the input"
+    assert f"calibrant: {told}" in capfdbinary.readouterr().err.decode().splitlines()
+    aside = tmp_path / "bad.csv"
+    assert run([*words, "--on-error", f"quarantine={aside}"]) == 0
+    assert capfdbinary.readouterr().out.count(b"\n") == 2
+    content = aside.read_text()
+    assert "row must end its quotes, got the end of the input" in content
+    assert "0.2,0,e" in content
+    assert "\0" not in content
+
+
+@pytest.mark.parametrize("flush", [(), ("--flush",)])
+@pytest.mark.parametrize("end", ["", "\n", "\n\n", "\r\n"])
+def test_an_input_that_ends_anywhere_else_is_whole(
+    tmp_path: Path, flush: tuple[str, ...], end: str, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    source = tmp_path / "d.csv"
+    source.write_bytes(f'p,y,n\n0.5,1,5" disk\n0.4,0,"b ""c"""{end}'.encode())
+    assert run(["replay", str(source), "--out", "-", *flush]) == 0
+    out = capfdbinary.readouterr().out
+    assert out.count(b"\n") == 3
+    assert b"\0" not in out
+
+
+def test_rows_that_are_all_misfits_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "d.csv"
+    source.write_text("p,y\n1\n2\n")
+    assert run(["replay", str(source), "--on-error", "skip"]) == ExitCode.INPUT
+    assert "must have one row at least, got none" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["s", "ms", "us", "date32", "date64"])
+@pytest.mark.parametrize("name", ["o.csv", "o.jsonl", "o.parquet"])
+def test_dates_far_away_are_dates(tmp_path: Path, kind: str, name: str) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    far = {"s": 10**15, "ms": 10**17, "us": 2**62, "date32": 2 * 10**9, "date64": 86_400_000 << 30}
+    stamps = pa.array(
+        [0, far[kind], None, far[kind]], pa.int32() if kind == "date32" else pa.int64()
+    )
+    of = getattr(pa, kind)() if kind.startswith("date") else pa.timestamp(kind)
+    source, aside = tmp_path / "d.parquet", tmp_path / "bad.csv"
+    table = {"p": [0.5] * 4, "y": [1, 0, 1, 1], "t": stamps.cast(of)}
+    pq.write_table(pa.table(table | {"p": [0.5, 0.5, 0.5, 2.0]}), source)
+    words = ["replay", source, "--time", "t", "--on-error", f"quarantine={aside}", "--out"]
+    assert run([*map(str, words), str(tmp_path / name)]) == 0
+    assert [line.split(",")[1:3] for line in aside.read_text().splitlines()[1:]] == [
+        ["3", "t"],
+        ["4", "p"],
+    ]
+
+
+def test_times_are_seconds_whatever_they_are_counted_in() -> None:
+    pa = pytest.importorskip("pyarrow")
+    from calibrant.stream.columns import times
+
+    counts = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+    for unit, count in counts.items():
+        stamps = pa.array([86_400 * count, -count, None], pa.int64()).cast(pa.timestamp(unit))
+        assert times(stamps).values.tolist()[:2] == [86_400.0, -1.0]
+        assert times(stamps).missing.tolist() == [False, False, True]
+    assert times(pa.array(["2300-01-01"])).values.tolist() == [10_413_792_000.0]
+    assert times(pa.array([1], pa.int32()).cast(pa.date32())).values.tolist() == [86_400.0]
+
+
+def test_what_is_nested_too_deep_is_a_bad_row(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, deep = tmp_path / "d.jsonl", "[" * 100_000 + "]" * 100_000
+    source.write_text(f'{{"p":0.5,"y":1,"x":{deep}}}\n' + '{"p":0.5,"y":0}\n' * 2)
+    assert run(["replay", str(source)]) == ExitCode.ROW
+    told = capsys.readouterr().err
+    assert f"calibrant: {source}: row 1: line must be a JSON object, got" in told
+    assert len(told) < 300
+    assert run(["replay", str(source), "--on-error", "skip"]) == 0
+    (tmp_path / "s.json").write_text(deep)
+    assert run(["report", str(tmp_path / "s.json")]) == ExitCode.STATE
+
+
+@pytest.mark.parametrize("flush", [(), ("--flush",)])
+@pytest.mark.parametrize("start", ["", "p,y,n\n0.5,1,", '{"p":0.5,"y":1}\n{"n":"'])
+def test_a_line_without_end_is_refused(
+    tmp_path: Path, flush: tuple[str, ...], start: str, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setattr("calibrant.stream.readers.LONGEST_LINE", 1000)
+    source = tmp_path / "d"
+    source.write_text(start + "x" * 300_000)
+    words = ["replay", str(source), "--out", "-", "--batch-rows", "10", *flush]
+    assert run(words) == ExitCode.INPUT
+    told = capsys.readouterr().err.splitlines()
+    assert any(line.startswith(f"calibrant: {source}: ") for line in told)
+    if flush or not start.startswith("p"):
+        assert any("a line must be at most 1,000 bytes, got a longer one" in line for line in told)

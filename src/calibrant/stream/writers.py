@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from calibrant.stream.columns import Columns
 from calibrant.stream.failure import BadRow, naming
-from calibrant.stream.readers import FieldsPiece, LinePiece, Piece
+from calibrant.stream.readers import FieldsPiece, LinePiece, Piece, as_text, rows_of
 from calibrant.stream.source import compression_of
 
 GROUP_ROWS: Final = 1 << 19
@@ -111,7 +111,7 @@ class JsonLinesWriter(Writer):
             lines = [b"%b,%b}\n" % (line[:-1].rstrip(), form(*row).encode()) for line, row in pairs]
         else:
             columns = zip(*(answer.tolist() for answer in answers.columns), strict=True)
-            rows = zip(piece.batch(self.columns).to_pylist(), columns, strict=True)
+            rows = zip(rows_of(piece.batch(self.columns)), columns, strict=True)
             new = [row | dict(zip(self.names, added, strict=True)) for row, added in rows]
             lines = [msgspec.json.encode(row) + b"\n" for row in new]
         self.stream.write(b"".join(lines))
@@ -166,18 +166,6 @@ def settings(schema: Any) -> dict[str, Any]:
     """
     text = [field.name for field in schema if pa.types.is_string(field.type)]
     return {"use_dictionary": text or False, "compression": "snappy"}
-
-
-def as_text(column: Any) -> Any:
-    """Return a column as text, whatever it holds."""
-    if pa.types.is_string(column.type):
-        return column
-    try:
-        return pc.cast(column, pa.string())
-    except pa.ArrowException:
-        values = column.to_pylist()
-        told = [None if v is None else msgspec.json.encode(v).decode() for v in values]
-        return pa.array(told, pa.string())
 
 
 def arrow(answer: NDArray[Any]) -> Any:
