@@ -93,11 +93,11 @@ def compiled(function: Callable[..., Any], name: str, nogil: bool = False) -> Ca
         register(called)
     function.__qualname__ = f"{function.__name__}_{name}_{digest()}"
     made: Callable[..., Any] = numba.njit(function, error_model="numpy", nogil=nogil, _nrt=False)
-    _cached(made)
+    _cached(made, function)
     return made
 
 
-def _cached(made: Any) -> None:
+def _cached(made: Any, function: Callable[..., Any]) -> None:
     """Let a function keep its machine code on disk, as far as the disk lets it."""
     from numba.core.caching import FunctionCache
 
@@ -121,7 +121,7 @@ def _cached(made: Any) -> None:
                 _without_cache(error)
 
     try:
-        made._cache = Spare(made.py_func)
+        made._cache = Spare(function)
     except Exception as error:
         _without_cache(error)
 
