@@ -415,12 +415,61 @@ class Compiler:
         return lambda typing: self.unsigned.append(typing(*[int] * typing.__code__.co_argcount))
 
 
+class FunctionCache:
+    """Stands for Numba's; ``broken`` names what fails."""
+
+    broken: str | None = None
+
+    def __init__(self, function) -> None:
+        self.fail("init")
+        self.flushed = 0
+
+    def fail(self, name: str) -> None:
+        if self.broken == name:
+            raise OSError(28, "No space left on device")
+
+    def flush(self) -> None:
+        self.flushed += 1
+
+    def load_overload(self, sig, target_context):
+        self.fail("load")
+        return "code"
+
+    def save_overload(self, sig, data) -> None:
+        self.fail("save")
+
+
 @pytest.fixture
 def numba(monkeypatch: pytest.MonkeyPatch) -> Compiler:
     made = Compiler()
-    monkeypatch.setitem(sys.modules, "numba", made)
-    monkeypatch.setitem(sys.modules, "numba.extending", made)
+    made.FunctionCache = FunctionCache
+    for name in ("numba", "numba.extending", "numba.core", "numba.core.caching"):
+        monkeypatch.setitem(sys.modules, name, made)
     return made
+
+
+@pytest.mark.parametrize("broken", [None, "init", "load", "save"])
+def test_a_cache_that_fails_costs_one_warning(numba, compiler, monkeypatch, broken) -> None:
+    monkeypatch.setattr(FunctionCache, "broken", broken)
+
+    def kernel() -> None:
+        pass
+
+    def work() -> None:
+        made = compiler.compiled(kernel, "it")
+        if broken != "init":
+            found = "code" if broken != "load" else None
+            for times in (1, 2):
+                assert made._cache.load_overload((), None) == found
+                made._cache.save_overload((), None)
+                assert made._cache.flushed == (times if broken == "load" else 0)
+
+    if broken is None:
+        work()
+        return
+    with pytest.warns(RuntimeWarning, match="its cache cannot be used") as told:
+        work()
+    assert len(told) == 1
 
 
 @pytest.fixture
@@ -441,7 +490,7 @@ def test_the_compiler_is_given_the_very_functions_that_run_without_it(numba, com
     finally:
         replay.__qualname__ = name
     assert made is replay
-    options = {"cache": True, "error_model": "numpy", "nogil": True, "_nrt": False}
+    options = {"error_model": "numpy", "nogil": True, "_nrt": False}
     assert ("replay", options) in numba.jitted
     known = dict(numba.registered)
     for function in (gaps.score, gaps.weigh, gaps.update, two_point.mean, scores.charge):

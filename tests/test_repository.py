@@ -10,6 +10,7 @@ import sys
 import tomllib
 import zipfile
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -127,6 +128,51 @@ def test_requirement_files_hold_what_the_project_asks_for() -> None:
     asked = {re.split(r"[<>=\[]", row)[0] for row in rows}
     assert asked - {"calibrant"} <= pinned_names(ROOT / "requirements" / "test.txt")
     assert "numba" in pinned_names(ROOT / "requirements" / "demo.txt")
+
+
+def asked_by(name: str) -> Iterator[str]:
+    """Yield what an extra, or an installed package, asks for; those of other extras aside."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    try:
+        known = metadata.requires(name) or []
+    except metadata.PackageNotFoundError:
+        known = []
+    for row in project["optional-dependencies"].get(name, known):
+        if found := re.match(r"calibrant\[(.*)\]", row):
+            yield from found[1].split(",")
+        elif "extra ==" not in row:
+            yield re.split(r"[^\w.-]", row)[0]
+
+
+def brought_by(extra: str) -> set[str]:
+    """Return every package that an extra brings along."""
+    found, waiting = set[str](), [extra]
+    while waiting:
+        more = set(asked_by(waiting.pop())) - found
+        found |= more
+        waiting += more
+    return found
+
+
+def under_gpl(name: str) -> bool:
+    try:
+        told = metadata.metadata(name)
+    except metadata.PackageNotFoundError:
+        return False
+    fields = [told.get("License-Expression"), told.get("License"), *told.get_all("Classifier", [])]
+    starts = (field for field in fields if field and not field.startswith("Development"))
+    return any(re.search(r"\bA?GPL|(?<!Lesser )General Public", field[:80]) for field in starts)
+
+
+def test_nothing_under_the_gpl_comes_with_all() -> None:
+    assert {"numba", "river", "numpy", "llvmlite"} <= brought_by("all")
+    assert not list(filter(under_gpl, brought_by("all")))
+
+
+def test_what_is_under_the_gpl_has_to_be_asked_for() -> None:
+    pytest.importorskip("msprime", reason="needs the extra experiments")
+    assert list(filter(under_gpl, brought_by("experiments"))) == ["msprime"]
+    assert "--extra experiments" in (ROOT / "script" / "lock").read_text()
 
 
 def test_the_base_environment_holds_no_extra() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
+from contextlib import suppress
 from enum import IntEnum
 from typing import Final
 
@@ -36,6 +37,7 @@ class ExitCode(IntEnum):
     OUTPUT = 5, "an output that cannot be written, or is there already"
     STATE = 6, "a state or summary that is damaged, or does not go with the options"
     MISSING_EXTRA = 7, "an optional part is not installed; the message says which"
+    HUNG_UP = 129, "ended by SIGHUP, as its terminal was closed; nothing was left behind"
     INTERRUPTED = 130, "ended by Ctrl-C; nothing was left behind"
     PIPE = 141, "whoever read the output stopped reading"
     TERMINATED = 143, "ended by SIGTERM; nothing was left behind"
@@ -50,11 +52,15 @@ def main() -> int:
         return ExitCode.MISSING_EXTRA
     from calibrant.cli.app import run
 
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            # A letter that a terminal does not know must not end a command.
+            stream.reconfigure(errors="backslashreplace")
     try:
         code = run()
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else ExitCode.BUG
-    if code in (ExitCode.INTERRUPTED, ExitCode.TERMINATED):
+    if code in (ExitCode.HUNG_UP, ExitCode.INTERRUPTED, ExitCode.TERMINATED):
         _leave(code)
     return code
 
@@ -62,5 +68,6 @@ def main() -> int:
 def _leave(code: int) -> None:
     """End at once: a thread of Arrow that still waits for input would make Python abort."""
     for stream in filter(None, (sys.stdout, sys.stderr)):
-        stream.flush()
+        with suppress(OSError):
+            stream.flush()
     os._exit(code)

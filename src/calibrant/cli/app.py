@@ -24,7 +24,7 @@ from calibrant.cli.replay import replay
 from calibrant.cli.reproduce import reproduce
 from calibrant.errors import CalibrantError, CorruptState, MissingExtra
 from calibrant.stream import BadRow, StateMismatch, Unreadable, Unwritable
-from calibrant.stream.failure import noting
+from calibrant.stream.failure import SIGNALS, noting, settled
 
 FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """What keeps standard output from being written."""
@@ -43,7 +43,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             command(**arguments)
             _flush()
         except BrokenPipeError:
-            _give_up_output()
+            screen.give_up(sys.stdout)
             raise typer.Exit(ExitCode.PIPE) from None
         except KeyboardInterrupt:
             screen.say("interrupted")
@@ -81,11 +81,12 @@ def calibrant(
 
 def run(arguments: list[str] | None = None) -> int:
     """Run a command; return its exit code."""
-    before = signal.signal(signal.SIGTERM, _terminate)
+    heard = (n for n in SIGNALS[1:] if signal.getsignal(n) is not signal.SIG_IGN)
+    before = {number: signal.signal(number, _terminate) for number in heard}
     # Arrow's own handlers lose a signal that comes while it waits for a slow pipe.
     pa.enable_signal_handlers(False)
     try:
-        with noting():
+        with noting(lasting=arguments is None):
             code = int(app(args=arguments, standalone_mode=False, prog_name="calibrant") or 0)
         _flush()
         return code
@@ -93,7 +94,7 @@ def run(arguments: list[str] | None = None) -> int:
         if error.errno not in FULL:
             raise
         # Files are named where they are written; what is left is standard output.
-        _give_up_output()
+        screen.give_up(sys.stdout)
         screen.say(f"standard output: cannot be written: {os.strerror(error.errno)}")
         return ExitCode.OUTPUT
     except Exception as error:
@@ -102,7 +103,9 @@ def run(arguments: list[str] | None = None) -> int:
         screen.say(" ".join(error.format_message().split()))
         return ExitCode.USAGE
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number in before:
+            if arguments is not None or not settled():
+                signal.signal(number, before[number])
 
 
 def code_of(error: CalibrantError) -> ExitCode:
@@ -124,12 +127,5 @@ def _flush() -> None:
         sys.stdout.flush()
 
 
-def _give_up_output() -> None:
-    """Let what nobody takes go nowhere: Python would complain once more at its end."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
-
-
 def _terminate(number: int, frame: FrameType | None) -> NoReturn:
-    raise SystemExit(ExitCode.TERMINATED)
+    raise SystemExit(128 + number)

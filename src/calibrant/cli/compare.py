@@ -126,7 +126,8 @@ def compare(
             with naming(telling.html):
                 write(made, place, command=again)
         drafts.commit()
-    _tell(made, telling.by, ending.as_json)
+    with screen.telling():
+        _tell(made, telling.by, ending.as_json)
 
 
 def _reserve(drafts: Drafts, html: str) -> Path:

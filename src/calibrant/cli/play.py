@@ -17,10 +17,11 @@ from calibrant.core.arrays import Words
 from calibrant.core.place import buckets_of
 from calibrant.recalibrate import Calibrant, Recalibrator
 from calibrant.stream.columns import Columns
+from calibrant.stream.drafts import Drafts
 from calibrant.stream.readers import ArrowPiece
 from calibrant.stream.session import ADDED, Answers, Options, Session
 from calibrant.stream.source import format_of
-from calibrant.stream.writers import Drafts, open_output, open_writer
+from calibrant.stream.writers import open_output, open_writer
 from calibrant.summary import Summary, summarise_collected
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def play(*, players: Players, making: Making, products: Products, ending: Ending
         places = products.reserve(drafts)
         session = Options(**vars(making)).session()
         told = _play(session, players, place)
-        products.write(told, places)
+        products.write(told, places, drafts)
         drafts.commit()
     show_summary(told, as_json=as_json, error=out == "-")
 

@@ -13,7 +13,7 @@ import typer
 
 from calibrant.cli import screen
 from calibrant.cli.options import Ending, refuse, require, spread
-from calibrant.errors import CorruptState
+from calibrant.errors import CalibrantError, CorruptState
 from calibrant.stream import Drafts, Unreadable, open_output
 from calibrant.stream.failure import naming
 from calibrant.summary import AnySummary, read_summary
@@ -49,22 +49,46 @@ class Products:
             places["plots"] = drafts.reserve_directory(self.plots)
         return places
 
-    def write(self, summary: AnySummary, places: dict[str, Path]) -> None:
-        """Write the products to the places that were reserved for them."""
-        if self.summary is not None:
-            text = json.dumps(summary.to_dict(), indent=1, allow_nan=False) + "\n"
-            with open_output(places["summary"], self.summary) as stream:
-                stream.write(text.encode())
-        if self.report is not None:
-            from calibrant.report import write
+    def write(
+        self, summary: AnySummary, places: dict[str, Path], drafts: Drafts, *, keep: bool = False
+    ) -> None:
+        """Write the products to the places that were reserved for them.
 
-            with naming(self.report):
-                write(summary, places["report"])
-        if self.plots is not None:
-            from calibrant.report import save_pictures
+        A page or picture that cannot be drawn costs a warning, not the rows and the state
+        beside it; to ``keep`` those, so does one for which there is no room.
+        """
+        known = {"summary": _write_summary, "report": _write_report, "plots": _write_plots}
+        for product, write in known.items():
+            name = getattr(self, product)
+            if name is None:
+                continue
+            try:
+                with naming(name):
+                    write(summary, places[product], name)
+            except Exception as error:
+                if isinstance(error, CalibrantError | OSError) and not keep:
+                    raise
+                drafts.forget(places[product])
+                told = " ".join(str(error).split()) or type(error).__name__
+                screen.say(f"--{product} was left out: {told}")
 
-            with naming(self.plots):
-                save_pictures(summary, places["plots"])
+
+def _write_summary(summary: AnySummary, place: Path, name: str) -> None:
+    text = json.dumps(summary.to_dict(), indent=1, allow_nan=False) + "\n"
+    with open_output(place, name) as stream:
+        stream.write(text.encode())
+
+
+def _write_report(summary: AnySummary, place: Path, name: str) -> None:
+    from calibrant.report import write
+
+    write(summary, place)
+
+
+def _write_plots(summary: AnySummary, place: Path, name: str) -> None:
+    from calibrant.report import save_pictures
+
+    save_pictures(summary, place)
 
 
 def command(words: Iterable[str], options: Mapping[str, Any], *flags: str) -> str:
@@ -85,10 +109,11 @@ def refuse_two_voices(out: str | None, as_json: bool) -> None:
 
 def show_summary(summary: AnySummary, *, as_json: bool, error: bool = False) -> None:
     """Tell a summary as JSON, without its detail, or as a table."""
-    if as_json:
-        screen.tell_json({key: v for key, v in summary.to_dict().items() if key != "detail"})
-    else:
-        screen.before_after(summary, error=error)
+    with screen.telling():
+        if as_json:
+            screen.tell_json({key: v for key, v in summary.to_dict().items() if key != "detail"})
+        else:
+            screen.before_after(summary, error=error)
 
 
 Summaries: TypeAlias = Annotated[
@@ -125,12 +150,13 @@ def report(summaries: Summaries, *, page: Page, ending: Ending) -> None:
         drafts.commit()
     pairs = zip(summaries, found, strict=True)
     told = [{"summary": name, "headline": headline(summary)} for name, summary in pairs]
-    if ending.as_json:
-        screen.tell_json({"report": out, "summaries": told})
-        return
-    for row in told:
-        print(f"{row['summary']}: {row['headline']}")
-    screen.say(f"wrote {out}")
+    with screen.telling():
+        if ending.as_json:
+            screen.tell_json({"report": out, "summaries": told})
+            return
+        for row in told:
+            print(f"{row['summary']}: {row['headline']}")
+        screen.say(f"wrote {out}")
 
 
 def _summary(name: str) -> AnySummary:
@@ -138,7 +164,7 @@ def _summary(name: str) -> AnySummary:
         data: Any = json.loads(Path(name).read_bytes())
     except OSError as error:
         raise Unreadable(f"{name}: cannot be read: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CorruptState(f"{name}: must be JSON, got something else") from error
     try:
         return read_summary(data)

@@ -32,9 +32,9 @@ CODES: Final = """\
 ## Exit codes
 
 Every error is one line on standard error. Whatever the code, no output file is left half
-written; with any code but 0, none is left at all. There are two exceptions: an interrupted
-`--flush` keeps what agrees with the rows that went out, and files that were finished stay if
-only the table could not be printed.
+written; with any code but 0, none is left at all. There is one exception: `--flush`, however it
+ends, keeps what agrees with the rows that it read. Files that were finished stay, with code 0 and
+a warning, if only the table could not be printed.
 """
 
 

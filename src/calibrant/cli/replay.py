@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time as clock
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -14,13 +14,14 @@ from calibrant.cli.options import Ending, Inputs, KindOptions, Making, Reading, 
 from calibrant.cli.products import Products, command, refuse_two_voices, reserve_rows, show_summary
 from calibrant.core import check
 from calibrant.stream.columns import Columns
-from calibrant.stream.failure import insist, naming
+from calibrant.stream.drafts import Drafts, locked
+from calibrant.stream.failure import StreamFailure, insist, naming, uninterrupted
 from calibrant.stream.readers import BATCH_ROWS
 from calibrant.stream.replay import Job, OnFault, Quarantine, Skip, Stop
 from calibrant.stream.replay import replay as replay_job
 from calibrant.stream.session import Options, Session, dump, open_session, read
 from calibrant.stream.source import Source, format_of
-from calibrant.stream.writers import Drafts, open_output, open_writer
+from calibrant.stream.writers import open_output, open_writer
 from calibrant.summary import AnySummary
 
 
@@ -121,25 +122,32 @@ class Run:
     places: dict[str, Path] = field(default_factory=dict)
     rows: Path | None = None
     columns: Columns | None = None
-    interrupted: bool = False
+    ended: BaseException | None = None
 
     def go(self, as_json: bool) -> None:
         """Read, play, write, tell."""
-        stored = None if self.outputs.state is None else read(self.outputs.state)
-        session = open_session(self.options, stored)
+        name = self.outputs.state
+        with nullcontext() if name is None else locked(name):
+            summary = self._made(open_session(self.options, None if name is None else read(name)))
+        show_summary(summary, as_json=as_json, error=self.outputs.out == "-")
+        if self.ended is not None:
+            raise self.ended
+
+    def _made(self, session: Session) -> AnySummary:
+        """Play, and put all files in their places; return what it was worth."""
         kept: Any = session.kept_columns
         self.job = replace(self.job, **kept)
         with Drafts(force=self.force) as drafts:
             self._reserve(drafts)
             summary = self._summary(session, self._play(session))
-            self.products.write(summary, self.places)
-            if self.outputs.state is not None:
-                with naming(self.outputs.state):
-                    self.places["state"].write_bytes(dump(session))
-            drafts.commit()
-        show_summary(summary, as_json=as_json, error=self.outputs.out == "-")
-        if self.interrupted:
-            raise KeyboardInterrupt
+            # A second signal must not cost what the first one left to be kept.
+            with nullcontext() if self.ended is None else uninterrupted():
+                self.products.write(summary, self.places, drafts, keep=self.job.one_by_one)
+                if self.outputs.state is not None:
+                    with naming(self.outputs.state):
+                        self.places["state"].write_bytes(dump(session))
+                drafts.commit()
+        return summary
 
     def _reserve(self, drafts: Drafts) -> None:
         """Find out before the work whether everything can be written after it."""
@@ -155,18 +163,18 @@ class Run:
     def _play(self, session: Session) -> dict[str, float]:
         """Play all rounds; return how long it took."""
         before, began = session.recalibrator.issued, clock.perf_counter()
-        with ExitStack() as stack:
-            on_fault = self._on_fault(stack)
-            show = stack.enter_context(screen.progress(self.job.inputs))
-            start = partial(self._start, stack, session)
-            try:
+        try:
+            with ExitStack() as stack:
+                on_fault = self._on_fault(stack)
+                show = stack.enter_context(screen.progress(self.job.inputs))
+                start = partial(self._start, stack, session)
                 replay_job(self.job, session, on_fault, start=start, progress=show)
                 insist()
-            except KeyboardInterrupt:
-                # What a filter has answered is out of the house: its state must say so.
-                if not self.job.one_by_one or session.recalibrator.issued == before:
-                    raise
-                self.interrupted = True
+        except (KeyboardInterrupt, SystemExit, StreamFailure, OSError) as error:
+            # What a filter has answered is out of the house: its state must say so.
+            if not self.job.one_by_one or session.recalibrator.issued == before:
+                raise
+            self.ended = error
         seconds = clock.perf_counter() - began
         rows = session.recalibrator.issued - before
         return {"seconds": seconds, "rounds_per_second": rows / seconds}

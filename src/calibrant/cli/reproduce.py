@@ -80,7 +80,8 @@ def reproduce(which: Which, *, setup: Setup, ending: Ending) -> None:
         with naming(out):
             package.write(done, draft, command=again)
         drafts.commit()
-    _tell(done, out, as_json=ending.as_json)
+    with screen.telling():
+        _tell(done, out, as_json=ending.as_json)
 
 
 def _tell(done: list[Any], out: str, *, as_json: bool) -> None:

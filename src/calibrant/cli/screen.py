@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 from rich.console import Console, Group
@@ -16,6 +17,7 @@ from rich.text import Text
 
 from calibrant.report.tables import Table
 from calibrant.stream import Columns, Job
+from calibrant.stream.failure import settled
 from calibrant.summary import AnySummary
 
 LINE: Final = 80
@@ -34,21 +36,58 @@ class Rate(ProgressColumn):
 
 @contextmanager
 def progress(names: tuple[str, ...]) -> Iterator[Callable[[int, int, int | None], None]]:
-    """Show a bar on a terminal; elsewhere nothing."""
+    """Show a bar on a terminal, as long as there is one; elsewhere nothing."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), Rate(), TimeRemainingColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
-        task = bar.add_task(names[0] if len(names) == 1 else f"{len(names)} inputs", rounds=0)
+    bar = Progress(*columns, console=console, disable=not console.is_terminal)
+    task = bar.add_task(names[0] if len(names) == 1 else f"{len(names)} inputs", rounds=0)
 
-        def show(rounds: int, done: int, size: int | None) -> None:
+    def show(rounds: int, done: int, size: int | None) -> None:
+        with suppress(OSError):
             bar.update(task, completed=done, total=size, rounds=rounds)
 
+    try:
+        with suppress(OSError):
+            bar.start()
         yield show
+    finally:
+        with suppress(OSError):
+            bar.stop()
 
 
 def say(text: str) -> None:
-    """Tell something on standard error."""
-    print(f"calibrant: {text}", file=sys.stderr)
+    """Tell something on standard error, if there is one and anybody listens."""
+    if sys.stderr is None:
+        return
+    try:
+        print(f"calibrant: {text}", file=sys.stderr, flush=True)
+    except OSError:
+        give_up(sys.stderr)
+
+
+def give_up(stream: Any) -> None:
+    """Let what nobody takes go nowhere: Python would complain once more at its end."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+
+
+@contextmanager
+def telling() -> Iterator[None]:
+    """Make it a warning if the result cannot be printed, once files are in their places."""
+    try:
+        yield
+        for stream in filter(None, (sys.stdout, sys.stderr)):
+            stream.flush()
+    except OSError as error:
+        if not settled():
+            raise
+        for stream in filter(None, (sys.stdout, sys.stderr)):
+            try:
+                stream.flush()
+            except OSError:
+                give_up(stream)
+        say(f"all files were written, but the result cannot be printed: {error.strerror}")
 
 
 def say_guesses(job: Job, columns: Columns) -> None:
@@ -85,7 +124,16 @@ def show(
     columns: Mapping[str, str], rows: list[list[str]], title: str | None = None, *, width: int
 ) -> None:
     """Print a table, as wide as it may be."""
-    Console(width=width).print(table(title, columns, rows))
+    _print(Console(width=width), [table(title, columns, rows)])
+
+
+def _print(console: Console, parts: Iterable[Any]) -> None:
+    """Print as others do: rich itself would end the process where nobody reads it."""
+    with console.capture() as captured:
+        for part in parts:
+            plain = isinstance(part, str)
+            console.print(part, highlight=False if plain else None, soft_wrap=plain)
+    print(captured.get(), end="", file=console.file)
 
 
 def before_after(summary: AnySummary, *, error: bool = False) -> None:
@@ -93,12 +141,10 @@ def before_after(summary: AnySummary, *, error: bool = False) -> None:
     from calibrant.report import headline, view_of
 
     (first, *more), lines = view_of(summary).screen(summary)
-    console = Console(stderr=error, width=None if sys.stdout.isatty() else 100)
-    console.print(_of_report(first))
-    for each in more:
-        console.print("", _of_report(each), "")
-    for line in [*lines, "", textwrap.fill(headline(summary), LINE)]:
-        console.print(line, highlight=False, soft_wrap=True)
+    wide = sys.stdout is not None and sys.stdout.isatty()
+    console = Console(stderr=error, width=None if wide else 100)
+    parts = [_of_report(first), *(part for each in more for part in ("", _of_report(each), ""))]
+    _print(console, [*parts, *lines, "", textwrap.fill(headline(summary), LINE)])
 
 
 def _of_report(made: Table) -> Group:

@@ -3,16 +3,19 @@
 ``compiled(function, name)`` hands the plain function to Numba; the functions it
 calls are registered first, so the compiled program consists of the same function
 objects that run without a compiler.  The cache on disk is keyed by a digest of
-all kernel sources: an upgrade never runs yesterday's code.
+all kernel sources: an upgrade never runs yesterday's code.  A cache that cannot be
+read or written costs a warning and the time to compile.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import importlib.util
 import os
 import pathlib
+import warnings
 from bisect import bisect_right
 from collections.abc import Callable
 from typing import Any, Final
@@ -93,10 +96,49 @@ def compiled(function: Callable[..., Any], name: str, nogil: bool = False) -> Ca
     for called in _called(function):
         register(called)
     function.__qualname__ = f"{function.__name__}_{name}_{digest()}"
-    made: Callable[..., Any] = numba.njit(
-        function, cache=True, error_model="numpy", nogil=nogil, _nrt=False
-    )
+    made: Callable[..., Any] = numba.njit(function, error_model="numpy", nogil=nogil, _nrt=False)
+    _cached(made, function)
     return made
+
+
+def _cached(made: Any, function: Callable[..., Any]) -> None:
+    """Let a function keep its machine code on disk, as far as the disk lets it."""
+    from numba.core.caching import FunctionCache
+
+    class Spare(FunctionCache):  # type: ignore[misc]
+        """A cache that is done without where it fails."""
+
+        def load_overload(self, sig: Any, target_context: Any) -> Any:
+            try:
+                return super().load_overload(sig, target_context)
+            except Exception as error:
+                _without_cache(error)
+            with contextlib.suppress(Exception):
+                # What is damaged is forgotten, and written anew once it is compiled.
+                self.flush()
+            return None
+
+        def save_overload(self, sig: Any, data: Any) -> None:
+            try:
+                super().save_overload(sig, data)
+            except Exception as error:
+                _without_cache(error)
+
+    try:
+        made._cache = Spare(function)
+    except Exception as error:
+        _without_cache(error)
+
+
+_told: Final[list[bool]] = []
+
+
+def _without_cache(error: Exception) -> None:
+    """Tell once that the cache is of no use."""
+    if not _told:
+        _told.append(True)
+        told = f"machine code is compiled anew, for its cache cannot be used: {error!r}"
+        warnings.warn(told, RuntimeWarning, stacklevel=2)
 
 
 def entry_point(dispatcher: Any) -> Callable[..., Any]:

@@ -188,7 +188,7 @@ def _dress_text(ax: Axes) -> None:
         axis.labelpad = 4.0
         axis.label.set(color=LIGHT["ink"], fontsize=TEXT, fontweight="normal", fontfamily=FONT)
     for text in ax.texts:
-        text.set(fontsize=SMALL, fontfamily=FONT)
+        text.set(fontsize=SMALL, fontfamily=FONT, parse_math=False)
 
 
 def entry(label: str, **style: Any) -> Line2D:
@@ -210,7 +210,10 @@ def legend_above(ax: Axes, entries: Sequence[Any], width: float, **font: Any) ->
     spacing: Style = {"handlelength": 2.4, "handletextpad": 0.6, "labelspacing": 0.35}
     plain: Style = {"frameon": False, "borderaxespad": 0.5, "borderpad": 0.1}
     tight: Style = {"columnspacing": 1.4, "markerscale": 1.0, "handleheight": 0.7}
-    ax.legend(handles=list(entries), **place, **spacing, **plain, **tight, **font)
+    made = ax.legend(handles=list(entries), **place, **spacing, **plain, **tight, **font)
+    for text in made.get_texts():
+        # A dollar in a name is a dollar, no formula.
+        text.set_parse_math(False)
 
 
 def unit_square(ax: Axes, *, diagonal: bool = True, **labels: str) -> None:

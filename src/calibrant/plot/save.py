@@ -50,6 +50,8 @@ def put(path: FilePath, content: bytes) -> Path:
     try:
         with beside.open("xb") as file:
             file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
         beside.replace(goal)
     finally:
         beside.unlink(missing_ok=True)

@@ -227,10 +227,21 @@ def _of_times_in_text(column: Any) -> Numbers:
         return _of_text(column, pa.timestamp("us"), _moment)
 
 
+TICKS: Final = {"s": 1.0, "ms": 1e3, "us": 1e6}
+"""Counts of a time stamp in a second."""
+
+
 def _of_stamps(column: Any) -> Numbers:
-    micro = pc.cast(column, pa.timestamp("us", getattr(column.type, "tz", None)))
-    found = _of_floats(pc.cast(pc.cast(micro, pa.int64()), pa.float64()))
-    return Numbers(found.values / 1e6, found.missing)
+    """Return seconds, however far away: no count is cast to one that may be too small for it."""
+    kind = column.type
+    if pa.types.is_date32(kind):
+        found = _of_floats(pc.cast(pc.cast(column, pa.int32()), pa.float64()))
+        return Numbers(found.values * 86_400.0, found.missing)
+    if getattr(kind, "unit", "") == "ns":
+        column = pc.cast(column, pa.timestamp("us", kind.tz), safe=False)
+    unit = "ms" if pa.types.is_date64(kind) else column.type.unit
+    found = _of_floats(pc.cast(pc.cast(column, pa.int64()), pa.float64(), safe=False))
+    return Numbers(found.values / TICKS[unit], found.missing)
 
 
 def _one_by_one(values: list[Any], read: Callable[[Any], float]) -> Numbers:

@@ -57,29 +57,39 @@ def naming(name: str) -> Iterator[None]:
         raise Unwritable(f"{name}: cannot be written: {os.strerror(error.errno)}") from error
 
 
-SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+SIGNALS: Final = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+)
 
 _noted: Final[list[int]] = []
+_settled: Final[list[bool]] = []
 
 
 @contextmanager
-def noting() -> Iterator[None]:
-    """Take note of signals that end a run while they act as before, for :func:`insist`."""
+def noting(*, lasting: bool = False) -> Iterator[None]:
+    """Take note of signals that end a run while they act as before, for :func:`insist`.
+
+    ``lasting`` says that the process ends with the block: where :func:`settle` took their
+    effect from signals, they do not get it back.
+    """
     found: dict[int, Any] = {number: signal.getsignal(number) for number in SIGNALS}
     before = {number: handler for number, handler in found.items() if callable(handler)}
 
     def note(number: int, frame: FrameType | None) -> None:
-        _noted.append(number)
-        before[number](number, frame)
+        if not _settled:
+            _noted.append(number)
+            before[number](number, frame)
 
     _noted.clear()
+    _settled.clear()
     for number in before:
         signal.signal(number, note)
     try:
         yield
     finally:
         for number in before:
-            signal.signal(number, before[number])
+            if not (lasting and _settled):
+                signal.signal(number, before[number])
 
 
 def insist() -> None:
@@ -90,6 +100,19 @@ def insist() -> None:
     """
     if _noted:
         signal.raise_signal(_noted.pop())
+
+
+def settle() -> None:
+    """Take their effect from signals until the end of :func:`noting`: files are being put in place.
+
+    A run whose state is there must not end as one that left nothing behind.
+    """
+    _settled.append(True)
+
+
+def settled() -> bool:
+    """Say whether files were put in place, or are being so."""
+    return bool(_settled)
 
 
 @contextmanager
@@ -106,7 +129,8 @@ def uninterrupted() -> Iterator[None]:
     def note(number: int, frame: FrameType | None) -> None:
         caught.append(number)
 
-    before = {number: signal.signal(number, note) for number in SIGNALS}
+    heard = (number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN)
+    before = {number: signal.signal(number, note) for number in heard}
     try:
         yield
     finally:

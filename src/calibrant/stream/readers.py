@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeAlias
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pv
 import pyarrow.parquet as pq
 
@@ -34,7 +35,12 @@ ENOUGH_ROWS: Final = 1 << 15
 """Rows that a batch should have, so that it is played by compiled code."""
 ENOUGH_BYTES: Final = 1 << 25
 """Bytes that a batch may have if its rows are so wide that they are few."""
-BROKEN: Final = (OSError, EOFError, zlib.error, pa.ArrowException, UnicodeDecodeError)
+LONGEST_LINE: Final = 1 << 26
+"""Bytes that a line may have: one without an end must not fill the memory."""
+END: Final = b"\0end of the input\0"
+"""A line that follows the input, and is one of its own unless the input ends inside quotes."""
+UNQUOTED: Final = "row must end its quotes, got the end of the input"
+BROKEN: Final = (OSError, EOFError, zlib.error, pa.ArrowException, UnicodeDecodeError, csv.Error)
 """What a damaged file makes the layers below raise."""
 
 
@@ -90,7 +96,7 @@ class ArrowPiece(Piece):
         return ArrowPiece(self.table.filter(pa.array(wanted)), self.text)
 
     def content(self, row: int) -> str:
-        return _json(self.table.slice(row, 1).to_pylist()[0])
+        return _json(rows_of(self.table.slice(row, 1))[0])
 
     def whole(self) -> Any:
         return self.table
@@ -158,6 +164,28 @@ class LinePiece(Piece):
 
 def _text(value: Any) -> str | None:
     return value if value is None or isinstance(value, str) else _json(value)
+
+
+def rows_of(table: Any) -> list[dict[str, Any]]:
+    """Return the rows of an Arrow batch; dates that Python does not have are text."""
+    try:
+        rows: list[dict[str, Any]] = table.to_pylist()
+    except (ValueError, OverflowError):
+        columns = [as_text(c) if pa.types.is_temporal(c.type) else c for c in table.columns]
+        rows = pa.record_batch(columns, names=table.schema.names).to_pylist()
+    return rows
+
+
+def as_text(column: Any) -> Any:
+    """Return a column as text, whatever it holds."""
+    if pa.types.is_string(column.type):
+        return column
+    try:
+        return pc.cast(column, pa.string())
+    except pa.ArrowException:
+        values = column.to_pylist()
+        told = [None if v is None else msgspec.json.encode(v).decode() for v in values]
+        return pa.array(told, pa.string())
 
 
 def _json(value: Any) -> str:
@@ -248,6 +276,7 @@ class TextReader(Reader):
     def _open(self) -> None:
         self._delimiter = "\t" if self.source.format == "tsv" else ","
         self._failed: list[BaseException] = []
+        self._ended = False
         self.names = header_of(self.source, self._delimiter)
         self._schema = pa.schema([(name, pa.string()) for name in self.names])
 
@@ -257,22 +286,41 @@ class TextReader(Reader):
         block = max(LEAST_BLOCK, BYTES_A_ROW * self._batch_rows)
         names, types = self.names, dict.fromkeys(self.names, pa.string())
         reader = pv.open_csv(
-            self.source.stream,
+            _Ended(self.source.stream),
             pv.ReadOptions(use_threads=False, block_size=block, column_names=names),
             pv.ParseOptions(
                 delimiter=self._delimiter, newlines_in_values=True, invalid_row_handler=self._note
             ),
             pv.ConvertOptions(column_types=types, include_columns=wanted),
         )
+        waiting: Any = None
         for batch in gathered(reader, self._batch_rows):
             if self._failed:
                 break
-            yield ArrowPiece(batch, text=True)
+            if waiting is not None:
+                yield ArrowPiece(waiting, text=True)
+            waiting = batch
         if self._failed:
             raise self._failed[0]
+        if waiting is not None:
+            yield from self._last(waiting)
+
+    def _last(self, batch: Any) -> Iterator[Piece]:
+        """Yield the last batch; its last row is bad if the input ended inside quotes."""
+        cut = 0 if self._ended else 1
+        rows = len(batch) - cut
+        yield ArrowPiece(batch.slice(0, rows), text=True)
+        if cut:
+            content = (
+                ArrowPiece(batch, text=True).content(rows).partition(_json(END.decode())[1:-1])
+            )
+            self._on_misfit(Misfit(self.number(0), UNQUOTED, content[0]))
 
     def _note(self, row: Any) -> str:
         """Take note of a row with too few or too many fields; nothing may be raised here."""
+        if row.text == END.decode():
+            self._ended = True
+            return "skip"
         try:
             self._misfit(row.number, row.expected_columns, row.actual_columns, row.text)
         except BaseException as error:
@@ -281,20 +329,45 @@ class TextReader(Reader):
         return "skip"
 
     def _misfit(self, number: int, expected: int, found: int, text: str) -> None:
-        self._on_misfit(Misfit(number, f"row must be {expected} fields, got {found}", text))
+        text, end, _ = text.partition(END.decode())
+        self._ended = self._ended or bool(end)
+        told = UNQUOTED if end else f"row must be {expected} fields, got {found}"
+        self._on_misfit(Misfit(number, told, text))
 
 
 class LineReader(TextReader):
     """CSV or TSV, one row at a time: no line is read before the last row was taken."""
 
     def _pieces(self, wanted: list[str] | None) -> Iterator[Piece]:
-        lines = (line.decode() for line in self.source.stream)
+        lines = (line.decode() for line in self._lines())
         for number, fields in enumerate(csv.reader(lines, delimiter=self._delimiter), 1):
-            if len(fields) == len(self.names):
+            if self._ended:
+                # Only inside quotes is a line asked for that is not there.
+                self._on_misfit(Misfit(number, UNQUOTED, self._delimiter.join(fields)))
+            elif len(fields) == len(self.names):
                 yield FieldsPiece(self.names, fields)
             elif fields:
                 self._misfit(number, len(self.names), len(fields), self._delimiter.join(fields))
                 self._misfits.append(number)
+
+    def _lines(self) -> Iterator[bytes]:
+        yield from lines_of(self.source)
+        self._ended = True
+
+
+class _Ended:
+    """An input with one line more, as Arrow reads it."""
+
+    closed = False
+
+    def __init__(self, stream: Any) -> None:
+        self._stream, self._more = stream, b"\n" + END + b"\n"
+
+    def read(self, size: int) -> bytes:
+        content: bytes = self._stream.read(size)
+        if not content:
+            content, self._more = self._more, b""
+        return content
 
 
 class JsonLinesReader(Reader):
@@ -318,11 +391,11 @@ class JsonLinesReader(Reader):
     def _objects(self) -> Iterator[tuple[int, bytes, dict[str, Any]]]:
         """Yield number, text and content of each line."""
         decode = msgspec.json.Decoder(dict[str, Any]).decode
-        for number, line in enumerate(self.source.stream, 1):
+        for number, line in enumerate(lines_of(self.source), 1):
             if text := line.strip():
                 try:
                     yield number, text, decode(text)
-                except msgspec.MsgspecError:
+                except (msgspec.MsgspecError, RecursionError):
                     shown = text.decode(errors="replace")
                     told = f"line must be a JSON object, got {shown[:60]!r}"
                     self._on_misfit(Misfit(number, told, shown))
@@ -390,12 +463,23 @@ def _joined(batches: list[Any]) -> Any:
     return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
 
 
+def lines_of(source: Source) -> Iterator[bytes]:
+    """Yield the lines of an input, each as it arrives; refuse one that does not end."""
+    while line := source.stream.readline(LONGEST_LINE + 1):
+        if len(line) > LONGEST_LINE:
+            told = f"a line must be at most {LONGEST_LINE:,} bytes, got a longer one"
+            raise Unreadable(f"{source.name}: {told}")
+        yield line
+
+
 def header_of(source: Source, delimiter: str) -> list[str]:
     """Read the names of the columns, and no further."""
     try:
-        lines = (line.decode("utf-8-sig") for line in source.stream)
+        lines = (line.decode("utf-8-sig") for line in lines_of(source))
         names = next(csv.reader(lines, delimiter=delimiter), [])
-    except (UnicodeDecodeError, csv.Error, *BROKEN) as error:
+    except BROKEN as error:
+        if isinstance(error, CalibrantError):
+            raise
         raise Unreadable(f"{source.name}: cannot be read: {error}") from error
     if not names:
         raise Unreadable(f"{source.name}: must begin with the names of its columns, got nothing")

@@ -223,11 +223,12 @@ class _Replay:
             self.on_fault.take(_of_problem(reader, piece, problem))
         if len(rounds):
             answers = self.session.play(rounds)
+            # A row that was played counts, even if nobody takes its answer.
+            self.session.last = rules.last
             if self._writer is not None:
                 self._writer.write(piece.take(good) if problems else piece, answers)
                 if self.job.one_by_one:
                     self._writer.stream.flush()
-            self.session.last = rules.last
         self._progress(self.session.recalibrator.issued, reader.done, reader.size)
 
     def _check_time(self, source: Source, columns: Columns) -> None:

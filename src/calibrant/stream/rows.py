@@ -151,7 +151,13 @@ class Rules:
 
     def _shown(self, piece: Piece, name: str | None, row: int) -> Any:
         value = piece.column(str(name))[row]
-        return value.as_py() if hasattr(value, "as_py") else value
+        if not hasattr(value, "as_py"):
+            return value
+        try:
+            return value.as_py()
+        except (ValueError, OverflowError):
+            # Python has no date after the year 9999.
+            return value.cast("string").as_py()
 
     def _problems(self, piece: Piece, wrong: dict[str, Mask]) -> list[Problem]:
         late = "a time that is not before the row"

@@ -1,21 +1,15 @@
-"""Outputs piece by piece, the input's columns and what the recalibrator made of them; and drafts.
-
-A file appears whole or not at all: a draft is written beside its place, then renamed.
-"""
+"""Outputs piece by piece, the input's columns and what the recalibrator made of them."""
 
 from __future__ import annotations
 
 import errno
 import gzip
-import os
-import shutil
-import stat
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final
 
 import msgspec
 import numpy as np
@@ -25,8 +19,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from calibrant.stream.columns import Columns
-from calibrant.stream.failure import BadRow, Unwritable, naming
-from calibrant.stream.readers import FieldsPiece, LinePiece, Piece
+from calibrant.stream.failure import BadRow, naming
+from calibrant.stream.readers import FieldsPiece, LinePiece, Piece, as_text, rows_of
 from calibrant.stream.source import compression_of
 
 GROUP_ROWS: Final = 1 << 19
@@ -117,7 +111,7 @@ class JsonLinesWriter(Writer):
             lines = [b"%b,%b}\n" % (line[:-1].rstrip(), form(*row).encode()) for line, row in pairs]
         else:
             columns = zip(*(answer.tolist() for answer in answers.columns), strict=True)
-            rows = zip(piece.batch(self.columns).to_pylist(), columns, strict=True)
+            rows = zip(rows_of(piece.batch(self.columns)), columns, strict=True)
             new = [row | dict(zip(self.names, added, strict=True)) for row, added in rows]
             lines = [msgspec.json.encode(row) + b"\n" for row in new]
         self.stream.write(b"".join(lines))
@@ -172,18 +166,6 @@ def settings(schema: Any) -> dict[str, Any]:
     """
     text = [field.name for field in schema if pa.types.is_string(field.type)]
     return {"use_dictionary": text or False, "compression": "snappy"}
-
-
-def as_text(column: Any) -> Any:
-    """Return a column as text, whatever it holds."""
-    if pa.types.is_string(column.type):
-        return column
-    try:
-        return pc.cast(column, pa.string())
-    except pa.ArrowException:
-        values = column.to_pylist()
-        told = [None if v is None else msgspec.json.encode(v).decode() for v in values]
-        return pa.array(told, pa.string())
 
 
 def arrow(answer: NDArray[Any]) -> Any:
@@ -260,101 +242,3 @@ def _compressed(below: Any, name: str) -> AbstractContextManager[Any]:
     if kind == "gzip":
         return gzip.GzipFile(filename="", mode="wb", fileobj=below, mtime=0)
     return pa.CompressedOutputStream(below, kind) if kind else nullcontext(below)
-
-
-class Drafts:
-    """Outputs of one run, which all come into being at its end.
-
-    Used as a context: leaving it without :meth:`commit`, for whatever reason, removes
-    everything that was written.
-
-    Parameters
-    ----------
-    force
-        Whether files that are there already may be replaced.
-
-    Notes
-    -----
-    A draft lies in the directory of its target, so that renaming it never copies and
-    cannot run out of room.  Devices and pipes are written as they are.
-    """
-
-    def __init__(self, *, force: bool = False) -> None:
-        self._force = force
-        self._pairs: list[tuple[Path, Path]] = []
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        for draft, _ in self._pairs:
-            _remove(draft)
-        self._pairs.clear()
-
-    def reserve(self, name: str, *, replace: bool = False, secret: bool = False) -> Path:
-        """Return where to write what shall become the file ``name``.
-
-        ``replace`` says that the file is meant to be replaced, forced or not, and
-        ``secret`` that nobody else may read it.
-        """
-        if name == "-":
-            raise Unwritable("-: cannot be written: only rows go to standard output (--out -)")
-        with naming(name):
-            if _is_special(Path(name)):
-                return Path(name)
-            target = Path(os.path.realpath(name))
-            if target.exists() and not (replace or self._force):
-                raise Unwritable(f"{name}: is there already; --force replaces it")
-            draft = self._draft(name, target)
-            if secret:
-                draft.chmod(0o600)
-        return draft
-
-    def reserve_directory(self, name: str) -> Path:
-        """Return a new directory, whose files shall go to the directory ``name``."""
-        target = Path(os.path.realpath(name))
-        if target.exists() and not target.is_dir():
-            raise Unwritable(f"{name}: is there already and is no directory")
-        if target.is_dir() and any(target.iterdir()) and not self._force:
-            raise Unwritable(f"{name}: is there already and not empty; --force writes into it")
-        with naming(name):
-            draft = self._draft(name, target)
-            draft.unlink()
-            draft.mkdir()
-        return draft
-
-    def commit(self) -> None:
-        """Put every draft in its place, in the order in which they were reserved."""
-        while self._pairs:
-            draft, target = self._pairs[0]
-            if draft.is_dir() and target.is_dir():
-                for file in sorted(draft.iterdir()):
-                    os.replace(file, target / file.name)
-                draft.rmdir()
-            else:
-                os.replace(draft, target)
-            self._pairs.pop(0)
-
-    def _draft(self, name: str, target: Path) -> Path:
-        if any(target == other for _, other in self._pairs):
-            raise Unwritable(f"{name}: cannot be written: two outputs must be two files")
-        draft = target.with_name(f".{target.name}.{os.getpid()}.part")
-        draft.touch(exist_ok=False)
-        self._pairs.append((draft, target))
-        return draft
-
-
-def _is_special(target: Path) -> bool:
-    """Say whether something is there that is neither a file nor, which is refused, a directory."""
-    if not target.exists() or stat.S_ISREG(target.stat().st_mode):
-        return False
-    if target.is_dir():
-        raise IsADirectoryError(errno.EISDIR, "Is a directory")
-    return True
-
-
-def _remove(draft: Path) -> None:
-    if draft.is_dir():
-        shutil.rmtree(draft, ignore_errors=True)
-    else:
-        draft.unlink(missing_ok=True)
