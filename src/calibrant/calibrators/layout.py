@@ -17,6 +17,7 @@ import numpy as np
 
 from calibrant.core import check
 from calibrant.core.arrays import Mask, Words
+from calibrant.core.limits import HasLimits, bits_of, limits_of_state, refuse_outside
 from calibrant.kernels import layout as word
 from calibrant.kernels.layout import Section
 
@@ -27,15 +28,13 @@ MAX_GAP = 1 << 61
 """Scaled gaps stay below it, so that four of them fit into 63 bits."""
 
 
-class HasState(Protocol):
+class HasState(HasLimits, Protocol):
     """What a layout asks of a transform: the words of its state, and what they are."""
 
     @property
     def kernel(self) -> Any: ...
     def fresh(self) -> list[Any]: ...
     def note_positions(self) -> list[int]: ...
-    def constants(self) -> list[int]: ...
-    def limits(self) -> dict[int, tuple[int, int]]: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +54,7 @@ class Layout:
     real, stored
         Which words of a row are reals, and which are part of a state.
     low, high
-        Between which numbers a word of a row must be, read as a whole number.
+        Between which numbers a word of a row must be, reals by their bits.
     """
 
     shared: Words
@@ -112,11 +111,19 @@ class Layout:
 
     def verify(self, row: Words) -> None:
         """Refuse a row with which kernels would go astray."""
-        bad = (row < self.low) | (row > self.high)
-        if bad.any():
-            place = int(bad.argmax())
-            allowed = f"from {self.low[place]} to {self.high[place]}"
-            raise ValueError(f"word {place} must be {allowed}, got {row[place]}")
+        refuse_outside(row, self.fresh, self.real, self.low, self.high)
+
+    def verify_cells(self, row: Words, rule: Calibrator) -> None:
+        """Refuse cells whose gap no outcomes of so many visits can have left."""
+        scale, table = int(self.shared[word.SCALE]), int(self.shared[word.TABLE])
+        cells = rule.cells_of(self.blocks_of(row))
+        gap, visits = cells[..., 0], cells[..., 1]
+        value = self.shared[table : table + cells.shape[-2]]
+        most = MAX_GAP // scale
+        lost = (visits < 0) | (visits > most)
+        lost |= (gap < -value * visits) | (gap > (scale - value) * visits)
+        if lost.any():
+            raise ValueError(f"cells with gaps that {int(visits[lost][0])} visits cannot leave")
 
 
 @functools.lru_cache(maxsize=512)
@@ -201,9 +208,9 @@ def _row(rule: Calibrator, section: Section, buckets: int, size: int) -> tuple[A
         block[place] = (*block[place][:2], *limits)
     repeated = np.tile(np.array(block, object), (buckets, 1))
     rest = np.full((size - len(own) - len(repeated), 4), (False, True, *word.ANY), object)
-    columns = np.concatenate([np.array(own, object), repeated, rest]).T
-    flags, ends = columns[:2].astype(bool, order="C"), columns[2:].astype(np.int64, order="C")
-    return np.zeros(size, np.int64), *flags, *ends
+    columns = np.concatenate([np.array(own, object), repeated, rest])
+    real, stored = columns.T[:2].astype(bool, order="C")
+    return np.zeros(size, np.int64), real, stored, *bits_of(columns[:, 2:].tolist(), real)
 
 
 def _told(fields: list[Any]) -> list[tuple[Any, ...]]:
@@ -220,9 +227,5 @@ def _add_transform(
     real[:] = [type(word) is float for word in front]
     fresh[~real] = [word for word in front if type(word) is not float]
     fresh.view(np.float64)[real] = [word for word in front if type(word) is float]
-    stored[transform.note_positions()] = False
-    fixed = transform.constants()
-    stored[fixed] = False
-    low[fixed] = high[fixed] = fresh[fixed]
-    for place, limits in transform.limits().items():
-        low[place], high[place] = limits
+    stored[transform.note_positions() + transform.constants()] = False
+    low[:], high[:] = limits_of_state(transform, real, fresh)
