@@ -13,7 +13,7 @@ import pytest
 
 from calibrant import Calibrant, Recalibrator
 from calibrant.core.codec import Document
-from calibrant.errors import CorruptState
+from calibrant.errors import CorruptState, InvalidInput
 from calibrant.kernels.layout import REAL
 from calibrant.kernels.transforms import window
 from calibrant.recalibrate.body import packed
@@ -82,3 +82,16 @@ def test_a_transform_that_says_no_probability_is_passed_over() -> None:
     ticket = again.forecast(0.25)
     assert ticket.mixed == 0.25
     assert other.replay([0.25], [1]).forecast.tolist() == [ticket.value]
+
+
+@pytest.mark.base
+def test_a_few_settings_cannot_ask_for_any_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    stored = Recalibrator(resolution=3, buckets=2, seed=1)._document()
+    large = stored.settings | {"buckets": 1 << 20}
+    large["parameters"] = large["parameters"] | {"resolution": 1000}
+    asked = Document(stored.kind, large, stored.arrays, stored.version).to_bytes()
+    with pytest.raises(CorruptState, match=r"row must take at most 268435456 bytes .*, got \d+"):
+        Recalibrator.from_bytes(asked)
+    monkeypatch.setenv("CALIBRANT_MOST_BYTES", "1000")
+    with pytest.raises(InvalidInput, match="row must take at most 1000 bytes"):
+        Recalibrator(resolution=77, buckets=19, seed=1)

@@ -17,7 +17,7 @@ import numpy as np
 
 from calibrant.core import check
 from calibrant.core.arrays import Mask, Words
-from calibrant.core.limits import HasLimits, bits_of, limits_of_state, refuse_outside
+from calibrant.core.limits import HasLimits, bits_of, limits_of_state, refuse_large, refuse_outside
 from calibrant.kernels import layout as word
 from calibrant.kernels.layout import Section
 
@@ -144,15 +144,16 @@ def layout_of(
     denominator of gaps, which rows with other centres can share then; ``own_words`` are a row's,
     where they are others than those of a row with such a transform.
     """
-    middles = centres or tuple(Fraction(2 * j + 1, 2 * buckets) for j in range(buckets))
     grid = rule.lattice
+    stride = len(rule.kernels.head) + len(rule.kernels.cell) * grid.cells
+    refuse_large(buckets * stride)
+    middles = centres or tuple(Fraction(2 * j + 1, 2 * buckets) for j in range(buckets))
     scale = math.lcm(divisor, grid.denominator, *{centre.denominator for centre in middles})
     check.whole(prior, "prior", high=MAX_GAP // scale)
     kept = 0 if transform is None else transform.kernel.kept
     plain = word.ROW if transform is None else word.MIXED_ROW if epsilon is None else word.SAFE_ROW
     section = own_words or plain
     shared, shared_real = _shared(rule, buckets, scale, kept)
-    stride = len(rule.kernels.head) + len(rule.kernels.cell) * grid.cells
     own, start = len(section), len(section) + buckets * stride
     front = [] if transform is None else transform.fresh()
     size = start + len(front)

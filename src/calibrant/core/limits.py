@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 
 from calibrant.core.arrays import Mask, Words
+from calibrant.errors import InvalidInput
 from calibrant.kernels.layout import ANY, REAL
+
+MOST_BYTES: Final = 256 << 20
+"""Memory that one row may take, unless the variable ``CALIBRANT_MOST_BYTES`` says more."""
 
 
 class HasLimits(Protocol):
@@ -16,6 +21,14 @@ class HasLimits(Protocol):
 
     def constants(self) -> list[int]: ...
     def limits(self) -> dict[int, tuple[float, float]]: ...
+
+
+def refuse_large(words: int) -> None:
+    """Refuse a row of so many words before it is made: a few settings can ask for any memory."""
+    most = int(os.environ.get("CALIBRANT_MOST_BYTES", MOST_BYTES))
+    if 8 * words > most:
+        rule = f"row must take at most {most} bytes (CALIBRANT_MOST_BYTES)"
+        raise InvalidInput(f"{rule}, got {8 * words}")
 
 
 def refuse_outside(row: Words, fresh: Words, real: Mask, low: Words, high: Words) -> None:
