@@ -197,7 +197,10 @@ def test_masks_limits_and_sizes_are_those_of_the_sections(name: str, around: str
     assert found.real[: len(fields)].tolist() == [field.real for field in fields]
     assert found.stored[: len(fields)].tolist() == [field.life == STATE for field in fields]
     for place, field in enumerate(fields):
-        low, high = int(found.low[place]), int(found.high[place])
+        ends = (
+            bits.view(np.float64 if field.real else np.int64) for bits in (found.low, found.high)
+        )
+        low, high = (end[place] for end in ends)
         inner = (place - found.blocks) % found.stride if place >= found.blocks else None
         if inner == POSITION:
             assert (low, high) == (0, spec.rule.lattice.cells - 1)
@@ -205,8 +208,7 @@ def test_masks_limits_and_sizes_are_those_of_the_sections(name: str, around: str
             assert (low, high) == (0, spec.rule.doublings)
         else:
             assert (low, high) == field.limits
-    assert (found.low <= found.fresh).all()
-    assert (found.fresh <= found.high).all()
+    found.verify(found.fresh)
 
 
 @every_spec

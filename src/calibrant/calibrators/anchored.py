@@ -209,7 +209,7 @@ class Growing(Anchored):
     def _sizes(self) -> tuple[int, int]:
         return self.resolution, self.doublings
 
-    def limits(self) -> dict[int, tuple[int, int]]:
+    def limits(self) -> dict[int, tuple[float, float]]:
         """Return the limits of every rule, and that no step is wider than the first."""
         return super().limits() | {anchor.STEP: (0, self.doublings)}
 

@@ -224,7 +224,7 @@ class Calibrator:
         """Return how many words of scratch room the rule needs."""
         return 0
 
-    def limits(self) -> dict[int, tuple[int, int]]:
+    def limits(self) -> dict[int, tuple[float, float]]:
         """Return between which numbers words of a block must be, where the parameters say more."""
         return {POSITION: (0, self.lattice.cells - 1)}
 

@@ -17,25 +17,25 @@ import numpy as np
 
 from calibrant.core import check
 from calibrant.core.arrays import Mask, Words
+from calibrant.core.limits import HasLimits, bits_of, limits_of_state, refuse_large, refuse_outside
 from calibrant.kernels import layout as word
 from calibrant.kernels.layout import Section
 
 if TYPE_CHECKING:
     from calibrant.calibrators.base import Calibrator
 
+LARGEST = (1 << 63) - 1
 MAX_GAP = 1 << 61
 """Scaled gaps stay below it, so that four of them fit into 63 bits."""
 
 
-class HasState(Protocol):
+class HasState(HasLimits, Protocol):
     """What a layout asks of a transform: the words of its state, and what they are."""
 
     @property
     def kernel(self) -> Any: ...
     def fresh(self) -> list[Any]: ...
     def note_positions(self) -> list[int]: ...
-    def constants(self) -> list[int]: ...
-    def limits(self) -> dict[int, tuple[int, int]]: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +55,7 @@ class Layout:
     real, stored
         Which words of a row are reals, and which are part of a state.
     low, high
-        Between which numbers a word of a row must be, read as a whole number.
+        Between which numbers a word of a row must be, reals by their bits.
     """
 
     shared: Words
@@ -105,13 +105,33 @@ class Layout:
         end = self.transform or len(self.fresh)
         return row[self.blocks : end].reshape(-1, self.stride)
 
+    @functools.cached_property
+    def _ordered(self) -> tuple[Words, Words, Words]:
+        """What turns reals into whole numbers of the same order, and the limits so turned."""
+        turn = np.where(self.real, np.int64(LARGEST), np.int64(0))
+        low, high = (ends ^ ((ends >> 63) & turn) for ends in (self.low, self.high))
+        return turn, low, high
+
     def verify(self, row: Words) -> None:
         """Refuse a row with which kernels would go astray."""
-        bad = (row < self.low) | (row > self.high)
-        if bad.any():
-            place = int(bad.argmax())
-            allowed = f"from {self.low[place]} to {self.high[place]}"
-            raise ValueError(f"word {place} must be {allowed}, got {row[place]}")
+        turn, low, high = self._ordered
+        # Nearly always all is well, which one comparison of whole numbers shows.
+        ordered = row ^ ((row >> 63) & turn)
+        if ((ordered >= low) & (ordered <= high)).all():
+            return
+        refuse_outside(row, self.fresh, self.real, self.low, self.high)
+
+    def verify_cells(self, row: Words, rule: Calibrator) -> None:
+        """Refuse cells whose gap no outcomes of so many visits can have left."""
+        scale, table = int(self.shared[word.SCALE]), int(self.shared[word.TABLE])
+        cells = rule.cells_of(self.blocks_of(row))
+        gap, visits = cells[..., 0], cells[..., 1]
+        value = self.shared[table : table + cells.shape[-2]]
+        # With so many ones among the visits, times the scale.
+        ones = gap + value * visits
+        lost = (ones < 0) | (ones > scale * visits) | (visits > MAX_GAP // scale)
+        if lost.any():
+            raise ValueError(f"cells with gaps that {int(visits[lost][0])} visits cannot leave")
 
 
 @functools.lru_cache(maxsize=512)
@@ -132,15 +152,16 @@ def layout_of(
     denominator of gaps, which rows with other centres can share then; ``own_words`` are a row's,
     where they are others than those of a row with such a transform.
     """
-    middles = centres or tuple(Fraction(2 * j + 1, 2 * buckets) for j in range(buckets))
     grid = rule.lattice
+    stride = len(rule.kernels.head) + len(rule.kernels.cell) * grid.cells
+    refuse_large(buckets * stride)
+    middles = centres or tuple(Fraction(2 * j + 1, 2 * buckets) for j in range(buckets))
     scale = math.lcm(divisor, grid.denominator, *{centre.denominator for centre in middles})
     check.whole(prior, "prior", high=MAX_GAP // scale)
     kept = 0 if transform is None else transform.kernel.kept
     plain = word.ROW if transform is None else word.MIXED_ROW if epsilon is None else word.SAFE_ROW
     section = own_words or plain
     shared, shared_real = _shared(rule, buckets, scale, kept)
-    stride = len(rule.kernels.head) + len(rule.kernels.cell) * grid.cells
     own, start = len(section), len(section) + buckets * stride
     front = [] if transform is None else transform.fresh()
     size = start + len(front)
@@ -197,9 +218,9 @@ def _row(rule: Calibrator, section: Section, buckets: int, size: int) -> tuple[A
         block[place] = (*block[place][:2], *limits)
     repeated = np.tile(np.array(block, object), (buckets, 1))
     rest = np.full((size - len(own) - len(repeated), 4), (False, True, *word.ANY), object)
-    columns = np.concatenate([np.array(own, object), repeated, rest]).T
-    flags, ends = columns[:2].astype(bool, order="C"), columns[2:].astype(np.int64, order="C")
-    return np.zeros(size, np.int64), *flags, *ends
+    columns = np.concatenate([np.array(own, object), repeated, rest])
+    real, stored = columns.T[:2].astype(bool, order="C")
+    return np.zeros(size, np.int64), real, stored, *bits_of(columns[:, 2:].tolist(), real)
 
 
 def _told(fields: list[Any]) -> list[tuple[Any, ...]]:
@@ -216,9 +237,5 @@ def _add_transform(
     real[:] = [type(word) is float for word in front]
     fresh[~real] = [word for word in front if type(word) is not float]
     fresh.view(np.float64)[real] = [word for word in front if type(word) is float]
-    stored[transform.note_positions()] = False
-    fixed = transform.constants()
-    stored[fixed] = False
-    low[fixed] = high[fixed] = fresh[fixed]
-    for place, limits in transform.limits().items():
-        low[place], high[place] = limits
+    stored[transform.note_positions() + transform.constants()] = False
+    low[:], high[:] = limits_of_state(transform, real, fresh)

@@ -12,6 +12,7 @@ from calibrant.calibrators.arena import Arena
 from calibrant.calibrators.layout import Layout
 from calibrant.core import check
 from calibrant.core.arrays import Words
+from calibrant.core.limits import bits_of
 from calibrant.errors import CorruptState
 from calibrant.kernels.layout import COUNT, ISSUED, ROW, SECRET
 from calibrant.recalibrate.body import packed
@@ -161,8 +162,8 @@ def layout_of_cells(points: int, classes: int) -> Layout:
     fresh, nothing = np.zeros(size, np.int64), np.empty(0, np.int64)
     real, stored = np.zeros(size, bool), np.ones(size, bool)
     real[ROW.reals] = True
-    low, high = np.full(size, COUNT[0]), np.full(size, COUNT[1])
-    low[:own], high[:own] = np.array([field.limits for field in ROW.fields]).T
+    limits = [*(field.limits for field in ROW.fields), *[COUNT] * (points * classes)]
+    low, high = bits_of(limits, real)
     fresh.flags.writeable = False
     none = np.empty(0, bool)
     return Layout(nothing, fresh, ROW, own, classes, 0, none, real, stored, low, high)

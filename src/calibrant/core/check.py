@@ -134,13 +134,14 @@ def numbers(values: Any, name: str, rule: str) -> NDArray[Any]:
 
 
 def as_array(values: Any) -> NDArray[Any]:
-    """Return ``values`` as an array, without a copy if they are one or speak DLPack.
+    """Return ``values`` as an array of its own, so that it stays what is checked next.
 
-    Tensors that only speak DLPack would otherwise be taken for a single object.
+    Compiled code runs while other threads do, which may change an array that is theirs.  Tensors
+    that only speak DLPack would otherwise be taken for a single object.
     """
     if hasattr(values, "__dlpack__") and not hasattr(values, "__array__"):
-        return np.from_dlpack(values)
-    return np.asarray(values)
+        return np.from_dlpack(values).copy()
+    return np.array(values)
 
 
 def same_length(**arrays: Any) -> int:

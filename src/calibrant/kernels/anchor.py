@@ -38,7 +38,10 @@ from calibrant.kernels.layout import (
     MIXED,
     NOW,
     PARAMETERS,
+    REAL,
+    REAL_COUNT,
     SCALE,
+    SHARE,
     STATE,
     VALUES,
     WIDTH,
@@ -61,18 +64,23 @@ LEARNED: Final = OWN_HEAD.whole("LEARNED", STATE, "Outcomes learned in this bloc
 REGRET: Final = OWN_HEAD.real(
     "REGRET", STATE, "How much more than the anchor's loss the mean forecast's was."
 )
-PULL: Final = OWN_HEAD.real("PULL", STATE, "How strongly the anchor pulls at present.")
+PULL: Final = OWN_HEAD.real(
+    "PULL", STATE, "How strongly the anchor pulls at present.", (0.0, REAL[1])
+)
 WAITED: Final = OWN_HEAD.real(
-    "WAITED", STATE, "For how many forecasts of this block outcomes were late, in sum."
+    "WAITED", STATE, "For how many forecasts of this block outcomes were late, in sum.", REAL_COUNT
 )
 TRUST: Final = OWN_HEAD.real(
-    "TRUST", STATE, "How far average gaps are believed: less while most outcomes are yet to come."
+    "TRUST",
+    STATE,
+    "How far average gaps are believed: less while most outcomes are yet to come.",
+    SHARE,
 )
 FIRST: Final = len(OWN_HEAD)
 """Words of a block before its cells."""
 
 OWN_CELL: Final = Section(GAP_AND_COUNT)
-AVERAGE: Final = OWN_CELL.real("AVERAGE", STATE, "Average gap of the cell.")
+AVERAGE: Final = OWN_CELL.real("AVERAGE", STATE, "Average gap of the cell.", (-1.0, 1.0))
 CELL_WORDS: Final = len(OWN_CELL)
 
 
@@ -194,7 +202,7 @@ TIMED: Final = PARAMETERS + FADING_SETTINGS.whole(
 
 FADING_CELL: Final = Section(OWN_CELL)
 KEPT: Final = FADING_CELL.real(
-    "KEPT", STATE, "Sum of the fading weights as of the latest visit, which counts one."
+    "KEPT", STATE, "Sum of the fading weights as of the latest visit, which counts one.", REAL_COUNT
 )
 LAST: Final = FADING_CELL.real("LAST", STATE, "When the latest visit was.")
 FADING_WORDS: Final = len(FADING_CELL)
@@ -310,14 +318,14 @@ def search_growing(
 
     The scores of the ends point inwards, so there is one.
     """
-    step = 1 << (words[at + STEP] & INDEX)
+    step, cells = 1 << (words[at + STEP] & INDEX), words[CELLS] & INDEX
     ahead = step if found > 0.0 else -step
-    far = near + ahead
-    found = score_growing(words, reals, at, table, far)
-    while found * ahead > 0.0:
+    far = near
+    # A state that somebody made up may have ends that point outwards.
+    while found * ahead > 0.0 and 0 <= far + ahead < cells:
         far += ahead
         found = score_growing(words, reals, at, table, far)
-    if found == 0.0:
+    if not found * ahead < 0.0:
         return far, 1.0
     low = min(far - ahead, far)
     here = score_growing(words, reals, at, table, low)

@@ -104,6 +104,8 @@ def make_replay_mixed(rule: Rule, kernel: Kernel, safe: bool) -> Callable[..., N
         for t in range(len(raw)):
             p, y = raw[t], int(ys[t])
             q = given(words, reals, front, p, mixed[t], means[t])
+            if not 0.0 <= q <= 1.0:
+                q = p
             mixed[t] = q
             reals[MIXED] = q
             at = blocks

@@ -22,11 +22,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from calibrant.kernels.compile import available, compiled
-from calibrant.kernels.layout import FIXED, STATE, Section
+from calibrant.kernels.layout import FIXED, REAL_COUNT, STATE, UNBOUNDED, Section
 from calibrant.kernels.portable import log, turn
 from calibrant.kernels.quantiles import first_at_least
 
-HEAD: Final = Section()
+HEAD: Final = Section(limits=UNBOUNDED)
 """What all rules keep."""
 ALPHA: Final = HEAD.real("ALPHA", FIXED, "Which part of scores may lie above the radius.")
 STEP: Final = HEAD.real("STEP", FIXED, "The rule's step size.")
@@ -34,8 +34,8 @@ SCALE: Final = HEAD.real(
     "SCALE", FIXED, "What the largest score is taken to be; 0 takes the largest so far."
 )
 RADIUS: Final = HEAD.real("RADIUS", STATE, "What the next forecast announces.")
-ROUNDS: Final = HEAD.real("ROUNDS", STATE, "Scores learned.")
-MISSES: Final = HEAD.real("MISSES", STATE, "Scores that were above their radius.")
+ROUNDS: Final = HEAD.real("ROUNDS", STATE, "Scores learned.", REAL_COUNT)
+MISSES: Final = HEAD.real("MISSES", STATE, "Scores that were above their radius.", REAL_COUNT)
 LOW: Final = HEAD.real("LOW", STATE, "The smallest score so far, the first radius included.")
 HIGH: Final = HEAD.real("HIGH", STATE, "The largest score so far, the first radius included.")
 FIRST_INVERSE: Final = HEAD.real("FIRST_INVERSE", STATE, "One over the first step.")
@@ -43,10 +43,12 @@ LAST_INVERSE: Final = HEAD.real("LAST_INVERSE", STATE, "One over the last step."
 VARIATION: Final = HEAD.real("VARIATION", STATE, "How much one over the step changed in between.")
 RISE: Final = HEAD.real("RISE", STATE, "The largest move of the radius up.")
 FALL: Final = HEAD.real("FALL", STATE, "The largest move of the radius down.")
-IDLE: Final = HEAD.real("IDLE", STATE, "Rounds without a step.")
-GRADIENTS: Final = HEAD.real("GRADIENTS", STATE, "Sum of squared gradients (scale-free).")
+IDLE: Final = HEAD.real("IDLE", STATE, "Rounds without a step.", REAL_COUNT)
+GRADIENTS: Final = HEAD.real(
+    "GRADIENTS", STATE, "Sum of squared gradients (scale-free).", REAL_COUNT
+)
 
-PID_HEAD: Final = Section(HEAD)
+PID_HEAD: Final = Section(HEAD, limits=UNBOUNDED)
 PROPORTION: Final = PID_HEAD.real("PROPORTION", STATE, "The proportional part of the radius.")
 GAIN: Final = PID_HEAD.real(
     "GAIN", FIXED, "Gain of the integrator; 0 takes the largest score so far."
@@ -63,17 +65,23 @@ PER_ORDER: Final = 4
 fifth takes the place of the first in the very round in which that one is over."""
 ORDERS: Final = 40
 
-EXPERT_WORDS: Final = Section()
-BORN: Final = EXPERT_WORDS.real("BORN", STATE, "Round in which the expert started, 0 for nobody.")
+EXPERT_WORDS: Final = Section(limits=UNBOUNDED)
+BORN: Final = EXPERT_WORDS.real(
+    "BORN", STATE, "Round in which the expert started, 0 for nobody.", REAL_COUNT
+)
 SPOT: Final = EXPERT_WORDS.real("SPOT", STATE, "The expert's radius.")
-SQUARES: Final = EXPERT_WORDS.real("SQUARES", STATE, "Sum of the expert's squared gradients.")
+SQUARES: Final = EXPERT_WORDS.real(
+    "SQUARES", STATE, "Sum of the expert's squared gradients.", REAL_COUNT
+)
 SURPLUS: Final = EXPERT_WORDS.real("SURPLUS", STATE, "How much less than the blend it lost.")
 STAKES: Final = EXPERT_WORDS.real("STAKES", STATE, "What its bets on itself brought in.")
-PRIOR: Final = EXPERT_WORDS.real("PRIOR", STATE, "Its weight before anything was learned.")
-AGE: Final = EXPERT_WORDS.real("AGE", STATE, "Scores that the expert learned.")
+PRIOR: Final = EXPERT_WORDS.real(
+    "PRIOR", STATE, "Its weight before anything was learned.", REAL_COUNT
+)
+AGE: Final = EXPERT_WORDS.real("AGE", STATE, "Scores that the expert learned.", REAL_COUNT)
 EXPERT: Final = len(EXPERT_WORDS)
 
-SAOCP_WORDS: Final = Section(HEAD)
+SAOCP_WORDS: Final = Section(HEAD, limits=UNBOUNDED)
 OWN_LOSS: Final = SAOCP_WORDS.real("OWN_LOSS", STATE, "Pinball loss of the announced radii.")
 RIVALS: Final = SAOCP_WORDS.real(
     "RIVALS",
@@ -363,7 +371,7 @@ PID: Final = assemble("pid", learn_pid, amend_pid)
 SAOCP: Final = assemble("saocp", learn_saocp, amend_saocp)
 
 
-QUANTILE_HEAD: Final = Section(HEAD)
+QUANTILE_HEAD: Final = Section(HEAD, limits=UNBOUNDED)
 LEVEL: Final = QUANTILE_HEAD.real(
     "LEVEL", STATE, "Which part of scores the next radius may miss; outside [0, 1] now and then."
 )

@@ -43,24 +43,32 @@ ANY: Final = (-(1 << 63), (1 << 63) - 1)
 """Limits of a word that may be anything."""
 COUNT: Final = (0, (1 << 62) - 1)
 """Limits of a word that counts."""
+SHARE: Final = (0.0, 1.0)
+"""Limits of a weight or a probability."""
+REAL: Final = (-1e150, 1e150)
+"""Limits of a real, unless its field says more: finite, and so is its square."""
+REAL_COUNT: Final = (0.0, 2.0**62)
+"""Limits of a real that counts, or adds up what is not negative."""
+UNBOUNDED: Final = (float("-inf"), float("inf"))
+"""Limits of a real that may be infinite, and is a number still."""
 
 
 @dataclass(frozen=True)
 class Field:
     """One word: its name, whether its bits are a real's, how long it lives, what it means.
 
-    ``limits`` are the least and the largest whole number that loading accepts.
+    ``limits`` are the least and the largest number that loading accepts.
     """
 
     name: str
     real: bool
     life: str
     meaning: str
-    limits: tuple[int, int] = ANY
+    limits: tuple[float, float] = ANY
 
 
 class Section:
-    """A run of words in a fixed order.
+    """A run of words in a fixed order; ``limits`` are those of reals that are told none.
 
     Examples
     --------
@@ -71,8 +79,9 @@ class Section:
     ([1], 2)
     """
 
-    def __init__(self, *before: Section) -> None:
+    def __init__(self, *before: Section, limits: tuple[float, float] = REAL) -> None:
         self.fields: list[Field] = [field for section in before for field in section.fields]
+        self.limits = limits
 
     def __len__(self) -> int:
         return len(self.fields)
@@ -84,9 +93,16 @@ class Section:
         self.fields += [Field(name, False, life, meaning, limits)] * words
         return len(self.fields) - words
 
-    def real(self, name: str, life: str, meaning: str, words: int = 1) -> int:
+    def real(
+        self,
+        name: str,
+        life: str,
+        meaning: str,
+        limits: tuple[float, float] | None = None,
+        words: int = 1,
+    ) -> int:
         """Declare the next word, or several, as reals; return where they start."""
-        self.fields += [Field(name, True, life, meaning)] * words
+        self.fields += [Field(name, True, life, meaning, limits or self.limits)] * words
         return len(self.fields) - words
 
     @property

@@ -130,7 +130,8 @@ def exp_plain(x: float) -> float:
     >>> exp_plain(0.0), exp_plain(-1.0), exp_plain(1e9) == exp_plain(700.0)
     (1.0, 0.36787944117144233, True)
     """
-    x = min(max(x, -700.0), 700.0)
+    # In this order, what is no number becomes one.
+    x = min(max(-700.0, x), 700.0)
     # Adding 1.5 * 2**52 rounds to a whole number.
     k = (x * PER_LN2 + ROUNDING) - ROUNDING
     r = (x - k * LN2_HIGH) - k * LN2_LOW

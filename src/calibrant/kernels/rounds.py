@@ -243,6 +243,8 @@ def _make_forecast(
         mixed = raw
         if predict is not None:
             mixed = predict(words, reals, row + words[TRANSFORM], raw)
+            if not 0.0 <= mixed <= 1.0:
+                mixed = raw
             words[NOTES] = row
             reals[NOTED] = raw
         if keep is not None:

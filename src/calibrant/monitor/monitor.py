@@ -102,6 +102,8 @@ class BucketEvidence:
 KIND: Final = "monitor"
 MAX_BUCKETS: Final = 1000
 MAX_LAG: Final = 1000
+LARGEST: Final = 709.0
+"""Evidence is told up to e to this power, which is about the largest number."""
 SETTINGS: Final = ("alpha", "buckets", "run_length", "tolerance", "clip", "lag")
 
 
@@ -293,11 +295,11 @@ class Monitor(Stateful):
         lag = len(self._chains)
         now = max(chain[kernel.NOW] for chain in self._chains)
         k = max(range(lag), key=lambda k: self._chains[k][kernel.HIGHEST])
-        highest = math.exp(self._chains[k][kernel.HIGHEST]) / lag
+        highest = math.exp(min(self._chains[k][kernel.HIGHEST], LARGEST)) / lag
         at = int(self._chains[k][kernel.HIGHEST_AT])
         if highest <= 1.0:
-            return Evidence(math.exp(now) / lag, 1.0, self._before)
-        return Evidence(math.exp(now) / lag, highest, self._number(k, at))
+            return Evidence(math.exp(min(now, LARGEST)) / lag, 1.0, self._before)
+        return Evidence(math.exp(min(now, LARGEST)) / lag, highest, self._number(k, at))
 
     @property
     def change(self) -> Change | None:
@@ -439,11 +441,18 @@ def _remedy(leader: int) -> str:
 def _checked(words: Words, fresh: list[list[float]]) -> list[list[float]]:
     """Return the stored states, if they could have come from these fresh ones."""
     stored, start = words.view(np.float64).reshape(len(fresh), -1), np.array(fresh)
-    if stored.shape != start.shape or np.isnan(stored).any():
+    if stored.shape != start.shape or not ((stored < np.inf) | (stored == start)).all():
         raise ValueError("chains of another size, or that are no numbers")
     edges = slice(kernel.HEADER, kernel.sums_at(int(start[0, kernel.BUCKETS])))
     for part in (slice(0, kernel.ROUNDS), edges):
         if (stored[:, part] != start[:, part]).any():
             raise ValueError("chains of other settings")
+    blocks = stored[:, kernel.blocks_at(int(start[0, kernel.BUCKETS])) :].reshape(
+        len(stored), -1, kernel.STRIDE
+    )
+    counts, ones = blocks[..., kernel.COUNT], blocks[..., kernel.ONES]
+    early = (blocks[..., kernel.FIRMNESS] < 1.0).any() or (stored[:, kernel.HIGHEST_AT] < 0.0).any()
+    if early or ((ones < 0.0) | (ones > counts)).any():
+        raise ValueError("buckets that no rounds leave")
     chains: list[list[float]] = stored.tolist()
     return chains

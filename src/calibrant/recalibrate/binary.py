@@ -165,6 +165,7 @@ class Binary(Stream[Ticket]):
         spec, cap = self._described(document)
         arrays = document.arrays
         row = self._verified(arrays["row"], spec.layout)
+        spec.layout.verify_cells(row, spec.rule)
         made = int(spec.layout.blocks_of(row)[:, CLOCK].sum())
         if made != row[ISSUED]:
             raise ValueError(f"{made} forecasts in the blocks where {row[ISSUED]} were made")

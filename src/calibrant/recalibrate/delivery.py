@@ -145,7 +145,7 @@ def moments(values: Any, name: str, rows: int) -> Reals:
     """Return ``values`` as one time for each row."""
     check.refuse_masked(values, name)
     try:
-        array = np.asarray(values)
+        array = np.array(values)
     except ValueError:
         raise InvalidInput(
             f"{name} must be a flat array of {rows} times, got ragged rows"

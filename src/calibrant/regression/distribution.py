@@ -323,7 +323,7 @@ def table(values: Any, name: str) -> Reals:
     """
     check.refuse_masked(values, name)
     try:
-        array = np.asarray(values)
+        array = np.array(values)
     except ValueError:
         raise InvalidType(f"{name} must be a table of numbers, got ragged rows") from None
     if array.ndim != 2 or array.shape[1] == 0:

@@ -11,7 +11,7 @@ from calibrant.core import check
 from calibrant.core.arrays import Mask, Reals
 from calibrant.kernels import intervals as kernel
 from calibrant.kernels.compile import SHORT
-from calibrant.kernels.layout import ROUNDS, STATE, Section, Words
+from calibrant.kernels.layout import ROUNDS, STATE, UNBOUNDED, Section, Words
 from calibrant.registry import Registry
 from calibrant.regression.distribution import above
 from calibrant.regression.method import OWN, Method, check_once
@@ -186,7 +186,7 @@ class AdaptiveQuantile(IntervalMethod):
 
     def __init__(self, coverage: float, *, step: float = 0.02, window: int = 500) -> None:
         self._options = _checked(step=step, window=window)
-        words, size = Section(kernel.QUANTILE_HEAD), self._options["window"]
+        words, size = Section(kernel.QUANTILE_HEAD, limits=UNBOUNDED), self._options["window"]
         words.real("SCORES", STATE, "The last scores, as they came.", words=size)
         words.real("SORTED", STATE, "The same in order.", words=size)
         # Without a single score nothing can be left out.
@@ -232,7 +232,7 @@ class ConformalPID(IntervalMethod):
         saturation: float = 0.2,
     ) -> None:
         self._options = _checked(step=step, window=window, gain=gain, saturation=saturation)
-        words, size = Section(kernel.PID_HEAD), self._options["window"]
+        words, size = Section(kernel.PID_HEAD, limits=UNBOUNDED), self._options["window"]
         words.real("SCORES", STATE, "The last scores, as they came.", words=size)
         self._start(coverage, words)
 

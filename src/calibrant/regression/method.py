@@ -12,6 +12,7 @@ import numpy as np
 from calibrant.calibrators.arena import Arena, Bench
 from calibrant.calibrators.layout import Layout
 from calibrant.core.arrays import Mask, Reals, Words
+from calibrant.core.limits import bits_of
 from calibrant.errors import RepeatedTicket
 from calibrant.kernels.batches import count_rounds
 from calibrant.kernels.layout import ISSUED, LONGEST_LAG, ROUNDS, ROW, STATE, Section
@@ -36,7 +37,7 @@ def row_layout(part: Section, fresh: Sequence[float]) -> Layout:
     """
     fields = [*ROW.fields, *part.fields]
     real, stored = np.array([(f.real, f.life == STATE) for f in fields]).T.copy()
-    low, high = np.array([f.limits for f in fields], np.int64).T.copy()
+    low, high = bits_of([f.limits for f in fields], real)
     words, nothing = np.zeros(len(fields), np.int64), np.zeros(0, np.int64)
     words[OWN:].view(np.float64)[:] = fresh
     words.flags.writeable = False

@@ -14,6 +14,7 @@ import numpy as np
 from calibrant.core import check
 from calibrant.core.arrays import Mask, Reals, Words
 from calibrant.core.codec import Document
+from calibrant.core.limits import limits_of_state, refuse_outside
 from calibrant.core.stateful import Stateful
 from calibrant.errors import CorruptState, InvalidType
 from calibrant.kernels.compile import SHORT
@@ -85,25 +86,18 @@ class Transform(abc.ABC):
         """Return which words of a state never change, such as parameters and positions."""
         return list(self.fixed)
 
-    def limits(self) -> dict[int, tuple[int, int]]:
+    def limits(self) -> dict[int, tuple[float, float]]:
         """Return between which numbers a word must be that says where to go on."""
         return {}
 
     def verify(self, words: Words) -> None:
         """Refuse a stored state with which the kernel would go astray."""
         words_of = self.fresh()
-        fresh = flat_of(words_of, real_in(words_of))
+        real = real_in(words_of)
+        fresh = flat_of(words_of, real)
         if len(words) != len(fresh):
             raise CorruptState(f"state must have {len(fresh)} words, got {len(words)}")
-        low = np.full(len(fresh), np.iinfo(np.int64).min)
-        high = np.full(len(fresh), np.iinfo(np.int64).max)
-        fixed = self.constants()
-        low[fixed] = high[fixed] = fresh[fixed]
-        for place, (least, most) in self.limits().items():
-            low[place], high[place] = least, most
-        for place in np.flatnonzero((words < low) | (words > high))[:1].tolist():
-            allowed = f"from {low[place]} to {high[place]}"
-            raise CorruptState(f"word {place} must be {allowed}, got {words[place]}")
+        refuse_outside(words, fresh, real, *limits_of_state(self, real, fresh))
 
     def online(self) -> Online:
         """Return the transform at work on a fresh state."""
@@ -151,7 +145,7 @@ def flat_of(words: State, real: Mask) -> Words:
     return flat
 
 
-def shifted(part: Transform, start: int) -> tuple[list[int], dict[int, tuple[int, int]]]:
+def shifted(part: Transform, start: int) -> tuple[list[int], dict[int, tuple[float, float]]]:
     """Return constants and limits of a part of a composite that starts at ``start``."""
     constants = [start + place for place in part.constants()]
     return constants, {start + place: limit for place, limit in part.limits().items()}

@@ -245,9 +245,10 @@ class BucketHedge(Transform):
         """Return where the parameters are."""
         return [*range(hedge.CLOCK), *range(hedge.EDGES, hedge.EDGES + self.buckets + 1)]
 
-    def limits(self) -> dict[int, tuple[int, int]]:
+    def limits(self) -> dict[int, tuple[float, float]]:
         """Return where searches may start, and how the ends of the grid may lean."""
-        cells, found = self.resolution + 1, {}
+        cells = self.resolution + 1
+        found: dict[int, tuple[float, float]] = {}
         for j in range(self.buckets):
             block = hedge.EDGES + self.buckets + 1 + (2 * cells + 1) * j
             # The ends of the grid can only lean inwards: there each search ends at the latest.

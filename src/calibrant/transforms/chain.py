@@ -47,7 +47,7 @@ class Chained(Transform):
         inner = shifted(first, chain.HEAD)[0] + shifted(second, middle)[0]
         return [*range(chain.HEAD), *inner]
 
-    def limits(self) -> dict[int, tuple[int, int]]:
+    def limits(self) -> dict[int, tuple[float, float]]:
         """Return the limits of the chain's parts."""
         first, second = self.parts
         middle = chain.HEAD + first.size

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from calibrant.core import check
 from calibrant.kernels.coin import coin
+from calibrant.kernels.layout import COUNT, SHARE
 from calibrant.kernels.portable import log, turn
 from calibrant.kernels.transforms import aosa, defensive, interval, regret
 from calibrant.registry import transforms
@@ -73,7 +74,7 @@ class AOSA(Transform):
         first = self.resolution
         return [self.limit, first, first * first, 0.0, 0.0, *[0] * (self.limit + 2)]
 
-    def limits(self) -> dict[int, tuple[int, int]]:
+    def limits(self) -> dict[int, tuple[float, float]]:
         """Return where positions may be."""
         return {aosa.STEPS: (1, self.limit), aosa.LEFT: (1, self.limit * self.limit)}
 
@@ -189,6 +190,11 @@ class RecalibrateRegret(Transform):
     def fresh(self) -> State:
         """Return coordinates of zero."""
         return [self.resolution, self.seed, 0, 0.0, *[0.0] * (self.resolution + 1), 0]
+
+    def limits(self) -> dict[int, tuple[float, float]]:
+        """Return where the clock and the coordinates may be."""
+        cells = range(regret.CELLS, regret.CELLS + self.resolution + 1)
+        return {regret.CLOCK: COUNT, regret.REGRET: SHARE} | dict.fromkeys(cells, (-1.0, 1.0))
 
 
 FORMS: Final = ("K29", "K29*")

@@ -12,6 +12,7 @@ from typing import Any, Final
 from calibrant.core import check
 from calibrant.errors import InvalidInput, InvalidType
 from calibrant.kernels import bits
+from calibrant.kernels.layout import REAL, SHARE
 from calibrant.kernels.portable import log
 from calibrant.kernels.transforms import identity, mixture
 from calibrant.kernels.transforms.kernel import Kernel
@@ -203,9 +204,12 @@ class ExpertMixture(Transform):
             found += [start + place for place in inner]
         return found
 
-    def limits(self) -> dict[int, tuple[int, int]]:
-        """Return the limits of the experts."""
-        found: dict[int, tuple[int, int]] = {}
+    def limits(self) -> dict[int, tuple[float, float]]:
+        """Return the limits of weights and losses, and those of the experts."""
+        count, at = len(self.experts), mixture.PARTS + len(self._groups)
+        losses = [mixture.LOSS, *range(at + count, at + 2 * count)]
+        found: dict[int, tuple[float, float]] = dict.fromkeys(losses, (REAL[0], math.inf))
+        found |= dict.fromkeys([*range(at, at + count), *range(at + 3 * count, self._own)], SHARE)
         for start, group in self._placed():
             found |= shifted(group[0], start)[1]
         return found

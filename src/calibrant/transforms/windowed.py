@@ -28,7 +28,7 @@ class Windowed(Transform):
     window: int = 500
     every: int = 50
 
-    def limits(self) -> dict[int, tuple[int, int]]:
+    def limits(self) -> dict[int, tuple[float, float]]:
         """Return where positions may be."""
         return {
             window.FILLED: (0, self.window),
@@ -85,7 +85,7 @@ class WindowedIsotonic(Windowed):
         head: State = [self.window, self.every, 0, 0, self.every, 0]
         return [*head, *[0.0] * (window.TABLES * self.window)]
 
-    def limits(self) -> dict[int, tuple[int, int]]:
+    def limits(self) -> dict[int, tuple[float, float]]:
         """Return where positions may be."""
         return super().limits() | {window.KNOTS: (0, self.window)}
 

@@ -24,6 +24,7 @@ def make_chain(first: Kernel, second: Kernel) -> Kernel:
 
     def predict(words: Words, reals: Reals, at: int, raw: float) -> float:
         middle = predict_first(words, reals, at + (words[at + FIRST] & INDEX), raw)
+        middle = middle if 0.0 <= middle <= 1.0 else raw
         reals[at + (words[at + BETWEEN] & INDEX)] = middle
         return predict_second(words, reals, at + (words[at + SECOND] & INDEX), middle)
 

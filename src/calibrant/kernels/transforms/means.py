@@ -39,7 +39,8 @@ def cell_of(reals: Reals, edges: int, buckets: int, width: int, raw: float) -> i
 def pull(prior: float, raw: float, ones: float, visits: float) -> float:
     """Return the mean of the outcomes and of ``prior`` more, worth ``raw`` each."""
     total = prior + visits
-    return (prior * raw + ones) / total if total > 0.0 else raw
+    # Rounding is monotone, so that only a state that was made up can tell of more ones than visits.
+    return (prior * raw + ones) / total if total > 0.0 and 0.0 <= ones <= visits else raw
 
 
 @functools.cache

@@ -37,6 +37,8 @@ FEATURE, KEPT, ADDED, SUM = range(8, 12)
 """
 
 HALVINGS: Final = 100
+TINY: Final = 1e-300
+"""Nothing is divided by less, which only a state that was made up could ask for."""
 """More than it takes to halve the widest bracket of doubles down to neighbours."""
 
 
@@ -63,7 +65,7 @@ def partly(
     # With v = A^-1 x and g = gap x, the new inverse is A^-1 - gap^2 v v' / (1 + gap^2 x'v), and
     # its product with g is gap v / (1 + gap^2 x'v).
     u, v = p * x + q, q * x + r
-    shrink = gap / (1.0 + gap * gap * (u * x + v))
+    shrink = gap / max(1.0 + gap * gap * (u * x + v), TINY)
     inner = gap * shrink
     reals[at + INVERSE] = p - inner * u * u
     reals[at + INVERSE + 1] = q - inner * u * v
@@ -85,12 +87,12 @@ def project(words: Words, reals: Reals, at: int) -> None:
     a, b, square = reals[at + SLOPE], reals[at + INTERCEPT], reals[at + SQUARE]
     p, q, r = reals[at + INVERSE], reals[at + INVERSE + 1], reals[at + INVERSE + 2]
     # The longest way back: m is at most the largest eigenvalue of A times |theta| / radius.
-    low, high = 0.0, (p + r) / (p * r - q * q) * math.sqrt((a * a + b * b) / square)
+    low, high = 0.0, (p + r) / max(p * r - q * q, TINY) * math.sqrt((a * a + b * b) / square)
     slope, intercept = a, b
     for _ in range(HALVINGS):
         m = 0.5 * (low + high)
         across, down = 1.0 + m * p, 1.0 + m * r
-        whole = across * down - m * q * (m * q)
+        whole = max(across * down - m * q * (m * q), TINY)
         slope = (down * a - m * q * b) / whole
         intercept = (across * b - m * q * a) / whole
         if slope * slope + intercept * intercept > square:
@@ -116,7 +118,7 @@ def partly_forgetting(
     reals[at + SUM] = a
     reals[at + SUM + 1] = b
     reals[at + SUM + 2] = c
-    each = 1.0 / (a * c - b * b)
+    each = 1.0 / max(a * c - b * b, TINY)
     p, q, r = c * each, -b * each, a * each
     reals[at + INVERSE] = p
     reals[at + INVERSE + 1] = q

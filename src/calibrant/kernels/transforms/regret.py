@@ -60,8 +60,8 @@ def search(words: Words, reals: Reals, at: int, raw: float) -> tuple[int, float]
             low = middle
         else:
             high = middle
-        if high - low == 1:
-            return pair(words, reals, at, low, raw)
+        if high - low <= 1:
+            return pair(words, reals, at, min(low, steps - 1), raw)
         middle = (low + high) >> 1
 
 

@@ -1,0 +1,97 @@
+"""Whoever writes a state by hand, digest and all, can neither crash nor hang the process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import crafted
+import numpy as np
+import pytest
+
+from calibrant import Calibrant, Recalibrator
+from calibrant.core.codec import Document
+from calibrant.errors import CorruptState, InvalidInput
+from calibrant.kernels.layout import REAL
+from calibrant.kernels.transforms import window
+from calibrant.recalibrate.body import packed
+from calibrant.transforms import WindowedIsotonic
+
+ATTEMPTS = int(os.environ.get("CALIBRANT_CRAFTED", "25"))
+"""Crafted states of each golden one; set the variable to look for more."""
+COMPILED = ("v2/recalibrator_anchored", "v2/calibrant_raw_safe", "v2/interval_pid")
+
+
+@pytest.mark.parametrize(
+    "path", crafted.files(), ids=lambda path: f"{path.parent.name} {path.stem}"
+)
+def test_whatever_loads_can_be_played(path: Path) -> None:
+    if '"needs":' in path.read_text():
+        pytest.importorskip("scipy")
+    told = [wrong for _, wrong in crafted.attempts(path, ATTEMPTS) if wrong]
+    assert not told, told[0]
+
+
+@pytest.mark.slow
+def test_compiled_code_reads_nothing_out_of_bounds(tmp_path: Path) -> None:
+    pytest.importorskip("numba")
+    own = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path), "CALIBRANT_COMPILE": "on"}
+    program = [sys.executable, crafted.__file__, str(4 * ATTEMPTS), *COMPILED]
+    done = subprocess.run(
+        program, env=os.environ | own, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def forged(model: Recalibrator, words: dict[int, float | int]) -> bytes:
+    """Return the state of a model with some words of its row altered."""
+    layout, row = model._arena.layout, model._arena.row()
+    for place, value in words.items():
+        (row.view(np.float64) if isinstance(value, float) else row)[place] = value
+    arrays = model._document().arrays | {"row": packed(row, layout)}
+    return Document(model.kind, model._stored()[0], arrays, model.version).to_bytes()
+
+
+@pytest.mark.base
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 2 * REAL[1]])
+def test_reals_must_be_numbers_within_their_limits(value: float) -> None:
+    model = Recalibrator("anchored", resolution=3, buckets=1, seed=1)
+    for place in np.flatnonzero(model._arena.layout.real & model._arena.layout.stored).tolist():
+        with pytest.raises(CorruptState, match=rf"word {place} must be from .*, got "):
+            Recalibrator.from_bytes(forged(model, {place: value}))
+
+
+@pytest.mark.base
+@pytest.mark.parametrize("gap", [1, -1, 1 << 61])
+def test_a_cell_without_visits_has_no_gap(gap: int) -> None:
+    model = Recalibrator(resolution=3, buckets=1, prior=0, seed=1)
+    first = model._arena.layout.blocks + len(model.calibrator.kernels.head)
+    with pytest.raises(CorruptState, match="gaps that 0 visits cannot leave"):
+        Recalibrator.from_bytes(forged(model, {first: gap}))
+
+
+@pytest.mark.base
+def test_a_transform_that_says_no_probability_is_passed_over() -> None:
+    model = Calibrant(WindowedIsotonic(window=2, every=99), resolution=3, seed=1)
+    start = model._arena.layout.transform
+    heights = start + window.CURVE_ROUNDS + 3 * 2
+    state = forged(model, {start + window.KNOTS: 1, heights: -5.0})
+    again, other = Calibrant.from_bytes(state), Calibrant.from_bytes(state)
+    ticket = again.forecast(0.25)
+    assert ticket.mixed == 0.25
+    assert other.replay([0.25], [1]).forecast.tolist() == [ticket.value]
+
+
+@pytest.mark.base
+def test_a_few_settings_cannot_ask_for_any_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    stored = Recalibrator(resolution=3, buckets=2, seed=1)._document()
+    large = stored.settings | {"buckets": 1 << 20}
+    large["parameters"] = large["parameters"] | {"resolution": 1000}
+    asked = Document(stored.kind, large, stored.arrays, stored.version).to_bytes()
+    with pytest.raises(CorruptState, match=r"row must take at most 268435456 bytes .*, got \d+"):
+        Recalibrator.from_bytes(asked)
+    monkeypatch.setenv("CALIBRANT_MOST_BYTES", "1000")
+    with pytest.raises(InvalidInput, match="row must take at most 1000 bytes"):
+        Recalibrator(resolution=77, buckets=19, seed=1)
