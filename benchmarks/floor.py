@@ -32,6 +32,7 @@ BARS = {
     "live default over its row": 3.0,
     "forecast + observe by id, a million open, to none": 2.0,
     "to_bytes, a ticket of a million": 200.0,
+    "late batch of 1,000 rows, 100,000 open, to none": 1.5,
 }
 BEFORE_BARS = {
     "plain default, forecast + observe": 2.0 / 3.0,
@@ -100,7 +101,31 @@ def desk(repeats: int) -> list[Row]:
     return [
         held("forecast + observe by id, a million open, to none", ratio, ""),
         held("to_bytes, a ticket of a million", stored * 1e9, "ns"),
+        held("late batch of 1,000 rows, 100,000 open, to none", late_batches(repeats), ""),
     ]
+
+
+def late_batches(repeats: int) -> float:
+    """Return how much longer a late batch takes with many tickets open that it does not touch."""
+    none, many = (Recalibrator(seed=1, max_open=1 << 22).compile() for _ in range(2))
+    many.forecast_many(np.random.default_rng(1).random(100_000))
+    plays = [_late_player(model) for model in (none, many)]
+    turns = [[_timed(play, 1) for play in plays] for _ in range(2 + 3 * repeats)]
+    return statistics.median(m / f for f, m in turns[2:])
+
+
+def _late_player(model: Recalibrator, rows: int = 1_000) -> Callable[[], Any]:
+    """Return what plays one late batch after the other, each going on where the last ended."""
+    raw = np.random.default_rng(2).random(rows)
+    outcomes, time = (raw < 0.5).astype(np.uint8), np.arange(rows, dtype=np.float64)
+    state: dict[str, Any] = {"carry": None, "start": 0.0}
+
+    def play() -> None:
+        when = time + state["start"]
+        run = model.replay(raw, outcomes, available=when + 5, time=when, carry=state["carry"])
+        state.update(carry=run.pending, start=state["start"] + rows)
+
+    return play
 
 
 def _by_id(model: Recalibrator) -> None:

@@ -552,3 +552,16 @@ def test_an_interrupt_while_a_ticket_is_filed_does_not_file_it_twice(monkeypatch
     book.file_latest()
     assert (len(book), book.latest) == (1, None)
     assert book.find(0, 1).to_dict() == made.to_dict()
+
+
+@pytest.mark.parametrize("others", [0, 200])
+def test_a_late_batch_refuses_to_carry_what_does_not_wait(others: int) -> None:
+    rec = Recalibrator(seed=1)
+    for _ in range(others):
+        rec.forecast(0.5)
+    run = rec.replay([0.2, 0.8], [0, 1], available=[9.0, 9.0], time=[0.0, 1.0])
+    rec.observe(int(run.pending.number[0]), 1)
+    before = rec.to_bytes()
+    with pytest.raises(RepeatedTicket, match=f"ticket {others} must be open"):
+        rec.replay([0.5], [1], available=[3.0], time=[2.0], carry=run.pending)
+    assert rec.to_bytes() == before
