@@ -154,11 +154,14 @@ class Document:
 
 def bound_bytes(shape: bytes, arrays: Arrays) -> bytes:
     """Return the bytes of a document, given its shape and its arrays."""
-    names = sorted(arrays)
+    names, hashed = sorted(arrays), hashlib.blake2b(digest_size=DIGEST)
     lengths = b"".join(len(arrays[name]).to_bytes(4, "little") for name in names)
-    words = b"".join(arrays[name].astype("<i8", copy=False).tobytes() for name in names)
-    body = MAGIC + len(shape).to_bytes(4, "little") + shape + lengths + words
-    return body + _digest(body)
+    words = [np.ascontiguousarray(arrays[name], "<i8").data for name in names]
+    # Large arrays are copied once.
+    parts: list[Any] = [MAGIC, len(shape).to_bytes(4, "little"), shape, lengths, *words]
+    for part in parts:
+        hashed.update(part)
+    return b"".join([*parts, hashed.digest()])
 
 
 def kind_of(data: Any) -> str:
