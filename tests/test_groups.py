@@ -616,7 +616,7 @@ def test_a_draw_that_was_overtaken_is_refused() -> None:
     rec.predict_one(0.5, groups="a")
     rec.forecast(0.5)
     before = rec.to_bytes()
-    with pytest.raises(StaleForecast, match="came between predict_one and learn_one"):
+    with pytest.raises(StaleForecast, match="came between sample_one and learn_one"):
         rec.learn_one(0.5, 1, groups="a")
     assert rec.to_bytes() == before
     rec.learn_one(0.5, 1, groups="a")

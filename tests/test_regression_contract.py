@@ -202,7 +202,7 @@ def test_a_round_that_was_overtaken_is_refused(case) -> None:
     rec, raw = case(), case.singles(case.raw(2))
     rec.predict_one(raw[0])
     rec.forecast(raw[1])
-    with pytest.raises(StaleForecast, match="another round came between predict_one and learn_one"):
+    with pytest.raises(StaleForecast, match="another round came between sample_one and learn_one"):
         rec.learn_one(raw[0], 1.0)
     assert rec.rounds == 0
     rec.learn_one(raw[0], 1.0)

@@ -398,7 +398,7 @@ def test_a_look_is_the_next_round_and_may_be_overtaken(name: str) -> None:
     assert (drawn, mean) == (play.kind.drawn(said), play.kind.expected(said))
     play.forecast()
     before = play.rec.to_bytes()
-    with pytest.raises(StaleForecast, match="came between predict_one and learn_one; use forecast"):
+    with pytest.raises(StaleForecast, match="came between sample_one and learn_one; use forecast"):
         play.kind.learn(play.rec, play.raw, play.outcome)
     assert play.rec.to_bytes() == before
 

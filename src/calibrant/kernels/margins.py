@@ -9,20 +9,20 @@ from __future__ import annotations
 
 from typing import Any
 
-LEAN, TOTAL, SQUARES, UNSEEN, UNSEEN_LEAN, ROWS = range(6)
+SIGNED, TOTAL, SQUARES, UNSEEN, UNSEEN_SIGNED, ROWS = range(6)
 """Which word is which.
 
-- ``LEAN``: Sum of sign times value over the rounds whose margin was broken.
+- ``SIGNED``: Sum of sign times value over the rounds whose margin was broken.
 - ``TOTAL``: Sum of values over all rounds.
 - ``SQUARES``: Sum of squared values over all rounds.
 - ``UNSEEN``: Rounds in which the value was not known.
-- ``UNSEEN_LEAN``: Sum of signs over those of them whose margin was broken.
+- ``UNSEEN_SIGNED``: Sum of signs over those of them whose margin was broken.
 """
 
 
-def pull(lean: Any, total: Any, known: Any, balance: Any) -> Any:
+def pull(signed: Any, total: Any, known: Any, balance: Any) -> Any:
     """Return ``known`` times the sum of sign times (value - mean) over broken margins."""
-    return lean * known - total * balance
+    return signed * known - total * balance
 
 
 def spread(total: Any, squares: Any, known: Any) -> Any:
@@ -43,13 +43,13 @@ def learn(
         value = row[i]
         if value < 0:
             table[UNSEEN, i] += 1
-            table[UNSEEN_LEAN, i] += sign
+            table[UNSEEN_SIGNED, i] += sign
         else:
-            table[LEAN, i] += sign * value
+            table[SIGNED, i] += sign * value
             table[TOTAL, i] += value
             table[SQUARES, i] += value * value
         known, total = rounds - table[UNSEEN, i], float(table[TOTAL, i])
-        towards = pull(float(table[LEAN, i]), total, known, balance - table[UNSEEN_LEAN, i])
+        towards = pull(float(table[SIGNED, i]), total, known, balance - table[UNSEEN_SIGNED, i])
         if towards * towards > bar * spread(total, float(table[SQUARES, i]), known):
             found[count] = i
             count += 1

@@ -90,19 +90,19 @@ class Sums:
         """Return pull, spread, known rounds and mean of the ``chosen`` features."""
         part = self.table[:, chosen].astype(np.float64)
         known = self.rounds - part[margins.UNSEEN]
-        lean, total = part[margins.LEAN], part[margins.TOTAL]
-        towards = margins.pull(lean, total, known, self.balance - part[margins.UNSEEN_LEAN])
+        signed, total = part[margins.SIGNED], part[margins.TOTAL]
+        towards = margins.pull(signed, total, known, self.balance - part[margins.UNSEEN_SIGNED])
         width = margins.spread(total, part[margins.SQUARES], known)
         return towards, width, known, total / np.maximum(known, 1.0)
 
     def _add(self, row: NDArray[np.int8], sign: int) -> None:
         unseen = row < 0
         values = np.where(unseen, 0, row).astype(np.int64)
-        self.table[margins.LEAN] += sign * values
+        self.table[margins.SIGNED] += sign * values
         self.table[margins.TOTAL] += values
         self.table[margins.SQUARES] += values * values
         self.table[margins.UNSEEN] += unseen
-        self.table[margins.UNSEEN_LEAN] += sign * unseen
+        self.table[margins.UNSEEN_SIGNED] += sign * unseen
 
     def _bar(self, level: float) -> float:
         return level * level * self.broken

@@ -303,5 +303,5 @@ def overtaken(raw: Any) -> StaleForecast:
 
 def came_between(what: str) -> StaleForecast:
     """Return the error that a prediction is not the next round's any more."""
-    told = "came between predict_one and learn_one; use forecast and observe where rounds overlap"
+    told = "came between sample_one and learn_one; use forecast and observe where rounds overlap"
     return StaleForecast(f"{what} {told}")

@@ -98,7 +98,7 @@ class NumberStream(Stream[TicketT], Generic[TicketT, MethodT]):
             looked = self._notes.pop(NEXT, None)
             if looked is not None and looked != (self._own(ISSUED), self._own(ROUNDS)):
                 raise StaleForecast(
-                    "another round came between predict_one and learn_one; "
+                    "another round came between sample_one and learn_one; "
                     "use forecast and observe where rounds overlap"
                 )
             ticket = self._issue(raw)

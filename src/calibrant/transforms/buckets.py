@@ -246,12 +246,12 @@ class BucketHedge(Transform):
         return [*range(hedge.CLOCK), *range(hedge.EDGES, hedge.EDGES + self.buckets + 1)]
 
     def limits(self) -> dict[int, tuple[float, float]]:
-        """Return where searches may start, and how the ends of the grid may lean."""
+        """Return where searches may start, and the signs of scores at the ends of the grid."""
         cells = self.resolution + 1
         found: dict[int, tuple[float, float]] = {}
         for j in range(self.buckets):
             block = hedge.EDGES + self.buckets + 1 + (2 * cells + 1) * j
-            # The ends of the grid can only lean inwards: there each search ends at the latest.
+            # Scores at the ends can only point inwards: there each search ends at the latest.
             found[block] = 0, self.resolution
             found[block + 1] = 0, MOST_GAP
             found[block + 2 * cells - 1] = -MOST_GAP, 0

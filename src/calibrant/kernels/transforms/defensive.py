@@ -32,8 +32,8 @@ def predict(words: Words, reals: Reals, at: int, raw: float) -> float:
     if words[at + ROUNDS] == 0 and words[at + STAR] == 0:
         return raw
     aim(words, reals, at, raw)
-    first = lean(words, reals, at, 0.0)
-    last = lean(words, reals, at, 1.0)
+    first = score_of(words, reals, at, 0.0)
+    last = score_of(words, reals, at, 1.0)
     if first > 0.0 and last > 0.0:
         return 1.0
     if first <= 0.0 and last <= 0.0:
@@ -41,8 +41,8 @@ def predict(words: Words, reals: Reals, at: int, raw: float) -> float:
     low, high = 0.0, 1.0
     for _ in range(HALVINGS):
         middle = 0.5 * (low + high)
-        # The two ends always lean differently.
-        if (lean(words, reals, at, middle) > 0.0) == (first > 0.0):
+        # The scores of the two ends always differ in sign.
+        if (score_of(words, reals, at, middle) > 0.0) == (first > 0.0):
             low = middle
         else:
             high = middle
@@ -60,7 +60,7 @@ def aim(words: Words, reals: Reals, at: int, raw: float) -> None:
         reals[second + 4 * size + d] = far * cosine - near * sine
 
 
-def lean(words: Words, reals: Reals, at: int, q: float) -> float:
+def score_of(words: Words, reals: Reals, at: int, q: float) -> float:
     """Return what the test says of forecast ``q``."""
     size = words[at + FEATURES] & INDEX
     first = at + TABLES

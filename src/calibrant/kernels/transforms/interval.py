@@ -18,7 +18,7 @@ CELLS, COUNTS = range(2)
 """
 
 
-def lean(words: Words, at: int, b: int) -> int:
+def score_of(words: Words, at: int, b: int) -> int:
     """Return 1 for a short cell, -1 for a long one, 0 for neither."""
     n, ones = words[at + COUNTS + 2 * b], words[at + COUNTS + 2 * b + 1] * words[at + CELLS]
     return int(ones > (b + 1) * n) - int(ones < b * n)
@@ -31,12 +31,12 @@ def search(words: Words, at: int, start: int) -> tuple[int, int]:
     state that was tampered with, they end at the edge.
     """
     b = start
-    leaning = lean(words, at, b)
-    ahead = leaning
-    while leaning != 0 and leaning == ahead and 0 <= b + ahead < words[at + CELLS]:
+    score = score_of(words, at, b)
+    ahead = score
+    while score != 0 and score == ahead and 0 <= b + ahead < words[at + CELLS]:
         b += ahead
-        leaning = lean(words, at, b)
-    if leaning == 0 or leaning == ahead:
+        score = score_of(words, at, b)
+    if score == 0 or score == ahead:
         return b, b
     return (b - 1, b) if ahead > 0 else (b, b + 1)
 
