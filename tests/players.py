@@ -156,3 +156,13 @@ def machine(program):
         made.pop("machine", None)
         if kept is not None:
             made["machine"] = kept
+
+
+def beyond(limits, real):
+    """Words just outside of limits, reals by their bits, and what is no number."""
+    low, high = limits
+    if real:
+        values = [np.nextafter(low, -np.inf), np.nextafter(high, np.inf), np.nan]
+        outside = [value for value in values if not low <= value <= high]
+        return [int(np.float64(value).view(np.int64)) for value in outside]
+    return [word for word in (low - 1, high + 1) if abs(word) < 1 << 63]

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calibrant import Calibrant, Recalibrator
-from calibrant.errors import InvalidInput
+from calibrant.errors import ExpiredTicket, InvalidInput
 from calibrant.kernels import gaps, two_point
 from calibrant.kernels.layout import HEAD, ISSUED, POSITION, ROUNDS
+from calibrant.recalibrate import binary
 from calibrant.recalibrate.spec import Spec
 from calibrant.registry import calibrators
 
@@ -105,6 +106,33 @@ def test_compiled_steps_remember_one_look_and_notes_the_others() -> None:
             for raw in (0.4, 0.9, 0.1, 0.3):
                 rec.learn_one(raw, 1)
     assert plain == fast
+
+
+@pytest.mark.parametrize("compiles", [False, True])
+def test_rounds_made_at_once_let_old_tickets_expire(compiles: bool) -> None:
+    rec = Recalibrator(seed=1, max_open=3)
+    with players.machine(rec.spec.program):
+        if compiles:
+            rec.compile()
+        rec.forecast(0.5, id="old")
+        for k in range(4):
+            assert rec.open == (k < 3)
+            rec.sample_one(0.2)
+            rec.learn_one(0.2, 1)
+    assert (rec.issued, rec.rounds, rec.open) == (5, 4, 0)
+    with pytest.raises(ExpiredTicket, match="'old'"):
+        rec.observe("old", 1)
+
+
+def test_specs_that_were_read_are_forgotten_when_there_are_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(binary, "MOST_SPECS", 2)
+    monkeypatch.setattr(binary, "_specs", {})
+    for buckets in range(1, 6):
+        rec = Recalibrator(seed=1, buckets=buckets)
+        assert Recalibrator.from_bytes(rec.to_bytes()) == rec
+        assert len(binary._specs) <= 2
 
 
 def test_a_round_for_which_there_is_no_room_cannot_be_booked() -> None:

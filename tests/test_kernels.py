@@ -531,6 +531,14 @@ def test_compiled_code_takes_doubles_apart_by_their_bits(name, given, numba, com
     assert implementation(*given) == function(*given)
 
 
+def test_compiled_loops_are_made_of_whole_lanes(numba, compiler) -> None:
+    assert compiler.register(portable.lanes) is portable.lanes
+    taken, implementation = numba.unsigned
+    assert taken is portable.lanes
+    assert [implementation(count) for count in (1, 4, 5)] == [4, 4, 8]
+    assert [portable.lanes(count) for count in (1, 4, 5)] == [1, 4, 5]
+
+
 def test_the_cache_is_keyed_by_the_sources_of_all_kernels(compiler, monkeypatch, tmp_path) -> None:
     before = compiler.digest()
     here = pathlib.Path(compiler.__file__).parent

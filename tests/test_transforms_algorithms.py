@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from calibrant import bounds
 from calibrant.errors import CalibrantError
+from calibrant.kernels import bits
 from calibrant.kernels.coin import coin
 from calibrant.kernels.transforms import (
     aosa,
@@ -335,7 +336,7 @@ def test_the_substitution_never_loses_more_than_the_potential_allows(
     eta = data.draw(st.floats(0.1, 2.0))
     combine, _ = mixture.substitution(0, count)
     head = [1.0, -eta, 0.5 / eta, 0.0, 0]
-    padded = mixture.rounded_up(count)
+    padded = bits.lanes(count)
     room = [0.0] * (3 * padded - count + 2)
     words = [*head, *weights, *[0.0] * (2 * count), *advice, *room]
     told = combine(words, words, 0, len(head) + 3 * count)

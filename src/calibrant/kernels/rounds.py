@@ -160,9 +160,7 @@ class Program:
         self, words: Words, reals: Reals, row: int, place: int, weight: float, raw: float
     ) -> bool:
         """Say whether a draw that was peeked at can still be afforded; a fallback always can."""
-        if not self.safe or place & ASIDE:
-            return True
-        return budget.decide(words, reals, row, raw, place, weight) == 0
+        return bool(place & ASIDE) or budget.decide(words, reals, row, raw, place, weight) == 0
 
     def hold(
         self, words: Words, reals: Reals, row: int, place: int, weight: float, raw: float, sign: int

@@ -137,11 +137,6 @@ class Tracker(LevelMethod):
         self.section.real("SORTED", STATE, "How often it did after sorting.", words=many)
         self._fresh = [self._options["step"], *levels.tolist(), *[0.0] * (2 * many)]
 
-    def verify(self, row: Words) -> None:
-        """Refuse positions that are no numbers."""
-        if not np.isfinite(row[OWN:].view(np.float64)).all():
-            raise ValueError(f"marks that are not of {len(self.levels)} levels")
-
     @property
     def positions(self) -> Reals:
         """Where each level stands on the raw quantile function."""

@@ -142,9 +142,8 @@ class Method(ABC):
         """Work in that part of a row from now on, with draws that follow from the secret."""
         self._seat = seat
 
-    @abstractmethod
-    def verify(self, row: Words) -> None:
-        """Refuse a row with which the rule would go astray."""
+    def verify(self, row: Words) -> None:  # noqa: B027
+        """Refuse a row with which the rule would go astray, if limits of words do not say all."""
 
     @abstractmethod
     def sound(self, words: Words, reals: Reals) -> Mask:
