@@ -64,7 +64,7 @@ class NoSkips:
 
 ONCE = re.compile(
     r"test_(advice|bounds|compare|diabetes|docs|experiments|frames|losses|metrics|newcomers|plot|report|"
-    r"river|sklearn)|test_(cli_(compare|data|docs|numbers)|demo|groups_(data|plot)|repository)$"
+    r"river|sklearn)|test_(cli_(compare|damage|data|docs|numbers)|demo|groups_(data|plot)|repository)$"
 )
 """Files whose tests do not depend on the compiler, or hardly, nor cover what must be covered."""
 
