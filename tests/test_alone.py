@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import numpy as np
 import players
 import pytest
 from hypothesis import given
@@ -157,3 +158,16 @@ def test_the_draw_by_average_gaps_is_the_two_point_rule_written_out(
     block[POSITION] = data.draw(st.integers(0, len(cells) - 1))
     given = block, block, 0, len(cells), 0, coin
     assert gaps.draw(*given) == two_point.make_draw(gaps.score, gaps.weigh)(*given)
+
+
+@pytest.mark.parametrize(
+    "made", [Recalibrator, Calibrant, lambda seed: Calibrant(seed=seed, loss="log")]
+)
+def test_a_plain_batch_leaves_plain_numbers_behind(made: Any) -> None:
+    rec = made(seed=1)
+    raw = np.random.default_rng(1).random(30)
+    rec.replay(raw, (raw > 0.5).astype(int))
+    rec.observe(rec.forecast(0.3), 1)
+    assert {type(word) for word in rec._arena.words()} == {int, float}
+    ticket = rec.forecast(0.6)
+    assert {type(ticket.place), type(ticket.number), type(ticket.clock)} == {int}

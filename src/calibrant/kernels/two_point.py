@@ -74,7 +74,7 @@ def make_draw(
         # half of the time, which costs compiled code as much as the rest of the round.
         # At an end that points off the grid, the pair beside it does not face each other.
         inner = 0 < low < cells - 1
-        low -= found < 0
+        low -= int(found < 0)
         if not inner:
             low = min(max(low, 0), cells - 2)
         here, above = weigh(words, reals, at, table, low)

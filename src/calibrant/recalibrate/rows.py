@@ -274,8 +274,10 @@ class Rows(Bench):
             machine.replay(flat, flat.view(np.float64), row, raw, outcomes, forecast, mean, mixed)
         else:
             words, reals = self.state()
-            rows = raw.tolist(), outcomes.tolist()
-            self.program.replay(words, reals, row, *rows, forecast, mean, mixed)
+            # Lists, for what is written there and read again goes into the state.
+            given = [column.tolist() for column in (raw, outcomes, forecast, mean, mixed)]
+            self.program.replay(words, reals, row, *given)
+            forecast[:], mean[:], mixed[:] = given[2:]
         return forecast, mean, raw if self.spec.transform is None else mixed
 
     def events(self, row: int, log: NDArray[np.int64], *columns: NDArray[Any]) -> None:
