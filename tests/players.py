@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from calibrant.errors import ExpiredTicket
+from calibrant.kernels import bodies
 from calibrant.kernels.compile import available
 from calibrant.kernels.layout import BLOCKS, ROWS
 from calibrant.recalibrate import rows
@@ -150,9 +151,12 @@ def machine(program):
     kept = made.pop("machine", None)
     if not available():
         made["machine"] = disguised(program)
+        bodies.made.append(bodies.Tools(bodies.unpack, bodies.pack))
     try:
         yield
     finally:
+        if not available():
+            bodies.made.pop()
         made.pop("machine", None)
         if kept is not None:
             made["machine"] = kept

@@ -304,7 +304,7 @@ def test_a_recalibrator_that_cannot_be_is_refused(options, error, text) -> None:
 
 def test_a_ready_calibrator_takes_no_more_parameters() -> None:
     rule = calibrators.get("foster_hart")(resolution=4)
-    assert Recalibrator(rule, seed=1).calibrator is rule
+    assert Recalibrator(rule, seed=1).calibrator == rule
     with pytest.raises(InvalidInput) as refused:
         Recalibrator(rule, resolution=5)
     assert str(refused.value) == "parameters must be given to the calibrator itself, got resolution"
@@ -462,9 +462,7 @@ FORGED = [
     ("settings", "loss", "nothing"),
     ("settings", "max_open", 0),
     ("settings", "max_open", 10**30),
-    ("arrays", "row", []),
-    ("arrays", "row", [0]),
-    ("arrays", "row", [1, 2, 3]),
+    *[("arrays", name, words) for name in ("row", "body") for words in ([], [0], [1, 2, 3])],
     ("arrays", "tickets", [1, 2, 3]),
     ("arrays", "tickets", [10**9, 10**9, *TICKET]),
     ("arrays", "tickets", [-5, -5, *TICKET]),
@@ -486,7 +484,7 @@ FORGED = [
 
 @pytest.mark.parametrize(
     "missing",
-    ["method", "parameters", "buckets", "prior", "loss", "max_open", "row", "tickets"],
+    ["method", "parameters", "buckets", "prior", "loss", "max_open", "body", "tickets"],
 )
 def test_a_state_with_a_good_checksum_and_a_part_missing_is_refused(missing: str) -> None:
     document = stored("foster_hart")._document()
@@ -517,7 +515,7 @@ def with_words(rec: Recalibrator, changes: dict[int, int]) -> bytes:
     """Return a state in which some words of the row are others, with a good checksum."""
     document, row = rec._document(), rec._arena.row()
     row[list(changes)] = list(changes.values())
-    document.arrays["row"] = packed(row, rec.spec.layout)
+    document.arrays["body"] = rec.spec.body.packed(row)
     return document.to_bytes()
 
 
@@ -564,7 +562,7 @@ def test_a_word_that_is_not_stored_is_refused() -> None:
     document, layout = rec._document(), rec.spec.layout
     row = rec._arena.row()
     head = -(-len(row) // 64)
-    marks = np.unpackbits(document.arrays["row"][:head].view(np.uint8))
+    marks = np.unpackbits(packed(row, layout)[:head].view(np.uint8))
     changed = marks[: len(row)].astype(bool)
     key = layout.blocks + KEY
     assert not changed[key]

@@ -27,7 +27,6 @@ from calibrant.errors import (
 )
 from calibrant.kernels import rounds
 from calibrant.kernels.layout import CAPACITY, MIXED_INFINITE, MIXED_ROW
-from calibrant.recalibrate.body import packed
 from calibrant.transforms import (
     BucketMeans,
     ExpertMixture,
@@ -183,9 +182,9 @@ def test_states_of_other_kinds_are_refused() -> None:
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda data: data.arrays.pop("row"),
-        lambda data: data.arrays.update(row=np.append(data.arrays["row"], 0)),
-        lambda data: data.arrays.update(row=data.arrays["row"][:-1]),
+        lambda data: data.arrays.pop("body"),
+        lambda data: data.arrays.update(body=np.append(data.arrays["body"], 0)),
+        lambda data: data.arrays.update(body=data.arrays["body"][:-1]),
         lambda data: data.settings.update(transform={"name": "nobody", "parameters": {}}),
         lambda data: data.settings.update(transform=None),
         lambda data: data.settings.update(raw_safe=0.5),
@@ -210,7 +209,7 @@ def with_word(model: Calibrant, place: int, value: int) -> bytes:
     """Return a state in which one word of the row is another, with a good checksum."""
     document, row = model._document(), model._arena.row()
     row[place] = value
-    document.arrays["row"] = packed(row, model.spec.layout)
+    document.arrays["body"] = model.spec.body.packed(row)
     return document.to_bytes()
 
 

@@ -16,7 +16,6 @@ from calibrant.core.codec import Document
 from calibrant.errors import CorruptState, InvalidInput
 from calibrant.kernels.layout import REAL
 from calibrant.kernels.transforms import window
-from calibrant.recalibrate.body import packed
 from calibrant.transforms import WindowedIsotonic
 
 ATTEMPTS = int(os.environ.get("CALIBRANT_CRAFTED", "25"))
@@ -47,10 +46,10 @@ def test_compiled_code_reads_nothing_out_of_bounds(tmp_path: Path) -> None:
 
 def forged(model: Recalibrator, words: dict[int, float | int]) -> bytes:
     """Return the state of a model with some words of its row altered."""
-    layout, row = model._arena.layout, model._arena.row()
+    row = model._arena.row()
     for place, value in words.items():
         (row.view(np.float64) if isinstance(value, float) else row)[place] = value
-    arrays = model._document().arrays | {"row": packed(row, layout)}
+    arrays = model._document().arrays | {"body": model.spec.body.packed(row)}
     return Document(model.kind, model._stored()[0], arrays, model.version).to_bytes()
 
 
@@ -58,7 +57,8 @@ def forged(model: Recalibrator, words: dict[int, float | int]) -> bytes:
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 2 * REAL[1]])
 def test_reals_must_be_numbers_within_their_limits(value: float) -> None:
     model = Recalibrator("anchored", resolution=3, buckets=1, seed=1)
-    for place in np.flatnonzero(model._arena.layout.real & model._arena.layout.stored).tolist():
+    body = model.spec.body
+    for place in body.places[body.real].tolist():
         with pytest.raises(CorruptState, match=rf"word {place} must be from .*, got "):
             Recalibrator.from_bytes(forged(model, {place: value}))
 

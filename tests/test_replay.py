@@ -15,7 +15,6 @@ from calibrant.core.grid import GRIDS
 from calibrant.errors import ExpiredTicket, InvalidInput, InvalidType, RepeatedTicket, UnknownTicket
 from calibrant.kernels.layout import CLOCK, ISSUED, ROUNDS
 from calibrant.recalibrate import rows as module
-from calibrant.recalibrate.body import packed
 from calibrant.recalibrate.delivery import schedule
 from calibrant.registry import calibrators
 
@@ -522,7 +521,7 @@ def test_there_is_an_end_to_how_many_rounds_can_be_counted(monkeypatch: pytest.M
     row = rec._arena.row()
     row[[ISSUED, ROUNDS, rec.spec.layout.blocks + CLOCK]] = capacity - 1
     document = rec._document()
-    document.arrays["row"] = packed(row, rec.spec.layout)
+    document.arrays["body"] = rec.spec.body.packed(row)
     full = Recalibrator._from_document(document)
     open_ticket = full.forecast(0.5)
     before = full.to_bytes()

@@ -23,10 +23,11 @@ class Arena:
 
     __slots__ = ("_flat", "layout", "listed", "rows")
 
-    def __init__(self, layout: Layout, flat: Words | None = None) -> None:
-        self.layout, self.rows = layout, 1
-        self.listed: list[Any] | None = None
-        self._flat: Words | None = layout.alone.copy() if flat is None else flat
+    def __init__(
+        self, layout: Layout, flat: Words | None = None, listed: list[Any] | None = None
+    ) -> None:
+        self.layout, self.rows, self.listed = layout, 1, listed
+        self._flat = layout.alone.copy() if flat is None and listed is None else flat
 
     def words(self) -> list[Any]:
         """Go over to the list, and return it."""

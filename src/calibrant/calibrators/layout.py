@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from fractions import Fraction
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Protocol
@@ -36,6 +37,9 @@ class HasState(HasLimits, Protocol):
     def kernel(self) -> Any: ...
     def fresh(self) -> list[Any]: ...
     def note_positions(self) -> list[int]: ...
+    def ratios(self) -> list[tuple[int, int, int, float]]: ...
+    def twins(self) -> dict[int, int]: ...
+    def sums(self) -> dict[int, int]: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +60,11 @@ class Layout:
         Which words of a row are reals, and which are part of a state.
     low, high
         Between which numbers a word of a row must be, reals by their bits.
+    ratios
+        Derived words: a word, the two it follows from, and by what the lower one is multiplied
+        and what is added to it.
+    twins
+        For some words another one that is often the same.
     """
 
     shared: Words
@@ -69,6 +78,8 @@ class Layout:
     stored: Mask
     low: Words
     high: Words
+    ratios: tuple[tuple[int, int, int, float, float], ...] = ()
+    twins: dict[int, int] = field(default_factory=dict)
 
     @property
     def row(self) -> int:
@@ -106,7 +117,7 @@ class Layout:
         return row[self.blocks : end].reshape(-1, self.stride)
 
     @functools.cached_property
-    def _ordered(self) -> tuple[Words, Words, Words]:
+    def ordered(self) -> tuple[Words, Words, Words]:
         """What turns reals into whole numbers of the same order, and the limits so turned."""
         turn = np.where(self.real, np.int64(LARGEST), np.int64(0))
         low, high = (ends ^ ((ends >> 63) & turn) for ends in (self.low, self.high))
@@ -114,24 +125,12 @@ class Layout:
 
     def verify(self, row: Words) -> None:
         """Refuse a row with which kernels would go astray."""
-        turn, low, high = self._ordered
+        turn, low, high = self.ordered
         # Nearly always all is well, which one comparison of whole numbers shows.
         ordered = row ^ ((row >> 63) & turn)
         if ((ordered >= low) & (ordered <= high)).all():
             return
         refuse_outside(row, self.fresh, self.real, self.low, self.high)
-
-    def verify_cells(self, row: Words, rule: Calibrator) -> None:
-        """Refuse cells whose gap no outcomes of so many visits can have left."""
-        scale, table = int(self.shared[word.SCALE]), int(self.shared[word.TABLE])
-        cells = rule.cells_of(self.blocks_of(row))
-        gap, visits = cells[..., 0], cells[..., 1]
-        value = self.shared[table : table + cells.shape[-2]]
-        # With so many ones among the visits, times the scale.
-        ones = gap + value * visits
-        lost = (ones < 0) | (ones > scale * visits) | (visits > MAX_GAP // scale)
-        if lost.any():
-            raise ValueError(f"cells with gaps that {int(visits[lost][0])} visits cannot leave")
 
 
 @functools.lru_cache(maxsize=512)
@@ -179,7 +178,26 @@ def layout_of(
     for array in (shared, fresh):
         array.flags.writeable = False
     begin = start if front else 0
-    return Layout(shared, fresh, section, own, stride, begin, shared_real, real, stored, low, high)
+    ratios = [*_ratios(rule, own, buckets, stride, float(scale))]
+    twins: dict[int, int] = {}
+    if transform is not None:
+        ratios += [(start + a, start + b, start + c, 1.0, d) for a, b, c, d in transform.ratios()]
+        twins = {start + place: own for place, own in transform.sums().items()}
+        twins |= {start + place: start + twin for place, twin in transform.twins().items()}
+    parts = shared, fresh, section, own, stride, begin, shared_real, real, stored, low, high
+    return Layout(*parts, tuple(ratios), twins)
+
+
+def _ratios(
+    rule: Calibrator, own: int, buckets: int, stride: int, scale: float
+) -> Iterator[tuple[int, int, int, float, float]]:
+    """Yield the derived words of all cells."""
+    head, size = len(rule.kernels.head), len(rule.kernels.cell)
+    told = [(k, field.ratio) for k, field in enumerate(rule.kernels.cell.fields) if field.ratio]
+    for place, (above, below) in told:
+        for block in range(own, own + buckets * stride, stride):
+            for cell in range(block + head, block + stride, size):
+                yield cell + place, cell + above, cell + below, scale, 0.0
 
 
 def _shared(rule: Calibrator, buckets: int, scale: int, kept: int) -> tuple[Words, Mask]:
@@ -224,7 +242,7 @@ def _row(rule: Calibrator, section: Section, buckets: int, size: int) -> tuple[A
 
 
 def _told(fields: list[Any]) -> list[tuple[Any, ...]]:
-    return [(f.real, f.life == word.STATE, *f.limits) for f in fields]
+    return [(f.real, f.life in (word.STATE, word.DERIVED), *f.limits) for f in fields]
 
 
 def _add_transform(

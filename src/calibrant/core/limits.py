@@ -31,17 +31,21 @@ def refuse_large(words: int) -> None:
         raise InvalidInput(f"{rule}, got {8 * words}")
 
 
-def refuse_outside(row: Words, fresh: Words, real: Mask, low: Words, high: Words) -> None:
+def refuse_outside(
+    row: Words, fresh: Words, real: Mask, low: Words, high: Words, places: Words | None = None
+) -> None:
     """Refuse words outside their limits, and what is no number; what is fresh is as it should be.
 
-    Limits of reals, as reals themselves, are given by their bits.
+    Limits of reals, as reals themselves, are given by their bits.  ``places`` says where the words
+    stand, if these are not all of a row.
     """
     reals, least, most = (words.view(np.float64) for words in (row, low, high))
     fits = np.where(real, (reals >= least) & (reals <= most), (row >= low) & (row <= high))
     for place in np.flatnonzero(~fits & (row != fresh))[:1].tolist():
         ends = (ends.view(np.float64) if real[place] else ends for ends in (low, high, row))
         lowest, highest, found = (end[place] for end in ends)
-        raise ValueError(f"word {place} must be from {lowest} to {highest}, got {found}")
+        where = place if places is None else int(places[place])
+        raise ValueError(f"word {where} must be from {lowest} to {highest}, got {found}")
 
 
 def bits_of(limits: Sequence[tuple[float, float]], real: Mask) -> tuple[Words, Words]:

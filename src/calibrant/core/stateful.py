@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, ClassVar, Final, Self, TypeAlias
 
 from calibrant.core.codec import Document
@@ -11,6 +12,11 @@ from calibrant.errors import CorruptState
 
 Migration: TypeAlias = Callable[[Document], Document]
 """Turns a document of one version into one of the next."""
+
+
+def unchanged(document: Document) -> Document:
+    """Return a document as one of the next version, which reads it as it is."""
+    return replace(document, version=document.version + 1)
 
 
 class Stateful(ABC):
@@ -95,7 +101,7 @@ class Stateful(ABC):
 
 _classes: dict[str, type[Stateful]] = {}
 
-DAMAGE: Final = (AttributeError, LookupError, TypeError, ValueError, OverflowError)
+DAMAGE: Final = (AttributeError, LookupError, TypeError, ValueError, ArithmeticError)
 """What reading a crafted document may run into."""
 
 

@@ -40,6 +40,7 @@ from calibrant.kernels.layout import CELL, COUNT, ISSUED, KEY, SECRET
 from calibrant.kernels.rounds import Peeked
 from calibrant.recalibrate.binary import Binary
 from calibrant.recalibrate.spec import shared_spec
+from calibrant.recalibrate.stream import Stream
 
 
 class Grouped(Binary):
@@ -50,6 +51,7 @@ class Grouped(Binary):
 
     __slots__ = ("_recent", "_roster", "_rules")
 
+    version: ClassVar[int] = 2
     migrations: ClassVar[dict[int, Migration]] = {1: migrated}
 
     _arena: GroupArena
@@ -235,6 +237,9 @@ class Grouped(Binary):
         cells = self._blocks(self._arena.snapshot())[self.buckets :, FIRST:]
         held = self._counter.names_in_use()
         return settings, stored(cells, self._roster.names(), self._recent, held)
+
+    def _rowed(self) -> dict[str, Words]:
+        return Stream._rowed(self)
 
     def _restore(self, document: Document) -> None:
         s, arrays = document.settings, document.arrays

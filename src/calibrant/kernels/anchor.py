@@ -30,7 +30,9 @@ from calibrant.kernels.layout import (
     CELL,
     CELLS,
     COUNT,
+    DERIVED,
     FIXED,
+    GAP,
     GAP_AND_COUNT,
     HEAD,
     INDEX,
@@ -44,6 +46,7 @@ from calibrant.kernels.layout import (
     SHARE,
     STATE,
     VALUES,
+    VISITS,
     WIDTH,
     Reals,
     Section,
@@ -80,7 +83,9 @@ FIRST: Final = len(OWN_HEAD)
 """Words of a block before its cells."""
 
 OWN_CELL: Final = Section(GAP_AND_COUNT)
-AVERAGE: Final = OWN_CELL.real("AVERAGE", STATE, "Average gap of the cell.", (-1.0, 1.0))
+AVERAGE: Final = OWN_CELL.real(
+    "AVERAGE", DERIVED, "Average gap of the cell.", (-1.0, 1.0), ratio=(GAP, VISITS)
+)
 CELL_WORDS: Final = len(OWN_CELL)
 
 
@@ -200,7 +205,8 @@ TIMED: Final = PARAMETERS + FADING_SETTINGS.whole(
     "TIMED", FIXED, "One if the half-life is in the caller's time, 0 if in outcomes of the block."
 )
 
-FADING_CELL: Final = Section(OWN_CELL)
+FADING_CELL: Final = Section(GAP_AND_COUNT)
+FADING_CELL.real("AVERAGE", STATE, "Average gap of the cell, as far as remembered.", (-1.0, 1.0))
 KEPT: Final = FADING_CELL.real(
     "KEPT", STATE, "Sum of the fading weights as of the latest visit, which counts one.", REAL_COUNT
 )

@@ -36,6 +36,8 @@ FIXED: Final = "fixed"
 """Follows from the settings and never changes."""
 STATE: Final = "state"
 """What a model remembers: stored, compared, restored."""
+DERIVED: Final = "derived"
+"""Follows from two other words of the row: stored by none, made again on loading."""
 SCRATCH_LIFE: Final = "scratch"
 """Means something within a step only."""
 
@@ -57,7 +59,8 @@ UNBOUNDED: Final = (float("-inf"), float("inf"))
 class Field:
     """One word: its name, whether its bits are a real's, how long it lives, what it means.
 
-    ``limits`` are the least and the largest number that loading accepts.
+    ``limits`` are the least and the largest number that loading accepts.  A derived word of a cell
+    is the ratio of two others, ``ratio``, the lower one times the scale of gaps.
     """
 
     name: str
@@ -65,6 +68,7 @@ class Field:
     life: str
     meaning: str
     limits: tuple[float, float] = ANY
+    ratio: tuple[int, int] | None = None
 
 
 class Section:
@@ -100,9 +104,10 @@ class Section:
         meaning: str,
         limits: tuple[float, float] | None = None,
         words: int = 1,
+        ratio: tuple[int, int] | None = None,
     ) -> int:
         """Declare the next word, or several, as reals; return where they start."""
-        self.fields += [Field(name, True, life, meaning, limits or self.limits)] * words
+        self.fields += [Field(name, True, life, meaning, limits or self.limits, ratio)] * words
         return len(self.fields) - words
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from struct import Struct
 from typing import Any, ClassVar, Final, Self
 
 import numpy as np
@@ -12,12 +13,14 @@ from calibrant.calibrators.arena import Arena
 from calibrant.core import check
 from calibrant.core.arrays import Mask, Reals, Words
 from calibrant.core.codec import Document
-from calibrant.core.stateful import Migration
+from calibrant.core.stateful import Migration, unchanged
 from calibrant.core.ticket import Ticket
 from calibrant.errors import ForeignTicket, InvalidInput
+from calibrant.kernels import bodies
 from calibrant.kernels.coin import coin
-from calibrant.kernels.layout import CELL, CLOCK, ISSUED, NARROW, SECRET, WIDTH
+from calibrant.kernels.layout import CELL, ISSUED, NARROW, ROUNDS, SECRET, WIDTH
 from calibrant.kernels.rounds import Peeked
+from calibrant.recalibrate.body import unpacked
 from calibrant.recalibrate.counter import Counter
 from calibrant.recalibrate.record import account_of
 from calibrant.recalibrate.rows import Rows
@@ -28,6 +31,7 @@ from calibrant.recalibrate.version1 import migrated
 from calibrant.transforms import from_description
 
 blank: Final = object.__new__
+SECRETS: Final = Struct("<qq")
 
 
 class Binary(Stream[Ticket]):
@@ -35,19 +39,23 @@ class Binary(Stream[Ticket]):
 
     __slots__ = ("_asked", "_issuer", "_looked", "_most", "_rows", "_secret", "_spec")
 
-    version: ClassVar[int] = 2
-    migrations: ClassVar[dict[int, Migration]] = {1: migrated}
+    version: ClassVar[int] = 3
+    migrations: ClassVar[dict[int, Migration]] = {1: migrated, 2: unchanged}
     _tickets: ClassVar[Any] = Ticket
     _counters: ClassVar[Any] = Counter
 
-    def _begin(self, spec: Spec, secret: bytes, max_open: Any, row: Words | None = None) -> None:
+    def _begin(
+        self, spec: Spec, secret: bytes, max_open: Any, words: list[Any] | Words | None = None
+    ) -> None:
         """Set up a row of that spec, before its first round or as given."""
         cap = check.whole(max_open, "max_open", low=1, high=MAX_OPEN)
         self._spec, self._secret, self._issuer = spec, secret, spec.issuer(secret)
-        arena = spec.arena(secret) if row is None else spec.arena_of(secret, row)
+        arena = spec.arena(secret) if words is None else spec.arena_of(secret, words)
         whose = self._issuer.fingerprint
         self._open(arena, self._counters(self._tickets, self._issuer, whose, spec.fields, cap))
         self._rows = Rows(spec, arena)
+        if arena.listed is None and words is not None:
+            self._rows.begin_compiled(spec.ready)
         self._timed = spec.rule.timed
         self._most = min(self._rows.capacity, cap)
 
@@ -163,14 +171,36 @@ class Binary(Stream[Ticket]):
 
     def _restore(self, document: Document) -> None:
         spec, cap = self._described(document)
-        arrays = document.arrays
-        row = self._verified(arrays["row"], spec.layout)
-        spec.layout.verify_cells(row, spec.rule)
-        made = int(spec.layout.blocks_of(row)[:, CLOCK].sum())
-        if made != row[ISSUED]:
-            raise ValueError(f"{made} forecasts in the blocks where {row[ISSUED]} were made")
-        self._begin(spec, row[SECRET : SECRET + 2].astype("<i8").tobytes(), cap, row)
+        arrays, flat = document.arrays, None
+        if spec.ready is not None and bodies.made and "body" in arrays:
+            flat = spec.body.flat(arrays["body"], bodies.made[0].unpack)
+        words = self._listed(spec, arrays) if flat is None else flat
+        first = spec.layout.row + SECRET
+        self._begin(spec, SECRETS.pack(*words[first : first + 2]), cap, words)
         self._load_tickets(arrays["tickets"])
+
+    @staticmethod
+    def _listed(spec: Spec, arrays: dict[str, Words]) -> list[Any]:
+        """Return the shared part and the row of a document, if kernels can work with it."""
+        body = spec.body
+        if "row" in arrays:
+            told = unpacked(arrays["row"], spec.layout)[body.places]
+        else:
+            told = body.told(arrays["body"])
+        body.verify(told)
+        words, made = body.listed(told), body.made(told)
+        issued, learned = words[spec.layout.row + ISSUED], words[spec.layout.row + ROUNDS]
+        if learned > issued:
+            raise ValueError(f"{learned} outcomes of {issued} forecasts")
+        if made != issued:
+            raise ValueError(f"{made} forecasts in the blocks where {issued} were made")
+        return words
+
+    def _rowed(self) -> dict[str, Words]:
+        body = self._spec.body
+        if self._rows.steps is not None and bodies.made:
+            return {"body": body.packed_flat(self._arena.flat(), bodies.made[0].pack)}
+        return {"body": body.packed(self._arena.row())}
 
     @classmethod
     def _unborn(cls, document: Document) -> Self:

@@ -1,11 +1,24 @@
-"""The body of a stored row: the words in which it differs from a fresh one."""
+"""The body of a stored row: the words in which it differs from a fresh one.
+
+Binary streams leave out more, by a :class:`Body`: words that follow from others, words that are the
+same as their twins, and the upper bytes of small whole numbers.
+"""
 
 from __future__ import annotations
 
-import numpy as np
+import functools
+from collections.abc import Callable
+from typing import Any, Final
 
-from calibrant.calibrators.layout import Layout
-from calibrant.core.arrays import Words
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.calibrators.layout import MAX_GAP, Layout
+from calibrant.core.arrays import Mask, Words
+from calibrant.core.limits import refuse_outside
+from calibrant.kernels import layout as word
+
+Short: Final = np.int16
 
 
 def packed(row: Words, layout: Layout) -> Words:
@@ -30,3 +43,166 @@ def unpacked(words: Words, layout: Layout) -> Words:
     row = layout.fresh.copy()
     row[changed] = words[head:]
     return row
+
+
+class Body:
+    """How the rows of one layout of a binary stream are stored::
+
+        which words follow, a bit each | which of the whole ones are long, a bit each
+        short whole words (2 bytes each) | zeros up to a word | long whole words | reals
+
+    What is told of a row are its words at ``places``: whole numbers first, and among them gaps,
+    then visits, then clocks, then the rest.  Compiled functions (:mod:`calibrant.kernels.bodies`)
+    do the same with rows in arrays, once there are any.
+    """
+
+    def __init__(self, layout: Layout, head: int, size: int) -> None:
+        """Set up for blocks with a head and cells of so many words."""
+        self.layout = layout
+        derived = np.zeros(len(layout.fresh), bool)
+        derived[[ratio[0] for ratio in layout.ratios]] = True
+        kept = layout.stored & ~derived
+        # Gaps, visits and clocks lie side by side, so that they are checked together.
+        place = layout.blocks_of(np.arange(len(layout.fresh)))
+        gaps = place[:, head::size].reshape(-1)
+        first = np.concatenate([gaps, gaps + word.VISITS, place[:, word.CLOCK]])
+        kept[first] = False
+        rest = [np.flatnonzero(kept & ~layout.real), np.flatnonzero(kept & layout.real)]
+        self.places = np.concatenate([first, *rest])
+        self.wholes = len(first) + len(rest[0])
+        self.fresh, self.real = layout.fresh[self.places], layout.real[self.places]
+        self._cells, self._clocks = len(gaps), slice(2 * len(gaps), len(first))
+        self._ends = tuple(ends[self.places] for ends in layout.ordered)
+        self._bytes = -(-len(self.places) // 8)
+        self._find_twins(layout.twins)
+        self._ratios = {below: rest for *rest, below in map(_by_lower, layout.ratios)}
+        table, cells = int(layout.shared[word.TABLE]), len(gaps) // len(place)
+        self._scale = int(layout.shared[word.SCALE])
+        self._values = np.tile(layout.shared[table : table + cells], len(place))
+
+    def _find_twins(self, twins: dict[int, int]) -> None:
+        index = {place: k for k, place in enumerate(self.places.tolist())}
+        pairs = [(index[a], index[b]) for a, b in twins.items() if a in index]
+        self._later, self._earlier = np.array(pairs, np.int64).reshape(-1, 2).T.copy()
+
+    @functools.cached_property
+    def _tables(self) -> tuple[Any, ...]:
+        """What the compiled functions look at: table, values, ratios, factors, sizes."""
+        layout, turn = self.layout, self._ends[0]
+        twin = np.full(len(self.places), -1)
+        twin[self._later] = self._earlier
+        table = np.stack([self.places, self.fresh, *self._ends[1:], turn, twin], 1)
+        told = [
+            (place, above, below, layout.fresh[below], layout.real[below])
+            for place, above, below, *_ in layout.ratios
+        ]
+        ratios = np.array(told, np.int64).reshape(-1, 5)
+        factors = np.array([ratio[3:] for ratio in layout.ratios], np.float64).reshape(-1, 2)
+        blocks = self._clocks.stop - self._clocks.start
+        sizes = layout.row, self.wholes, self._cells, blocks, self._scale, MAX_GAP // self._scale
+        return table, self._values, ratios, factors, np.array(sizes, np.int64)
+
+    def flat(self, words: Words, unpack: Callable[..., bool]) -> Words | None:
+        """Return the shared part and the row of a body as an array; None if something is wrong."""
+        table, values, ratios, factors, sizes = self._tables
+        flat = self.layout.alone.copy()
+        shares = table, values, ratios, factors, flat, flat.view(np.float64), sizes
+        return flat if unpack(words.view(np.uint8), words, *shares) else None
+
+    def packed_flat(self, flat: Words, pack: Callable[..., int]) -> Words:
+        """Return the row of an array as its body."""
+        table, *_, sizes = self._tables
+        room = np.zeros(len(table) + len(table) // 16 + 4, np.int64)
+        return room[: pack(flat, table, room.view(np.uint8), room, sizes)]
+
+    # ----------------------------------------------------------------- writing
+
+    def packed(self, row: Words) -> Words:
+        """Return a row as its body."""
+        told = row[self.places]
+        base = self.fresh.copy()
+        base[self._later] = told[self._earlier]
+        changed = told != base
+        words = told[changed]
+        count = np.count_nonzero(changed[: self.wholes])
+        whole = words[:count]
+        short = whole.astype(Short)
+        long = short != whole
+        brief = short[~long].tobytes()
+        head = np.packbits(changed).tobytes() + np.packbits(long).tobytes() + brief
+        head += bytes(-len(head) % 8)
+        rest = words[count:] if len(brief) == 2 * count else np.append(whole[long], words[count:])
+        return np.concatenate([np.frombuffer(head, np.int64), rest])
+
+    # ----------------------------------------------------------------- reading
+
+    def told(self, words: Words) -> Words:
+        """Return what a body tells of its row."""
+        told, size = words.tobytes(), len(self.places)
+        changed = _bits(told[: self._bytes], size)
+        count = int(np.count_nonzero(changed[: self.wholes]))
+        start = self._bytes + -(-count // 8)
+        long = _bits(told[self._bytes : start], count)
+        lengthy = int(np.count_nonzero(long))
+        end = start + 2 * (count - lengthy)
+        first = -(-end // 8)
+        left = int(np.count_nonzero(changed)) - count
+        if len(words) != first + lengthy + left or any(told[end : 8 * first]):
+            raise ValueError(f"{len(words)} words that are not of a row of {size}")
+        whole = np.empty(count, np.int64)
+        whole[~long] = np.frombuffer(told[start:end], "<i2")
+        whole[long] = words[first : first + lengthy]
+        found: Words = self.fresh.copy()
+        found[changed] = np.concatenate([whole, words[first + lengthy :]])
+        same = ~changed[self._later]
+        found[self._later[same]] = found[self._earlier[same]]
+        return found
+
+    def verify(self, told: Words) -> None:
+        """Refuse what is told of a row with which kernels would go astray."""
+        turn, low, high = self._ends
+        # Nearly always all is well, which one comparison of whole numbers shows.
+        ordered = told ^ ((told >> 63) & turn)
+        if not ((ordered >= low) & (ordered <= high)).all():
+            ends = self.layout.low[self.places], self.layout.high[self.places]
+            refuse_outside(told, self.fresh, self.real, *ends, self.places)
+        gap, visits = told[: self._cells], told[self._cells : 2 * self._cells]
+        # How many ones are among the visits, times the scale.
+        ones, most = gap + self._values * visits, self._scale * visits
+        lost = (ones < 0) | (ones > most) | (visits > MAX_GAP // self._scale)
+        if lost.any():
+            raise ValueError(f"cells with gaps that {int(visits[lost][0])} visits cannot leave")
+
+    def made(self, told: Words) -> int:
+        """Return how many forecasts were made in the blocks."""
+        return sum(told[self._clocks].tolist())
+
+    def listed(self, told: Words) -> list[Any]:
+        """Return the shared part and the row of which this is told, as a list."""
+        row, ratios = self.layout.row, self._ratios
+        changed = np.flatnonzero(told != self.fresh)
+        words: list[Any] = self.layout.alone_list.copy()
+        cut = int(np.searchsorted(changed, self.wholes))
+        values = told[changed]
+        spots = self.places[changed].tolist()
+        listed = values[:cut].tolist() + values[cut:].view(np.float64).tolist()
+        for place, value in zip(spots, listed, strict=True):
+            words[row + place] = value
+        for below in spots:
+            if below in ratios:
+                place, above, times, plus = ratios[below]
+                words[row + place] = words[row + above] / (words[row + below] * times + plus)
+        return words
+
+
+def _by_lower(ratio: tuple[int, int, int, float, float]) -> tuple[Any, ...]:
+    place, above, below, times, plus = ratio
+    return place, above, times, plus, below
+
+
+def _bits(told: bytes, size: int) -> Mask:
+    """Return so many bits."""
+    bits: NDArray[np.bool_] = np.unpackbits(np.frombuffer(told, np.uint8)).view(bool)
+    if bits[size:].any() or len(bits) < size:
+        raise ValueError(f"marks that are not of {size} words")
+    return bits[:size]

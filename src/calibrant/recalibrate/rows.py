@@ -69,12 +69,13 @@ class Rows(Bench):
 
     def compile(self) -> bool:
         """Compile single steps; say whether there is a compiler."""
-        machine = self.program.machine
-        if machine is None:
-            return False
-        self.steps = machine.steps(self.spec.layout.alone.copy(), self.spec.layout.row)
+        self.begin_compiled(self.spec.compile())
+        return self.steps is not None
+
+    def begin_compiled(self, steps: Any) -> None:
+        """Take over compiled single steps, if there are any."""
+        self.steps = steps
         self.use_array()
-        return True
 
     def use_array(self) -> None:
         """With compiled steps, keep the array at hand through fast views."""

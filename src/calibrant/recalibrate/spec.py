@@ -17,10 +17,11 @@ from calibrant.core import check
 from calibrant.core.arrays import Reals, Words
 from calibrant.core.ticket import Issuer
 from calibrant.errors import InvalidInput, InvalidType
-from calibrant.kernels import scores
+from calibrant.kernels import bodies, scores
 from calibrant.kernels.alone import Sizes
 from calibrant.kernels.layout import CAPACITY, CELLS, EDGES, KEY, SCALE, SECRET, TABLE
 from calibrant.kernels.rounds import Program, assemble
+from calibrant.recalibrate.body import Body
 from calibrant.recalibrate.secret import block_key, told_fingerprint
 from calibrant.registry import calibrators
 from calibrant.transforms import Transform
@@ -130,14 +131,37 @@ class Spec:
 
     def arena(self, secret: bytes) -> Arena:
         """Return an arena of one row with that secret, before its first round."""
-        return self.arena_of(secret, self.layout.fresh)
-
-    def arena_of(self, secret: bytes, row: Words) -> Arena:
-        """Return an arena of one row, to which that secret belongs."""
         flat = self.layout.alone.copy()
-        flat[self.layout.row :] = row
         self.seat(flat[self.layout.row :], secret)
         return Arena(self.layout, flat)
+
+    def arena_of(self, secret: bytes, words: list[Any] | Words) -> Arena:
+        """Return an arena of one row, to which that secret belongs, given as a list or array."""
+        at = self.layout.row + self.layout.blocks + KEY
+        for j in range(self.buckets):
+            words[at + j * self.layout.stride] = block_key(secret, j)
+        if isinstance(words, list):
+            return Arena(self.layout, listed=words)
+        return Arena(self.layout, words)
+
+    @property
+    def ready(self) -> Program | None:
+        """The compiled single steps, once a stream has compiled them."""
+        machine = self.program.__dict__.get("machine")
+        return None if machine is None else machine.__dict__.get("ready")
+
+    def compile(self) -> Program | None:
+        """Compile the single steps, once; return them, or None where there is no compiler."""
+        machine = self.program.machine
+        if machine is not None and self.ready is None:
+            bodies.machine()
+            machine.__dict__["ready"] = machine.steps(self.layout.alone.copy(), self.layout.row)
+        return self.ready
+
+    @functools.cached_property
+    def body(self) -> Body:
+        """How rows are stored."""
+        return Body(self.layout, len(self.rule.kernels.head), len(self.rule.kernels.cell))
 
     @functools.cached_property
     def shapes(self) -> dict[tuple[str, int], bytes]:

@@ -211,10 +211,17 @@ class Stream(Stateful, Generic[TicketT]):
 
     def _document(self) -> Document:
         with passing(self._gate):
-            row = packed(self._arena.row(), self._arena.layout)
-            arrays = {"row": row, "tickets": self._counter.words()}
+            arrays = self._arrays()
             settings, more = self._stored()
         return Document(self.kind, settings, arrays | more, self.version)
+
+    def _arrays(self) -> dict[str, Words]:
+        """Return the row and the open tickets as they are stored."""
+        return self._rowed() | {"tickets": self._counter.words()}
+
+    def _rowed(self) -> dict[str, Words]:
+        """Return the row as it is stored."""
+        return {"row": packed(self._arena.row(), self._arena.layout)}
 
     def _load_tickets(self, words: Words) -> None:
         """Open the tickets that a document says were open."""

@@ -26,7 +26,6 @@ from calibrant.errors import (
     UnknownTicket,
 )
 from calibrant.kernels.layout import SECRET
-from calibrant.recalibrate.body import packed
 from calibrant.recalibrate.calibrant import Calibrant
 from calibrant.recalibrate.recalibrator import Recalibrator
 from calibrant.recalibrate.rows import Rows
@@ -150,9 +149,9 @@ class Table(Stateful):
             named = tickets[:, 0] >= NAMED
             tickets[:, 1] &= NUMBER
             tickets[:, 0] = np.where(named, tickets[:, 0], tickets[:, 1])
-            words = packed(self._words(number), self._spec.layout)
+            words = self._spec.body.packed(self._words(number))
             settings = self._spec.settings | {"max_open": self._max_open}
-            arrays = {"row": words, "tickets": tickets.reshape(-1)}
+            arrays = {"body": words, "tickets": tickets.reshape(-1)}
         return Document(self._made.kind, settings, arrays, self._made.version).to_bytes()
 
     def put(self, key: Key, data: bytes) -> None:

@@ -21,6 +21,8 @@ from calibrant.kernels.compile import SHORT
 from calibrant.kernels.transforms.kernel import Kernel
 from calibrant.registry import transforms
 
+Ratio: TypeAlias = tuple[int, int, int, float]
+"""A word, and which it follows from: the second over the sum of the third and a number."""
 State: TypeAlias = list[Any]
 """Words of a state: floats where a word is a real, ints elsewhere."""
 Check: TypeAlias = Callable[[Any, str], Any]
@@ -88,6 +90,18 @@ class Transform(abc.ABC):
 
     def limits(self) -> dict[int, tuple[float, float]]:
         """Return between which numbers a word must be that says where to go on."""
+        return {}
+
+    def ratios(self) -> list[Ratio]:
+        """Return which words follow from two others, and need not be stored."""
+        return []
+
+    def twins(self) -> dict[int, int]:
+        """Return for some words another one that is often the same."""
+        return {}
+
+    def sums(self) -> dict[int, int]:
+        """Return for some words the own word of a row that is often the same."""
         return {}
 
     def verify(self, words: Words) -> None:

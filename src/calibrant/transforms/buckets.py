@@ -8,11 +8,12 @@ from functools import partial
 from typing import Any, Final
 
 from calibrant.core import check
+from calibrant.kernels.layout import REAL_COUNT
 from calibrant.kernels.portable import logit
 from calibrant.kernels.transforms import hats, hedge, means
 from calibrant.kernels.transforms.kernel import Kernel
 from calibrant.registry import transforms
-from calibrant.transforms.base import State, Transform, rules
+from calibrant.transforms.base import Ratio, State, Transform, rules
 
 MOST: int = 1 << 16
 FINEST: Final = 1 << 12
@@ -178,6 +179,22 @@ class HatMeans(Transform):
         forgotten = 1.0 / (self.memory or math.inf)
         head = [cells, forgotten, self.prior, float(self.cells), shift, reach]
         return [*head, 0, 0.0, *[0.0] * (hats.WIDTH * (cells + 1))]
+
+    def limits(self) -> dict[int, tuple[float, float]]:
+        """Return the limits of weights and sums of errors."""
+        knots = range(hats.KNOTS, self.size, hats.WIDTH)
+        errors = dict.fromkeys([knot + 1 for knot in knots], (-REAL_COUNT[1], REAL_COUNT[1]))
+        return errors | dict.fromkeys(knots, REAL_COUNT)
+
+    def ratios(self) -> list[Ratio]:
+        """Return the mean error of each knot: its sum of errors over its weight and the prior."""
+        knots = range(hats.KNOTS, self.size, hats.WIDTH)
+        return [(knot + hats.MEAN, knot + 1, knot, self.prior) for knot in knots]
+
+    @property
+    def knots(self) -> tuple[int, str, float]:
+        """What says where the knots are."""
+        return self.cells, self.scale, self.clip
 
 
 MOST_GAP = 1 << 62

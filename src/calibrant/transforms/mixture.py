@@ -12,13 +12,13 @@ from typing import Any, Final
 from calibrant.core import check
 from calibrant.errors import InvalidInput, InvalidType
 from calibrant.kernels import bits
-from calibrant.kernels.layout import REAL, SHARE
+from calibrant.kernels.layout import MIXED_LOSS, RAW_LOSS, REAL, SHARE
 from calibrant.kernels.portable import log
-from calibrant.kernels.transforms import identity, mixture
+from calibrant.kernels.transforms import hats, identity, mixture
 from calibrant.kernels.transforms.kernel import Kernel
 from calibrant.registry import transforms
-from calibrant.transforms.base import State, Transform, shifted
-from calibrant.transforms.buckets import BucketMeans, constants_of_bank, fresh_bank
+from calibrant.transforms.base import Ratio, State, Transform, shifted
+from calibrant.transforms.buckets import BucketMeans, HatMeans, constants_of_bank, fresh_bank
 from calibrant.transforms.online_platt import OnlinePlatt
 
 
@@ -212,6 +212,36 @@ class ExpertMixture(Transform):
         found |= dict.fromkeys([*range(at, at + count), *range(at + 3 * count, self._own)], SHARE)
         for start, group in self._placed():
             found |= shifted(group[0], start)[1]
+        return found
+
+    def ratios(self) -> list[Ratio]:
+        """Return the words of the experts that follow from two others."""
+        return [
+            (start + place, start + above, start + below, plus)
+            for start, group in self._placed()
+            for place, above, below, plus in group[0].ratios()
+        ]
+
+    def twins(self) -> dict[int, int]:
+        """Return the words of experts that differ from an earlier one in their memory alone.
+
+        They are the same until there is something to forget.
+        """
+        found: dict[int, int] = {}
+        first: dict[Any, int] = {}
+        for start, (expert, *_) in self._placed():
+            if isinstance(expert, HatMeans):
+                known = first.setdefault(expert.knots, start)
+                if known != start:
+                    found |= {start + k: known + k for k in range(hats.KNOTS, expert.size)}
+        return found
+
+    def sums(self) -> dict[int, int]:
+        """Return the losses of the mixture and of the raw forecast, which a row sums up too."""
+        losses = mixture.PARTS + len(self._groups) + len(self.experts)
+        found = {mixture.LOSS: MIXED_LOSS}
+        if Identity() in self.experts:
+            found[losses + self.experts.index(Identity())] = RAW_LOSS
         return found
 
     def standing(self, words: Sequence[Any]) -> Standing:
