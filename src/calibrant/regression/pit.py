@@ -352,7 +352,7 @@ class LevelCalibrator(Recalibrator):
     __slots__ = ()
 
     kind: ClassVar = "level"
-    migrations: ClassVar[dict[int, Migration]] = {1: level_migrated}
+    migrations: ClassVar[dict[int, Migration]] = Recalibrator.migrations | {1: level_migrated}
 
     def __init__(
         self,
