@@ -277,8 +277,7 @@ class Recalibrator(Batches):
                 self._book(raw, outcome)
             else:
                 # The usual way of plain steps, without a call more than they need.
-                place, weight, mixed, clock = look
-                told = words, words, self._row, place, weight, mixed, clock, raw, outcome
+                told = words, words, self._row, *look, raw, outcome
                 if words[self._row + ISSUED] >= self._most or self._rows.plain_book(*told) < 0:
                     self._book(raw, outcome)
                 self._asked = None

@@ -28,6 +28,7 @@ from calibrant.kernels.layout import (
     HAND_WEIGHT,
     ISSUED,
     LOOK_CLOCK,
+    LOOK_LEARNED,
     LOOK_MIXED,
     LOOK_PLACE,
     LOOK_WEIGHT,
@@ -185,7 +186,7 @@ class Rows(Bench):
         self.steps.learn_flat(self.machine, row, time, outcome)
 
     def peek(self, row: int, raw: float) -> Peeked:
-        """Look at the next draw: place, weight, mixed forecast and clock; nothing changes."""
+        """Look at the next draw; nothing changes."""
         if self.steps is None:
             words, reals = self.state()
             return self.plain_peek(words, reals, row, raw)
@@ -195,7 +196,8 @@ class Rows(Bench):
     def looked_at(self) -> Peeked:
         """Return what the last look of a compiled step found."""
         words, reals = self.state()
-        return words[LOOK_PLACE], reals[LOOK_WEIGHT], reals[LOOK_MIXED], words[LOOK_CLOCK]
+        shares = reals[LOOK_WEIGHT], reals[LOOK_MIXED]
+        return words[LOOK_PLACE], *shares, words[LOOK_CLOCK], words[LOOK_LEARNED]
 
     def mean_of(self, place: int, weight: float) -> float:
         """Return the mean of the pair, or of the law, that was just looked at."""
@@ -207,7 +209,7 @@ class Rows(Bench):
 
     def bookable(self, row: int, note: Peeked, raw: float) -> bool:
         """Say whether what was peeked at can still become a round; nothing changes."""
-        place, weight, _, clock = note
+        place, weight, _, clock, _ = note
         program, (words, _) = self.program, self.state()
         at = row + words[BLOCKS] + ((place >> 16) & NARROW) * words[STRIDE]
         if words[at + CLOCK] != clock:
@@ -223,16 +225,16 @@ class Rows(Bench):
 
         Or return -1, if another forecast came in between, or spent the budget.
         """
-        place, weight, mixed, clock = note
+        place, weight, mixed, clock, learned = note
         if self.steps is not None:
             words, reals = self.state()
-            words[LOOK_PLACE], words[LOOK_CLOCK] = place, clock
+            words[LOOK_PLACE], words[LOOK_CLOCK], words[LOOK_LEARNED] = place, clock, learned
             reals[LOOK_WEIGHT], reals[LOOK_MIXED] = weight, mixed
             return self.book_look(row, raw, outcome)
         words, reals = self.state()
         if words[row + ISSUED] >= self.capacity:
             self.check_room(row)
-        return self.plain_book(words, reals, row, place, weight, mixed, clock, raw, outcome)
+        return self.plain_book(words, reals, row, *note, raw, outcome)
 
     def book_look(self, row: int, raw: float, outcome: int) -> int:
         """Do the same with what the last look of a compiled step found."""
