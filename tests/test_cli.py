@@ -945,7 +945,7 @@ def test_methods_lists_the_registry(capsys: pytest.CaptureFixture[str]) -> None:
     assert [link["link"] for link in rows[0]["chain"]] == [
         "calibration", "draws to mixture", "mixture to experts",
     ]  # fmt: skip
-    assert "[ln K - (T-1) ln(1-share)]" in shown
+    assert "[-ln w - (T-1) ln(1-share)]" in shown
 
 
 def test_report_combines_summaries(

@@ -335,3 +335,13 @@ DAMAGE: list[tuple[Any, str, dict[str, Any]]] = [
 def test_bytes_that_are_no_state_are_refused(kind: Any, name: str, stored: dict[str, Any]) -> None:
     with pytest.raises(CorruptState, match=f"state must be of '{name}', got "):
         kind.from_bytes(Document(name, stored).to_bytes(), Recalibrator(seed=1))
+
+
+@pytest.mark.parametrize(("method", "promises"), [("foster_hart", True), ("anchored", False)])
+def test_waiting_promises_what_the_rule_proves_about_late_outcomes(method, promises) -> None:
+    rec = Recalibrator(method, seed=1)
+    waiting = WaitForHorizon(rec, horizon=3.0)
+    for k in range(20):
+        waiting.observe(waiting.forecast(0.4, time=float(k)), k % 2, time=float(k))
+    assert rec.certificate().delay == 3
+    assert bool(rec.certificate().bounds) is promises

@@ -27,7 +27,7 @@ def mixture(
     experts
         Number K of experts.
     share
-        Which part of the weights is spread evenly after each round.
+        Which part of the weights returns to the first weights after each round.
     eta
         The rate: at most 2 for squared loss with the substitution, 1/2 with the weighted mean,
         1 for log loss with the weighted mean.

@@ -51,7 +51,7 @@ class Calibrant(Recalibrator):
     experts
         The transforms that are mixed, or one transform that is taken as it is.
     share
-        Which part of the experts' weights is spread evenly in each round.
+        Which part of the experts' weights returns to their first weights in each round.
     loss
         ``"squared"`` or ``"log"``: under which experts are compared and the certificate reads.
     raw_safe

@@ -88,7 +88,7 @@ class ExpertMixture(Transform):
     """Weigh several transforms by how well they did, and announce what their weights amount to.
 
     After each round an expert's weight is multiplied by exp(-eta loss), and a small share of
-    all weights is spread evenly, so that an expert that was bad for long can come back.
+    all weights returns to the first weights, so that an expert that was bad for long can come back.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ class ExpertMixture(Transform):
     """
 
     reference = "Vovk 1990; Herbster and Warmuth 1998"
-    guarantee = "loss <= every expert's + [ln K - (T-1) ln(1-share)]/(eta T)"
+    guarantee = "loss <= every expert's + [-ln w - (T-1) ln(1-share)]/(eta T), w first weight"
     assumption = "none"
     cost = "that of the experts, and O(K) a round"
 
