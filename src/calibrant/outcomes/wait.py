@@ -86,8 +86,8 @@ class WaitForHorizon(Around):
     is what the recalibrator's theorem says about that: for ``foster_hart`` and
     ``regret_matching`` the part of the bound that falls with the rounds is multiplied by 1 + 2D;
     for the other rules, the default of ``Calibrant`` among them, nothing is proved, and their
-    certificates quote no bound once an outcome was late.  A ticket that the recalibrator no longer holds when its horizon has
-    passed is counted in ``lost``: give it a ``max_open`` above D.
+    certificates quote no bound once an outcome was late.  A ticket that the recalibrator no longer
+    holds when its horizon has passed is counted in ``lost``: give it a ``max_open`` above D.
 
     Examples
     --------

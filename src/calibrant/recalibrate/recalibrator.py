@@ -14,7 +14,7 @@ from calibrant.errors import InvalidInput
 from calibrant.kernels.layout import ASIDE, CELL, ISSUED
 from calibrant.losses import LossLike, registered_name, require_proper
 from calibrant.recalibrate.batches import Batches
-from calibrant.recalibrate.certificate import Certificate
+from calibrant.recalibrate.certificate import FAILURE, Certificate
 from calibrant.recalibrate.delivery import Pending
 from calibrant.recalibrate.late import Played
 from calibrant.recalibrate.record import certificate_of
@@ -349,10 +349,13 @@ class Recalibrator(Batches):
 
     # --------------------------------------------------------------------- state
 
-    def certificate(self) -> Certificate:
-        """Return what was measured so far, and each theorem's bound beside it."""
+    def certificate(self, failure: float = FAILURE) -> Certificate:
+        """Return what was measured so far, and each theorem's bound beside it.
+
+        What is said to hold about this very run may fail with probability ``failure``.
+        """
         with passing(self._gate):
-            return certificate_of(self._spec, self._arena.row(), len(self._counter))
+            return certificate_of(self._spec, self._arena.row(), len(self._counter), failure)
 
     def __repr__(self) -> str:
         told = ", ".join(f"{k}={v!r}" for k, v in self.calibrator.parameters.items())

@@ -22,7 +22,7 @@ from calibrant.kernels.layout import (
     SETTLED,
 )
 from calibrant.losses import get_loss
-from calibrant.recalibrate.certificate import Certificate, certify
+from calibrant.recalibrate.certificate import FAILURE, Certificate, certify
 from calibrant.recalibrate.chain import Budget, link
 from calibrant.recalibrate.spec import Spec
 
@@ -34,14 +34,14 @@ def account_of(spec: Spec, row: Words) -> Account:
     return Account(counts, ones, spec.prior, spec.centres, spec.layout.blocks_of(row), delay)
 
 
-def certificate_of(spec: Spec, row: Words, waiting: int) -> Certificate:
+def certificate_of(spec: Spec, row: Words, waiting: int, failure: float = FAILURE) -> Certificate:
     """Return what was measured in a row with so many open tickets, and the bounds beside it.
 
     Behind a transform that is a whole :class:`.Chain`.
     """
     gone = int(row[ISSUED]) - int(row[ROUNDS]) - waiting
     account, loss = account_of(spec, row), get_loss(spec.loss)
-    made = certify(spec.rule, account, loss, _raw_loss(row), waiting, gone)
+    made = certify(spec.rule, account, loss, _raw_loss(row), waiting, gone, failure)
     if spec.transform is None:
         return made
     mixed = float("inf") if row[MIXED_INFINITE] else float(row.view(np.float64)[MIXED_LOSS])
