@@ -73,6 +73,17 @@ class Book:
         if made.name:
             self.fates[made.name] = RepeatedTicket
 
+    def correct(self, made: Round, outcome: Any) -> None:
+        """Write down another outcome: until now the round was outstanding."""
+        made.outcome, lag = outcome, self.issued - 1 - made.number
+        if lag > 0:
+            self.crowd, self.lag = self.crowd + 1, max(self.lag, lag)
+
+    def overtake(self, learned: int) -> None:
+        """Write down that the next round was drawn when so many outcomes were known."""
+        missing = self.issued - learned
+        self.crowd, self.lag = max(self.crowd, missing), max(self.lag, missing)
+
     def drop(self, made: Round) -> None:
         """Write down that an outcome never comes."""
         made.dropped = True

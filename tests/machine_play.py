@@ -106,7 +106,7 @@ class Machine(Refusals):
             made.stale = type(made.ticket).from_dict(made.ticket.to_dict())
         made.ticket = self.subject.correct(made.ticket, outcome)
         made.twin = self.twin.correct(made.twin, outcome)
-        made.outcome = outcome
+        self.book.correct(made, outcome)
         assert made.ticket.outcome == outcome
 
     # --------------------------------------------- rounds without a ticket in hand
@@ -152,10 +152,11 @@ class Machine(Refusals):
         self, raw: Any, outcome: Any, number: int, by: str, told: Any
     ) -> None:
         said = self.kind.forecast(self.subject.copy(), raw)
-        drawn = self.kind.predict(self.subject, raw)
+        drawn, learned = self.kind.predict(self.subject, raw), len(self.book.learned)
         assert drawn == self.kind.drawn(said) == self.kind.predict(self.twin, raw)
         self.settle(self.book.rounds[number], by, told, False)
         if self.learns(self.subject, raw, outcome) and self.learns(self.twin, raw, outcome):
+            self.book.overtake(learned)
             self.book.learn(self.book.issue(said=said), outcome)
 
     @having("peek")

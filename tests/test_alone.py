@@ -26,7 +26,9 @@ ALONE = [
     for name in calibrators.names()
     if not (rule := calibrators.get(name)().kernels).full_support and not rule.anchored
 ]
-EVENTS = st.lists(st.tuples(st.sampled_from(["issue", "learn", "book", "stale"]), st.floats(0, 1)))
+EVENTS = st.lists(
+    st.tuples(st.sampled_from(["issue", "learn", "book", "stale", "late"]), st.floats(0, 1))
+)
 
 
 def spec_of(name: str, grid: str = "endpoints", loss: str = "squared") -> Spec:
@@ -67,16 +69,18 @@ def took(
     if step == "issue":
         waiting.append((program.issue(words, words, row, raw), raw))
         return waiting[-1]
-    if step == "learn" and waiting:
+    look = program.peek(words, words, row, raw)
+    if step in ("learn", "late") and waiting:
         (number, place, weight, mixed, _), told = waiting.pop(rng.randrange(len(waiting)))
-        return program.learn(words, words, row, number, place, weight, mixed, told, 0.0, outcome)
-    place, weight, mixed, clock = program.peek(words, words, row, raw)
+        program.learn(words, words, row, number, place, weight, mixed, told, 0.0, outcome)
+        if step == "learn":
+            return look
     if step == "stale":
         program.issue(words, words, row, raw)
-        assert program.book(words, words, row, place, weight, mixed, clock, raw, outcome) == -1
+        assert program.book(words, words, row, *look, raw, outcome) == -1
     else:
-        program.book(words, words, row, place, weight, mixed, clock, raw, outcome)
-    return place, weight, mixed, clock
+        program.book(words, words, row, *look, raw, outcome)
+    return look
 
 
 @pytest.mark.parametrize("made", [Recalibrator, Calibrant])

@@ -89,3 +89,66 @@ def test_corrections_reach_back_to_before_the_grid_grew(method) -> None:
     for ticket in tickets[:60:7]:
         rec.correct(ticket, 1 - ticket.outcome)
         assert regret_and_pull(rec)[0] == pytest.approx(recounted(tickets), abs=1e-12)
+
+
+SOME = calibrators.names()
+
+
+def corrected_later(method: str, rounds: int) -> Recalibrator:
+    """Play outcomes of 1, each told as 0 at first and corrected once all forecasts were made."""
+    rec = Recalibrator(method, buckets=1, resolution=10, seed=3)
+    tickets = told(rec, [(0.3, 0)] * rounds)
+    for ticket in tickets:
+        rec.correct(ticket, 1)
+    return rec
+
+
+@pytest.mark.parametrize("method", SOME)
+def test_outcomes_that_are_corrected_later_break_no_promise(method) -> None:
+    rec = corrected_later(method, 400)
+    made = rec.certificate()
+    assert made.c2 > 0.2
+    assert rec.delay == made.delay == 399
+    assert made.bound("C2") is None or made.bound("C2") >= made.c2
+    assert made.bound("C1") is None or made.bound("C1") >= made.c1
+    assert not made.bounds or calibrators.get(method).late
+
+
+@pytest.mark.parametrize("method", SOME)
+def test_an_outcome_that_is_corrected_before_the_next_forecast_was_never_late(method) -> None:
+    rec = Recalibrator(method, seed=3)
+    for _ in range(50):
+        rec.correct(rec.observe(rec.forecast(0.3), 0), 1)
+    assert rec.delay == 0
+
+
+@given(data=st.data())
+def test_no_more_outcomes_were_ever_wrong_or_missing_than_delay_says(data) -> None:
+    rec, waiting, closed = Recalibrator(buckets=1, seed=1), [], []
+    final, known = {}, []  # When the last word about each round came; what was open at each.
+    for step in range(data.draw(st.integers(1, 30))):
+        act = data.draw(st.sampled_from(["forecast", "observe", "correct"]))
+        if act == "observe" and waiting:
+            found = waiting.pop(data.draw(st.integers(0, len(waiting) - 1)))
+            closed.append(rec.observe(found, 0))
+            final[found.number] = step
+        elif act == "correct" and closed:
+            found = closed[data.draw(st.integers(0, len(closed) - 1))]
+            rec.correct(found, 1 - found.outcome)
+            final[found.number] = step
+        else:
+            known.append(step)
+            waiting.append(rec.forecast(0.5))
+    late = [sum(known[s] < at < final.get(s, -1) for s in range(len(known))) for at in known]
+    assert rec.delay >= max(late, default=0)
+
+
+@pytest.mark.parametrize("method", SOME)
+def test_an_outcome_that_comes_between_a_look_and_its_round_was_late(method) -> None:
+    rec = Recalibrator(method, buckets=1, seed=3)
+    for _ in range(3):
+        ticket = rec.forecast(0.3)
+        rec.sample_one(0.3)
+        rec.observe(ticket, 1)
+        rec.learn_one(0.3, 1)
+    assert rec.delay == 1

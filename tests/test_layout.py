@@ -29,6 +29,7 @@ from calibrant.kernels.layout import (
     STATE,
     Section,
 )
+from calibrant.kernels.rounds import count_correction
 from calibrant.recalibrate.body import packed, unpacked
 from calibrant.recalibrate.rows import Rows
 from calibrant.recalibrate.spec import Spec, made_rule
@@ -401,6 +402,7 @@ def alternate(kind: str, compiles: bool) -> None:
             if k % 7 == 0:
                 rec.correct(closed, 1 - y)
                 rows.correct(guest.at, told, 1 - y)
+                count_correction(rows.state()[0], guest.at, told[0])
     for number, rec in enumerate(lone):
         stored = spec.layout.stored
         assert arena.row(number)[stored].tolist() == rec._arena.row()[stored].tolist()

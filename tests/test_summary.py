@@ -499,8 +499,8 @@ def test_under_late_outcomes_nothing_is_promised_by_the_chain() -> None:
 
 
 def test_a_last_stage_whose_theorem_covers_late_outcomes_is_still_checked() -> None:
-    late = {"available": np.arange(300) + 5.0}
-    _, summary = chained(300, method="foster_hart", buckets=4, **late)
+    late = {"available": np.arange(12_000) + 5.0}
+    _, summary = chained(12_000, method="foster_hart", buckets=4, **late)
     assert summary["bound"]["c2"] is not None
     assert summary["certificate_holds"] is True
     assert summary["bound"]["regret"] is None

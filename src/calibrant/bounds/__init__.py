@@ -34,7 +34,7 @@ from calibrant.bounds.blackwell import (
     blackwell_measured,
     blackwell_sqrt,
 )
-from calibrant.bounds.game import Bound, azuma, drawn, half_cell, harmonic, pinelis
+from calibrant.bounds.game import Bound, azuma, drawn, half_cell, harmonic, pinelis, probable
 from calibrant.bounds.gaps import foster99, foster_hart, foster_hart_measured, regret_matching
 from calibrant.bounds.groups import (
     group_average_gap,
@@ -74,8 +74,8 @@ __all__ = [
     "foster_hart", "foster_hart_measured", "group_average_gap", "group_average_gap_measured",
     "growing", "growing_measured", "growing_regret", "half_cell", "harmonic", "horizon",
     "horizon_regret_matching", "internal_regret", "mixture", "multivalid", "multivalid_gap",
-    "multivalid_rate", "paper_table", "pinelis", "polynomial_regret", "quantile_tracker",
-    "regret_bound", "regret_limit", "regret_matching", "resolution_paper", "resolution_sharp",
-    "saocp", "sf_ogd", "smallest_shape", "step_sizes", "swap_regret_bound", "theorem",
-    "theorem_names",
+    "multivalid_rate", "paper_table", "pinelis", "polynomial_regret", "probable",
+    "quantile_tracker", "regret_bound", "regret_limit", "regret_matching", "resolution_paper",
+    "resolution_sharp", "saocp", "sf_ogd", "smallest_shape", "step_sizes", "swap_regret_bound",
+    "theorem", "theorem_names",
 ]  # fmt: skip

@@ -9,12 +9,14 @@ from numpy.typing import ArrayLike
 
 from calibrant.bounds.game import (
     ABOVE_ZERO,
-    EXPECTED,
     Bound,
+    azuma,
     game,
     harmonic,
     harmonic_cap,
     over_draws,
+    probable,
+    probably,
 )
 from calibrant.bounds.gaps import visits
 from calibrant.core import check
@@ -100,8 +102,11 @@ def anchored_measured(
     strength: float = 4.0,
     patience: float = 3.0,
     end: float = 0.0,
+    failure: float | None = None,
 ) -> Bound:
     """Bound C2 as :func:`anchored` does, with the counts of a run.
+
+    With ``failure`` for the very counts at hand; without, the mean of C2 less this is at most 0.
 
     Examples
     --------
@@ -112,7 +117,8 @@ def anchored_measured(
     c, R0, floor = _checked(strength, patience, half_cell, end)
     used = int((table.sum(-1) > 0).sum())
     total = used * c * R0 + float(harmonic(table).sum())
-    return Bound(floor + total / float(table.sum()), "C2", EXPECTED, _ANCHORED, "sharper")
+    rounds = int(table.sum())
+    return over_draws(floor + total / rounds, "C2", _ANCHORED, rounds, failure)
 
 
 def anchored_regret(
@@ -122,6 +128,7 @@ def anchored_regret(
     strength: float = 4.0,
     patience: float = 3.0,
     end: float = 0.0,
+    failure: float | None = None,
 ) -> Bound:
     """Bound how much more than the anchors the draws lose, in squared loss.
 
@@ -130,6 +137,10 @@ def anchored_regret(
     With ``p(R) >= c (R0 + R)`` the inequality at :func:`anchored` gives
     ``c E[R] <= T f + sum_i H(n_i) - E[T C2]`` for the mean forecasts; a draw loses at most h^2
     more than its mean on average.
+
+    Failure.  Half of it is spent on each of the two.  The first exceeds its mean as C2 does, so
+    ``azuma(T, failure/2)/c`` is added; what a draw loses more than its mean lies in [-1, 1], which
+    adds ``azuma(T, failure/2)``.
 
     Examples
     --------
@@ -140,7 +151,12 @@ def anchored_regret(
     c, _, floor = _checked(strength, patience, half_cell, end)
     h, rounds = check.real(half_cell, "half_cell"), float(np.sum(table))
     mean = (floor + float(harmonic(table).sum()) / rounds) / c
-    return Bound(mean + h * h, "regret", EXPECTED, _ANCHORED, "sharper")
+    return _regret(mean + h * h, c, rounds, _ANCHORED, failure)
+
+
+def _regret(value: float, c: float, rounds: float, theorem: str, failure: float | None) -> Bound:
+    excess = 0.0 if failure is None else azuma(int(rounds), probable(failure) / 2.0)
+    return Bound(value + excess * (1.0 + 1.0 / c), "regret", probably(failure), theorem, "sharper")
 
 
 def _checked(strength: float, patience: float, h: float, end: float) -> tuple[float, float, float]:
@@ -223,6 +239,7 @@ def growing_measured(
     *,
     strength: float = 4.0,
     patience: float = 3.0,
+    failure: float | None = None,
 ) -> Bound:
     """Bound C2 as :func:`growing` does, with the counts of a run: a row for each bucket.
 
@@ -235,7 +252,8 @@ def growing_measured(
     c, R0 = _sure(strength, patience)
     used = int((table.sum(-1) > 0).sum())
     total = used * c * R0 + floors + float(harmonic(table).sum())
-    return Bound(total / float(table.sum()), "C2", EXPECTED, _GROWING, "sharper")
+    rounds = int(table.sum())
+    return over_draws(total / rounds, "C2", _GROWING, rounds, failure)
 
 
 def growing_regret(
@@ -245,6 +263,7 @@ def growing_regret(
     *,
     strength: float = 4.0,
     patience: float = 3.0,
+    failure: float | None = None,
 ) -> Bound:
     """Bound how much more than the anchors the draws lose, in squared loss.
 
@@ -261,7 +280,8 @@ def growing_regret(
     _sure(strength, patience)
     c = check.real(strength, "strength", low=ABOVE_ZERO, rule="a finite number above 0")
     total = (floors + float(harmonic(table).sum())) / c + floors
-    return Bound(total / float(table.sum()), "regret", EXPECTED, _GROWING, "sharper")
+    rounds = float(table.sum())
+    return _regret(total / rounds, c, rounds, _GROWING, failure)
 
 
 def _levels(resolution: int, doublings: int) -> Iterator[tuple[int, float]]:

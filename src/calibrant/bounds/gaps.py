@@ -12,6 +12,7 @@ from calibrant.bounds.game import (
     EXPECTED,
     Bound,
     Game,
+    azuma,
     game,
     harmonic,
     harmonic_cap,
@@ -206,6 +207,7 @@ def foster99(
     prior: float = 0.0,
     prior_scores: ArrayLike | None = None,
     visited: int | None = None,
+    failure: float | None = None,
 ) -> Bound:
     """Bound C1 of Foster's rule of 1999, whatever the outcomes.
 
@@ -216,6 +218,8 @@ def foster99(
     visited
         How many cells of all buckets were visited, for a bound tightened by a run; the prior
         scores are then those of these cells.
+    failure
+        The probability with which the bound may fail; ``None`` bounds the expectation.
 
     Notes
     -----
@@ -236,6 +240,10 @@ def foster99(
     ``sum_i max(|s_i| - h k0, 0)^2/k0``, lets the visited cells count ``k0 k`` pseudo-rounds
     more, and costs ``sum |s_i|`` on the way back.
 
+    Failure.  ``2 x u - x^2 = u^2 - (u - x)^2`` lies in [-1, 1]: it is at most ``(1 - h)^2`` where
+    it is positive, and ``u - x`` is in [-1, 1].  Azuma's inequality adds
+    ``sqrt(2 T ln(1/failure))`` to Q, for the cells at hand.  The quoted bound has no such form.
+
     References
     ----------
     Foster (1999), A proof of calibration via Blackwell's approachability theorem; quoted
@@ -254,9 +262,10 @@ def foster99(
     """
     sizes, k0 = game(rounds, cells, half_cell, buckets), strength(prior)
     used = sizes if visited is None else game(rounds, visited, half_cell)
-    derived, quoted = _derived(used, k0, prior_scores), _quoted(sizes, k0)
-    if derived < quoted:
-        return Bound(derived, "C1", EXPECTED, _FOSTER, "sharper")
+    more = 0.0 if failure is None else sizes.T * azuma(sizes.T, failure)
+    derived, quoted = _derived(used, k0, prior_scores, more), _quoted(sizes, k0)
+    if failure is not None or derived < quoted:
+        return Bound(derived, "C1", probably(failure), _FOSTER, "sharper")
     return Bound(quoted, "C1", EXPECTED, _FOSTER, "cited")
 
 
@@ -267,9 +276,9 @@ def _quoted(sizes: Game, k0: float) -> float:
     return sizes.h + 2.0 * math.sqrt(sizes.visited / sizes.T)
 
 
-def _derived(sizes: Game, k0: float, prior_scores: ArrayLike | None) -> float:
+def _derived(sizes: Game, k0: float, prior_scores: ArrayLike | None, more: float) -> float:
     (shift, before), k = prior_costs(sizes, k0, prior_scores), sizes.visited
-    weight, grown = sizes.T + k0 * k, k * harmonic_cap(sizes.T / k, k0)
+    weight, grown = sizes.T + k0 * k, more + k * harmonic_cap(sizes.T / k, k0)
     grown += before / k0 if k0 > 0.0 else 0.0
     return (sizes.h * weight + math.sqrt(weight * grown) + shift) / sizes.T
 

@@ -87,15 +87,20 @@ class Anchored(Calibrator):
             rounds, grid.cells, grid.half_cell, buckets=buckets, **self._settings
         )
 
-    def _measured(self, account: Account) -> bounds.Bound | None:
+    def _measured(self, account: Account, failure: float | None = None) -> bounds.Bound | None:
         """Return the bound on C2 with the counts that were seen."""
-        return bounds.anchored_measured(account.counts, self.lattice.half_cell, **self._settings)
+        h = self.lattice.half_cell
+        return bounds.anchored_measured(account.counts, h, failure=failure, **self._settings)
 
-    def _regret(self, account: Account) -> bounds.Bound | None:
+    def _probable(self, account: Account, failure: float) -> bounds.Bound | None:
+        return self._measured(account, failure)
+
+    def _regret(self, account: Account, failure: float | None = None) -> bounds.Bound | None:
         """Return the bound on the squared loss of the draws beyond the anchors'."""
         if self.strength == 0.0:
             return None
-        return bounds.anchored_regret(account.counts, self.lattice.half_cell, **self._settings)
+        h = self.lattice.half_cell
+        return bounds.anchored_regret(account.counts, h, failure=failure, **self._settings)
 
     @property
     def _settings(self) -> dict[str, float]:
@@ -193,17 +198,17 @@ class Growing(Anchored):
         c, R0 = self.strength, self.patience
         return bounds.growing(rounds, *self._sizes, buckets=buckets, strength=c, patience=R0)
 
-    def _measured(self, account: Account) -> bounds.Bound | None:
+    def _measured(self, account: Account, failure: float | None = None) -> bounds.Bound | None:
         """Return the bound on C2 with the counts that were seen."""
-        c, R0 = self.strength, self.patience
-        return bounds.growing_measured(account.counts, *self._sizes, strength=c, patience=R0)
+        named: dict[str, Any] = {"strength": self.strength, "patience": self.patience}
+        return bounds.growing_measured(account.counts, *self._sizes, failure=failure, **named)
 
-    def _regret(self, account: Account) -> bounds.Bound | None:
+    def _regret(self, account: Account, failure: float | None = None) -> bounds.Bound | None:
         """Return the bound on the squared loss of the draws beyond the anchors'."""
         if self.strength == 0.0:
             return None
-        c, R0 = self.strength, self.patience
-        return bounds.growing_regret(account.counts, *self._sizes, strength=c, patience=R0)
+        named: dict[str, Any] = {"strength": self.strength, "patience": self.patience}
+        return bounds.growing_regret(account.counts, *self._sizes, failure=failure, **named)
 
     @property
     def _sizes(self) -> tuple[int, int]:
@@ -290,7 +295,8 @@ class Fading(Anchored):
 
     # No theorem survives forgetting, however soon outcomes come.
     late = True
-    _bound, _measured, _regret = Calibrator._bound, Calibrator._measured, Calibrator._regret
+    _bound, _measured = Calibrator._bound, Calibrator._measured
+    _probable, _regret = Calibrator._probable, Calibrator._regret
 
     def set_parameters(self, words: Words, reals: Reals, buckets: int) -> None:
         """Write strength, patience and half-life into the header."""

@@ -147,13 +147,24 @@ class Calibrator:
         """Return a bound of the rule's own on the squared loss beyond the raw forecast's."""
         return self._regret(account) if self.late or account.delay == 0 else None
 
+    def probable(self, account: Account, failure: float) -> Bound | None:
+        """Return the bound for the very counts at hand, which fails with that probability."""
+        return self._probable(account, failure) if self.late or account.delay == 0 else None
+
+    def probable_regret(self, account: Account, failure: float) -> Bound | None:
+        """Return what :meth:`regret` says about the very counts at hand."""
+        return self._regret(account, failure) if self.late or account.delay == 0 else None
+
     def _bound(self, rounds: int, buckets: int, prior: int, delay: int) -> Bound | None:
         return None
 
-    def _measured(self, account: Account) -> Bound | None:
+    def _probable(self, account: Account, failure: float) -> Bound | None:
         return None
 
-    def _regret(self, account: Account) -> Bound | None:
+    def _measured(self, account: Account, failure: float | None = None) -> Bound | None:
+        return None
+
+    def _regret(self, account: Account, failure: float | None = None) -> Bound | None:
         return None
 
     def start(self, *, prior: int = 0, centre: Fraction | float = 0.5) -> Words:

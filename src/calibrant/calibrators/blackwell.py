@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -109,26 +109,39 @@ class Blackwell(Calibrator):
 
     def _bound(self, rounds: int, buckets: int, prior: int, delay: int) -> bounds.Bound | None:
         """Return the bound on C1, of the draws or of the mixtures."""
-        grid, expected = self.lattice, self.updates == "expected"
+        return self._stated(rounds, buckets, prior)
+
+    def _stated(
+        self, rounds: int, buckets: int, prior: int, failure: float | None = None
+    ) -> bounds.Bound:
+        grid = self.lattice
+        told: dict[str, Any] = {"expected": self.updates == "expected", "failure": failure}
         sizes = rounds, grid.cells, grid.half_cell
         if self.step == "fixed":
             start = np.full(grid.cells * buckets, 1.0 if prior else 0.0)
             eta = self._rate(buckets)
-            return bounds.blackwell_fixed(
-                *sizes, buckets=buckets, step=eta, start=start, expected=expected
-            )
+            return bounds.blackwell_fixed(*sizes, buckets=buckets, step=eta, start=start, **told)
         theorem = bounds.blackwell_sqrt if self.step == "sqrt" else bounds.blackwell_adaptive
-        return theorem(*sizes, buckets=buckets, expected=expected)
+        return theorem(*sizes, buckets=buckets, **told)
 
-    def _measured(self, account: Account) -> bounds.Bound | None:
+    def _measured(self, account: Account, failure: float | None = None) -> bounds.Bound | None:
         """Return the bound on C1 with the squared moves that were seen (adaptive step)."""
         if self.step != "adaptive":
             return None
         squares = self.cells_of(account.blocks)[..., blackwell.SQUARES]
         increments = np.ascontiguousarray(squares).view(np.float64)
         return bounds.blackwell_measured(
-            increments, account.rounds, self.lattice.half_cell, expected=self.updates == "expected"
+            increments,
+            account.rounds,
+            self.lattice.half_cell,
+            expected=self.updates == "expected",
+            failure=failure,
         )
+
+    def _probable(self, account: Account, failure: float) -> bounds.Bound | None:
+        """Return the bound on C1 for the moves that were seen, or the one for all runs."""
+        sizes = account.rounds, account.buckets, account.prior
+        return self._measured(account, failure) or self._stated(*sizes, failure)
 
     def _told(self) -> str:
         return f"eta={self.eta!r}, horizon={self.horizon!r}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -68,13 +69,16 @@ class FosterHart(Calibrator):
             rounds, grid.cells, grid.half_cell, buckets=buckets, prior=prior, delay=delay
         )
 
-    def _measured(self, account: Account) -> bounds.Bound | None:
+    def _measured(self, account: Account, failure: float | None = None) -> bounds.Bound | None:
         """Return the bound on C2 with the counts that were seen."""
         with np.errstate(invalid="ignore"):
             means = np.where(account.counts > 0, account.ones / account.counts, 0.5)
-        named = {"prior": account.prior, "delay": account.delay}
+        named: dict[str, Any] = {"prior": account.prior, "delay": account.delay}
+        named["failure"] = failure
         centre, h = account.centres[:, None], self.lattice.half_cell
         return bounds.foster_hart_measured(account.counts, h, means=means, centre=centre, **named)
+
+    _probable = _measured
 
 
 @calibrators.add("foster99")
@@ -115,12 +119,14 @@ class Foster99(Calibrator):
         grid = self.lattice
         return bounds.foster99(rounds, grid.cells, grid.half_cell, buckets=buckets, prior=prior)
 
-    def _measured(self, account: Account) -> bounds.Bound | None:
+    def _measured(self, account: Account, failure: float | None = None) -> bounds.Bound | None:
         """Return the bound on C1 for the cells that were used."""
         scores, grid = scores_before(self, account), self.lattice
         named = {"buckets": account.buckets, "prior": account.prior, "visited": len(scores)}
         sizes = account.rounds, grid.cells, grid.half_cell
-        return bounds.foster99(*sizes, prior_scores=scores, **named)
+        return bounds.foster99(*sizes, prior_scores=scores, failure=failure, **named)
+
+    _probable = _measured
 
 
 @calibrators.add("regret_matching")
@@ -169,14 +175,25 @@ class RegretMatching(Calibrator):
             rounds, grid.cells, grid.half_cell, buckets=buckets, prior=prior, delay=delay
         )
 
-    def _measured(self, account: Account) -> bounds.Bound | None:
+    def _measured(self, account: Account, failure: float | None = None) -> bounds.Bound | None:
         """Return the bound on C1 for the cells that were used."""
         scores, named = (
             scores_before(self, account),
             {"prior": account.prior, "delay": account.delay},
         )
         sizes = account.rounds, len(scores), self.lattice.half_cell
-        return bounds.regret_matching(*sizes, prior_scores=scores, **named)
+        return bounds.regret_matching(*sizes, prior_scores=scores, failure=failure, **named)
+
+    def _probable(self, account: Account, failure: float) -> bounds.Bound | None:
+        """Return the bound on C1 for the cells used, or for all where a prior moved them."""
+        if account.delay:
+            return None
+        if account.prior == 0:
+            return self._measured(account, failure)
+        grid, named = self.lattice, {"buckets": account.buckets, "prior": account.prior}
+        return bounds.regret_matching(
+            account.rounds, grid.cells, grid.half_cell, failure=failure, **named
+        )
 
 
 def scores_before(rule: Calibrator, account: Account) -> Reals:

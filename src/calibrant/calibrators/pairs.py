@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Final
 
 from calibrant import bounds
-from calibrant.calibrators.base import Calibrator
+from calibrant.calibrators.base import Account, Calibrator
 from calibrant.core import check
 from calibrant.core.arrays import Reals, Words
 from calibrant.errors import InvalidInput
@@ -60,6 +60,17 @@ class AllPairs(Calibrator):
         cells = self.cells_of(reals)
         cells[:, pairs.PLAYED] = prior
         cells[:, pairs.ONES] = prior * (int(centre * scale) / scale)
+
+    def _bound(self, rounds: int, buckets: int, prior: int, delay: int) -> bounds.Bound | None:
+        return self._stated(rounds, buckets, prior, None)
+
+    def _probable(self, account: Account, failure: float) -> bounds.Bound | None:
+        # What is said about mixtures holds surely.
+        chance = failure if self.updates == "realised" else None
+        return self._stated(account.rounds, account.buckets, account.prior, chance)
+
+    def _stated(self, rounds: int, buckets: int, prior: int, failure: float | None) -> bounds.Bound:
+        raise NotImplementedError
 
 
 @calibrators.add("exponential_regret")
@@ -125,12 +136,12 @@ class ExponentialRegret(AllPairs):
                 f"eta must be None where horizon is given, got {self.eta!r} and {self.horizon!r}"
             )
 
-    def _bound(self, rounds: int, buckets: int, prior: int, delay: int) -> bounds.Bound | None:
+    def _stated(self, rounds: int, buckets: int, prior: int, failure: float | None) -> bounds.Bound:
         """Return the bound on C2, of the mixtures or of the draws."""
         grid, realised = self.lattice, self.updates == "realised"
         sizes, step = (rounds, grid.cells, grid.half_cell), self._rate(buckets) or "any-time"
         return bounds.exponential_regret(
-            *sizes, buckets=buckets, step=step, prior=prior, realised=realised
+            *sizes, buckets=buckets, step=step, prior=prior, realised=realised, failure=failure
         )
 
     @property
@@ -191,8 +202,10 @@ class PolynomialRegret(AllPairs):
 
     updates: str = "realised"
 
-    def _bound(self, rounds: int, buckets: int, prior: int, delay: int) -> bounds.Bound | None:
+    def _stated(self, rounds: int, buckets: int, prior: int, failure: float | None) -> bounds.Bound:
         """Return the bound on C2, of the draws or of the mixtures."""
         grid, realised = self.lattice, self.updates == "realised"
         sizes = rounds, grid.cells, grid.half_cell
-        return bounds.polynomial_regret(*sizes, buckets=buckets, prior=prior, realised=realised)
+        return bounds.polynomial_regret(
+            *sizes, buckets=buckets, prior=prior, realised=realised, failure=failure
+        )

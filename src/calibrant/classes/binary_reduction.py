@@ -22,7 +22,7 @@ from calibrant.core.stateful import Migration
 from calibrant.core.ticket import Issuer, Ticket
 from calibrant.errors import ForeignTicket
 from calibrant.kernels.layout import ASIDE, CELL
-from calibrant.kernels.rounds import Peeked
+from calibrant.kernels.rounds import Peeked, count_correction
 from calibrant.recalibrate import Recalibrator
 from calibrant.recalibrate.binary import possible, spec_of
 from calibrant.recalibrate.record import certificate_of
@@ -142,6 +142,8 @@ class BinaryReduction(ClassRecalibrator[MadeT, RunT]):
         for row, part, told in found:
             facts = part.number, part.place, part.weight, part._mixed, part.raw
             self._rows.correct(row, (*facts, time), told)
+            if row != self._row:
+                count_correction(self._words(), row, part.number)
 
     def _check_whole(self, ticket: MadeT) -> None:
         """Raise if a closed ticket was altered."""

@@ -20,6 +20,7 @@ from calibrant.core.codec import Document
 from calibrant.core.gate import passing
 from calibrant.core.stateful import Migration
 from calibrant.errors import ForeignTicket, InvalidInput, MissingExtra, RepeatedTicket
+from calibrant.kernels.alone import count_overtaken
 from calibrant.kernels.coin import coin
 from calibrant.kernels.layout import ISSUED, LONGEST_LAG, ROUNDS
 from calibrant.kernels.rounds import count_forecast
@@ -204,6 +205,8 @@ class SimplexRecalibrator(ClassRecalibrator[SimplexTicket, ClassRun]):
     def _book(self, seen: SimplexTicket, rounds: int, outcome: int) -> None:
         if seen.clock != self._row_of(seen.cell)[ISSUED]:
             raise came_between("a forecast in the same cell")
+        if rounds != self.rounds:
+            count_overtaken(self._arena.flat(), self._row, rounds)
         seen.number = self.issued
         self._count(seen.cell)
         self._learn(seen, outcome)

@@ -41,6 +41,16 @@ class Sizes(NamedTuple):
     table: int
 
 
+def count_overtaken(words: Words, row: int, learned: int) -> None:
+    """Count what is missing in a forecast about to be booked, drawn after ``learned`` outcomes.
+
+    Outcomes that came since are outstanding for it, although no forecast was announced between.
+    """
+    missing = words[row + ISSUED] - learned
+    words[row + MOST_OUTSTANDING] = max(words[row + MOST_OUTSTANDING], missing)
+    words[row + LONGEST_LAG] = max(words[row + LONGEST_LAG], missing)
+
+
 def make_steps(
     draw: Callable[..., tuple[int, int, float]], update: Callable[..., None], sizes: Sizes
 ) -> dict[str, Any]:
@@ -51,7 +61,9 @@ def make_steps(
 def _make_forecasts(draw: Callable[..., Any], sizes: Sizes) -> dict[str, Any]:
     edges, starts, cells, table = sizes
 
-    def peek(words: Words, reals: Reals, row: int, raw: float) -> tuple[int, float, float, int]:
+    def peek(
+        words: Words, reals: Reals, row: int, raw: float
+    ) -> tuple[int, float, float, int, int]:
         bucket = bisect_right(edges, raw) - 1
         at = row + starts[bucket]
         clock, chunk = words[at + CLOCK], chunks.get(words[at + KEY])
@@ -60,7 +72,7 @@ def _make_forecasts(draw: Callable[..., Any], sizes: Sizes) -> dict[str, Any]:
         else:
             u = toss(words[at + KEY], clock)
         cell, side, weight = draw(words, reals, at, cells, table, u)
-        return bucket * 65536 + side * 32768 + cell, weight, raw, clock
+        return bucket * 65536 + side * 32768 + cell, weight, raw, clock, words[row + ROUNDS]
 
     def issue(
         words: Words, reals: Reals, row: int, raw: float
@@ -117,6 +129,7 @@ def _make_lessons(update: Callable[..., None], sizes: Sizes) -> dict[str, Any]:
         weight: float,
         mixed: float,
         clock: int,
+        learned: int,
         raw: float,
         outcome: int,
     ) -> int:
@@ -125,15 +138,18 @@ def _make_lessons(update: Callable[..., None], sizes: Sizes) -> dict[str, Any]:
             return -1
         number: int = words[row + ISSUED]
         words[at + POSITION], words[at + CLOCK] = place & CELL, clock + 1
-        words[row + ISSUED], learned = number + 1, words[row + ROUNDS]
-        if number > learned and number - learned > words[row + MOST_OUTSTANDING]:
-            words[row + MOST_OUTSTANDING] = number - learned
+        rounds = words[row + ROUNDS]
+        if rounds != learned:
+            count_overtaken(words, row, learned)
+        elif number > rounds and number - rounds > words[row + MOST_OUTSTANDING]:
+            words[row + MOST_OUTSTANDING] = number - rounds
+        words[row + ISSUED] = number + 1
         update(words, reals, at, table, place & CELL, (place >> 15) & SIDES, weight, outcome)
         if words[LOSS] == SQUARED:
             reals[row + RAW_LOSS] += (outcome - raw) * (outcome - raw)
         else:
             bill(words, reals, row, raw, outcome)
-        words[row + ROUNDS] = learned + 1
+        words[row + ROUNDS] = rounds + 1
         return number
 
     return {"learn": learn, "book": book}

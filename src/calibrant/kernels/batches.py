@@ -233,7 +233,7 @@ def make_preview(rule: Rule, peek: Callable[..., Any]) -> Callable[..., None]:
     def preview(words: Words, reals: Reals, row: int, raw: Any, forecast: Any, means: Any) -> None:
         cells, table = words[CELLS] & INDEX, words[TABLE] & INDEX
         for t in range(len(raw)):
-            place, _, _, _ = peek(words, reals, row, raw[t])
+            place, _, _, _, _ = peek(words, reals, row, raw[t])
             at = (row + words[BLOCKS] + ((place >> 16) & NARROW) * words[STRIDE]) & INDEX
             u = coin(words[at + KEY], words[at + CLOCK] + t)
             cell, side, weight = draw(words, reals, at, cells, table, u)

@@ -188,6 +188,9 @@ HAND_RAW: Final = HEADER.real("HAND_RAW", SCRATCH_LIFE, "The raw forecast in han
 LOOK_CLOCK: Final = HEADER.whole(
     "LOOK_CLOCK", SCRATCH_LIFE, "Clock of the block at the last look at a next draw."
 )
+LOOK_LEARNED: Final = HEADER.whole(
+    "LOOK_LEARNED", SCRATCH_LIFE, "Outcomes that were learned when the draw was looked at."
+)
 LOOK_PLACE: Final = HEADER.whole("LOOK_PLACE", SCRATCH_LIFE, "Place of the draw looked at.")
 LOOK_WEIGHT: Final = HEADER.real("LOOK_WEIGHT", SCRATCH_LIFE, "Weight of its lower grid point.")
 LOOK_MIXED: Final = HEADER.real("LOOK_MIXED", SCRATCH_LIFE, "The mixed forecast looked at.")
@@ -200,10 +203,16 @@ RAW_INFINITE: Final = ROW.whole(
 ISSUED: Final = ROW.whole("ISSUED", STATE, "Forecasts made.", COUNT)
 ROUNDS: Final = ROW.whole("ROUNDS", STATE, "Outcomes learned.", COUNT)
 LONGEST_LAG: Final = ROW.whole(
-    "LONGEST_LAG", STATE, "Most forecasts made between one and its outcome.", COUNT
+    "LONGEST_LAG",
+    STATE,
+    "Most forecasts made between one and its outcome, or its last correction.",
+    COUNT,
 )
 MOST_OUTSTANDING: Final = ROW.whole(
-    "MOST_OUTSTANDING", STATE, "Most outcomes missing when a forecast was made.", COUNT
+    "MOST_OUTSTANDING",
+    STATE,
+    "Most outcomes missing, or corrected later, when a forecast was made: at most so many.",
+    COUNT,
 )
 SECRET: Final = ROW.whole("SECRET", STATE, "The secret that fixes all coins.", words=2)
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.kernels import safe as budget
-from calibrant.kernels.alone import Sizes, make_steps
+from calibrant.kernels.alone import Sizes, count_overtaken, make_steps
 from calibrant.kernels.batches import make_events, make_preview, make_replay, make_replay_mixed
 from calibrant.kernels.coin import toss
 from calibrant.kernels.compile import available, compiled, entry_point, mark
@@ -46,6 +46,7 @@ from calibrant.kernels.layout import (
     LAG,
     LONGEST_LAG,
     LOOK_CLOCK,
+    LOOK_LEARNED,
     LOOK_MIXED,
     LOOK_PLACE,
     LOOK_WEIGHT,
@@ -76,16 +77,17 @@ from calibrant.kernels.rule import Rule
 from calibrant.kernels.scores import SQUARED, bill, charge, enter, refund
 from calibrant.kernels.transforms.kernel import Kernel
 
-Peeked = tuple[int, float, float, int]
-"""Place of a draw, weight of the lower grid point, mixed forecast, and clock of the block."""
+Peeked = tuple[int, float, float, int, int]
+"""Place of a draw, weight of the lower grid point, mixed forecast, clock of the block, and how many
+outcomes were learned by then."""
 Said = tuple[int, int, float, float, float, float]
 """Number, place, weight, mixed forecast, raw forecast and time of a forecast that was made."""
 Issued = tuple[int, int, float, float, int]
-"""Number of an announced forecast, and the same of it."""
+"""Number of an announced forecast, and its place, weight, mixed forecast and clock."""
 Issue = Callable[[Words, Reals, int, float], Issued]
 Peek = Callable[[Words, Reals, int, float], Peeked]
 Learn = Callable[[Words, Reals, int, int, int, float, float, float, float, int], None]
-Book = Callable[[Words, Reals, int, int, float, float, int, float, int], int]
+Book = Callable[[Words, Reals, int, int, float, float, int, int, float, int], int]
 Absorb = Callable[[Words, Reals, int, float, float, int, float], None]
 
 
@@ -259,7 +261,7 @@ def _make_forecast(
         if safe:
             place |= budget.decide(words, reals, row, raw, place, weight)
         if not announces:
-            return place, weight, mixed, clock
+            return place, weight, mixed, clock, words[row + ROUNDS]
         if safe:
             budget.hold(words, reals, row, raw, place, weight, 1)
         number = words[row + ISSUED]
@@ -340,6 +342,7 @@ def _make_book(rule: Rule, learn: Learn, safe: bool) -> Book:
         weight: float,
         mixed: float,
         clock: int,
+        learned: int,
         raw: float,
         outcome: int,
     ) -> int:
@@ -359,6 +362,8 @@ def _make_book(rule: Rule, learn: Learn, safe: bool) -> Book:
             words[at + FRESH] = number if same else -1
         words[at + POSITION] = place & CELL
         words[at + CLOCK] = clock + 1
+        if words[row + ROUNDS] != learned:
+            count_overtaken(words, row, learned)
         count_forecast(words, row)
         learn(words, reals, row, number, place, weight, mixed, raw, 0.0, outcome)
         return number
@@ -398,6 +403,17 @@ def count_forecast(words: Words, row: int) -> None:
         words[row + MOST_OUTSTANDING] = missing
 
 
+def count_correction(words: Words, row: int, number: int) -> None:
+    """Count a round as outstanding until now, where its outcome is corrected.
+
+    Every forecast since may have missed one outcome more than was known then.
+    """
+    lag = words[row + ISSUED] - number - 1
+    if lag > 0:
+        words[row + MOST_OUTSTANDING] += 1
+        words[row + LONGEST_LAG] = max(words[row + LONGEST_LAG], lag)
+
+
 def block_at(words: Words, row: int, place: int) -> int:
     """Return where the block of a place starts."""
     at: int = row + words[BLOCKS] + ((place >> 16) & NARROW) * words[STRIDE]
@@ -407,8 +423,8 @@ def block_at(words: Words, row: int, place: int) -> int:
 def _peek_on_array(peek: Peek) -> Callable[[Any, int, float], int]:
     def peek_flat(flat: Any, row: int, raw: float) -> int:
         reals = flat.view(np.float64)
-        place, weight, mixed, clock = peek(flat, reals, row, raw)
-        flat[LOOK_CLOCK], flat[LOOK_PLACE] = clock, place
+        place, weight, mixed, clock, learned = peek(flat, reals, row, raw)
+        flat[LOOK_CLOCK], flat[LOOK_PLACE], flat[LOOK_LEARNED] = clock, place, learned
         reals[LOOK_WEIGHT], reals[LOOK_MIXED] = weight, mixed
         return place
 
@@ -445,11 +461,11 @@ def _learn_on_array(learn: Learn) -> Callable[[Any, int, int, float, int], bool]
 def _book_on_array(book: Book) -> Callable[[Any, int, float, int], int]:
     def book_flat(flat: Any, row: int, raw: float, outcome: int) -> int:
         reals = flat.view(np.float64)
-        place, clock = flat[LOOK_PLACE], flat[LOOK_CLOCK]
+        place, clock, learned = flat[LOOK_PLACE], flat[LOOK_CLOCK], flat[LOOK_LEARNED]
         weight, mixed = reals[LOOK_WEIGHT], reals[LOOK_MIXED]
         if flat[row + ROUNDS] >= flat[CAPACITY]:
             return -2
         flat[HAND] = -1
-        return book(flat, reals, row, place, weight, mixed, clock, raw, outcome)
+        return book(flat, reals, row, place, weight, mixed, clock, learned, raw, outcome)
 
     return book_flat

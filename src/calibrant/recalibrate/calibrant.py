@@ -10,6 +10,7 @@ from calibrant.calibrators import Calibrator
 from calibrant.core import check
 from calibrant.errors import InvalidInput
 from calibrant.losses import LossLike, get_loss, registered_name, require_proper
+from calibrant.recalibrate.certificate import FAILURE
 from calibrant.recalibrate.chain import Chain
 from calibrant.recalibrate.recalibrator import Recalibrator
 from calibrant.recalibrate.secret import secret_of
@@ -150,9 +151,9 @@ class Calibrant(Recalibrator):
         """The budget of losses beyond the raw forecast's, on average; None for none."""
         return self._spec.raw_safe
 
-    def certificate(self) -> Chain:
+    def certificate(self, failure: float = FAILURE) -> Chain:
         """Return what was measured so far, and the chain of theorems beside it."""
-        made = super().certificate()
+        made = super().certificate(failure)
         assert isinstance(made, Chain)
         return made
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from calibrant import bounds
+from calibrant.bounds import Bound
 from calibrant.calibrators import Account, Calibrator
 from calibrant.core.arrays import Reals, Words
 from calibrant.losses import Loss
+
+FAILURE: Final = 0.05
+"""How likely bounds on this very run may fail, unless somebody asks for another chance."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,12 @@ class Certificate:
         What the theorems say about these numbers: in the worst case, and tightened by
         the counts of this very run.  Where the theorem is about mixtures (``pseudo``), also
         what follows for the draws.  Empty for a calibrator without a guarantee.
+
+        Those tightened by counts are random numbers themselves: only the mean of C2 less its
+        bound is at most 0, over all runs, and the root of one says nothing about C1.
+    failure, sure
+        Bounds on what was measured in this very run, all of them at once except with this
+        probability, at a time that was fixed beforehand: ``holds`` is about these.
     """
 
     method: str
@@ -54,6 +64,8 @@ class Certificate:
     raw_loss: float
     regret: float
     bounds: tuple[bounds.Bound, ...]
+    failure: float
+    sure: tuple[Bound, ...]
 
     def bound(self, quantity: str) -> float | None:
         """Return the smallest bound on ``"C1"``, ``"C2"``, ``"regret"``..., if there is one."""
@@ -62,18 +74,23 @@ class Certificate:
 
     @property
     def holds(self) -> bool | None:
-        """Whether every measured number is below its bounds; None without a bound.
-
-        Bounds hold in expectation over the draws, so a single run may exceed a tight
-        one; the worst-case ones leave ample room.
-        """
+        """Whether every measured number is below what ``sure`` says; None if that is nothing."""
         checks = self.compared({"C1": self.c1, "C2": self.c2, "regret": self.regret})
         return all(checks) if checks else None
 
     def compared(self, measured: dict[str, float]) -> list[bool]:
-        """Return whether each bound holds whose quantity was measured and is a number."""
+        """Return whether each sure bound holds that says more than what is always true.
+
+        Its quantity must have been measured, and be a number.
+        """
         told = {name: value for name, value in measured.items() if not math.isnan(value)}
-        return [told[b.quantity] <= b.value for b in self.bounds if b.quantity in told]
+        sure = [b for b in self.sure if b.quantity in told and b.value < self._trivial(b)]
+        return [told[b.quantity] <= b.value for b in sure]
+
+    def _trivial(self, bound: Bound) -> float:
+        """Return what a quantity cannot exceed anyway; of unbounded losses, infinity."""
+        swing = {"squared": 1.0, "misclassification": 1.0}.get(self.loss_name, math.inf)
+        return swing if bound.quantity == "regret" else 1.0
 
     def to_dict(self) -> dict[str, Any]:
         """Return the certificate as JSON-ready data; what is not finite is None there."""
@@ -98,7 +115,13 @@ class Certificate:
 
 
 def certify(
-    rule: Calibrator, account: Account, loss: Loss, charged: float, open: int, expired: int
+    rule: Calibrator,
+    account: Account,
+    loss: Loss,
+    charged: float,
+    open: int,
+    expired: int,
+    failure: float = FAILURE,
 ) -> Certificate:
     """Measure an account and put the theorems beside it."""
     rounds, grid = account.rounds, rule.lattice.values
@@ -122,7 +145,24 @@ def certify(
         raw_loss=raw,
         regret=mean - raw,
         bounds=_theorems(rule, account, loss),
+        failure=bounds.probable(failure),
+        sure=_probable(rule, account, loss, failure) if rounds else (),
     )
+
+
+def _probable(
+    rule: Calibrator, account: Account, loss: Loss, failure: float
+) -> tuple[bounds.Bound, ...]:
+    """Return what holds for this run, each part of a chance that adds up to ``failure``."""
+    own = rule.probable_regret(account, failure / 2) if loss.name == "squared" else None
+    found = rule.probable(account, failure if own is None else failure / 2)
+    if found is None:
+        return ()
+    if found.quantity.startswith("pseudo"):
+        sizes = {"rounds": account.rounds, "cells": len(rule.lattice.values)}
+        found = bounds.drawn(found, **sizes, buckets=account.buckets, failure=failure)
+    parts = _parts(found, rule, account, loss)
+    return tuple(parts if own is None else [*parts, own])
 
 
 def _theorems(rule: Calibrator, account: Account, loss: Loss) -> tuple[bounds.Bound, ...]:

@@ -188,7 +188,7 @@ def _withdrawn(made: Certificate, budget: Budget) -> Certificate:
     """Tell losses of all rounds, fallbacks included, and quote no theorem."""
     raw, more = budget.charged / budget.rounds, budget.excess / budget.rounds
     losses = replace(made, loss=raw + more, raw_loss=raw, regret=more)
-    return replace(losses, rounds=budget.rounds, bounds=())
+    return replace(losses, rounds=budget.rounds, bounds=(), sure=())
 
 
 def _links(transform: ExpertMixture, words: Sequence[Any], made: Certificate) -> tuple[Link, ...]:

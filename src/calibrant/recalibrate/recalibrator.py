@@ -12,7 +12,7 @@ from calibrant.errors import InvalidInput
 from calibrant.kernels.layout import ASIDE, CELL, ISSUED
 from calibrant.losses import LossLike, registered_name, require_proper
 from calibrant.recalibrate.batches import Batches
-from calibrant.recalibrate.certificate import Certificate
+from calibrant.recalibrate.certificate import FAILURE, Certificate
 from calibrant.recalibrate.delivery import Pending
 from calibrant.recalibrate.record import certificate_of
 from calibrant.recalibrate.rows import NOTHING
@@ -275,8 +275,7 @@ class Recalibrator(Batches):
                 if look is None:
                     number = self._rows.book_look(self._row, raw, outcome)
                 elif words is not None and words[self._row + ISSUED] < self._most:
-                    place, weight, mixed, clock = look
-                    told = words, words, self._row, place, weight, mixed, clock, raw, outcome
+                    told = words, words, self._row, *look, raw, outcome
                     number = self._rows.plain_book(*told)
             if number < 0:
                 self._book(raw, outcome)
@@ -316,10 +315,13 @@ class Recalibrator(Batches):
 
     # --------------------------------------------------------------------- state
 
-    def certificate(self) -> Certificate:
-        """Return what was measured so far, and each theorem's bound beside it."""
+    def certificate(self, failure: float = FAILURE) -> Certificate:
+        """Return what was measured so far, and each theorem's bound beside it.
+
+        What is said to hold about this very run may fail with probability ``failure``.
+        """
         with passing(self._gate):
-            return certificate_of(self._spec, self._arena.row(), len(self._counter))
+            return certificate_of(self._spec, self._arena.row(), len(self._counter), failure)
 
     def __repr__(self) -> str:
         told = ", ".join(f"{k}={v!r}" for k, v in self.calibrator.parameters.items())

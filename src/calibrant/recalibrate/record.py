@@ -10,7 +10,7 @@ from calibrant.calibrators import Account
 from calibrant.core.arrays import Words
 from calibrant.kernels import layout as word
 from calibrant.losses import get_loss
-from calibrant.recalibrate.certificate import Certificate, certify
+from calibrant.recalibrate.certificate import FAILURE, Certificate, certify
 from calibrant.recalibrate.chain import Budget, link
 from calibrant.recalibrate.spec import Spec
 
@@ -22,14 +22,14 @@ def account_of(spec: Spec, row: Words) -> Account:
     return Account(counts, ones, spec.prior, spec.centres, spec.layout.blocks_of(row), delay)
 
 
-def certificate_of(spec: Spec, row: Words, waiting: int) -> Certificate:
+def certificate_of(spec: Spec, row: Words, waiting: int, failure: float = FAILURE) -> Certificate:
     """Return what was measured in a row with so many open tickets, and the bounds beside it.
 
     Behind a transform that is a whole :class:`.Chain`.
     """
     gone = int(row[word.ISSUED]) - int(row[word.ROUNDS]) - waiting
     account, loss = account_of(spec, row), get_loss(spec.loss)
-    made = certify(spec.rule, account, loss, _raw_loss(row), waiting, gone)
+    made = certify(spec.rule, account, loss, _raw_loss(row), waiting, gone, failure)
     if spec.transform is None:
         return made
     mixed = (

@@ -154,7 +154,7 @@ class Rows(Bench):
         self.steps.learn_flat(self.machine, row, number, time, outcome)
 
     def peek(self, row: int, raw: float) -> Peeked:
-        """Look at the next draw: place, weight, mixed forecast and clock; nothing changes."""
+        """Look at the next draw; nothing changes."""
         if self.steps is None:
             words, reals = self.state()
             return self.plain_peek(words, reals, row, raw)
@@ -169,6 +169,7 @@ class Rows(Bench):
             reals[word.LOOK_WEIGHT],
             reals[word.LOOK_MIXED],
             words[word.LOOK_CLOCK],
+            words[word.LOOK_LEARNED],
         )
 
     def mean_of(self, place: int, weight: float) -> float:
@@ -181,7 +182,7 @@ class Rows(Bench):
 
     def bookable(self, row: int, note: Peeked, raw: float) -> bool:
         """Say whether what was peeked at can still become a round; nothing changes."""
-        place, weight, _, clock = note
+        place, weight, _, clock, _ = note
         program, (words, _) = self.program, self.state()
         at = row + words[word.BLOCKS] + ((place >> 16) & word.NARROW) * words[word.STRIDE]
         if words[at + word.CLOCK] != clock:
@@ -197,16 +198,17 @@ class Rows(Bench):
 
         Or return -1, if another forecast came in between, or spent the budget.
         """
-        place, weight, mixed, clock = note
+        place, weight, mixed, clock, learned = note
         if self.steps is not None:
             words, reals = self.state()
             words[word.LOOK_PLACE], words[word.LOOK_CLOCK] = place, clock
+            words[word.LOOK_LEARNED] = learned
             reals[word.LOOK_WEIGHT], reals[word.LOOK_MIXED] = weight, mixed
             return self.book_look(row, raw, outcome)
         words, reals = self.state()
         if words[row + word.ISSUED] >= self.capacity:
             self.check_room(row)
-        return self.plain_book(words, reals, row, place, weight, mixed, clock, raw, outcome)
+        return self.plain_book(words, reals, row, *note, raw, outcome)
 
     def book_look(self, row: int, raw: float, outcome: int) -> int:
         """Do the same with what the last look of a compiled step found."""

@@ -21,6 +21,7 @@ from calibrant.core.gate import Gate, passing
 from calibrant.core.stateful import Stateful
 from calibrant.errors import ForeignTicket, InvalidInput, InvalidType, StaleForecast
 from calibrant.kernels.layout import ISSUED, LONGEST_LAG, MOST_OUTSTANDING, ROUNDS
+from calibrant.kernels.rounds import count_correction
 from calibrant.recalibrate.body import packed, unpacked
 from calibrant.recalibrate.counter import EXPIRED, AnyTicket, Counter
 from calibrant.recalibrate.delivery import Pending, arrivals, checked, schedule, times
@@ -70,8 +71,9 @@ class Stream(Stateful, Generic[TicketT]):
     def delay(self) -> int:
         """How many outcomes that came later were outstanding when a forecast was made, at most.
 
-        Counted from above: neither more than outcomes were ever missing at a forecast, nor
-        more than forecasts were made between one and its outcome.
+        One that was corrected was outstanding until then.  Counted from above: neither more than
+        outcomes were ever missing or wrong at a forecast, nor more than forecasts were made
+        between one and the last word about its outcome.
         """
         return min(self._own(LONGEST_LAG), self._own(MOST_OUTSTANDING))
 
@@ -82,11 +84,12 @@ class Stream(Stateful, Generic[TicketT]):
 
     def _own(self, place: int) -> int:
         """Return one of the row's own counts."""
+        return int(self._words()[self._row + place])
+
+    def _words(self) -> Any:
+        """Return the words in the form in which they are, to read or change counts among them."""
         listed = self._arena.listed
-        if listed is not None:
-            found: int = listed[self._row + place]
-            return found
-        return int(self._arena.flat()[self._row + place])
+        return self._arena.flat() if listed is None else listed
 
     # ---------------------------------------------------------------- one by one
 
@@ -128,6 +131,7 @@ class Stream(Stateful, Generic[TicketT]):
         with passing(self._gate):
             self._counter.check_closed(ticket, told, self._own(ISSUED))
             self._correct(ticket, told)
+            count_correction(self._words(), self._row, ticket.number)
             ticket.outcome = told
         return ticket
 

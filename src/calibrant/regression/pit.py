@@ -19,6 +19,7 @@ from calibrant.core.ticket import Ticket
 from calibrant.errors import ForeignTicket, InvalidInput
 from calibrant.kernels import layout as kernel
 from calibrant.kernels.coin import coin
+from calibrant.kernels.rounds import count_correction
 from calibrant.recalibrate import Certificate, Recalibrator
 from calibrant.recalibrate.binary import possible
 from calibrant.recalibrate.record import certificate_of
@@ -222,6 +223,8 @@ class Pit(LevelMethod):
             at, p = self._at[k]
             said = ticket.number, ticket.places[k], ticket.weights[k], p, p, 0.0
             self._rows.correct(at, said, after[k])
+        for at, _ in self._at:
+            count_correction(words, at, ticket.number)
 
     # ------------------------------------------------------------------ batches
 
