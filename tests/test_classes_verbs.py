@@ -269,9 +269,9 @@ def test_coins_are_told_of_our_own_tickets_alone(make) -> None:
     rec.forecast(RAW)
     assert np.array_equal(rec.coin_of(rec.observe(0, 1)), rec.coin_of(ticket))
     if isinstance(rec, SimplexRecalibrator):
-        ticket.clock = None
+        ticket._clock = None
     else:
-        ticket.parts[-1].clock = None
+        ticket.parts[-1]._clock = None
     with pytest.raises(InvalidInput, match=r"must be the one that forecast\(\) returned"):
         rec.coin_of(ticket)
 

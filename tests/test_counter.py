@@ -98,7 +98,7 @@ def test_a_closed_ticket_is_gone_wherever_it_was() -> None:
         for told in (made, made.id):
             text = refusal(RepeatedTicket, book.find, told, 400)
             assert text == f"ticket {made.id} must be open, got one whose outcome is known"
-    made.outcome = 1
+    made._outcome = 1
     assert refusal(RepeatedTicket, book.find, made, 400) == (
         f"ticket {made.id} must be open, got one whose outcome 1 is known; "
         "use correct() to replace it"
@@ -167,7 +167,7 @@ def test_a_time_that_was_never_given_stays_unknown() -> None:
     assert book.find(0, 2).time is None
     assert math.isnan(book.desk.get(0)[6])
     late = ticket(2)
-    late.time = 3.5
+    late._time = 3.5
     book.hand_out(late)
     assert book.find(2, 3).time == 3.5
 
@@ -295,7 +295,7 @@ def test_a_ticket_that_expired_without_an_outcome_has_none_to_correct(count: int
     text = refusal(ExpiredTicket, book.check_closed, tickets[0], 1, issued)
     expected = f"must be among the last {count}, got one of {issued} forecasts ago: it expired"
     assert text == f"ticket 0 {expected}"
-    tickets[0].outcome = 0
+    tickets[0]._outcome = 0
     book.check_closed(tickets[0], 1, issued)
     book.close(book.find(tickets[-1], issued))
     text = refusal(InvalidInput, book.check_closed, tickets[-1], 1, issued)
@@ -309,7 +309,7 @@ def test_only_a_closed_ticket_can_be_corrected() -> None:
         expected = f"ticket {made.id} must have an outcome to be corrected, got an open one"
         assert text == expected
         book.close(book.find(made, 300))
-        made.outcome = 1
+        made._outcome = 1
         book.check_closed(made, 0, 300)
         text = refusal(RepeatedTicket, book.check_closed, made, 1, 300)
         assert text == "outcome must differ from the known one to correct it, got 1 again"

@@ -747,7 +747,7 @@ def test_states_of_another_kind_are_refused() -> None:
 def test_the_coin_of_a_ticket_needs_its_clock() -> None:
     rec = GroupRecalibrator(seed=1)
     ticket = rec.forecast(0.4)
-    ticket.clock = None
+    ticket._clock = None
     with pytest.raises(InvalidInput, match="ticket must be the one that forecast"):
         rec.coin_of(ticket)
 

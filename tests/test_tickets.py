@@ -186,7 +186,7 @@ def test_a_ticket_expires_once_max_open_newer_forecasts_were_made(max_open: int)
     )
     again = rec.copy()
     for kept in (rec, again):
-        ticket.outcome = None
+        ticket._outcome = None
         assert refusal(ExpiredTicket, kept, kept.observe, ticket, 1) == text
         assert refusal(ExpiredTicket, kept, kept.observe, 0, 1) == text
         assert kept.open == max_open - 1

@@ -204,7 +204,7 @@ class SimplexRecalibrator(ClassRecalibrator[SimplexTicket, ClassRun]):
     def _book(self, seen: SimplexTicket, rounds: int, outcome: int) -> None:
         if seen.clock != self._row_of(seen.cell)[ISSUED]:
             raise came_between("a forecast in the same cell")
-        seen.number = self.issued
+        seen._number = self.issued
         self._count(seen.cell)
         self._learn(seen, outcome)
 

@@ -114,7 +114,7 @@ class Grouped(Binary):
         number, place, weight, _, clock, _, _ = self._rows.issue(self._row, value)
         told = number, number, place, weight, value
         ticket = GroupTicket(self._issuer, *told, None, clock, None)
-        ticket.groups = names
+        ticket._groups = names
         return ticket
 
     def _learn(self, ticket: Ticket, outcome: int) -> None:

@@ -27,12 +27,28 @@ EXPIRED: Final = "expired"
 
 
 class AnyTicket(Protocol):
-    """What every ticket has."""
+    """What every ticket has: shown to callers by properties, and set by the stream alone."""
 
-    id: int | str
-    number: int
-    time: float | None
-    outcome: Any
+    _id: int | str
+    _number: int
+    _time: float | None
+    _outcome: Any
+
+    @property
+    def id(self) -> int | str:
+        """By which the outcome is reported."""
+
+    @property
+    def number(self) -> int:
+        """How many forecasts the stream had made before this one."""
+
+    @property
+    def time(self) -> float | None:
+        """When the forecast was made, if that was told."""
+
+    @property
+    def outcome(self) -> Any:
+        """What was reported, or None while the ticket is open."""
 
     @property
     def whose(self) -> str:
@@ -105,9 +121,10 @@ class Counter(Generic[TicketT]):
     def file_latest(self) -> None:
         """Put the latest ticket on the desk."""
         if (latest := self.latest) is not None:
-            key = latest.number if latest.id is latest.number else _key(latest.id)
+            number = latest._number
+            key = number if latest._id is number else _key(latest._id)
             if self.desk.get(key) is None:
-                self.desk.add(key, 0, latest.number, *latest.fields)
+                self.desk.add(key, 0, number, *latest.fields)
             self.latest = None
 
     def refuse_open(self, id: str) -> None:

@@ -97,9 +97,9 @@ class Stream(Stateful, Generic[TicketT]):
             if id is not None:
                 self._counter.refuse_open(id)
             ticket = self._issue(raw)
-            ticket.time = time
+            ticket._time = time
             if id is not None:
-                ticket.id = id
+                ticket._id = id
             self._counter.hand_out(ticket)
             if ticket.number >= self._counter.max_open:
                 self._expire_old(ticket.number + 1)
@@ -114,7 +114,7 @@ class Stream(Stateful, Generic[TicketT]):
                 found = counter.find(ticket, self._own(ISSUED))
             self._check_time(time, found)
             self._learn(found, outcome)
-            found.outcome = outcome
+            found._outcome = outcome
             counter.close(found)
         return found
 
@@ -128,7 +128,7 @@ class Stream(Stateful, Generic[TicketT]):
         with passing(self._gate):
             self._counter.check_closed(ticket, told, self._own(ISSUED))
             self._correct(ticket, told)
-            ticket.outcome = told
+            ticket._outcome = told
         return ticket
 
     def expire(self, ticket: TicketT | int | str) -> TicketT:
@@ -185,14 +185,14 @@ class Stream(Stateful, Generic[TicketT]):
         for event in plan.events.tolist():
             if event >= 0:
                 ticket = self._issue(raws[event - len(due)])
-                ticket.time = None if stamps is None else stamps[event - len(due)]
+                ticket._time = None if stamps is None else stamps[event - len(due)]
                 tickets.append(ticket)
                 counter.hand_out(ticket)
                 self._expire_old(ticket.number + 1)
             else:
                 ticket = tickets[-1 - event]
                 self._learn(ticket, told[-1 - event])
-                ticket.outcome = told[-1 - event]
+                ticket._outcome = told[-1 - event]
                 counter.close(ticket)
         later = plan.waiting
         pending = Pending(numbers[later], arrives[later], np.array(told)[later])
