@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from calibrant import Calibrant, Recalibrator
 from calibrant.classes import OneVsRest, SimplexRecalibrator, TopLabel
 from calibrant.groups import GroupRecalibrator
+from calibrant.recalibrate.corrections import Corrections
 from calibrant.recalibrate.stream import Stream
 from calibrant.regression import ConformalInterval, Distribution, QuantileRecalibrator
 
@@ -37,3 +38,8 @@ EVERYONE = {
     ),
     "interval": One(lambda seed: ConformalInterval(), 0.5, (0.25, 900.0)),
 }
+
+
+def forget_corrections(rec: Stream[Any]) -> None:
+    """Let a stream know no more of its corrections than counts show, as after many others."""
+    rec._counter.corrections = Corrections()

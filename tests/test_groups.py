@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from everyone import forget_corrections
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_groups import NaiveGroups, check_pair
@@ -575,6 +576,7 @@ def test_corrections_that_cannot_be_are_refused() -> None:
     rec.observe(ticket, 0)
     copy = GroupTicket.from_dict(ticket.to_dict())
     rec.correct(ticket, 1)
+    forget_corrections(rec)
     with pytest.raises(RepeatedTicket, match="was it corrected already"):
         rec.correct(copy, 1)
     with pytest.raises(InvalidInput, match="must have an outcome to be corrected"):

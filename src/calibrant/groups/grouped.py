@@ -258,7 +258,7 @@ class Grouped(Binary):
         self._recent.extend(recent_of(arrays["recent"]))
         held = map(names_again, text_of(arrays["held"]))
         self._issuer.names = {key_of_names(each): each for each in held}
-        self._load_tickets(arrays["tickets"])
+        self._load_tickets(arrays)
 
     def _check_tickets(self, lines: Words) -> None:
         super()._check_tickets(lines)

@@ -170,7 +170,7 @@ class Binary(Stream[Ticket]):
         if made != row[ISSUED]:
             raise ValueError(f"{made} forecasts in the blocks where {row[ISSUED]} were made")
         self._begin(spec, row[SECRET : SECRET + 2].astype("<i8").tobytes(), cap, row)
-        self._load_tickets(arrays["tickets"])
+        self._load_tickets(arrays)
 
     @classmethod
     def _unborn(cls, document: Document) -> Self:

@@ -118,17 +118,34 @@ class Stream(Stateful, Generic[TicketT]):
             counter.close(found)
         return found
 
-    def correct(self, ticket: TicketT, outcome: Any) -> TicketT:
+    def correct(self, ticket: TicketT, outcome: Any, *, was: Any = None) -> TicketT:
         """Replace the outcome of a closed ticket that turned out to be wrong.
 
         The ticket is the one that :meth:`observe` returned, or what was stored of it: nothing is
-        kept here of closed tickets.
+        kept here of closed tickets, but for the latest 4,096 corrected ones which outcome stands.
+        A correction of any other outcome of theirs is refused; of older ones it is where counts
+        show it.
+
+        Parameters
+        ----------
+        ticket, outcome
+            The ticket, and its right outcome.
+        was
+            The outcome that is replaced; must be the one that stands.  Needed for a ticket that
+            was stored before its outcome was known.
         """
-        told = self._outcome(outcome)
+        told, before = self._outcome(outcome), None if was is None else self._outcome(was)
+        counter = self._counter
         with passing(self._gate):
-            self._counter.check_closed(ticket, told, self._own(ISSUED))
-            self._correct(ticket, told)
+            stands = counter.replaced(ticket, told, before, self._own(ISSUED))
+            known, ticket._outcome = ticket.outcome, stands
+            try:
+                self._correct(ticket, told)
+            except BaseException:
+                ticket._outcome = known
+                raise
             ticket._outcome = told
+            counter.corrections.note(ticket.number, told)
         return ticket
 
     def expire(self, ticket: TicketT | int | str) -> TicketT:
@@ -214,11 +231,14 @@ class Stream(Stateful, Generic[TicketT]):
             row = packed(self._arena.row(), self._arena.layout)
             arrays = {"row": row, "tickets": self._counter.words()}
             settings, more = self._stored()
+            more |= self._counter.corrections.stored()
         return Document(self.kind, settings, arrays | more, self.version)
 
-    def _load_tickets(self, words: Words) -> None:
-        """Open the tickets that a document says were open."""
-        if len(words):
+    def _load_tickets(self, arrays: dict[str, Words]) -> None:
+        """Open the tickets that a document says were open, and know those that were corrected."""
+        if (corrected := arrays.get("corrected")) is not None:
+            self._counter.corrections.load(corrected, self._own(ISSUED))
+        if len(words := arrays["tickets"]):
             lines = words.reshape(-1, self._counter.desk.stride)
             self._check_tickets(lines)
             self._counter.desk.load(lines)

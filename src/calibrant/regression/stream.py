@@ -178,7 +178,7 @@ class NumberStream(Stream[TicketT], Generic[TicketT, MethodT]):
         row = self._verified(document.arrays["row"], self._method.layout)
         self._method.verify(row)
         self._begin(row[SECRET : SECRET + 2].astype("<i8").tobytes(), cap, row)
-        self._load_tickets(document.arrays["tickets"])
+        self._load_tickets(document.arrays)
 
     def _check_tickets(self, lines: Words) -> None:
         key, number = lines[:, :2].T
