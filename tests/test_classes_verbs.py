@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from everyone import forget_corrections
 from test_classes import stream
 from test_classes_contract import MAKERS, RAW, every
 
@@ -130,6 +131,7 @@ def test_an_outcome_that_was_corrected_already_is_not_corrected_again(make) -> N
     ticket = rec.observe(rec.forecast(RAW), 0)
     copy = type(ticket).from_dict(ticket.to_dict())
     rec.correct(ticket, 1)
+    forget_corrections(rec)
     before = rec.to_bytes()
     with pytest.raises(RepeatedTicket, match="was it corrected already"):
         rec.correct(copy, 1)
@@ -269,9 +271,9 @@ def test_coins_are_told_of_our_own_tickets_alone(make) -> None:
     rec.forecast(RAW)
     assert np.array_equal(rec.coin_of(rec.observe(0, 1)), rec.coin_of(ticket))
     if isinstance(rec, SimplexRecalibrator):
-        ticket.clock = None
+        ticket._clock = None
     else:
-        ticket.parts[-1].clock = None
+        ticket.parts[-1]._clock = None
     with pytest.raises(InvalidInput, match=r"must be the one that forecast\(\) returned"):
         rec.coin_of(ticket)
 

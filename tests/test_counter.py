@@ -98,7 +98,7 @@ def test_a_closed_ticket_is_gone_wherever_it_was() -> None:
         for told in (made, made.id):
             text = refusal(RepeatedTicket, book.find, told, 400)
             assert text == f"ticket {made.id} must be open, got one whose outcome is known"
-    made.outcome = 1
+    made._outcome = 1
     assert refusal(RepeatedTicket, book.find, made, 400) == (
         f"ticket {made.id} must be open, got one whose outcome 1 is known; "
         "use correct() to replace it"
@@ -167,7 +167,7 @@ def test_a_time_that_was_never_given_stays_unknown() -> None:
     assert book.find(0, 2).time is None
     assert math.isnan(book.desk.get(0)[6])
     late = ticket(2)
-    late.time = 3.5
+    late._time = 3.5
     book.hand_out(late)
     assert book.find(2, 3).time == 3.5
 
@@ -180,7 +180,7 @@ def test_a_ticket_of_somebody_else_is_foreign() -> None:
     other = Ticket(Issuer("theirs", MINE.grid), 1, 1, pack(0, 1, 1), 0.75, 0.25, None, 1, None)
     text = refusal(ForeignTicket, book.find, other, 3)
     assert text == f"ticket must be of this recalibrator, got another's: {other!r}"
-    assert refusal(ForeignTicket, book.check_closed, other, 1, 3) == text
+    assert refusal(ForeignTicket, book.replaced, other, 1, None, 3) == text
 
 
 @pytest.mark.parametrize("count", [3, 300])
@@ -292,31 +292,31 @@ def test_a_ticket_that_expired_without_an_outcome_has_none_to_correct(count: int
     issued = count + 1
     book.hand_out(ticket(count))
     book.expire(issued)
-    text = refusal(ExpiredTicket, book.check_closed, tickets[0], 1, issued)
+    text = refusal(ExpiredTicket, book.replaced, tickets[0], 1, None, issued)
     expected = f"must be among the last {count}, got one of {issued} forecasts ago: it expired"
     assert text == f"ticket 0 {expected}"
-    tickets[0].outcome = 0
-    book.check_closed(tickets[0], 1, issued)
+    tickets[0]._outcome = 0
+    book.replaced(tickets[0], 1, None, issued)
     book.close(book.find(tickets[-1], issued))
-    text = refusal(InvalidInput, book.check_closed, tickets[-1], 1, issued)
-    assert text.endswith("got one without; pass what observe() returned")
+    text = refusal(InvalidInput, book.replaced, tickets[-1], 1, None, issued)
+    assert text.endswith("got one without; pass what observe() returned, or was=")
 
 
 def test_only_a_closed_ticket_can_be_corrected() -> None:
     book, tickets = counter_of(300)
     for made in (tickets[0], tickets[-1]):
-        text = refusal(InvalidInput, book.check_closed, made, 1, 300)
+        text = refusal(InvalidInput, book.replaced, made, 1, None, 300)
         expected = f"ticket {made.id} must have an outcome to be corrected, got an open one"
         assert text == expected
         book.close(book.find(made, 300))
-        made.outcome = 1
-        book.check_closed(made, 0, 300)
-        text = refusal(RepeatedTicket, book.check_closed, made, 1, 300)
+        made._outcome = 1
+        book.replaced(made, 0, None, 300)
+        text = refusal(RepeatedTicket, book.replaced, made, 1, None, 300)
         assert text == "outcome must differ from the known one to correct it, got 1 again"
     later = ticket(300)
-    text = refusal(UnknownTicket, book.check_closed, later, 1, 300)
+    text = refusal(UnknownTicket, book.replaced, later, 1, None, 300)
     assert text == f"ticket must be one that was issued here, got {later!r}"
-    assert refusal(InvalidType, book.check_closed, 3, 1, 300) == "ticket must be a Ticket, got 3"
+    assert refusal(InvalidType, book.replaced, 3, 1, None, 300) == "ticket must be a Ticket, got 3"
 
 
 # A counter against a dictionary, at any mixture of calls.

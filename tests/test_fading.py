@@ -194,7 +194,7 @@ def test_a_ticket_that_lost_its_time_teaches_nothing() -> None:
     rec = rec_of(unit="time")
     ticket, other = rec.forecast(0.5, time=1.0), rec.forecast(0.5, time=2.0)
     kept = rec.observe(other, 1)
-    ticket.time = kept.time = None
+    ticket._time = kept._time = None
     before = gaps_of(rec)
     for call in (lambda: rec.observe(ticket, 1), lambda: rec.correct(kept, 0)):
         with pytest.raises(InvalidInput, match=r"^time must be given .* without one$"):
@@ -205,7 +205,7 @@ def test_a_ticket_that_lost_its_time_teaches_nothing() -> None:
 def test_a_ticket_that_lost_its_time_is_not_carried_into_a_batch() -> None:
     rec = rec_of(unit="time")
     ticket = rec.forecast(0.5, time=1.0)
-    ticket.time = None
+    ticket._time = None
     waiting = Pending(np.array([ticket.number]), np.array([1.5]), np.array([1]))
     before = rec.to_bytes()
     with pytest.raises(InvalidInput) as refused:

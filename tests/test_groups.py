@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from everyone import forget_corrections
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_groups import NaiveGroups, check_pair
@@ -575,6 +576,7 @@ def test_corrections_that_cannot_be_are_refused() -> None:
     rec.observe(ticket, 0)
     copy = GroupTicket.from_dict(ticket.to_dict())
     rec.correct(ticket, 1)
+    forget_corrections(rec)
     with pytest.raises(RepeatedTicket, match="was it corrected already"):
         rec.correct(copy, 1)
     with pytest.raises(InvalidInput, match="must have an outcome to be corrected"):
@@ -747,7 +749,7 @@ def test_states_of_another_kind_are_refused() -> None:
 def test_the_coin_of_a_ticket_needs_its_clock() -> None:
     rec = GroupRecalibrator(seed=1)
     ticket = rec.forecast(0.4)
-    ticket.clock = None
+    ticket._clock = None
     with pytest.raises(InvalidInput, match="ticket must be the one that forecast"):
         rec.coin_of(ticket)
 

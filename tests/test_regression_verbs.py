@@ -8,6 +8,7 @@ import threading
 
 import numpy as np
 import pytest
+from everyone import forget_corrections
 from test_regression_contract import every, same, told
 
 from calibrant import bounds
@@ -344,6 +345,7 @@ def test_corrections_that_make_no_sense_are_refused(case) -> None:
     assert rec.to_bytes() == before
     if isinstance(ticket, QuantileTicket):
         rec.correct(ticket, 9.0)
+        forget_corrections(rec)
         before = rec.to_bytes()
         with pytest.raises(RepeatedTicket, match="was it corrected already"):
             rec.correct(stale, 9.0)
@@ -428,6 +430,7 @@ def test_a_corrected_score_is_not_corrected_again() -> None:
     ticket = band.observe(band.forecast(), 1.0)
     stale = IntervalTicket.from_bytes(ticket.to_bytes())
     band.correct(ticket, -1.0)
+    forget_corrections(band)
     before = band.to_bytes()
     with pytest.raises(RepeatedTicket, match="got -1 misses then: was it corrected already"):
         band.correct(stale, -1.0)

@@ -129,7 +129,7 @@ def test_what_is_not_open_or_not_a_key_is_refused() -> None:
     assert table.to_bytes() == before
     assert "b" not in table
     table.observe(KeyedTicket.from_dict(ticket.to_dict()), 1)
-    ticket.outcome = 1
+    ticket._outcome = 1
     with pytest.raises(RepeatedTicket, match="got one whose outcome is known"):
         table.observe(ticket, 1)
 

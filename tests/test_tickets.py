@@ -9,6 +9,7 @@ import numpy as np
 import players
 import pytest
 import registered
+from everyone import forget_corrections
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -186,7 +187,7 @@ def test_a_ticket_expires_once_max_open_newer_forecasts_were_made(max_open: int)
     )
     again = rec.copy()
     for kept in (rec, again):
-        ticket.outcome = None
+        ticket._outcome = None
         assert refusal(ExpiredTicket, kept, kept.observe, ticket, 1) == text
         assert refusal(ExpiredTicket, kept, kept.observe, 0, 1) == text
         assert kept.open == max_open - 1
@@ -670,7 +671,7 @@ def test_a_ticket_without_its_outcome_cannot_be_corrected() -> None:
         rec.forecast(0.1)
     settled = rec.observe(ticket.id, 1)
     text = refusal(InvalidInput, rec, rec.correct, ticket, 0)
-    assert text.endswith("got one without; pass what observe() returned")
+    assert text.endswith("got one without; pass what observe() returned, or was=")
     rec.correct(settled, 0)
 
 
@@ -680,6 +681,7 @@ def test_a_second_copy_of_a_ticket_cannot_correct_again(name: str) -> None:
     ticket = rec.observe(rec.forecast(0.5), 1)
     copy = Ticket.from_dict(ticket.to_dict())
     rec.correct(ticket, 0)
+    forget_corrections(rec)
     text = refusal(RepeatedTicket, rec, rec.correct, copy, 0)
     assert text.endswith("got 0 ones in 1 rounds: was it corrected already?")
 

@@ -62,7 +62,8 @@ def test_the_verbs_have_the_same_parameters(name: str) -> None:
         "outcome": (EITHER, NEEDED),
         "time": (EITHER, NONE),
     }
-    assert parameters(made, "correct") == dict.fromkeys(["ticket", "outcome"], (EITHER, NEEDED))
+    needed = dict.fromkeys(["ticket", "outcome"], (EITHER, NEEDED))
+    assert parameters(made, "correct") == needed | {"was": OPTION}
     assert parameters(made, "expire") == {"ticket": (EITHER, NEEDED)}
     assert next(iter(parameters(made, "coin_of").items())) == ("ticket", (EITHER, NEEDED))
     told = parameters(made, "replay")
@@ -309,7 +310,7 @@ def test_only_a_closed_ticket_of_ours_is_corrected(name: str) -> None:
     with play.refused(InvalidInput, f"ticket 1 {text} an open one"):
         play.rec.correct(waiting, play.other)
     unmarked = altered(ticket, outcome=None)
-    told = f"ticket 0 {text} one without; pass what observe() returned"
+    told = f"ticket 0 {text} one without; pass what observe() returned, or was="
     with play.refused(InvalidInput, told):
         play.rec.correct(unmarked, play.other)
     never = altered(ticket, number=99)

@@ -355,7 +355,7 @@ class ClassRecalibrator(Stream[TicketT], Generic[TicketT, RunT]):
         self._set_up(document, arrays["secret"].astype("<i8").tobytes())
         self._roster.load(arrays["row"], arrays)
         self._check_rows()
-        self._load_tickets(arrays["tickets"])
+        self._load_tickets(arrays)
 
     def _check_sums(self, rows: list[tuple[int, Words]], what: str) -> None:
         """Refuse rows that did not see each round of all together once."""

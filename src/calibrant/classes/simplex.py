@@ -207,7 +207,7 @@ class SimplexRecalibrator(ClassRecalibrator[SimplexTicket, ClassRun]):
             raise came_between("a forecast in the same cell")
         if rounds != self.rounds:
             count_overtaken(self._arena.flat(), self._row, rounds)
-        seen.number = self.issued
+        seen._number = self.issued
         self._count(seen.cell)
         self._learn(seen, outcome)
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from calibrant.classes.vectors import RENORMALISE, class_count, shared_out, vector
 from calibrant.core import check
-from calibrant.core.arrays import Reals
-from calibrant.core.ticket import NEVER, Issuer, Ticket, Written
+from calibrant.core.arrays import Reals, frozen
+from calibrant.core.ticket import NEVER, Issuer, Ticket, Written, seen
 from calibrant.errors import InvalidInput
 
 CLOCK: Final = 4
@@ -52,20 +52,26 @@ class ClassTicket(Written):
         The fingerprint of the recalibrator.
     """
 
-    __slots__ = ("_raw", "id", "issuer", "number", "outcome", "time")
+    __slots__ = ("_id", "_issuer", "_number", "_outcome", "_raw", "_time")
+
+    id: int | str = seen("id", "By which the outcome is reported.")
+    number: int = seen("number", "How many forecasts were made before this one.")
+    issuer: str = seen("issuer", "The fingerprint of the recalibrator.")
+    time: float | None = seen("time", "When the forecast was made, if that was told.")
+    outcome: int | None = seen("outcome", "The class that was reported, or None.")
 
     def __init__(self, head: Head, raw: Reals | None = None) -> None:
-        self.issuer, self.id, self.number = head
-        self._raw = raw
-        self.time: float | None = None
-        self.outcome: int | None = None
+        self._issuer, self._id, self._number = head
+        self._raw = None if raw is None else frozen(raw)
+        self._time: float | None = None
+        self._outcome: int | None = None
 
     @classmethod
     def revived(cls, issuer: ClassIssuer, id: int | str, number: int, fields: Any) -> Self:
         """Return a ticket again from what the desk kept, which does not include vectors."""
         time, *words = fields
         made = cls._from_words((issuer.fingerprint, id, number), issuer, words)
-        made.time = None if time != time else time
+        made._time = None if time != time else time
         return made
 
     @property
@@ -130,9 +136,9 @@ class ClassTicket(Written):
         number = check.whole(data["number"], "number")
         ticket = cls._from_own((_text(data["issuer"], "issuer"), id, number), data)
         if data["time"] is not None:
-            ticket.time = check.real(data["time"], "time")
+            ticket._time = check.real(data["time"], "time")
         if data["outcome"] is not None:
-            ticket.outcome = check.whole(data["outcome"], "outcome")
+            ticket._outcome = check.whole(data["outcome"], "outcome")
         return ticket
 
     def __repr__(self) -> str:
@@ -147,11 +153,13 @@ class ClassTicket(Written):
 class PartsTicket(ClassTicket):
     """A forecast that was made of binary ones, its parts."""
 
-    __slots__ = ("parts",)
+    __slots__ = ("_parts",)
+
+    parts: tuple[Any, ...] = seen("parts", "The binary forecasts.")
 
     def __init__(self, head: Head, parts: tuple[Any, ...], raw: Reals | None = None) -> None:
         super().__init__(head, raw)
-        self.parts = parts
+        self._parts = parts
 
     def _words(self) -> tuple[Any, ...]:
         return _flattened(self.parts)
@@ -182,13 +190,14 @@ class OneVsRestTicket(PartsTicket):
         What made ``value`` and ``mean`` of them.
     """
 
-    __slots__ = ("renormalise",)
+    __slots__ = ("_renormalise",)
 
     kind: ClassVar = "one-vs-rest ticket"
+    renormalise: str = seen("renormalise", "What made ``value`` and ``mean`` of the parts.")
 
     def __init__(self, head: Head, parts: tuple[Any, ...], renormalise: str) -> None:
         super().__init__(head, parts)
-        self.renormalise = renormalise
+        self._renormalise = renormalise
 
     @classmethod
     def _from_words(cls, head: Head, issuer: ClassIssuer, words: list[Any]) -> Self:
@@ -244,15 +253,16 @@ class TopTicket(PartsTicket):
         The binary forecasts: of all classes together, if there is one, and then of the first class.
     """
 
-    __slots__ = ("top",)
+    __slots__ = ("_top",)
 
     kind: ClassVar = "top-label ticket"
+    top: int = seen("top", "The class that the raw forecast puts first.")
 
     def __init__(
         self, head: Head, parts: tuple[Any, ...], top: int, raw: Reals | None = None
     ) -> None:
         super().__init__(head, parts, raw)
-        self.top = top
+        self._top = top
 
     @classmethod
     def _from_words(cls, head: Head, issuer: ClassIssuer, words: list[Any]) -> Self:
@@ -319,9 +329,12 @@ class SimplexTicket(ClassTicket):
         How many forecasts the cell had made before: with the secret this fixes the coin.
     """
 
-    __slots__ = ("_mixture", "_value", "cell", "clock", "index")
+    __slots__ = ("_cell", "_clock", "_index", "_mixture", "_value")
 
     kind: ClassVar = "simplex ticket"
+    cell: int = seen("cell", "The cell of the raw forecast.")
+    index: int = seen("index", "The grid point that was drawn.")
+    clock: int | None = seen("clock", "How many forecasts the cell had made before.")
 
     def __init__(
         self,
@@ -332,8 +345,9 @@ class SimplexTicket(ClassTicket):
         mixture: tuple[Reals, Reals] | None = None,
     ) -> None:
         super().__init__(head, raw)
-        self.cell, self.index, self.clock = place
-        self._value, self._mixture = value, mixture
+        self._cell, self._index, self._clock = place
+        self._value = value
+        self._mixture = None if mixture is None else (frozen(mixture[0]), frozen(mixture[1]))
 
     @classmethod
     def _from_words(cls, head: Head, issuer: ClassIssuer, words: list[Any]) -> Self:

@@ -12,3 +12,14 @@ Words: TypeAlias = NDArray[np.int64]
 Bits: TypeAlias = NDArray[np.uint8]
 """Outcomes, 0 or 1 each."""
 Mask: TypeAlias = NDArray[np.bool_]
+
+
+def frozen(values: Reals) -> Reals:
+    """Return the same numbers for reading only.
+
+    >>> frozen(np.zeros(2)).flags.writeable
+    False
+    """
+    seen = values.view()
+    seen.flags.writeable = False
+    return seen

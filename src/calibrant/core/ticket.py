@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from operator import attrgetter
 from typing import Any, ClassVar, Final, Self
 from warnings import warn
 
@@ -17,6 +18,11 @@ KIND: Final = "ticket"
 NEVER: Final = float("nan")
 RENAMED: Final = ("mixed", "middle"), ("fallback", "aside")
 """Names in stored tickets, and what they were called first."""
+
+
+def seen(name: str, told: str) -> Any:
+    """Return a property that shows an attribute of a ticket, and does not let it be set."""
+    return property(attrgetter(f"_{name}"), doc=told)
 
 
 class Issuer:
@@ -114,19 +120,29 @@ class Ticket:
     """
 
     __slots__ = (
+        "_clock",
+        "_id",
+        "_issuer",
         "_kept",
         "_law",
         "_mixed",
+        "_number",
+        "_outcome",
         "_place",
+        "_raw",
+        "_time",
         "_weight",
-        "clock",
-        "id",
-        "issuer",
-        "number",
-        "outcome",
-        "raw",
-        "time",
     )
+
+    id: int | str = seen("id", "By which the outcome is reported.")
+    number: int = seen("number", "How many forecasts the stream had made before this one.")
+    issuer: Issuer = seen("issuer", "What the tickets of one stream have in common.")
+    raw: float = seen("raw", "The raw forecast.")
+    time: float | None = seen("time", "When the forecast was made, if that was told.")
+    clock: int | None = seen("clock", "How many forecasts the bucket had made before.")
+    outcome: int | None = seen("outcome", "What was reported, or None while the ticket is open.")
+    place: int = seen("place", "Bucket, index and side of the draw in one word.")
+    weight: float = seen("weight", "The probability of the lower point of the pair.")
 
     def __init__(
         self,
@@ -142,12 +158,12 @@ class Ticket:
         mixed: float | None = None,
         kept: tuple[int, ...] = (),
     ) -> None:
-        self.issuer, self.id, self.number = issuer, id, number
-        self._place, self._weight, self.raw = place, weight, raw
-        self.time, self.clock, self._law = time, clock, law
+        self._issuer, self._id, self._number = issuer, id, number
+        self._place, self._weight, self._raw = place, weight, raw
+        self._time, self._clock, self._law = time, clock, law
         self._mixed = raw if mixed is None else mixed
         self._kept = kept
-        self.outcome: int | None = None
+        self._outcome: int | None = None
 
     @classmethod
     def revived(cls, issuer: Issuer, id: int | str, number: int, fields: tuple[Any, ...]) -> Self:
@@ -160,14 +176,14 @@ class Ticket:
     @property
     def whose(self) -> str:
         """Fingerprint of the stream that made the ticket."""
-        return self.issuer.fingerprint
+        return self._issuer.fingerprint
 
     @property
     def fields(self) -> tuple[Any, ...]:
         """What the desk keeps of the ticket."""
-        time = NEVER if self.time is None else self.time
-        clock = -1 if self.clock is None else self.clock
-        return self._place, self._weight, self.raw, time, clock, self._mixed, *self._kept
+        time = NEVER if self._time is None else self._time
+        clock = -1 if self._clock is None else self._clock
+        return self._place, self._weight, self._raw, time, clock, self._mixed, *self._kept
 
     def agrees(self, fields: tuple[Any, ...]) -> bool:
         """Say whether the desk kept the same of this ticket; a stored one may lack its clock."""
@@ -192,16 +208,6 @@ class Ticket:
         return self.fallback
 
     @property
-    def place(self) -> int:
-        """Bucket, index and side of the draw in one word."""
-        return self._place
-
-    @property
-    def weight(self) -> float:
-        """The probability of the lower point of the pair."""
-        return self._weight
-
-    @property
     def bucket(self) -> int:
         """The bucket of the raw forecast."""
         return (self._place >> 16) & NARROW
@@ -220,8 +226,8 @@ class Ticket:
     def value(self) -> float:
         """The announced forecast: the draw, or the raw forecast as a fallback."""
         if self._place & ASIDE:
-            return self.raw
-        return self.issuer.values[self._place & CELL]
+            return self._raw
+        return self._issuer.values[self._place & CELL]
 
     @property
     def fallback(self) -> bool:
@@ -233,12 +239,12 @@ class Ticket:
         """The expected forecast; the raw one if that was announced."""
         place, weight = self._place, self._weight
         if place & ASIDE or self._law is not None:
-            return self.raw if place & ASIDE else self.mixture.mean
+            return self._raw if place & ASIDE else self.mixture.mean
         if weight == 1.0:
-            return self.issuer.values[place & CELL]
+            return self._issuer.values[place & CELL]
         step = 1 << (place >> (15 + WIDTH))
         low = (place & CELL) - (place >> 15 & 1) * step
-        values = self.issuer.values
+        values = self._issuer.values
         return weight * values[low] + (1.0 - weight) * values[low + step]
 
     @property
@@ -310,7 +316,7 @@ class Ticket:
             tuple(check.whole(word, "kept", high=(1 << 63) - 1) for word in data["kept"]),
         )
         if data["outcome"] is not None:
-            ticket.outcome = check.outcome(data["outcome"])
+            ticket._outcome = check.outcome(data["outcome"])
         return ticket
 
     def to_bytes(self) -> bytes:

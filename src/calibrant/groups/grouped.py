@@ -116,7 +116,7 @@ class Grouped(Binary):
         number, place, weight, _, clock, _, _ = self._rows.issue(self._row, value)
         told = number, number, place, weight, value
         ticket = GroupTicket(self._issuer, *told, None, clock, None)
-        ticket.groups = names
+        ticket._groups = names
         return ticket
 
     def _learn(self, ticket: Ticket, outcome: int) -> None:
@@ -263,7 +263,7 @@ class Grouped(Binary):
         self._recent.extend(recent_of(arrays["recent"]))
         held = map(names_again, text_of(arrays["held"]))
         self._issuer.names = {key_of_names(each): each for each in held}
-        self._load_tickets(arrays["tickets"])
+        self._load_tickets(arrays)
 
     def _check_tickets(self, lines: Words) -> None:
         super()._check_tickets(lines)

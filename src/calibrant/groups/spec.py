@@ -18,7 +18,7 @@ from calibrant.calibrators.layout import Layout, layout_of
 from calibrant.core import check
 from calibrant.core.arrays import Reals, Words
 from calibrant.core.grid import Grid
-from calibrant.core.ticket import Issuer, Ticket
+from calibrant.core.ticket import Issuer, Ticket, seen
 from calibrant.errors import CorruptState, ForeignTicket, InvalidInput
 from calibrant.groups.names import Name, Period, names_of
 from calibrant.kernels.groups import (
@@ -218,15 +218,16 @@ class GroupTicket(Ticket):
         The names of its groups, those from rules included.
     """
 
-    __slots__ = ("groups",)
+    __slots__ = ("_groups",)
 
-    groups: Names
+    _groups: Names
+    groups: Names = seen("groups", "The names of its groups, those from rules included.")
 
     @classmethod
     def revived(cls, issuer: Any, id: int | str, number: int, fields: tuple[Any, ...]) -> Self:
         """Return a ticket again from what the desk kept."""
         made = super().revived(issuer, id, number, fields[:-1])
-        made.groups = issuer.names[fields[-1]]
+        made._groups = issuer.names[fields[-1]]
         return made
 
     @property
@@ -243,7 +244,7 @@ class GroupTicket(Ticket):
         """Read a ticket back from what :meth:`to_dict` gave."""
         made = super().from_dict(data)
         try:
-            made.groups = names_again(data["groups"])
+            made._groups = names_again(data["groups"])
         except (KeyError, TypeError, ValueError) as error:
             raise CorruptState(f"ticket must be what to_dict() gave, got {error}") from error
         return made

@@ -33,13 +33,14 @@ class Batches(Binary):
 
     def to_bytes(self) -> bytes:
         """Return the whole state; treat it as secret, for it holds the key of the coins."""
-        shapes, cap = self._spec.shapes, self.max_open
-        # The same text for all rows of a spec is written once.
-        if (self.kind, cap) not in shapes:
-            shapes[self.kind, cap] = self._document().shape
+        shapes = self._spec.shapes
         with passing(self._gate):
             arrays = self._arrays()
-        return bound_bytes(shapes[self.kind, cap], arrays)
+        # The same text for all rows of a spec is written once.
+        told = self.kind, self.max_open, len(arrays)
+        if told not in shapes:
+            shapes[told] = self._document().shape
+        return bound_bytes(shapes[told], arrays)
 
     def play(self, kind: Any, id: Any, x: Any, time: Any = None) -> Played:
         """Play a log of forecasts and outcomes in its order, as the calls one by one would.

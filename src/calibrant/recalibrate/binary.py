@@ -92,9 +92,9 @@ class Binary(Stream[Ticket]):
         number, place, weight, mixed, clock, kept, law = self._rows.issue(self._row, raw)
         # Ticket(...) without the call of its __init__, which takes as long as the rule.
         ticket = blank(Ticket)
-        ticket.issuer, ticket.id, ticket.number, ticket.clock = self._issuer, number, number, clock
-        ticket.raw, ticket._place, ticket._weight, ticket._mixed = raw, place, weight, mixed
-        ticket._law, ticket._kept, ticket.outcome = law, kept, None
+        ticket._issuer, ticket._id, ticket._number = self._issuer, number, number
+        ticket._raw, ticket._place, ticket._weight, ticket._mixed = raw, place, weight, mixed
+        ticket._law, ticket._kept, ticket._clock, ticket._outcome = law, kept, clock, None
         return ticket
 
     def _learn(self, ticket: Ticket, outcome: int) -> None:
@@ -177,7 +177,7 @@ class Binary(Stream[Ticket]):
         words = self._listed(spec, arrays) if flat is None else flat
         first = spec.layout.row + SECRET
         self._begin(spec, SECRETS.pack(*words[first : first + 2]), cap, words)
-        self._load_tickets(arrays["tickets"])
+        self._load_tickets(arrays)
 
     @staticmethod
     def _listed(spec: Spec, arrays: dict[str, Words]) -> list[Any]:

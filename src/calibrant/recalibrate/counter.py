@@ -18,6 +18,7 @@ from calibrant.errors import (
     UnknownTicket,
 )
 from calibrant.kernels.index import NAMED
+from calibrant.recalibrate.corrections import Corrections
 
 CLOSED: Final = 65_536
 """Names, and tickets that were expired by hand, of which is remembered what became of them."""
@@ -27,12 +28,28 @@ EXPIRED: Final = "expired"
 
 
 class AnyTicket(Protocol):
-    """What every ticket has."""
+    """What every ticket has: shown to callers by properties, and set by the stream alone."""
 
-    id: int | str
-    number: int
-    time: float | None
-    outcome: Any
+    _id: int | str
+    _number: int
+    _time: float | None
+    _outcome: Any
+
+    @property
+    def id(self) -> int | str:
+        """By which the outcome is reported."""
+
+    @property
+    def number(self) -> int:
+        """How many forecasts the stream had made before this one."""
+
+    @property
+    def time(self) -> float | None:
+        """When the forecast was made, if that was told."""
+
+    @property
+    def outcome(self) -> Any:
+        """What was reported, or None while the ticket is open."""
 
     @property
     def whose(self) -> str:
@@ -68,7 +85,17 @@ class Counter(Generic[TicketT]):
         A ticket expires once so many newer forecasts were made.
     """
 
-    __slots__ = ("_closed", "_desk", "_fields", "issuer", "kind", "latest", "max_open", "whose")
+    __slots__ = (
+        "_closed",
+        "_desk",
+        "_fields",
+        "corrections",
+        "issuer",
+        "kind",
+        "latest",
+        "max_open",
+        "whose",
+    )
 
     def __init__(self, kind: Any, issuer: Any, whose: str, fields: str, max_open: int) -> None:
         self.kind, self.issuer, self.whose, self.max_open = kind, issuer, whose, max_open
@@ -76,6 +103,7 @@ class Counter(Generic[TicketT]):
         self._desk: Desk | None = None
         self.latest: TicketT | None = None
         self._closed: dict[int, str] = {}
+        self.corrections = Corrections()
 
     @property
     def desk(self) -> Desk:
@@ -105,9 +133,10 @@ class Counter(Generic[TicketT]):
     def file_latest(self) -> None:
         """Put the latest ticket on the desk."""
         if (latest := self.latest) is not None:
-            key = latest.number if latest.id is latest.number else _key(latest.id)
+            number = latest._number
+            key = number if latest._id is number else _key(latest._id)
             if self.desk.get(key) is None:
-                self.desk.add(key, 0, latest.number, *latest.fields)
+                self.desk.add(key, 0, number, *latest.fields)
             self.latest = None
 
     def refuse_open(self, id: str) -> None:
@@ -202,8 +231,11 @@ class Counter(Generic[TicketT]):
             del self._closed[next(iter(self._closed))]
         self._closed[key] = how
 
-    def check_closed(self, ticket: Any, outcome: Any, issued: int) -> None:
-        """Raise unless ``ticket`` is one of ours, closed, with another outcome than this."""
+    def replaced(self, ticket: Any, outcome: Any, was: Any, issued: int) -> Any:
+        """Return the outcome that a correction replaces; raise unless it is the one that stands.
+
+        The ticket must be one of ours, and closed; ``was`` is what the caller says, or None.
+        """
         if not isinstance(ticket, self.kind):
             raise InvalidType(f"ticket must be a {self.kind.__name__}, got {ticket!r}")
         if ticket.whose != self.whose:
@@ -211,22 +243,33 @@ class Counter(Generic[TicketT]):
         if ticket.number >= issued:
             raise UnknownTicket(f"ticket must be one that was issued here, got {ticket!r}")
         if ticket.outcome is None:
-            raise self._not_closed(ticket, issued)
-        if ticket.outcome == outcome:
+            self._refuse_unknown(ticket, was, issued)
+        stands = self.corrections.get(ticket.number)
+        for told, name in ((ticket.outcome, "ticket"), (was, "was")):
+            if stands is not None and told is not None and told != stands:
+                raise RepeatedTicket(
+                    f"{name} must have the outcome that stands, {stands:g}, got {told}: "
+                    "it was corrected already"
+                )
+            stands = told if stands is None else stands
+        if stands == outcome:
             raise RepeatedTicket(
                 f"outcome must differ from the known one to correct it, got {outcome} again"
             )
+        return stands
 
-    def _not_closed(self, ticket: TicketT, issued: int) -> Exception:
+    def _refuse_unknown(self, ticket: TicketT, was: Any, issued: int) -> None:
+        """Raise of a ticket that knows no outcome, unless it has one and the caller says which."""
         self.file_latest()
         waits = self.desk.get_number(0, ticket.number) is not None
         gone = self._closed.get(ticket.number) is EXPIRED
         if not waits and (gone or issued - ticket.number > self.max_open):
-            return self._not_open(ticket.id, ticket, issued)
-        told = "an open one" if waits else "one without; pass what observe() returned"
-        return InvalidInput(
-            f"ticket {ticket.id!r} must have an outcome to be corrected, got {told}"
-        )
+            raise self._not_open(ticket.id, ticket, issued)
+        if waits or was is None:
+            told = "an open one" if waits else "one without; pass what observe() returned, or was="
+            raise InvalidInput(
+                f"ticket {ticket.id!r} must have an outcome to be corrected, got {told}"
+            )
 
     def _not_open(self, id: int | str, given: TicketT | None, issued: int) -> TicketError:
         if given is not None and given.outcome is not None:

@@ -149,11 +149,11 @@ class Recalibrator(Batches):
             # ... and a ticket remembers where it fell.  Without the call of Ticket.__init__,
             # which takes as long as the rule.
             ticket = blank(Ticket)
-            ticket.issuer, ticket.number, ticket.clock = self._issuer, number, clock
-            ticket.id, ticket.time = number if id is None else id, time
-            ticket.raw, ticket._place, ticket._weight, ticket._mixed = raw, place, weight, mixed
+            ticket._issuer, ticket._number, ticket._clock = self._issuer, number, clock
+            ticket._id, ticket._time = number if id is None else id, time
+            ticket._raw, ticket._place, ticket._weight, ticket._mixed = raw, place, weight, mixed
             ticket._law, ticket._kept = NOTHING if rows.bare else rows.law_and_advice()
-            ticket.outcome = None
+            ticket._outcome = None
             if counter.latest is not None:
                 counter.file_latest()
             counter.latest = ticket
@@ -183,7 +183,7 @@ class Recalibrator(Batches):
                 found = counter.find(ticket, self._own(ISSUED))
             if time is not None or self._timed:
                 self._check_time(time, found)
-            words, told = self._arena.listed, found.time
+            words, told = self._arena.listed, found._time
             if words is None or found._kept:
                 self._rows.settle(self._row, found, outcome)
             else:
@@ -191,16 +191,16 @@ class Recalibrator(Batches):
                     words,
                     words,
                     self._row,
-                    found.number,
+                    found._number,
                     found._place,
                     found._weight,
                     found._mixed,
-                    found.raw,
+                    found._raw,
                     0.0 if told is None else told,
                     outcome,
                 )
-            found.outcome = outcome
-            if found is counter.latest and found.id is found.number:
+            found._outcome = outcome
+            if found is counter.latest and found._id is found._number:
                 counter.latest = None
             else:
                 counter.close(found)

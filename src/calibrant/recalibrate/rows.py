@@ -119,12 +119,12 @@ class Rows(Bench):
 
     def settle(self, row: int, ticket: Ticket, outcome: int) -> None:
         """Learn the outcome of a ticket in its row."""
-        number, time = ticket.number, ticket.time
+        number, time = ticket._number, ticket._time
         when = 0.0 if time is None else time
         # Usually the forecast that was announced last is the one that is learned.
         steps = self.steps
         if steps is None or not steps.learn_flat(self.machine, row, number, when, outcome):
-            told = ticket._place, ticket._weight, ticket._mixed, ticket.raw
+            told = ticket._place, ticket._weight, ticket._mixed, ticket._raw
             self.learn(row, number, *told, when, outcome, ticket._kept)
 
     def learn(

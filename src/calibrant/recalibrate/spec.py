@@ -164,8 +164,8 @@ class Spec:
         return Body(self.layout, len(self.rule.kernels.head), len(self.rule.kernels.cell))
 
     @functools.cached_property
-    def shapes(self) -> dict[tuple[str, int], bytes]:
-        """Texts of stored shapes by kind and cap on open tickets, written once for all rows."""
+    def shapes(self) -> dict[tuple[str, int, int], bytes]:
+        """Texts of stored shapes by kind, cap on open tickets and number of arrays."""
         return {}
 
     @functools.cached_property

@@ -100,9 +100,9 @@ class Stream(Stateful, Generic[TicketT]):
             if id is not None:
                 self._counter.refuse_open(id)
             ticket = self._issue(raw)
-            ticket.time = time
+            ticket._time = time
             if id is not None:
-                ticket.id = id
+                ticket._id = id
             self._counter.hand_out(ticket)
             if ticket.number >= self._counter.max_open:
                 self._expire_old(ticket.number + 1)
@@ -117,22 +117,39 @@ class Stream(Stateful, Generic[TicketT]):
                 found = counter.find(ticket, self._own(ISSUED))
             self._check_time(time, found)
             self._learn(found, outcome)
-            found.outcome = outcome
+            found._outcome = outcome
             counter.close(found)
         return found
 
-    def correct(self, ticket: TicketT, outcome: Any) -> TicketT:
+    def correct(self, ticket: TicketT, outcome: Any, *, was: Any = None) -> TicketT:
         """Replace the outcome of a closed ticket that turned out to be wrong.
 
         The ticket is the one that :meth:`observe` returned, or what was stored of it: nothing is
-        kept here of closed tickets.
+        kept here of closed tickets, but for the latest 4,096 corrected ones which outcome stands.
+        A correction of any other outcome of theirs is refused; of older ones it is where counts
+        show it.
+
+        Parameters
+        ----------
+        ticket, outcome
+            The ticket, and its right outcome.
+        was
+            The outcome that is replaced; must be the one that stands.  Needed for a ticket that
+            was stored before its outcome was known.
         """
-        told = self._outcome(outcome)
+        told, before = self._outcome(outcome), None if was is None else self._outcome(was)
+        counter = self._counter
         with passing(self._gate):
-            self._counter.check_closed(ticket, told, self._own(ISSUED))
-            self._correct(ticket, told)
+            stands = counter.replaced(ticket, told, before, self._own(ISSUED))
+            known, ticket._outcome = ticket.outcome, stands
+            try:
+                self._correct(ticket, told)
+            except BaseException:
+                ticket._outcome = known
+                raise
             count_correction(self._words(), self._row, ticket.number)
-            ticket.outcome = told
+            ticket._outcome = told
+            counter.corrections.note(ticket.number, told)
         return ticket
 
     def expire(self, ticket: TicketT | int | str) -> TicketT:
@@ -189,14 +206,14 @@ class Stream(Stateful, Generic[TicketT]):
         for event in plan.events.tolist():
             if event >= 0:
                 ticket = self._issue(raws[event - len(due)])
-                ticket.time = None if stamps is None else stamps[event - len(due)]
+                ticket._time = None if stamps is None else stamps[event - len(due)]
                 tickets.append(ticket)
                 counter.hand_out(ticket)
                 self._expire_old(ticket.number + 1)
             else:
                 ticket = tickets[-1 - event]
                 self._learn(ticket, told[-1 - event])
-                ticket.outcome = told[-1 - event]
+                ticket._outcome = told[-1 - event]
                 counter.close(ticket)
         later = plan.waiting
         pending = Pending(numbers[later], arrives[later], np.array(told)[later])
@@ -221,15 +238,18 @@ class Stream(Stateful, Generic[TicketT]):
 
     def _arrays(self) -> dict[str, Words]:
         """Return the row and the open tickets as they are stored."""
-        return self._rowed() | {"tickets": self._counter.words()}
+        tickets = {"tickets": self._counter.words()}
+        return self._rowed() | tickets | self._counter.corrections.stored()
 
     def _rowed(self) -> dict[str, Words]:
         """Return the row as it is stored."""
         return {"row": packed(self._arena.row(), self._arena.layout)}
 
-    def _load_tickets(self, words: Words) -> None:
-        """Open the tickets that a document says were open."""
-        if len(words):
+    def _load_tickets(self, arrays: dict[str, Words]) -> None:
+        """Open the tickets that a document says were open, and know those that were corrected."""
+        if (corrected := arrays.get("corrected")) is not None:
+            self._counter.corrections.load(corrected, self._own(ISSUED))
+        if len(words := arrays["tickets"]):
             lines = words.reshape(-1, self._counter.desk.stride)
             self._check_tickets(lines)
             self._counter.desk.load(lines)

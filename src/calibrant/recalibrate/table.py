@@ -16,7 +16,7 @@ from calibrant.core.codec import Document
 from calibrant.core.desk import Desk, Found, name_key, number_key
 from calibrant.core.gate import Gate, passing
 from calibrant.core.stateful import Stateful
-from calibrant.core.ticket import Issuer, Ticket
+from calibrant.core.ticket import Issuer, Ticket, seen
 from calibrant.errors import (
     ForeignTicket,
     InvalidInput,
@@ -46,9 +46,10 @@ class KeyedTicket(Ticket):
         Which stream.
     """
 
-    __slots__ = ("key",)
+    __slots__ = ("_key",)
 
-    key: Key
+    _key: Key
+    key: Key = seen("key", "Which stream.")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the ticket as JSON-ready data, for callers that store it."""
@@ -57,7 +58,7 @@ class KeyedTicket(Ticket):
     @classmethod
     def _read(cls, data: dict[str, Any]) -> Self:
         made = super()._read(data)
-        made.key = checked_key(data["key"])
+        made._key = checked_key(data["key"])
         return made
 
 
@@ -226,7 +227,7 @@ class Table(Stateful):
                 key, moment = self._key(number), None if stamp != stamp else stamp
                 id = ticket if isinstance(ticket, str) else n
                 given = self._ticket(key, number, id, n, raw, moment, drawn)
-            given.outcome = told
+            given._outcome = told
         return given
 
     def _find(self, ticket: Any) -> tuple[Found, KeyedTicket | None]:
@@ -266,7 +267,7 @@ class Table(Stateful):
         issuer = self._issuer(number)
         told = None if clock < 0 else clock
         ticket = KeyedTicket(issuer, id, n, place, weight, raw, time, told, law, mixed, kept)
-        ticket.key = key
+        ticket._key = key
         return ticket
 
     # ----------------------------------------------------------------------- rows

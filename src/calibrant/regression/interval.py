@@ -130,7 +130,7 @@ class ConformalInterval(NumberStream[IntervalTicket, IntervalMethod]):
 
     def _issue(self, raw: tuple[float | None, float]) -> IntervalTicket:
         ticket = IntervalTicket(self._issuer, self._seat.count_forecast())
-        (ticket.centre, ticket.scorecast), ticket.base = raw, self._method.radius
+        (ticket._centre, ticket._scorecast), ticket._base = raw, self._method.radius
         return ticket
 
     def predict_one(self, centre: float | None = None, *, scorecast: float = 0.0) -> Ends:

@@ -125,11 +125,12 @@ class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
     def _issue(self, raw: Distribution) -> QuantileTicket:
         said = self._method.announce()
         ticket = QuantileTicket(self._issuer, self._seat.count_forecast())
-        asked, ticket.inner, ticket.outer, ticket.outer_mean, ticket.drawn = said[:5]
-        ticket.places, ticket.weights, ticket.raw = *said[5:], raw
+        asked, *curves = said[:5]
+        ticket._announce(raw, tuple(curves))
+        ticket._places, ticket._weights = said[5:]
         rows, random = raw.rows, self._ties.random
         found, shares = ask(rows.values, rows.levels, asked[None], random=random)
-        ticket.found, ticket.shares = tuple(found[0].tolist()), tuple(shares[0].tolist())
+        ticket._found, ticket._shares = tuple(found[0].tolist()), tuple(shares[0].tolist())
         return ticket
 
     def sample_one(self, raw: Distribution) -> Distribution:

@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant.calibrators.arena import Arena
 from calibrant.core import check
-from calibrant.core.arrays import Reals, Words
+from calibrant.core.arrays import Reals, Words, frozen
 from calibrant.core.codec import Document
 from calibrant.core.gate import passing
 from calibrant.errors import InvalidType, StaleForecast
@@ -62,7 +62,7 @@ class NumberStream(Stream[TicketT], Generic[TicketT, MethodT]):
         cap = check.whole(max_open, "max_open", low=1, high=MAX_OPEN)
         whose, method = fingerprint(secret, self.kind, self._settings()), self._method
         self._secret, self._ties = secret, Ties(self._choice == "random", block_key(secret, 0))
-        self._issuer = Issuer(whose, method.levels, method.drawn, self._choice == "given")
+        self._issuer = Issuer(whose, frozen(method.levels), method.drawn, self._choice == "given")
         arena = Arena(method.layout)
         own = arena.flat()[arena.layout.row :]
         if row is not None:
@@ -178,7 +178,7 @@ class NumberStream(Stream[TicketT], Generic[TicketT, MethodT]):
         row = self._verified(document.arrays["row"], self._method.layout)
         self._method.verify(row)
         self._begin(row[SECRET : SECRET + 2].astype("<i8").tobytes(), cap, row)
-        self._load_tickets(document.arrays["tickets"])
+        self._load_tickets(document.arrays)
 
     def _check_tickets(self, lines: Words) -> None:
         key, number = lines[:, :2].T

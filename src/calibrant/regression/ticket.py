@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Final, NamedTuple, Self
 import numpy as np
 
 from calibrant.core import check
-from calibrant.core.arrays import Reals
-from calibrant.core.ticket import NEVER, Written
+from calibrant.core.arrays import Reals, frozen
+from calibrant.core.ticket import NEVER, Written, seen
 from calibrant.errors import InvalidInput
 from calibrant.regression.distribution import Distribution, knots, rising
 
@@ -48,20 +48,26 @@ class NumberTicket(Written):
         What tickets of the same stream have in common.
     """
 
-    __slots__ = ("id", "issuer", "number", "outcome", "time")
+    __slots__ = ("_id", "_issuer", "_number", "_outcome", "_time")
+
+    id: int | str = seen("id", "By which the outcome is reported.")
+    number: int = seen("number", "How many forecasts were made before this one.")
+    issuer: Issuer = seen("issuer", "What tickets of the same stream have in common.")
+    time: float | None = seen("time", "When the forecast was made, if that was told.")
+    outcome: float | None = seen("outcome", "The number that was reported, or None.")
 
     def __init__(self, issuer: Issuer, number: int) -> None:
-        self.issuer, self.number = issuer, number
-        self.id: int | str = number
-        self.time: float | None = None
-        self.outcome: float | None = None
+        self._issuer, self._number = issuer, number
+        self._id: int | str = number
+        self._time: float | None = None
+        self._outcome: float | None = None
 
     @classmethod
     def revived(cls, issuer: Issuer, id: int | str, number: int, fields: tuple[Any, ...]) -> Self:
         """Return a ticket again from what the desk kept."""
         ticket = cls(issuer, number)
-        ticket.id, time = id, fields[0]
-        ticket.time = None if time != time else time
+        ticket._id, time = id, fields[0]
+        ticket._time = None if time != time else time
         ticket._fill(fields[1:])
         return ticket
 
@@ -88,9 +94,9 @@ class NumberTicket(Written):
     def _read(cls, data: dict[str, Any]) -> Self:
         ticket = cls(Issuer(_text(data["issuer"])), check.whole(data["number"], "number"))
         id, time, outcome = data["id"], data["time"], data["outcome"]
-        ticket.id = check.whole(id, "id") if type(id) is int else _text(id)
-        ticket.time = None if time is None else check.real(time, "time")
-        ticket.outcome = None if outcome is None else check.real(outcome, "outcome")
+        ticket._id = check.whole(id, "id") if type(id) is int else _text(id)
+        ticket._time = None if time is None else check.real(time, "time")
+        ticket._outcome = None if outcome is None else check.real(outcome, "outcome")
         ticket._read_more(data)
         return ticket
 
@@ -147,19 +153,24 @@ class QuantileTicket(NumberTicket):
     A ticket that was found by its id knows its quantiles, and not the whole distribution.
     """
 
-    __slots__ = ("raw", *CURVES, *KEPT)
+    __slots__ = ("_raw", *(f"_{name}" for name in (*CURVES, *KEPT)))
 
     kind: ClassVar = "quantile ticket"
 
-    raw: Distribution | None
-    found: tuple[float, ...]
-    shares: tuple[float, ...]
-    places: tuple[int, ...]
-    weights: tuple[float, ...]
-    inner: Reals
-    outer: Reals
-    outer_mean: Reals
-    drawn: Reals
+    raw: Distribution | None = seen("raw", "The distribution that came in.")
+    found: tuple[float, ...] = seen("found", "All quantiles that were asked for.")
+    shares: tuple[float, ...] = seen("shares", "The share of an atom that each quantile needs.")
+    places: tuple[int, ...] = seen("places", "Where the draw of each level fell.")
+    weights: tuple[float, ...] = seen("weights", "The probability of the lower point of each pair.")
+    inner: Reals = seen("inner", "The levels of the raw distribution that were moved.")
+    outer: Reals = seen("outer", "To where the levels were moved, as drawn, in order.")
+    outer_mean: Reals = seen("outer_mean", "To where the levels were moved, as expected, in order.")
+    drawn: Reals = seen("drawn", "To where the levels were moved, as drawn.")
+
+    def _announce(self, raw: Distribution, curves: tuple[Reals, ...]) -> None:
+        """Take in what came in, and the levels of :data:`CURVES`."""
+        self._raw: Distribution | None = raw
+        self._inner, self._outer, self._outer_mean, self._drawn = map(frozen, curves)
 
     @property
     def levels(self) -> Reals:
@@ -201,9 +212,9 @@ class QuantileTicket(NumberTicket):
 
     def _fill(self, kept: tuple[Any, ...]) -> None:
         width, drawn = len(kept) // 2 - self.issuer.drawn, self.issuer.drawn
-        self.found, self.shares = kept[:width], kept[width : 2 * width]
-        self.places, self.weights = kept[2 * width : 2 * width + drawn], kept[2 * width + drawn :]
-        self.raw = None
+        self._found, self._shares = kept[:width], kept[width : 2 * width]
+        self._places, self._weights = kept[2 * width : 2 * width + drawn], kept[2 * width + drawn :]
+        self._raw = None
 
     def _more(self) -> dict[str, Any]:
         told: dict[str, Any] = {name: [*map(_plain, getattr(self, name))] for name in KEPT}
@@ -216,19 +227,19 @@ class QuantileTicket(NumberTicket):
 
     def _read_more(self, data: dict[str, Any]) -> None:
         for name in ("found", "shares", "weights"):
-            setattr(self, name, tuple(_number(number, name) for number in data[name]))
-        self.places = tuple(check.whole(k, "place", high=MOST_PLACE) for k in data["places"])
+            setattr(self, f"_{name}", tuple(_number(number, name) for number in data[name]))
+        self._places = tuple(check.whole(k, "place", high=MOST_PLACE) for k in data["places"])
         levels = check.probabilities(data["levels"], "levels")
-        self.issuer = Issuer(self.whose, levels, len(self.places))
+        self._issuer = Issuer(self.whose, frozen(levels), len(self.places))
         if len(self.found) < len(self.levels) or len(self.found) != len(self.shares):
             raise ValueError(f"{len(self.found)} quantiles and {len(self.shares)} shares")
         if len(self.places) != len(self.weights):
             raise ValueError(f"{len(self.places)} places and {len(self.weights)} weights")
-        self.raw = None if data["raw"] is None else _distribution(data["raw"])
-        if self.raw is not None:
-            for name in CURVES:
-                setattr(self, name, check.probabilities(data[name], name))
-            check.same_length(**{name: getattr(self, name) for name in CURVES})
+        self._raw = None
+        if data["raw"] is not None:
+            curves = {name: check.probabilities(data[name], name) for name in CURVES}
+            check.same_length(**curves)
+            self._announce(_distribution(data["raw"]), tuple(curves.values()))
 
 
 class IntervalTicket(NumberTicket):
@@ -246,13 +257,13 @@ class IntervalTicket(NumberTicket):
         The radius without the scorecast, as the method chose it.
     """
 
-    __slots__ = ("base", "centre", "scorecast")
+    __slots__ = ("_base", "_centre", "_scorecast")
 
     kind: ClassVar = "interval ticket"
 
-    centre: float | None
-    base: float
-    scorecast: float
+    centre: float | None = seen("centre", "The point forecast, or None where scores are given.")
+    base: float = seen("base", "The radius without the scorecast, as the method chose it.")
+    scorecast: float = seen("scorecast", "What the caller expected of the score.")
 
     @property
     def raw(self) -> float | None:
@@ -294,18 +305,18 @@ class IntervalTicket(NumberTicket):
         return 0.0 if self.centre is None else self.centre, self.base, self.scorecast
 
     def _fill(self, kept: tuple[Any, ...]) -> None:
-        centre, self.base, self.scorecast = kept
-        self.centre = None if self.issuer.scores else centre
+        centre, self._base, self._scorecast = kept
+        self._centre = None if self.issuer.scores else centre
 
     def _more(self) -> dict[str, Any]:
         return {"centre": self.centre, "base": _plain(self.base), "scorecast": self.scorecast}
 
     def _read_more(self, data: dict[str, Any]) -> None:
         centre = data["centre"]
-        self.centre = None if centre is None else check.real(centre, "centre")
-        self.base = _number(data["base"], "base")
-        self.scorecast = check.real(data["scorecast"], "scorecast")
-        self.issuer = Issuer(self.whose, scores=centre is None)
+        self._centre = None if centre is None else check.real(centre, "centre")
+        self._base = _number(data["base"], "base")
+        self._scorecast = check.real(data["scorecast"], "scorecast")
+        self._issuer = Issuer(self.whose, scores=centre is None)
 
 
 def _plain(number: float) -> float | str:
