@@ -33,11 +33,12 @@ class Batches(Binary):
 
     def to_bytes(self) -> bytes:
         """Return the whole state; treat it as secret, for it holds the key of the coins."""
-        document, shapes, cap = self._document(), self._spec.shapes, self.max_open
+        document, shapes = self._document(), self._spec.shapes
+        told = self.kind, self.max_open, self._secret.origin
         # The same text for all rows of a spec is written once.
-        if (self.kind, cap) not in shapes:
-            shapes[self.kind, cap] = document.shape
-        return bound_bytes(shapes[self.kind, cap], document.arrays)
+        if told not in shapes:
+            shapes[told] = document.shape
+        return bound_bytes(shapes[told], document.arrays)
 
     def play(self, kind: Any, id: Any, x: Any, time: Any = None) -> Played:
         """Play a log of forecasts and outcomes in its order, as the calls one by one would.

@@ -15,16 +15,15 @@ from calibrant.core.codec import Document
 from calibrant.core.stateful import Migration
 from calibrant.core.ticket import Ticket
 from calibrant.errors import ForeignTicket, InvalidInput
-from calibrant.kernels.coin import coin
-from calibrant.kernels.layout import CELL, CLOCK, ISSUED, NARROW, SECRET, WIDTH
+from calibrant.kernels.layout import CELL, CLOCK, ISSUED, NARROW, WIDTH
 from calibrant.kernels.rounds import Peeked
+from calibrant.recalibrate import version1, version2
 from calibrant.recalibrate.counter import Counter
 from calibrant.recalibrate.record import account_of
 from calibrant.recalibrate.rows import Rows
-from calibrant.recalibrate.secret import block_key
+from calibrant.recalibrate.secret import Secret, coin_at
 from calibrant.recalibrate.spec import MAX_OPEN, Spec, made_rule, shared_spec
 from calibrant.recalibrate.stream import Found, Stream, overtaken
-from calibrant.recalibrate.version1 import migrated
 from calibrant.transforms import from_description
 
 blank: Final = object.__new__
@@ -35,12 +34,12 @@ class Binary(Stream[Ticket]):
 
     __slots__ = ("_asked", "_issuer", "_looked", "_most", "_rows", "_secret", "_spec")
 
-    version: ClassVar[int] = 2
-    migrations: ClassVar[dict[int, Migration]] = {1: migrated}
+    version: ClassVar[int] = 3
+    migrations: ClassVar[dict[int, Migration]] = {1: version1.migrated, 2: version2.migrated}
     _tickets: ClassVar[Any] = Ticket
     _counters: ClassVar[Any] = Counter
 
-    def _begin(self, spec: Spec, secret: bytes, max_open: Any, row: Words | None = None) -> None:
+    def _begin(self, spec: Spec, secret: Secret, max_open: Any, row: Words | None = None) -> None:
         """Set up a row of that spec, before its first round or as given."""
         cap = check.whole(max_open, "max_open", low=1, high=MAX_OPEN)
         self._spec, self._secret, self._issuer = spec, secret, spec.issuer(secret)
@@ -146,7 +145,7 @@ class Binary(Stream[Ticket]):
         found = self._ours(ticket)
         if found.clock is None:
             raise InvalidInput(f"ticket must be the one that forecast() returned, got {found!r}")
-        return coin(block_key(self._secret, found.bucket), found.clock)
+        return coin_at(self._secret, self._spec.coins, found.bucket, found.clock)
 
     def _compile(self) -> None:
         self._note_asked()
@@ -159,7 +158,8 @@ class Binary(Stream[Ticket]):
     # ------------------------------------------------------------------- documents
 
     def _stored(self) -> tuple[dict[str, Any], dict[str, Words]]:
-        return self._spec.settings | {"max_open": self.max_open}, {}
+        told = {"max_open": self.max_open, "secret_from": self._secret.origin}
+        return self._spec.settings | told, {}
 
     def _restore(self, document: Document) -> None:
         spec, cap = self._described(document)
@@ -169,7 +169,7 @@ class Binary(Stream[Ticket]):
         made = int(spec.layout.blocks_of(row)[:, CLOCK].sum())
         if made != row[ISSUED]:
             raise ValueError(f"{made} forecasts in the blocks where {row[ISSUED]} were made")
-        self._begin(spec, row[SECRET : SECRET + 2].astype("<i8").tobytes(), cap, row)
+        self._begin(spec, self._secret_in(document, row), cap, row)
         self._load_tickets(arrays["tickets"])
 
     @classmethod
@@ -177,7 +177,7 @@ class Binary(Stream[Ticket]):
         """Return a stream before its first round, with the settings of a document."""
         spec, cap = spec_of(document.shape, document.settings)
         made = cls.__new__(cls)
-        made._begin(spec, bytes(16), cap)
+        made._begin(spec, Secret.of(bytes(16), None), cap)
         return made
 
     def _described(self, document: Document) -> tuple[Spec, int]:
@@ -222,6 +222,7 @@ def spec_of(shape: bytes, settings: dict[str, Any]) -> tuple[Spec, int]:
             settings["loss"],
             None if transform is None else from_description(transform),
             None if told is None else float.fromhex(told),
+            settings["coins"],
         )
         if len(_specs) >= MOST_SPECS:
             _specs.clear()
