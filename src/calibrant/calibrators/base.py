@@ -19,7 +19,7 @@ from calibrant.core.arrays import Reals, Words
 from calibrant.core.grid import GRIDS, Grid
 from calibrant.core.mixture import Mixture
 from calibrant.errors import InvalidInput
-from calibrant.kernels.layout import BLOCKS, CELLS, KEY, POSITION, ROWS, SCRATCH, TABLE, WIDTH
+from calibrant.kernels.layout import BLOCKS, CELLS, POSITION, ROWS, SCRATCH, TABLE, WIDTH
 from calibrant.kernels.rounds import Program, assemble
 from calibrant.kernels.rule import Rule
 
@@ -221,15 +221,10 @@ class Calibrator:
         """Return the weights that the last draw left in the scratch room."""
         return list(words[words[SCRATCH] : words[SCRATCH] + words[CELLS]])
 
-    def flat(
-        self, buckets: int, *, prior: int, centres: list[Fraction], keys: list[int] | None = None
-    ) -> Words:
+    def flat(self, buckets: int, *, prior: int, centres: list[Fraction]) -> Words:
         """Return the flat state of fresh blocks; see :mod:`calibrant.kernels.layout`."""
         layout = layout_of(self, buckets, prior, tuple(centres))
-        words = layout.alone.copy()
-        if keys:
-            layout.blocks_of(words[layout.row :])[:, KEY] = keys
-        return words
+        return layout.alone.copy()
 
     def scratch(self, cells: int) -> int:
         """Return how many words of scratch room the rule needs."""

@@ -20,6 +20,7 @@ from calibrant.core import check
 from calibrant.core.arrays import Mask, Words
 from calibrant.core.limits import HasLimits, bits_of, limits_of_state, refuse_large, refuse_outside
 from calibrant.kernels import layout as word
+from calibrant.kernels.coin import SIPHASH
 from calibrant.kernels.layout import Section
 
 if TYPE_CHECKING:
@@ -144,12 +145,14 @@ def layout_of(
     epsilon: float | None = None,
     divisor: int = 1,
     own_words: Section | None = None,
+    coins: int = SIPHASH,
 ) -> Layout:
     """Return the layout of all rows with these settings.
 
     ``centres`` are the middles of the buckets, by default of M equal ones; ``divisor`` divides the
     denominator of gaps, which rows with other centres can share then; ``own_words`` are a row's,
-    where they are others than those of a row with such a transform.
+    where they are others than those of a row with such a transform; ``coins`` says how coins are
+    thrown.
     """
     grid = rule.lattice
     stride = len(rule.kernels.head) + len(rule.kernels.cell) * grid.cells
@@ -165,7 +168,7 @@ def layout_of(
     front = [] if transform is None else transform.fresh()
     size = start + len(front)
     shared[[word.ROWS, word.ROW_WORDS, word.BLOCKS, word.STRIDE]] = len(shared), size, own, stride
-    shared[[word.TRANSFORM, word.LOSS]] = start if front else 0, loss
+    shared[[word.TRANSFORM, word.LOSS, word.COINS]] = start if front else 0, loss, coins
     reals = shared.view(np.float64)
     reals[word.EPSILON], reals[word.LAG], reals[word.MIXED] = epsilon or 0.0, 1.0, float(middles[0])
     shared[[word.NOTES, word.HAND]] = -1

@@ -15,14 +15,14 @@ from calibrant.core import check
 from calibrant.core.arrays import Mask, Reals, Words
 from calibrant.core.codec import Document
 from calibrant.core.gate import passing
+from calibrant.core.stateful import Migration
 from calibrant.errors import InvalidInput
-from calibrant.kernels.coin import coin
 from calibrant.kernels.layout import ISSUED, LONGEST_LAG, ROUNDS
-from calibrant.recalibrate import Certificate
+from calibrant.recalibrate import Certificate, version2
 from calibrant.recalibrate.counter import Counter
 from calibrant.recalibrate.delivery import Pending, times
 from calibrant.recalibrate.run import Numbered
-from calibrant.recalibrate.secret import block_key
+from calibrant.recalibrate.secret import Secret, coin_at, secret_read
 from calibrant.recalibrate.spec import MAX_OPEN
 from calibrant.recalibrate.stream import Stream
 
@@ -191,10 +191,11 @@ class ClassRecalibrator(Stream[TicketT], Generic[TicketT, RunT]):
 
     __slots__ = ("_classes", "_roster", "_secret")
 
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
+    migrations: ClassVar[dict[int, Migration]] = {2: version2.migrated}
     _tickets: ClassVar[Any]
     _classes: int
-    _secret: bytes
+    _secret: Secret
     _carry: ClassVar[tuple[str, str]] = ("value", "mean")
     """What of a ticket was drawn and carries the guarantee, and what was expected of it."""
     _wide: ClassVar[bool] = True
@@ -285,12 +286,11 @@ class ClassRecalibrator(Stream[TicketT], Generic[TicketT, RunT]):
         """
         return self._coin(self._ours(ticket))
 
-    @staticmethod
-    def _flip(secret: bytes, block: int, made: Any) -> float:
+    def _flip(self, secret: bytes, block: int, made: Any) -> float:
         """Return the coin of a ticket or of its part, in that block of a row with that secret."""
         if made.clock is None:
             raise InvalidInput(f"ticket must be the one that forecast() returned, got {made!r}")
-        return coin(block_key(secret, block), made.clock)
+        return coin_at(secret, self._throws, block, made.clock)
 
     # ---------------------------------------------------------------- batches
 
@@ -344,7 +344,8 @@ class ClassRecalibrator(Stream[TicketT], Generic[TicketT, RunT]):
         return f"{name}(classes={self._classes}, {told}, rounds={self.rounds})"
 
     def _stored(self) -> tuple[dict[str, Any], dict[str, Words]]:
-        settings = {"classes": self._classes, "max_open": self.max_open}
+        settings: dict[str, Any] = {"classes": self._classes, "max_open": self.max_open}
+        settings |= {"coins": self._throws, "secret_from": self._secret.origin}
         secret = np.frombuffer(self._secret, "<i8").astype(np.int64)
         return settings | self._settings(), {"secret": secret} | self._roster.to_arrays()
 
@@ -352,7 +353,7 @@ class ClassRecalibrator(Stream[TicketT], Generic[TicketT, RunT]):
         arrays = document.arrays
         if len(arrays["secret"]) != 2:
             raise ValueError(f"a secret of {len(arrays['secret'])} words")
-        self._set_up(document, arrays["secret"].astype("<i8").tobytes())
+        self._set_up(document, secret_read(document, arrays["secret"].astype("<i8").tobytes()))
         self._roster.load(arrays["row"], arrays)
         self._check_rows()
         self._load_tickets(arrays)
@@ -372,6 +373,11 @@ class ClassRecalibrator(Stream[TicketT], Generic[TicketT, RunT]):
         return vectors.vector(raw, self._classes)
 
     # ------------------------------------------------------- what subclasses do
+
+    @property
+    @abstractmethod
+    def _throws(self) -> str:
+        """How coins are thrown."""
 
     @abstractmethod
     def _check_rows(self) -> None:
@@ -406,5 +412,5 @@ class ClassRecalibrator(Stream[TicketT], Generic[TicketT, RunT]):
         """Return what this kind was made with."""
 
     @abstractmethod
-    def _set_up(self, document: Document, secret: bytes) -> None:
+    def _set_up(self, document: Document, secret: Secret) -> None:
         """Begin with the settings of a document."""

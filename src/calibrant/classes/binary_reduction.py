@@ -27,7 +27,7 @@ from calibrant.recalibrate import Recalibrator
 from calibrant.recalibrate.binary import possible, spec_of
 from calibrant.recalibrate.record import certificate_of
 from calibrant.recalibrate.rows import Rows
-from calibrant.recalibrate.secret import fingerprint, secret_of
+from calibrant.recalibrate.secret import Secret, fingerprint, part_of, secret_of
 from calibrant.recalibrate.spec import Spec
 from calibrant.recalibrate.stream import came_between
 from calibrant.recalibrate.table import KINDS as ENGINES
@@ -55,13 +55,15 @@ class BinaryReduction(ClassRecalibrator[MadeT, RunT]):
 
     __slots__ = ("_chosen", "_first", "_parts", "_rows", "_spec")
 
-    migrations: ClassVar[dict[int, Migration]] = {1: migrated_reduction}
+    migrations: ClassVar[dict[int, Migration]] = ClassRecalibrator.migrations | {
+        1: migrated_reduction
+    }
     _option: ClassVar[str]
     """The name of the one option that a subclass has."""
     _lead: ClassVar[str] = "d"
     """What the desk keeps of a ticket before its parts, a letter a word; the time comes first."""
 
-    def _begin(self, classes: Any, spec: Spec, secret: bytes, max_open: Any, option: Any) -> None:
+    def _begin(self, classes: Any, spec: Spec, secret: Secret, max_open: Any, option: Any) -> None:
         """Set up the first row of that spec before its first round."""
         self._chosen, self._classes = self._checked(option), class_count(classes)
         self._spec, self._rows, self._secret = spec, Rows(spec, Arena(spec.layout)), secret
@@ -80,7 +82,7 @@ class BinaryReduction(ClassRecalibrator[MadeT, RunT]):
 
     def _secret_of(self, number: int) -> bytes:
         """Return the secret of the row of a number."""
-        return secret_of(int.from_bytes(self._secret, "little", signed=True), number)
+        return part_of(self._secret, number)
 
     # ------------------------------------------------------------------ facts
 
@@ -88,6 +90,10 @@ class BinaryReduction(ClassRecalibrator[MadeT, RunT]):
     def engine(self) -> str:
         """Which kind of recalibrator is inside."""
         return "recalibrator" if self._spec.transform is None else "calibrant"
+
+    @property
+    def _throws(self) -> str:
+        return self._spec.coins
 
     @property
     def spec(self) -> Spec:
@@ -249,7 +255,7 @@ class BinaryReduction(ClassRecalibrator[MadeT, RunT]):
     def _settings(self) -> dict[str, Any]:
         return self._spec.settings | {self._option: self._chosen}
 
-    def _set_up(self, document: Document, secret: bytes) -> None:
+    def _set_up(self, document: Document, secret: Secret) -> None:
         s, (spec, cap) = document.settings, spec_of(document.shape, document.settings)
         self._begin(s["classes"], spec, secret, cap, s[self._option])
 

@@ -21,11 +21,10 @@ from calibrant.core.gate import passing
 from calibrant.core.stateful import Migration
 from calibrant.errors import ForeignTicket, InvalidInput, MissingExtra, RepeatedTicket
 from calibrant.kernels.alone import count_overtaken
-from calibrant.kernels.coin import coin
 from calibrant.kernels.layout import ISSUED, LONGEST_LAG, ROUNDS
 from calibrant.kernels.rounds import count_forecast
 from calibrant.recalibrate.delivery import Pending
-from calibrant.recalibrate.secret import block_key, fingerprint, secret_of
+from calibrant.recalibrate.secret import OLD, SAFE, Secret, coin_at, fingerprint, secret_of
 from calibrant.recalibrate.stream import came_between
 
 LIMIT: Final = 10_000
@@ -89,11 +88,13 @@ class SimplexRecalibrator(ClassRecalibrator[SimplexTicket, ClassRun]):
     points, got 20030010: take TopLabel or OneVsRest, or raise limit
     """
 
-    __slots__ = ("_cells", "_limit", "_place_of", "_resolution", "_values")
+    __slots__ = ("_cells", "_how", "_limit", "_place_of", "_resolution", "_values")
 
     kind: ClassVar = "simplex"
     _tickets: ClassVar[Any] = SimplexTicket
-    migrations: ClassVar[dict[int, Migration]] = {1: migrated_simplex}
+    migrations: ClassVar[dict[int, Migration]] = ClassRecalibrator.migrations | {
+        1: migrated_simplex
+    }
 
     def __init__(
         self,
@@ -107,10 +108,11 @@ class SimplexRecalibrator(ClassRecalibrator[SimplexTicket, ClassRun]):
         max_open: int = 1_000_000,
     ) -> None:
         solver()
+        self._how = SAFE
         self._begin(classes, resolution, cells, limit, secret_of(seed, key), max_open)
 
     def _begin(
-        self, classes: Any, resolution: Any, cells: Any, limit: Any, secret: bytes, max_open: Any
+        self, classes: Any, resolution: Any, cells: Any, limit: Any, secret: Secret, max_open: Any
     ) -> None:
         count = self._classes = class_count(classes)
         self._secret = secret
@@ -163,7 +165,7 @@ class SimplexRecalibrator(ClassRecalibrator[SimplexTicket, ClassRun]):
         table = prices(_gaps(counts, values), values)
         distances = ((values - raw) ** 2).sum(axis=1)
         points, weights = hedge(table, distances, cover(self._classes, self._resolution))
-        u = coin(block_key(self._secret, cell), clock)
+        u = coin_at(self._secret, self._how, cell, clock)
         fallen = int(np.searchsorted(np.cumsum(weights), u, "right"))
         index = int(points[min(fallen, len(points) - 1)])
         head, mixture = (self._counter.whose, number, number), (values[points], weights)
@@ -249,8 +251,13 @@ class SimplexRecalibrator(ClassRecalibrator[SimplexTicket, ClassRun]):
     def _settings(self) -> dict[str, Any]:
         return {"resolution": self._resolution, "cells": self._cells, "limit": self._limit}
 
-    def _set_up(self, document: Document, secret: bytes) -> None:
+    @property
+    def _throws(self) -> str:
+        return self._how
+
+    def _set_up(self, document: Document, secret: Secret) -> None:
         s = document.settings
+        self._how = check.choice(s["coins"], "coins", (SAFE, OLD))
         told = s["classes"], s["resolution"], s["cells"], s["limit"]
         self._begin(*told, secret, s["max_open"])
 

@@ -14,7 +14,7 @@ from calibrant.core.desk import name_key
 from calibrant.kernels.layout import ISSUED, LONGEST_LAG, MOST_OUTSTANDING, ROUNDS
 from calibrant.recalibrate.binary import spec_of
 from calibrant.recalibrate.body import packed, unpacked
-from calibrant.recalibrate.secret import secret_of
+from calibrant.recalibrate.secret import part_of
 from calibrant.recalibrate.spec import Spec
 from calibrant.recalibrate.version1 import migrated
 
@@ -56,8 +56,7 @@ def _nested(words: Words, kind: str) -> Document:
 def _fresh(spec: Spec, secret: str, number: int) -> Words:
     """Return the row of a number before its first round."""
     row = spec.layout.fresh.copy()
-    seed = int.from_bytes(bytes.fromhex(secret), "little", signed=True)
-    spec.seat(row, secret_of(seed, number))
+    spec.seat(row, part_of(bytes.fromhex(secret), number))
     return packed(row, spec.layout)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, ClassVar, Final, Self, TypeAlias
 
 from calibrant.core.codec import Document
@@ -12,11 +11,6 @@ from calibrant.errors import CorruptState
 
 Migration: TypeAlias = Callable[[Document], Document]
 """Turns a document of one version into one of the next."""
-
-
-def unchanged(document: Document) -> Document:
-    """Return a document as one of the next version, which reads it as it is."""
-    return replace(document, version=document.version + 1)
 
 
 class Stateful(ABC):

@@ -126,7 +126,7 @@ def _bound(method: str, size: int) -> float:
 def _bytes(method: str, size: int) -> int:
     """Return the size of the state of Algorithm 1."""
     centres = [Fraction(2 * j + 1, 2 * size) for j in range(size)]
-    flat = _made(method, size).calibrator.flat(size, prior=0, centres=centres, keys=[0] * size)
+    flat = _made(method, size).calibrator.flat(size, prior=0, centres=centres)
     return int(flat.nbytes)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import secrets
 from collections.abc import Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,6 +15,7 @@ from calibrant.core.arrays import Reals, Words
 from calibrant.errors import InvalidInput, InvalidType
 from calibrant.integrations.live import make
 from calibrant.recalibrate import Recalibrator
+from calibrant.recalibrate.secret import chosen_seed
 from calibrant.summary import kinds
 
 
@@ -99,7 +99,7 @@ def _lazily(found: Any, player: Player) -> Any:
         told = "collect it first, or let each collection start anew"
         raise InvalidInput(f"recalibrator must be None for a lazy frame: {told}")
     # Drawn now: each collection must give the same, also without a seed.
-    seed = secrets.randbits(126) if player.seed is None else player.seed
+    seed = chosen_seed() if player.seed is None else player.seed
     fixed = replace(player, seed=seed)
     import polars
 

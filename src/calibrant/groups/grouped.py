@@ -36,9 +36,10 @@ from calibrant.groups.version1 import migrated
 from calibrant.kernels.compile import SHORT
 from calibrant.kernels.gaps import FIRST
 from calibrant.kernels.groups import gather
-from calibrant.kernels.layout import CELL, COUNT, ISSUED, KEY, SECRET
+from calibrant.kernels.layout import CELL, COUNT, ISSUED, KEY
 from calibrant.kernels.rounds import Peeked
 from calibrant.recalibrate.binary import Binary
+from calibrant.recalibrate.secret import Secret
 from calibrant.recalibrate.spec import shared_spec
 from calibrant.recalibrate.stream import Stream
 
@@ -51,8 +52,7 @@ class Grouped(Binary):
 
     __slots__ = ("_recent", "_roster", "_rules")
 
-    version: ClassVar[int] = 2
-    migrations: ClassVar[dict[int, Migration]] = {1: migrated}
+    migrations: ClassVar[dict[int, Migration]] = Binary.migrations | {1: migrated}
 
     _arena: GroupArena
     _rules: CheckingRules
@@ -63,7 +63,7 @@ class Grouped(Binary):
     _tickets: ClassVar[Any] = GroupTicket
     _counters: ClassVar[Any] = GroupCounter
 
-    def _begin(self, spec: GroupSpec, secret: bytes, max_open: Any) -> None:  # type: ignore[override]
+    def _begin(self, spec: GroupSpec, secret: Secret, max_open: Any) -> None:  # type: ignore[override]
         """Set up a row of that spec before its first round, without groups."""
         super()._begin(shared_spec(spec), secret, max_open)
         self._roster = Roster(spec.max_groups)
@@ -231,6 +231,7 @@ class Grouped(Binary):
     def _stored(self) -> tuple[dict[str, Any], dict[str, Words]]:
         settings = self._spec.settings | {
             "max_open": self.max_open,
+            "secret_from": self._secret.origin,
             "rules": len(self._rules.rules),
             "declared": [written(name) for name in self._rules.declared],
         }
@@ -245,7 +246,7 @@ class Grouped(Binary):
         s, arrays = document.settings, document.arrays
         spec = GroupSpec.made(**{name: s[name] for name in SETTINGS})
         row = self._verified(arrays["row"], spec.layout)
-        self._begin(spec, row[SECRET : SECRET + 2].astype("<i8").tobytes(), s["max_open"])
+        self._begin(spec, self._secret_in(document, row), s["max_open"])
         names = text_of(arrays["names"])
         for part in names:
             self._roster.enter(names_again([part]))

@@ -32,7 +32,7 @@ from calibrant.kernels.groups import (
 )
 from calibrant.kernels.layout import INDEX, SCALE, SCRATCH
 from calibrant.recalibrate.counter import Counter
-from calibrant.recalibrate.secret import fingerprint
+from calibrant.recalibrate.secret import COIN_CODES, SAFE, fingerprint
 from calibrant.recalibrate.spec import Spec
 
 KIND: Final = "group recalibrator"
@@ -42,7 +42,16 @@ FEW: Final = 64
 """Tuples of names up to which nothing is given back."""
 
 Names = tuple[Name, ...]
-SETTINGS: Final = ("form", "resolution", "grid", "buckets", "prior", "horizon", "max_groups")
+SETTINGS: Final = (
+    "form",
+    "resolution",
+    "grid",
+    "buckets",
+    "prior",
+    "horizon",
+    "max_groups",
+    "coins",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,6 +143,7 @@ class GroupSpec(Spec):
         prior: int,
         horizon: int,
         max_groups: int,
+        coins: str = SAFE,
     ) -> GroupSpec:
         """Return the spec of these settings; a stored state has the same ones."""
         rule = GroupRule(form=form, resolution=resolution, grid=grid)
@@ -141,7 +151,8 @@ class GroupSpec(Spec):
         prior = check.whole(prior, "prior", high=MAX_PRIOR)
         horizon = check.whole(horizon, "horizon", low=1)
         max_groups = check.whole(max_groups, "max_groups", low=1, high=MAX_GROUPS)
-        made = cls(rule, buckets, prior, "squared", None, None, horizon, max_groups)
+        own = None, None, coins, horizon, max_groups
+        made = cls(rule, buckets, prior, "squared", *own)
         if form == "exponential":
             rate = bounds.multivalid_rate(horizon, rule.lattice.cells, buckets + max_groups)
             made = replace(made, rule=replace(rule, rate=rate))
@@ -156,12 +167,12 @@ class GroupSpec(Spec):
     @functools.cached_property
     def layout(self) -> Layout:
         """The words of a row without groups, and of what all rows share."""
-        return _group_layout(self.rule, self.buckets, self.prior)
+        return _group_layout(self.rule, self.buckets, self.prior, COIN_CODES[self.coins])
 
     @functools.cached_property
     def settings(self) -> dict[str, Any]:
         """The spec as JSON-ready data."""
-        told = *self._drawn_by, self.horizon, self.max_groups
+        told = *self._drawn_by, self.horizon, self.max_groups, self.coins
         return dict(zip(SETTINGS, told, strict=True))
 
     @property
@@ -186,9 +197,9 @@ class GroupSpec(Spec):
 
 
 @functools.lru_cache(maxsize=256)
-def _group_layout(rule: GroupRule, buckets: int, prior: int) -> Layout:
+def _group_layout(rule: GroupRule, buckets: int, prior: int, coins: int) -> Layout:
     """Return the layout of a row with the own words of one with groups."""
-    made = layout_of(rule, buckets, prior, own_words=GROUP_ROW)
+    made = layout_of(rule, buckets, prior, own_words=GROUP_ROW, coins=coins)
     shared_real = made.shared_real.copy()
     # The list of a round's groups holds whole numbers.
     shared_real[made.shared[SCRATCH] :] = False

@@ -22,12 +22,13 @@ from calibrant.kernels.gaps import FIRST
 from calibrant.kernels.groups import LOGS, MEMBERSHIPS
 from calibrant.kernels.layout import ISSUED, LONGEST_LAG, MOST_OUTSTANDING, RAW_LOSS, ROUNDS, SECRET
 from calibrant.recalibrate.body import packed
+from calibrant.recalibrate.secret import OLD
 from calibrant.recalibrate.version1 import moved_blocks
 
 
 def migrated(document: Document) -> Document:
     """Return a document of the first version as one of the second."""
-    s = document.settings
+    s = document.settings | {"coins": OLD}
     spec = GroupSpec.made(**{name: s[name] for name in SETTINGS})
     names = [name for part in s["groups"] for name in names_again([part])]
     blocks = np.zeros((spec.buckets + len(names), spec.layout.stride), np.int64)

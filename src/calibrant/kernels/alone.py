@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from calibrant.kernels.coin import CHUNK, CHUNK_BITS, chunks, toss
+from calibrant.kernels.coin import CHUNK, CHUNK_BITS, chunks, toss_anew
 from calibrant.kernels.layout import (
     CELL,
     CLOCK,
@@ -70,7 +70,7 @@ def _make_forecasts(draw: Callable[..., Any], sizes: Sizes) -> dict[str, Any]:
         if chunk is not None and chunk[0] == clock >> CHUNK_BITS:
             u = chunk[(clock & CHUNK) + 1]
         else:
-            u = toss(words[at + KEY], clock)
+            u = toss_anew(words, row, words[at + KEY], bucket, clock)
         cell, side, weight = draw(words, reals, at, cells, table, u)
         return bucket * 65536 + side * 32768 + cell, weight, raw, clock, words[row + ROUNDS]
 
@@ -83,7 +83,7 @@ def _make_forecasts(draw: Callable[..., Any], sizes: Sizes) -> dict[str, Any]:
         if chunk is not None and chunk[0] == clock >> CHUNK_BITS:
             u = chunk[(clock & CHUNK) + 1]
         else:
-            u = toss(words[at + KEY], clock)
+            u = toss_anew(words, row, words[at + KEY], bucket, clock)
         cell, side, weight = draw(words, reals, at, cells, table, u)
         words[at + POSITION], words[at + CLOCK] = cell, clock + 1
         number = words[row + ISSUED]

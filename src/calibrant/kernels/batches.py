@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from calibrant.kernels.coin import coin
+from calibrant.kernels.ahead import STRETCH, prepare, prepare_alone, turn, turn_alone
+from calibrant.kernels.coin import toss
 from calibrant.kernels.layout import (
     ADVICE,
     ASIDE,
@@ -17,7 +18,6 @@ from calibrant.kernels.layout import (
     EDGES,
     INDEX,
     ISSUED,
-    KEY,
     LOSS,
     MIXED,
     MIXED_INFINITE,
@@ -60,14 +60,12 @@ def make_replay(rule: Rule) -> Callable[..., None]:
         words: Words, reals: Reals, row: int, raw: Any, ys: Any, draws: Any, means: Any, mixed: Any
     ) -> None:
         cells, table = words[CELLS] & INDEX, words[TABLE] & INDEX
-        blocks, stride = (row + words[BLOCKS]) & INDEX, words[STRIDE] & NARROW
-        edges, buckets = words[EDGES] & INDEX, words[BUCKETS] & INDEX
         squared, charged = words[LOSS] == SQUARED, reals[row + RAW_LOSS]
         for t in range(len(raw)):
             p, y = raw[t], int(ys[t])
-            at = blocks + (bucket_of(reals, edges, buckets, p) & NARROW) * stride
-            clock = words[at + CLOCK]
-            u = coin(words[at + KEY], clock)
+            if t % STRETCH == 0:
+                prepare(words, reals, row, raw, t, draws, means)
+            at, u = turn(words, reals, row, p, t, draws, means)
             if anchored:
                 reals[MIXED] = p
             cell, side, weight = draw(words, reals, at, cells, table, u)
@@ -76,7 +74,6 @@ def make_replay(rule: Rule) -> Callable[..., None]:
             means[t] = mean(words, reals, cells, table, cell, side, weight)
             update(words, reals, at, table, cell, side, weight, y)
             words[at + POSITION] = cell
-            words[at + CLOCK] = clock + 1
             if squared:
                 charged += charge(SQUARED, p, y)
             else:
@@ -108,11 +105,18 @@ def make_replay_mixed(rule: Rule, kernel: Kernel, safe: bool) -> Callable[..., N
                 q = p
             mixed[t] = q
             reals[MIXED] = q
-            at = blocks
             if buckets > 1:
-                at += (bucket_of(reals, edges, buckets, q) & NARROW) * stride
-            clock = words[at + CLOCK]
-            cell, side, weight = draw(words, reals, at, cells, table, coin(words[at + KEY], clock))
+                bucket = bucket_of(reals, edges, buckets, q) & NARROW
+                at = blocks + bucket * stride
+                clock = words[at + CLOCK]
+                u = toss(words, row, at, bucket, clock)
+            else:
+                at = blocks
+                clock = words[at + CLOCK]
+                if t % STRETCH == 0:
+                    prepare_alone(words, row, at, t, draws)
+                u = turn_alone(words, row, at, t, draws)
+            cell, side, weight = draw(words, reals, at, cells, table, u)
             cell &= CELL
             draws[t] = reals[table + cells + VALUES + cell]
             means[t] = mean(words, reals, cells, table, cell, side, weight)
@@ -234,8 +238,9 @@ def make_preview(rule: Rule, peek: Callable[..., Any]) -> Callable[..., None]:
         cells, table = words[CELLS] & INDEX, words[TABLE] & INDEX
         for t in range(len(raw)):
             place, _, _, _, _ = peek(words, reals, row, raw[t])
-            at = (row + words[BLOCKS] + ((place >> 16) & NARROW) * words[STRIDE]) & INDEX
-            u = coin(words[at + KEY], words[at + CLOCK] + t)
+            bucket = (place >> 16) & NARROW
+            at = (row + words[BLOCKS] + bucket * words[STRIDE]) & INDEX
+            u = toss(words, row, at, bucket, words[at + CLOCK] + t)
             cell, side, weight = draw(words, reals, at, cells, table, u)
             forecast[t] = reals[table + cells + VALUES + (cell & CELL)]
             expected = mean(words, reals, cells, table, cell, side, weight)

@@ -13,6 +13,7 @@ import contextlib
 import functools
 import hashlib
 import importlib.util
+import inspect
 import os
 import pathlib
 import warnings
@@ -20,8 +21,9 @@ from bisect import bisect_right
 from collections.abc import Callable
 from typing import Any, Final
 
-from calibrant.kernels import bits, portable
-from calibrant.kernels.coin import coin, toss
+from calibrant.kernels import ahead, bits, portable
+from calibrant.kernels.coin import SPLITMIX, UNIT, coin, mixed, secret_word, siphash, toss
+from calibrant.kernels.layout import COINS, KEY, SECRET
 from calibrant.kernels.place import place_after
 
 SHORT: Final = 20_000
@@ -39,8 +41,14 @@ INSTEAD: Final[dict[Any, Callable[..., Any]]] = {
     portable.scaled: bits.scaled,
     portable.lanes: bits.lanes,
     bisect_right: place_after,
+    ahead.turn: ahead.turn_ahead,
+    ahead.turn_alone: ahead.turn_alone_ahead,
+    ahead.prepare: ahead.prepare_ahead,
+    ahead.prepare_alone: ahead.prepare_alone_ahead,
 }
-"""What compiled code calls instead: the same results from the bits, or without a search."""
+"""What compiled code calls instead: the same results from the bits, without a search, or ahead."""
+UNSIGNED: Final = (coin, mixed, secret_word, toss)
+"""What compiled code calls with unsigned words."""
 
 
 @functools.cache
@@ -68,7 +76,7 @@ def register(function: Callable[..., Any]) -> Callable[..., Any]:
     """Make ``function``, and each kernel function that it calls, known to the compiler."""
     from numba.extending import register_jitable
 
-    if function in (coin, toss):
+    if function in UNSIGNED:
         _register_unsigned(function)
         return function
     if function in INSTEAD:
@@ -182,16 +190,42 @@ def _is_kernel(value: Any) -> bool:
 
 
 def _register_unsigned(function: Callable[..., Any]) -> None:
-    """Let compiled code call ``coin`` where the source says ``function``, with unsigned words."""
+    """Let compiled code throw coins with unsigned words, and none made ahead by ``toss``."""
     import numba
     import numpy
-    from numba.extending import overload
+    from numba.extending import overload, register_jitable
 
-    made = numba.njit(coin, _nrt=False)
-    word = numpy.uint64
-    overload(function, inline="always")(
-        lambda key, clock: lambda key, clock: made(word(key), word(clock))
-    )
+    for inner in (mixed, siphash):
+        register_jitable(forceinline=True, _nrt=False)(inner)
+    old = numba.njit(coin, _nrt=False, forceinline=True)
+    new = numba.njit(secret_word, _nrt=False, forceinline=True)
+    word, signed = numpy.uint64, numpy.int64
+
+    def by_key(key: Any, clock: Any) -> Any:
+        return old(word(key), word(clock))
+
+    def by_secret(low: Any, high: Any, block: Any, clock: Any) -> Any:
+        return signed(new(word(low), word(high), word(block), word(clock)))
+
+    def by_row(words: Any, row: Any, at: Any, block: Any, clock: Any) -> Any:
+        if words[COINS] == SPLITMIX:
+            return old(word(words[at + KEY]), word(clock))
+        low, high = word(words[row + SECRET]), word(words[row + SECRET + 1])
+        return signed(new(low, high, word(block), word(clock))) * UNIT
+
+    instead: dict[Any, Any] = {coin: by_key, secret_word: by_secret, toss: by_row}
+    overload(function, inline="always")(_typed(instead[function]))
+
+
+def _typed(made: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what Numba asks for an implementation: the same for arguments of all types."""
+    arguments = inspect.signature(made)
+
+    def typed(*types: Any) -> Callable[..., Any]:
+        return made
+
+    typed.__signature__ = arguments  # type: ignore[attr-defined]
+    return typed
 
 
 def _register_instead(function: Callable[..., Any], other: Callable[..., Any]) -> None:
@@ -208,5 +242,7 @@ def _register_instead(function: Callable[..., Any], other: Callable[..., Any]) -
         overload(function)(lambda count: lambda count: made(count))
     elif other is bits.scaled:
         overload(function)(lambda x, k: lambda x, k: made(x, k))
-    else:
+    elif other is place_after:
         overload(function)(lambda a, x, lo, hi: lambda a, x, lo, hi: made(a, x, lo, hi))
+    else:
+        overload(function)(_typed(other))

@@ -19,7 +19,7 @@ import math
 from collections.abc import Callable
 from typing import Any, Final
 
-from calibrant.kernels.coin import coin
+from calibrant.kernels.coin import coin, toss
 from calibrant.kernels.compile import compiled
 from calibrant.kernels.layout import (
     BLOCKS,
@@ -28,7 +28,6 @@ from calibrant.kernels.layout import (
     CLOCK,
     EDGES,
     INDEX,
-    KEY,
     MIXED,
     POSITION,
     ROWS,
@@ -285,14 +284,16 @@ def game_of(rule: Rule) -> Game:
         words: Words, reals: Reals, board: Words, sheet: Reals, marks: Any, results: Any
     ) -> None:
         cells, table = words[CELLS] & INDEX, words[TABLE] & INDEX
-        blocks, stride = (words[ROWS] + words[BLOCKS]) & INDEX, words[STRIDE] & INDEX
+        row = words[ROWS] & INDEX
+        blocks, stride = (row + words[BLOCKS]) & INDEX, words[STRIDE] & INDEX
         edges, buckets = words[EDGES] & INDEX, words[BUCKETS] & INDEX
         for m in range(len(marks)):
             while board[ROUND] < marks[m]:
                 sheet[FEATURE] = reveal(board, sheet)
                 sheet[RAW] = answer(board, sheet)
-                at = blocks + (bucket_of(reals, edges, buckets, sheet[RAW]) & INDEX) * stride
-                u = coin(words[at + KEY], words[at + CLOCK])
+                bucket = bucket_of(reals, edges, buckets, sheet[RAW]) & INDEX
+                at = blocks + bucket * stride
+                u = toss(words, row, at, bucket, words[at + CLOCK])
                 reals[MIXED] = sheet[RAW]
                 cell, side, weight = draw(words, reals, at, cells, table, u)
                 if full_support:

@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from calibrant.kernels.batches import count_rounds
-from calibrant.kernels.coin import coin
+from calibrant.kernels.coin import toss
 from calibrant.kernels.compile import available, compiled
 from calibrant.kernels.gaps import FIRST, amend, update
 from calibrant.kernels.layout import (
@@ -38,7 +38,6 @@ from calibrant.kernels.layout import (
     EDGES,
     FIXED,
     INDEX,
-    KEY,
     NARROW,
     PARAMETERS,
     POSITION,
@@ -226,10 +225,11 @@ def make_program(name: str, score: Score, weigh: Weigh) -> GroupProgram:
         edges, buckets = words[EDGES] & INDEX, words[BUCKETS] & INDEX
         for t in range(len(raw)):
             p, y = raw[t], int(outcomes[t])
-            at = blocks + (bucket_of(reals, edges, buckets, p) & NARROW) * stride
+            bucket = bucket_of(reals, edges, buckets, p) & NARROW
+            at = blocks + bucket * stride
             gather(words, members, offsets[t], offsets[t + 1])
             clock = words[at + CLOCK]
-            u = coin(words[at + KEY], clock)
+            u = toss(words, row, at, bucket, clock)
             cell, side, weight = draw(words, reals, at, cells, table, u)
             cell &= CELL
             forecast[t] = reals[table + cells + VALUES + cell]

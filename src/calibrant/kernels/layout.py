@@ -155,6 +155,9 @@ EPSILON: Final = HEADER.real(
     FIXED,
     "What each outcome adds to the budget of losses beyond the raw forecast's, if there is one.",
 )
+COINS: Final = HEADER.whole(
+    "COINS", FIXED, "How coins are thrown: 1 by SipHash, 0 as in states of earlier versions."
+)
 MIXED: Final = HEADER.real(
     "MIXED",
     SCRATCH_LIFE,
@@ -248,7 +251,12 @@ POSITION: Final = HEAD.whole("POSITION", STATE, "The cell that this block drew l
 CLOCK: Final = HEAD.whole(
     "CLOCK", STATE, "Forecasts made in this block; each draws its own coin.", COUNT
 )
-KEY: Final = HEAD.whole("KEY", FIXED, "Key of this block's coins, which follows from the secret.")
+KEY: Final = HEAD.whole(
+    "KEY",
+    FIXED,
+    "What tells this block's coins from all others, which follows from the secret; in states of "
+    "earlier versions the key of its coins.",
+)
 
 GAP_AND_COUNT: Final = Section()
 """A cell of a rule that keeps whole numbers only."""

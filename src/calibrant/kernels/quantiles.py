@@ -14,12 +14,11 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from calibrant.kernels.coin import coin
 from calibrant.kernels.portable import log
 
 INFINITY: Final = float("inf")
 
-SIZE, WIDTH, BETWEEN, ASKED, APART, RANDOM, FIRST, KEY = range(8)
+SIZE, WIDTH, BETWEEN, ASKED, APART, RANDOM = range(6)
 """Which word is which.
 
 - ``SIZE``: Knots of a row, 0 for normal distributions.
@@ -28,8 +27,6 @@ SIZE, WIDTH, BETWEEN, ASKED, APART, RANDOM, FIRST, KEY = range(8)
 - ``ASKED``: Positions asked of a row.
 - ``APART``: Positions from one row's to the next one's: 0 where all rows share them.
 - ``RANDOM``: Whether an outcome on an atom is covered by its share, or always.
-- ``FIRST``: Number of the first row's ticket.
-- ``KEY``: Key of the coins that decide about atoms.
 """
 
 # Wichura (1988), algorithm AS 241: the quantile of the normal distribution to 16 digits.  Each pair
@@ -199,6 +196,7 @@ def replay_tracker(
     values: Any,
     levels: Any,
     outcomes: Any,
+    coins: Any,
     places: Any,
     quantiles: Any,
 ) -> None:
@@ -206,8 +204,7 @@ def replay_tracker(
     size, width, between = int(shape[SIZE]), int(shape[WIDTH]), int(shape[BETWEEN])
     many, random = int(shape[ASKED]), shape[RANDOM]
     for t in range(len(outcomes)):
-        y, below = outcomes[t], 0
-        u = coin(shape[KEY], shape[FIRST] + t)
+        y, u, below = outcomes[t], coins[t], 0
         for m in range(many):
             q = marks[at + 1 + m]
             x, share = locate(values, levels, t * width, t * between, size, q)

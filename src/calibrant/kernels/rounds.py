@@ -42,7 +42,6 @@ from calibrant.kernels.layout import (
     HAND_ROW,
     HAND_WEIGHT,
     ISSUED,
-    KEY,
     LAG,
     LONGEST_LAG,
     LOOK_CLOCK,
@@ -255,7 +254,7 @@ def _make_forecast(
         bucket = bisect_right(reals, mixed, edges, edges + words[BUCKETS]) - 1 - edges
         at = row + words[BLOCKS] + bucket * words[STRIDE]
         clock = words[at + CLOCK]
-        u = toss(words[at + KEY], clock)
+        u = toss(words, row, at, bucket, clock)
         cell, side, weight = draw(words, reals, at, cells, table, u)
         place: int = (bucket << 16) | (side << 15) | cell
         if safe:
@@ -356,7 +355,7 @@ def _make_book(rule: Rule, learn: Learn, safe: bool) -> Book:
         number: int = words[row + ISSUED]
         if full_support:
             # A late outcome may have changed the law since it was looked at.
-            u = toss(words[at + KEY], clock)
+            u = toss(words, row, at, (place >> 16) & NARROW, clock)
             drawn, _, now = draw(words, reals, at, words[CELLS], words[TABLE], u)
             same = drawn == place & CELL and now == weight
             words[at + FRESH] = number if same else -1

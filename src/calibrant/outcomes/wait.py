@@ -11,7 +11,7 @@ from calibrant.core import check
 from calibrant.core.codec import Document
 from calibrant.core.ticket import Ticket
 from calibrant.kernels.coin import coin
-from calibrant.recalibrate.secret import block_key, secret_of
+from calibrant.recalibrate.secret import SAFE, Coins, secret_of
 
 Key: TypeAlias = str | int | None
 
@@ -270,14 +270,14 @@ class ObservedOnly(Around):
     kind = "observed only"
     treatment: Final = "thinned to one probability"
 
-    __slots__ = ("_key", "floor", "learned", "observed")
+    __slots__ = ("_coins", "floor", "learned", "observed")
 
     def __init__(
         self, recalibrator: Forecaster, floor: float, *, seed: int | None = None, key: Key = None
     ) -> None:
         self.floor = check.real(floor, "floor", low=1e-9, high=1.0, rule="a number from 1e-9 to 1")
         self._recalibrator = recalibrator
-        self._key = block_key(_own(secret_of(seed, key)), DOMAIN)
+        self._coins: Coins | OldCoins = Coins(_own(secret_of(seed, key)), SAFE, DOMAIN)
         self.observed = self.learned = 0
 
     def forecast(self, raw: float, *, id: str | None = None, time: float | None = None) -> Ticket:
@@ -297,7 +297,7 @@ class ObservedOnly(Around):
         if not isinstance(ticket, Ticket):
             raise errors.InvalidType(f"ticket must be a Ticket, got {ticket!r}")
         done = None
-        if coin(self._key, ticket.number) * chance < self.floor:
+        if self._coins.at(ticket.number) * chance < self.floor:
             done = self._recalibrator.observe(ticket, told, time=time)
             self.learned += 1
         self.observed += 1
@@ -306,14 +306,18 @@ class ObservedOnly(Around):
     def to_bytes(self) -> bytes:
         """Return everything but the recalibrator's own state; treat it as secret."""
         counts = {"observed": self.observed, "learned": self.learned}
-        settings = {"floor": self.floor.hex(), "key": self._key, **counts}
-        return Document(self.kind, settings).to_bytes()
+        made = self._coins
+        own = {"key": made.key} if isinstance(made, OldCoins) else {"secret": made.secret.hex()}
+        return Document(self.kind, {"floor": self.floor.hex()} | own | counts).to_bytes()
 
     @classmethod
     def _restored(cls, document: Document, recalibrator: Forecaster) -> Self:
         s = document.settings
         made = cls(recalibrator, float.fromhex(s["floor"]), seed=0)
-        made._key = check.whole(s["key"], "key", high=(1 << 63) - 1)
+        if "key" in s:
+            made._coins = OldCoins(check.whole(s["key"], "key", high=(1 << 63) - 1))
+        else:
+            made._coins = Coins(_sixteen(bytes.fromhex(s["secret"])), SAFE, DOMAIN)
         made.observed = check.whole(s["observed"], "observed")
         made.learned = check.whole(s["learned"], "learned", high=made.observed)
         return made
@@ -325,6 +329,22 @@ class ObservedOnly(Around):
     def _checked_chance(self, probability: Any) -> float:
         rule = f"a number from {self.floor:g}, the floor, to 1"
         return check.real(probability, "probability", low=self.floor, high=1.0, rule=rule)
+
+
+class OldCoins(NamedTuple):
+    """The coins of a state that was written when a key of 63 bits fixed them."""
+
+    key: int
+
+    def at(self, clock: int) -> float:
+        """Return the coin at a clock."""
+        return coin(self.key, clock)
+
+
+def _sixteen(secret: bytes) -> bytes:
+    if len(secret) != 16:
+        raise ValueError(f"a secret of {len(secret)} bytes")
+    return secret
 
 
 def _own(secret: bytes) -> bytes:

@@ -37,7 +37,7 @@ class Batches(Binary):
         with passing(self._gate):
             arrays = self._arrays()
         # The same text for all rows of a spec is written once.
-        told = self.kind, self.max_open, len(arrays)
+        told = self.kind, self.max_open, self._secret.origin, len(arrays)
         if told not in shapes:
             shapes[told] = self._document().shape
         return bound_bytes(shapes[told], arrays)

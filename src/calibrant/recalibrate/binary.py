@@ -13,21 +13,20 @@ from calibrant.calibrators.arena import Arena
 from calibrant.core import check
 from calibrant.core.arrays import Mask, Reals, Words
 from calibrant.core.codec import Document
-from calibrant.core.stateful import Migration, unchanged
+from calibrant.core.stateful import Migration
 from calibrant.core.ticket import Ticket
 from calibrant.errors import ForeignTicket, InvalidInput
 from calibrant.kernels import bodies
-from calibrant.kernels.coin import coin
 from calibrant.kernels.layout import CELL, ISSUED, NARROW, ROUNDS, SECRET, WIDTH
 from calibrant.kernels.rounds import Peeked
+from calibrant.recalibrate import version1, version2
 from calibrant.recalibrate.body import unpacked
 from calibrant.recalibrate.counter import Counter
 from calibrant.recalibrate.record import account_of
 from calibrant.recalibrate.rows import Rows
-from calibrant.recalibrate.secret import block_key
+from calibrant.recalibrate.secret import Secret, coin_at, secret_read
 from calibrant.recalibrate.spec import MAX_OPEN, Spec, made_rule, shared_spec
 from calibrant.recalibrate.stream import Found, Stream, overtaken
-from calibrant.recalibrate.version1 import migrated
 from calibrant.transforms import from_description
 
 blank: Final = object.__new__
@@ -40,12 +39,12 @@ class Binary(Stream[Ticket]):
     __slots__ = ("_asked", "_issuer", "_looked", "_most", "_rows", "_secret", "_spec")
 
     version: ClassVar[int] = 3
-    migrations: ClassVar[dict[int, Migration]] = {1: migrated, 2: unchanged}
+    migrations: ClassVar[dict[int, Migration]] = {1: version1.migrated, 2: version2.migrated}
     _tickets: ClassVar[Any] = Ticket
     _counters: ClassVar[Any] = Counter
 
     def _begin(
-        self, spec: Spec, secret: bytes, max_open: Any, words: list[Any] | Words | None = None
+        self, spec: Spec, secret: Secret, max_open: Any, words: list[Any] | Words | None = None
     ) -> None:
         """Set up a row of that spec, before its first round or as given."""
         cap = check.whole(max_open, "max_open", low=1, high=MAX_OPEN)
@@ -154,7 +153,7 @@ class Binary(Stream[Ticket]):
         found = self._ours(ticket)
         if found.clock is None:
             raise InvalidInput(f"ticket must be the one that forecast() returned, got {found!r}")
-        return coin(block_key(self._secret, found.bucket), found.clock)
+        return coin_at(self._secret, self._spec.coins, found.bucket, found.clock)
 
     def _compile(self) -> None:
         self._note_asked()
@@ -167,7 +166,8 @@ class Binary(Stream[Ticket]):
     # ------------------------------------------------------------------- documents
 
     def _stored(self) -> tuple[dict[str, Any], dict[str, Words]]:
-        return self._spec.settings | {"max_open": self.max_open}, {}
+        told = {"max_open": self.max_open, "secret_from": self._secret.origin}
+        return self._spec.settings | told, {}
 
     def _restore(self, document: Document) -> None:
         spec, cap = self._described(document)
@@ -176,7 +176,8 @@ class Binary(Stream[Ticket]):
             flat = spec.body.flat(arrays["body"], bodies.made[0].unpack)
         words = self._listed(spec, arrays) if flat is None else flat
         first = spec.layout.row + SECRET
-        self._begin(spec, SECRETS.pack(*words[first : first + 2]), cap, words)
+        secret = secret_read(document, SECRETS.pack(*words[first : first + 2]))
+        self._begin(spec, secret, cap, words)
         self._load_tickets(arrays)
 
     @staticmethod
@@ -207,7 +208,7 @@ class Binary(Stream[Ticket]):
         """Return a stream before its first round, with the settings of a document."""
         spec, cap = spec_of(document.shape, document.settings)
         made = cls.__new__(cls)
-        made._begin(spec, bytes(16), cap)
+        made._begin(spec, Secret.of(bytes(16), None), cap)
         return made
 
     def _described(self, document: Document) -> tuple[Spec, int]:
@@ -252,6 +253,7 @@ def spec_of(shape: bytes, settings: dict[str, Any]) -> tuple[Spec, int]:
             settings["loss"],
             None if transform is None else from_description(transform),
             None if told is None else float.fromhex(told),
+            settings["coins"],
         )
         if len(_specs) >= MOST_SPECS:
             _specs.clear()

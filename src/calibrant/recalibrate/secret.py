@@ -1,17 +1,50 @@
-"""From a seed and a key to the keys of all coins."""
+"""From a seed and a key to all coins of a stream."""
 
 from __future__ import annotations
 
 import hashlib
 import secrets
-from typing import Any
+from typing import Any, Final
+
+import numpy as np
 
 from calibrant.core import check
+from calibrant.core.arrays import Reals
+from calibrant.core.codec import Document
 from calibrant.errors import InvalidType
+from calibrant.kernels.coin import SIPHASH, SPLITMIX, coin, coins, secret_coin
+
+COIN_CODES: Final = {"siphash-2-4": SIPHASH, "splitmix64": SPLITMIX}
+"""How coins are thrown, by name."""
+SAFE: Final = "siphash-2-4"
+"""How new streams throw coins."""
+OLD: Final = "splitmix64"
+"""How states of earlier versions go on."""
+
+SEED: Final = "seed"
+SYSTEM: Final = "system"
+ORIGINS: Final = (SYSTEM, SEED, None)
 
 
-def secret_of(seed: Any, key: Any) -> bytes:
-    """Return sixteen bytes that fix every draw; entropy of the system where ``seed`` is None.
+class Secret(bytes):
+    """Sixteen bytes that fix every draw, and where they come from.
+
+    ``origin`` is "system" for entropy of the system, "seed" for a seed, which others may know or
+    guess, and None where that was not recorded.
+    """
+
+    origin: str | None = None
+
+    @classmethod
+    def of(cls, data: bytes, origin: str | None) -> Secret:
+        """Return these bytes with their origin."""
+        made = cls(data)
+        made.origin = origin
+        return made
+
+
+def secret_of(seed: Any, key: Any) -> Secret:
+    """Return the secret of a stream; from entropy of the system where ``seed`` is None.
 
     >>> secret_of(7, None) == secret_of(7, None), secret_of(7, "a") == secret_of(7, "b")
     (True, False)
@@ -24,13 +57,94 @@ def secret_of(seed: Any, key: Any) -> bytes:
         raise InvalidType(f"key must be a string or a whole number, got {key!r}")
     named = b"" if key is None else repr(key).encode()
     salt = hashlib.blake2b(named, digest_size=16).digest()
-    return hashlib.blake2b(seeded, key=salt, digest_size=16).digest()
+    made = hashlib.blake2b(seeded, key=salt, digest_size=16).digest()
+    return Secret.of(made, SYSTEM if seed is None else SEED)
 
 
-def block_key(secret: bytes, block: int) -> int:
-    """Return the 63-bit key of a bucket's coins; one tells nothing about another."""
-    hashed = hashlib.blake2b(block.to_bytes(8, "little"), key=secret, digest_size=8).digest()
+def chosen_seed() -> int:
+    """Return a seed of 128 bits of entropy of the system."""
+    return secrets.randbits(128) - (1 << 127)
+
+
+def secret_read(document: Document, data: bytes) -> Secret:
+    """Return the secret that a document holds, and where it came from."""
+    origin = document.settings["secret_from"]
+    if origin not in ORIGINS:
+        raise ValueError(f"a secret from {origin!r}")
+    return Secret.of(data, origin)
+
+
+def part_of(secret: bytes, number: int) -> Secret:
+    """Return the secret of a part of a stream, which follows from the secret of the whole."""
+    return secret_of(int.from_bytes(secret, "little", signed=True), number)
+
+
+def block_key(secret: bytes, block: int, how: str = SAFE) -> int:
+    """Return 63 bits that tell a block's coins from all others; one tells nothing about another.
+
+    Coins of earlier versions had this as their key.
+    """
+    person = b"" if how == OLD else b"block"
+    data = block.to_bytes(8, "little")
+    hashed = hashlib.blake2b(data, key=secret, digest_size=8, person=person).digest()
     return int.from_bytes(hashed, "little") >> 1
+
+
+def words_of(secret: bytes) -> tuple[int, int]:
+    """Return a secret as two words."""
+    return int.from_bytes(secret[:8], "little"), int.from_bytes(secret[8:], "little")
+
+
+def coin_at(secret: bytes, how: str, block: int, clock: int) -> float:
+    """Return the coin of a block at a clock."""
+    if how == OLD:
+        return coin(block_key(secret, block, OLD), clock)
+    return secret_coin(*words_of(secret), block, clock)
+
+
+def coins_from(secret: bytes, how: str, block: int, first: int, count: int) -> Reals:
+    """Return so many coins of a block, from one clock on.
+
+    >>> coins_from(bytes(16), SAFE, 3, 5, 2)[1] == coin_at(bytes(16), SAFE, 3, 6)
+    True
+    """
+    clocks: Any = np.arange(first, first + count, dtype=np.uint64)
+    made: Any
+    if how == OLD:
+        made = coin(np.uint64(block_key(secret, block, OLD)), clocks)  # type: ignore[arg-type]
+    else:
+        made = coins(*words_of(secret), block, clocks)
+    found: Reals = made
+    return found
+
+
+class Coins:
+    """The coins of one block, for those who ask for one after the other."""
+
+    __slots__ = ("_block", "_first", "_made", "how", "secret")
+
+    AHEAD: Final = 512
+
+    def __init__(self, secret: bytes, how: str, block: int = 0) -> None:
+        self.secret, self.how, self._block = secret, how, block
+        self._first, self._made = 0, list[float]()
+
+    def at(self, clock: int) -> float:
+        """Return the coin at a clock.
+
+        >>> Coins(bytes(16), SAFE).at(700) == coin_at(bytes(16), SAFE, 0, 700)
+        True
+        """
+        place = clock - self._first
+        if not 0 <= place < len(self._made):
+            self._first = clock - clock % self.AHEAD
+            self._made = self.from_(self._first, self.AHEAD).tolist()
+            place = clock - self._first
+        return self._made[place]
+
+    def from_(self, first: int, count: int) -> Reals:
+        """Return so many coins from a clock on."""
+        return coins_from(self.secret, self.how, self._block, first, count)
 
 
 def fingerprint(secret: bytes, *shape: object) -> str:

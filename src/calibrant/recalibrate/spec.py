@@ -22,7 +22,7 @@ from calibrant.kernels.alone import Sizes
 from calibrant.kernels.layout import CAPACITY, CELLS, EDGES, KEY, SCALE, SECRET, TABLE
 from calibrant.kernels.rounds import Program, assemble
 from calibrant.recalibrate.body import Body
-from calibrant.recalibrate.secret import block_key, told_fingerprint
+from calibrant.recalibrate.secret import COIN_CODES, OLD, SAFE, block_key, told_fingerprint
 from calibrant.registry import calibrators
 from calibrant.transforms import Transform
 
@@ -37,7 +37,7 @@ LOSS_CODES: Final = {
 
 @dataclass(frozen=True)
 class Spec:
-    """Rule, buckets and loss, and the transform and the budget if there are any.
+    """Rule, buckets and loss, the transform and the budget if there are any, and the coins.
 
     A spec is a value: parsed once, and shared by any number of rows.  Its layout says what the
     words of a row are, and its program works on them.
@@ -49,11 +49,13 @@ class Spec:
     loss: str
     transform: Transform | None = None
     raw_safe: float | None = None
+    coins: str = SAFE
 
     def __post_init__(self) -> None:
         check.whole(self.buckets, "buckets", low=1, high=MAX_BUCKETS)
         check.whole(self.prior, "prior", high=MAX_PRIOR)
         check.choice(self.loss, "loss", tuple(LOSS_CODES))
+        check.choice(self.coins, "coins", tuple(COIN_CODES))
 
     @functools.cached_property
     def layout(self) -> Layout:
@@ -66,6 +68,7 @@ class Spec:
             loss=code,
             transform=self.transform,
             epsilon=self.raw_safe,
+            coins=COIN_CODES[self.coins],
         )
 
     @functools.cached_property
@@ -112,7 +115,8 @@ class Spec:
     @functools.cached_property
     def _told(self) -> bytes:
         """What a ticket depends on besides the secret."""
-        shape = (self.transform.description,) if self.transform is not None else ()
+        shape: list[Any] = [] if self.transform is None else [self.transform.description]
+        shape += [] if self.coins == OLD else [self.coins]
         told = self.rule.name, self.rule.parameters, self.buckets, self.prior, *shape
         return repr(told).encode()
 
@@ -127,7 +131,7 @@ class Spec:
         """Write a secret, and the keys that follow from it, into a row."""
         row[SECRET : SECRET + 2] = np.frombuffer(secret, "<i8")
         blocks = self.layout.blocks_of(row)
-        blocks[:, KEY] = [block_key(secret, j) for j in range(self.buckets)]
+        blocks[:, KEY] = [block_key(secret, j, self.coins) for j in range(self.buckets)]
 
     def arena(self, secret: bytes) -> Arena:
         """Return an arena of one row with that secret, before its first round."""
@@ -139,7 +143,7 @@ class Spec:
         """Return an arena of one row, to which that secret belongs, given as a list or array."""
         at = self.layout.row + self.layout.blocks + KEY
         for j in range(self.buckets):
-            words[at + j * self.layout.stride] = block_key(secret, j)
+            words[at + j * self.layout.stride] = block_key(secret, j, self.coins)
         if isinstance(words, list):
             return Arena(self.layout, listed=words)
         return Arena(self.layout, words)
@@ -164,8 +168,11 @@ class Spec:
         return Body(self.layout, len(self.rule.kernels.head), len(self.rule.kernels.cell))
 
     @functools.cached_property
-    def shapes(self) -> dict[tuple[str, int, int], bytes]:
-        """Texts of stored shapes by kind, cap on open tickets and number of arrays."""
+    def shapes(self) -> dict[tuple[str, int, str | None, int], bytes]:
+        """Texts of stored shapes, written once for all rows.
+
+        By kind, cap on open tickets, where secrets come from, and number of arrays.
+        """
         return {}
 
     @functools.cached_property
@@ -177,6 +184,7 @@ class Spec:
             "buckets": self.buckets,
             "prior": self.prior,
             "loss": self.loss,
+            "coins": self.coins,
         }
         if self.transform is not None:
             safe = None if self.raw_safe is None else self.raw_safe.hex()

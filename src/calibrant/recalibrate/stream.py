@@ -20,11 +20,12 @@ from calibrant.core.codec import Document
 from calibrant.core.gate import Gate, passing
 from calibrant.core.stateful import Stateful
 from calibrant.errors import ForeignTicket, InvalidInput, InvalidType, StaleForecast
-from calibrant.kernels.layout import ISSUED, LONGEST_LAG, MOST_OUTSTANDING, ROUNDS
+from calibrant.kernels.layout import ISSUED, LONGEST_LAG, MOST_OUTSTANDING, ROUNDS, SECRET
 from calibrant.kernels.rounds import count_correction
 from calibrant.recalibrate.body import packed, unpacked
 from calibrant.recalibrate.counter import EXPIRED, AnyTicket, Counter
 from calibrant.recalibrate.delivery import Pending, arrivals, checked, schedule, times
+from calibrant.recalibrate.secret import Secret, secret_read
 
 MOST_NOTED: Final = 256
 """Predictions without an outcome that are remembered."""
@@ -253,6 +254,11 @@ class Stream(Stateful, Generic[TicketT]):
             lines = words.reshape(-1, self._counter.desk.stride)
             self._check_tickets(lines)
             self._counter.desk.load(lines)
+
+    @staticmethod
+    def _secret_in(document: Document, row: Words) -> Secret:
+        """Return the secret that a document holds in its row, and where that came from."""
+        return secret_read(document, row[SECRET : SECRET + 2].astype("<i8").tobytes())
 
     @staticmethod
     def _verified(words: Words, layout: Layout) -> Words:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Iterator
 from typing import Any, ClassVar, Final, Self, TypeAlias
 
@@ -15,7 +14,7 @@ from calibrant.core.arrays import Words
 from calibrant.core.codec import Document
 from calibrant.core.desk import Desk, Found, name_key, number_key
 from calibrant.core.gate import Gate, passing
-from calibrant.core.stateful import Stateful
+from calibrant.core.stateful import Migration, Stateful
 from calibrant.core.ticket import Issuer, Ticket, seen
 from calibrant.errors import (
     ForeignTicket,
@@ -26,10 +25,11 @@ from calibrant.errors import (
     UnknownTicket,
 )
 from calibrant.kernels.layout import SECRET
+from calibrant.recalibrate import version2
 from calibrant.recalibrate.calibrant import Calibrant
 from calibrant.recalibrate.recalibrator import Recalibrator
 from calibrant.recalibrate.rows import Rows
-from calibrant.recalibrate.secret import secret_of
+from calibrant.recalibrate.secret import ORIGINS, SEED, SYSTEM, chosen_seed, secret_of
 
 Key: TypeAlias = str | int
 KINDS: Final[dict[str, type[Recalibrator]]] = {
@@ -89,6 +89,8 @@ class Table(Stateful):
     """
 
     kind: ClassVar = "table"
+    version: ClassVar[int] = 2
+    migrations: ClassVar[dict[int, Migration]] = {1: version2.migrated_table}
 
     __slots__ = (
         "_desk",
@@ -97,6 +99,7 @@ class Table(Stateful):
         "_made",
         "_max_open",
         "_numbers",
+        "_origin",
         "_rows",
         "_seed",
         "_spec",
@@ -107,11 +110,13 @@ class Table(Stateful):
             raise InvalidInput(
                 f"pattern must be a recalibrator without a forecast, got {pattern!r}"
             )
-        given = secrets.randbits(127) if seed is None else check.whole(seed, "seed", low=-LARGEST)
-        self._begin(type(pattern), pattern, given)
+        given = chosen_seed() if seed is None else check.whole(seed, "seed", low=-LARGEST)
+        self._begin(type(pattern), pattern, given, SYSTEM if seed is None else SEED)
 
-    def _begin(self, made: type[Recalibrator], pattern: Recalibrator, seed: int) -> None:
-        self._made, self._spec, self._seed = made, pattern.spec, seed
+    def _begin(
+        self, made: type[Recalibrator], pattern: Recalibrator, seed: int, origin: str | None
+    ) -> None:
+        self._made, self._spec, self._seed, self._origin = made, pattern.spec, seed, origin
         self._max_open, self._desk = pattern.max_open, Desk(pattern.spec.fields)
         self._numbers: dict[Key, int] = {}
         self._keys: list[Key] = []
@@ -152,6 +157,7 @@ class Table(Stateful):
             tickets[:, 0] = np.where(named, tickets[:, 0], tickets[:, 1])
             words = self._spec.body.packed(self._words(number))
             settings = self._spec.settings | {"max_open": self._max_open}
+            settings["secret_from"] = self._origin
             arrays = {"body": words, "tickets": tickets.reshape(-1)}
         return Document(self._made.kind, settings, arrays, self._made.version).to_bytes()
 
@@ -171,6 +177,8 @@ class Table(Stateful):
                 if found is not None and found[1] != own:
                     raise RepeatedTicket("id must not be that of an open ticket of another key")
             number = self._number(key)
+            if stream._secret.origin == SEED:
+                self._origin = SEED
             self._desk.drop_row(number)
             lines[:, 0] = np.where(lines[:, 0] >= NAMED, lines[:, 0], number << 40 | lines[:, 1])
             lines[:, 1] |= number << 40
@@ -311,6 +319,7 @@ class Table(Stateful):
         settings = {
             "made": self._made.kind,
             "seed": str(self._seed),
+            "secret_from": self._origin,
             "pattern": self._spec.settings | {"max_open": self._max_open},
         }
         arrays = {
@@ -324,7 +333,9 @@ class Table(Stateful):
         s, arrays = document.settings, document.arrays
         made = KINDS[s["made"]]
         empty = Document(made.kind, s["pattern"], {}, made.version)
-        self._begin(made, made._unborn(empty), int(s["seed"]))
+        if s["secret_from"] not in ORIGINS:
+            raise ValueError(f"a secret from {s['secret_from']!r}")
+        self._begin(made, made._unborn(empty), int(s["seed"]), s["secret_from"])
         first, *sizes = arrays["sizes"].tolist()
         keys = json.loads(arrays["keys"].astype("<i8").tobytes()[:first])
         data, start = arrays["bodies"].astype("<i8").tobytes(), 0

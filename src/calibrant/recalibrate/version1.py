@@ -10,6 +10,7 @@ from calibrant.core.arrays import Words
 from calibrant.core.codec import Document
 from calibrant.kernels import layout as word
 from calibrant.recalibrate.body import packed
+from calibrant.recalibrate.secret import OLD
 from calibrant.recalibrate.spec import Spec, made_rule
 from calibrant.transforms import from_description
 
@@ -45,6 +46,7 @@ def migrated(document: Document) -> Document:
         s["loss"],
         transform,
         None if safe is None else float.fromhex(safe),
+        OLD,
     )
     return moved(document, spec)
 

@@ -27,8 +27,7 @@ _quantile = np.frompyfunc(quantiles.normal_quantile, 1, 1)
 def shape_of(values: Reals, levels: Reals, asked: int, *rest: int) -> Words:
     """Return the header that the kernels read; see :mod:`calibrant.kernels.quantiles`.
 
-    ``rest`` is the distance of positions from row to row, whether atoms are shared out by coins,
-    the first round's number and the key of its coin.
+    ``rest`` is the distance of positions from row to row, and whether coins share out atoms.
     """
     size = levels.shape[1]
     return np.array([size, values.shape[1], size if len(levels) > 1 else 0, asked, *rest], np.int64)
@@ -51,7 +50,7 @@ def ask(
     ([[0.0]], [[0.5]])
     """
     many, shared = positions.shape[1], len(positions) != len(values) or len(values) == 1
-    head = shape_of(values, levels, many, 0 if shared else many, random, 0, 0)
+    head = shape_of(values, levels, many, 0 if shared else many, random)
     out, shares = np.empty((len(values), many)), np.empty((len(values), many))
     given = values.ravel(), levels.ravel(), positions.ravel()
     if (machine := machine_for(quantiles.fill, "rows", out.size)) is not None:

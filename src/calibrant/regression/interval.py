@@ -80,7 +80,7 @@ class ConformalInterval(NumberStream[IntervalTicket, IntervalMethod]):
     methods: ClassVar = interval_methods
     aim: ClassVar = ("coverage", _part_of)
     choice: ClassVar = ("score", ("residual", "given"))
-    migrations: ClassVar[dict[int, Migration]] = {1: interval_migrated}
+    migrations: ClassVar[dict[int, Migration]] = NumberStream.migrations | {1: interval_migrated}
 
     def __init__(
         self,

@@ -170,17 +170,18 @@ class Tracker(LevelMethod):
     def play(self, raw: Distributions, outcomes: Reals, ties: Ties) -> Played:
         """Play a batch in one go."""
         many, seat = len(self.levels), self._seat
-        head = shape_of(raw.values, raw.levels, many, 0, ties.random, seat.issued, ties.key)
+        head = shape_of(raw.values, raw.levels, many, 0, ties.random)
         places, found = np.empty((len(outcomes), many)), np.empty((len(outcomes), many))
-        given = raw.values.ravel(), raw.levels.ravel(), outcomes
+        coins = ties.coins.from_(seat.issued, len(outcomes))
+        given = raw.values.ravel(), raw.levels.ravel(), outcomes, coins
         written = places.ravel(), found.ravel()
         machine = machine_for(quantiles.replay_tracker, "tracker", found.size)
         if machine is not None:
             machine(head, self.levels, seat.flat(), seat.at, *given, *written)
         else:
-            values, levels, told = (array.tolist() for array in given)
+            values, levels, told, thrown = (array.tolist() for array in given)
             own = head.tolist(), self.levels.tolist(), seat.reals(), seat.at
-            quantiles.replay_tracker(*own, values, levels, told, *written)
+            quantiles.replay_tracker(*own, values, levels, told, thrown, *written)
         inner, outer = _cornered(np.sort(places, axis=1), self.levels)
         return found, inner, outer, outer, outer
 

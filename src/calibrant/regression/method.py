@@ -17,6 +17,7 @@ from calibrant.errors import RepeatedTicket
 from calibrant.kernels.batches import count_rounds
 from calibrant.kernels.layout import ISSUED, LONGEST_LAG, ROUNDS, ROW, STATE, Section
 from calibrant.kernels.rounds import count_forecast
+from calibrant.recalibrate.secret import Coins
 
 OWN: Final = len(ROW)
 """Where the method's part of a row starts."""
@@ -106,7 +107,7 @@ class Ties(NamedTuple):
     """How an outcome on an atom is judged: by coins, or always as covered."""
 
     random: bool
-    key: int
+    coins: Coins
 
 
 class Method(ABC):
@@ -141,6 +142,9 @@ class Method(ABC):
     def sit(self, seat: Seat, secret: bytes) -> None:
         """Work in that part of a row from now on, with draws that follow from the secret."""
         self._seat = seat
+
+    def throw(self, how: str) -> None:  # noqa: B027
+        """Throw coins so, where chances are drawn."""
 
     def verify(self, row: Words) -> None:  # noqa: B027
         """Refuse a row with which the rule would go astray, if limits of words do not say all."""

@@ -18,13 +18,12 @@ from calibrant.core.stateful import Migration
 from calibrant.core.ticket import Ticket
 from calibrant.errors import ForeignTicket, InvalidInput
 from calibrant.kernels import layout as kernel
-from calibrant.kernels.coin import coin
 from calibrant.kernels.rounds import count_correction
 from calibrant.recalibrate import Certificate, Recalibrator
 from calibrant.recalibrate.binary import possible
 from calibrant.recalibrate.record import certificate_of
 from calibrant.recalibrate.rows import Rows
-from calibrant.recalibrate.secret import block_key, secret_of
+from calibrant.recalibrate.secret import COIN_CODES, OLD, coin_at, part_of, secret_of
 from calibrant.recalibrate.spec import LOSS_CODES, Spec, made_rule
 from calibrant.recalibrate.version1 import moved, moved_blocks, write_own
 from calibrant.regression.curves import ask, with_ends
@@ -62,7 +61,8 @@ class LevelSpec(Spec):
         """The words of a row, and of what all rows share."""
         code = LOSS_CODES[self.loss]
         centres = (self.centre,)
-        return layout_of(self.rule, 1, self.prior, centres, loss=code, divisor=self.divisor)
+        told = {"loss": code, "divisor": self.divisor, "coins": COIN_CODES[self.coins]}
+        return layout_of(self.rule, 1, self.prior, centres, **told)
 
     @functools.cached_property
     def settings(self) -> dict[str, Any]:
@@ -120,6 +120,10 @@ class Pit(LevelMethod):
         own = {"calibrator": calibrator, "prior": prior, "resolution": resolution}
         self._options = own | parameters
 
+    def throw(self, how: str) -> None:
+        """Throw coins so."""
+        self._specs = [dataclasses.replace(spec, coins=how) for spec in self._specs]
+
     # ------------------------------------------------------------------- the row
 
     @functools.cached_property
@@ -147,7 +151,7 @@ class Pit(LevelMethod):
         self._seat, self._rows = seat, Rows(self._specs[0], seat.arena)
         parts, first = self._parts(seat.arena.flat()[seat.row :]), seat.at + len(self.levels)
         for k, spec in enumerate(self._specs):
-            spec.seat(parts[k], _secret(secret, k))
+            spec.seat(parts[k], part_of(secret, k))
         places = range(first, first + parts.size, parts.shape[1])
         self._at = list(zip(places, self._learned.tolist(), strict=True))
         self._issuer = self._specs[0].issuer(secret)
@@ -251,7 +255,7 @@ class Pit(LevelMethod):
         covered, tied = y < quantiles, y == quantiles
         covered |= tied & (shares >= 1.0)
         for t in np.flatnonzero((tied & (shares < 1.0)).any(axis=1)).tolist():
-            covered[t] |= tied[t] & (coin(ties.key, first + t) < shares[t])
+            covered[t] |= tied[t] & (ties.coins.at(first + t) < shares[t])
         return quantiles, np.asarray(covered)
 
     # ------------------------------------------------------------------- records
@@ -267,7 +271,7 @@ class Pit(LevelMethod):
     def coin(self, secret: bytes, ticket: QuantileTicket, level: int) -> float:
         """Return the coin that drew a chance for one of the levels that are learned."""
         k = check.whole(level, "level", high=self.drawn - 1)
-        return coin(block_key(_secret(secret, k), 0), ticket.number)
+        return coin_at(part_of(secret, k), self._specs[k].coins, 0, ticket.number)
 
     def sound(self, words: Words, reals: Reals) -> Mask:
         """Say which tickets could have been issued: on the grid, with weights in [0, 1]."""
@@ -289,7 +293,7 @@ class Pit(LevelMethod):
         secret = bytes.fromhex(settings["secret"])
         drawn = np.empty((len(slots), 2, self.drawn), np.int64)
         for k, (spec, told) in enumerate(zip(self._specs, engines, strict=True)):
-            own = {"secret": _secret(secret, k).hex(), "level": spec.level, "prior": spec.prior}
+            own = {"secret": part_of(secret, k).hex(), "level": spec.level, "prior": spec.prior}
             own |= {"method": spec.rule.name, "parameters": spec.rule.parameters}
             if any(told[name] != value for name, value in own.items()):
                 raise ValueError(f"another's calibrator at level {k}")
@@ -301,11 +305,6 @@ class Pit(LevelMethod):
             kept = dict(zip(lines[:, 1].tolist(), lines[:, 2:4].tolist(), strict=True))
             drawn[:, :, k] = np.array([kept[slot] for slot in slots]).reshape(-1, 2)
         return drawn.reshape(len(slots), -1)
-
-
-def _secret(secret: bytes, k: int) -> bytes:
-    """Return the secret of a level, which follows from the secret of all."""
-    return secret_of(int.from_bytes(secret, "little", signed=True), k)
 
 
 def _row(level: float, coverage: float, record: Certificate) -> LevelRow:
@@ -340,13 +339,13 @@ def _spec_of(s: dict[str, Any]) -> LevelSpec:
     """Return the spec of a level that settings describe."""
     rule, level = made_rule(s["method"], s["parameters"]), check.probability(s["level"], "level")
     buckets = check.whole(s["buckets"], "buckets", low=1, high=1)
-    return LevelSpec(rule, buckets, s["prior"], s["loss"], level=level)
+    return LevelSpec(rule, buckets, s["prior"], s["loss"], level=level, coins=s["coins"])
 
 
 def level_migrated(document: Document) -> Document:
     """Return the document of one level of the first version as one of the second."""
     _check_touched(document.arrays["touched"])
-    return moved(document, _spec_of(document.settings))
+    return moved(document, _spec_of(document.settings | {"coins": OLD}))
 
 
 class LevelCalibrator(Recalibrator):

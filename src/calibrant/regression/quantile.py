@@ -13,7 +13,6 @@ from calibrant.core.arrays import Reals
 from calibrant.core.gate import passing
 from calibrant.core.stateful import Migration
 from calibrant.errors import ForeignTicket, InvalidInput, InvalidType
-from calibrant.kernels.coin import coin
 from calibrant.kernels.quantiles import covers
 from calibrant.recalibrate.delivery import Pending
 from calibrant.recalibrate.secret import secret_of
@@ -83,7 +82,7 @@ class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
     methods: ClassVar = quantile_methods
     aim: ClassVar = ("levels", target_levels)
     choice: ClassVar = ("ties", ("random", "below"))
-    migrations: ClassVar[dict[int, Migration]] = {1: quantile_migrated}
+    migrations: ClassVar[dict[int, Migration]] = NumberStream.migrations | {1: quantile_migrated}
 
     def __init__(
         self,
@@ -162,7 +161,7 @@ class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
         """Return which of the quantiles that were asked for cover an outcome."""
         if len(ticket.found) != self._method.width:
             raise ForeignTicket(f"ticket must be as it was issued, got an altered one: {ticket!r}")
-        u = coin(self._ties.key, ticket.number)
+        u = self._ties.coins.at(ticket.number) if outcome in ticket.found else 0.0
         pairs = zip(ticket.found, ticket.shares, strict=True)
         return [covers(x, share, outcome, u) for x, share in pairs]
 
@@ -174,7 +173,7 @@ class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
         """
         found = self._ours(ticket)
         if level is None:
-            return coin(self._ties.key, found.number)
+            return self._ties.coins.at(found.number)
         return self._method.coin(self._secret, found, level)
 
     # ---------------------------------------------------------------- batches

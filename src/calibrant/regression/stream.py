@@ -13,12 +13,14 @@ from calibrant.core import check
 from calibrant.core.arrays import Reals, Words, frozen
 from calibrant.core.codec import Document
 from calibrant.core.gate import passing
+from calibrant.core.stateful import Migration
 from calibrant.errors import InvalidType, StaleForecast
 from calibrant.kernels.index import NAMED
 from calibrant.kernels.layout import ISSUED, ROUNDS, SECRET
+from calibrant.recalibrate import version2
 from calibrant.recalibrate.counter import Counter
 from calibrant.recalibrate.delivery import Pending, times
-from calibrant.recalibrate.secret import block_key, fingerprint
+from calibrant.recalibrate.secret import COIN_CODES, SAFE, Coins, Secret, fingerprint
 from calibrant.recalibrate.spec import MAX_OPEN
 from calibrant.recalibrate.stream import Stream
 from calibrant.registry import Registry
@@ -39,9 +41,10 @@ class NumberStream(Stream[TicketT], Generic[TicketT, MethodT]):
     forecast is issued and an outcome learned.
     """
 
-    __slots__ = ("_choice", "_issuer", "_method", "_seat", "_secret", "_target", "_ties")
+    __slots__ = ("_choice", "_how", "_issuer", "_method", "_seat", "_secret", "_target", "_ties")
 
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
+    migrations: ClassVar[dict[int, Migration]] = {2: version2.migrated}
     tickets: ClassVar[type[Any]]
     methods: ClassVar[Registry[Any]]
     aim: ClassVar[tuple[str, Callable[[Any], Any]]]
@@ -56,12 +59,15 @@ class NumberStream(Stream[TicketT], Generic[TicketT, MethodT]):
         self._target = np.asarray(target).tolist()
         self._choice = check.choice(settings[name], name, allowed)
         self._method = _made(made, target, settings["options"])
+        self._how = check.choice(settings.get("coins", SAFE), "coins", tuple(COIN_CODES))
+        self._method.throw(self._how)
 
-    def _begin(self, secret: bytes, max_open: Any, row: Words | None = None) -> None:
+    def _begin(self, secret: Secret, max_open: Any, row: Words | None = None) -> None:
         """Set up the row of the method: a fresh one, or what it was when it was stored."""
         cap = check.whole(max_open, "max_open", low=1, high=MAX_OPEN)
         whose, method = fingerprint(secret, self.kind, self._settings()), self._method
-        self._secret, self._ties = secret, Ties(self._choice == "random", block_key(secret, 0))
+        self._secret = secret
+        self._ties = Ties(self._choice == "random", Coins(secret, self._how))
         self._issuer = Issuer(whose, frozen(method.levels), method.drawn, self._choice == "given")
         arena = Arena(method.layout)
         own = arena.flat()[arena.layout.row :]
@@ -169,7 +175,8 @@ class NumberStream(Stream[TicketT], Generic[TicketT, MethodT]):
         return told | {"options": self._method.options()}
 
     def _stored(self) -> tuple[dict[str, Any], dict[str, Words]]:
-        return self._settings() | {"max_open": self.max_open}, {}
+        told = {"max_open": self.max_open, "coins": self._how}
+        return self._settings() | told | {"secret_from": self._secret.origin}, {}
 
     def _restore(self, document: Document) -> None:
         settings = dict(document.settings)
@@ -177,7 +184,7 @@ class NumberStream(Stream[TicketT], Generic[TicketT, MethodT]):
         self._configure(settings)
         row = self._verified(document.arrays["row"], self._method.layout)
         self._method.verify(row)
-        self._begin(row[SECRET : SECRET + 2].astype("<i8").tobytes(), cap, row)
+        self._begin(self._secret_in(document, row), cap, row)
         self._load_tickets(document.arrays)
 
     def _check_tickets(self, lines: Words) -> None:

@@ -8,7 +8,6 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,7 +20,7 @@ from calibrant.kernels import games
 from calibrant.kernels.compile import SHORT, available
 from calibrant.losses import LossLike, get_loss
 from calibrant.recalibrate import Certificate, Recalibrator
-from calibrant.recalibrate.secret import block_key, secret_of
+from calibrant.recalibrate.secret import secret_of
 from calibrant.simulate.adversary import Adversary, BuiltInAdversary, get_adversary
 from calibrant.simulate.board import Announcement, Book, Coins, History, key_for, new_board, views
 from calibrant.simulate.forecaster import BuiltInForecaster, Forecaster, get_forecaster
@@ -363,10 +362,7 @@ def _kernel_game(model: Recalibrator, pair: BuiltIn, marks: tuple[int, ...], fas
 
 def _fresh_state(model: Recalibrator, seed: int) -> Words:
     """Return the state in which a recalibrator like ``model`` with that seed starts."""
-    secret, buckets = secret_of(seed, None), range(model.buckets)
-    centres = [Fraction(2 * j + 1, 2 * model.buckets) for j in buckets]
-    keys = [block_key(secret, j) for j in buckets]
-    return model.calibrator.flat(model.buckets, prior=model.prior, centres=centres, keys=keys)
+    return model.spec.arena(secret_of(seed, None)).flat()
 
 
 def _marks(rounds: Any, checkpoints: Sequence[int] | None) -> tuple[int, ...]:
