@@ -38,7 +38,7 @@ def spec_of(name: str, grid: str = "endpoints", loss: str = "squared") -> Spec:
 def test_most_rules_stand_alone_and_the_default_does_not() -> None:
     assert {"foster_hart", "regret_matching", "blackwell"} <= set(ALONE)
     default = Calibrant(seed=1).spec
-    assert default.steps is default.program
+    assert default.steps.peek is default.program.peek
     assert spec_of("foster_hart").steps.issue is not spec_of("foster_hart").program.issue
 
 
@@ -55,7 +55,8 @@ def test_quick_steps_do_what_all_steps_do(
         coins = random.Random(f"{seed} {raw}")
         answers = [took(*each, step, spec.layout.row, raw, coins.getstate()) for each in play]
         assert answers[0] == answers[1]
-        assert quick == slow
+        # What is noted for interrupts differs, the row does not.
+        assert quick[spec.layout.row :] == slow[spec.layout.row :]
     assert quick[spec.layout.row + ISSUED] >= quick[spec.layout.row + ROUNDS]
 
 

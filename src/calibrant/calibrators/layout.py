@@ -171,7 +171,7 @@ def layout_of(
     shared[[word.TRANSFORM, word.LOSS, word.COINS]] = start if front else 0, loss, coins
     reals = shared.view(np.float64)
     reals[word.EPSILON], reals[word.LAG], reals[word.MIXED] = epsilon or 0.0, 1.0, float(middles[0])
-    shared[[word.NOTES, word.HAND]] = -1
+    shared[[word.NOTES, word.HAND, word.UNDO_NUMBER, word.UNDO_LEARNED]] = -1
     shared[word.CAPACITY] = MAX_GAP // scale - prior
     fresh, real, stored, low, high = _row(rule, section, buckets, size)
     blocks = fresh[own:start].reshape(buckets, stride)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable
+from math import inf
 from typing import Any, NamedTuple
 
 from calibrant.kernels.coin import CHUNK, CHUNK_BITS, chunks, toss_anew
@@ -23,22 +24,31 @@ from calibrant.kernels.layout import (
     MOST_OUTSTANDING,
     NARROW,
     POSITION,
+    RAW_INFINITE,
     RAW_LOSS,
     ROUNDS,
     SIDES,
+    UNDO_AT,
+    UNDO_LEARNED,
+    UNDO_MOST,
+    UNDO_NUMBER,
+    UNDO_POSITION,
     Reals,
     Words,
 )
-from calibrant.kernels.scores import SQUARED, bill
+from calibrant.kernels.scores import SQUARED, charge_other
+from calibrant.kernels.whole import began, is_straight, whole_block
 
 
 class Sizes(NamedTuple):
-    """What the steps need of a layout: lower edges of buckets, their blocks, and the grid."""
+    """What the steps need of a layout: lower edges of buckets, their blocks, grid and sizes."""
 
     edges: tuple[float, ...]
     starts: tuple[int, ...]
     cells: int
     table: int
+    stride: int
+    row: int
 
 
 def count_overtaken(words: Words, row: int, learned: int) -> None:
@@ -59,7 +69,7 @@ def make_steps(
 
 
 def _make_forecasts(draw: Callable[..., Any], sizes: Sizes) -> dict[str, Any]:
-    edges, starts, cells, table = sizes
+    edges, starts, cells, table, *_ = sizes
 
     def peek(
         words: Words, reals: Reals, row: int, raw: float
@@ -85,11 +95,14 @@ def _make_forecasts(draw: Callable[..., Any], sizes: Sizes) -> dict[str, Any]:
         else:
             u = toss_anew(words, row, words[at + KEY], bucket, clock)
         cell, side, weight = draw(words, reals, at, cells, table, u)
-        words[at + POSITION], words[at + CLOCK] = cell, clock + 1
+        # No call from here on: these words change together.
         number = words[row + ISSUED]
+        words[UNDO_AT], words[UNDO_POSITION] = at, words[at + POSITION]
+        words[at + POSITION], words[at + CLOCK] = cell, clock + 1
         words[row + ISSUED] = number + 1
         missing = number - words[row + ROUNDS]
         if missing and missing > words[row + MOST_OUTSTANDING]:
+            words[UNDO_NUMBER], words[UNDO_MOST] = number, words[row + MOST_OUTSTANDING]
             words[row + MOST_OUTSTANDING] = missing
         return number, bucket * 65536 + side * 32768 + cell, weight, raw, clock
 
@@ -97,7 +110,9 @@ def _make_forecasts(draw: Callable[..., Any], sizes: Sizes) -> dict[str, Any]:
 
 
 def _make_lessons(update: Callable[..., None], sizes: Sizes) -> dict[str, Any]:
-    _, starts, _, table = sizes
+    _, starts, _, table, stride, _ = sizes
+    if not is_straight(update):
+        update = whole_block(update, stride)
 
     def learn(
         words: Words,
@@ -112,14 +127,25 @@ def _make_lessons(update: Callable[..., None], sizes: Sizes) -> dict[str, Any]:
         outcome: int,
     ) -> None:
         at, lag = row + starts[(place >> 16) & NARROW], words[row + ISSUED] - number
-        update(words, reals, at, table, place & CELL, (place >> 15) & SIDES, weight, outcome)
-        if words[LOSS] == SQUARED:
-            reals[row + RAW_LOSS] += (outcome - raw) * (outcome - raw)
+        cost = outcome - raw
+        cost = cost * cost if words[LOSS] == SQUARED else charge_other(words[LOSS], raw, outcome)
+        # No call but the last one from here on: these words change together.
+        if cost < inf:
+            reals[row + RAW_LOSS] += cost
         else:
-            bill(words, reals, row, raw, outcome)
+            words[row + RAW_INFINITE] += 1
         words[row + ROUNDS] += 1
+        words[UNDO_LEARNED] = number
         if lag > 1 and lag - 1 > words[row + LONGEST_LAG]:
             words[row + LONGEST_LAG] = lag - 1
+        try:
+            update(words, reals, at, table, place & CELL, (place >> 15) & SIDES, weight, outcome)
+        except BaseException as error:
+            if began(error, update):
+                update(
+                    words, reals, at, table, place & CELL, (place >> 15) & SIDES, weight, outcome
+                )
+            raise
 
     def book(
         words: Words,
@@ -136,20 +162,30 @@ def _make_lessons(update: Callable[..., None], sizes: Sizes) -> dict[str, Any]:
         at = row + starts[place >> 16]
         if words[at + CLOCK] != clock:
             return -1
+        cost = outcome - raw
+        cost = cost * cost if words[LOSS] == SQUARED else charge_other(words[LOSS], raw, outcome)
         number: int = words[row + ISSUED]
-        words[at + POSITION], words[at + CLOCK] = place & CELL, clock + 1
         rounds = words[row + ROUNDS]
-        if rounds != learned:
-            count_overtaken(words, row, learned)
-        elif number > rounds and number - rounds > words[row + MOST_OUTSTANDING]:
-            words[row + MOST_OUTSTANDING] = number - rounds
-        words[row + ISSUED] = number + 1
-        update(words, reals, at, table, place & CELL, (place >> 15) & SIDES, weight, outcome)
-        if words[LOSS] == SQUARED:
-            reals[row + RAW_LOSS] += (outcome - raw) * (outcome - raw)
+        words[at + POSITION], words[at + CLOCK] = place & CELL, clock + 1
+        words[row + ISSUED], words[row + ROUNDS] = number + 1, rounds + 1
+        if cost < inf:
+            reals[row + RAW_LOSS] += cost
         else:
-            bill(words, reals, row, raw, outcome)
-        words[row + ROUNDS] = rounds + 1
+            words[row + RAW_INFINITE] += 1
+        if number > learned:
+            missing = number - learned
+            if missing > words[row + MOST_OUTSTANDING]:
+                words[row + MOST_OUTSTANDING] = missing
+            if rounds != learned and missing > words[row + LONGEST_LAG]:
+                words[row + LONGEST_LAG] = missing
+        try:
+            update(words, reals, at, table, place & CELL, (place >> 15) & SIDES, weight, outcome)
+        except BaseException as error:
+            if began(error, update):
+                update(
+                    words, reals, at, table, place & CELL, (place >> 15) & SIDES, weight, outcome
+                )
+            raise
         return number
 
     return {"learn": learn, "book": book}

@@ -197,6 +197,27 @@ LOOK_LEARNED: Final = HEADER.whole(
 LOOK_PLACE: Final = HEADER.whole("LOOK_PLACE", SCRATCH_LIFE, "Place of the draw looked at.")
 LOOK_WEIGHT: Final = HEADER.real("LOOK_WEIGHT", SCRATCH_LIFE, "Weight of its lower grid point.")
 LOOK_MIXED: Final = HEADER.real("LOOK_MIXED", SCRATCH_LIFE, "The mixed forecast looked at.")
+UNDO_NUMBER: Final = HEADER.whole(
+    "UNDO_NUMBER", SCRATCH_LIFE, "Number of the forecast that was announced last, or -1."
+)
+UNDO_LEARNED: Final = HEADER.whole(
+    "UNDO_LEARNED", SCRATCH_LIFE, "Number of the forecast whose outcome was learned last, or -1."
+)
+UNDO_AT: Final = HEADER.whole(
+    "UNDO_AT", SCRATCH_LIFE, "Where the block starts in which a forecast was announced last."
+)
+UNDO_POSITION: Final = HEADER.whole(
+    "UNDO_POSITION", SCRATCH_LIFE, "The position of that block before."
+)
+UNDO_MOST: Final = HEADER.whole(
+    "UNDO_MOST", SCRATCH_LIFE, "Most outcomes missing in that row before."
+)
+UNDO_FRESH: Final = HEADER.whole(
+    "UNDO_FRESH", SCRATCH_LIFE, "Which forecast the law of that block was of before."
+)
+UNDO_RESERVED: Final = HEADER.whole(
+    "UNDO_RESERVED", SCRATCH_LIFE, "What that row had reserved of its budget before."
+)
 
 ROW: Final = Section()
 RAW_LOSS: Final = ROW.real("RAW_LOSS", STATE, "Sum of the raw forecast's finite losses.")

@@ -61,11 +61,19 @@ from calibrant.kernels.layout import (
     POSITION,
     RAW_INFINITE,
     RAW_LOSS,
+    RESERVED,
     ROUNDS,
     SIDES,
     STRIDE,
     TABLE,
     TRANSFORM,
+    UNDO_AT,
+    UNDO_FRESH,
+    UNDO_LEARNED,
+    UNDO_MOST,
+    UNDO_NUMBER,
+    UNDO_POSITION,
+    UNDO_RESERVED,
     VALUES,
     Reals,
     Words,
@@ -75,6 +83,7 @@ from calibrant.kernels.pairs import FRESH
 from calibrant.kernels.rule import Rule
 from calibrant.kernels.scores import SQUARED, bill, charge, enter, refund
 from calibrant.kernels.transforms.kernel import Kernel
+from calibrant.kernels.whole import whole, withdraw
 
 Peeked = tuple[int, float, float, int, int]
 """Place of a draw, weight of the lower grid point, mixed forecast, clock of the block, and how many
@@ -149,11 +158,19 @@ class Program:
         )
 
     def alone(self, sizes: Sizes) -> Program:
-        """Return this program with quicker plain steps for one layout, if they are enough."""
+        """Return this program with plain steps for one layout that cannot be left half done.
+
+        Quicker ones, if these are enough.
+        """
         rule = self.rule
-        if self.kernel is not None or rule.full_support or rule.anchored:
-            return self
-        return replace(self, **make_steps(rule.draw, rule.update, sizes))
+        if self.kernel is None and not rule.full_support and not rule.anchored:
+            return replace(self, **make_steps(rule.draw, rule.update, sizes))
+        issue, learn = whole(self.issue, sizes.row), whole(self.learn, sizes.row)
+        return replace(self, issue=issue, learn=learn, book=whole(self.book, sizes.row))
+
+    def withdraw(self, words: Words, row: int, number: int) -> None:
+        """Take back the forecast of that number, announced last, of which nobody got the ticket."""
+        withdraw(words, row, number, self.rule.full_support, self.safe)
 
     # ------------------------------------------------- steps that no batch needs, always plain
 
@@ -261,11 +278,18 @@ def _make_forecast(
             place |= budget.decide(words, reals, row, raw, place, weight)
         if not announces:
             return place, weight, mixed, clock, words[row + ROUNDS]
+        words[UNDO_NUMBER] = -1
+        words[UNDO_AT] = at
+        words[UNDO_POSITION] = words[at + POSITION]
+        words[UNDO_MOST] = words[row + MOST_OUTSTANDING]
         if safe:
+            words[UNDO_RESERVED] = words[row + RESERVED]
             budget.hold(words, reals, row, raw, place, weight, 1)
         number = words[row + ISSUED]
         if full_support:
+            words[UNDO_FRESH] = words[at + FRESH]
             words[at + FRESH] = number
+        words[UNDO_NUMBER] = number
         words[at + POSITION] = cell
         words[at + CLOCK] = clock + 1
         words[row + ISSUED] = number + 1
@@ -319,6 +343,8 @@ def _make_learn(rule: Rule, kernel: Kernel | None, safe: bool) -> Learn:
         if absorb is not None:
             absorb(words, reals, row, mixed, raw, outcome, lag * 1.0)
         words[row + ROUNDS] += 1
+        words[UNDO_LEARNED] = number
+        words[UNDO_NUMBER] = -1
         if lag > 1 and lag - 1 > words[row + LONGEST_LAG]:
             words[row + LONGEST_LAG] = lag - 1
 

@@ -17,7 +17,16 @@ from calibrant.core.stateful import Migration
 from calibrant.core.ticket import Ticket
 from calibrant.errors import ForeignTicket, InvalidInput
 from calibrant.kernels import bodies
-from calibrant.kernels.layout import CELL, ISSUED, NARROW, ROUNDS, SECRET, WIDTH
+from calibrant.kernels.layout import (
+    CELL,
+    ISSUED,
+    NARROW,
+    ROUNDS,
+    SECRET,
+    UNDO_LEARNED,
+    UNDO_NUMBER,
+    WIDTH,
+)
 from calibrant.kernels.rounds import Peeked
 from calibrant.recalibrate import version1, version2
 from calibrant.recalibrate.body import unpacked
@@ -98,6 +107,26 @@ class Binary(Stream[Ticket]):
 
     def _learn(self, ticket: Ticket, outcome: int) -> None:
         self._rows.settle(self._row, ticket, outcome)
+
+    def _withdraw(self, before: int) -> None:
+        """Take back the last forecast if an interrupt came before its ticket was handed out.
+
+        So many were announced ``before``; compiled steps remember that themselves.
+        """
+        counter, words, row = self._counter, self._rows.state()[0], self._row
+        number = words[UNDO_NUMBER] if before < 0 else before
+        if words[row + ISSUED] != number + 1 or number < 0:
+            return
+        latest = counter.latest
+        if (latest is None or latest.number != number) and not counter.holds(number):
+            self._rows.program.withdraw(words, row, number)
+
+    def _close_learned(self, ticket: Ticket | None, outcome: int) -> None:
+        """Close a ticket if an interrupt came after its outcome was learned."""
+        counter, learned = self._counter, self._rows.state()[0][UNDO_LEARNED]
+        if ticket is not None and learned == ticket.number and counter.is_open(ticket):
+            ticket._outcome = outcome
+            counter.close(ticket)
 
     def _correct(self, ticket: Ticket, outcome: int) -> None:
         if ticket.issuer.grid != self._spec.rule.lattice:

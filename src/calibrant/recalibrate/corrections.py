@@ -42,6 +42,12 @@ class Corrections:
             del self._told[next(iter(self._told))]
         self._told[number] = outcome
 
+    def put_back(self, number: int, outcome: Any) -> None:
+        """Know of a ticket what was known before its last correction, which was interrupted."""
+        self._told.pop(number, None)
+        if outcome is not None:
+            self._told[number] = outcome
+
     def stored(self) -> dict[str, Words]:
         """Return what a document holds of corrections: nothing before the first."""
         if not self._told:

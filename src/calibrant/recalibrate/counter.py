@@ -218,6 +218,14 @@ class Counter(Generic[TicketT]):
         if how is EXPIRED:
             self._note(ticket.number, how)
 
+    def is_open(self, ticket: TicketT) -> bool:
+        """Say whether a ticket that was found still waits."""
+        return ticket is self.latest or self.holds(ticket.number)
+
+    def holds(self, number: int) -> bool:
+        """Say whether the ticket of that number is on the desk."""
+        return self._desk is not None and self._desk.get_number(0, number) is not None
+
     def note_closed(self, keys: list[int], expired: list[bool]) -> None:
         """Remember of tickets that a batch closed what became of them: of those with a name."""
         for key, gone in zip(keys, expired, strict=True):

@@ -138,11 +138,12 @@ class Recalibrator(Batches):
         except IndexError:
             wait(gate)
         try:
+            rows, row, words = self._rows, self._row, self._arena.listed
+            before = -1 if words is None else words[row + ISSUED]
             if id is not None:
                 counter.refuse_open(id)
             # The spec's program announces a draw in the row ...
-            rows, row, words = self._rows, self._row, self._arena.listed
-            if words is None or words[row + ISSUED] >= rows.capacity:
+            if words is None or before >= rows.capacity:
                 number, place, weight, mixed, clock = rows.announce(row, raw)
             else:
                 number, place, weight, mixed, clock = rows.plain_issue(words, words, row, raw)
@@ -159,6 +160,9 @@ class Recalibrator(Batches):
             counter.latest = ticket
             if number >= counter.max_open:
                 self._expire_old(number + 1)
+        except BaseException:
+            self._withdraw(before)
+            raise
         finally:
             gate.append(None)
         return ticket
@@ -177,8 +181,8 @@ class Recalibrator(Batches):
             del gate[0]
         except IndexError:
             wait(gate)
+        found = counter.latest
         try:
-            found = counter.latest
             if found is None or found is not ticket:
                 found = counter.find(ticket, self._own(ISSUED))
             if time is not None or self._timed:
@@ -204,6 +208,9 @@ class Recalibrator(Batches):
                 counter.latest = None
             else:
                 counter.close(found)
+        except BaseException:
+            self._close_learned(found, outcome)
+            raise
         finally:
             gate.append(None)
         return found

@@ -220,6 +220,7 @@ class Rows(Bench):
     def forget(self, row: int, place: int, weight: float, raw: float) -> None:
         """Give back what was reserved for a forecast whose outcome will not come."""
         words, reals = self.state()
+        words[word.UNDO_NUMBER] = -1
         self.program.hold(words, reals, row, place, weight, raw, -1)
 
     def correct(self, row: int, said: Said, outcome: int) -> None:

@@ -84,8 +84,9 @@ class Spec:
         edges, first, end = int(shared[EDGES]), layout.blocks, layout.transform or len(layout.fresh)
         marks = shared.view(np.float64)[edges : edges + self.buckets].tolist()
         starts = range(first, end, layout.stride)
+        grid = int(shared[CELLS]), int(shared[TABLE])
         return self.program.alone(
-            Sizes(tuple(marks), tuple(starts), int(shared[CELLS]), int(shared[TABLE]))
+            Sizes(tuple(marks), tuple(starts), *grid, layout.stride, len(layout.fresh))
         )
 
     @property

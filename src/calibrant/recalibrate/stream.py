@@ -22,6 +22,7 @@ from calibrant.core.stateful import Stateful
 from calibrant.errors import ForeignTicket, InvalidInput, InvalidType, StaleForecast
 from calibrant.kernels.layout import ISSUED, LONGEST_LAG, MOST_OUTSTANDING, ROUNDS, SECRET
 from calibrant.kernels.rounds import count_correction
+from calibrant.kernels.whole import copied
 from calibrant.recalibrate.body import packed, unpacked
 from calibrant.recalibrate.counter import EXPIRED, AnyTicket, Counter
 from calibrant.recalibrate.delivery import Pending, arrivals, checked, schedule, times
@@ -143,23 +144,43 @@ class Stream(Stateful, Generic[TicketT]):
         with passing(self._gate):
             stands = counter.replaced(ticket, told, before, self._own(ISSUED))
             known, ticket._outcome = ticket.outcome, stands
+            earlier, kept = counter.corrections.get(ticket.number), self._kept_row()
             try:
                 self._correct(ticket, told)
+                count_correction(self._words(), self._row, ticket.number)
+                counter.corrections.note(ticket.number, told)
+                known = told
             except BaseException:
-                ticket._outcome = known
+                if known is not told:
+                    self._put_back(kept)
+                    counter.corrections.put_back(ticket.number, earlier)
                 raise
-            count_correction(self._words(), self._row, ticket.number)
-            ticket._outcome = told
-            counter.corrections.note(ticket.number, told)
+            finally:
+                ticket._outcome = known
         return ticket
 
     def expire(self, ticket: TicketT | int | str) -> TicketT:
         """Drop an open ticket whose outcome is known never to come; return it."""
+        counter = self._counter
         with passing(self._gate):
-            found = self._counter.find(ticket, self._own(ISSUED))
-            self._forget([found.fields])
-            self._counter.close(found, EXPIRED)
+            found = counter.find(ticket, self._own(ISSUED))
+            kept = self._kept_row()
+            try:
+                self._forget([found.fields])
+                counter.close(found, EXPIRED)
+            except BaseException:
+                if counter.is_open(found):
+                    self._put_back(kept)
+                raise
         return found
+
+    def _kept_row(self) -> Any:
+        """Return a copy of the row, to be put back if what follows is interrupted."""
+        size = len(self._arena.layout.fresh)
+        return copied(self._words(), self._row, self._row + size)
+
+    def _put_back(self, kept: Any) -> None:
+        self._words()[self._row : self._row + len(kept)] = kept
 
     def _ours(self, ticket: TicketT | int | str) -> TicketT:
         """Return a ticket of this stream, open or closed, or an open one given by its id."""

@@ -1,0 +1,170 @@
+"""An interrupt inside a call: the call is done wholly or not at all, wherever it came.
+
+CPython raises what comes from elsewhere when a function begins, after a call and when a loop goes
+round.  Each of these places is tried, one after the other.
+"""
+
+import dis
+import functools
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import players
+import pytest
+
+import calibrant
+from calibrant import Calibrant, Recalibrator, load
+from calibrant.kernels.whole import is_straight
+from calibrant.registry import calibrators
+
+HOME = str(Path(calibrant.__file__).parent)
+MODELS = {
+    "foster_hart": partial(Recalibrator, "foster_hart", resolution=4, buckets=3),
+    "blackwell": partial(Recalibrator, "blackwell", resolution=4, buckets=2, updates="expected"),
+    "regret_matching": partial(Recalibrator, "regret_matching", resolution=4, loss="log"),
+    "running_mean": partial(Recalibrator, "running_mean", resolution=4, buckets=2),
+    "exponential_regret": partial(Recalibrator, "exponential_regret", resolution=1, buckets=1),
+    "growing": partial(Recalibrator, "growing", resolution=4),
+    "default": partial(Calibrant, resolution=4),
+    "safe": partial(Calibrant, resolution=4, raw_safe=0.05),
+}
+every_model = pytest.mark.parametrize("kind", MODELS)
+
+
+class Stop(BaseException):
+    """What interrupts."""
+
+
+@functools.cache
+def after_call(code: object) -> frozenset[int]:
+    """Return where an interrupt can be raised in a piece of code, its beginning apart."""
+    found, before = set(), ""
+    for instruction in dis.get_instructions(code):
+        if before.startswith("CALL") or before == "JUMP_BACKWARD":
+            found.add(instruction.offset)
+        if instruction.opname != "CACHE":
+            before = instruction.opname
+    return frozenset(found)
+
+
+class Interrupting:
+    """A trace that stops the program at one of the places where an interrupt can come."""
+
+    def __init__(self, at: int, apart: str = "nothing") -> None:
+        self.left, self.seen, self.apart = at, 0, apart
+
+    def __call__(self, frame: object, event: str, told: object) -> object:
+        name = frame.f_code.co_filename
+        # Nobody interrupts what is machine code elsewhere, or has nothing to do with calibrant.
+        if not name.startswith(HOME) or self.apart in name:
+            return None
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        if event == "call" or (event == "opcode" and frame.f_lasti in after_call(frame.f_code)):
+            self.pass_by()
+        return self
+
+    def pass_by(self) -> None:
+        self.seen += 1
+        if self.seen == self.left:
+            raise Stop
+
+
+def interrupted(call: Callable[[], object], at: int, apart: str = "nothing") -> tuple[bool, int]:
+    """Say whether a call was interrupted at that place, and how many places it passed."""
+    trace, kept = Interrupting(at, apart), sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    except Stop:
+        return True, trace.seen
+    finally:
+        sys.settrace(kept)
+    return False, trace.seen
+
+
+def warmed(kind: str) -> Recalibrator:
+    model = MODELS[kind](seed=5)
+    for p, y in zip(*players.stream(12, 4), strict=True):
+        model.observe(model.forecast(p), y)
+    return model
+
+
+CALLS = {
+    "forecast": lambda model, ticket: model.forecast(0.4),
+    "forecast by name": lambda model, ticket: model.forecast(0.7, id="a"),
+    "observe": lambda model, ticket: model.observe(ticket, 1),
+    "observe by id": lambda model, ticket: model.observe(ticket.id, 0),
+    "learn_one": lambda model, ticket: model.learn_one(0.6, 1),
+    "correct": lambda model, ticket: model.correct(model.closed, 1 - model.closed.outcome),
+    "expire": lambda model, ticket: model.expire(ticket),
+}
+
+
+class Model:
+    """A stream with one open ticket of its own, and one closed one."""
+
+    def __init__(self, stored: bytes, closed: bytes, late: bool) -> None:
+        self.stream = load(stored)
+        self.closed = calibrant.Ticket.from_bytes(closed)
+        self.ticket = self.stream.forecast(0.35)
+        if late:
+            self.stream.forecast(0.8)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.stream, name)
+
+
+@every_model
+@pytest.mark.parametrize("late", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("call", CALLS)
+def test_an_interrupted_call_is_done_wholly_or_not_at_all(kind: str, call: str, late: bool) -> None:
+    try_all(warmed(kind), call, late)
+
+
+def try_all(start: Recalibrator, call: str, late: bool, apart: str = "nothing") -> None:
+    closed = start.observe(start.forecast(0.5), 1).to_bytes()
+    make = partial(Model, start.to_bytes(), closed, late)
+    whole, untouched = make(), make().to_bytes()
+    CALLS[call](whole, whole.ticket)
+    done, at, outcomes = whole.to_bytes(), 0, set()
+    assert done != untouched
+    while True:
+        at += 1
+        model = make()
+        stopped, _ = interrupted(partial(CALLS[call], model, model.ticket), at, apart)
+        if not stopped:
+            break
+        found = model.to_bytes()
+        assert found in (untouched, done), f"stopped at place {at}"
+        outcomes.add(found == done)
+        assert load(found).to_bytes() == found
+        if found == untouched:
+            # The stream is free, and the same call is done now.
+            CALLS[call](model, model.ticket)
+            assert model.to_bytes() == done
+    assert at > 5
+    assert False in outcomes
+
+
+@pytest.mark.parametrize("kind", ["foster_hart", "default", "safe"])
+@pytest.mark.parametrize("call", CALLS)
+def test_compiled_calls_are_interrupted_before_or_after_a_step(kind: str, call: str) -> None:
+    start = warmed(kind)
+    with players.machine(start.spec.program):
+        start.compile()
+        try_all(start, call, late=False, apart="kernels")
+
+
+@pytest.mark.parametrize("name", calibrators.names())
+def test_updates_that_are_straight_call_nothing(name: str) -> None:
+    update = calibrators.get(name).kernels.update
+    names = [instruction.opname for instruction in dis.get_instructions(update)]
+    assert is_straight(update) == (not any("CALL" in each or "FOR" in each for each in names))
+
+
+def test_the_fastest_rules_have_straight_updates() -> None:
+    for name in ("foster_hart", "foster99", "regret_matching", "running_mean"):
+        assert is_straight(calibrators.get(name).kernels.update)
+    assert not is_straight(calibrators.get("blackwell").kernels.update)
