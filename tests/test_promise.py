@@ -11,7 +11,7 @@ import pytest
 from calibrant import Calibrant, Recalibrator
 from calibrant.bounds import foster_hart, foster_hart_measured
 from calibrant.bounds.game import ESTIMATED, EXPECTED, PATHWISE, azuma, by_chance, estimated
-from calibrant.recalibrate.promise import LATEST, counted, first_round, promised, too_early
+from calibrant.recalibrate.promise import LATEST, first_round, promised, tally, too_early
 from calibrant.registry import calibrators
 
 PROMISING = [name for name in calibrators.names() if calibrators.get(name)().bound(10) is not None]
@@ -166,8 +166,8 @@ def test_reports_that_look_at_the_draw_break_the_promise_and_the_certificate_war
 
 def test_nothing_is_said_of_reports_while_none_is_missing() -> None:
     assert "reported" not in str(played(Recalibrator(seed=1), 50).certificate())
-    assert counted(3, 2, 0) == "3 rounds, 2 open, 0 expired"
-    assert counted(3, 2, 1).startswith("3 rounds, 2 open, 1 expired without an outcome;")
+    assert tally(3, 2, 0) == "3 rounds, 2 open, 0 expired"
+    assert tally(3, 2, 1).startswith("3 rounds, 2 open, 1 expired without an outcome;")
 
 
 @pytest.mark.parametrize(("holds", "word"), [(True, "kept"), (False, "exceeded")])

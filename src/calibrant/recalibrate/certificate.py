@@ -15,9 +15,9 @@ from calibrant.core.arrays import Reals, Words
 from calibrant.losses import Loss
 from calibrant.recalibrate.promise import (
     FAILURE,
-    counted,
     first_round,
     promised,
+    tally,
     told_apart,
     too_early,
 )
@@ -114,7 +114,7 @@ class Certificate:
         return data | {"holds": self.holds}
 
     def __str__(self) -> str:
-        head = f"{self.method}: {counted(self.rounds, self.open, self.expired)}"
+        head = f"{self.method}: {tally(self.rounds, self.open, self.expired)}"
         return "\n".join([head, f"  {self._measured()}", f"  {self._promise()}"])
 
     def details(self) -> str:

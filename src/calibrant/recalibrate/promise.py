@@ -21,10 +21,10 @@ REPORTED: Final = (
 EARLY: Final = "too early to promise anything"
 
 
-def counted(rounds: int, open: int, expired: int) -> str:
+def tally(rounds: int, open: int, expired: int) -> str:
     """Return how many rounds there were, and what becomes of tickets whose outcome never came.
 
-    >>> counted(150, 1, 0)
+    >>> tally(150, 1, 0)
     '150 rounds, 1 open, 0 expired'
     """
     told = f"{rounds} rounds, {open} open, {expired} expired"
