@@ -317,28 +317,29 @@ def test_a_certificate_reads_well() -> None:
     record = rec.certificate()
     lines = str(record).splitlines()
     assert lines[0] == "foster_hart: 150 rounds, 0 open, 0 expired"
-    assert lines[1] == f"  C1 {record.c1:.5f}   C2 {record.c2:.6f}"
-    assert lines[2] == (
-        f"  squared loss {record.loss:.5f}, raw {record.raw_loss:.5f}, regret {record.regret:+.5f}"
-    )
-    assert lines[3:] == [f"  {bound}" for bound in record.bounds]
+    losses = f"squared loss {record.loss:.5f}, raw {record.raw_loss:.5f}"
+    assert lines[1] == f"  measured: C1 {record.c1:.5f}, C2 {record.c2:.6f}, {losses}"
+    told = ", ".join(f"{name} <= {record.promised(name):.4g}" for name in ("C1", "C2", "regret"))
+    who = "against any adversary who does not see the draw"
+    assert lines[2] == f"  promised with probability 0.95, {who}: {told}; kept"
+    assert len(lines) == 3
 
 
 def test_the_baseline_says_that_it_promises_nothing() -> None:
     rec, *_ = played("running_mean")
-    assert str(rec.certificate()).splitlines()[3:] == ["  no guarantee"]
+    assert str(rec.certificate()).splitlines()[2:] == ["  no guarantee"]
 
 
 def test_before_the_first_round_there_is_no_verdict_to_tell() -> None:
     for name in ("foster_hart", "running_mean"):
         rec = Recalibrator(name, seed=1)
-        assert str(rec.certificate()).splitlines()[3:] == ["  no rounds yet"]
+        assert str(rec.certificate()).splitlines()[2:] == ["  no rounds yet"]
 
 
 def test_late_outcomes_without_a_theorem_are_counted() -> None:
     rec = Recalibrator("blackwell", resolution=4, buckets=1, seed=1)
     late_rounds(rec, 10, 2)
-    told = str(rec.certificate()).splitlines()[3:]
+    told = str(rec.certificate()).splitlines()[2:]
     assert told == ["  no guarantee with 2 outcomes outstanding"]
 
 

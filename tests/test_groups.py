@@ -786,7 +786,7 @@ def test_the_certificate_has_a_row_for_each_group(form: str) -> None:
         assert row.rounds == expected.rounds
         for name in ("forecast", "frequency", "c1", "c2"):
             assert getattr(row, name) == pytest.approx(getattr(expected, name), abs=1e-12)
-    assert found.holds
+    assert all(row.bound is None or row.c2 <= row.bound for row in found.groups)
     assert found.worst is not None
     assert found.worst.c2 == max(row.c2 for row in found.groups)
     brier = np.mean((np.array(values) - outcomes) ** 2)
@@ -795,11 +795,12 @@ def test_the_certificate_has_a_row_for_each_group(form: str) -> None:
     assert found.memberships == 400 + sum(len(names) for names in groups)
     assert (found.largest_gap_bound is None) == (form == "l2")
     assert json.loads(json.dumps(found.to_dict()))["groups"][0]["frequency"] is None
-    lines = str(found).splitlines()
+    lines = found.details().splitlines()
     assert lines[0] == f"groups, {form}: 400 rounds, 0 open, 0 expired"
-    assert lines[3].endswith("bound on C2" if form == "l2" else "bound on C1")
+    assert lines[:3] == str(found).splitlines()
+    assert lines[3].endswith("C2 promised" if form == "l2" else "C1 promised")
     assert len(lines) == 4 + 5
-    assert str(GroupRecalibrator().certificate()).endswith("no groups yet")
+    assert GroupRecalibrator().certificate().details().endswith("no rounds yet\n  no groups yet")
 
 
 def test_the_bound_of_a_group_is_what_its_rounds_and_all_counts_add_up_to() -> None:

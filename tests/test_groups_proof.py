@@ -224,7 +224,7 @@ def test_no_adversary_makes_any_group_exceed_the_average_gap_bound(adversary: An
     for seed in range(3):
         rec = game("l2", adversary, seed, rounds)
         found = rec.certificate()
-        assert found.holds
+        assert all(row.c2 <= row.bound for row in found.groups)
         total.append(sum(row.c2 * row.rounds for row in found.groups))
     bound = bounds.group_average_gap(rounds, 9, 1 / 16, groups=5, overlap=4, prior=1)
     assert np.mean(total) <= bound.value * rounds
@@ -235,7 +235,7 @@ def test_no_adversary_makes_any_gap_exceed_the_multivalid_bound(adversary: Any) 
     rounds, gaps = 700, []
     for seed in range(3):
         found = game("exponential", adversary, seed, rounds).certificate()
-        assert found.holds
+        assert all(row.c1 <= row.bound for row in found.groups)
         assert found.largest_gap <= found.largest_gap_bound
         gaps.append(found.largest_gap)
     assert np.mean(gaps) <= bounds.multivalid_gap(rounds, 9, 1 / 16, groups=5, prior=1, rate=0.1)

@@ -74,6 +74,10 @@ EXPECTED = (
     "in expectation over the draws, against an adversary who sees the mixture and the past "
     "but never the draw"
 )
+ESTIMATED = (
+    "as an estimate, from the counts of this run, of a bound in expectation over the draws, "
+    "against an adversary who sees the mixture and the past but never the draw"
+)
 PATHWISE = "for every sequence of outcomes, whatever the adversary sees"
 
 ABOVE_ZERO = float(np.nextafter(0.0, 1.0))
@@ -158,6 +162,35 @@ def probably(failure: float | None) -> str:
         f"with probability at least {1.0 - failure:g} over the draws, against an adversary who "
         "sees the mixture and the past but never the draw"
     )
+
+
+def estimated(bound: Bound | None) -> Bound | None:
+    """Say of a bound in expectation that counts of one run stand in it for their means.
+
+    What is proved is ``E C2 <= E B(counts)``.  So ``B(counts)`` estimates a bound; it bounds
+    neither the expectation nor this run, and since ``E sqrt(B) <= sqrt(E B)`` its root estimates
+    one on C1 that is rather too low.
+    """
+    if bound is None or bound.assumption != EXPECTED:
+        return bound
+    return replace(bound, assumption=ESTIMATED)
+
+
+def by_chance(failure: float, rounds: int) -> float:
+    """Return the failure probability to use where the number of rounds was left to chance.
+
+    Azuma's and Pinelis' inequalities speak of a number that was fixed beforehand.  If somebody
+    chooses round by round who plays, let them speak of every ``2**j``, each with a share of
+    ``1/((j + 1)(j + 2))`` of the failure, and take the first ``2**j`` that is large enough.  It is
+    below twice the rounds there were, which half the square of that share makes up for.
+
+    Examples
+    --------
+    >>> by_chance(0.05, 1000) < 0.05**2
+    True
+    """
+    j = max(0, math.ceil(math.log2(max(rounds, 1))))
+    return (probable(failure) / ((j + 1) * (j + 2))) ** 2 / 2.0
 
 
 def strength(prior: Any) -> float:

@@ -138,6 +138,39 @@ def group_average_gap_measured(
     return Bound(value, "C2", probably(failure), _AVERAGE, "sharper")
 
 
+def group_excess(rounds: int, memberships: int, overlap: int, failure: float) -> float:
+    """Bound how far the drifts of ``group_average_gap`` add up beyond their means in one run.
+
+    Parameters
+    ----------
+    rounds, memberships
+        Rounds played, T, and the groups of each round, added up, m.
+    overlap
+        Groups to which a round can have belonged, at most, d.
+    failure
+        The probability with which this may fail.
+
+    Notes
+    -----
+    A round in ``d_t`` groups has a drift in ``[-d_t, d_t]``, and the squares of the ``d_t`` add up
+    to at most ``V = T + (m - T)(d + 1)``, as if as many rounds as possible had d groups and the
+    others one.  Groups may be chosen with a look at the past, so V is random: Azuma's inequality
+    is asked for every ``T 2^j``, with ``failure/((j + 1)(j + 2))`` each, and the first that is at
+    least V is taken.
+
+    Examples
+    --------
+    >>> round(group_excess(1000, 1000, 5, 0.05), 1), round(group_excess(1000, 2000, 2, 0.05), 1)
+    (85.9, 209.4)
+    """
+    T = game(rounds, 1, 0.0).T
+    extra = check.whole(memberships, "memberships", low=T) - T
+    most = T + extra * (check.whole(overlap, "overlap", low=1) + 1)
+    j = math.ceil(math.log2(most / T))
+    share = probable(failure) / ((j + 1) * (j + 2))
+    return math.sqrt(2.0 * T * 2.0**j * math.log(1.0 / share))
+
+
 def multivalid_rate(rounds: int, cells: int, groups: int = 1) -> float:
     """Return the rate of the exponential form that suits so many rounds: sqrt(ln(2 K G)/T).
 

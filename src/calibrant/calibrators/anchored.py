@@ -80,12 +80,13 @@ class Anchored(Calibrator):
         object.__setattr__(self, "strength", strength)
         object.__setattr__(self, "patience", patience)
 
-    def _bound(self, rounds: int, buckets: int, prior: int, delay: int) -> bounds.Bound | None:
-        """Return the bound on C2 in expectation."""
-        grid = self.lattice
-        return bounds.anchored(
-            rounds, grid.cells, grid.half_cell, buckets=buckets, **self._settings
-        )
+    def _bound(
+        self, rounds: int, buckets: int, prior: int, delay: int, failure: float | None = None
+    ) -> bounds.Bound | None:
+        """Return the bound on C2."""
+        sizes = rounds, self.lattice.cells, self.lattice.half_cell
+        named: dict[str, Any] = {"buckets": buckets, "failure": failure, **self._settings}
+        return bounds.anchored(*sizes, **named)
 
     def _measured(self, account: Account, failure: float | None = None) -> bounds.Bound | None:
         """Return the bound on C2 with the counts that were seen."""
@@ -193,10 +194,12 @@ class Growing(Anchored):
         """The finest grid."""
         return Grid("endpoints", self.resolution << self.doublings)
 
-    def _bound(self, rounds: int, buckets: int, prior: int, delay: int) -> bounds.Bound | None:
-        """Return the bound on C2 in expectation."""
-        c, R0 = self.strength, self.patience
-        return bounds.growing(rounds, *self._sizes, buckets=buckets, strength=c, patience=R0)
+    def _bound(
+        self, rounds: int, buckets: int, prior: int, delay: int, failure: float | None = None
+    ) -> bounds.Bound | None:
+        """Return the bound on C2."""
+        named: dict[str, Any] = {"strength": self.strength, "patience": self.patience}
+        return bounds.growing(rounds, *self._sizes, buckets=buckets, failure=failure, **named)
 
     def _measured(self, account: Account, failure: float | None = None) -> bounds.Bound | None:
         """Return the bound on C2 with the counts that were seen."""

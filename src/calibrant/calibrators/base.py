@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.bounds import Bound
+from calibrant.bounds.game import estimated
 from calibrant.calibrators.arena import Arena
 from calibrant.calibrators.layout import layout_of
 from calibrant.core import check
@@ -130,22 +131,37 @@ class Calibrator:
         return False
 
     def bound(
-        self, rounds: int, *, buckets: int = 1, prior: int = 0, delay: int = 0
+        self,
+        rounds: int,
+        *,
+        buckets: int = 1,
+        prior: int = 0,
+        delay: int = 0,
+        failure: float | None = None,
     ) -> Bound | None:
         """Return what the theorem promises after ``rounds`` rounds, or None without one.
 
         With ``delay`` so many outcomes may be outstanding when a forecast is made; most
-        theorems say nothing about that.
+        theorems say nothing about that.  With ``failure`` the promise is about a single run, and
+        may fail with that probability.
         """
-        return self._bound(rounds, buckets, prior, delay) if self.late or delay == 0 else None
+        if delay and not self.late:
+            return None
+        return self._bound(rounds, buckets, prior, delay, failure)
 
     def measured(self, account: Account) -> Bound | None:
-        """Return the bound tightened by what was counted, or None where there is none."""
-        return self._measured(account) if self.late or account.delay == 0 else None
+        """Return the bound with what was counted put in, or None where there is none.
+
+        Counts are random, so this estimates a bound on the expectation, and is none.
+        """
+        return estimated(self._measured(account)) if self.late or account.delay == 0 else None
 
     def regret(self, account: Account) -> Bound | None:
-        """Return a bound of the rule's own on the squared loss beyond the raw forecast's."""
-        return self._regret(account) if self.late or account.delay == 0 else None
+        """Return a bound of the rule's own on the squared loss beyond the raw forecast's.
+
+        An estimate as well, from what was counted.
+        """
+        return estimated(self._regret(account)) if self.late or account.delay == 0 else None
 
     def probable(self, account: Account, failure: float) -> Bound | None:
         """Return the bound for the very counts at hand, which fails with that probability."""
@@ -155,7 +171,9 @@ class Calibrator:
         """Return what :meth:`regret` says about the very counts at hand."""
         return self._regret(account, failure) if self.late or account.delay == 0 else None
 
-    def _bound(self, rounds: int, buckets: int, prior: int, delay: int) -> Bound | None:
+    def _bound(
+        self, rounds: int, buckets: int, prior: int, delay: int, failure: float | None = None
+    ) -> Bound | None:
         return None
 
     def _probable(self, account: Account, failure: float) -> Bound | None:

@@ -107,13 +107,10 @@ class Blackwell(Calibrator):
         """Whether both cells of the mixture learn."""
         return self.updates == "expected"
 
-    def _bound(self, rounds: int, buckets: int, prior: int, delay: int) -> bounds.Bound | None:
+    def _bound(
+        self, rounds: int, buckets: int, prior: int, delay: int, failure: float | None = None
+    ) -> bounds.Bound | None:
         """Return the bound on C1, of the draws or of the mixtures."""
-        return self._stated(rounds, buckets, prior)
-
-    def _stated(
-        self, rounds: int, buckets: int, prior: int, failure: float | None = None
-    ) -> bounds.Bound:
         grid = self.lattice
         told: dict[str, Any] = {"expected": self.updates == "expected", "failure": failure}
         sizes = rounds, grid.cells, grid.half_cell
@@ -140,8 +137,8 @@ class Blackwell(Calibrator):
 
     def _probable(self, account: Account, failure: float) -> bounds.Bound | None:
         """Return the bound on C1 for the moves that were seen, or the one for all runs."""
-        sizes = account.rounds, account.buckets, account.prior
-        return self._measured(account, failure) or self._stated(*sizes, failure)
+        sizes = account.rounds, account.buckets, account.prior, account.delay
+        return self._measured(account, failure) or self._bound(*sizes, failure)
 
     def _told(self) -> str:
         return f"eta={self.eta!r}, horizon={self.horizon!r}"

@@ -62,12 +62,12 @@ class FosterHart(Calibrator):
     late = True
     cost = "O(1) a round, O(log K) after late outcomes"
 
-    def _bound(self, rounds: int, buckets: int, prior: int, delay: int) -> bounds.Bound | None:
-        """Return the bound on C2 in expectation."""
-        grid = self.lattice
-        return bounds.foster_hart(
-            rounds, grid.cells, grid.half_cell, buckets=buckets, prior=prior, delay=delay
-        )
+    def _bound(
+        self, rounds: int, buckets: int, prior: int, delay: int, failure: float | None = None
+    ) -> bounds.Bound | None:
+        """Return the bound on C2."""
+        grid, named = self.lattice, {"buckets": buckets, "prior": prior, "delay": delay}
+        return bounds.foster_hart(rounds, grid.cells, grid.half_cell, failure=failure, **named)
 
     def _measured(self, account: Account, failure: float | None = None) -> bounds.Bound | None:
         """Return the bound on C2 with the counts that were seen."""
@@ -114,10 +114,12 @@ class Foster99(Calibrator):
     assumption = "the outcome is chosen without sight of the round's coin"
     cost = "O(1) a round, O(log K) after late outcomes"
 
-    def _bound(self, rounds: int, buckets: int, prior: int, delay: int) -> bounds.Bound | None:
-        """Return the bound on C1 in expectation."""
-        grid = self.lattice
-        return bounds.foster99(rounds, grid.cells, grid.half_cell, buckets=buckets, prior=prior)
+    def _bound(
+        self, rounds: int, buckets: int, prior: int, delay: int, failure: float | None = None
+    ) -> bounds.Bound | None:
+        """Return the bound on C1."""
+        grid, named = self.lattice, {"buckets": buckets, "prior": prior}
+        return bounds.foster99(rounds, grid.cells, grid.half_cell, failure=failure, **named)
 
     def _measured(self, account: Account, failure: float | None = None) -> bounds.Bound | None:
         """Return the bound on C1 for the cells that were used."""
@@ -168,12 +170,12 @@ class RegretMatching(Calibrator):
     late = True
     cost = "O(1) a round, O(log K) after late outcomes"
 
-    def _bound(self, rounds: int, buckets: int, prior: int, delay: int) -> bounds.Bound | None:
-        """Return the bound on C1 in expectation."""
-        grid = self.lattice
-        return bounds.regret_matching(
-            rounds, grid.cells, grid.half_cell, buckets=buckets, prior=prior, delay=delay
-        )
+    def _bound(
+        self, rounds: int, buckets: int, prior: int, delay: int, failure: float | None = None
+    ) -> bounds.Bound | None:
+        """Return the bound on C1."""
+        grid, named = self.lattice, {"buckets": buckets, "prior": prior, "delay": delay}
+        return bounds.regret_matching(rounds, grid.cells, grid.half_cell, failure=failure, **named)
 
     def _measured(self, account: Account, failure: float | None = None) -> bounds.Bound | None:
         """Return the bound on C1 for the cells that were used."""
@@ -190,10 +192,7 @@ class RegretMatching(Calibrator):
             return None
         if account.prior == 0:
             return self._measured(account, failure)
-        grid, named = self.lattice, {"buckets": account.buckets, "prior": account.prior}
-        return bounds.regret_matching(
-            account.rounds, grid.cells, grid.half_cell, failure=failure, **named
-        )
+        return self._bound(account.rounds, account.buckets, account.prior, 0, failure)
 
 
 def scores_before(rule: Calibrator, account: Account) -> Reals:

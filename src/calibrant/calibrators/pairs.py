@@ -61,13 +61,15 @@ class AllPairs(Calibrator):
         cells[:, pairs.PLAYED] = prior
         cells[:, pairs.ONES] = prior * (int(centre * scale) / scale)
 
-    def _bound(self, rounds: int, buckets: int, prior: int, delay: int) -> bounds.Bound | None:
-        return self._stated(rounds, buckets, prior, None)
-
-    def _probable(self, account: Account, failure: float) -> bounds.Bound | None:
+    def _bound(
+        self, rounds: int, buckets: int, prior: int, delay: int, failure: float | None = None
+    ) -> bounds.Bound | None:
         # What is said about mixtures holds surely.
         chance = failure if self.updates == "realised" else None
-        return self._stated(account.rounds, account.buckets, account.prior, chance)
+        return self._stated(rounds, buckets, prior, chance)
+
+    def _probable(self, account: Account, failure: float) -> bounds.Bound | None:
+        return self._bound(account.rounds, account.buckets, account.prior, account.delay, failure)
 
     def _stated(self, rounds: int, buckets: int, prior: int, failure: float | None) -> bounds.Bound:
         raise NotImplementedError

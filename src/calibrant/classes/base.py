@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
 import numpy as np
 
+from calibrant.bounds.game import ESTIMATED
 from calibrant.classes import vectors
 from calibrant.classes.roster import Roster
 from calibrant.classes.ticket import ClassIssuer, ClassTicket
@@ -21,6 +23,7 @@ from calibrant.kernels.layout import ISSUED, LONGEST_LAG, ROUNDS
 from calibrant.recalibrate import Certificate, version2
 from calibrant.recalibrate.counter import Counter
 from calibrant.recalibrate.delivery import Pending, times
+from calibrant.recalibrate.promise import FAILURE, promised, tally, too_early
 from calibrant.recalibrate.run import Numbered
 from calibrant.recalibrate.secret import Secret, coin_at, secret_read
 from calibrant.recalibrate.spec import MAX_OPEN
@@ -93,12 +96,15 @@ class ClassCertificate:
     parts
         The certificate of each class that was touched; of all classes together, at 0, where
         they share one recalibrator.
+    failure
+        How likely it is that one of them or more does not hold of this run.
     """
 
     rounds: int
     open: int
     expired: int
     parts: dict[int, Certificate]
+    failure: float = FAILURE
 
     @property
     def c1(self) -> float:
@@ -111,14 +117,36 @@ class ClassCertificate:
         return self._average([part.c2 for part in self.parts.values()])
 
     def bound(self, quantity: str) -> float | None:
-        """Return the average of the parts' smallest bounds on ``"C1"``, ``"C2"``..."""
+        """Return the average of the parts' smallest bounds on ``"C1"``, ``"C2"``...
+
+        That may be an estimate; ``promised`` is a bound on this run.
+        """
         found = [part.bound(quantity) for part in self.parts.values()]
         told = [value for value in found if value is not None]
         return self._average(told) if told and len(told) == len(found) else None
 
+    def promised(self, quantity: str) -> float | None:
+        """Return the bound on ``c1`` or ``c2`` of this run; None where it would say nothing."""
+        found = [part.promised(quantity) for part in self.parts.values()]
+        if all(value is None for value in found):
+            return None
+        return self._average([1.0 if value is None else value for value in found])
+
+    @property
+    def early(self) -> int | None:
+        """From about which round on something is promised of a part, if there are too few yet."""
+        if any(part.promised("C1") is not None for part in self.parts.values()):
+            return None
+        found = [
+            math.ceil(part.early * self.rounds / part.rounds)
+            for part in self.parts.values()
+            if part.early is not None
+        ]
+        return min(found, default=None)
+
     @property
     def holds(self) -> bool | None:
-        """Whether every part is below its bounds; None where no part has one."""
+        """Whether every part is below what is sure of this run; None where that is nothing."""
         told = [part.holds for part in self.parts.values() if part.holds is not None]
         return all(told) if told else None
 
@@ -134,12 +162,24 @@ class ClassCertificate:
         return told | {"c1": self.c1, "c2": self.c2, "holds": self.holds, "parts": parts}
 
     def __str__(self) -> str:
-        bound = self.bound("C2")
-        limit = "no guarantee" if bound is None else f"at most {bound:.6f}"
-        return (
-            f"{self.rounds} rounds, {self.open} open, {self.expired} expired, "
-            f"{len(self.parts)} recalibrators\n  C1 {self.c1:.5f}   C2 {self.c2:.6f}, {limit}"
-        )
+        head = f"{len(self.parts)} recalibrators: {tally(self.rounds, self.open, self.expired)}"
+        measured = f"measured: C1 {self.c1:.5f}, C2 {self.c2:.6f}, averaged over them"
+        return f"{head}\n  {measured}\n  {self._promise()}"
+
+    def details(self) -> str:
+        """Return the details of each recalibrator inside: more than ``str`` tells."""
+        parts = [f"{number}, {part.details()}" for number, part in self.parts.items()]
+        return "\n".join([str(self), *parts])
+
+    def _promise(self) -> str:
+        if self.rounds == 0:
+            return "no rounds yet"
+        limits = {name: self.promised(name) for name in ("C1", "C2")}
+        told = {name: value for name, value in limits.items() if value is not None}
+        if told:
+            return promised(told, self.failure, self.holds)
+        sure = any(part.sure for part in self.parts.values())
+        return too_early(self.early) if sure else "no guarantee"
 
 
 @dataclass(frozen=True)
@@ -156,8 +196,13 @@ class SimplexCertificate:
     c2_cells
         The same measured in each cell of raw forecasts and averaged by rounds; never smaller.
     c2_bound
-        What the theorem says about both in expectation, from the counts of this run; None
-        before the first round, and where an outcome came after another forecast.
+        What the theorem says about the expectation of both, estimated from the counts of this
+        run; None before the first round, and where an outcome came after another forecast.
+    sure, failure
+        What holds of both in this very run, except with that probability; None where that is
+        nothing, for both are at most 2 anyway.
+    early
+        From about which round on something is promised, if there are too few yet; None otherwise.
     """
 
     rounds: int
@@ -166,18 +211,38 @@ class SimplexCertificate:
     c2: float
     c2_cells: float
     c2_bound: float | None
+    sure: float | None = None
+    failure: float = FAILURE
+    early: int | None = None
 
     @property
     def holds(self) -> bool | None:
-        """Whether both errors are below the bound; None without one."""
-        return None if self.c2_bound is None else self.c2_cells <= self.c2_bound
+        """Whether both errors are below what is sure of this run; None if that is nothing."""
+        return None if self.sure is None else self.c2_cells <= self.sure
 
     def __str__(self) -> str:
-        told = f"{self.rounds} rounds, {self.open} open, {self.expired} expired"
-        limit = "no bound" if self.c2_bound is None else f"at most {self.c2_bound:.6f}"
-        return f"{told}\n  full C2 {self.c2:.6f}, cell by cell {self.c2_cells:.6f}, {limit}"
+        head = tally(self.rounds, self.open, self.expired)
+        measured = f"measured: full C2 {self.c2:.6f}, cell by cell {self.c2_cells:.6f}"
+        return f"{head}\n  {measured}\n  {self._promise()}"
+
+    def details(self) -> str:
+        """Return all that is known: more than ``str`` tells."""
+        if self.c2_bound is None or self.c2_bound >= LARGEST:
+            return str(self)
+        return f"{self}\n  {ESTIMATED}:\n    full C2 <= {self.c2_bound:.4g}"
+
+    def _promise(self) -> str:
+        if self.rounds == 0:
+            return "no rounds yet"
+        if self.c2_bound is None:
+            return "no guarantee"
+        if self.sure is None:
+            return too_early(self.early)
+        return promised({"full C2": self.sure}, self.failure, self.holds)
 
 
+LARGEST: Final = 2.0
+"""What the squared distance of two distributions over classes cannot exceed."""
 TicketT = TypeVar("TicketT", bound=ClassTicket)
 RunT = TypeVar("RunT", bound=ClassRun)
 

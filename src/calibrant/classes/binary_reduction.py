@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
+from calibrant.bounds.game import by_chance, probable
 from calibrant.calibrators.arena import Arena
 from calibrant.classes.base import ClassCertificate, ClassRecalibrator, RunT
 from calibrant.classes.roster import Roster
@@ -21,10 +22,11 @@ from calibrant.core.gate import passing
 from calibrant.core.stateful import Migration
 from calibrant.core.ticket import Issuer, Ticket
 from calibrant.errors import ForeignTicket
-from calibrant.kernels.layout import ASIDE, CELL
+from calibrant.kernels.layout import ASIDE, CELL, ROUNDS
 from calibrant.kernels.rounds import Peeked, count_correction
 from calibrant.recalibrate import Recalibrator
 from calibrant.recalibrate.binary import possible, spec_of
+from calibrant.recalibrate.promise import FAILURE
 from calibrant.recalibrate.record import certificate_of
 from calibrant.recalibrate.rows import Rows
 from calibrant.recalibrate.secret import Secret, fingerprint, part_of, secret_of
@@ -235,15 +237,31 @@ class BinaryReduction(ClassRecalibrator[MadeT, RunT]):
 
     # --------------------------------------------------------------------- state
 
-    def certificate(self) -> ClassCertificate:
-        """Return what was measured by each recalibrator inside, and its bounds beside it."""
+    def certificate(self, failure: float = FAILURE) -> ClassCertificate:
+        """Return what was measured by each recalibrator inside, and its bounds beside it.
+
+        What is said to hold about this very run may fail with probability ``failure``.
+        """
         with passing(self._gate):
             rows = [(n, row) for n, row in self._roster.used() if n < self._classes]
             open_at = self._waiting([number for number, _ in rows])
-            parts = {n: certificate_of(self._spec, row, open_at[n]) for n, row in rows}
+            parts = {
+                n: certificate_of(self._spec, row, open_at[n], self._chance(failure, row))
+                for n, row in rows
+            }
             waits = len(self._counter)
             expired = self.issued - self.rounds - waits
-            return ClassCertificate(self.rounds, waits, expired, parts)
+            return ClassCertificate(self.rounds, waits, expired, parts, probable(failure))
+
+    def _chance(self, failure: float, row: Words) -> float:
+        """Return how likely what is said of one row may fail."""
+        share = failure / self._classes
+        return share if self._all_learn else by_chance(share, int(row[ROUNDS]))
+
+    @property
+    def _all_learn(self) -> bool:
+        """Whether every row learns in every round."""
+        return True
 
     def _waiting(self, numbers: list[int]) -> dict[int, int]:
         """Return how many open tickets use the row of each number."""

@@ -211,6 +211,11 @@ class TopLabel(BinaryReduction[TopTicket, TopRun]):
         self._begin(classes, spec, secret_of(seed, key), max_open, conditional)
 
     @property
+    def _all_learn(self) -> bool:
+        # Who chooses the raw forecasts chooses who learns.
+        return not self._chosen
+
+    @property
     def conditional(self) -> bool:
         """Whether each class that comes first has a recalibrator of its own."""
         return bool(self._chosen)

@@ -7,9 +7,9 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from calibrant.bounds.game import harmonic
+from calibrant.bounds.game import azuma, harmonic, harmonic_cap, probable
 from calibrant.calibrators.arena import Arena
-from calibrant.classes.base import ClassRecalibrator, ClassRun, SimplexCertificate
+from calibrant.classes.base import LARGEST, ClassRecalibrator, ClassRun, SimplexCertificate
 from calibrant.classes.roster import Roster, layout_of_cells
 from calibrant.classes.ticket import ClassIssuer, SimplexTicket
 from calibrant.classes.vectors import class_count, cover, grid, grid_size, nearest
@@ -24,6 +24,7 @@ from calibrant.kernels.alone import count_overtaken
 from calibrant.kernels.layout import ISSUED, LONGEST_LAG, ROUNDS
 from calibrant.kernels.rounds import count_forecast
 from calibrant.recalibrate.delivery import Pending
+from calibrant.recalibrate.promise import FAILURE, first_round
 from calibrant.recalibrate.secret import OLD, SAFE, Secret, coin_at, fingerprint, secret_of
 from calibrant.recalibrate.stream import came_between
 
@@ -218,18 +219,47 @@ class SimplexRecalibrator(ClassRecalibrator[SimplexTicket, ClassRun]):
 
     # ------------------------------------------------------------------ state
 
-    def certificate(self) -> SimplexCertificate:
-        """Return what was measured so far, and the theorem's bound beside it."""
+    def certificate(self, failure: float = FAILURE) -> SimplexCertificate:
+        """Return what was measured so far, and the theorem's bound beside it.
+
+        What is said to hold about this very run may fail with probability ``failure``.
+        """
         with passing(self._gate):
             waiting, rounds = len(self._counter), self.rounds
             told = rounds, waiting, self.issued - rounds - waiting
             if rounds == 0:
-                return SimplexCertificate(*told, 0.0, 0.0, None)
+                return SimplexCertificate(*told, 0.0, 0.0, None, failure=probable(failure))
             counts = [self._arena.layout.blocks_of(row) for _, row in self._touched()]
             whole = sum(counts, np.zeros_like(self._values, np.int64))
             each = sum(map(self._squares, counts))
             c2, c2_cells = self._squares(whole) / rounds, each / rounds
-            return SimplexCertificate(*told, c2, c2_cells, self._bound(counts))
+            bound = self._bound(counts)
+            promise = self._promise(bound, len(counts), failure)
+            return SimplexCertificate(*told, c2, c2_cells, bound, *promise)
+
+    def _promise(
+        self, bound: float | None, cells: int, failure: float
+    ) -> tuple[float | None, float, int | None]:
+        """Return what is sure of this run, how likely it may fail, and from when on there is such.
+
+        A round adds ``2 <E, v> - |E|**2 = |v|**2 - |v - E|**2`` to the potential, apart from what
+        vanishes; that lies in [-2, 2] and has at most the mean that the bound allows for, so that
+        Azuma's inequality adds twice what it says about [-1, 1].
+        """
+        chance = probable(failure)
+        if bound is None:
+            return None, chance, None
+        sure = bound + 2.0 * azuma(self.rounds, chance)
+        if sure < LARGEST:
+            return sure, chance, None
+
+        def says(rounds: int) -> bool:
+            visited = min(rounds, cells * self.points)
+            paid = 2.0 * visited * harmonic_cap(rounds / visited) / rounds
+            floor = cover(self._classes, self._resolution)
+            return floor + paid + 2.0 * azuma(rounds, chance) < LARGEST
+
+        return None, chance, first_round(says, self.rounds)
 
     def _touched(self) -> list[tuple[int, Words]]:
         """Return the cells that made a forecast."""

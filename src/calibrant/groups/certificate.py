@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant import bounds
+from calibrant.bounds import probable
 from calibrant.core import check
 from calibrant.core.arrays import Reals, Words
 from calibrant.errors import InvalidType
@@ -19,6 +20,7 @@ from calibrant.kernels import layout as at
 from calibrant.kernels.gaps import FIRST
 from calibrant.kernels.groups import LOGS, MEMBERSHIPS
 from calibrant.metrics import as_cells
+from calibrant.recalibrate.promise import FAILURE, first_round, promised, tally, too_early
 
 
 @dataclass(frozen=True)
@@ -36,8 +38,12 @@ class GroupRow:
     c1, c2
         Calibration errors in the group, over exact values; 0 without rounds.
     bound
-        What the theorem says about C2 (form l2) or C1 (exponential) in the group, in
-        expectation; None without one.
+        What the theorem says about C2 (form l2) or C1 (exponential) in the group: a bound in
+        expectation, which under form l2 is estimated from the counts of this run; None without
+        one.
+    sure
+        The same for this very run, in all groups at once except with the certificate's
+        probability; None where that says nothing.
     """
 
     group: str
@@ -47,6 +53,7 @@ class GroupRow:
     c1: float
     c2: float
     bound: float | None = None
+    sure: float | None = None
 
 
 @dataclass(frozen=True)
@@ -73,6 +80,10 @@ class GroupCertificate:
     largest_gap, largest_gap_bound
         The largest gap of a cell in any of these groups and in any bucket, per round; under the
         exponential form with its bound.
+    failure
+        How likely ``sure`` of a group may fail, at a time that was fixed beforehand.
+    early
+        From about which round on something is promised, if there are too few yet; None otherwise.
     """
 
     form: str
@@ -88,6 +99,8 @@ class GroupCertificate:
     groups: tuple[GroupRow, ...]
     largest_gap: float
     largest_gap_bound: float | None
+    failure: float = FAILURE
+    early: int | None = None
 
     @property
     def worst(self) -> GroupRow | None:
@@ -96,11 +109,8 @@ class GroupCertificate:
 
     @property
     def holds(self) -> bool | None:
-        """Whether every group is below its bound; None without any.
-
-        Bounds hold in expectation over the draws, so that a single run may exceed a tight one.
-        """
-        pairs = [(self._measured(row), row.bound) for row in self.groups if row.bound is not None]
+        """Whether every group is below what is sure of this run; None if that is nothing."""
+        pairs = [(self._measured(row), row.sure) for row in self.groups if row.sure is not None]
         return all(value <= bound for value, bound in pairs) if pairs else None
 
     def _measured(self, row: GroupRow) -> float:
@@ -115,12 +125,34 @@ class GroupCertificate:
         ]
         return data
 
+    @property
+    def _about(self) -> str:
+        return "C2" if self.form == "l2" else "C1"
+
     def __str__(self) -> str:
-        head = f"groups, {self.form}: {self.rounds} rounds, {self.open} open"
-        lines = [f"{head}, {self.expired} expired"]
-        lines.append(f"  C1 {self.c1:.5f}   C2 {self.c2:.6f}   all rounds")
-        lines.append(f"  squared loss {self.loss:.5f}, raw {self.raw_loss:.5f}")
-        return "\n".join(lines + _table(self.groups, "C2" if self.form == "l2" else "C1"))
+        head = f"groups, {self.form}: {tally(self.rounds, self.open, self.expired)}"
+        losses = f"squared loss {self.loss:.5f}, raw {self.raw_loss:.5f}"
+        measured = f"  measured: C1 {self.c1:.5f}, C2 {self.c2:.6f}, {losses}"
+        return f"{head}\n{measured}{self._worst()}\n  {self._promise()}"
+
+    def details(self) -> str:
+        """Return all that is known, group by group: more than ``str`` tells."""
+        return "\n".join([str(self), *_table(self.groups, self._about)])
+
+    def _worst(self) -> str:
+        row = self.worst
+        return "" if row is None else f"; worst group {row.group}: C2 {row.c2:.6f}"
+
+    def _promise(self) -> str:
+        if self.rounds == 0:
+            return "no rounds yet"
+        found = [row.sure for row in self.groups if row.sure is not None]
+        if found:
+            about = f"{self._about} in {len(found)} of {len(self.groups)} groups"
+            return promised({about: max(found)}, self.failure, self.holds)
+        if all(row.bound is None for row in self.groups):
+            return "no guarantee"
+        return too_early(self.early)
 
 
 def group_errors(
@@ -171,7 +203,14 @@ def rows_of(groups: Any, rows: int, declared: tuple[Name, ...]) -> list[tuple[Na
     return [names_of(part, declared) for part in given]
 
 
-def row_of(name: Name, values: Reals, counts: Words, ones: Words, bound: float | None) -> GroupRow:
+def row_of(
+    name: Name,
+    values: Reals,
+    counts: Words,
+    ones: Words,
+    bound: float | None,
+    sure: float | None = None,
+) -> GroupRow:
     """Return the row of a group from its counts at each grid value."""
     rounds, seen = int(counts.sum()), counts > 0
     gaps = np.abs(ones - counts * values)[seen]
@@ -179,7 +218,7 @@ def row_of(name: Name, values: Reals, counts: Words, ones: Words, bound: float |
     means = float(counts @ values) * share, float(ones.sum()) * share
     c1 = float(gaps.sum()) / max(rounds, 1)
     c2 = float((gaps**2 / counts[seen]).sum()) / max(rounds, 1)
-    return GroupRow(str(name), rounds, *means, c1, c2, bound)
+    return GroupRow(str(name), rounds, *means, c1, c2, bound, sure)
 
 
 def _table(rows: tuple[GroupRow, ...], bounded: str) -> list[str]:
@@ -187,10 +226,10 @@ def _table(rows: tuple[GroupRow, ...], bounded: str) -> list[str]:
         return ["  no groups yet"]
     wide = max(5, *(len(row.group) for row in rows))
     titles = f"  {'group':<{wide}} {'rounds':>9} {'forecast':>8} {'happened':>8}"
-    lines = [f"{titles} {'C1':>8} {'C2':>9} {'bound on ' + bounded:>11}"]
+    lines = [f"{titles} {'C1':>8} {'C2':>9} {bounded + ' promised':>11}"]
     for row in rows:
         means = f"{row.forecast:8.3f} {row.frequency:8.3f}"
-        bound = "" if row.bound is None else f"{row.bound:11.4f}"
+        bound = "" if row.sure is None else f"{row.sure:11.4f}"
         told = f"  {row.group:<{wide}} {row.rounds:9d} {means} {row.c1:8.5f} {row.c2:9.6f} {bound}"
         lines.append(told.rstrip())
     return lines
@@ -208,7 +247,12 @@ def counted(spec: GroupSpec, blocks: Words) -> tuple[Words, Words]:
 
 
 def certificate_of(
-    spec: GroupSpec, row: Words, blocks: Words, names: list[Name], waiting: int
+    spec: GroupSpec,
+    row: Words,
+    blocks: Words,
+    names: list[Name],
+    waiting: int,
+    failure: float = FAILURE,
 ) -> GroupCertificate:
     """Return what was measured in each group, with each theorem's bound beside it.
 
@@ -222,6 +266,8 @@ def certificate_of(
         The groups by name, in the order of their blocks.
     waiting
         Tickets that wait for their outcome.
+    failure
+        How likely what is sure of this run may fail.
     """
     counts, ones = counted(spec, blocks)
     values, rounds = spec.rule.lattice.values, int(row[at.ROUNDS])
@@ -232,12 +278,13 @@ def certificate_of(
     largest = float(np.abs(ones - counts * values).max())
     gap = _gap_bound(spec, rounds, delay, len(names))
     total = _promised(spec, row, delay, counts, ones, gap) if rounds else None
+    excess = None if total is None else total + _excess(spec, row, len(names), probable(failure))
     found = zip(names, counts[spec.buckets :], ones[spec.buckets :], strict=True)
-    # No error is above 1, whatever a theorem says.
     groups = tuple(
-        row_of(name, values, n, y, min(total / n.sum(), 1.0) if total and n.any() else None)
-        for name, n, y in found
+        row_of(name, values, n, y, *_limits(total, excess, int(n.sum()))) for name, n, y in found
     )
+    most = max((group.rounds for group in groups), default=0)
+    silent = bool(most) and total is not None and all(group.sure is None for group in groups)
     return GroupCertificate(
         form=spec.rule.form,
         rounds=rounds,
@@ -252,7 +299,46 @@ def certificate_of(
         groups=groups,
         largest_gap=largest / max(rounds, 1),
         largest_gap_bound=gap,
+        failure=probable(failure),
+        early=_first(spec, rounds, delay, len(names), most, failure) if silent else None,
     )
+
+
+def _limits(
+    total: float | None, excess: float | None, rounds: int
+) -> tuple[float | None, float | None]:
+    """Return what is promised of a group, in expectation and of this run."""
+    if total is None or excess is None or rounds == 0:
+        return None, None
+    # No error is above 1, whatever a theorem says.
+    sure = excess / rounds
+    return min(total / rounds, 1.0), sure if sure < 1.0 else None
+
+
+def _excess(spec: GroupSpec, row: Words, groups: int, failure: float) -> float:
+    """Return what a single run may add to the bound in expectation, times its rounds."""
+    rounds = int(row[at.ROUNDS])
+    if spec.rule.form == "l2":
+        return bounds.group_excess(rounds, int(row[MEMBERSHIPS]), 1 + groups, failure)
+    gaps = [_gap_bound(spec, rounds, 0, groups, chance) or 0.0 for chance in (failure, None)]
+    return (gaps[0] - gaps[1]) * spec.rule.lattice.cells * rounds
+
+
+def _first(
+    spec: GroupSpec, rounds: int, delay: int, groups: int, most: int, failure: float
+) -> int | None:
+    """Return from about which round on the theorem says something of the largest group."""
+    rule, grid = spec.rule, spec.rule.lattice
+    told: dict[str, Any] = {"groups": spec.buckets + groups, "prior": spec.prior}
+
+    def says(later: int) -> bool:
+        own = {"group_rounds": max(1, later * most // rounds), "failure": failure, **told}
+        sizes = later, grid.cells, grid.half_cell
+        if rule.form == "l2":
+            return bounds.group_average_gap(*sizes, overlap=2, delay=delay, **own).value < 1.0
+        return bounds.multivalid(*sizes, rate=rule.rate, **own).value < 1.0
+
+    return first_round(says, rounds)
 
 
 def _promised(
@@ -276,7 +362,9 @@ def _promised(
     return bound.value * rounds
 
 
-def _gap_bound(spec: GroupSpec, rounds: int, delay: int, groups: int) -> float | None:
+def _gap_bound(
+    spec: GroupSpec, rounds: int, delay: int, groups: int, failure: float | None = None
+) -> float | None:
     rule, lattice = spec.rule, spec.rule.lattice
     if rule.form == "l2" or rounds == 0 or delay > 0:
         return None
@@ -287,4 +375,5 @@ def _gap_bound(spec: GroupSpec, rounds: int, delay: int, groups: int) -> float |
         groups=spec.buckets + groups,
         rate=rule.rate,
         prior=spec.prior,
+        failure=failure,
     )

@@ -16,6 +16,7 @@ from calibrant.groups.names import CheckingRules
 from calibrant.groups.spec import KIND, GroupSpec, GroupTicket, names_again, written
 from calibrant.kernels.layout import CELL
 from calibrant.recalibrate.delivery import Pending, checked, times
+from calibrant.recalibrate.promise import FAILURE
 from calibrant.recalibrate.run import Run
 from calibrant.recalibrate.secret import secret_of
 from calibrant.recalibrate.stream import overtaken
@@ -253,12 +254,15 @@ class GroupRecalibrator(Grouped):
 
     # --------------------------------------------------------------------- state
 
-    def certificate(self) -> GroupCertificate:
-        """Return what was measured so far in each group, with each theorem's bound beside it."""
+    def certificate(self, failure: float = FAILURE) -> GroupCertificate:
+        """Return what was measured so far in each group, with each theorem's bound beside it.
+
+        What is said to hold about this very run may fail with probability ``failure``.
+        """
         with passing(self._gate):
             flat, names = self._arena.snapshot(), self._roster.names()
             own, blocks, waiting = flat[self._row :], self._blocks(flat), len(self._counter)
-        return certificate_of(self._spec, own, blocks, names, waiting)
+        return certificate_of(self._spec, own, blocks, names, waiting, failure)
 
     @classmethod
     def from_bytes(cls, data: bytes, groups: Any = None) -> Self:

@@ -10,8 +10,8 @@ from calibrant.calibrators import Calibrator
 from calibrant.core import check
 from calibrant.errors import InvalidInput
 from calibrant.losses import LossLike, get_loss, registered_name, require_proper
-from calibrant.recalibrate.certificate import FAILURE
 from calibrant.recalibrate.chain import Chain
+from calibrant.recalibrate.promise import FAILURE
 from calibrant.recalibrate.recalibrator import Recalibrator
 from calibrant.recalibrate.secret import secret_of
 from calibrant.recalibrate.sizing import sized_chain

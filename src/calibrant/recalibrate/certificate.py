@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -13,9 +13,14 @@ from calibrant.bounds import Bound
 from calibrant.calibrators import Account, Calibrator
 from calibrant.core.arrays import Reals, Words
 from calibrant.losses import Loss
-
-FAILURE: Final = 0.05
-"""How likely bounds on this very run may fail, unless somebody asks for another chance."""
+from calibrant.recalibrate.promise import (
+    FAILURE,
+    first_round,
+    promised,
+    tally,
+    told_apart,
+    too_early,
+)
 
 
 @dataclass(frozen=True)
@@ -39,15 +44,17 @@ class Certificate:
     loss_name
         Under which loss.
     bounds
-        What the theorems say about these numbers: in the worst case, and tightened by
-        the counts of this very run.  Where the theorem is about mixtures (``pseudo``), also
-        what follows for the draws.  Empty for a calibrator without a guarantee.
-
-        Those tightened by counts are random numbers themselves: only the mean of C2 less its
-        bound is at most 0, over all runs, and the root of one says nothing about C1.
+        What the theorems say in the worst case: bounds on the expectation of these numbers over
+        the draws.  Then the same with the counts of this very run put in, which estimate such
+        bounds.  Where the theorem is about mixtures (``pseudo``), also what follows for the
+        draws.  Empty for a calibrator without a guarantee.  Each says in ``assumption`` what it is.
     failure, sure
         Bounds on what was measured in this very run, all of them at once except with this
         probability, at a time that was fixed beforehand: ``holds`` is about these.
+    most_regret
+        What regret cannot exceed anyway, as 1 is what C1 and C2 cannot.
+    early
+        From about which round on something is promised, if there are too few yet; None otherwise.
     """
 
     method: str
@@ -66,10 +73,20 @@ class Certificate:
     bounds: tuple[bounds.Bound, ...]
     failure: float
     sure: tuple[Bound, ...]
+    most_regret: float
+    early: int | None
 
     def bound(self, quantity: str) -> float | None:
-        """Return the smallest bound on ``"C1"``, ``"C2"``, ``"regret"``..., if there is one."""
+        """Return the smallest of ``bounds`` on ``"C1"``, ``"C2"``..., if there is one.
+
+        That may be an estimate; ``promised`` is a bound on this run.
+        """
         found = [float(b) for b in self.bounds if b.quantity == quantity]
+        return min(found) if found else None
+
+    def promised(self, quantity: str) -> float | None:
+        """Return the bound on what was measured in this run; None where it would say nothing."""
+        found = [b.value for b in self.sure if b.quantity == quantity and self._says(b)]
         return min(found) if found else None
 
     @property
@@ -84,13 +101,12 @@ class Certificate:
         Its quantity must have been measured, and be a number.
         """
         told = {name: value for name, value in measured.items() if not math.isnan(value)}
-        sure = [b for b in self.sure if b.quantity in told and b.value < self._trivial(b)]
+        sure = [b for b in self.sure if b.quantity in told and self._says(b)]
         return [told[b.quantity] <= b.value for b in sure]
 
-    def _trivial(self, bound: Bound) -> float:
-        """Return what a quantity cannot exceed anyway; of unbounded losses, infinity."""
-        swing = {"squared": 1.0, "misclassification": 1.0}.get(self.loss_name, math.inf)
-        return swing if bound.quantity == "regret" else 1.0
+    def _says(self, bound: Bound) -> bool:
+        """Say whether a bound is below what its quantity cannot exceed anyway."""
+        return bound.value < (self.most_regret if bound.quantity.endswith("regret") else 1.0)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the certificate as JSON-ready data; what is not finite is None there."""
@@ -98,20 +114,28 @@ class Certificate:
         return data | {"holds": self.holds}
 
     def __str__(self) -> str:
-        lines = [
-            f"{self.method}: {self.rounds} rounds, {self.open} open, {self.expired} expired",
-            f"  C1 {self.c1:.5f}   C2 {self.c2:.6f}",
-            f"  {self.loss_name} loss {self.loss:.5f}, raw {self.raw_loss:.5f}, "
-            f"regret {self.regret:+.5f}",
-        ]
-        lines += [f"  {bound}" for bound in self.bounds] or [f"  {self._nothing()}"]
-        return "\n".join(lines)
+        head = f"{self.method}: {tally(self.rounds, self.open, self.expired)}"
+        return "\n".join([head, f"  {self._measured()}", f"  {self._promise()}"])
 
-    def _nothing(self) -> str:
+    def details(self) -> str:
+        """Return all that is known, and of every number what it is: more than ``str`` tells."""
+        buckets = f"  in each bucket, averaged: C1 {self.c1_buckets:.5f}, C2 {self.c2_buckets:.6f}"
+        told = [*told_apart(self.sure, self._says), *told_apart(self.bounds, self._says)]
+        return "\n".join([str(self), buckets, *told])
+
+    def _measured(self) -> str:
+        losses = f"{self.loss_name} loss {self.loss:.5f}, raw {self.raw_loss:.5f}"
+        return f"measured: C1 {self.c1:.5f}, C2 {self.c2:.6f}, {losses}"
+
+    def _promise(self) -> str:
         if self.rounds == 0:
             return "no rounds yet"
-        late = f" with {self.delay} outcomes outstanding" if self.delay else ""
-        return f"no guarantee{late}"
+        if not self.sure:
+            late = f" with {self.delay} outcomes outstanding" if self.delay else ""
+            return f"no guarantee{late}"
+        limits = {name: self.promised(name) for name in ("C1", "C2", "regret")}
+        told = {name: value for name, value in limits.items() if value is not None}
+        return promised(told, self.failure, self.holds) if told else too_early(self.early)
 
 
 def certify(
@@ -130,6 +154,8 @@ def certify(
     counts, ones = account.counts.sum(0), account.ones.sum(0)
     total = float(_paid(ones, own[0]) + _paid(counts - ones, own[1]))
     mean, raw = _over(total, rounds), _over(charged, rounds)
+    sure = _probable(rule, account, loss, failure) if rounds else ()
+    early = bool(sure) and all(b.value >= 1.0 for b in sure if b.quantity != "regret")
     return Certificate(
         method=rule.name,
         rounds=rounds,
@@ -146,8 +172,30 @@ def certify(
         regret=mean - raw,
         bounds=_theorems(rule, account, loss),
         failure=bounds.probable(failure),
-        sure=_probable(rule, account, loss, failure) if rounds else (),
+        sure=sure,
+        most_regret=float(np.max(own)) - _least(loss),
+        early=_first(rule, account, failure) if early else None,
     )
+
+
+def _least(loss: Loss) -> float:
+    """Return what a forecast of 0 or 1 loses that was right."""
+    sure = np.array([0.0, 1.0])
+    return float(np.min(loss(sure, sure)))
+
+
+def _first(rule: Calibrator, account: Account, failure: float) -> int | None:
+    """Return from about which round on the theorem says more than what is always true."""
+    buckets, named = account.buckets, {"prior": account.prior, "delay": account.delay}
+
+    def says(rounds: int) -> bool:
+        found = rule.bound(rounds, buckets=buckets, failure=failure / 2, **named)
+        if found is not None and found.quantity.startswith("pseudo"):
+            cells = len(rule.lattice.values)
+            found = bounds.drawn(found, rounds, cells, buckets=buckets, failure=failure)
+        return found is not None and found.value < 1.0
+
+    return first_round(says, account.rounds)
 
 
 def _probable(

@@ -8,6 +8,7 @@ from typing import Any
 from warnings import warn
 
 from calibrant import bounds
+from calibrant.bounds.game import PATHWISE
 from calibrant.recalibrate.certificate import Certificate
 from calibrant.transforms import ExpertMixture, Identity, Transform
 
@@ -61,7 +62,8 @@ class Budget:
     excess, charged
         Sum of the announced forecasts' losses beyond the raw ones', and of the raw ones'.
     c2_bound
-        What the theorem still says about C2 of the rounds in which the draw was announced.
+        What the theorem still says about C2 of the rounds in which the draw was announced, in
+        this run; None where that is nothing.
     """
 
     epsilon: float
@@ -120,12 +122,29 @@ class Chain(Certificate):
 
     @property
     def holds(self) -> bool | None:
-        """Whether every measured number is below its bounds; None without a bound."""
+        """Whether all that is promised of this run was kept.
+
+        None if nothing is promised of the draws yet, whatever the mixture kept.
+        """
         measured = {"C1": self.c1, "C2": self.c2, "regret": self.mixed_regret}
-        checks = self.compared(measured)
-        checks += [each.holds for each in self.links if each.holds is not None]
-        checks += [] if self.budget is None else [self.budget.holds]
-        return all(checks) if checks else None
+        checks = self.compared(measured) + ([] if self.budget is None else [self.budget.holds])
+        links = [each.holds for each in self.links if each.holds is not None]
+        return all([*checks, *links]) if checks else None
+
+    def promised(self, quantity: str) -> float | None:
+        """Return the bound on what was measured in this run, regret to the raw forecast included.
+
+        None where a bound would say nothing.
+        """
+        found = super().promised(quantity)
+        if quantity != "regret":
+            return found
+        if self.budget is not None:
+            return self.budget.epsilon
+        raw = [each.bound for each in self.links if each.expert == "identity"]
+        own = [bound for bound in raw if bound is not None]
+        total = None if found is None or not own else found + min(own)
+        return total if total is not None and total < self.most_regret else None
 
     @property
     def middle_loss(self) -> float:
@@ -152,18 +171,24 @@ class Chain(Certificate):
         own = [bound for bound in raw if bound is not None]
         return None if last is None or not own else last + min(own)
 
-    def __str__(self) -> str:
+    def details(self) -> str:
+        """Return all that is known, link by link: more than ``str`` tells."""
         lines = [
-            super().__str__(),
+            super().details(),
             f"  {self.loss_name} loss of the mixed forecast {self.mixed_loss:.5f}, "
-            f"regret to it {self.mixed_regret:+.5f}",
+            f"regret to it {self.mixed_regret:+.5f}; beside each expert, {PATHWISE}:",
         ]
-        lines += [f"    {each}" for each in self.links]
-        if self.budget is not None:
-            lines.append(f"  {self.budget}")
-        elif self.raw_bound is not None:
-            lines.append(f"  regret to the raw forecast {self.regret:+.5f} <= {self.raw_bound:.5f}")
-        return "\n".join(lines)
+        return "\n".join([*lines, *(f"    {each}" for each in self.links)])
+
+    def _measured(self) -> str:
+        return f"{super()._measured()}, mixed {self.mixed_loss:.5f}"
+
+    def _promise(self) -> str:
+        if self.budget is None or self.rounds == 0:
+            return super()._promise()
+        if self.budget.fallbacks:
+            return str(self.budget)
+        return f"{self.budget}; {super()._promise()}"
 
 
 def link(
@@ -175,7 +200,7 @@ def link(
 ) -> Chain:
     """Add the links before the last one to a certificate."""
     if budget is not None and budget.fallbacks:
-        budget = replace(budget, c2_bound=made.bound("C2"))
+        budget = replace(budget, c2_bound=made.promised("C2"))
         made = _withdrawn(made, budget)
     mean = mixed / made.rounds if made.rounds else 0.0
     regret = made.loss - mean if made.rounds else 0.0

@@ -12,8 +12,9 @@ from calibrant.errors import InvalidInput
 from calibrant.kernels.layout import ASIDE, CELL, ISSUED
 from calibrant.losses import LossLike, registered_name, require_proper
 from calibrant.recalibrate.batches import Batches
-from calibrant.recalibrate.certificate import FAILURE, Certificate
+from calibrant.recalibrate.certificate import Certificate
 from calibrant.recalibrate.delivery import Pending
+from calibrant.recalibrate.promise import FAILURE
 from calibrant.recalibrate.record import certificate_of
 from calibrant.recalibrate.rows import NOTHING
 from calibrant.recalibrate.run import Run

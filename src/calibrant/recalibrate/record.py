@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from calibrant.bounds.game import by_chance
 from calibrant.calibrators import Account
 from calibrant.core.arrays import Words
 from calibrant.kernels import layout as word
 from calibrant.losses import get_loss
-from calibrant.recalibrate.certificate import FAILURE, Certificate, certify
+from calibrant.recalibrate.certificate import Certificate, certify
 from calibrant.recalibrate.chain import Budget, link
+from calibrant.recalibrate.promise import FAILURE
 from calibrant.recalibrate.spec import Spec
 
 
@@ -29,14 +32,18 @@ def certificate_of(spec: Spec, row: Words, waiting: int, failure: float = FAILUR
     """
     gone = int(row[word.ISSUED]) - int(row[word.ROUNDS]) - waiting
     account, loss = account_of(spec, row), get_loss(spec.loss)
-    made = certify(spec.rule, account, loss, _raw_loss(row), waiting, gone, failure)
+    budget = None if spec.raw_safe is None else _spent(row, spec.raw_safe)
+    # How many rounds were not announced in the name of the budget was left to chance.
+    few = budget is not None and budget.fallbacks > 0
+    chance = by_chance(failure, account.rounds) if few else failure
+    made = certify(spec.rule, account, loss, _raw_loss(row), waiting, gone, chance)
     if spec.transform is None:
         return made
     mixed = (
         float("inf") if row[word.MIXED_INFINITE] else float(row.view(np.float64)[word.MIXED_LOSS])
     )
-    budget = None if spec.raw_safe is None else _spent(row, spec.raw_safe)
-    return link(made, spec.transform, _transform_words(spec, row), mixed, budget)
+    chain = link(made, spec.transform, _transform_words(spec, row), mixed, budget)
+    return replace(chain, failure=failure)
 
 
 def _raw_loss(row: Words) -> float:

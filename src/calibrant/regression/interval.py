@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
+from calibrant.bounds import Bound, probable
 from calibrant.core import check
 from calibrant.core.arrays import Reals
 from calibrant.core.gate import passing
 from calibrant.core.stateful import Migration
 from calibrant.errors import InvalidInput
 from calibrant.recalibrate.delivery import Pending
+from calibrant.recalibrate.promise import FAILURE
 from calibrant.recalibrate.secret import secret_of
 from calibrant.regression.distribution import finite
 from calibrant.regression.interval_method import IntervalMethod, Record, interval_methods
@@ -221,9 +224,24 @@ class ConformalInterval(NumberStream[IntervalTicket, IntervalMethod]):
 
     # ------------------------------------------------------------------ state
 
-    def certificate(self) -> IntervalCertificate:
-        """Return what was measured, and the bound beside it."""
+    def certificate(self, failure: float = FAILURE) -> IntervalCertificate:
+        """Return what was measured, and the bound beside it.
+
+        Nothing is drawn here, so no bound fails with any probability: ``failure`` changes nothing.
+        """
+        probable(failure)
         with passing(self._gate):
             record = self._method.record(self.delay) if self.rounds else Record("C1", None, None)
-            told = *self._counted(), self._target, self._method.coverage
-            return IntervalCertificate(*told, *record)
+            told = *self._counted(), self._target, self._method.coverage, *record[:3]
+            return IntervalCertificate(*told, *_promise(record, self.rounds))
+
+
+def _promise(record: Record, rounds: int) -> tuple[Bound | None, int | None]:
+    """Return the bound if it says something, or else from about which round on it does.
+
+    A bound on coverage falls about as the rounds grow, one on regret as their square root.
+    """
+    if record.bound is None or record.bound.value < record.most:
+        return record.bound, None
+    ratio = record.bound.value / record.most
+    return None, math.ceil(rounds * ratio ** (2 if record.quantity == "regret" else 1))

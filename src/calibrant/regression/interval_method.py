@@ -25,11 +25,12 @@ WIDEST: Final = 10_000
 
 
 class Record(NamedTuple):
-    """What a theorem speaks about, what was measured, and the bound."""
+    """What a theorem speaks about, what was measured, the bound, and what is the most anyway."""
 
     quantity: str
     measured: float | None
     bound: Bound | None
+    most: float = 1.0
 
 
 class IntervalMethod(Method):
@@ -115,7 +116,8 @@ class IntervalMethod(Method):
         """
         s = self._seat.part()
         off = abs(s[kernel.MISSES] / s[kernel.ROUNDS] - s[kernel.ALPHA])
-        return Record("C1", off, self._bound(s, int(s[kernel.ROUNDS]), delay))
+        most = max(s[kernel.ALPHA], 1.0 - s[kernel.ALPHA])
+        return Record("C1", off, self._bound(s, int(s[kernel.ROUNDS]), delay), most)
 
     def _bound(self, s: list[float], rounds: int, delay: int) -> Bound | None:
         """Return the bound on that distance: by the steps that were made, and None without any."""
@@ -276,7 +278,7 @@ class StronglyAdaptive(IntervalMethod):
         rivals = s[kernel.RIVALS : kernel.RIVALS + kernel.RIVAL_COUNT]
         regret = (s[kernel.OWN_LOSS] - min(rivals)) / rounds
         kept = s[kernel.LOW] >= 0.0 and s[kernel.HIGH] <= scale and not delay
-        return Record("regret", regret, saocp(rounds, scale) if kept else None)
+        return Record("regret", regret, saocp(rounds, scale) if kept else None, scale)
 
 
 @interval_methods.add("sf_ogd")

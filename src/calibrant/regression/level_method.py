@@ -5,12 +5,14 @@ The other way, :mod:`calibrant.regression.pit`, has a module of its own.
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from calibrant import bounds
+from calibrant.bounds import Bound
 from calibrant.core.arrays import Mask, Reals, Words
 from calibrant.core.codec import Document
 from calibrant.errors import InvalidInput
@@ -97,7 +99,7 @@ class LevelMethod(Method):
         """
 
     @abstractmethod
-    def rows(self, rounds: int, delay: int) -> tuple[LevelRow, ...]:
+    def rows(self, rounds: int, delay: int, failure: float) -> tuple[LevelRow, ...]:
         """Return what was measured at each level, and the bound beside it."""
 
     def coin(self, secret: bytes, ticket: QuantileTicket, level: int) -> float:
@@ -185,15 +187,15 @@ class Tracker(LevelMethod):
         inner, outer = _cornered(np.sort(places, axis=1), self.levels)
         return found, inner, outer, outer, outer
 
-    def rows(self, rounds: int, delay: int) -> tuple[LevelRow, ...]:
+    def rows(self, rounds: int, delay: int, failure: float) -> tuple[LevelRow, ...]:
         """Return coverage after and before sorting, the latter beside its bound."""
         many, marks, levels = len(self.levels), self._seat.part(), self.levels.tolist()
         if not rounds:
             return tuple(LevelRow(p, float("nan"), "C1", 0.0, None) for p in levels)
         bound = bounds.quantile_tracker(rounds, self._options["step"], delay=delay)
         found = zip(levels, marks[1 + many : 1 + 2 * many], marks[1 + 2 * many :], strict=True)
-        off = ((p, after / rounds, abs(hit / rounds - p)) for p, hit, after in found)
-        return tuple(LevelRow(p, covered, "C1", error, bound) for p, covered, error in off)
+        off = ((p, after / rounds, "C1", abs(hit / rounds - p)) for p, hit, after in found)
+        return tuple(LevelRow(*row, bound, *_promise(row[0], bound, rounds)) for row in off)
 
     def read_first(self, row: Words, document: Document, slots: list[int]) -> Words:
         """Read positions and counts of the first version."""
@@ -202,6 +204,15 @@ class Tracker(LevelMethod):
             raise ValueError(f"marks that are not of {len(self.levels)} levels")
         row[OWN:] = marks
         return np.empty((len(slots), 0), np.int64)
+
+
+def _promise(level: float, bound: Bound, rounds: int) -> tuple[Bound | None, int | None]:
+    """Return the bound if it says something, or else from about which round on it does."""
+    most = max(level, 1.0 - level)
+    if bound.value < most:
+        return bound, None
+    # The bound falls as rounds grow.
+    return None, math.floor(bound.value * rounds / most) + 1
 
 
 def _cornered(places: Reals, levels: Reals) -> tuple[Reals, Reals]:

@@ -260,13 +260,17 @@ class Pit(LevelMethod):
 
     # ------------------------------------------------------------------- records
 
-    def rows(self, rounds: int, delay: int) -> tuple[LevelRow, ...]:
+    def rows(self, rounds: int, delay: int, failure: float) -> tuple[LevelRow, ...]:
         """Return coverage, and the calibration error of the chances drawn at each level."""
         row, many, specs = self._seat.arena.row(), len(self.levels), self._specs
         hits = row[OWN : OWN + many] / rounds if rounds else np.full(many, np.nan)
         places, parts = np.searchsorted(self._learned, self.levels).tolist(), self._parts(row)
         found = zip(self.levels.tolist(), hits.tolist(), places, strict=True)
-        return tuple(_row(p, hit, certificate_of(specs[k], parts[k], 0)) for p, hit, k in found)
+        chance = failure / len(specs)
+        told = [
+            certificate_of(spec, part, 0, chance) for spec, part in zip(specs, parts, strict=True)
+        ]
+        return tuple(_row(p, hit, told[k]) for p, hit, k in found)
 
     def coin(self, secret: bytes, ticket: QuantileTicket, level: int) -> float:
         """Return the coin that drew a chance for one of the levels that are learned."""
@@ -311,7 +315,9 @@ def _row(level: float, coverage: float, record: Certificate) -> LevelRow:
     for quantity, measured in (("C2", record.c2), ("C1", record.c1)):
         bounds = [bound for bound in record.bounds if bound.quantity == quantity]
         if bounds:
-            return LevelRow(level, coverage, quantity, measured, min(bounds, key=float))
+            sure = [b for b in record.sure if b.quantity == quantity and b.value < 1.0]
+            told = min(bounds, key=float), min(sure, key=float, default=None), record.early
+            return LevelRow(level, coverage, quantity, measured, *told)
     return LevelRow(level, coverage, "C2", record.c2, None)
 
 

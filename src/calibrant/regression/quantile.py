@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from calibrant.bounds import probable
 from calibrant.core import check
 from calibrant.core.arrays import Reals
 from calibrant.core.gate import passing
@@ -15,6 +16,7 @@ from calibrant.core.stateful import Migration
 from calibrant.errors import ForeignTicket, InvalidInput, InvalidType
 from calibrant.kernels.quantiles import covers
 from calibrant.recalibrate.delivery import Pending
+from calibrant.recalibrate.promise import FAILURE
 from calibrant.recalibrate.secret import secret_of
 from calibrant.regression.curves import ask
 from calibrant.regression.distribution import Distribution, Distributions, finite, target_levels
@@ -214,11 +216,17 @@ class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
 
     # ------------------------------------------------------------------ state
 
-    def certificate(self) -> QuantileCertificate:
-        """Return what was measured at each level, and its bound beside it."""
+    def certificate(self, failure: float = FAILURE) -> QuantileCertificate:
+        """Return what was measured at each level, and its bound beside it.
+
+        What is said to hold about this very run may fail with probability ``failure``, where
+        chances are drawn; with the method ``"tracker"`` nothing is.
+        """
+        chance = probable(failure)
         with passing(self._gate):
-            rows = self._method.rows(self.rounds, self.delay)
-            return QuantileCertificate(*self._counted(), rows)
+            rows = self._method.rows(self.rounds, self.delay, chance)
+            drawn = chance if self._method.drawn else None
+            return QuantileCertificate(*self._counted(), rows, drawn)
 
 
 def _one(raw: Any) -> Distribution:

@@ -13,6 +13,7 @@ from typing import Any, Final
 from calibrant.bounds import Bound
 from calibrant.core.arrays import Mask, Reals
 from calibrant.recalibrate.delivery import Pending
+from calibrant.recalibrate.promise import promised, tally, too_early
 from calibrant.recalibrate.run import Numbered
 from calibrant.regression.distribution import Distributions
 
@@ -21,17 +22,17 @@ ROUNDING: Final = 1e-9
 
 
 class Judged:
-    """A record that can be read as data, and judged by its bound."""
+    """A record that can be read as data, and judged by what is sure of this run."""
 
     measured: float | None
-    bound: Bound | None
+    sure: Bound | None
 
     @property
     def holds(self) -> bool | None:
-        """Whether what was measured is below its bound; None where one is missing."""
-        if self.bound is None or self.measured is None:
+        """Whether what was measured is below what is sure; None where one is missing."""
+        if self.sure is None or self.measured is None:
             return None
-        return self.measured <= self.bound.value + ROUNDING
+        return self.measured <= self.sure.value + ROUNDING
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record as JSON-ready data."""
@@ -60,6 +61,11 @@ class LevelRow(Judged):
         How often the announced quantile covered them, after sorting; nan without rounds.
     quantity, measured, bound
         What the theorem speaks about, what it was, and what it may be; None without a theorem.
+        With the method ``"pit"`` the bound is on an expectation, or estimates one.
+    sure
+        What holds of this very run, at all levels at once; None where that would say nothing.
+    early
+        From about which round on something is promised, if there are too few yet; None otherwise.
     """
 
     level: float
@@ -67,9 +73,11 @@ class LevelRow(Judged):
     quantity: str
     measured: float
     bound: Bound | None
+    sure: Bound | None = None
+    early: int | None = None
 
     def __str__(self) -> str:
-        limit = "no bound" if self.bound is None else f"at most {self.bound.value:.5f}"
+        limit = "no promise" if self.sure is None else f"at most {self.sure.value:.5f}"
         told = f"covered {self.coverage:.4f}, {self.quantity} {self.measured:.5f}"
         return f"{self.level:6.3f}: {told}, {limit}"
 
@@ -84,8 +92,14 @@ class Counted:
     expired: int
     delay: int
 
-    def __str__(self) -> str:
-        return f"{self.method}: {self.rounds} rounds, {self.open} open, {self.expired} expired"
+    def _head(self) -> str:
+        return f"{self.method}: {tally(self.rounds, self.open, self.expired)}"
+
+    def _nothing(self, bound: Bound | None, first: int | None) -> str:
+        """Return why nothing is promised."""
+        if self.rounds == 0:
+            return "no rounds yet"
+        return "no guarantee" if bound is None else too_early(first)
 
 
 @dataclass(frozen=True)
@@ -102,13 +116,16 @@ class QuantileCertificate(Counted):
         How many outcomes that came later were outstanding when a forecast was made, at most.
     levels
         The record of each level.
+    failure
+        How likely what is sure may fail; None if it holds for any outcomes whatsoever.
     """
 
     levels: tuple[LevelRow, ...]
+    failure: float | None = None
 
     @property
     def holds(self) -> bool | None:
-        """Whether every level is below its bound; None where no level has one."""
+        """Whether every level is below what is sure of this run; None where that is nothing."""
         told = [row.holds for row in self.levels if row.holds is not None]
         return all(told) if told else None
 
@@ -123,7 +140,21 @@ class QuantileCertificate(Counted):
         return _told(self) | {"holds": self.holds, "levels": rows}
 
     def __str__(self) -> str:
-        return "\n".join([super().__str__(), *(f"  {row}" for row in self.levels)])
+        off = max(abs(row.coverage - row.level) for row in self.levels)
+        told = f"coverage off by {self.error:.4f} on average over levels, {off:.4f} at worst"
+        return f"{self._head()}\n  measured: {told}\n  {self._promise()}"
+
+    def details(self) -> str:
+        """Return all that is known, level by level: more than ``str`` tells."""
+        return "\n".join([str(self), *(f"  {row}" for row in self.levels)])
+
+    def _promise(self) -> str:
+        found = [row.sure for row in self.levels if row.sure is not None]
+        if not found:
+            first = min((row.early for row in self.levels if row.early is not None), default=None)
+            return self._nothing(self.levels[0].bound, first)
+        about = f"{found[0].quantity} at {len(found)} of {len(self.levels)} levels"
+        return promised({about: max(map(float, found))}, self.failure, self.holds)
 
 
 @dataclass(frozen=True)
@@ -141,6 +172,10 @@ class IntervalCertificate(Counted, Judged):
     quantity, measured, bound
         What the theorem speaks about, what it was (None if it was not measured), and what it
         may be; ``"C1"`` is the distance of coverage from its target.
+    sure
+        The bound, for any outcomes whatsoever; None where that would say nothing.
+    early
+        From about which round on it says something, if there are too few yet; None otherwise.
     """
 
     target: float
@@ -148,12 +183,24 @@ class IntervalCertificate(Counted, Judged):
     quantity: str
     measured: float | None
     bound: Bound | None
+    sure: Bound | None = None
+    early: int | None = None
 
     def __str__(self) -> str:
-        limit = "no bound" if self.bound is None else str(self.bound)
-        measured = "not measured" if self.measured is None else f"{self.measured:.5f}"
-        told = f"covered {self.coverage:.4f}, target {self.target:.4f}"
-        return f"{super().__str__()}\n  {told}\n  {self.quantity} {measured}; {limit}"
+        told = f"measured: covered {self.coverage:.4f}, target {self.target:.4f}"
+        if self.quantity != "C1":
+            found = "not measured" if self.measured is None else f"{self.measured:.5f}"
+            told = f"{told}, {self.quantity} {found}"
+        return f"{self._head()}\n  {told}\n  {self._promise()}"
+
+    def details(self) -> str:
+        """Return all that is known: more than ``str`` tells."""
+        return str(self) if self.sure is None else f"{self}\n  {self.sure}"
+
+    def _promise(self) -> str:
+        if self.sure is None:
+            return self._nothing(self.bound, self.early)
+        return promised({self.quantity: self.sure.value}, None, self.holds)
 
 
 @dataclass(frozen=True, eq=False)
