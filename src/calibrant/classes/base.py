@@ -22,7 +22,7 @@ from calibrant.recalibrate import Certificate
 from calibrant.recalibrate.counter import Counter
 from calibrant.recalibrate.delivery import Pending, times
 from calibrant.recalibrate.run import Numbered
-from calibrant.recalibrate.secret import block_key
+from calibrant.recalibrate.secret import block_key, fingerprint
 from calibrant.recalibrate.spec import MAX_OPEN
 from calibrant.recalibrate.stream import Stream
 
@@ -189,12 +189,11 @@ class ClassRecalibrator(Stream[TicketT], Generic[TicketT, RunT]):
     a forecast is made, learned and looked at ahead, and what the settings are.
     """
 
-    __slots__ = ("_classes", "_roster", "_secret")
+    __slots__ = ("_classes", "_roster")
 
     version: ClassVar[int] = 2
     _tickets: ClassVar[Any]
     _classes: int
-    _secret: bytes
     _carry: ClassVar[tuple[str, str]] = ("value", "mean")
     """What of a ticket was drawn and carries the guarantee, and what was expected of it."""
     _wide: ClassVar[bool] = True
@@ -291,6 +290,11 @@ class ClassRecalibrator(Stream[TicketT], Generic[TicketT, RunT]):
         if made.clock is None:
             raise InvalidInput(f"ticket must be the one that forecast() returned, got {made!r}")
         return coin(block_key(secret, block), made.clock)
+
+    def _reseat(self) -> None:
+        whose = fingerprint(self._secret, self.kind, self._classes)
+        self._counter.issue_as(self._counter.issuer._replace(fingerprint=whose), whose)
+        self._roster.seat_all()
 
     # ---------------------------------------------------------------- batches
 

@@ -78,9 +78,10 @@ class BinaryReduction(ClassRecalibrator[MadeT, RunT]):
     def _seat(self, row: Words, number: int) -> None:
         self._spec.seat(row, self._secret_of(number))
 
-    def _secret_of(self, number: int) -> bytes:
-        """Return the secret of the row of a number."""
-        return secret_of(int.from_bytes(self._secret, "little", signed=True), number)
+    def _secret_of(self, number: int, secret: bytes | None = None) -> bytes:
+        """Return the secret of the row of a number, which follows from that of all."""
+        told = self._secret if secret is None else secret
+        return secret_of(int.from_bytes(told, "little", signed=True), number)
 
     # ------------------------------------------------------------------ facts
 
@@ -162,7 +163,8 @@ class BinaryReduction(ClassRecalibrator[MadeT, RunT]):
     def _coin(self, ticket: MadeT) -> Any:
         self._check_whole(ticket)
         pairs = zip(self._numbers(ticket), ticket.parts, strict=True)
-        coins = [self._flip(self._secret_of(number), part.bucket, part) for number, part in pairs]
+        secret = self._secret_at(ticket.number)
+        coins = [self._flip(self._secret_of(k, secret), part.bucket, part) for k, part in pairs]
         return np.array(coins) if self._wide else coins[-1]
 
     # ------------------------------------------------------- predict, then learn

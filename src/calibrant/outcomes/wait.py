@@ -11,6 +11,7 @@ from calibrant.core import check
 from calibrant.core.codec import Document
 from calibrant.core.ticket import Ticket
 from calibrant.kernels.coin import coin
+from calibrant.recalibrate.fork import watch
 from calibrant.recalibrate.secret import block_key, secret_of
 
 Key: TypeAlias = str | int | None
@@ -270,7 +271,7 @@ class ObservedOnly(Around):
     kind = "observed only"
     treatment: Final = "thinned to one probability"
 
-    __slots__ = ("_key", "floor", "learned", "observed")
+    __slots__ = ("__weakref__", "_key", "floor", "learned", "observed")
 
     def __init__(
         self, recalibrator: Forecaster, floor: float, *, seed: int | None = None, key: Key = None
@@ -279,6 +280,8 @@ class ObservedOnly(Around):
         self._recalibrator = recalibrator
         self._key = block_key(_own(secret_of(seed, key)), DOMAIN)
         self.observed = self.learned = 0
+        if seed is None:
+            watch(self)
 
     def forecast(self, raw: float, *, id: str | None = None, time: float | None = None) -> Ticket:
         """Announce a forecast."""
@@ -314,6 +317,7 @@ class ObservedOnly(Around):
         s = document.settings
         made = cls(recalibrator, float.fromhex(s["floor"]), seed=0)
         made._key = check.whole(s["key"], "key", high=(1 << 63) - 1)
+        watch(made)
         made.observed = check.whole(s["observed"], "observed")
         made.learned = check.whole(s["learned"], "learned", high=made.observed)
         return made
@@ -321,6 +325,10 @@ class ObservedOnly(Around):
     def __repr__(self) -> str:
         told = f"learned {self.learned} of {self.observed} observed"
         return f"ObservedOnly({self._recalibrator!r}, floor={self.floor:g}, {told})"
+
+    def _renew(self) -> None:
+        """Throw coins of its own from now on, in a forked process."""
+        self._key = block_key(_own(secret_of(None, None)), DOMAIN)
 
     def _checked_chance(self, probability: Any) -> float:
         rule = f"a number from {self.floor:g}, the floor, to 1"

@@ -33,7 +33,7 @@ blank: Final = object.__new__
 class Binary(Stream[Ticket]):
     """What a recalibrator of one stream of probabilities does beneath its verbs."""
 
-    __slots__ = ("_asked", "_issuer", "_looked", "_most", "_rows", "_secret", "_spec")
+    __slots__ = ("_asked", "_issuer", "_looked", "_most", "_rows", "_spec")
 
     version: ClassVar[int] = 2
     migrations: ClassVar[dict[int, Migration]] = {1: migrated}
@@ -146,7 +146,16 @@ class Binary(Stream[Ticket]):
         found = self._ours(ticket)
         if found.clock is None:
             raise InvalidInput(f"ticket must be the one that forecast() returned, got {found!r}")
-        return coin(block_key(self._secret, found.bucket), found.clock)
+        return coin(block_key(self._secret_at(found.number), found.bucket), found.clock)
+
+    def _reseat(self) -> None:
+        plain, arena = self._arena.listed is not None, self._arena
+        self._spec.seat(arena.flat()[self._row :], self._secret)
+        if plain:
+            arena.words()
+        self._asked = self._looked = None
+        self._issuer = self._spec.issuer(self._secret)
+        self._counter.issue_as(self._issuer, self._issuer.fingerprint)
 
     def _compile(self) -> None:
         self._note_asked()

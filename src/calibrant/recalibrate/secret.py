@@ -10,6 +10,10 @@ from calibrant.core import check
 from calibrant.errors import InvalidType
 
 
+class Chosen(bytes):
+    """A secret that follows from a seed: whoever knows the seed knows the coins."""
+
+
 def secret_of(seed: Any, key: Any) -> bytes:
     """Return sixteen bytes that fix every draw; entropy of the system where ``seed`` is None.
 
@@ -24,7 +28,8 @@ def secret_of(seed: Any, key: Any) -> bytes:
         raise InvalidType(f"key must be a string or a whole number, got {key!r}")
     named = b"" if key is None else repr(key).encode()
     salt = hashlib.blake2b(named, digest_size=16).digest()
-    return hashlib.blake2b(seeded, key=salt, digest_size=16).digest()
+    made = hashlib.blake2b(seeded, key=salt, digest_size=16).digest()
+    return made if seed is None else Chosen(made)
 
 
 def block_key(secret: bytes, block: int) -> int:

@@ -28,6 +28,7 @@ from calibrant.errors import (
 from calibrant.kernels.layout import SECRET
 from calibrant.recalibrate.body import packed
 from calibrant.recalibrate.calibrant import Calibrant
+from calibrant.recalibrate.fork import watch
 from calibrant.recalibrate.recalibrator import Recalibrator
 from calibrant.recalibrate.rows import Rows
 from calibrant.recalibrate.secret import secret_of
@@ -92,7 +93,9 @@ class Table(Stateful):
     kind: ClassVar = "table"
 
     __slots__ = (
+        "__weakref__",
         "_desk",
+        "_earlier",
         "_gate",
         "_keys",
         "_made",
@@ -110,12 +113,15 @@ class Table(Stateful):
             )
         given = secrets.randbits(127) if seed is None else check.whole(seed, "seed", low=-LARGEST)
         self._begin(type(pattern), pattern, given)
+        if seed is None:
+            watch(self)
 
     def _begin(self, made: type[Recalibrator], pattern: Recalibrator, seed: int) -> None:
         self._made, self._spec, self._seed = made, pattern.spec, seed
         self._max_open, self._desk = pattern.max_open, Desk(pattern.spec.fields)
         self._numbers: dict[Key, int] = {}
         self._keys: list[Key] = []
+        self._earlier: set[str] = set()
         self._rows = Rows(self._spec, Arena(self._spec.layout))
         self._rows.use_views()
         self._gate: Gate = [None]
@@ -245,7 +251,8 @@ class Table(Stateful):
             error = RepeatedTicket if known else UnknownTicket
             told = "one whose outcome is known" if known else repr(ticket)
             raise error(f"ticket must be one that is open here, got {told}")
-        if given is not None and given.whose != self._issuer(found[1]).fingerprint:
+        whose = self._issuer(found[1]).fingerprint
+        if given is not None and given.whose not in (whose, *self._earlier):
             raise ForeignTicket(f"ticket must be of this table, got another's: {given!r}")
         if given is not None and not given.agrees(found[3:]):
             raise ForeignTicket(f"ticket must be as it was issued, got an altered one: {given!r}")
@@ -300,6 +307,14 @@ class Table(Stateful):
     def _secret(self, number: int) -> bytes:
         return self._words(number)[SECRET : SECRET + 2].astype("<i8").tobytes()
 
+    def _renew(self) -> None:
+        """Throw coins of its own from now on, in a forked process; open tickets stay open."""
+        if self._gate:
+            self._seed = secrets.randbits(127)
+            for key, number in self._numbers.items():
+                self._earlier.add(self._issuer(number).fingerprint)
+                self._spec.seat(self._words(number), secret_of(self._seed, key))
+
     # ------------------------------------------------------------------- documents
 
     def __repr__(self) -> str:
@@ -326,6 +341,7 @@ class Table(Stateful):
         made = KINDS[s["made"]]
         empty = Document(made.kind, s["pattern"], {}, made.version)
         self._begin(made, made._unborn(empty), int(s["seed"]))
+        watch(self)
         first, *sizes = arrays["sizes"].tolist()
         keys = json.loads(arrays["keys"].astype("<i8").tobytes()[:first])
         data, start = arrays["bodies"].astype("<i8").tobytes(), 0

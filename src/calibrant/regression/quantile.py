@@ -16,7 +16,7 @@ from calibrant.errors import ForeignTicket, InvalidInput, InvalidType
 from calibrant.kernels.coin import coin
 from calibrant.kernels.quantiles import covers
 from calibrant.recalibrate.delivery import Pending
-from calibrant.recalibrate.secret import secret_of
+from calibrant.recalibrate.secret import block_key, secret_of
 from calibrant.regression.curves import ask
 from calibrant.regression.distribution import Distribution, Distributions, finite, target_levels
 from calibrant.regression.level_method import LevelMethod, quantile_methods
@@ -162,9 +162,14 @@ class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
         """Return which of the quantiles that were asked for cover an outcome."""
         if len(ticket.found) != self._method.width:
             raise ForeignTicket(f"ticket must be as it was issued, got an altered one: {ticket!r}")
-        u = coin(self._ties.key, ticket.number)
+        u = self._tie_coin(ticket.number)
         pairs = zip(ticket.found, ticket.shares, strict=True)
         return [covers(x, share, outcome, u) for x, share in pairs]
+
+    def _tie_coin(self, number: int) -> float:
+        """Return the coin of a round, which decides about an outcome on an atom."""
+        key = block_key(self._secret_at(number), 0) if self._earlier else self._ties.key
+        return coin(key, number)
 
     def coin_of(self, ticket: QuantileTicket | int | str, level: int | None = None) -> float:
         """Return the coin of a ticket's round, which decides about an outcome on an atom.
@@ -174,8 +179,8 @@ class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
         """
         found = self._ours(ticket)
         if level is None:
-            return coin(self._ties.key, found.number)
-        return self._method.coin(self._secret, found, level)
+            return self._tie_coin(found.number)
+        return self._method.coin(self._secret_at(found.number), found, level)
 
     # ---------------------------------------------------------------- batches
 
