@@ -20,6 +20,7 @@ from calibrant.core.codec import Document
 from calibrant.core.gate import Gate, passing
 from calibrant.core.stateful import Stateful
 from calibrant.errors import ForeignTicket, InvalidInput, InvalidType, StaleForecast
+from calibrant.kernels.index import machine
 from calibrant.kernels.layout import ISSUED, LONGEST_LAG, MOST_OUTSTANDING, ROUNDS
 from calibrant.recalibrate.body import packed, unpacked
 from calibrant.recalibrate.counter import EXPIRED, AnyTicket, Counter
@@ -296,6 +297,7 @@ class Stream(Stateful, Generic[TicketT]):
         Takes some seconds the first time on a machine, less from the cache on disk; does
         nothing where Numba is not installed.  The forecasts are the same to the bit.
         """
+        machine()
         with passing(self._gate):
             self._compile()
         return self
