@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks.bars import Row
 from calibrant import Calibrant, Recalibrator
@@ -32,6 +33,9 @@ BARS = {
     "live default over its row": 3.0,
     "forecast + observe by id, a million open, to none": 2.0,
     "to_bytes, a ticket of a million": 200.0,
+    "to_bytes, a million open": 0.3,
+    "from_bytes, a million open": 1.0,
+    "slowest observe of a million": 1.0,
     "late batch of 1,000 rows, 100,000 open, to none": 1.5,
 }
 BEFORE_BARS = {
@@ -44,6 +48,7 @@ def run(*, repeats: int = 7) -> list[Row]:
     """Return a row for each figure."""
     rows = [*sizes(), live_object()]
     rows += desk(repeats) if available() else []
+    rows += million()
     before = os.environ.get("CALIBRANT_BEFORE")
     return rows + (against(before, repeats) if before else [])
 
@@ -103,6 +108,46 @@ def desk(repeats: int) -> list[Row]:
         held("to_bytes, a ticket of a million", stored * 1e9, "ns"),
         held("late batch of 1,000 rows, 100,000 open, to none", late_batches(repeats), ""),
     ]
+
+
+def million(turns: int = 3) -> list[Row]:
+    """Measure what a million open tickets cost whoever waits for one call.
+
+    The slowest call is that whose least time over all turns is largest: the same calls are played
+    in each, and what else the machine does hits others.
+    """
+    many = Recalibrator(seed=1, max_open=1 << 22)
+    if available():
+        many.compile()
+    opened = []
+    for _ in range(turns):
+        model = many.copy()
+        opened.append(_each(lambda k, made=model: made.forecast(k % 1000 / 999), OPEN))
+    stored = model.to_bytes()
+    closed, loaded = [], []
+    for _ in range(turns):
+        start = time.thread_time()
+        again = Recalibrator.from_bytes(stored)
+        loaded.append(time.thread_time() - start)
+        closed.append(_each(lambda k, made=again: made.observe(7919 * k % OPEN, k & 1), OPEN))
+    saved = min(_timed(model.to_bytes, 1) for _ in range(turns))
+    slowest = [float(np.min(times, axis=0).max()) * 1e3 for times in (opened, closed)]
+    return [
+        held("to_bytes, a million open", saved, "s"),
+        held("from_bytes, a million open", min(loaded), "s"),
+        Row("slowest forecast of a million", slowest[0], "ms"),
+        held("slowest observe of a million", slowest[1], "ms"),
+    ]
+
+
+def _each(call: Callable[[int], Any], count: int) -> NDArray[np.float64]:
+    """Return how long each of so many calls takes."""
+    times, clock = np.empty(count), time.thread_time
+    for k in range(count):
+        start = clock()
+        call(k)
+        times[k] = clock() - start
+    return times
 
 
 def late_batches(repeats: int) -> float:

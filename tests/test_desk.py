@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from calibrant.core import desk as module
+from calibrant.core import region as module_of_regions
 from calibrant.core.desk import Desk, name_key, number_key
 from calibrant.errors import InvalidInput
 from calibrant.kernels import index
@@ -284,7 +285,7 @@ def test_the_index_changes_over_by_itself_and_not_back_at_once(tight: None) -> N
     kinds.append(type(desk._index).__name__)
     desk.pop_number(1, 7)
     kinds.append(type(desk._index).__name__)
-    assert kinds == ["_Dictionary", "_Slots", "_Slots", "_Dictionary"]
+    assert kinds == ["Dictionary", "Slots", "Slots", "Dictionary"]
     assert desk.get_number(1, 11) == ticket(11)
 
 
@@ -292,7 +293,7 @@ def test_without_a_compiler_the_index_stays_a_dictionary(tight: None) -> None:
     class Alone(Turning):
         tools = staticmethod(lambda: None)
 
-    assert type(filled(Alone, 50)._index).__name__ == "_Dictionary"
+    assert type(filled(Alone, 50)._index).__name__ == "Dictionary"
 
 
 def test_a_compiler_is_asked_for_only_when_there_are_many() -> None:
@@ -309,7 +310,7 @@ def test_a_compiler_is_asked_for_only_when_there_are_many() -> None:
 
 def test_the_machine_is_there_where_kernels_can_be_compiled() -> None:
     assert (machine() is not None) == available()
-    assert Desk.tools() is machine()
+    assert Desk.tools() is machine()  # At hand, for it was just made.
 
 
 def test_the_machine_is_made_of_the_plain_functions(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -439,6 +440,87 @@ def test_the_memory_of_a_dictionary_is_counted() -> None:
     assert desk.nbytes > desk.flat.nbytes + 3000 * 64
     desk.expire(5, 1)
     assert desk.nbytes == filled(ByDictionary, 3000).nbytes + 8 * 6
+
+
+# Large desks.
+
+
+@pytest.fixture
+def large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Desks whose lines lie in a region from the ninth on, and whose dictionaries have parts."""
+    monkeypatch.setattr(module, "LARGE", 8 * 32)
+
+
+def held_by(desk: Desk) -> set[tuple[Any, ...]]:
+    """The tickets of a desk, each found by its key and by its number."""
+    words = desk.words()
+    found = [desk.get(key) for key in words[:, 0].tolist()]
+    assert found == [desk.get(number) for number in words[:, 1].tolist()]
+    return set(found)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_large_desk_is_the_same_desk(form: type[Desk], large: None, tight: None) -> None:
+    desk, model = filled(form, 300), {ticket(n)[:3]: ticket(n) for n in range(300)}
+    assert held_by(desk) == set(model.values())
+    for number in [*range(0, 300, 2), *range(1, 290, 2)]:
+        expected = model.pop(ticket(number)[:3])
+        assert desk.pop(expected[0]) == expected
+        assert desk.get_number(number % 2, number) is None
+        assert held_by(desk) == set(model.values())
+    assert held_by(desk.copy()) == held_by(desk)
+    again = form("qd")
+    again.load(desk.words())
+    assert held_by(again) == held_by(desk)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_lines_of_a_large_desk_stay_where_they_are(form: type[Desk], large: None) -> None:
+    desk = filled(form, 40)
+    flat = desk.flat
+    for number in range(40, 400):
+        desk.add(*ticket(number))
+    for number in range(400):
+        desk.pop_number(number % 2, number)
+    assert desk.flat is flat
+    assert len(desk) == 0
+    assert desk.nbytes < 100_000
+
+
+def test_a_copy_of_a_large_desk_has_lines_of_its_own(large: None) -> None:
+    desk = filled(ByDictionary, 100)
+    other = desk.copy()
+    for number in range(90):
+        desk.pop_number(number % 2, number)
+    assert held_by(other) == {ticket(n) for n in range(100)}
+
+
+def test_no_call_waits_for_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    def compiling() -> None:
+        raise AssertionError
+
+    compiling.cache_info = machine.cache_info  # type: ignore[attr-defined]
+    machine.cache_clear()
+    monkeypatch.setattr(index, "machine", compiling)
+    desk = Desk("qd")
+    for number in range(Desk.many + 2):
+        desk.add(*ticket(number))
+    assert type(desk._index).__name__ == "Dictionary"
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_a_region_has_room_to_spare_and_gives_back_what_is_not_used(
+    refused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if refused:
+        monkeypatch.setattr(module_of_regions, "ADDRESSES", 1 << 80)
+    words = module_of_regions.region(5000)
+    assert len(words) >= 10_000
+    words[:10_000] = 7
+    module_of_regions.give_back(words, 10)
+    assert words[:10].tolist() == [7] * 10
+    assert refused == (words[9_999] == 7)
+    module_of_regions.give_back(words, len(words))
 
 
 # Loops over the arrays.

@@ -25,7 +25,7 @@ from calibrant.recalibrate.counter import Counter
 from calibrant.recalibrate.delivery import Pending, times
 from calibrant.recalibrate.promise import FAILURE, promised, tally, too_early
 from calibrant.recalibrate.run import Numbered
-from calibrant.recalibrate.secret import Secret, coin_at, secret_read
+from calibrant.recalibrate.secret import Secret, coin_at, fingerprint, secret_read
 from calibrant.recalibrate.spec import MAX_OPEN
 from calibrant.recalibrate.stream import Stream
 
@@ -254,13 +254,12 @@ class ClassRecalibrator(Stream[TicketT], Generic[TicketT, RunT]):
     a forecast is made, learned and looked at ahead, and what the settings are.
     """
 
-    __slots__ = ("_classes", "_roster", "_secret")
+    __slots__ = ("_classes", "_roster")
 
     version: ClassVar[int] = 3
     migrations: ClassVar[dict[int, Migration]] = {2: version2.migrated}
     _tickets: ClassVar[Any]
     _classes: int
-    _secret: Secret
     _carry: ClassVar[tuple[str, str]] = ("value", "mean")
     """What of a ticket was drawn and carries the guarantee, and what was expected of it."""
     _wide: ClassVar[bool] = True
@@ -356,6 +355,11 @@ class ClassRecalibrator(Stream[TicketT], Generic[TicketT, RunT]):
         if made.clock is None:
             raise InvalidInput(f"ticket must be the one that forecast() returned, got {made!r}")
         return coin_at(secret, self._throws, block, made.clock)
+
+    def _reseat(self) -> None:
+        whose = fingerprint(self._secret, self.kind, self._classes)
+        self._counter.issue_as(self._counter.issuer._replace(fingerprint=whose), whose)
+        self._roster.seat_all()
 
     # ---------------------------------------------------------------- batches
 

@@ -82,9 +82,9 @@ class BinaryReduction(ClassRecalibrator[MadeT, RunT]):
     def _seat(self, row: Words, number: int) -> None:
         self._spec.seat(row, self._secret_of(number))
 
-    def _secret_of(self, number: int) -> bytes:
-        """Return the secret of the row of a number."""
-        return part_of(self._secret, number)
+    def _secret_of(self, number: int, secret: bytes | None = None) -> bytes:
+        """Return the secret of the row of a number, which follows from that of all."""
+        return part_of(self._secret if secret is None else secret, number)
 
     # ------------------------------------------------------------------ facts
 
@@ -172,7 +172,8 @@ class BinaryReduction(ClassRecalibrator[MadeT, RunT]):
     def _coin(self, ticket: MadeT) -> Any:
         self._check_whole(ticket)
         pairs = zip(self._numbers(ticket), ticket.parts, strict=True)
-        coins = [self._flip(self._secret_of(number), part.bucket, part) for number, part in pairs]
+        secret = self._secret_at(ticket.number)
+        coins = [self._flip(self._secret_of(k, secret), part.bucket, part) for k, part in pairs]
         return np.array(coins) if self._wide else coins[-1]
 
     # ------------------------------------------------------- predict, then learn

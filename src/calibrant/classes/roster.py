@@ -70,6 +70,15 @@ class Roster:
             self.arena.add(rows - self.arena.rows)
             self._moved()
 
+    def seat_all(self) -> None:
+        """Write into all rows anew what tells them from others."""
+        plain, size = self.arena.listed is not None, len(self.arena.layout.fresh)
+        flat = self.arena.flat()
+        for number, start in self._places.items():
+            self._seat(flat[start : start + size], number)
+        if plain:
+            self.arena.words()
+
     def used(self) -> Iterator[tuple[int, Words]]:
         """Yield number and words of the rows that made a forecast, in order; nothing changes."""
         flat, size = self.arena.snapshot(), len(self.arena.layout.fresh)

@@ -203,7 +203,7 @@ class SimplexRecalibrator(ClassRecalibrator[SimplexTicket, ClassRun]):
         counts[outcome] += 1
 
     def _coin(self, ticket: SimplexTicket) -> float:
-        return self._flip(self._secret, ticket.cell, ticket)
+        return self._flip(self._secret_at(ticket.number), ticket.cell, ticket)
 
     def _book(self, seen: SimplexTicket, rounds: int, outcome: int) -> None:
         if seen.clock != self._row_of(seen.cell)[ISSUED]:

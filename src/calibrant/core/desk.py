@@ -12,7 +12,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import struct
-import sys
 from array import array
 from collections.abc import Callable
 from typing import Any, ClassVar, Final, Self, TypeAlias
@@ -21,14 +20,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.core.arrays import Words
+from calibrant.core.filing import FACTOR, Dictionary, Slots
+from calibrant.core.region import give_back, region
 from calibrant.errors import InvalidInput
-from calibrant.kernels.index import NAMED, PLAIN, Tools, machine
+from calibrant.kernels.index import NAMED, PLAIN, Tools, machine_at_hand
 
 SHIFT: Final = 40
 NUMBER: Final = (1 << SHIFT) - 1
 FEW: Final = 4
 SMALL: Final = 64
 """Lines that are always there, and by which a desk grows once it holds as many."""
+LARGE: Final = 1 << 19
+"""Bytes of lines from which on they are not copied any more when there are more or fewer."""
 NEAR: Final = 64
 """Looking at every ticket costs a 64th of looking up as many numbers, or less."""
 
@@ -66,107 +69,6 @@ def name_key(name: str) -> int:
     """
     hashed = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return NAMED | (int.from_bytes(hashed, "little") >> 2)
-
-
-class _Dictionary:
-    """Lines by key in a dictionary; a named ticket is there twice.
-
-    ``find(key)`` returns a line, or None or -1, here and in the other kind of index.
-    """
-
-    __slots__ = ("_bytes", "_lines", "_stride", "_words", "find")
-
-    def __init__(self, flat: Flat, stride: int, count: int) -> None:
-        self._stride = stride
-        numbers, keys = (flat[k : count * stride : stride].tolist() for k in (1, 0))
-        self._lines: dict[int, int] = dict(zip(numbers, range(count), strict=True))
-        self._lines.update(zip(keys, range(count), strict=True))
-        self.find: Callable[[int], int | None] = self._lines.get
-        self.use(flat)
-
-    @property
-    def nbytes(self) -> int:
-        # A key is an integer of 32 bytes and a line one of 28 or, rounded up, 32.
-        return sys.getsizeof(self._lines) + 64 * len(self._lines)
-
-    def use(self, flat: Flat) -> None:
-        """Read the same lines, moved to another array, from now on."""
-        self._words, self._bytes = flat.data, flat.data.cast("B")
-
-    def put(self, key: int, number: int, line: int) -> None:
-        """Enter a line that is written."""
-        self._lines[number] = self._lines[key] = line
-
-    def take(self, key: int, last: int) -> int:
-        """Remove the line of a key, which changes places with the last; return -1 without one."""
-        lines, words, stride = self._lines, self._words, self._stride
-        line = lines.get(key, -1)
-        if line >= 0:
-            del lines[words[line * stride + 1]]
-            lines.pop(words[line * stride], None)
-            if line != last:
-                lines[words[last * stride]] = lines[words[last * stride + 1]] = line
-                self._swap(8 * stride * line, 8 * stride * last, 8 * stride)
-        return line
-
-    def _swap(self, one: int, other: int, size: int) -> None:
-        room = self._bytes
-        kept = bytes(room[one : one + size])
-        # Interrupted between these two, the last line stands twice.
-        room[one : one + size] = room[other : other + size]
-        room[other : other + size] = kept
-
-
-class _Slots:
-    """Lines by number and by name in two arrays of slots, three quarters full at most."""
-
-    def __init__(self, tools: Tools, flat: Flat, stride: int, count: int, more: int = 0) -> None:
-        self._tools, self._stride, self._flat = tools, stride, flat
-        self.slots = _slots(len(flat) // stride)
-        tools.rebuild(self.slots, flat[1:], stride, count)
-        self.count_names(count)
-        self._widen(count, self.named + more)
-
-    @property
-    def nbytes(self) -> int:
-        return self.slots.nbytes + self.names.nbytes
-
-    def use(self, flat: Flat) -> None:
-        """Read the same lines, moved to another array, from now on."""
-        self._flat, self._words = flat, flat.data
-        # No function of Python's in between: a quarter of the time of a look-up.
-        books = self.slots, self.names, flat, self._stride
-        self.find = functools.partial(self._tools.seek, *books)
-        self._put = functools.partial(self._tools.put, *books)
-        self._take = functools.partial(self._tools.take, *books)
-
-    def put(self, key: int, number: int, line: int) -> None:
-        """Enter a line that is written."""
-        if key >= NAMED:
-            if 4 * self.named >= 3 * (len(self.names) - 8):
-                self._widen(line, self.named + 1)
-            self.named += 1
-        self._put(line)
-
-    def take(self, key: int, last: int) -> int:
-        """Remove the line of a key, which changes places with the last; return -1 without one."""
-        line = self._take(key, last)
-        if line >= 0 and self._words[last * self._stride] >= NAMED:
-            self.named -= 1
-        return line
-
-    def count_names(self, count: int) -> None:
-        """Count the names among so many lines."""
-        keys = self._flat[: count * self._stride : self._stride]
-        self.named = int(np.count_nonzero(keys >= NAMED))
-
-    def _widen(self, count: int, named: int) -> None:
-        """Make the index of names anew, with room for more of them."""
-        # A 64th of the lines at least, so that going through all of them is worth it.
-        names = _slots(named + max(SMALL, named // 16, count // 64))
-        self._tools.rebuild_names(names, self._flat, self._stride, count)
-        self.names = names
-        self.use(self._flat)
 
 
 class Desk:
@@ -209,12 +111,12 @@ class Desk:
     """
 
     many: ClassVar[int] = 20_000
-    """Up to so many tickets the index is a dictionary; from half of it on it may be compiled."""
+    """Up to so many tickets the index is a dictionary; beyond it may be compiled."""
 
     flat: Flat
     count: int
-    _index: _Dictionary | _Slots
-    _noted: tuple[Flat, int, _Dictionary | _Slots] | tuple[()] | None
+    _index: Dictionary | Slots
+    _noted: tuple[Flat, int, Dictionary | Slots] | tuple[()] | None
     _room: memoryview
     _limit: int
     _least: int
@@ -229,8 +131,8 @@ class Desk:
 
     @staticmethod
     def tools() -> Tools | None:
-        """Return the functions of the compiled index, if there are any."""
-        return machine()
+        """Return the functions of the compiled index if they are at hand: no call waits."""
+        return machine_at_hand()
 
     def __len__(self) -> int:
         if self._noted is not None:
@@ -240,7 +142,8 @@ class Desk:
     @property
     def nbytes(self) -> int:
         """Bytes of memory held."""
-        return self.flat.nbytes + self._index.nbytes + 8 * len(self._floors)
+        lines = self.count * self._size if _is_wide(self.flat) else self.flat.nbytes
+        return lines + self._index.nbytes + 8 * len(self._floors)
 
     def add(self, key: int, row: int, number: int, *fields: Any) -> None:
         """File a ticket under its number, and under its key if that is a name's.
@@ -364,12 +267,12 @@ class Desk:
         """Remove every ticket."""
         flat = np.zeros(FEW * self.stride, np.int64)
         self._floors = array("q")
-        self._settle(flat, 0, _Dictionary(flat, self.stride, 0))
+        self._settle(flat, 0, Dictionary(flat, self.stride, 0))
 
     def copy(self) -> Self:
         """Return a desk with the same tickets, of its own."""
         other = type(self)(self.fields)
-        flat = self._lines(len(self))
+        flat = self._lines(len(self), apart=True)
         other._settle(flat, self.count, other._indexed(flat, self.count))
         other._floors = self._floors[:]
         return other
@@ -381,7 +284,8 @@ class Desk:
         """
         flat = self._lines(len(self) + count)
         more = count if named is None else named
-        made = _Slots(self.tools() or PLAIN, flat, self.stride, self.count, more)
+        room = self._slots_for(flat, len(self) + count)
+        made = Slots(self.tools() or PLAIN, flat, self.stride, self.count, room, more)
         self._settle(flat, self.count, made)
 
     @property
@@ -417,24 +321,47 @@ class Desk:
         numbers: list[int] = np.sort(found).tolist()
         return numbers
 
-    def _arrays(self) -> _Slots:
-        if not isinstance(self._index, _Slots):
+    def _arrays(self) -> Slots:
+        if not isinstance(self._index, Slots):
             raise ValueError("index must be reserved for a loop, got a dictionary")
         return self._index
 
+    @property
+    def _fewest(self) -> int:
+        """Down to how many tickets a compiled index stays: then a dictionary is soon made."""
+        return min(self.many // 2, 1_000)
+
     def _is_many(self, count: int) -> bool:
         """Say whether so many tickets are worth the compiled index."""
-        least = self.many // 2 if isinstance(self._index, _Slots) else self.many
+        least = self._fewest if isinstance(self._index, Slots) else self.many
         return count > least and self.tools() is not None
 
-    def _indexed(self, flat: Flat, count: int, soon: int = 0) -> _Dictionary | _Slots:
+    def _indexed(self, flat: Flat, count: int, soon: int = 0) -> Dictionary | Slots:
         """Return the index of so many lines that suits them, or as many as there are soon."""
         if self._is_many(max(count, soon)) and (tools := self.tools()) is not None:
-            return _Slots(tools, flat, self.stride, count)
-        return _Dictionary(flat, self.stride, count)
+            room = self._slots_for(flat, max(count, soon))
+            return Slots(tools, flat, self.stride, count, room)
+        return Dictionary(flat, self.stride, count, self._is_large(max(count, soon)))
 
-    def _lines(self, count: int) -> Flat:
-        """Return the lines in use in an array with room for ``count`` and some more."""
+    def _slots_for(self, flat: Flat, count: int) -> int:
+        """Return for how many lines an index should have room that holds so many soon."""
+        return int(FACTOR * count) + FEW if _is_wide(flat) else len(flat) // self.stride
+
+    def _is_large(self, count: int) -> bool:
+        """Say whether so many lines are large in all."""
+        return count * self._size > LARGE
+
+    def _lines(self, count: int, apart: bool = False) -> Flat:
+        """Return the lines in use in an array with room for ``count`` and some more.
+
+        That is the array as it is once they lie in a region, unless they should stand apart.
+        """
+        if not apart and _is_wide(self.flat) and len(self.flat) >= count * self.stride:
+            return self.flat
+        if self._is_large(count):
+            flat = region(count * self.stride)
+            flat[: self.count * self.stride] = self.flat[: self.count * self.stride]
+            return flat
         more = max(FEW, min(count, SMALL), count // 16)
         flat = np.zeros((count + more) * self.stride, np.int64)
         used = min(self.count, count) * self.stride
@@ -444,11 +371,13 @@ class Desk:
     def _fit(self, count: int) -> None:
         """Make the arrays as large as so many tickets need, and the index what suits them."""
         flat, now = self._lines(count), self._index
-        stays = isinstance(now, _Dictionary) and not self._is_many(count)
+        stays = now.suits(self._is_many(count), self._is_large(count), count)
         made = now if stays else self._indexed(flat, self.count, count)
         self._settle(flat, self.count, made)
+        if _is_wide(flat):
+            give_back(flat, self.count * self.stride)
 
-    def _settle(self, flat: Flat, count: int, made: _Dictionary | _Slots) -> None:
+    def _settle(self, flat: Flat, count: int, made: Dictionary | Slots) -> None:
         self._noted = flat, count, made
         self._carry_out()
 
@@ -465,11 +394,17 @@ class Desk:
         self.flat, self.count, self._index = flat, count, made
         self._room = flat.data.cast("B")
         room = len(flat) // self.stride
-        few = isinstance(made, _Dictionary) and count < self.many
+        few = isinstance(made, Dictionary) and count < self.many
         self._limit = min(room, self.many) if few else room
         self._least = 0 if room <= 16 * SMALL else 9 * room // 10
-        if isinstance(made, _Slots):
-            self._least = max(self._least, self.many // 2)
+        step = LARGE // self._size
+        if _is_wide(flat):
+            self._least = max(count - step, 0)
+        if isinstance(made, Dictionary) and not made.parted:
+            self._limit = min(self._limit, max(step, count + 1))
+        if isinstance(made, Slots):
+            self._limit = min(self._limit, made.room)
+            self._least = max(self._least, self._fewest)
         self._noted = None
 
     def _whole(self) -> int:
@@ -478,9 +413,9 @@ class Desk:
         return self.count - bool((numbers[:-1] == numbers[-1:]).any())
 
 
-def _slots(count: int) -> NDArray[np.int32]:
-    """Return slots for so many lines; they are filled by who makes the index."""
-    return np.empty(4 * count // 3 + 8, np.int32)
+def _is_wide(flat: Flat) -> bool:
+    """Say whether lines lie in a region: other arrays are hardly larger than what they hold."""
+    return flat.nbytes > 2 * LARGE
 
 
 def _check(lines: Flat) -> None:

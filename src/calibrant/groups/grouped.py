@@ -69,6 +69,11 @@ class Grouped(Binary):
         self._roster = Roster(spec.max_groups)
         self._recent: deque[tuple[float, int]] = deque(maxlen=RECENT)
 
+    def _reseat(self) -> None:
+        names = self._counter.issuer.names
+        super()._reseat()
+        self._issuer.names = names
+
     # ------------------------------------------------------------------ facts
 
     @property

@@ -165,6 +165,11 @@ class Tools(NamedTuple):
 PLAIN: Final = Tools(seek, put, take, rebuild, rebuild_names)
 
 
+def machine_at_hand() -> Tools | None:
+    """Return the compiled functions if :func:`machine` was asked for them before, or None."""
+    return machine() if machine.cache_info().currsize else None
+
+
 @functools.cache
 def machine() -> Tools | None:
     """Return the compiled functions, or None where there is no compiler."""

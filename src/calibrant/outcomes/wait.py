@@ -11,6 +11,7 @@ from calibrant.core import check
 from calibrant.core.codec import Document
 from calibrant.core.ticket import Ticket
 from calibrant.kernels.coin import coin
+from calibrant.recalibrate.fork import watch
 from calibrant.recalibrate.secret import SAFE, Coins, secret_of
 
 Key: TypeAlias = str | int | None
@@ -270,7 +271,7 @@ class ObservedOnly(Around):
     kind = "observed only"
     treatment: Final = "thinned to one probability"
 
-    __slots__ = ("_coins", "floor", "learned", "observed")
+    __slots__ = ("__weakref__", "_coins", "floor", "learned", "observed")
 
     def __init__(
         self, recalibrator: Forecaster, floor: float, *, seed: int | None = None, key: Key = None
@@ -279,6 +280,8 @@ class ObservedOnly(Around):
         self._recalibrator = recalibrator
         self._coins: Coins | OldCoins = Coins(_own(secret_of(seed, key)), SAFE, DOMAIN)
         self.observed = self.learned = 0
+        if seed is None:
+            watch(self)
 
     def forecast(self, raw: float, *, id: str | None = None, time: float | None = None) -> Ticket:
         """Announce a forecast."""
@@ -318,6 +321,7 @@ class ObservedOnly(Around):
             made._coins = OldCoins(check.whole(s["key"], "key", high=(1 << 63) - 1))
         else:
             made._coins = Coins(_sixteen(bytes.fromhex(s["secret"])), SAFE, DOMAIN)
+        watch(made)
         made.observed = check.whole(s["observed"], "observed")
         made.learned = check.whole(s["learned"], "learned", high=made.observed)
         return made
@@ -325,6 +329,10 @@ class ObservedOnly(Around):
     def __repr__(self) -> str:
         told = f"learned {self.learned} of {self.observed} observed"
         return f"ObservedOnly({self._recalibrator!r}, floor={self.floor:g}, {told})"
+
+    def _renew(self) -> None:
+        """Throw coins of its own from now on, in a forked process."""
+        self._coins = Coins(_own(secret_of(None, None)), SAFE, DOMAIN)
 
     def _checked_chance(self, probability: Any) -> float:
         rule = f"a number from {self.floor:g}, the floor, to 1"

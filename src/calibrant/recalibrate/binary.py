@@ -45,7 +45,7 @@ SECRETS: Final = Struct("<qq")
 class Binary(Stream[Ticket]):
     """What a recalibrator of one stream of probabilities does beneath its verbs."""
 
-    __slots__ = ("_asked", "_issuer", "_looked", "_most", "_rows", "_secret", "_spec")
+    __slots__ = ("_asked", "_issuer", "_looked", "_most", "_rows", "_spec")
 
     version: ClassVar[int] = 3
     migrations: ClassVar[dict[int, Migration]] = {1: version1.migrated, 2: version2.migrated}
@@ -182,7 +182,16 @@ class Binary(Stream[Ticket]):
         found = self._ours(ticket)
         if found.clock is None:
             raise InvalidInput(f"ticket must be the one that forecast() returned, got {found!r}")
-        return coin_at(self._secret, self._spec.coins, found.bucket, found.clock)
+        return coin_at(self._secret_at(found.number), self._spec.coins, found.bucket, found.clock)
+
+    def _reseat(self) -> None:
+        plain, arena = self._arena.listed is not None, self._arena
+        self._spec.seat(arena.flat()[self._row :], self._secret)
+        if plain:
+            arena.words()
+        self._asked = self._looked = None
+        self._issuer = self._spec.issuer(self._secret)
+        self._counter.issue_as(self._issuer, self._issuer.fingerprint)
 
     def _compile(self) -> None:
         self._note_asked()

@@ -90,6 +90,7 @@ class Counter(Generic[TicketT]):
         "_desk",
         "_fields",
         "corrections",
+        "earlier",
         "issuer",
         "kind",
         "latest",
@@ -104,6 +105,7 @@ class Counter(Generic[TicketT]):
         self.latest: TicketT | None = None
         self._closed: dict[int, str] = {}
         self.corrections = Corrections()
+        self.earlier: frozenset[str] = frozenset()
 
     @property
     def desk(self) -> Desk:
@@ -115,6 +117,15 @@ class Counter(Generic[TicketT]):
     @desk.setter
     def desk(self, desk: Desk) -> None:
         self._desk = desk
+
+    def issue_as(self, issuer: Any, whose: str) -> None:
+        """Give out tickets of another issuer from now on; those of earlier ones stay ours."""
+        self.earlier |= {self.whose}
+        self.issuer, self.whose = issuer, whose
+
+    def owns(self, ticket: TicketT) -> bool:
+        """Say whether a ticket was given out here."""
+        return ticket.whose == self.whose or ticket.whose in self.earlier
 
     def __len__(self) -> int:
         return (0 if self._desk is None else len(self._desk)) + (self.latest is not None)
@@ -170,7 +181,7 @@ class Counter(Generic[TicketT]):
             return latest
         self.file_latest()
         given: TicketT | None = ticket if isinstance(ticket, self.kind) else None
-        if given is not None and given.whose != self.whose:
+        if given is not None and not self.owns(given):
             raise ForeignTicket(f"ticket must be of this recalibrator, got another's: {ticket!r}")
         id = checked_id(ticket) if given is None else given.id
         found = self.desk.get(_key(id)) if isinstance(id, str) or 0 <= id < issued else None
@@ -246,7 +257,7 @@ class Counter(Generic[TicketT]):
         """
         if not isinstance(ticket, self.kind):
             raise InvalidType(f"ticket must be a {self.kind.__name__}, got {ticket!r}")
-        if ticket.whose != self.whose:
+        if not self.owns(ticket):
             raise ForeignTicket(f"ticket must be of this recalibrator, got another's: {ticket!r}")
         if ticket.number >= issued:
             raise UnknownTicket(f"ticket must be one that was issued here, got {ticket!r}")

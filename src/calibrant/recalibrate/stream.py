@@ -20,13 +20,15 @@ from calibrant.core.codec import Document
 from calibrant.core.gate import Gate, passing
 from calibrant.core.stateful import Stateful
 from calibrant.errors import ForeignTicket, InvalidInput, InvalidType, StaleForecast
+from calibrant.kernels.index import machine
 from calibrant.kernels.layout import ISSUED, LONGEST_LAG, MOST_OUTSTANDING, ROUNDS, SECRET
 from calibrant.kernels.rounds import count_correction
 from calibrant.kernels.whole import copied
 from calibrant.recalibrate.body import packed, unpacked
 from calibrant.recalibrate.counter import EXPIRED, AnyTicket, Counter
 from calibrant.recalibrate.delivery import Pending, arrivals, checked, schedule, times
-from calibrant.recalibrate.secret import Secret, secret_read
+from calibrant.recalibrate.fork import watch
+from calibrant.recalibrate.secret import SEED, Secret, secret_of, secret_read
 
 MOST_NOTED: Final = 256
 """Predictions without an outcome that are remembered."""
@@ -42,7 +44,19 @@ class Stream(Stateful, Generic[TicketT]):
     call holds the gate, so threads may share a stream.
     """
 
-    __slots__ = ("__weakref__", "_arena", "_counter", "_gate", "_notes", "_row", "_timed")
+    __slots__ = (
+        "__weakref__",
+        "_arena",
+        "_counter",
+        "_earlier",
+        "_gate",
+        "_notes",
+        "_row",
+        "_secret",
+        "_timed",
+    )
+
+    _secret: Secret
 
     def _open(self, arena: Arena, counter: Counter[TicketT]) -> None:
         """Begin with a row and no open tickets, or with those of the counter."""
@@ -50,6 +64,9 @@ class Stream(Stateful, Generic[TicketT]):
         self._notes: dict[Any, tuple[Any, ...]] = {}
         self._timed = False
         self._gate: Gate = [None]
+        self._earlier: tuple[tuple[int, bytes], ...] = ()
+        if self._secret.origin != SEED:
+            watch(self)
 
     # ------------------------------------------------------------------ facts
 
@@ -188,7 +205,7 @@ class Stream(Stateful, Generic[TicketT]):
         if not isinstance(ticket, counter.kind):
             with passing(self._gate):
                 ticket = counter.find(ticket, self._own(ISSUED))
-        if ticket.whose != counter.whose:
+        if not counter.owns(ticket):
             raise ForeignTicket(f"ticket must be of this recalibrator, got another's: {ticket!r}")
         return ticket
 
@@ -317,9 +334,29 @@ class Stream(Stateful, Generic[TicketT]):
         Takes some seconds the first time on a machine, less from the cache on disk; does
         nothing where Numba is not installed.  The forecasts are the same to the bit.
         """
+        machine()
         with passing(self._gate):
             self._compile()
         return self
+
+    # ------------------------------------------------------------ forked processes
+
+    def _renew(self) -> None:
+        """Throw coins of its own from now on, in a forked process; open tickets stay open.
+
+        A stream that another thread was working on at the fork stays as it is: nobody can call
+        it in the forked process.
+        """
+        if self._gate:
+            self._earlier = (*self._earlier, (self._own(ISSUED), self._secret))
+            self._notes.clear()
+            self._secret = secret_of(None, None)
+            self._reseat()
+
+    def _secret_at(self, number: int) -> bytes:
+        """Return the secret that fixed the coins of a ticket."""
+        older = (secret for issued, secret in self._earlier if number < issued)
+        return next(older, self._secret)
 
     # ------------------------------------------------------- what a kind of stream does
 
@@ -338,6 +375,10 @@ class Stream(Stateful, Generic[TicketT]):
     @abstractmethod
     def _outcome(self, outcome: Any) -> Any:
         """Return a checked outcome."""
+
+    @abstractmethod
+    def _reseat(self) -> None:
+        """Let all coins, and the fingerprint of tickets, follow from the secret as it is now."""
 
     def _forget(self, tickets: list[Found]) -> None:
         """Take notice that no outcome will come for tickets, given by their fields."""

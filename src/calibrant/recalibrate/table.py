@@ -27,6 +27,7 @@ from calibrant.errors import (
 from calibrant.kernels.layout import SECRET
 from calibrant.recalibrate import version2
 from calibrant.recalibrate.calibrant import Calibrant
+from calibrant.recalibrate.fork import watch
 from calibrant.recalibrate.recalibrator import Recalibrator
 from calibrant.recalibrate.rows import Rows
 from calibrant.recalibrate.secret import ORIGINS, SEED, SYSTEM, chosen_seed, secret_of
@@ -93,7 +94,9 @@ class Table(Stateful):
     migrations: ClassVar[dict[int, Migration]] = {1: version2.migrated_table}
 
     __slots__ = (
+        "__weakref__",
         "_desk",
+        "_earlier",
         "_gate",
         "_keys",
         "_made",
@@ -112,6 +115,8 @@ class Table(Stateful):
             )
         given = chosen_seed() if seed is None else check.whole(seed, "seed", low=-LARGEST)
         self._begin(type(pattern), pattern, given, SYSTEM if seed is None else SEED)
+        if seed is None:
+            watch(self)
 
     def _begin(
         self, made: type[Recalibrator], pattern: Recalibrator, seed: int, origin: str | None
@@ -120,6 +125,7 @@ class Table(Stateful):
         self._max_open, self._desk = pattern.max_open, Desk(pattern.spec.fields)
         self._numbers: dict[Key, int] = {}
         self._keys: list[Key] = []
+        self._earlier: set[str] = set()
         self._rows = Rows(self._spec, Arena(self._spec.layout))
         self._rows.use_views()
         self._gate: Gate = [None]
@@ -252,7 +258,8 @@ class Table(Stateful):
             error = RepeatedTicket if known else UnknownTicket
             told = "one whose outcome is known" if known else repr(ticket)
             raise error(f"ticket must be one that is open here, got {told}")
-        if given is not None and given.whose != self._issuer(found[1]).fingerprint:
+        whose = self._issuer(found[1]).fingerprint
+        if given is not None and given.whose not in (whose, *self._earlier):
             raise ForeignTicket(f"ticket must be of this table, got another's: {given!r}")
         if given is not None and not given.agrees(found[3:]):
             raise ForeignTicket(f"ticket must be as it was issued, got an altered one: {given!r}")
@@ -307,6 +314,14 @@ class Table(Stateful):
     def _secret(self, number: int) -> bytes:
         return self._words(number)[SECRET : SECRET + 2].astype("<i8").tobytes()
 
+    def _renew(self) -> None:
+        """Throw coins of its own from now on, in a forked process; open tickets stay open."""
+        if self._gate:
+            self._seed = chosen_seed()
+            for key, number in self._numbers.items():
+                self._earlier.add(self._issuer(number).fingerprint)
+                self._spec.seat(self._words(number), secret_of(self._seed, key))
+
     # ------------------------------------------------------------------- documents
 
     def __repr__(self) -> str:
@@ -336,6 +351,8 @@ class Table(Stateful):
         if s["secret_from"] not in ORIGINS:
             raise ValueError(f"a secret from {s['secret_from']!r}")
         self._begin(made, made._unborn(empty), int(s["seed"]), s["secret_from"])
+        if self._origin != SEED:
+            watch(self)
         first, *sizes = arrays["sizes"].tolist()
         keys = json.loads(arrays["keys"].astype("<i8").tobytes()[:first])
         data, start = arrays["bodies"].astype("<i8").tobytes(), 0

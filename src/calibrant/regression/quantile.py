@@ -17,7 +17,7 @@ from calibrant.errors import ForeignTicket, InvalidInput, InvalidType
 from calibrant.kernels.quantiles import covers
 from calibrant.recalibrate.delivery import Pending
 from calibrant.recalibrate.promise import FAILURE
-from calibrant.recalibrate.secret import secret_of
+from calibrant.recalibrate.secret import coin_at, secret_of
 from calibrant.regression.curves import ask
 from calibrant.regression.distribution import Distribution, Distributions, finite, target_levels
 from calibrant.regression.level_method import LevelMethod, quantile_methods
@@ -163,9 +163,15 @@ class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
         """Return which of the quantiles that were asked for cover an outcome."""
         if len(ticket.found) != self._method.width:
             raise ForeignTicket(f"ticket must be as it was issued, got an altered one: {ticket!r}")
-        u = self._ties.coins.at(ticket.number) if outcome in ticket.found else 0.0
+        u = self._tie_coin(ticket.number) if outcome in ticket.found else 0.0
         pairs = zip(ticket.found, ticket.shares, strict=True)
         return [covers(x, share, outcome, u) for x, share in pairs]
+
+    def _tie_coin(self, number: int) -> float:
+        """Return the coin of a round, which decides about an outcome on an atom."""
+        if self._earlier:
+            return coin_at(self._secret_at(number), self._how, 0, number)
+        return self._ties.coins.at(number)
 
     def coin_of(self, ticket: QuantileTicket | int | str, level: int | None = None) -> float:
         """Return the coin of a ticket's round, which decides about an outcome on an atom.
@@ -175,8 +181,8 @@ class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
         """
         found = self._ours(ticket)
         if level is None:
-            return self._ties.coins.at(found.number)
-        return self._method.coin(self._secret, found, level)
+            return self._tie_coin(found.number)
+        return self._method.coin(self._secret_at(found.number), found, level)
 
     # ---------------------------------------------------------------- batches
 

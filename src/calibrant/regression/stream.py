@@ -41,7 +41,7 @@ class NumberStream(Stream[TicketT], Generic[TicketT, MethodT]):
     forecast is issued and an outcome learned.
     """
 
-    __slots__ = ("_choice", "_how", "_issuer", "_method", "_seat", "_secret", "_target", "_ties")
+    __slots__ = ("_choice", "_how", "_issuer", "_method", "_seat", "_target", "_ties")
 
     version: ClassVar[int] = 3
     migrations: ClassVar[dict[int, Migration]] = {2: version2.migrated}
@@ -77,6 +77,15 @@ class NumberStream(Stream[TicketT], Generic[TicketT, MethodT]):
         self._seat = Seat(arena)
         self._open(arena, Counter(self.tickets, self._issuer, whose, "d" + method.fields, cap))
         method.sit(self._seat, secret)
+
+    def _reseat(self) -> None:
+        secret, arena = self._secret, self._arena
+        whose = fingerprint(secret, self.kind, self._settings())
+        self._ties = self._ties._replace(coins=Coins(secret, self._how))
+        self._issuer = self._issuer._replace(fingerprint=whose)
+        self._counter.issue_as(self._issuer, whose)
+        arena.flat()[self._row + SECRET : self._row + SECRET + 2] = np.frombuffer(secret, "<i8")
+        self._method.sit(self._seat, secret)
 
     @property
     def method(self) -> str:
