@@ -20,9 +20,9 @@ from calibrant import Recalibrator
 from calibrant.core.ticket import Ticket
 from calibrant.errors import ForeignTicket, InvalidInput, InvalidType, UnknownTicket
 from calibrant.kernels import coin as coin_module
-from calibrant.kernels.coin import FIRST, GAMMA, MASK, SECOND, coin
+from calibrant.kernels.coin import FIRST, GAMMA, MASK, SECOND, coin, secret_coin
 from calibrant.kernels.layout import CAPACITY
-from calibrant.recalibrate.secret import block_key, secret_of
+from calibrant.recalibrate.secret import secret_of, words_of
 from calibrant.registry import calibrators
 
 pytestmark = pytest.mark.base
@@ -213,7 +213,8 @@ def test_a_draw_can_be_computed_again_from_its_ticket(method: str) -> None:
         rec.observe(tickets[-1], y)
     for ticket in tickets:
         u = rec.coin_of(ticket)
-        assert u == coin(block_key(secret_of(5, None), ticket.bucket), ticket.clock)
+        low, high = words_of(secret_of(5, None))
+        assert u == secret_coin(low, high, ticket.bucket, ticket.clock)
         assert ticket.mixture.draw(u) == ticket.index
         assert ticket.value == rec.calibrator.lattice.values[ticket.index]
 

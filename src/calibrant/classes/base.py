@@ -15,6 +15,7 @@ from calibrant.core import check
 from calibrant.core.arrays import Mask, Reals, Words
 from calibrant.core.codec import Document
 from calibrant.core.gate import passing
+from calibrant.core.seeded import Seeded
 from calibrant.core.stateful import Migration
 from calibrant.errors import InvalidInput
 from calibrant.kernels.layout import ISSUED, LONGEST_LAG, ROUNDS
@@ -83,7 +84,7 @@ class TopRun(ClassRun):
 
 
 @dataclass(frozen=True)
-class ClassCertificate:
+class ClassCertificate(Seeded):
     """The certificates of all binary recalibrators inside, and their averages.
 
     Attributes
@@ -93,6 +94,8 @@ class ClassCertificate:
     parts
         The certificate of each class that was touched; of all classes together, at 0, where
         they share one recalibrator.
+    seeded
+        Whether a seed was given, which others may know or guess; None where that is not known.
     """
 
     rounds: int
@@ -130,20 +133,21 @@ class ClassCertificate:
     def to_dict(self) -> dict[str, Any]:
         """Return the certificate as JSON-ready data."""
         parts = {str(number): part.to_dict() for number, part in self.parts.items()}
-        told = {"rounds": self.rounds, "open": self.open, "expired": self.expired}
+        told = {name: getattr(self, name) for name in ("rounds", "open", "expired", "seeded")}
         return told | {"c1": self.c1, "c2": self.c2, "holds": self.holds, "parts": parts}
 
     def __str__(self) -> str:
         bound = self.bound("C2")
         limit = "no guarantee" if bound is None else f"at most {bound:.6f}"
-        return (
+        told = (
             f"{self.rounds} rounds, {self.open} open, {self.expired} expired, "
             f"{len(self.parts)} recalibrators\n  C1 {self.c1:.5f}   C2 {self.c2:.6f}, {limit}"
         )
+        return "\n".join([told, *self.foreseen])
 
 
 @dataclass(frozen=True)
-class SimplexCertificate:
+class SimplexCertificate(Seeded):
     """The record of a recalibrator on a grid over the simplex.
 
     Attributes
@@ -158,6 +162,8 @@ class SimplexCertificate:
     c2_bound
         What the theorem says about both in expectation, from the counts of this run; None
         before the first round, and where an outcome came after another forecast.
+    seeded
+        Whether a seed was given, which others may know or guess; None where that is not known.
     """
 
     rounds: int
@@ -175,7 +181,8 @@ class SimplexCertificate:
     def __str__(self) -> str:
         told = f"{self.rounds} rounds, {self.open} open, {self.expired} expired"
         limit = "no bound" if self.c2_bound is None else f"at most {self.c2_bound:.6f}"
-        return f"{told}\n  full C2 {self.c2:.6f}, cell by cell {self.c2_cells:.6f}, {limit}"
+        measured = f"  full C2 {self.c2:.6f}, cell by cell {self.c2_cells:.6f}, {limit}"
+        return "\n".join([told, measured, *self.foreseen])
 
 
 TicketT = TypeVar("TicketT", bound=ClassTicket)

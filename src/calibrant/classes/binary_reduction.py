@@ -241,7 +241,8 @@ class BinaryReduction(ClassRecalibrator[MadeT, RunT]):
             parts = {n: certificate_of(self._spec, row, open_at[n]) for n, row in rows}
             waits = len(self._counter)
             expired = self.issued - self.rounds - waits
-            return ClassCertificate(self.rounds, waits, expired, parts)
+            told = self.rounds, waits, expired, parts
+            return ClassCertificate(*told, seeded=self._secret.seeded)
 
     def _waiting(self, numbers: list[int]) -> dict[int, int]:
         """Return how many open tickets use the row of each number."""

@@ -220,13 +220,15 @@ class SimplexRecalibrator(ClassRecalibrator[SimplexTicket, ClassRun]):
         with passing(self._gate):
             waiting, rounds = len(self._counter), self.rounds
             told = rounds, waiting, self.issued - rounds - waiting
+            seeded = self._secret.seeded
             if rounds == 0:
-                return SimplexCertificate(*told, 0.0, 0.0, None)
+                return SimplexCertificate(*told, 0.0, 0.0, None, seeded=seeded)
             counts = [self._arena.layout.blocks_of(row) for _, row in self._touched()]
             whole = sum(counts, np.zeros_like(self._values, np.int64))
             each = sum(map(self._squares, counts))
             c2, c2_cells = self._squares(whole) / rounds, each / rounds
-            return SimplexCertificate(*told, c2, c2_cells, self._bound(counts))
+            bound = self._bound(counts)
+            return SimplexCertificate(*told, c2, c2_cells, bound, seeded=seeded)
 
     def _touched(self) -> list[tuple[int, Words]]:
         """Return the cells that made a forecast."""

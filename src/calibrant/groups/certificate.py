@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from calibrant import bounds
 from calibrant.core import check
 from calibrant.core.arrays import Reals, Words
+from calibrant.core.seeded import Seeded
 from calibrant.errors import InvalidType
 from calibrant.groups.names import Name, names_of
 from calibrant.groups.spec import GroupSpec
@@ -50,7 +51,7 @@ class GroupRow:
 
 
 @dataclass(frozen=True)
-class GroupCertificate:
+class GroupCertificate(Seeded):
     """A group recalibrator's record so far.
 
     Attributes
@@ -73,6 +74,8 @@ class GroupCertificate:
     largest_gap, largest_gap_bound
         The largest gap of a cell in any of these groups and in any bucket, per round; under the
         exponential form with its bound.
+    seeded
+        Whether a seed was given, which others may know or guess; None where that is not known.
     """
 
     form: str
@@ -120,7 +123,8 @@ class GroupCertificate:
         lines = [f"{head}, {self.expired} expired"]
         lines.append(f"  C1 {self.c1:.5f}   C2 {self.c2:.6f}   all rounds")
         lines.append(f"  squared loss {self.loss:.5f}, raw {self.raw_loss:.5f}")
-        return "\n".join(lines + _table(self.groups, "C2" if self.form == "l2" else "C1"))
+        lines += _table(self.groups, "C2" if self.form == "l2" else "C1")
+        return "\n".join(lines + self.foreseen)
 
 
 def group_errors(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
@@ -258,7 +259,8 @@ class GroupRecalibrator(Grouped):
         with passing(self._gate):
             flat, names = self._arena.snapshot(), self._roster.names()
             own, blocks, waiting = flat[self._row :], self._blocks(flat), len(self._counter)
-        return certificate_of(self._spec, own, blocks, names, waiting)
+        made = certificate_of(self._spec, own, blocks, names, waiting)
+        return replace(made, seeded=self._secret.seeded)
 
     @classmethod
     def from_bytes(cls, data: bytes, groups: Any = None) -> Self:

@@ -11,11 +11,12 @@ import numpy as np
 from calibrant import bounds
 from calibrant.calibrators import Account, Calibrator
 from calibrant.core.arrays import Reals, Words
+from calibrant.core.seeded import Seeded
 from calibrant.losses import Loss
 
 
 @dataclass(frozen=True)
-class Certificate:
+class Certificate(Seeded):
     """A recalibrator's record so far.
 
     Attributes
@@ -38,6 +39,8 @@ class Certificate:
         What the theorems say about these numbers: in the worst case, and tightened by
         the counts of this very run.  Where the theorem is about mixtures (``pseudo``), also
         what follows for the draws.  Empty for a calibrator without a guarantee.
+    seeded
+        Whether a seed was given, which others may know or guess; None where that is not known.
     """
 
     method: str
@@ -88,7 +91,7 @@ class Certificate:
             f"regret {self.regret:+.5f}",
         ]
         lines += [f"  {bound}" for bound in self.bounds] or [f"  {self._nothing()}"]
-        return "\n".join(lines)
+        return "\n".join(lines + self.foreseen)
 
     def _nothing(self) -> str:
         if self.rounds == 0:

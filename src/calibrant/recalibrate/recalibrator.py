@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar, Final, Self
 
 from calibrant.calibrators import Calibrator
@@ -319,7 +320,8 @@ class Recalibrator(Batches):
     def certificate(self) -> Certificate:
         """Return what was measured so far, and each theorem's bound beside it."""
         with passing(self._gate):
-            return certificate_of(self._spec, self._arena.row(), len(self._counter))
+            made = certificate_of(self._spec, self._arena.row(), len(self._counter))
+            return replace(made, seeded=self._secret.seeded)
 
     def __repr__(self) -> str:
         told = ", ".join(f"{k}={v!r}" for k, v in self.calibrator.parameters.items())

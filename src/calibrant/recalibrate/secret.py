@@ -35,6 +35,11 @@ class Secret(bytes):
 
     origin: str | None = None
 
+    @property
+    def seeded(self) -> bool | None:
+        """Whether others may know or guess the secret; None where that is not known."""
+        return None if self.origin is None else self.origin == SEED
+
     @classmethod
     def of(cls, data: bytes, origin: str | None) -> Secret:
         """Return these bytes with their origin."""

@@ -217,7 +217,8 @@ class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
         """Return what was measured at each level, and its bound beside it."""
         with passing(self._gate):
             rows = self._method.rows(self.rounds, self.delay)
-            return QuantileCertificate(*self._counted(), rows)
+            seeded = self._secret.seeded if self._method.drawn else None
+            return QuantileCertificate(*self._counted(), rows, seeded=seeded)
 
 
 def _one(raw: Any) -> Distribution:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from calibrant.bounds import Bound
 from calibrant.core.arrays import Mask, Reals
+from calibrant.core.seeded import Seeded
 from calibrant.recalibrate.delivery import Pending
 from calibrant.recalibrate.run import Numbered
 from calibrant.regression.distribution import Distributions
@@ -75,7 +76,7 @@ class LevelRow(Judged):
 
 
 @dataclass(frozen=True)
-class Counted:
+class Counted(Seeded):
     """What every certificate starts with; see :class:`QuantileCertificate`."""
 
     method: str
@@ -102,6 +103,9 @@ class QuantileCertificate(Counted):
         How many outcomes that came later were outstanding when a forecast was made, at most.
     levels
         The record of each level.
+    seeded
+        Whether a seed was given, which others may know or guess; None where that is not known, or
+        nothing is drawn.
     """
 
     levels: tuple[LevelRow, ...]
@@ -123,7 +127,8 @@ class QuantileCertificate(Counted):
         return _told(self) | {"holds": self.holds, "levels": rows}
 
     def __str__(self) -> str:
-        return "\n".join([super().__str__(), *(f"  {row}" for row in self.levels)])
+        rows = [f"  {row}" for row in self.levels]
+        return "\n".join([super().__str__(), *rows, *self.foreseen])
 
 
 @dataclass(frozen=True)

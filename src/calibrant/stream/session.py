@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import secrets
 import warnings
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping, Sequence
@@ -67,7 +66,7 @@ class Session:
     scale
         What raw forecasts are given as.
     seed
-        What the recalibrator was made with, if known.
+        What the recalibrator was made with; None if its draws are a secret of its own.
     timed
         Whether rows say when they were made; None before the first one.
     last
@@ -240,8 +239,6 @@ def _appended(pending: Pending, more: Pending) -> Pending:
     return Pending(*(np.concatenate(pair) for pair in pairs))
 
 
-SEED_BITS: Final = 53
-"""Bits of a seed that is chosen here: as many as every reader of JSON keeps."""
 DEFAULT: Final = Calibrant.kind
 METHODS: Final = (DEFAULT, *calibrators.names())
 """What may be asked for by name, the default first."""
@@ -283,7 +280,7 @@ class Options(KindColumns):
             if getattr(self, name) not in (None, ()):
                 raise InvalidInput(f"{name} must be left out: {told}, got {getattr(self, name)!r}")
 
-    def recalibrator(self, seed: int) -> Engine:
+    def recalibrator(self, seed: int | None) -> Engine:
         """Return a new recalibrator.
 
         >>> type(Options().recalibrator(1)).__name__
@@ -294,9 +291,8 @@ class Options(KindColumns):
         return kinds.wanted(self).make(self, seed)
 
     def session(self) -> Any:
-        """Return a new session; without a seed one is chosen."""
-        seed = secrets.randbits(SEED_BITS) if self.seed is None else self.seed
-        return kinds.wanted(self).session(self, seed)
+        """Return a new session; without a seed its draws are a secret that is told nowhere."""
+        return kinds.wanted(self).session(self, self.seed)
 
 
 def open_session(options: Options, stored: Session | None) -> Session:

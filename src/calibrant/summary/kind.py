@@ -52,10 +52,10 @@ class Kind(Protocol):
     def types(self, columns: Any) -> dict[str, str]:
         """Return which columns hold numbers, with the names of their Arrow types."""
 
-    def make(self, options: Any, seed: int) -> Engine:
+    def make(self, options: Any, seed: int | None) -> Engine:
         """Return a new recalibrator as options ask for it."""
 
-    def session(self, options: Any, seed: int) -> Any:
+    def session(self, options: Any, seed: int | None) -> Any:
         """Return a new session, with a recalibrator and who follows it."""
 
     def read(self, data: bytes) -> Engine:

@@ -130,14 +130,14 @@ class Binary:
         """Return which columns hold numbers."""
         return {columns.raw: "double", columns.outcome: "int8"}
 
-    def make(self, options: Any, seed: int) -> Engine:
+    def make(self, options: Any, seed: int | None) -> Engine:
         """Return a new recalibrator: the default, or Algorithm 1 with the calibrator asked for."""
         from calibrant.kinds.binary.session import make
 
         options.refuse(self.refused)
         return make(options, seed)
 
-    def session(self, options: Any, seed: int) -> Any:
+    def session(self, options: Any, seed: int | None) -> Any:
         """Return a new session."""
         return self.session_type.start(self.make(options, seed), options, seed)
 

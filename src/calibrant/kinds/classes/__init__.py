@@ -43,7 +43,7 @@ class Classes(Binary):
         """Return the columns of numbers; classes may have names, and lists stay as they are."""
         return dict.fromkeys(columns.proba, "double") if len(columns.proba) > 1 else {}
 
-    def make(self, options: Any, seed: int, classes: int = 2) -> Engine:
+    def make(self, options: Any, seed: int | None, classes: int = 2) -> Engine:
         """Return a new recalibrator; sessions say how many classes there are."""
         return recalibrator(classes, seed=seed, **self.chosen(options))
 
@@ -59,7 +59,7 @@ class Classes(Binary):
             return session.of_default(options)
         return {"engine": "recalibrator", "method": method, **options.given(session.SIZES)}
 
-    def session(self, options: Any, seed: int) -> Any:
+    def session(self, options: Any, seed: int | None) -> Any:
         return self.session_type.start(options.proba, self.chosen(options), seed)
 
     def read(self, data: bytes) -> Engine:

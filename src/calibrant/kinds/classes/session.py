@@ -193,7 +193,9 @@ class ClassSession(Probabilities):
     breakdown: Breakdown = field(default_factory=lambda: Breakdown("class"))
 
     @classmethod
-    def start(cls, columns: tuple[str, ...], options: dict[str, Any], seed: int) -> ClassSession:
+    def start(
+        cls, columns: tuple[str, ...], options: dict[str, Any], seed: int | None
+    ) -> ClassSession:
         """Return a session before its first row."""
         unborn = SimpleNamespace(issued=0, rounds=0, classes=None)
         return cls(unborn, Collector([0.0]), Scale(), seed, columns=columns, options=options)

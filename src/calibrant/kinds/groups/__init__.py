@@ -34,7 +34,7 @@ class Groups(Binary):
     def wants(self, asked: Any) -> bool:
         return bool(asked.group)
 
-    def make(self, options: Any, seed: int) -> GroupRecalibrator:
+    def make(self, options: Any, seed: int | None) -> GroupRecalibrator:
         from calibrant.kinds.binary.session import SIZES
 
         options.refuse(self.refused)

@@ -57,7 +57,7 @@ class Numbers:
         """Refuse the options that make no sense for numbers."""
         options.refuse(REFUSED | (GRIDLESS if method == "tracker" else {}))
 
-    def make(self, options: Any, seed: int) -> QuantileRecalibrator:
+    def make(self, options: Any, seed: int | None) -> QuantileRecalibrator:
         """Return a new recalibrator that follows the levels of the columns."""
         self.refuse(options, options.method)
         method = check.choice(options.method or DEFAULT, "method", quantile_methods.names())
@@ -65,7 +65,7 @@ class Numbers:
         wanted: dict[str, Any] = {"levels": followed} if followed else {}
         return QuantileRecalibrator(method, seed=seed, **wanted, **options.given(SIZES))
 
-    def session(self, options: Any, seed: int) -> Any:
+    def session(self, options: Any, seed: int | None) -> Any:
         """Return a new session."""
         made = self.make(options, seed)
         named = columns_of(options.quantiles, options.normal, options.levels)
