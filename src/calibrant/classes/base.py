@@ -23,7 +23,7 @@ from calibrant.recalibrate import Certificate, version2
 from calibrant.recalibrate.counter import Counter
 from calibrant.recalibrate.delivery import Pending, times
 from calibrant.recalibrate.run import Numbered
-from calibrant.recalibrate.secret import Secret, coin_at, secret_read
+from calibrant.recalibrate.secret import APART, Secret, coin_at, secret_read
 from calibrant.recalibrate.spec import MAX_OPEN
 from calibrant.recalibrate.stream import Stream
 
@@ -356,12 +356,16 @@ class ClassRecalibrator(Stream[TicketT], Generic[TicketT, RunT]):
         secret = np.frombuffer(self._secret, "<i8").astype(np.int64)
         return settings | self._settings(), {"secret": secret} | self._roster.to_arrays()
 
+    def _without_secret(self, arrays: dict[str, Words]) -> dict[str, Words]:
+        zeros = {"secret": np.zeros(2, np.int64)}
+        return arrays | zeros | self._roster.to_arrays(secret=False)
+
     def _restore(self, document: Document) -> None:
         arrays = document.arrays
         if len(arrays["secret"]) != 2:
             raise ValueError(f"a secret of {len(arrays['secret'])} words")
         self._set_up(document, secret_read(document, arrays["secret"]))
-        self._roster.load(arrays["row"], arrays)
+        self._roster.load(arrays["row"], arrays, secret=APART not in arrays)
         self._check_rows()
         self._load_tickets(arrays["tickets"])
 

@@ -51,7 +51,7 @@ class SimplexRecalibrator(ClassRecalibrator[SimplexTicket, ClassRun]):
         Raw forecasts belong to the nearest vector of multiples of 1/cells.
     limit
         How many grid points, and how many cells, there may be.
-    seed, key, max_open
+    seed, key, secret, max_open
         As in :class:`calibrant.Recalibrator`.
 
     Notes
@@ -104,11 +104,12 @@ class SimplexRecalibrator(ClassRecalibrator[SimplexTicket, ClassRun]):
         limit: int = LIMIT,
         seed: int | None = None,
         key: str | int | None = None,
+        secret: bytes | None = None,
         max_open: int = 1_000_000,
     ) -> None:
         solver()
         self._how = SAFE
-        self._begin(classes, resolution, cells, limit, secret_of(seed, key), max_open)
+        self._begin(classes, resolution, cells, limit, secret_of(seed, key, secret), max_open)
 
     def _begin(
         self, classes: Any, resolution: Any, cells: Any, limit: Any, secret: Secret, max_open: Any

@@ -24,7 +24,7 @@ from calibrant.kernels.layout import ISSUED, LONGEST_LAG, MOST_OUTSTANDING, ROUN
 from calibrant.recalibrate.body import packed, unpacked
 from calibrant.recalibrate.counter import EXPIRED, AnyTicket, Counter
 from calibrant.recalibrate.delivery import Pending, arrivals, checked, schedule, times
-from calibrant.recalibrate.secret import Secret, secret_read
+from calibrant.recalibrate.secret import Secret, secret_read, with_secret, without_secret
 
 MOST_NOTED: Final = 256
 """Predictions without an outcome that are remembered."""
@@ -41,6 +41,8 @@ class Stream(Stateful, Generic[TicketT]):
     """
 
     __slots__ = ("__weakref__", "_arena", "_counter", "_gate", "_notes", "_row", "_timed")
+
+    _secret: Secret
 
     def _open(self, arena: Arena, counter: Counter[TicketT]) -> None:
         """Begin with a row and no open tickets, or with those of the counter."""
@@ -210,12 +212,52 @@ class Stream(Stateful, Generic[TicketT]):
 
     # --------------------------------------------------------------------- state
 
-    def _document(self) -> Document:
+    def to_bytes(self, *, secret: bool = True) -> bytes:
+        """Return the whole state; treat it as secret, for it holds the secret of the coins.
+
+        With ``secret=False`` without that: only whoever has the secret can go on from there.  It
+        must have been given, as ``secret=``, when the stream was made.
+        """
+        return self._document(secret).to_bytes()
+
+    def to_dict(self, *, secret: bool = True) -> dict[str, Any]:
+        """Return the same as JSON-ready data."""
+        return self._document(secret).to_dict()
+
+    @classmethod
+    def from_bytes(
+        cls, data: bytes, *, secret: bytes | None = None, key: str | int | None = None
+    ) -> Self:
+        """Return the object whose :meth:`to_bytes` this is.
+
+        A state that was stored without its secret asks for ``secret`` and ``key`` as the stream
+        was made with.
+        """
+        document = Document.from_bytes(data, cls.kind, cls.version)
+        return cls._from_document(with_secret(document, secret, key))
+
+    @classmethod
+    def from_dict(
+        cls, data: dict[str, Any], *, secret: bytes | None = None, key: str | int | None = None
+    ) -> Self:
+        """Return the object whose :meth:`to_dict` this is, as :meth:`from_bytes` does."""
+        document = Document.from_dict(data, cls.kind, cls.version)
+        return cls._from_document(with_secret(document, secret, key))
+
+    def _document(self, secret: bool = True) -> Document:
         with passing(self._gate):
-            row = packed(self._arena.row(), self._arena.layout)
-            arrays = {"row": row, "tickets": self._counter.words()}
+            row = self._arena.row()
             settings, more = self._stored()
-        return Document(self.kind, settings, arrays | more, self.version)
+            if not secret:
+                row[SECRET : SECRET + 2] = 0
+                more = self._without_secret(more)
+            arrays = {"row": packed(row, self._arena.layout), "tickets": self._counter.words()}
+        made = Document(self.kind, settings, arrays | more, self.version)
+        return made if secret else without_secret(made, self._secret)
+
+    def _without_secret(self, arrays: dict[str, Words]) -> dict[str, Words]:
+        """Return what is stored besides the row and the tickets without the secret."""
+        return arrays
 
     def _load_tickets(self, words: Words) -> None:
         """Open the tickets that a document says were open."""
