@@ -319,7 +319,10 @@ def test_a_certificate_reads_well() -> None:
     assert lines[2] == (
         f"  squared loss {record.loss:.5f}, raw {record.raw_loss:.5f}, regret {record.regret:+.5f}"
     )
-    assert lines[3:] == [f"  {bound}" for bound in record.bounds]
+    assert lines[3:-1] == [f"  {bound}" for bound in record.bounds]
+    assert lines[-1] == (
+        "  seeded: whoever knows the seed foresees the draws, and no bound holds against them"
+    )
 
 
 def test_the_baseline_says_that_it_promises_nothing() -> None:

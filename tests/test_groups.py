@@ -796,7 +796,7 @@ def test_the_certificate_has_a_row_for_each_group(form: str) -> None:
     lines = str(found).splitlines()
     assert lines[0] == f"groups, {form}: 400 rounds, 0 open, 0 expired"
     assert lines[3].endswith("bound on C2" if form == "l2" else "bound on C1")
-    assert len(lines) == 4 + 5
+    assert len(lines) == 4 + 5 + 1
     assert str(GroupRecalibrator().certificate()).endswith("no groups yet")
 
 

@@ -90,8 +90,8 @@ class Certificate(Seeded):
             f"  {self.loss_name} loss {self.loss:.5f}, raw {self.raw_loss:.5f}, "
             f"regret {self.regret:+.5f}",
         ]
-        lines += [f"  {bound}" for bound in self.bounds] or [f"  {self._nothing()}"]
-        return "\n".join(lines + self.foreseen)
+        told = [f"  {bound}" for bound in self.bounds] + self.foreseen
+        return "\n".join(lines + (told if self.bounds else [f"  {self._nothing()}"]))
 
     def _nothing(self) -> str:
         if self.rounds == 0:

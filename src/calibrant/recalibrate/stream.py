@@ -246,12 +246,12 @@ class Stream(Stateful, Generic[TicketT]):
 
     def _document(self, secret: bool = True) -> Document:
         with passing(self._gate):
-            row = self._arena.row()
+            row, tickets = self._arena.row(), self._counter.words()
             settings, more = self._stored()
             if not secret:
                 row[SECRET : SECRET + 2] = 0
                 more = self._without_secret(more)
-            arrays = {"row": packed(row, self._arena.layout), "tickets": self._counter.words()}
+            arrays = {"row": packed(row, self._arena.layout), "tickets": tickets}
         made = Document(self.kind, settings, arrays | more, self.version)
         return made if secret else without_secret(made, self._secret)
 
