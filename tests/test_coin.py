@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 from calibrant import Recalibrator
 from calibrant.core.ticket import Ticket
 from calibrant.errors import ForeignTicket, InvalidInput, InvalidType, UnknownTicket
-from calibrant.kernels import coin as coin_module
 from calibrant.kernels.coin import FIRST, GAMMA, MASK, SECOND, coin, secret_coin
 from calibrant.kernels.layout import CAPACITY
 from calibrant.recalibrate.secret import secret_of, words_of
@@ -104,15 +103,6 @@ def test_many_coins_at_once_are_the_same_coins(key: int, start: int) -> None:
 @given(WORDS, WORDS)
 def test_the_clock_moves_along_the_key_and_nothing_else(key: int, clock: int) -> None:
     assert coin(key, clock) == coin((key + clock * GAMMA) & MASK, 0)
-
-
-def test_coins_made_ahead_are_the_same_however_few_are_kept(monkeypatch) -> None:
-    monkeypatch.setattr(coin_module, "chunks", {})
-    monkeypatch.setattr(coin_module, "MOST_CHUNKS", 2)
-    for clock in (3, 64, 65, 511, 512, 2000):
-        for key in (*KEYS, *KEYS):
-            assert coin_module.toss(key, clock) == coin(key, clock)
-            assert len(coin_module.chunks) <= 2
 
 
 # The battery.

@@ -24,7 +24,7 @@ from calibrant.kernels.layout import ISSUED, LONGEST_LAG, MOST_OUTSTANDING, ROUN
 from calibrant.recalibrate.body import packed, unpacked
 from calibrant.recalibrate.counter import EXPIRED, AnyTicket, Counter
 from calibrant.recalibrate.delivery import Pending, arrivals, checked, schedule, times
-from calibrant.recalibrate.secret import Secret, secret_read, with_secret, without_secret
+from calibrant.recalibrate.secret import GIVEN, Secret, secret_read, with_secret, without_secret
 
 MOST_NOTED: Final = 256
 """Predictions without an outcome that are remembered."""
@@ -82,6 +82,11 @@ class Stream(Stateful, Generic[TicketT]):
     def max_open(self) -> int:
         """After how many newer forecasts a ticket expires."""
         return self._counter.max_open
+
+    @property
+    def secret_is_given(self) -> bool:
+        """Whether the secret of the draws was given, so that a state can do without it."""
+        return self._secret.origin == GIVEN
 
     def _own(self, place: int) -> int:
         """Return one of the row's own counts."""

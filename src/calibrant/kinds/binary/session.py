@@ -128,12 +128,13 @@ def make(options: Options, seed: int | None) -> Recalibrator:
     """Return the default, or Algorithm 1 with the calibrator asked for."""
     method = method_asked(options)
     if method == DEFAULT:
-        return Calibrant(seed=seed, raw_safe=options.raw_safe, **of_default(options))
+        told = options.drawn(seed) | of_default(options)
+        return Calibrant(raw_safe=options.raw_safe, **told)
     options.refuse({"raw_safe": SAFE})
-    sizes = options.given(SIZES)
+    told = options.drawn(seed) | options.given(SIZES)
     if options.epsilon is None:
-        return Recalibrator(method, seed=seed, **sizes)
-    return Recalibrator.from_epsilon(options.epsilon, method=method, seed=seed, **sizes)
+        return Recalibrator(method, **told)
+    return Recalibrator.from_epsilon(options.epsilon, method=method, **told)
 
 
 def method_asked(options: Options) -> str:

@@ -45,7 +45,7 @@ class Classes(Binary):
 
     def make(self, options: Any, seed: int | None, classes: int = 2) -> Engine:
         """Return a new recalibrator; sessions say how many classes there are."""
-        return recalibrator(classes, seed=seed, **self.chosen(options))
+        return recalibrator(classes, **options.drawn(seed), **self.chosen(options))
 
     def chosen(self, options: Any) -> dict[str, Any]:
         """Return what the recalibrator is made with once the number of classes is known."""
@@ -60,13 +60,13 @@ class Classes(Binary):
         return {"engine": "recalibrator", "method": method, **options.given(session.SIZES)}
 
     def session(self, options: Any, seed: int | None) -> Any:
-        return self.session_type.start(options.proba, self.chosen(options), seed)
+        return self.session_type.start(options.proba, self.chosen(options), options.drawn(seed))
 
-    def read(self, data: bytes) -> Engine:
-        made = read_if(TopLabel.from_bytes, data)
-        return OneVsRest.from_bytes(data) if made is None else made
+    def read(self, data: bytes, secret: bytes | None = None) -> Engine:
+        made = read_if(lambda data: TopLabel.from_bytes(data, secret=secret), data)
+        return OneVsRest.from_bytes(data, secret=secret) if made is None else made
 
-    def around(self, data: bytes) -> None:
+    def around(self, data: bytes, secret: bytes | None = None) -> None:
         return None
 
     def makes(self, recalibrator: Engine) -> bool:
