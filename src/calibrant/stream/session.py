@@ -283,8 +283,8 @@ class Options(KindColumns):
                 raise InvalidInput(f"{name} must be left out: {told}, got {getattr(self, name)!r}")
 
     def drawn(self, seed: int | None) -> dict[str, Any]:
-        """Return what the draws of a new recalibrator depend on."""
-        return {"seed": seed, "secret": self.secret}
+        """Return what the draws of a new recalibrator depend on: a secret goes before a seed."""
+        return {"seed": seed if self.secret is None else self.seed, "secret": self.secret}
 
     def recalibrator(self, seed: int | None) -> Engine:
         """Return a new recalibrator.
