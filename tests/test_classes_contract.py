@@ -249,7 +249,7 @@ def test_states_that_make_no_sense_are_refused(make) -> None:
     document = rec._document()
 
     def refuse(settings, arrays) -> None:
-        made = Document(rec.kind, settings, arrays, 2)
+        made = Document(rec.kind, settings, arrays, rec.version)
         with pytest.raises(CorruptState):
             type(rec).from_bytes(made.to_bytes())
 

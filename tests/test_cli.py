@@ -142,9 +142,12 @@ def test_the_same_seed_gives_the_same_json_outside_timing(
 @pytest.mark.parametrize(
     ("method", "words"),
     [
-        ("calibrant", []),
-        ("calibrant", ["--loss", "log", "--resolution", 10, "--buckets", 2]),
-        ("foster_hart", ["--epsilon", 0.2, "--loss", "log", "--method", "foster_hart"]),
+        ("calibrant", ["--seed", 3]),
+        ("calibrant", ["--loss", "log", "--resolution", 10, "--buckets", 2, "--seed", 4]),
+        (
+            "foster_hart",
+            ["--epsilon", 0.2, "--loss", "log", "--method", "foster_hart", "--seed", 5],
+        ),
     ],
 )
 def test_the_command_in_a_summary_makes_it_again(

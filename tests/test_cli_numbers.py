@@ -96,8 +96,8 @@ def test_the_command_and_the_code_of_a_summary_make_it_again(
     rain: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for words in (
-        ("--quantiles", QUANTILES, "--resolution", 20, "--prior", 3),
-        ("--normal", "mu,sd", "--method", "tracker", "--levels", "0.2,0.8"),
+        ("--quantiles", QUANTILES, "--resolution", 20, "--prior", 3, "--seed", 1),
+        ("--normal", "mu,sd", "--method", "tracker", "--levels", "0.2,0.8", "--seed", 2),
     ):
         summary, again = tmp_path / "s.json", tmp_path / "again.json"
         assert ran("replay", rain, *words, "--summary", summary, "--force") == 0

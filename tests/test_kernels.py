@@ -30,10 +30,21 @@ from calibrant.calibrators import (
 from calibrant.core.grid import GRIDS
 from calibrant.core.mixture import Mixture
 from calibrant.core.place import bucket
+from calibrant.kernels import ahead, gaps, pairs, portable, rounds, running_mean, scores, two_point
 from calibrant.kernels import compile as compile_module
-from calibrant.kernels import gaps, pairs, portable, rounds, running_mean, scores, two_point
-from calibrant.kernels.coin import coin
-from calibrant.kernels.layout import HEAD, POSITION, pack, unpack
+from calibrant.kernels.coin import coin, secret_coin, secret_word, toss
+from calibrant.kernels.layout import (
+    BLOCKS,
+    CLOCK,
+    COINS,
+    HEAD,
+    KEY,
+    POSITION,
+    SECRET,
+    STRIDE,
+    pack,
+    unpack,
+)
 from calibrant.kernels.place import bucket_of
 from calibrant.losses import get_loss
 from calibrant.registry import calibrators
@@ -514,12 +525,65 @@ def test_compiled_coins_are_thrown_with_unsigned_words(numba, compiler) -> None:
     assert compiler.register(coin) is coin
     thrown, implementation = numba.unsigned
     assert thrown is coin
-    numba.njit = None
     words = np.array([3, 5])
     with np.errstate(over="ignore"):
         assert implementation(words[0], words[1]) == coin(3, 5)
     assert compiler.register(coin) is coin
     assert len(numba.unsigned) == 2
+
+
+def test_compiled_secrets_are_unsigned_words_too(numba, compiler) -> None:
+    assert compiler.register(secret_word) is secret_word
+    assert compiler.register(toss) is toss
+    taken, by_secret, thrown, by_row = numba.unsigned
+    assert (taken, thrown) == (secret_word, toss)
+    words = np.array([-3, 5, 7, 2**40])
+    with np.errstate(over="ignore"):
+        assert by_secret(*words) == secret_word(*words.tolist())
+        for coins in (0, 1):
+            rec = Recalibrator(seed=1, buckets=3)
+            flat, row = rec._rows.arena.flat().copy(), rec._row
+            flat[COINS] = coins
+            at = row + int(flat[BLOCKS]) + 2 * int(flat[STRIDE])
+            told = flat.tolist()
+            expected = (
+                secret_coin(told[row + SECRET], told[row + SECRET + 1], 2, 9)
+                if coins
+                else coin(told[at + KEY], 9)
+            )
+            assert by_row(flat, row, at, 2, 9) == expected
+
+
+@pytest.mark.parametrize("rounds", [1, 255, 256, 700])
+@pytest.mark.parametrize("how", [0, 1])
+@pytest.mark.parametrize("buckets", [1, 7])
+def test_coins_made_ahead_for_a_batch_are_those_thrown_in_turn(
+    rounds: int, how: int, buckets: int
+) -> None:
+    rec = Recalibrator(seed=4, buckets=buckets)
+    raw = np.random.default_rng(1).random(rounds)
+    first = rec._rows.arena.flat()
+    first[COINS] = how
+    words, reals, row = first.tolist(), first.view(np.float64).tolist(), rec._row
+    second = words.copy()
+    draws, means = np.empty(rounds), np.empty(rounds)
+    alone = np.empty(rounds)
+    at = row + second[BLOCKS]
+    for t in range(rounds):
+        if t % ahead.STRETCH == 0:
+            ahead.prepare(words, reals, row, raw, t, draws, means)
+            ahead.prepare_ahead(second, reals, row, raw, t, draws, means)
+        made = ahead.turn_ahead(second, reals, row, raw[t], t, draws, means)
+        assert made == ahead.turn(words, reals, row, raw[t], t, draws, means)
+    assert words == second
+    for t in range(rounds if buckets == 1 else 0):
+        if t % ahead.STRETCH == 0:
+            ahead.prepare_alone(words, row, at, t, alone)
+            ahead.prepare_alone_ahead(second, row, at, t, alone)
+        turned = ahead.turn_alone_ahead(second, row, at, t, alone)
+        assert turned == ahead.turn_alone(words, row, at, t, alone)
+        second[at + CLOCK] += 1
+        words[at + CLOCK] += 1
 
 
 @pytest.mark.parametrize(("name", "given"), [("split", (3.0,)), ("scaled", (0.75, 2))])

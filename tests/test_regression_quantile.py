@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from calibrant import bounds
 from calibrant.errors import InvalidInput, InvalidType, UnknownName
-from calibrant.kernels.coin import coin
-from calibrant.recalibrate.secret import block_key, secret_of
+from calibrant.recalibrate.secret import SAFE, coin_at, secret_of
 from calibrant.regression import Distribution, Distributions, QuantileRecalibrator, metrics
 from calibrant.regression.pit import TAILS, LevelCalibrator
 
@@ -304,11 +303,10 @@ def test_the_coin_of_an_atom_is_that_of_its_ticket_however_late_the_outcome() ->
     rec = QuantileRecalibrator("tracker", [0.5], step=1.0, seed=9)
     dry = Distribution.from_samples([0.0, 0.0, 0.0, 1.0])
     tickets = [rec.forecast(dry) for _ in range(30)]
-    key = block_key(secret_of(9, None), 0)
     for ticket in reversed(tickets):
         before = positions(rec)[0]
         rec.observe(ticket, 0.0)
-        covered = coin(key, ticket.number) < 0.5 / 0.75
+        covered = coin_at(secret_of(9, None), SAFE, 0, ticket.number) < 0.5 / 0.75
         assert positions(rec)[0] == pytest.approx(before + 0.5 - covered)
 
 

@@ -267,7 +267,7 @@ def test_the_table_of_scores_holds_the_summary() -> None:
 def test_sure_mistakes_are_told_below_the_scores() -> None:
     notes = tables.scores(awkward()["never right"]).notes
     assert notes[-1].startswith("In the log loss an outcome that was called impossible counts")
-    assert notes[-1].endswith("rounds where it happened: 200 raw.")
+    assert notes[-1].endswith("rounds where it happened: 200 raw, 1 forecast.")
 
 
 def test_buckets_without_rounds_are_left_out() -> None:

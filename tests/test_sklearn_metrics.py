@@ -99,7 +99,7 @@ def test_scorers_rank_models_by_their_calibration() -> None:
     for scorer in (neg_calibration_error_scorer, neg_reliability_scorer):
         sure, fair = (
             cross_val_score(model, X, y, scoring=scorer, cv=3).mean()
-            for model in (GaussianNB(), OnlineCalibratedClassifier(GaussianNB(), random_state=1))
+            for model in (GaussianNB(), OnlineCalibratedClassifier(GaussianNB(), random_state=0))
         )
         assert sure < fair < 0.0
     many = cross_val_score(GaussianNB(), *load_iris(return_X_y=True), cv=3,

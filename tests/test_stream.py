@@ -709,11 +709,12 @@ def test_what_was_not_asked_for_comes_from_the_state() -> None:
     assert open_session(Options(seed=9, resolution=15), stored) is stored
 
 
-def test_without_a_seed_one_is_chosen_and_known() -> None:
+def test_without_a_seed_the_draws_are_a_secret_that_is_told_nowhere() -> None:
     first, second = (open_session(Options(), None) for _ in range(2))
-    assert first.seed is not None
-    assert first.seed != second.seed
-    assert first.recalibrator == Calibrant(seed=first.seed)
+    assert first.seed is second.seed is None
+    assert first.recalibrator != second.recalibrator
+    assert first.recalibrator._secret.origin == "system"
+    assert len(first.recalibrator._secret) == 16
 
 
 def test_pending_outcomes_cannot_change_their_clock(tmp_path: Path) -> None:

@@ -69,8 +69,14 @@ def test_the_verbs_have_the_same_parameters(name: str) -> None:
     told = parameters(made, "replay")
     assert list(told)[:2] == [many, "outcomes"]
     assert told["available"] == told["time"] == told["carry"] == OPTION
-    for verb in ("compile", "certificate", "copy", "to_bytes", "to_dict"):
+    assert parameters(made, "certificate") == {"failure": (EITHER, 0.05)}
+    for verb in ("compile", "copy"):
         assert parameters(made, verb) == {}
+    for verb in ("to_bytes", "to_dict"):
+        assert parameters(made, verb) == {"secret": (KEYWORD, True)}
+    for verb in ("from_bytes", "from_dict"):
+        told = parameters(made, verb)
+        assert told["secret"] == told["key"] == OPTION
 
 
 @each_class
@@ -89,7 +95,7 @@ def test_a_look_takes_what_a_forecast_takes_but_its_facts(name: str) -> None:
 def test_a_million_tickets_may_be_open_and_coins_come_from_seed_and_key(name: str) -> None:
     told = parameters(type(KINDS[name].make(0, 2)), "__init__")
     assert told["max_open"] == (KEYWORD, 1_000_000)
-    assert told["seed"] == told["key"] == OPTION
+    assert told["seed"] == told["key"] == told["secret"] == OPTION
 
 
 @each_class

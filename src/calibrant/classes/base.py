@@ -17,6 +17,7 @@ from calibrant.core import check
 from calibrant.core.arrays import Mask, Reals, Words
 from calibrant.core.codec import Document
 from calibrant.core.gate import passing
+from calibrant.core.seeded import Seeded
 from calibrant.core.stateful import Migration
 from calibrant.errors import InvalidInput
 from calibrant.kernels.layout import ISSUED, LONGEST_LAG, ROUNDS
@@ -25,7 +26,7 @@ from calibrant.recalibrate.counter import Counter
 from calibrant.recalibrate.delivery import Pending, times
 from calibrant.recalibrate.promise import FAILURE, promised, tally, too_early
 from calibrant.recalibrate.run import Numbered
-from calibrant.recalibrate.secret import Secret, coin_at, fingerprint, secret_read
+from calibrant.recalibrate.secret import APART, Secret, coin_at, fingerprint, secret_read
 from calibrant.recalibrate.spec import MAX_OPEN
 from calibrant.recalibrate.stream import Stream
 
@@ -86,7 +87,7 @@ class TopRun(ClassRun):
 
 
 @dataclass(frozen=True)
-class ClassCertificate:
+class ClassCertificate(Seeded):
     """The certificates of all binary recalibrators inside, and their averages.
 
     Attributes
@@ -98,6 +99,8 @@ class ClassCertificate:
         they share one recalibrator.
     failure
         How likely it is that one of them or more does not hold of this run.
+    seeded
+        Whether a seed was given, which others may know or guess; None where that is not known.
     """
 
     rounds: int
@@ -158,13 +161,15 @@ class ClassCertificate:
     def to_dict(self) -> dict[str, Any]:
         """Return the certificate as JSON-ready data."""
         parts = {str(number): part.to_dict() for number, part in self.parts.items()}
-        told = {"rounds": self.rounds, "open": self.open, "expired": self.expired}
+        told = {name: getattr(self, name) for name in ("rounds", "open", "expired", "seeded")}
         return told | {"c1": self.c1, "c2": self.c2, "holds": self.holds, "parts": parts}
 
     def __str__(self) -> str:
         head = f"{len(self.parts)} recalibrators: {tally(self.rounds, self.open, self.expired)}"
         measured = f"measured: C1 {self.c1:.5f}, C2 {self.c2:.6f}, averaged over them"
-        return f"{head}\n  {measured}\n  {self._promise()}"
+        return "\n".join(
+            [head, f"  {measured}", f"  {self._promise()}", *self.foreseen(self.holds)]
+        )
 
     def details(self) -> str:
         """Return the details of each recalibrator inside: more than ``str`` tells."""
@@ -183,7 +188,7 @@ class ClassCertificate:
 
 
 @dataclass(frozen=True)
-class SimplexCertificate:
+class SimplexCertificate(Seeded):
     """The record of a recalibrator on a grid over the simplex.
 
     Attributes
@@ -203,6 +208,8 @@ class SimplexCertificate:
         nothing, for both are at most 2 anyway.
     early
         From about which round on something is promised, if there are too few yet; None otherwise.
+    seeded
+        Whether a seed was given, which others may know or guess; None where that is not known.
     """
 
     rounds: int
@@ -223,7 +230,9 @@ class SimplexCertificate:
     def __str__(self) -> str:
         head = tally(self.rounds, self.open, self.expired)
         measured = f"measured: full C2 {self.c2:.6f}, cell by cell {self.c2_cells:.6f}"
-        return f"{head}\n  {measured}\n  {self._promise()}"
+        return "\n".join(
+            [head, f"  {measured}", f"  {self._promise()}", *self.foreseen(self.holds)]
+        )
 
     def details(self) -> str:
         """Return all that is known: more than ``str`` tells."""
@@ -418,12 +427,16 @@ class ClassRecalibrator(Stream[TicketT], Generic[TicketT, RunT]):
         secret = np.frombuffer(self._secret, "<i8").astype(np.int64)
         return settings | self._settings(), {"secret": secret} | self._roster.to_arrays()
 
+    def _without_secret(self, arrays: dict[str, Words]) -> dict[str, Words]:
+        zeros = {"secret": np.zeros(2, np.int64)}
+        return arrays | zeros | self._roster.to_arrays(secret=False)
+
     def _restore(self, document: Document) -> None:
         arrays = document.arrays
         if len(arrays["secret"]) != 2:
             raise ValueError(f"a secret of {len(arrays['secret'])} words")
         self._set_up(document, secret_read(document, arrays["secret"].astype("<i8").tobytes()))
-        self._roster.load(arrays["row"], arrays)
+        self._roster.load(arrays["row"], arrays, secret=APART not in arrays)
         self._check_rows()
         self._load_tickets(arrays)
 

@@ -252,7 +252,8 @@ class BinaryReduction(ClassRecalibrator[MadeT, RunT]):
             }
             waits = len(self._counter)
             expired = self.issued - self.rounds - waits
-            return ClassCertificate(self.rounds, waits, expired, parts, probable(failure))
+            told = self.rounds, waits, expired, parts, probable(failure)
+            return ClassCertificate(*told, seeded=self._secret.seeded)
 
     def _chance(self, failure: float, row: Words) -> float:
         """Return how likely what is said of one row may fail."""

@@ -42,7 +42,7 @@ class OneVsRest(BinaryReduction[OneVsRestTicket, OneVsRestRun]):
         What makes ``value`` and ``mean`` of the K numbers: ``"none"`` leaves them,
         ``"divide"`` divides by their sum, ``"project"`` takes the nearest distribution.
         Only ``"none"`` keeps the guarantee; ``ticket.classwise`` has it in any case.
-    seed, key, max_open
+    seed, key, secret, max_open
         As in :class:`calibrant.Recalibrator`.
 
     Notes
@@ -80,11 +80,12 @@ class OneVsRest(BinaryReduction[OneVsRestTicket, OneVsRestRun]):
         renormalise: str = "none",
         seed: int | None = None,
         key: str | int | None = None,
+        secret: bytes | None = None,
         max_open: int = 1_000_000,
         **options: Any,
     ) -> None:
         spec = made_spec(engine, options)
-        self._begin(classes, spec, secret_of(seed, key), max_open, renormalise)
+        self._begin(classes, spec, secret_of(seed, key, secret), max_open, renormalise)
 
     @property
     def renormalise(self) -> str:
@@ -154,7 +155,7 @@ class TopLabel(BinaryReduction[TopTicket, TopRun]):
         makes it right on the whole.
     engine, **options
         ``"calibrant"`` or ``"recalibrator"``, and its own settings.
-    seed, key, max_open
+    seed, key, secret, max_open
         As in :class:`calibrant.Recalibrator`.
 
     Notes
@@ -204,11 +205,12 @@ class TopLabel(BinaryReduction[TopTicket, TopRun]):
         engine: str = "calibrant",
         seed: int | None = None,
         key: str | int | None = None,
+        secret: bytes | None = None,
         max_open: int = 1_000_000,
         **options: Any,
     ) -> None:
         spec = made_spec(engine, options)
-        self._begin(classes, spec, secret_of(seed, key), max_open, conditional)
+        self._begin(classes, spec, secret_of(seed, key, secret), max_open, conditional)
 
     @property
     def _all_learn(self) -> bool:

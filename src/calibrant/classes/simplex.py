@@ -53,7 +53,7 @@ class SimplexRecalibrator(ClassRecalibrator[SimplexTicket, ClassRun]):
         Raw forecasts belong to the nearest vector of multiples of 1/cells.
     limit
         How many grid points, and how many cells, there may be.
-    seed, key, max_open
+    seed, key, secret, max_open
         As in :class:`calibrant.Recalibrator`.
 
     Notes
@@ -106,11 +106,12 @@ class SimplexRecalibrator(ClassRecalibrator[SimplexTicket, ClassRun]):
         limit: int = LIMIT,
         seed: int | None = None,
         key: str | int | None = None,
+        secret: bytes | None = None,
         max_open: int = 1_000_000,
     ) -> None:
         solver()
         self._how = SAFE
-        self._begin(classes, resolution, cells, limit, secret_of(seed, key), max_open)
+        self._begin(classes, resolution, cells, limit, secret_of(seed, key, secret), max_open)
 
     def _begin(
         self, classes: Any, resolution: Any, cells: Any, limit: Any, secret: Secret, max_open: Any
@@ -227,15 +228,17 @@ class SimplexRecalibrator(ClassRecalibrator[SimplexTicket, ClassRun]):
         with passing(self._gate):
             waiting, rounds = len(self._counter), self.rounds
             told = rounds, waiting, self.issued - rounds - waiting
+            seeded = self._secret.seeded
             if rounds == 0:
-                return SimplexCertificate(*told, 0.0, 0.0, None, failure=probable(failure))
+                chance = probable(failure)
+                return SimplexCertificate(*told, 0.0, 0.0, None, failure=chance, seeded=seeded)
             counts = [self._arena.layout.blocks_of(row) for _, row in self._touched()]
             whole = sum(counts, np.zeros_like(self._values, np.int64))
             each = sum(map(self._squares, counts))
             c2, c2_cells = self._squares(whole) / rounds, each / rounds
             bound = self._bound(counts)
             promise = self._promise(bound, len(counts), failure)
-            return SimplexCertificate(*told, c2, c2_cells, bound, *promise)
+            return SimplexCertificate(*told, c2, c2_cells, bound, *promise, seeded=seeded)
 
     def _promise(
         self, bound: float | None, cells: int, failure: float

@@ -227,7 +227,8 @@ class Making:
     prior K
         Strength of the identity prior, which calibrant learns instead. [default: 1]
     seed S
-        What the draws depend on (chosen, and told).
+        What the draws depend on: a run that can be repeated, and draws that can be foreseen.
+        [default: a secret of the system]
     """
 
     method: str | None = among(_methods)

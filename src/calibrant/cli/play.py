@@ -16,6 +16,7 @@ from calibrant.cli.products import Products, command, refuse_two_voices, reserve
 from calibrant.core.arrays import Words
 from calibrant.core.place import buckets_of
 from calibrant.recalibrate import Calibrant, Recalibrator
+from calibrant.recalibrate.secret import chosen_seed
 from calibrant.stream.columns import Columns
 from calibrant.stream.drafts import Drafts
 from calibrant.stream.readers import ArrowPiece
@@ -81,7 +82,9 @@ def play(*, players: Players, making: Making, products: Products, ending: Ending
     with Drafts(force=ending.force) as drafts:
         place = reserve_rows(drafts, out)
         places = products.reserve(drafts)
-        session = Options(**vars(making)).session()
+        # A game is over when it ends: its seed may be told.
+        seed = chosen_seed() if making.seed is None else making.seed
+        session = Options(**{**vars(making), "seed": seed}).session()
         told = _play(session, players, place)
         products.write(told, places, drafts)
         drafts.commit()

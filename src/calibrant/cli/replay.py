@@ -19,7 +19,7 @@ from calibrant.stream.failure import StreamFailure, insist, naming, uninterrupte
 from calibrant.stream.readers import BATCH_ROWS
 from calibrant.stream.replay import Job, OnFault, Quarantine, Skip, Stop
 from calibrant.stream.replay import replay as replay_job
-from calibrant.stream.session import Options, Session, dump, open_session, read
+from calibrant.stream.session import Options, Session, dump, open_session, read, read_secret
 from calibrant.stream.source import Source, format_of
 from calibrant.stream.writers import open_output, open_writer
 from calibrant.summary import AnySummary
@@ -43,6 +43,9 @@ class Outputs:
 
     state FILE
         Go on from this file if it is there; write it.
+    secret_file FILE
+        Draw by the secret in this file, 16 bytes or more, and keep it out of the state; or by
+        that in the variable CALIBRANT_SECRET.
     out FILE
         Write the rows and their forecasts; - is stdout.
     prefix TEXT
@@ -50,6 +53,7 @@ class Outputs:
     """
 
     state: str | None = None
+    secret_file: str | None = None
     out: str | None = None
     prefix: str = ""
 
@@ -105,7 +109,8 @@ def replay(
     refuse(manner.flush and outputs.out != "-", "--flush needs --out -")
     named = kind.named(reading.raw)
     refuse_two_voices(outputs.out, ending.as_json)
-    options = Options(**vars(making), **named, scale=reading.scale)
+    secret = read_secret(outputs.secret_file)
+    options = Options(**vars(making), **named, secret=secret, scale=reading.scale)
     Run(job, options, outputs, products, manner, ending.force).go(ending.as_json)
 
 
@@ -128,7 +133,8 @@ class Run:
         """Read, play, write, tell."""
         name = self.outputs.state
         with nullcontext() if name is None else locked(name):
-            summary = self._made(open_session(self.options, None if name is None else read(name)))
+            stored = None if name is None else read(name, self.options.secret)
+            summary = self._made(open_session(self.options, stored))
         show_summary(summary, as_json=as_json, error=self.outputs.out == "-")
         if self.ended is not None:
             raise self.ended
@@ -203,6 +209,8 @@ class Run:
         words += session.words()
         words += [] if self.manner.on_error == "stop" else ["--on-error", "skip"]
         words += [] if self.outputs.state is None else ["--state", self.outputs.state]
+        kept = self.outputs.secret_file
+        words += [] if kept is None else ["--secret-file", kept]
         inputs = list(self.job.inputs)
         again = command(["replay", *inputs], columns, *words)
         return session.summary({"command": again, "inputs": inputs, "columns": columns}, timing)

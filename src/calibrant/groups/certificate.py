@@ -13,6 +13,7 @@ from calibrant import bounds
 from calibrant.bounds import probable
 from calibrant.core import check
 from calibrant.core.arrays import Reals, Words
+from calibrant.core.seeded import Seeded
 from calibrant.errors import InvalidType
 from calibrant.groups.names import Name, names_of
 from calibrant.groups.spec import GroupSpec
@@ -57,7 +58,7 @@ class GroupRow:
 
 
 @dataclass(frozen=True)
-class GroupCertificate:
+class GroupCertificate(Seeded):
     """A group recalibrator's record so far.
 
     Attributes
@@ -84,6 +85,8 @@ class GroupCertificate:
         How likely ``sure`` of a group may fail, at a time that was fixed beforehand.
     early
         From about which round on something is promised, if there are too few yet; None otherwise.
+    seeded
+        Whether a seed was given, which others may know or guess; None where that is not known.
     """
 
     form: str
@@ -133,7 +136,9 @@ class GroupCertificate:
         head = f"groups, {self.form}: {tally(self.rounds, self.open, self.expired)}"
         losses = f"squared loss {self.loss:.5f}, raw {self.raw_loss:.5f}"
         measured = f"  measured: C1 {self.c1:.5f}, C2 {self.c2:.6f}, {losses}"
-        return f"{head}\n{measured}{self._worst()}\n  {self._promise()}"
+        return "\n".join(
+            [head, f"{measured}{self._worst()}", f"  {self._promise()}", *self.foreseen(self.holds)]
+        )
 
     def details(self) -> str:
         """Return all that is known, group by group: more than ``str`` tells."""

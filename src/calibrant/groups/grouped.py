@@ -36,7 +36,7 @@ from calibrant.groups.version1 import migrated
 from calibrant.kernels.compile import SHORT
 from calibrant.kernels.gaps import FIRST
 from calibrant.kernels.groups import gather
-from calibrant.kernels.layout import CELL, COUNT, ISSUED, KEY
+from calibrant.kernels.layout import CELL, COUNT, ISSUED
 from calibrant.kernels.rounds import Peeked
 from calibrant.recalibrate.binary import Binary
 from calibrant.recalibrate.secret import Secret
@@ -244,8 +244,8 @@ class Grouped(Binary):
         held = self._counter.names_in_use()
         return settings, stored(cells, self._roster.names(), self._recent, held)
 
-    def _rowed(self) -> dict[str, Words]:
-        return Stream._rowed(self)
+    def _rowed(self, row: Words | None = None) -> dict[str, Words]:
+        return Stream._rowed(self, row)
 
     def _restore(self, document: Document) -> None:
         s, arrays = document.settings, document.arrays
@@ -259,10 +259,9 @@ class Grouped(Binary):
             raise ValueError("groups of one name")
         self._arena.grow(len(names))
         flat = self._arena.flat()
-        keys = self._blocks(flat)[: self.buckets, KEY].copy()
         flat[self._row : self._arena.fixed] = row
-        blocks, cells = self._blocks(flat), self._blocks(flat)[self.buckets :, FIRST:]
-        blocks[: self.buckets, KEY] = keys
+        spec.seat(flat[self._row : self._arena.fixed], self._secret)
+        cells = self._blocks(flat)[self.buckets :, FIRST:]
         cells[:] = arrays["groups"].reshape(cells.shape)
         if (cells[:, 1::2] < COUNT[0]).any() or (cells[:, 1::2] > COUNT[1]).any():
             raise ValueError("counts below zero")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
@@ -18,7 +19,7 @@ from calibrant.kernels.layout import CELL
 from calibrant.recalibrate.delivery import Pending, checked, times
 from calibrant.recalibrate.promise import FAILURE
 from calibrant.recalibrate.run import Run
-from calibrant.recalibrate.secret import secret_of
+from calibrant.recalibrate.secret import secret_of, with_secret
 from calibrant.recalibrate.stream import overtaken
 
 
@@ -49,8 +50,8 @@ class GroupRecalibrator(Grouped):
         More groups than this are refused.
     max_open
         A ticket expires once this many newer forecasts have been made.
-    seed, key
-        What the draws depend on, besides the order of forecasts.
+    seed, key, secret
+        What the draws depend on, as in :class:`calibrant.Recalibrator`.
 
     Notes
     -----
@@ -93,10 +94,11 @@ class GroupRecalibrator(Grouped):
         max_open: int = 1_000_000,
         seed: int | None = None,
         key: str | int | None = None,
+        secret: bytes | None = None,
     ) -> None:
         spec = GroupSpec.made(form, resolution, grid, buckets, prior, horizon, max_groups)
         self._rules = CheckingRules(groups)
-        self._begin(spec, secret_of(seed, key), max_open)
+        self._begin(spec, secret_of(seed, key, secret), max_open)
         self._enter(self._rules.declared)
 
     # ---------------------------------------------------------------- one by one
@@ -262,17 +264,27 @@ class GroupRecalibrator(Grouped):
         with passing(self._gate):
             flat, names = self._arena.snapshot(), self._roster.names()
             own, blocks, waiting = flat[self._row :], self._blocks(flat), len(self._counter)
-        return certificate_of(self._spec, own, blocks, names, waiting, failure)
+        made = certificate_of(self._spec, own, blocks, names, waiting, failure)
+        return replace(made, seeded=self._secret.seeded)
 
     @classmethod
-    def from_bytes(cls, data: bytes, groups: Any = None) -> Self:
-        """Return the recalibrator whose :meth:`to_bytes` this is; give it its rules again."""
-        return cls._from_document(Document.from_bytes(data, cls.kind, cls.version), groups)
+    def from_bytes(
+        cls, data: bytes, groups: Any = None, *, secret: Any = None, key: Any = None
+    ) -> Self:
+        """Return the recalibrator whose :meth:`to_bytes` this is; give it its rules again.
+
+        And its ``secret`` and ``key``, if it was stored without the secret.
+        """
+        document = Document.from_bytes(data, cls.kind, cls.version)
+        return cls._from_document(with_secret(document, secret, key), groups)
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any], groups: Any = None) -> Self:
-        """Return the recalibrator whose :meth:`to_dict` this is; give it its rules again."""
-        return cls._from_document(Document.from_dict(data, cls.kind, cls.version), groups)
+    def from_dict(
+        cls, data: dict[str, Any], groups: Any = None, *, secret: Any = None, key: Any = None
+    ) -> Self:
+        """Return the recalibrator whose :meth:`to_dict` this is, as :meth:`from_bytes` does."""
+        document = Document.from_dict(data, cls.kind, cls.version)
+        return cls._from_document(with_secret(document, secret, key), groups)
 
     def copy(self) -> Self:
         """Return an independent recalibrator in the same state, with the same rules."""

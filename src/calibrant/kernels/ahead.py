@@ -60,11 +60,11 @@ def prepare_ahead(
     if words[COINS] == SPLITMIX:
         for t in range(len(raw)):
             key = words[blocks + (numbers[t] & NARROW) * stride + KEY]
-            coins[t] = int(coin(key, coins[t]) * STEPS)
+            coins[t] = int(coin(key, int(coins[t])) * STEPS)
     else:
         low, high = words[row + SECRET], words[row + SECRET + 1]
         for t in range(len(raw)):
-            coins[t] = secret_word(low, high, numbers[t], coins[t])
+            coins[t] = secret_word(low, high, int(numbers[t]), int(coins[t]))
 
 
 def turn(

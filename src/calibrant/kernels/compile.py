@@ -191,12 +191,20 @@ def _is_kernel(value: Any) -> bool:
 
 def _register_unsigned(function: Callable[..., Any]) -> None:
     """Let compiled code throw coins with unsigned words, and none made ahead by ``toss``."""
+    from numba.extending import overload
+
+    overload(function, inline="always")(_typed(_unsigned()[function]))
+
+
+@functools.cache
+def _unsigned() -> dict[Any, Callable[..., Any]]:
+    """Return what compiled code does where the source throws a coin."""
     import numba
     import numpy
-    from numba.extending import overload, register_jitable
+    from numba.extending import register_jitable
 
     for inner in (mixed, siphash):
-        register_jitable(forceinline=True, _nrt=False)(inner)
+        register_jitable(inline="never", forceinline=True, _nrt=False)(inner)
     old = numba.njit(coin, _nrt=False, forceinline=True)
     new = numba.njit(secret_word, _nrt=False, forceinline=True)
     word, signed = numpy.uint64, numpy.int64
@@ -213,8 +221,7 @@ def _register_unsigned(function: Callable[..., Any]) -> None:
         low, high = word(words[row + SECRET]), word(words[row + SECRET + 1])
         return signed(new(low, high, word(block), word(clock))) * UNIT
 
-    instead: dict[Any, Any] = {coin: by_key, secret_word: by_secret, toss: by_row}
-    overload(function, inline="always")(_typed(instead[function]))
+    return {coin: by_key, secret_word: by_secret, toss: by_row}
 
 
 def _typed(made: Callable[..., Any]) -> Callable[..., Any]:

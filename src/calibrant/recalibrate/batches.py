@@ -31,8 +31,10 @@ class Batches(Binary):
 
     __slots__ = ()
 
-    def to_bytes(self) -> bytes:
-        """Return the whole state; treat it as secret, for it holds the key of the coins."""
+    def to_bytes(self, *, secret: bool = True) -> bytes:
+        """Return the whole state, as every stream does: a secret, unless ``secret=False``."""
+        if not secret:
+            return super().to_bytes(secret=False)
         shapes = self._spec.shapes
         with passing(self._gate):
             arrays = self._arrays()

@@ -235,11 +235,11 @@ class Binary(Stream[Ticket]):
             raise ValueError(f"{made} forecasts in the blocks where {issued} were made")
         return words
 
-    def _rowed(self) -> dict[str, Words]:
+    def _rowed(self, row: Words | None = None) -> dict[str, Words]:
         body = self._spec.body
-        if self._rows.steps is not None and bodies.made:
+        if row is None and self._rows.steps is not None and bodies.made:
             return {"body": body.packed_flat(self._arena.flat(), bodies.made[0].pack)}
-        return {"body": body.packed(self._arena.row())}
+        return {"body": body.packed(self._arena.row() if row is None else row)}
 
     @classmethod
     def _unborn(cls, document: Document) -> Self:

@@ -64,7 +64,7 @@ class Calibrant(Recalibrator):
         By default one bucket with the rule ``"anchored"``, which is pulled towards what the
         experts say for as long as hedging does not beat them; with the paper's own rule,
         ``method="foster_hart"``, more buckets and a prior are needed.
-    seed, key, max_open
+    seed, key, secret, max_open
         As in :class:`Recalibrator`.
 
     Notes
@@ -106,6 +106,7 @@ class Calibrant(Recalibrator):
         prior: int = 1,
         seed: int | None = None,
         key: str | int | None = None,
+        secret: bytes | None = None,
         max_open: int = 1_000_000,
         **parameters: Any,
     ) -> None:
@@ -117,7 +118,7 @@ class Calibrant(Recalibrator):
         if rule.weighted or rule.kernels.full_support:
             raise InvalidInput(f"method must be one that learns from its draws alone, got {rule!r}")
         spec = Spec(rule, buckets, prior, loss, transform, _budget(raw_safe))
-        self._begin(shared_spec(spec), secret_of(seed, key), max_open)
+        self._begin(shared_spec(spec), secret_of(seed, key, secret), max_open)
 
     @classmethod
     def from_epsilon(

@@ -12,6 +12,7 @@ from calibrant import bounds
 from calibrant.bounds import Bound
 from calibrant.calibrators import Account, Calibrator
 from calibrant.core.arrays import Reals, Words
+from calibrant.core.seeded import Seeded
 from calibrant.losses import Loss
 from calibrant.recalibrate.promise import (
     FAILURE,
@@ -24,7 +25,7 @@ from calibrant.recalibrate.promise import (
 
 
 @dataclass(frozen=True)
-class Certificate:
+class Certificate(Seeded):
     """A recalibrator's record so far.
 
     Attributes
@@ -55,6 +56,8 @@ class Certificate:
         What regret cannot exceed anyway, as 1 is what C1 and C2 cannot.
     early
         From about which round on something is promised, if there are too few yet; None otherwise.
+    seeded
+        Whether a seed was given, which others may know or guess; None where that is not known.
     """
 
     method: str
@@ -115,7 +118,9 @@ class Certificate:
 
     def __str__(self) -> str:
         head = f"{self.method}: {tally(self.rounds, self.open, self.expired)}"
-        return "\n".join([head, f"  {self._measured()}", f"  {self._promise()}"])
+        return "\n".join(
+            [head, f"  {self._measured()}", f"  {self._promise()}", *self.foreseen(self.holds)]
+        )
 
     def details(self) -> str:
         """Return all that is known, and of every number what it is: more than ``str`` tells."""

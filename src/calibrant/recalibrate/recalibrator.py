@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar, Final, Self
 
 from calibrant.calibrators import Calibrator
@@ -43,9 +44,11 @@ class Recalibrator(Batches):
         The calibrator's own parameters; see its class.
     buckets
         Number M of buckets: half-open, [j/M, (j+1)/M), the last one closed.
-    seed, key
-        What the draws depend on, besides the order of forecasts.  ``seed=None`` takes
-        secret entropy from the system; with a seed, ``key`` tells streams apart.
+    seed, key, secret
+        What the draws depend on, besides the order of forecasts: by default secret entropy of the
+        system.  A ``seed`` makes a run repeatable and gives secrecy up.  A ``secret``, 16 bytes
+        or more, can be kept apart from the state (:meth:`to_bytes`).  With either, ``key``
+        tells streams apart.
     prior
         Strength of the identity prior: each bucket starts as if every grid point had
         been announced so many times, with outcomes of the bucket's middle on average.
@@ -89,6 +92,7 @@ class Recalibrator(Batches):
         buckets: int = 20,
         seed: int | None = None,
         key: str | int | None = None,
+        secret: bytes | None = None,
         prior: int = 1,
         loss: str = "squared",
         max_open: int = 1_000_000,
@@ -98,7 +102,7 @@ class Recalibrator(Batches):
         if name is None:
             raise InvalidInput(f"loss must be a registered one, got {loss!r}")
         spec = Spec(made_rule(method, parameters), buckets, prior, name)
-        self._begin(shared_spec(spec), secret_of(seed, key), max_open)
+        self._begin(shared_spec(spec), secret_of(seed, key, secret), max_open)
 
     @classmethod
     def from_epsilon(
@@ -329,7 +333,8 @@ class Recalibrator(Batches):
         What is said to hold about this very run may fail with probability ``failure``.
         """
         with passing(self._gate):
-            return certificate_of(self._spec, self._arena.row(), len(self._counter), failure)
+            made = certificate_of(self._spec, self._arena.row(), len(self._counter), failure)
+            return replace(made, seeded=self._secret.seeded)
 
     def __repr__(self) -> str:
         told = ", ".join(f"{k}={v!r}" for k, v in self.calibrator.parameters.items())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from calibrant.core import check
 from calibrant.core.arrays import Reals
 from calibrant.core.codec import Document
-from calibrant.errors import InvalidType
+from calibrant.errors import InvalidInput, InvalidType
 from calibrant.kernels.coin import SIPHASH, SPLITMIX, coin, coins, secret_coin
 
 COIN_CODES: Final = {"siphash-2-4": SIPHASH, "splitmix64": SPLITMIX}
@@ -23,17 +24,30 @@ OLD: Final = "splitmix64"
 
 SEED: Final = "seed"
 SYSTEM: Final = "system"
-ORIGINS: Final = (SYSTEM, SEED, None)
+GIVEN: Final = "given"
+ORIGINS: Final = (SYSTEM, SEED, GIVEN, None)
+LEAST: Final = 16
+"""Bytes of a secret that is given, at least."""
+
+
+APART: Final = "apart"
+"""The setting by which a state that was stored without its secret knows it again."""
+ORIGIN_TOLD: Final = {SYSTEM: "the system", SEED: "a seed", None: "an earlier version"}
 
 
 class Secret(bytes):
     """Sixteen bytes that fix every draw, and where they come from.
 
-    ``origin`` is "system" for entropy of the system, "seed" for a seed, which others may know or
-    guess, and None where that was not recorded.
+    ``origin`` is "system" for entropy of the system, "given" for a secret of the caller's, "seed"
+    for a seed, which others may know or guess, and None where that was not recorded.
     """
 
     origin: str | None = None
+
+    @property
+    def seeded(self) -> bool | None:
+        """Whether others may know or guess the secret; None where that is not known."""
+        return None if self.origin is None else self.origin == SEED
 
     @classmethod
     def of(cls, data: bytes, origin: str | None) -> Secret:
@@ -43,13 +57,18 @@ class Secret(bytes):
         return made
 
 
-def secret_of(seed: Any, key: Any) -> Secret:
-    """Return the secret of a stream; from entropy of the system where ``seed`` is None.
+def secret_of(seed: Any, key: Any, given: Any = None) -> Secret:
+    """Return the secret of a stream: from a secret that is given, a seed, or the system.
 
     >>> secret_of(7, None) == secret_of(7, None), secret_of(7, "a") == secret_of(7, "b")
     (True, False)
     """
-    if seed is None:
+    origin = SYSTEM if seed is None else SEED
+    if given is not None:
+        if seed is not None:
+            raise InvalidInput(f"seed must be left out where a secret is given, got {seed!r}")
+        seeded, origin = b"secret " + _checked(given), GIVEN
+    elif seed is None:
         seeded = secrets.token_bytes(32)
     else:
         seeded = b"seed %d" % check.whole(seed, "seed", low=-(1 << 127), high=1 << 127)
@@ -58,7 +77,16 @@ def secret_of(seed: Any, key: Any) -> Secret:
     named = b"" if key is None else repr(key).encode()
     salt = hashlib.blake2b(named, digest_size=16).digest()
     made = hashlib.blake2b(seeded, key=salt, digest_size=16).digest()
-    return Secret.of(made, SYSTEM if seed is None else SEED)
+    return Secret.of(made, origin)
+
+
+def _checked(given: Any) -> bytes:
+    """Return a secret, if it is one; no error shows it."""
+    if not isinstance(given, (bytes, bytearray)):
+        raise InvalidType(f"secret must be bytes, got {type(given).__name__}")
+    if len(given) < LEAST:
+        raise InvalidInput(f"secret must be at least {LEAST} bytes long, got {len(given)}")
+    return bytes(given)
 
 
 def chosen_seed() -> int:
@@ -67,11 +95,43 @@ def chosen_seed() -> int:
 
 
 def secret_read(document: Document, data: bytes) -> Secret:
-    """Return the secret that a document holds, and where it came from."""
+    """Return the secret that a document holds, or the one that was given to it."""
     origin = document.settings["secret_from"]
     if origin not in ORIGINS:
         raise ValueError(f"a secret from {origin!r}")
-    return Secret.of(data, origin)
+    given = document.arrays.get(APART)
+    return Secret.of(data if given is None else given.astype("<i8").tobytes(), origin)
+
+
+def without_secret(document: Document, secret: Secret) -> Document:
+    """Return a document, whose words of the secret are zero, with what tells the secret again."""
+    if secret.origin != GIVEN:
+        raise InvalidInput(
+            "secret must have been given, as secret=, for a state to be stored without it; "
+            f"this one is from {ORIGIN_TOLD[secret.origin]}"
+        )
+    return replace(document, settings=document.settings | {APART: _mark(secret)})
+
+
+def with_secret(document: Document, given: Any, key: Any) -> Document:
+    """Return a document that was stored without its secret with the secret, if that is the one."""
+    mark = document.settings.get(APART)
+    if mark is None:
+        if given is None and key is None:
+            return document
+        raise InvalidInput("secret must be left out for a state that holds its own, got one")
+    if given is None:
+        raise InvalidInput("secret must be given, for this state was stored without it, got None")
+    secret = secret_of(None, key, given)
+    if _mark(secret) != mark:
+        raise InvalidInput("secret and key must be those that the state was made with, got others")
+    words = np.frombuffer(secret, "<i8").astype(np.int64)
+    return replace(document, arrays=document.arrays | {APART: words})
+
+
+def _mark(secret: bytes) -> str:
+    """Return what tells a secret from others, and nothing else of it."""
+    return hashlib.blake2b(secret, digest_size=16, person=b"apart").hexdigest()
 
 
 def part_of(secret: bytes, number: int) -> Secret:

@@ -142,7 +142,8 @@ class Spec:
 
     def arena_of(self, secret: bytes, words: list[Any] | Words) -> Arena:
         """Return an arena of one row, to which that secret belongs, given as a list or array."""
-        at = self.layout.row + self.layout.blocks + KEY
+        first, at = self.layout.row + SECRET, self.layout.row + self.layout.blocks + KEY
+        words[first : first + 2] = np.frombuffer(secret, "<i8").tolist()
         for j in range(self.buckets):
             words[at + j * self.layout.stride] = block_key(secret, j, self.coins)
         if isinstance(words, list):

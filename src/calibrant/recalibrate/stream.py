@@ -28,7 +28,15 @@ from calibrant.recalibrate.body import packed, unpacked
 from calibrant.recalibrate.counter import EXPIRED, AnyTicket, Counter
 from calibrant.recalibrate.delivery import Pending, arrivals, checked, schedule, times
 from calibrant.recalibrate.fork import watch
-from calibrant.recalibrate.secret import SEED, Secret, secret_of, secret_read
+from calibrant.recalibrate.secret import (
+    GIVEN,
+    SEED,
+    Secret,
+    secret_of,
+    secret_read,
+    with_secret,
+    without_secret,
+)
 
 MOST_NOTED: Final = 256
 """Predictions without an outcome that are remembered."""
@@ -100,6 +108,11 @@ class Stream(Stateful, Generic[TicketT]):
     def max_open(self) -> int:
         """After how many newer forecasts a ticket expires."""
         return self._counter.max_open
+
+    @property
+    def secret_is_given(self) -> bool:
+        """Whether the secret of the draws was given, so that a state can do without it."""
+        return self._secret.origin == GIVEN
 
     def _own(self, place: int) -> int:
         """Return one of the row's own counts."""
@@ -269,20 +282,63 @@ class Stream(Stateful, Generic[TicketT]):
 
     # --------------------------------------------------------------------- state
 
-    def _document(self) -> Document:
+    def to_bytes(self, *, secret: bool = True) -> bytes:
+        """Return the whole state; treat it as secret, for it holds the secret of the coins.
+
+        With ``secret=False`` without that: only whoever has the secret can go on from there.  It
+        must have been given, as ``secret=``, when the stream was made.
+        """
+        return self._document(secret).to_bytes()
+
+    def to_dict(self, *, secret: bool = True) -> dict[str, Any]:
+        """Return the same as JSON-ready data."""
+        return self._document(secret).to_dict()
+
+    @classmethod
+    def from_bytes(
+        cls, data: bytes, *, secret: bytes | None = None, key: str | int | None = None
+    ) -> Self:
+        """Return the object whose :meth:`to_bytes` this is.
+
+        A state that was stored without its secret asks for ``secret`` and ``key`` as the stream
+        was made with.
+        """
+        document = Document.from_bytes(data, cls.kind, cls.version)
+        return cls._from_document(with_secret(document, secret, key))
+
+    @classmethod
+    def from_dict(
+        cls, data: dict[str, Any], *, secret: bytes | None = None, key: str | int | None = None
+    ) -> Self:
+        """Return the object whose :meth:`to_dict` this is, as :meth:`from_bytes` does."""
+        document = Document.from_dict(data, cls.kind, cls.version)
+        return cls._from_document(with_secret(document, secret, key))
+
+    def _document(self, secret: bool = True) -> Document:
         with passing(self._gate):
-            arrays = self._arrays()
+            arrays = self._arrays(secret)
             settings, more = self._stored()
-        return Document(self.kind, settings, arrays | more, self.version)
+            if not secret:
+                more = self._without_secret(more)
+        made = Document(self.kind, settings, arrays | more, self.version)
+        return made if secret else without_secret(made, self._secret)
 
-    def _arrays(self) -> dict[str, Words]:
-        """Return the row and the open tickets as they are stored."""
+    def _without_secret(self, arrays: dict[str, Words]) -> dict[str, Words]:
+        """Return what is stored besides the row and the tickets without the secret."""
+        return arrays
+
+    def _arrays(self, secret: bool = True) -> dict[str, Words]:
+        """Return the row, with or without its secret, and the open tickets as they are stored."""
         tickets = {"tickets": self._counter.words()}
-        return self._rowed() | tickets | self._counter.corrections.stored()
+        if secret:
+            return self._rowed() | tickets | self._counter.corrections.stored()
+        row = self._arena.row()
+        row[SECRET : SECRET + 2] = 0
+        return self._rowed(row) | tickets | self._counter.corrections.stored()
 
-    def _rowed(self) -> dict[str, Words]:
-        """Return the row as it is stored."""
-        return {"row": packed(self._arena.row(), self._arena.layout)}
+    def _rowed(self, row: Words | None = None) -> dict[str, Words]:
+        """Return the row as it is stored, or another one."""
+        return {"row": packed(self._arena.row() if row is None else row, self._arena.layout)}
 
     def _load_tickets(self, arrays: dict[str, Words]) -> None:
         """Open the tickets that a document says were open, and know those that were corrected."""

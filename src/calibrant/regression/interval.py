@@ -47,7 +47,7 @@ class ConformalInterval(NumberStream[IntervalTicket, IntervalMethod]):
     score
         ``"residual"``: a point forecast comes in, and the score is its distance to the outcome.
         ``"given"``: any score of yours; outcomes are scores, and the radius is announced.
-    seed, key
+    seed, key, secret
         What tells tickets of several objects apart; nothing here is random.
     max_open
         A ticket expires once this many newer forecasts have been made.
@@ -93,12 +93,13 @@ class ConformalInterval(NumberStream[IntervalTicket, IntervalMethod]):
         score: str = "residual",
         seed: int | None = None,
         key: str | int | None = None,
+        secret: bytes | None = None,
         max_open: int = 1_000_000,
         **options: Any,
     ) -> None:
         told = {"method": method, "coverage": coverage, "score": score, "options": options}
         self._configure(told)
-        self._begin(secret_of(seed, key), max_open)
+        self._begin(secret_of(seed, key, secret), max_open)
 
     # ------------------------------------------------------------------ facts
 

@@ -369,12 +369,13 @@ class LevelCalibrator(Recalibrator):
         *,
         seed: int | None = None,
         key: str | int | None = None,
+        secret: bytes | None = None,
         prior: int = 1,
         **parameters: Any,
     ) -> None:
         rule, start = made_rule(method, parameters), check.probability(level, "level")
         spec = LevelSpec(rule, 1, prior, "squared", level=start)
-        self._begin(spec, secret_of(seed, key), 1_000_000)
+        self._begin(spec, secret_of(seed, key, secret), 1_000_000)
 
     def _described(self, document: Document) -> tuple[Spec, int]:
         return _spec_of(document.settings), document.settings["max_open"]

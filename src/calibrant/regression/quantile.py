@@ -43,8 +43,8 @@ class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
         An outcome on an atom, such as no rain: ``"random"`` counts it as below a quantile with
         the share of the atom that the level needs, by a coin of the round (randomised PIT);
         ``"below"`` always, as a plain comparison would.
-    seed, key
-        What the draws and coins depend on, besides the order of forecasts.
+    seed, key, secret
+        What the draws and coins depend on, as in :class:`calibrant.Recalibrator`.
     max_open
         A ticket expires once this many newer forecasts have been made.
     **options
@@ -94,11 +94,12 @@ class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
         ties: str = "random",
         seed: int | None = None,
         key: str | int | None = None,
+        secret: bytes | None = None,
         max_open: int = 1_000_000,
         **options: Any,
     ) -> None:
         self._configure({"method": method, "levels": levels, "ties": ties, "options": options})
-        self._begin(secret_of(seed, key), max_open)
+        self._begin(secret_of(seed, key, secret), max_open)
 
     # ------------------------------------------------------------------ facts
 
@@ -232,7 +233,8 @@ class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
         with passing(self._gate):
             rows = self._method.rows(self.rounds, self.delay, chance)
             drawn = chance if self._method.drawn else None
-            return QuantileCertificate(*self._counted(), rows, drawn)
+            seeded = self._secret.seeded if self._method.drawn else None
+            return QuantileCertificate(*self._counted(), rows, drawn, seeded=seeded)
 
 
 def _one(raw: Any) -> Distribution:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from calibrant.bounds import Bound
 from calibrant.core.arrays import Mask, Reals
+from calibrant.core.seeded import Seeded
 from calibrant.recalibrate.delivery import Pending
 from calibrant.recalibrate.promise import promised, tally, too_early
 from calibrant.recalibrate.run import Numbered
@@ -83,7 +84,7 @@ class LevelRow(Judged):
 
 
 @dataclass(frozen=True)
-class Counted:
+class Counted(Seeded):
     """What every certificate starts with; see :class:`QuantileCertificate`."""
 
     method: str
@@ -118,6 +119,9 @@ class QuantileCertificate(Counted):
         The record of each level.
     failure
         How likely what is sure may fail; None if it holds for any outcomes whatsoever.
+    seeded
+        Whether a seed was given, which others may know or guess; None where that is not known, or
+        nothing is drawn.
     """
 
     levels: tuple[LevelRow, ...]
@@ -142,7 +146,8 @@ class QuantileCertificate(Counted):
     def __str__(self) -> str:
         off = max(abs(row.coverage - row.level) for row in self.levels)
         told = f"coverage off by {self.error:.4f} on average over levels, {off:.4f} at worst"
-        return f"{self._head()}\n  measured: {told}\n  {self._promise()}"
+        lines = [self._head(), f"  measured: {told}", f"  {self._promise()}"]
+        return "\n".join([*lines, *self.foreseen(self.holds)])
 
     def details(self) -> str:
         """Return all that is known, level by level: more than ``str`` tells."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-import secrets
+import os
 import warnings
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping, Sequence
@@ -67,7 +67,7 @@ class Session:
     scale
         What raw forecasts are given as.
     seed
-        What the recalibrator was made with, if known.
+        What the recalibrator was made with; None if its draws are a secret of its own.
     timed
         Whether rows say when they were made; None before the first one.
     last
@@ -240,8 +240,6 @@ def _appended(pending: Pending, more: Pending) -> Pending:
     return Pending(*(np.concatenate(pair) for pair in pairs))
 
 
-SEED_BITS: Final = 53
-"""Bits of a seed that is chosen here: as many as every reader of JSON keeps."""
 DEFAULT: Final = Calibrant.kind
 METHODS: Final = (DEFAULT, *calibrators.names())
 """What may be asked for by name, the default first."""
@@ -269,6 +267,7 @@ class Options(KindColumns):
     loss: str | None = None
     prior: int | None = None
     seed: int | None = None
+    secret: bytes | None = field(default=None, repr=False)
     scale: str | None = None
     raw_safe: float | None = None
     levels: tuple[float, ...] = ()
@@ -283,7 +282,11 @@ class Options(KindColumns):
             if getattr(self, name) not in (None, ()):
                 raise InvalidInput(f"{name} must be left out: {told}, got {getattr(self, name)!r}")
 
-    def recalibrator(self, seed: int) -> Engine:
+    def drawn(self, seed: int | None) -> dict[str, Any]:
+        """Return what the draws of a new recalibrator depend on: a secret goes before a seed."""
+        return {"seed": seed if self.secret is None else self.seed, "secret": self.secret}
+
+    def recalibrator(self, seed: int | None) -> Engine:
         """Return a new recalibrator.
 
         >>> type(Options().recalibrator(1)).__name__
@@ -294,9 +297,8 @@ class Options(KindColumns):
         return kinds.wanted(self).make(self, seed)
 
     def session(self) -> Any:
-        """Return a new session; without a seed one is chosen."""
-        seed = secrets.randbits(SEED_BITS) if self.seed is None else self.seed
-        return kinds.wanted(self).session(self, seed)
+        """Return a new session; without a seed its draws are a secret that is told nowhere."""
+        return kinds.wanted(self).session(self, self.seed)
 
 
 def open_session(options: Options, stored: Session | None) -> Session:
@@ -315,10 +317,14 @@ KIND: Final = "session"
 
 
 def dump(session: Session) -> bytes:
-    """Return a session as bytes; treat them as secret, for they hold the key of the coins."""
+    """Return a session as bytes; treat them as secret, unless the secret was given.
+
+    A secret that was given is not in there: give it to :func:`load` again.
+    """
     pending, (own, parts) = session.pending, session.kept()
+    made = session.recalibrator
     settings: dict[str, Any] = {
-        "recalibrator": b64encode(session.recalibrator.to_bytes()).decode(),
+        "recalibrator": b64encode(made.to_bytes(secret=not made.secret_is_given)).decode(),
         "scale": session.scale.kind,
         "largest": session.scale.largest.hex(),
         "seed": session.seed,
@@ -336,30 +342,52 @@ def dump(session: Session) -> bytes:
     return Document(KIND, settings | own, arrays | parts).to_bytes()
 
 
-def load(data: bytes) -> Session:
+def load(data: bytes, secret: bytes | None = None) -> Session:
     """Return the session whose :func:`dump` this is, or one around a bare recalibrator."""
     document = read_if(lambda data: Document.from_bytes(data, KIND), data)
     if document is None:
-        around = (kind.around(data) for kind in kinds)
+        around = (kind.around(data, secret) for kind in kinds)
         found: Session = next(session for session in around if session is not None)
         return found
     try:
-        return _session(document.settings, document.arrays)
+        return _session(document.settings, document.arrays, secret)
+    except InvalidInput:
+        raise
     except (KeyError, TypeError, ValueError) as error:
         if isinstance(error, CorruptState):
             raise
         raise CorruptState(f"state must be of a replay, got {error!r}") from error
 
 
-def read(path: str) -> Session | None:
+def read(path: str, secret: bytes | None = None) -> Session | None:
     """Return the session stored in a file, or None if there is no such file yet."""
     file = Path(path)
     try:
-        return load(_content(file)) if file.exists() else None
+        return load(_content(file), secret) if file.exists() else None
     except CorruptState as problem:
         raise CorruptState(f"{path}: {problem}") from problem
+    except InvalidInput as problem:
+        raise InvalidInput(f"{path}: {problem}") from problem
     except OSError as error:
         raise Unreadable(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def read_secret(path: str | None) -> bytes | None:
+    """Return the secret in a file or, without one, in the environment; white space aside."""
+    if path is None:
+        told = os.environ.get(VARIABLE)
+        return None if told is None else told.strip().encode()
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(LONGEST).strip()
+    except OSError as error:
+        raise Unreadable(f"{path}: cannot be read: {error.strerror}") from error
+
+
+VARIABLE: Final = "CALIBRANT_SECRET"
+"""The variable of the environment that may hold the secret of the draws."""
+LONGEST: Final = 4096
+"""Bytes of a file with a secret that are read: some files have no end."""
 
 
 def _content(file: Path) -> bytes:
@@ -369,9 +397,9 @@ def _content(file: Path) -> bytes:
     return file.read_bytes()
 
 
-def _session(settings: dict[str, Any], arrays: dict[str, Words]) -> Session:
+def _session(settings: dict[str, Any], arrays: dict[str, Words], secret: bytes | None) -> Session:
     kind = kinds.known_as(settings.get("parts"))
-    made = kind.read(b64decode(settings["recalibrator"]))
+    made = kind.read(b64decode(settings["recalibrator"]), secret)
     outcomes: Any = _as_type(arrays["outcome"], kind.session_type.outcome_type)
     seen = Document("collector", {}, {"words": arrays["collector"]})
     session: Session = kind.session_type(

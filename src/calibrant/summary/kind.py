@@ -52,16 +52,16 @@ class Kind(Protocol):
     def types(self, columns: Any) -> dict[str, str]:
         """Return which columns hold numbers, with the names of their Arrow types."""
 
-    def make(self, options: Any, seed: int) -> Engine:
+    def make(self, options: Any, seed: int | None) -> Engine:
         """Return a new recalibrator as options ask for it."""
 
-    def session(self, options: Any, seed: int) -> Any:
+    def session(self, options: Any, seed: int | None) -> Any:
         """Return a new session, with a recalibrator and who follows it."""
 
-    def read(self, data: bytes) -> Engine:
-        """Return a recalibrator that was stored."""
+    def read(self, data: bytes, secret: bytes | None = None) -> Engine:
+        """Return a recalibrator that was stored; with its secret, if that was kept apart."""
 
-    def around(self, data: bytes) -> Any | None:
+    def around(self, data: bytes, secret: bytes | None = None) -> Any | None:
         """Return a session of a recalibrator that was stored alone; None if it is no such one."""
 
     def makes(self, recalibrator: Engine) -> bool:

@@ -130,27 +130,27 @@ class Binary:
         """Return which columns hold numbers."""
         return {columns.raw: "double", columns.outcome: "int8"}
 
-    def make(self, options: Any, seed: int) -> Engine:
+    def make(self, options: Any, seed: int | None) -> Engine:
         """Return a new recalibrator: the default, or Algorithm 1 with the calibrator asked for."""
         from calibrant.kinds.binary.session import make
 
         options.refuse(self.refused)
         return make(options, seed)
 
-    def session(self, options: Any, seed: int) -> Any:
+    def session(self, options: Any, seed: int | None) -> Any:
         """Return a new session."""
         return self.session_type.start(self.make(options, seed), options, seed)
 
-    def read(self, data: bytes) -> Engine:
+    def read(self, data: bytes, secret: bytes | None = None) -> Engine:
         """Return a recalibrator that was stored."""
         if (kind := kind_of(data)) not in (Calibrant.kind, Recalibrator.kind):
             known = f"{Calibrant.kind!r} or {Recalibrator.kind!r}"
             raise CorruptState(f"state must be of kind {known}, got {kind!r}")
-        return load(data)
+        return load(data, secret=secret)
 
-    def around(self, data: bytes) -> Any | None:
+    def around(self, data: bytes, secret: bytes | None = None) -> Any | None:
         """Return a session of a recalibrator that was stored alone."""
-        return self.session_type.around(self.read(data))
+        return self.session_type.around(self.read(data, secret))
 
     # ------------------------------------------------------------------ summaries
 

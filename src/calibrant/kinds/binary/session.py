@@ -77,7 +77,7 @@ class BinarySession(Probabilities):
     """A session of a :class:`~calibrant.Recalibrator`."""
 
     @classmethod
-    def start(cls, made: Any, options: Options, seed: int) -> Self:
+    def start(cls, made: Any, options: Options, seed: int | None) -> Self:
         """Return a session before its first row."""
         scale = Scale(options.scale or "probability")
         return cls(made, collector_for(made), scale, seed)
@@ -124,16 +124,17 @@ LOSS: Final = f"under these calibrant compares its experts; {ELSE}"
 SAFE: Final = "only the method calibrant keeps a budget"
 
 
-def make(options: Options, seed: int) -> Recalibrator:
+def make(options: Options, seed: int | None) -> Recalibrator:
     """Return the default, or Algorithm 1 with the calibrator asked for."""
     method = method_asked(options)
     if method == DEFAULT:
-        return Calibrant(seed=seed, raw_safe=options.raw_safe, **of_default(options))
+        told = options.drawn(seed) | of_default(options)
+        return Calibrant(raw_safe=options.raw_safe, **told)
     options.refuse({"raw_safe": SAFE})
-    sizes = options.given(SIZES)
+    told = options.drawn(seed) | options.given(SIZES)
     if options.epsilon is None:
-        return Recalibrator(method, seed=seed, **sizes)
-    return Recalibrator.from_epsilon(options.epsilon, method=method, seed=seed, **sizes)
+        return Recalibrator(method, **told)
+    return Recalibrator.from_epsilon(options.epsilon, method=method, **told)
 
 
 def method_asked(options: Options) -> str:

@@ -212,7 +212,8 @@ def screen(summary: Summary) -> tuple[list[Table], list[str]]:
         [title, *(printed(told[name].get(key)) for name in NAMES)] for key, title in ROWS.items()
     ]
     rows.append(["AUC", *(printed(told["auc"][name]) for name in NAMES)])
-    title = f"{told['n_rounds']:,} rounds, {told['method']}, seed {told['seed']}"
+    seed = "no seed" if told["seed"] is None else f"seed {told['seed']}"
+    title = f"{told['n_rounds']:,} rounds, {told['method']}, {seed}"
     tables = [Table.of(title, ("", *NAMES), rows)]
     if (chain := told.get("chain")) is not None and chain["links"]:
         tables.append(chain_table(told))

@@ -43,9 +43,9 @@ class Classes(Binary):
         """Return the columns of numbers; classes may have names, and lists stay as they are."""
         return dict.fromkeys(columns.proba, "double") if len(columns.proba) > 1 else {}
 
-    def make(self, options: Any, seed: int, classes: int = 2) -> Engine:
+    def make(self, options: Any, seed: int | None, classes: int = 2) -> Engine:
         """Return a new recalibrator; sessions say how many classes there are."""
-        return recalibrator(classes, seed=seed, **self.chosen(options))
+        return recalibrator(classes, **options.drawn(seed), **self.chosen(options))
 
     def chosen(self, options: Any) -> dict[str, Any]:
         """Return what the recalibrator is made with once the number of classes is known."""
@@ -59,14 +59,14 @@ class Classes(Binary):
             return session.of_default(options)
         return {"engine": "recalibrator", "method": method, **options.given(session.SIZES)}
 
-    def session(self, options: Any, seed: int) -> Any:
-        return self.session_type.start(options.proba, self.chosen(options), seed)
+    def session(self, options: Any, seed: int | None) -> Any:
+        return self.session_type.start(options.proba, self.chosen(options), options.drawn(seed))
 
-    def read(self, data: bytes) -> Engine:
-        made = read_if(TopLabel.from_bytes, data)
-        return OneVsRest.from_bytes(data) if made is None else made
+    def read(self, data: bytes, secret: bytes | None = None) -> Engine:
+        made = read_if(lambda data: TopLabel.from_bytes(data, secret=secret), data)
+        return OneVsRest.from_bytes(data, secret=secret) if made is None else made
 
-    def around(self, data: bytes) -> None:
+    def around(self, data: bytes, secret: bytes | None = None) -> None:
         return None
 
     def makes(self, recalibrator: Engine) -> bool:

@@ -183,6 +183,8 @@ class ClassSession(Probabilities):
     ----------
     options
         What the recalibrator is made with.
+    secret
+        What its draws depend on, if that was given.
     breakdown
         What was seen of each class.
     """
@@ -192,11 +194,16 @@ class ClassSession(Probabilities):
     options: dict[str, Any] = field(default_factory=dict)
     breakdown: Breakdown = field(default_factory=lambda: Breakdown("class"))
 
+    secret: bytes | None = field(default=None, repr=False)
+
     @classmethod
-    def start(cls, columns: tuple[str, ...], options: dict[str, Any], seed: int) -> ClassSession:
+    def start(
+        cls, columns: tuple[str, ...], options: dict[str, Any], drawn: dict[str, Any]
+    ) -> ClassSession:
         """Return a session before its first row."""
         unborn = SimpleNamespace(issued=0, rounds=0, classes=None)
-        return cls(unborn, Collector([0.0]), Scale(), seed, columns=columns, options=options)
+        told = {"columns": columns, "options": options, "secret": drawn["secret"]}
+        return cls(unborn, Collector([0.0]), Scale(), drawn["seed"], **told)
 
     @property
     def kept_columns(self) -> dict[str, tuple[str, ...]]:
@@ -223,7 +230,8 @@ class ClassSession(Probabilities):
     def play(self, rounds: Rounds) -> Any:
         if self.recalibrator.classes is None:
             classes = rounds.raw.shape[1]
-            self.recalibrator = recalibrator(classes, seed=self.seed, **self.options)
+            told = {"seed": self.seed, "secret": self.secret} | self.options
+            self.recalibrator = recalibrator(classes, **told)
             self.collector = collector_for(self.recalibrator)
         return super().play(rounds)
 

@@ -34,16 +34,16 @@ class Groups(Binary):
     def wants(self, asked: Any) -> bool:
         return bool(asked.group)
 
-    def make(self, options: Any, seed: int) -> GroupRecalibrator:
+    def make(self, options: Any, seed: int | None) -> GroupRecalibrator:
         from calibrant.kinds.binary.session import SIZES
 
         options.refuse(self.refused)
-        return GroupRecalibrator(seed=seed, **options.given(SIZES))
+        return GroupRecalibrator(**options.drawn(seed), **options.given(SIZES))
 
-    def read(self, data: bytes) -> GroupRecalibrator:
-        return GroupRecalibrator.from_bytes(data)
+    def read(self, data: bytes, secret: bytes | None = None) -> GroupRecalibrator:
+        return GroupRecalibrator.from_bytes(data, secret=secret)
 
-    def around(self, data: bytes) -> None:
+    def around(self, data: bytes, secret: bytes | None = None) -> None:
         return None
 
     def makes(self, recalibrator: Engine) -> bool:

@@ -30,7 +30,7 @@ class GroupSession(BinarySession):
     breakdown: Breakdown = field(default_factory=lambda: Breakdown("group"))
 
     @classmethod
-    def start(cls, made: Any, options: Options, seed: int) -> Self:
+    def start(cls, made: Any, options: Options, seed: int | None) -> Self:
         session = super().start(made, options, seed)
         session.columns = options.group
         return session

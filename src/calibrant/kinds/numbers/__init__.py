@@ -57,27 +57,28 @@ class Numbers:
         """Refuse the options that make no sense for numbers."""
         options.refuse(REFUSED | (GRIDLESS if method == "tracker" else {}))
 
-    def make(self, options: Any, seed: int) -> QuantileRecalibrator:
+    def make(self, options: Any, seed: int | None) -> QuantileRecalibrator:
         """Return a new recalibrator that follows the levels of the columns."""
         self.refuse(options, options.method)
         method = check.choice(options.method or DEFAULT, "method", quantile_methods.names())
         *_, followed = columns_of(options.quantiles, options.normal, options.levels)
         wanted: dict[str, Any] = {"levels": followed} if followed else {}
-        return QuantileRecalibrator(method, seed=seed, **wanted, **options.given(SIZES))
+        told = options.drawn(seed) | wanted | options.given(SIZES)
+        return QuantileRecalibrator(method, **told)
 
-    def session(self, options: Any, seed: int) -> Any:
+    def session(self, options: Any, seed: int | None) -> Any:
         """Return a new session."""
         made = self.make(options, seed)
         named = columns_of(options.quantiles, options.normal, options.levels)
         return self.session_type.start(made, seed, *named[:2])
 
-    def read(self, data: bytes) -> QuantileRecalibrator:
+    def read(self, data: bytes, secret: bytes | None = None) -> QuantileRecalibrator:
         """Return a recalibrator that was stored."""
-        return QuantileRecalibrator.from_bytes(data)
+        return QuantileRecalibrator.from_bytes(data, secret=secret)
 
-    def around(self, data: bytes) -> Any | None:
+    def around(self, data: bytes, secret: bytes | None = None) -> Any | None:
         """Return a session of a recalibrator that was stored alone, whose columns are not known."""
-        made = read_if(self.read, data)
+        made = read_if(lambda data: self.read(data, secret), data)
         return None if made is None else self.session_type.start(made, None)
 
     # ------------------------------------------------------------------ summaries

@@ -170,7 +170,8 @@ def screen(summary: NumberSummary) -> tuple[list[Table], list[str]]:
     """Return the table before and after, the one of levels, and the lines below them."""
     told = summary.summary
     rows = [[title, *(printed(told[name][key]) for name in NAMES)] for key, title in ROWS.items()]
-    title = f"{told['n_rounds']:,} rounds, {told['method']}, seed {told['seed']}"
+    seed = "no seed" if told["seed"] is None else f"seed {told['seed']}"
+    title = f"{told['n_rounds']:,} rounds, {told['method']}, {seed}"
     holds = HOLDS[told["certificate_holds"]]
     lines = [f"guarantee, level by level: the bounds above; it {holds}", *count_lines(told)]
     levels, quantity = _levels(told, printed)
