@@ -129,7 +129,8 @@ class Run:
         name = self.outputs.state
         with nullcontext() if name is None else locked(name):
             summary = self._made(open_session(self.options, None if name is None else read(name)))
-        show_summary(summary, as_json=as_json, error=self.outputs.out == "-")
+        told = {"as_json": as_json, "details": self.products.details}
+        show_summary(summary, **told, error=self.outputs.out == "-")
         if self.ended is not None:
             raise self.ended
 
