@@ -121,7 +121,7 @@ def test_a_summary_with_parts_survives_json() -> None:
     told = {row["name"]: row for row in summary["breakdown"]["rows"]}
     own = {row.group: row for row in rec.certificate().groups}
     assert told["a"]["c2_forecast"] == own["a"].c2
-    assert told["a"]["bound"] == own["a"].bound
+    assert told["a"]["bound"] == own["a"].sure
     assert told["empty"]["bound"] is None
     assert summary["method"] == "groups"
     assert summary.settings["form"] == "l2"

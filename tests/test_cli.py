@@ -169,22 +169,28 @@ def test_the_default_is_calibrant_and_the_table_shows_its_chain(
     games: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out, summary = tmp_path / "o.parquet", tmp_path / "s.json"
-    assert ran("replay", games, "--seed", 5, "--out", out, "--summary", summary) == 0
+    words = ("replay", games, "--seed", 5, "--out", out, "--summary", summary)
+    assert ran(*words) == 0
+    brief = capsys.readouterr().out
+    assert "identity" not in brief
+    assert "guarantee for this run, with probability 0.95: c1 " in brief
+    assert ran(*words, "--details", "--force") == 0
     shown = capsys.readouterr().out
+    assert len(shown) > len(brief)
     table = pq.read_table(out)
     model = Calibrant(seed=5)
     made = model.replay(table["prob"].to_numpy(), table["won"].to_numpy())
     for name in ("forecast", "mean", "bucket", "ticket"):
         assert table[name].to_numpy().tolist() == getattr(made, name).tolist()
     chain, told = model.certificate(), json.loads(summary.read_text())
-    assert told["bound"]["regret"] == chain.raw_bound
+    assert told["bound"]["regret"] == chain.promised("regret")
     assert "300 rounds, calibrant, seed 5" in shown
     rows = [line.split() for line in shown.splitlines()]
     identity = next(row for row in rows if row[:1] == ["identity"])
     assert identity == ["identity", f"{chain.links[0].weight:.3f}", *(
         f"{value:.5f}" for value in (chain.links[0].regret, chain.links[0].bound))]  # fmt: skip
     raw = next(row for row in rows if row[-5:-2] == ["the", "raw", "forecast"])
-    assert raw[-2:] == [f"{chain.regret:.5f}", f"{chain.raw_bound:.5f}"]
+    assert raw[-2:] == [f"{chain.regret:.5f}", f"{chain.promised('regret'):.5f}"]
 
 
 def test_late_outcomes_leave_the_chain_without_a_bound(
@@ -193,7 +199,8 @@ def test_late_outcomes_leave_the_chain_without_a_bound(
     lines = games.read_text().splitlines()
     late = [f"{line},{int(line.partition(',')[0]) + 4}" for line in lines[1:]]
     games.write_text("\n".join([f"{lines[0]},known", *late]) + "\n")
-    assert ran("replay", games, "--seed", 5, "--time", "t", "--available", "known") == 0
+    words = ("replay", games, "--seed", 5, "--time", "t", "--available", "known")
+    assert ran(*words, "--details") == 0
     shown = capsys.readouterr().out
     assert "late outcomes, at most 3 outstanding: no theorem here speaks of them" in shown
     assert re.search(r"^  identity +\d\.\d{3} +-?\d\.\d{5} +-$", shown, re.MULTILINE)
@@ -220,7 +227,8 @@ def test_groups_are_calibrated_at_once_and_told_one_by_one(
                summary, "--report", report, "--plots", plots, "--state", stored) == 0  # fmt: skip
     shown, told = capsys.readouterr().out, json.loads(summary.read_text())
     assert "300 rounds, groups, seed 5" in shown
-    assert "guarantee, group by group: the bounds above; it holds" in shown
+    first = told["bound"]["from_round"]
+    assert f"too early to promise anything; from about round {first} on" in shown
     named = {row["name"]: row for row in told["breakdown"]["rows"]}
     assert sorted(named) == ["day=0", "day=1", "day=2", "day=3", "day=4", "side=a", "side=b"]
     assert named["side=a"]["rounds"] == 150
@@ -307,7 +315,8 @@ def test_a_budget_is_kept_and_told(
     assert f"raw forecasts announced in {budget['aside']} of 300 rounds: calibration is" in shown
     assert "never above 0.0001" in shown
     page = report.read_text()
-    assert "so the promise of calibration is withdrawn. Of the other rounds C2 is" in page
+    assert budget["c2_bound"] is None
+    assert "so the promise of calibration is withdrawn." in page
     assert "raw_safe=0.0001)" in page
     assert "--raw-safe 0.0001" in told["timing"]["run"]["command"]
     assert ran("replay", games, "--raw-safe", 0.2, *words[4:]) == ExitCode.STATE
@@ -322,7 +331,8 @@ def test_a_budget_that_is_never_touched_withdraws_nothing(
     budget = told["chain"]["budget"]
     lines = "\n".join(closing_lines(told))
     assert "never above 1\n" in lines
-    assert f"but of the other rounds: c2 at most {budget['c2_bound']:.5f}" in lines
+    told["chain"]["budget"] = budget | {"c2_bound": 0.5}
+    assert "but of the other rounds: c2 at most 0.50000" in "\n".join(closing_lines(told))
     told["chain"]["budget"] = budget | {"aside": 0}
     assert "calibration is not promised" not in "\n".join(closing_lines(told))
     told["chain"]["budget"] = budget | {"c2_bound": None}

@@ -246,7 +246,7 @@ def test_the_page_puts_claim_number_and_verdict_side_by_side(lab: Lab, tmp_path:
     row = '<th scope="row">It is < small</th><td>paper</td><td class="n">0.1000</td>'
     assert f'{row}<td>below 0.2</td><td class="verdict yes">holds</td>' in told
     assert '<td class="verdict no">does not hold</td>' in told
-    assert "1 of 2 claims holds, 1 does not." in told
+    assert "1 of the paper's 2 claims holds, 1 does not." in told
     assert "Not done here: needed.csv: not there." in told
     for words in ("A paragraph.", "Note this.", "A picture", "calibrant <again>", "<svg"):
         assert words in told
@@ -267,15 +267,27 @@ def test_nothing_on_the_page_comes_from_elsewhere(lab: Lab, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("holds", "words"),
     [
-        ([True, True], "2 of 2 claims hold"),
-        ([True, False, False], "1 of 3 claims holds, 2 do not"),
-        ([True, True, None, None], "2 of 4 claims hold, 2 were not measured"),
+        ([True, True], "2 of the paper's 2 claims hold"),
+        ([True, False, False], "1 of the paper's 3 claims holds, 2 do not"),
+        ([True, True, None, None], "2 of the paper's 4 claims hold, 2 were not measured"),
+        ([], "nothing could be measured here"),
     ],
 )
 def test_the_headline_counts(holds: list[bool | None], words: str) -> None:
     claims = tuple(Claim(str(k), "", 0.0, "", each) for k, each in enumerate(holds))
     chapter = Chapter(Experiment("x", "X", 1, lambda setting: result()), Result(claims), 1.0)
     assert headline([chapter]) == chapter.headline == words
+
+
+def test_the_papers_claims_and_ours_are_counted_apart() -> None:
+    claims = (
+        Claim("a", "", 0.0, "", True),
+        Claim("b", "", 0.0, "", False, "ours"),
+        Claim("c", "", 0.0, "", True, "ours"),
+    )
+    chapter = Chapter(Experiment("x", "X", 1, lambda setting: result()), Result(claims), 1.0)
+    told = "1 of the paper's 1 claims holds; 1 of our own 2 claims holds, 1 does not"
+    assert headline([chapter]) == told
 
 
 def test_claims_are_columns(lab: Lab) -> None:

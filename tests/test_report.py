@@ -18,7 +18,7 @@ from summaries import Group, awkward, chained, overconfident, replayed, told
 from calibrant.errors import InvalidInput, MissingExtra
 from calibrant.kinds.binary import tables, view
 from calibrant.kinds.binary.headline import accuracy, beyond_noise, matters, off, spread
-from calibrant.kinds.binary.tables import chain, windows
+from calibrant.kinds.binary.tables import chain, screen, windows
 from calibrant.kinds.binary.view import chosen, guarantee, promise
 from calibrant.metrics import calibration_curve
 from calibrant.plot import canvas, save
@@ -287,10 +287,28 @@ def test_a_promise_is_kept_exceeded_or_was_never_made() -> None:
     )
     assert tables.promises(broken).rows[1][3] == "exceeded in this run"
     assert promise(broken).startswith("A bound was exceeded in this run. C2 is 0.0")
+    assert promise(broken).endswith("in at most 5% of runs, if what is assumed is true.")
     assert promise(summary).startswith(
         "The guarantee, which holds against any adversary, was kept."
     )
     assert {row[3] for row in tables.promises(awkward()["no promise"]).rows} == {"no promise"}
+
+
+def test_a_few_rounds_are_told_to_be_too_few() -> None:
+    summary = replayed(*overconfident(5))
+    first = int(summary["bound"]["from_round"])
+    assert promise(summary) == f"It is too early to promise anything: from about round {first} on."
+    assert guarantee(summary).startswith("The drawn forecasts of this very run are promised")
+    assert {row[3] for row in tables.promises(summary).rows} == {"no promise"}
+    assert "too early</td>" in render([summary, summary])
+
+
+def test_tickets_that_expired_are_told_on_the_page() -> None:
+    summary = replayed(*overconfident(300))
+    account = summary["certificate"] | {"expired": 1234}
+    fewer = replace(summary, summary=summary.summary | {"certificate": account})
+    assert "1,234 forecasts expired without an outcome" in promise(fewer)
+    assert any("1,234 expired without an outcome" in line for line in screen(fewer)[1])
 
 
 def test_settings_are_told_in_plain_words_with_the_time_it_took() -> None:
@@ -421,7 +439,8 @@ def test_the_page_says_the_headline_the_promise_and_how_to_repeat_it(
     code = "Recalibrator(&#39;foster_hart&#39;, resolution=20, grid=&#39;endpoints&#39;, "
     assert f"{code}buckets=20, prior=1, loss=&#39;squared&#39;, seed=1)" in page
     assert "On the command line" not in page
-    assert "The drawn forecasts are promised to be calibrated" in page
+    told = "The drawn forecasts of this very run are promised to be calibrated, except with a"
+    assert f"{told} probability of 5%" in page
 
 
 def test_the_page_of_the_default_shows_its_chain_and_its_windows() -> None:

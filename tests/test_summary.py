@@ -321,7 +321,9 @@ def test_the_summary_has_the_keys_that_are_promised(told: tuple[Summary, Arrays]
     assert all(set(summary[name]) == SCORES for name in NAMES)
     assert set(summary["auc"]) == {"raw", "forecast", "mean", "error"}
     assert set(summary["regret_brier"]) == {"value", "low", "high", "blocks", "method"}
-    assert set(summary["bound"]) == {"c1", "c2", "regret", "assumption"}
+    assert set(summary["bound"]) == {
+        "c1", "c2", "regret", "assumption", "failure", "from_round",
+    }  # fmt: skip
     assert set(summary["certificate"]) == {
         "rounds", "open", "expired", "delay", "c1", "c2", "loss", "regret",
     }  # fmt: skip
@@ -471,8 +473,11 @@ def test_the_summary_of_the_default_tells_its_chain() -> None:
     model, summary = chained(800)
     chain, told_chain = model.certificate(), summary["chain"]
     assert (summary["method"], summary["calibrator"]) == ("calibrant", "anchored")
-    assert summary["bound"]["regret"] == told_chain["raw_bound"] == chain.raw_bound
-    assert told_chain["middle_bound"] == chain.bound("regret")
+    assert summary["bound"]["regret"] == told_chain["raw_bound"] == chain.promised("regret")
+    raw = told_chain["links"][0]["bound"]
+    assert told_chain["middle_bound"] + raw == told_chain["raw_bound"]
+    assert summary["bound"]["failure"] == chain.failure == 0.05
+    assert "with probability at least 0.95" in summary["bound"]["assumption"]
     assert told_chain["middle_regret"] == chain.mixed_regret
     assert told_chain["middle_loss"] == chain.mixed_loss
     assert [each["expert"] for each in told_chain["links"]] == [k.expert for k in chain.links]
@@ -485,6 +490,16 @@ def test_the_summary_of_the_default_tells_its_chain() -> None:
 def test_a_recalibrator_alone_has_no_chain(told: tuple[Summary, Arrays]) -> None:
     assert told[0].summary["chain"] is None
     assert told[0].summary["method"] == told[0].summary["calibrator"] == "foster_hart"
+
+
+def test_the_summary_of_a_few_rounds_says_that_it_is_too_early() -> None:
+    model, summary = chained(2)
+    assert summary["certificate_holds"] is None
+    assert [summary["bound"][key] for key in ("c1", "c2", "regret", "assumption")] == [None] * 4
+    assert summary["bound"]["from_round"] == model.certificate().early > 2
+    assert {each["bound"] for each in summary["chain"]["links"]} != {None}
+    _, first = chained(1)
+    assert None in {each["bound"] for each in first["chain"]["links"]}
 
 
 def test_under_late_outcomes_nothing_is_promised_by_the_chain() -> None:

@@ -42,6 +42,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--only", default="", help="streams and games with this in their names")
     parser.add_argument("--page", type=pathlib.Path, help="fill the tables of this page")
     parser.add_argument("--quick", action="store_true", help="fewer seeds, no long refits")
+    parser.add_argument("--seeds", type=int, help="of the draws: 10, or 2 if quick")
     return parser.parse_args(arguments)
 
 
@@ -49,12 +50,13 @@ def all_lines(
     factory: Factory, streams: list[Stream], chosen: argparse.Namespace
 ) -> Iterator[bars.Line]:
     """Yield the figures of all streams, then of all games."""
-    seeds, N = (QUICK_SEEDS if chosen.quick else SEEDS), resolution(factory(seed=0))
+    usual = QUICK_SEEDS if chosen.quick else SEEDS
+    seeds, N = chosen.seeds or usual, resolution(factory(seed=0))
     for stream in streams:
         if chosen.only in stream.name:
             told(stream.name)
             ours = scores(factory, stream, seeds)
-            yield from bars.stream_lines(stream, rivals(stream, chosen.quick), ours, N)
+            yield from bars.stream_lines(stream, *rivals(stream, chosen.quick), ours, N)
     for game in adversaries.games():
         if chosen.only in game.name:
             told(game.name)
@@ -67,14 +69,16 @@ def told(name: str) -> None:
     print(f"\r\033[K{name}", end="", file=sys.stderr, flush=True)
 
 
-def rivals(stream: Stream, quick: bool) -> dict[str, dict[str, float]]:
-    """Return the scores of all competitors; a quick run takes the fast ones on long streams."""
-    slow = {"calibrators", "transforms"} if quick and len(stream) > QUICK_ROUNDS else set()
-    return {
-        rival.name: comparators.scores(rival, stream)
-        for rival in comparators.competitors()
-        if rival.method not in slow
-    }
+def rivals(stream: Stream, quick: bool) -> tuple[bars.Field, bars.Field]:
+    """Return the scores of all outsiders, and of the package's own methods.
+
+    A quick run leaves out the latter on long streams.
+    """
+    slow, fields = quick and len(stream) > QUICK_ROUNDS, (dict[str, bars.Scores](), {})
+    for rival in comparators.competitors():
+        if not (slow and rival.ours):
+            fields[rival.ours][rival.name] = comparators.scores(rival, stream)
+    return fields
 
 
 def scores(factory: Factory, stream: Stream, seeds: int) -> dict[str, float]:

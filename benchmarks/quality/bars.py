@@ -8,9 +8,11 @@ from typing import Any
 
 from benchmarks.quality.streams import SHORT, Stream
 
-__all__ = ["Line", "game_lines", "stream_lines", "table"]
+__all__ = ["Field", "Line", "Scores", "game_lines", "stream_lines", "table"]
 
 Scores = dict[str, float]
+Field = dict[str, Scores]
+Rival = tuple[str, Scores]
 NAMED = {
     "drift": {"brier": 0.1722, "worst_block": 0.002},
     "wiggle": {"brier": 0.174, "worst_block": 0.0025},
@@ -32,6 +34,8 @@ class Line:
     ours: float
     bar: float
     binding: bool = True
+    chose: bool = True
+    """Whether the default was chosen with a look at this stream."""
 
     @property
     def met(self) -> bool:
@@ -51,18 +55,24 @@ class Line:
 
 
 def stream_lines(
-    stream: Stream, rivals: dict[str, Scores], ours: Scores, resolution: int
+    stream: Stream, outsiders: Field, own: Field, ours: Scores, resolution: int
 ) -> Iterator[Line]:
-    """Yield the figures of a stream."""
-    by = min(rivals, key=lambda name: rivals[name]["brier"])
-    raw, best, rounds = rivals["raw"], rivals[by], len(stream)
-    binding = rounds >= SHORT and stream.kind != "held out"
+    """Yield the figures of a stream: against outsiders, and against parts of the package."""
+    raw, rounds, chose = outsiders["raw"], len(stream), stream.kind != "held out"
+    binding, nobody = rounds >= SHORT and chose, ("", Scores())
 
-    def line(what: str, score: str, bar: float, counts: bool = binding) -> Line:
-        theirs = raw.get(score, float("nan")), best.get(score, float("nan"))
-        return Line(stream.name, what, *theirs, by, ours[score], bar, counts)
+    def line(
+        what: str, score: str, bar: float, counts: bool = binding, rival: Rival = nobody
+    ) -> Line:
+        theirs = raw.get(score, float("nan")), rival[1].get(score, float("nan"))
+        return Line(stream.name, what, *theirs, rival[0], ours[score], bar, counts, chose)
 
-    yield line("Brier, best", "brier", 1.01 * best["brier"] + 2.0 / rounds)
+    for who, field in (("outsiders", outsiders), ("own", own)):
+        if not field:
+            continue
+        best = min(field.items(), key=lambda item: item[1]["brier"])
+        bar = 1.01 * best[1]["brier"] + 2.0 / rounds
+        yield line(f"Brier, {who}", "brier", bar, rival=best)
     yield line("Brier, raw", "brier", raw["brier"] + 0.002)
     if stream.delayed:
         yield line("C2, raw", "c2", raw["c2_in_bins"], stream.name in LATE)

@@ -37,6 +37,11 @@ class Competitor:
     method: str
     settings: dict[str, Any]
 
+    @property
+    def ours(self) -> bool:
+        """Whether the method is a part of the package, and no outsider."""
+        return self.method in OWN
+
     def forecasts(self, stream: Stream) -> Floats:
         """Return the mean forecasts, each made before its outcome is used."""
         return METHODS[self.method](stream, **self.settings)
@@ -137,10 +142,23 @@ def cascade(stream: Stream, buckets: int, cells: int) -> Floats:
     return again(means, stream, rivals.regret_coordinate, cells)
 
 
-def refits(stream: Stream, every: int, window: int, fit: Callable[..., Any]) -> Floats:
+def interval(stream: Stream, every: int, times: int) -> int:
+    """Return after how many rounds a method is fitted anew: so many times at least, if it can be.
+
+    A refit every 1,000 rounds would leave most streams with the raw forecast to their end.
+    """
+    return max(1, min(every, len(stream) // times))
+
+
+def histogram(stream: Stream, every: int, times: int, buckets: int) -> Floats:
+    """Histogram binning that is fitted anew every so often."""
+    return again(stream.raw, stream, rivals.histogram, interval(stream, every, times), buckets)
+
+
+def refits(stream: Stream, every: int, times: int, window: int, fit: Callable[..., Any]) -> Floats:
     """Fit anew every so often on the outcomes known then; the raw forecast until it works."""
     order, known = stream.arrivals
-    out = stream.raw.copy()
+    out, every = stream.raw.copy(), interval(stream, every, times)
     for start in range(every, len(stream), every):
         seen = order[: known[start]][-window:]
         if len(np.unique(stream.outcomes[seen])) == 2:
@@ -149,7 +167,7 @@ def refits(stream: Stream, every: int, window: int, fit: Callable[..., Any]) -> 
     return out
 
 
-def platt_refits(stream: Stream, every: int, window: int, clip: float) -> Floats:
+def platt_refits(stream: Stream, every: int, times: int, window: int, clip: float) -> Floats:
     """Logistic regression on the logit, as scikit-learn's users refit it."""
     from sklearn.linear_model import LogisticRegression
 
@@ -161,10 +179,10 @@ def platt_refits(stream: Stream, every: int, window: int, clip: float) -> Floats
         model = LogisticRegression().fit(logits(raw), outcomes)
         return lambda new: model.predict_proba(logits(new))[:, 1]
 
-    return refits(stream, every, window, fit)
+    return refits(stream, every, times, window, fit)
 
 
-def isotonic_refits(stream: Stream, every: int, window: int) -> Floats:
+def isotonic_refits(stream: Stream, every: int, times: int, window: int) -> Floats:
     """Isotonic regression, as scikit-learn's users refit it."""
     from sklearn.isotonic import IsotonicRegression
 
@@ -172,7 +190,7 @@ def isotonic_refits(stream: Stream, every: int, window: int) -> Floats:
         model = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip").fit(raw, outcomes)
         return lambda new: model.predict(new)
 
-    return refits(stream, every, window, fit)
+    return refits(stream, every, times, window, fit)
 
 
 def own_calibrator(stream: Stream, name: str) -> Floats:
@@ -209,7 +227,7 @@ METHODS: dict[str, Forecasts] = {
     "river_newton": loop(rivals.river_newton),
     "platt_refits": platt_refits,
     "isotonic_refits": isotonic_refits,
-    "histogram": loop(rivals.histogram),
+    "histogram": histogram,
     "streaming_isotonic": loop(rivals.streaming_isotonic),
     "online_platt": newton,
     "online_beta": lambda stream, **settings: newton(stream, beta=True, **settings),

@@ -88,7 +88,7 @@ def play(*, players: Players, making: Making, products: Products, ending: Ending
         told = _play(session, players, place)
         products.write(told, places, drafts)
         drafts.commit()
-    show_summary(told, as_json=as_json, error=out == "-")
+    show_summary(told, as_json=as_json, details=products.details, error=out == "-")
 
 
 def _play(session: Session, players: Players, place: Path | None) -> Summary:

@@ -32,11 +32,14 @@ class Products:
         Write the report as one HTML file.
     plots DIR
         Write the pictures into this directory.
+    details
+        Show the guarantee link by link.
     """
 
     summary: str | None = None
     report: str | None = None
     plots: str | None = None
+    details: bool = False
 
     def reserve(self, drafts: Drafts) -> dict[str, Path]:
         """Find out before the work whether everything can be written after it."""
@@ -107,13 +110,13 @@ def refuse_two_voices(out: str | None, as_json: bool) -> None:
     refuse(as_json and out == "-", "--json and --out - both want standard output")
 
 
-def show_summary(summary: AnySummary, *, as_json: bool, error: bool = False) -> None:
+def show_summary(summary: AnySummary, *, as_json: bool, details: bool, error: bool = False) -> None:
     """Tell a summary as JSON, without its detail, or as a table."""
     with screen.telling():
         if as_json:
             screen.tell_json({key: v for key, v in summary.to_dict().items() if key != "detail"})
         else:
-            screen.before_after(summary, error=error)
+            screen.before_after(summary, details=details, error=error)
 
 
 Summaries: TypeAlias = Annotated[

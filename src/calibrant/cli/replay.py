@@ -135,7 +135,8 @@ class Run:
         with nullcontext() if name is None else locked(name):
             stored = None if name is None else read(name, self.options.secret)
             summary = self._made(open_session(self.options, stored))
-        show_summary(summary, as_json=as_json, error=self.outputs.out == "-")
+        told = {"as_json": as_json, "details": self.products.details}
+        show_summary(summary, **told, error=self.outputs.out == "-")
         if self.ended is not None:
             raise self.ended
 

@@ -136,11 +136,11 @@ def _print(console: Console, parts: Iterable[Any]) -> None:
     print(captured.get(), end="", file=console.file)
 
 
-def before_after(summary: AnySummary, *, error: bool = False) -> None:
+def before_after(summary: AnySummary, *, details: bool, error: bool = False) -> None:
     """Print what a run amounts to; on standard error if standard output holds the rows."""
     from calibrant.report import headline, view_of
 
-    (first, *more), lines = view_of(summary).screen(summary)
+    (first, *more), lines = view_of(summary).screen(summary, details)
     wide = sys.stdout is not None and sys.stdout.isatty()
     console = Console(stderr=error, width=None if wide else 100)
     parts = [_of_report(first), *(part for each in more for part in ("", _of_report(each), ""))]

@@ -34,7 +34,7 @@ def claims(contest: Contest) -> tuple[Claim, ...]:
     inside, alone = ours.at("c2", EARLY)
     loss, loss_alone = ours.at("loss", ROUNDS)
     slow, slow_alone = paper.at("c2", EARLY)
-    mean_alone = paper.at("mean_loss", ROUNDS)[1]
+    drawn_alone, mean_alone = (paper.at(name, ROUNDS)[1] for name in ("loss", "mean_loss"))
     raw = float(contest.raw["loss"][:, -1].mean())
     low = "Both methods achieve low calibration error after about 300 observations"
     late = f"The paper's own RegMin, {PAPER}, is slower: C2 after 300 rounds"
@@ -48,7 +48,8 @@ def claims(contest: Contest) -> tuple[Claim, ...]:
             "loss_raw", "The expert is uncalibrated: squared loss of 0.3 and 0.7", raw, 0.09, 1e-9
         ),
         near("loss_alone", f"{OURS} alone always forecasts 0.5", loss_alone, 0.25, 0.01),
-        near("loss_paper_alone", f"{PAPER} alone does, on average", mean_alone, 0.25, 0.01),
+        near("loss_paper_alone", f"{PAPER} alone does", drawn_alone, 0.25, 0.01),
+        near("mean_paper_alone", "… its means do", mean_alone, 0.25, 0.01, "ours"),
     )
 
 

@@ -14,6 +14,7 @@ from typing import Final
 from calibrant.errors import InvalidInput
 from calibrant.experiments.experiment import (
     VERDICTS,
+    Claim,
     Columns,
     Experiment,
     Result,
@@ -26,6 +27,8 @@ from calibrant.plot.save import FilePath, inline, put, save_figure
 from calibrant.report.page import Figure, filled
 from calibrant.stream.failure import Unreadable
 
+WHOSE: Final = {"paper": "the paper's", "ours": "our own"}
+"""Whose claims are counted apart, by their source."""
 MARKS: Final = {True: "yes", False: "no", None: "open"}
 """Classes of the page for the verdicts."""
 
@@ -60,7 +63,7 @@ class Chapter:
 
 
 def headline(chapters: Sequence[Chapter]) -> str:
-    """Return how many claims hold, do not, and could not be looked at.
+    """Return how many claims hold, do not, and could not be looked at: the paper's, and ours.
 
     Examples
     --------
@@ -68,13 +71,23 @@ def headline(chapters: Sequence[Chapter]) -> str:
     >>> from calibrant.experiments.experiment import below, unmeasured
     >>> claims = (below("a", "", 1.0, 2.0), below("b", "", 3.0, 2.0), unmeasured("c", "", ""))
     >>> headline([Chapter(experiments.get("qa"), Result(claims), 1.0)])
-    '1 of 3 claims holds, 1 does not, 1 was not measured'
+    "1 of the paper's 3 claims holds, 1 does not, 1 was not measured"
     """
-    found = Counter(claim.holds for each in chapters for claim in each.result.claims)
-    total = sum(found.values())
-    if not total:
-        return "nothing could be measured here"
-    told = [f"{found[True]} of {total} claims hold{'s' if found[True] == 1 else ''}"]
+    claims = [claim for each in chapters for claim in each.result.claims]
+    told = [
+        _count(whose, [claim for claim in claims if claim.source == source])
+        for source, whose in WHOSE.items()
+    ]
+    return "; ".join(filter(None, told)) or "nothing could be measured here"
+
+
+def _count(whose: str, claims: Sequence[Claim]) -> str:
+    """Return how many of somebody's claims hold; nothing if there are none."""
+    found = Counter(claim.holds for claim in claims)
+    if not claims:
+        return ""
+    many = f"{found[True]} of {whose} {len(claims)}"
+    told = [f"{many} claims hold{'s' if found[True] == 1 else ''}"]
     if found[False]:
         told.append(f"{found[False]} {'does' if found[False] == 1 else 'do'} not")
     if found[None]:

@@ -126,7 +126,9 @@ def _overview(chapters: Sequence[dict[str, Any]], summaries: Sequence[AnySummary
 def _line(chapter: dict[str, Any], summary: AnySummary) -> tuple[str, ...]:
     compared = view_of(summary).COMPARED
     pairs = [shown(summary[name][key]) for _, key in compared for name in BOTH]
-    kept = {True: "kept", False: "exceeded", None: "none"}[summary["certificate_holds"]]
+    early = (summary.summary.get("bound") or {}).get("from_round") is not None
+    none = "too early" if early else "none"
+    kept = {True: "kept", False: "exceeded", None: none}[summary["certificate_holds"]]
     return (chapter["name"], f"{int(summary['n_rounds']):,}", *pairs, kept)
 
 

@@ -176,8 +176,8 @@ class View(Protocol):
     def code(self, summary: Any) -> str:
         """Return the Python that makes the same recalibrator."""
 
-    def screen(self, summary: Any) -> tuple[list[Table], list[str]]:
-        """Return the tables of a screen, and the lines below them."""
+    def screen(self, summary: Any, details: bool = False) -> tuple[list[Table], list[str]]:
+        """Return the tables of a screen, and the lines below them; more with ``details``."""
 
 
 def view_of(summary: AnySummary) -> View:

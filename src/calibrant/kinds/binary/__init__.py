@@ -12,10 +12,12 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from calibrant._version import __version__
+from calibrant.bounds.game import probably
 from calibrant.core.codec import kind_of
 from calibrant.errors import CorruptState
 from calibrant.loading import load
 from calibrant.recalibrate import Calibrant, Certificate, Chain, Recalibrator
+from calibrant.recalibrate.chain import Link
 from calibrant.summary import VERSION, Account, Breakdown, Collector, Engine, Parts, Told, measured
 from calibrant.summary.summary import Summary
 
@@ -69,36 +71,44 @@ def _front(recalibrator: Recalibrator, loss: str) -> dict[str, Any]:
     return {"calibrator": recalibrator.calibrator.name, **experts, **safe}
 
 
+def limits(certificate: Any, values: dict[str, Any]) -> dict[str, Any]:
+    """Return what is promised of this run, how likely that may fail, and from when on it says more.
+
+    ``values`` are the bounds by quantity; None where there is none, or too early for one.
+    """
+    told = any(value is not None for value in values.values())
+    chance = {"failure": certificate.failure, "from_round": certificate.early}
+    return {**values, "assumption": probably(certificate.failure) if told else None, **chance}
+
+
 def of_many(certificate: Any, bounds: dict[str, Any], delay: int, regret: float) -> dict[str, Any]:
     """Return what is known of all groups or classes together; the rest is told part by part."""
     account = {name: getattr(certificate, name) for name in ("rounds", "open", "expired")}
     errors = {"c1": certificate.c1, "c2": certificate.c2, "loss": "squared", "regret": regret}
     found, holds = {**account, "delay": delay, **errors}, certificate.holds
-    bounds = {"c1": None, "c2": None, "regret": None} | bounds
+    bounds = limits(certificate, {"c1": None, "c2": None, "regret": None} | bounds)
     return {"bound": bounds, "certificate": found, "chain": None, "certificate_holds": holds}
-
-
-def _holds(certificate: Certificate) -> bool | None:
-    """Return whether the bounds that apply hold; of late outcomes the chain says nothing."""
-    if isinstance(certificate, Chain) and certificate.delay > 0 and not certificate.bounds:
-        return None if certificate.budget is None else certificate.budget.holds
-    return certificate.holds
 
 
 def _chain(chain: Chain) -> dict[str, Any]:
     """Return the links from the draw back to the raw forecast, measured beside bound."""
-    spent, late = chain.budget, chain.delay > 0
+    spent = chain.budget
     budget: dict[str, Any] | None = None
     if spent is not None:
         mean = spent.excess / max(spent.rounds, 1)
         budget = {"epsilon": spent.epsilon, "excess": mean, "rounds": spent.rounds}
         budget |= {"aside": spent.fallbacks, "c2_bound": spent.c2_bound, "holds": spent.holds}
-    # Under late outcomes the theorem about a link says nothing.
-    silent = {"bound": None, "holds": None}
-    links = [vars(link) | (silent if late else {"holds": link.holds}) for link in chain.links]
     middle = {"middle_loss": chain.mixed_loss, "middle_regret": chain.mixed_regret}
-    bounds = {"middle_bound": chain.bound("regret"), "raw_bound": chain.raw_bound}
+    own = Certificate.promised(chain, "regret")
+    bounds = {"middle_bound": own, "raw_bound": chain.promised("regret")}
+    links = [_link(each, chain.most_regret) for each in chain.links]
     return {**middle, **bounds, "links": links, "budget": budget}
+
+
+def _link(link: Link, most: float) -> dict[str, Any]:
+    """Return the mixture beside an expert; a bound that says nothing is none."""
+    silent = link.bound is None or link.bound >= most
+    return vars(link) | ({"bound": None, "holds": None} if silent else {"holds": link.holds})
 
 
 class Binary:
@@ -195,14 +205,12 @@ class Binary:
     def promised(self, certificate: Any) -> dict[str, Any]:
         """Return the bounds, the recalibrator's own account, and the chain if there is one."""
         chain = certificate if isinstance(certificate, Chain) else None
-        bounds = {name.lower(): certificate.bound(name) for name in ("C1", "C2")}
-        bounds["regret"] = certificate.bound("regret") if chain is None else chain.raw_bound
-        assumed = next((bound.assumption for bound in certificate.bounds), None)
+        bounds = {name.lower(): certificate.promised(name) for name in ("C1", "C2", "regret")}
         return {
-            "bound": {**bounds, "assumption": assumed},
+            "bound": limits(certificate, bounds),
             "certificate": {name: getattr(certificate, key) for name, key in ACCOUNT.items()},
             "chain": None if chain is None else _chain(chain),
-            "certificate_holds": _holds(certificate),
+            "certificate_holds": certificate.holds,
         }
 
     def bound(self, recalibrator: Engine, rounds: int) -> tuple[float, float]:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
+from calibrant.recalibrate.promise import too_early
 from calibrant.report.tables import Table, count_lines, number, printed, settings, shown, signed
 from calibrant.summary import NAMES, Summary
 
@@ -202,11 +203,18 @@ SHOWN: Final = 20
 """Groups or classes that are shown."""
 TITLE: Final = 43
 """Columns of an expert's name."""
+HOLDS: Final = {True: "holds", False: "is exceeded", None: "is not known"}
+UNREPORTED: Final = (
+    "{:,} expired without an outcome: no promise holds if draws decide which are reported"
+)
 LATE: Final = "late outcomes, at most {:,} outstanding: no theorem here speaks of them"
 
 
-def screen(summary: Summary) -> tuple[list[Table], list[str]]:
-    """Return the tables before and after, of the chain, and of groups or classes; then lines."""
+def screen(summary: Summary, details: bool = False) -> tuple[list[Table], list[str]]:
+    """Return the tables before and after, and of groups or classes; then lines.
+
+    With ``details`` also the table of the chain, link by link.
+    """
     told = summary.summary
     rows = [
         [title, *(printed(told[name].get(key)) for name in NAMES)] for key, title in ROWS.items()
@@ -215,7 +223,7 @@ def screen(summary: Summary) -> tuple[list[Table], list[str]]:
     seed = "no seed" if told["seed"] is None else f"seed {told['seed']}"
     title = f"{told['n_rounds']:,} rounds, {told['method']}, {seed}"
     tables = [Table.of(title, ("", *NAMES), rows)]
-    if (chain := told.get("chain")) is not None and chain["links"]:
+    if details and (chain := told.get("chain")) is not None and chain["links"]:
         tables.append(chain_table(told))
     if told.get("breakdown") is not None:
         tables.append(parts_table(told["breakdown"]))
@@ -257,14 +265,22 @@ def _budget(told: Mapping[str, Any]) -> list[str]:
 
 def _guarantee(told: Mapping[str, Any]) -> list[str]:
     bounds, late = told["bound"], told["certificate"].get("delay")
-    holds = {True: "holds", False: "is exceeded", None: "is not known"}
-    verdict = holds[told["certificate_holds"]]
-    if bounds["c2"] is None and bounds["c1"] is None:
-        if told["breakdown"] is not None and told["certificate_holds"] is not None:
-            return [f"guarantee, group by group: the bounds above; it {verdict}"]
-        return [LATE.format(late)] if late else []
-    parts = [f"{key} {printed(bounds[key])}" for key in ("c1", "c2", "regret")]
-    return [f"guarantee after these rounds: {', '.join(parts)}; it {verdict}"]
+    verdict, first = HOLDS[told["certificate_holds"]], bounds.get("from_round")
+    lines = _unreported(told["certificate"].get("expired"))
+    if bounds["c2"] is not None or bounds["c1"] is not None:
+        known = [key for key in ("c1", "c2", "regret") if bounds[key] is not None]
+        parts = [f"{key} {printed(bounds[key])}" for key in known]
+        sure = f", with probability {1.0 - bounds['failure']:g}" if "failure" in bounds else ""
+        return [*lines, f"guarantee for this run{sure}: {', '.join(parts)}; it {verdict}"]
+    if first is not None:
+        return [*lines, too_early(first)]
+    if told["breakdown"] is not None and told["certificate_holds"] is not None:
+        return [*lines, f"guarantee, group by group: the bounds above; it {verdict}"]
+    return [*lines, LATE.format(late)] if late else lines
+
+
+def _unreported(expired: int | None) -> list[str]:
+    return [UNREPORTED.format(expired)] if expired else []
 
 
 def chain_table(told: Mapping[str, Any]) -> Table:

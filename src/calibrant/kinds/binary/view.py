@@ -13,6 +13,7 @@ from calibrant.kinds.binary.tables import screen as screen
 from calibrant.kinds.binary.tables import tables as tables
 from calibrant.plot import Drawing, prepare_all
 from calibrant.plot.reliability import GroupPanels
+from calibrant.recalibrate.promise import FAILURE
 from calibrant.registry import calibrators
 from calibrant.report.tables import Section, number, shown
 from calibrant.summary import Part, Summary
@@ -32,9 +33,10 @@ SECTIONS: Final = (
 )
 
 GUARANTEE: Final = (
-    "The drawn forecasts are promised to be calibrated, on average over the draws and whatever "
-    "the outcomes, as long as nobody knows a draw before its outcome is settled. Raw and mean "
-    "forecasts are promised nothing."
+    "The drawn forecasts of this very run are promised to be calibrated, except with a probability "
+    "of {:.0%} and whatever the outcomes, as long as nobody knows a draw before its outcome is "
+    "settled, and draws do not decide which outcomes are reported. Raw and mean forecasts are "
+    "promised nothing."
 )
 NO_GUARANTEE: Final = (
     "Nothing is promised here. Forecasts that are calibrated on this stream may not be on the next."
@@ -46,6 +48,11 @@ MAKERS: Final = {
     "top-label": ("TopLabel", ("classes", "engine", *OWN)),
 }
 """Who is made in Python by what a summary calls its method, and with which settings."""
+EARLY: Final = "It is too early to promise anything{}."
+UNREPORTED: Final = (
+    " {:,} forecasts expired without an outcome; all of this is about the others, and nothing is "
+    "promised if draws decided which outcomes were reported."
+)
 LATE: Final = (
     "Outcomes came late here, at most {:,} outstanding at a forecast, and no theorem of this "
     "method speaks of late outcomes. What was measured stands; nothing is promised."
@@ -77,6 +84,11 @@ def facts(summary: Summary) -> tuple[str, ...]:
 
 def promise(summary: Summary) -> str:
     """Return a sentence on whether the guarantee was kept."""
+    expired = int(number(summary["certificate"].get("expired", 0)))
+    return _verdict(summary) + (UNREPORTED.format(expired) if expired else "")
+
+
+def _verdict(summary: Summary) -> str:
     holds, told = summary["certificate_holds"], summary["bound"]
     if not summary["n_rounds"]:
         return "What was promised will be checked once there are rounds."
@@ -84,6 +96,8 @@ def promise(summary: Summary) -> str:
         told_so = WITHDRAWN.format(spent["epsilon"], int(spent["aside"]))
         rest = "" if spent["c2_bound"] is None else OTHERS.format(shown(spent["c2_bound"]))
         return told_so + rest
+    if holds is None and (first := told.get("from_round")) is not None:
+        return EARLY.format(f": from about round {int(first):,} on")
     if holds is None and (delay := summary["certificate"].get("delay")):
         return LATE.format(int(delay))
     if holds is None:
@@ -93,16 +107,18 @@ def promise(summary: Summary) -> str:
     if holds:
         return f"The guarantee, which holds against any adversary, was kept.{pair}"
     return (
-        f"A bound was exceeded in this run.{pair} Bounds hold on average over the draws, so a "
-        "single run may exceed a tight one."
+        f"A bound was exceeded in this run.{pair} That happens in at most "
+        f"{number(told.get('failure', FAILURE)):.0%} of runs, if what is assumed is true."
     )
 
 
 def guarantee(summary: Summary) -> str:
     """Return what is promised at all."""
-    if summary["certificate_holds"] is None:
+    told = summary["bound"]
+    if summary["certificate_holds"] is None and told.get("from_round") is None:
         return NO_GUARANTEE
-    return f"{GUARANTEE} {CHAIN}" if summary.summary.get("chain") else GUARANTEE
+    promised = GUARANTEE.format(number(told.get("failure", FAILURE)))
+    return f"{promised} {CHAIN}" if summary.summary.get("chain") else promised
 
 
 def code(summary: Summary) -> str:

@@ -85,11 +85,7 @@ class Classes(Binary):
 
     def promised(self, certificate: Any) -> dict[str, Any]:
         parts = list(certificate.parts.values())
-        bounds = {
-            "c1": certificate.bound("C1"),
-            "c2": certificate.bound("C2"),
-            "assumption": next((b.assumption for p in parts for b in p.bounds), None),
-        }
+        bounds = {name.lower(): certificate.promised(name) for name in ("C1", "C2")}
         delay, rounds = max((p.delay for p in parts), default=0), sum(p.rounds for p in parts)
         regret = sum(part.regret * part.rounds for part in parts) / max(rounds, 1)
         return of_many(certificate, bounds, delay, regret)
@@ -104,7 +100,7 @@ class Classes(Binary):
             return rows
         pairs = zip(rows, recalibrator.certificate().parts.values(), strict=True)
         return [
-            replace(row, c1_forecast=own.c1, c2_forecast=own.c2, bound=own.bound("C2"))
+            replace(row, c1_forecast=own.c1, c2_forecast=own.c2, bound=own.promised("C2"))
             if own.rounds
             else row
             for row, own in pairs

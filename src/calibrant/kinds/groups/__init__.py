@@ -13,7 +13,6 @@ from calibrant.summary import Breakdown, Engine, Part
 __all__ = ["Groups"]
 
 GROUPED: Final = "groups have a method of their own"
-ASSUMED: Final = "in expectation over the draws, in each group at once"
 
 
 class Groups(Binary):
@@ -51,7 +50,7 @@ class Groups(Binary):
 
     def promised(self, certificate: Any) -> dict[str, Any]:
         regret = certificate.loss - certificate.raw_loss
-        return of_many(certificate, {"assumption": ASSUMED}, certificate.delay, regret)
+        return of_many(certificate, {}, certificate.delay, regret)
 
     def bound(self, recalibrator: Engine, rounds: int) -> tuple[float, float]:
         return math.nan, math.nan
@@ -60,7 +59,7 @@ class Groups(Binary):
         """Put the errors over exact values, of outcomes learned, in place of those in buckets."""
         known = {row.group: row for row in recalibrator.certificate().groups}
         return [
-            replace(row, c1_forecast=own.c1, c2_forecast=own.c2, bound=own.bound)
+            replace(row, c1_forecast=own.c1, c2_forecast=own.c2, bound=own.sure)
             if (own := known[row.name]).rounds
             else row
             for row in breakdown.parts()

@@ -9,6 +9,7 @@ import numpy as np
 from calibrant.kinds.numbers.summary import NAMES, NumberSummary
 from calibrant.plot import Drawing
 from calibrant.plot.coverage import CoverageOverTime, PitBars, QuantileReliability
+from calibrant.recalibrate.promise import too_early
 from calibrant.report.tables import Section, Table, count_lines, number, printed, settings, shown
 
 FAMILY: Final = "numbers"
@@ -45,13 +46,13 @@ LEVEL_KEYS: Final = ("coverage_raw", "coverage_forecast", "pinball_raw", "pinbal
 PROMISES: Final = {
     None: "Nothing is promised here that could be checked.",
     True: "The guarantee was kept at every level.",
-    False: "A bound was exceeded in this run. Bounds on draws hold on average over them, so a "
-    "single run may exceed a tight one.",
+    False: "A bound was exceeded in this run. That happens in few runs, if what is assumed is "
+    "true.",
 }
 GUARANTEES: Final = {
-    "pit": "The chances that are drawn at each level are promised to be calibrated, on average "
-    "over the draws and whatever the outcomes, as long as nobody knows a draw before its outcome "
-    "is settled.",
+    "pit": "The chances that are drawn at each level of this very run are promised to be "
+    "calibrated, except with a probability of 5% and whatever the outcomes, as long as nobody "
+    "knows a draw before its outcome is settled.",
     "tracker": "The coverage of each level, before quantiles are put in order, is promised for "
     "every sequence of outcomes whatsoever.",
 }
@@ -103,7 +104,15 @@ def facts(summary: NumberSummary) -> tuple[str, ...]:
 
 def promise(summary: NumberSummary) -> str:
     """Return whether the guarantee was kept."""
+    if summary["certificate_holds"] is None and (first := _first(summary.summary)) is not None:
+        return f"It is {too_early(first)}."
     return PROMISES[summary["certificate_holds"]]
+
+
+def _first(told: dict[str, Any]) -> int | None:
+    """Return from about which round on something is promised, if it is too early."""
+    found = [row["early"] for row in told.get("levels", ()) if row.get("early") is not None]
+    return min(found, default=None)
 
 
 def guarantee(summary: NumberSummary) -> str:
@@ -129,8 +138,8 @@ def tables(summary: NumberSummary) -> dict[str, Table | None]:
 
 def _levels(told: dict[str, Any], text: Any) -> tuple[tuple[tuple[str, ...], ...], str]:
     """Return each level, how often it was covered and its loss, and the quantity of its bound."""
-    keys, rows = (*LEVEL_KEYS, "measured", "bound"), told["levels"]
-    cells = ((f"{row['level']:g}", *(text(row[key]) for key in keys)) for row in rows)
+    keys, rows = (*LEVEL_KEYS, "measured", "sure"), told["levels"]
+    cells = ((f"{row['level']:g}", *(text(row.get(key)) for key in keys)) for row in rows)
     return tuple(cells), rows[0]["quantity"]
 
 
@@ -166,7 +175,7 @@ def code(summary: NumberSummary) -> str:
     return f"QuantileRecalibrator({', '.join([repr(told['method']), *words])})"
 
 
-def screen(summary: NumberSummary) -> tuple[list[Table], list[str]]:
+def screen(summary: NumberSummary, details: bool = False) -> tuple[list[Table], list[str]]:
     """Return the table before and after, the one of levels, and the lines below them."""
     told = summary.summary
     rows = [[title, *(printed(told[name][key]) for name in NAMES)] for key, title in ROWS.items()]
@@ -174,6 +183,8 @@ def screen(summary: NumberSummary) -> tuple[list[Table], list[str]]:
     title = f"{told['n_rounds']:,} rounds, {told['method']}, {seed}"
     holds = HOLDS[told["certificate_holds"]]
     lines = [f"guarantee, level by level: the bounds above; it {holds}", *count_lines(told)]
+    if told["certificate_holds"] is None and (first := _first(told)) is not None:
+        lines[0] = too_early(first)
     levels, quantity = _levels(told, printed)
     tables = Table.of(title, ("", *NAMES), rows), Table("", (*LEVEL, quantity, "bound"), levels)
     return list(tables), lines
