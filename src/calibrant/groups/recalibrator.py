@@ -9,6 +9,7 @@ import numpy as np
 from calibrant.core import check
 from calibrant.core.codec import Document
 from calibrant.core.gate import passing
+from calibrant.core.seal import opened, opened_data
 from calibrant.errors import InvalidInput
 from calibrant.groups.certificate import GroupCertificate, certificate_of, rows_of
 from calibrant.groups.grouped import Grouped
@@ -261,14 +262,20 @@ class GroupRecalibrator(Grouped):
         return certificate_of(self._spec, own, blocks, names, waiting)
 
     @classmethod
-    def from_bytes(cls, data: bytes, groups: Any = None) -> Self:
+    def from_bytes(
+        cls, data: bytes, groups: Any = None, *, authenticate: bytes | None = None
+    ) -> Self:
         """Return the recalibrator whose :meth:`to_bytes` this is; give it its rules again."""
-        return cls._from_document(Document.from_bytes(data, cls.kind, cls.version), groups)
+        state = opened(data, authenticate)
+        return cls._from_document(Document.from_bytes(state, cls.kind, cls.version), groups)
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any], groups: Any = None) -> Self:
+    def from_dict(
+        cls, data: dict[str, Any], groups: Any = None, *, authenticate: bytes | None = None
+    ) -> Self:
         """Return the recalibrator whose :meth:`to_dict` this is; give it its rules again."""
-        return cls._from_document(Document.from_dict(data, cls.kind, cls.version), groups)
+        state = opened_data(data, authenticate)
+        return cls._from_document(Document.from_dict(state, cls.kind, cls.version), groups)
 
     def copy(self) -> Self:
         """Return an independent recalibrator in the same state, with the same rules."""

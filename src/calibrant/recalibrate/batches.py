@@ -31,8 +31,7 @@ class Batches(Binary):
 
     __slots__ = ()
 
-    def to_bytes(self) -> bytes:
-        """Return the whole state; treat it as secret, for it holds the key of the coins."""
+    def _bytes(self) -> bytes:
         document, shapes = self._document(), self._spec.shapes
         # The same text for all rows of a spec is written once.
         told = self.kind, self.max_open, len(document.arrays)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from calibrant.core.arrays import Mask, Reals, Words
 from calibrant.core.codec import Document
+from calibrant.core.seal import opened
 from calibrant.errors import CorruptState, ExpiredTicket, InvalidInput
 from calibrant.kernels.compile import SHORT
 from calibrant.recalibrate import Calibrant, Pending
@@ -351,13 +352,24 @@ def load(data: bytes) -> Session:
         raise CorruptState(f"state must be of a replay, got {error!r}") from error
 
 
-def read(path: str) -> Session | None:
-    """Return the session stored in a file, or None if there is no such file yet."""
+def read(path: str, key: bytes | None = None) -> Session | None:
+    """Return the session stored in a file, or None if there is no such file yet.
+
+    ``key`` is that of the keyed digest, if the state shall have one.
+    """
     file = Path(path)
     try:
-        return load(_content(file)) if file.exists() else None
+        return load(opened(_content(file), key)) if file.exists() else None
     except CorruptState as problem:
         raise CorruptState(f"{path}: {problem}") from problem
+    except OSError as error:
+        raise Unreadable(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def key_of(path: str) -> bytes:
+    """Return the key that a file holds, without the end of its line."""
+    try:
+        return _content(Path(path)).rstrip(b"\r\n")
     except OSError as error:
         raise Unreadable(f"{path}: cannot be read: {error.strerror}") from error
 
