@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, Final, Self, TypeAlias
 
-from calibrant.core.codec import Document
+from calibrant.core.codec import WRONG, Document
 from calibrant.core.seal import opened, opened_data, sealed, sealed_data
 from calibrant.errors import CorruptState
 
@@ -108,7 +108,7 @@ class Stateful(ABC):
 
 _classes: dict[str, type[Stateful]] = {}
 
-DAMAGE: Final = (AttributeError, LookupError, TypeError, ValueError, OverflowError)
+DAMAGE: Final = (*WRONG, LookupError)
 """What reading a crafted document may run into."""
 
 

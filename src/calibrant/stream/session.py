@@ -152,7 +152,7 @@ class Session:
         if "names" not in settings:
             return {}
         seen = Breakdown.from_words(settings["parts"], settings["names"], arrays["parts"])
-        return {"columns": tuple(settings["columns"]), "breakdown": seen}
+        return {"columns": names_of(settings["columns"]), "breakdown": seen}
 
     def summary(self, settings: Mapping[str, Any], timing: Mapping[str, float]) -> AnySummary:
         """Return what everything so far amounts to."""
@@ -364,6 +364,13 @@ def read(path: str, key: bytes | None = None) -> Session | None:
         raise CorruptState(f"{path}: {problem}") from problem
     except OSError as error:
         raise Unreadable(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def names_of(told: Any) -> tuple[str, ...]:
+    """Return names of columns that were stored, if that is what they are."""
+    if not isinstance(told, list) or not all(isinstance(name, str) and name for name in told):
+        raise CorruptState(f"state must hold names of columns, got {told!r}")
+    return tuple(told)
 
 
 def key_of(path: str) -> bytes:
