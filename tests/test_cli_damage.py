@@ -390,3 +390,100 @@ def test_a_line_without_end_is_refused(
     assert any(line.startswith(f"calibrant: {source}: ") for line in told)
     if flush or not start.startswith("p"):
         assert any("a line must be at most 1,000 bytes, got a longer one" in line for line in told)
+
+
+# ------------------------------------------------------------------------- checkpoints
+
+
+def test_a_killed_filter_loses_nothing_that_was_answered_before_its_last_checkpoint(
+    tmp_path: Path,
+) -> None:
+    state, ran = tmp_path / "state", 0
+    for rows in (3, 5):
+        process = started(*FILTER, state, "--checkpoint", 0)
+        answered(process, rows)
+        # A row is answered, then kept: the last one may be on its way.
+        process.kill()
+        process.communicate()
+        assert process.returncode == -signal.SIGKILL
+        assert ran + rows - 1 <= issued(state) <= ran + rows
+        ran = issued(state)
+        assert state.stat().st_mode & 0o777 == 0o600
+    assert sum(".part" in name for name in os.listdir(tmp_path)) <= 4
+    process = started(*FILTER, state)
+    answered(process, 1)
+    process.communicate()
+    assert process.returncode == 0
+    assert issued(state) == ran + 1
+    assert not [name for name in os.listdir(tmp_path) if ".part" in name]
+
+
+def test_between_checkpoints_nothing_is_written(tmp_path: Path) -> None:
+    process = started(*FILTER, tmp_path / "state", "--checkpoint", 1e6)
+    answered(process, 4)
+    process.kill()
+    process.communicate()
+    assert not (tmp_path / "state").exists()
+
+
+def test_a_checkpoint_is_what_the_end_would_have_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = []
+    keep = drafts.replace_file
+
+    def keeping(name: str, content: bytes) -> None:
+        keep(name, content)
+        kept.append(Path(name).read_bytes())
+
+    monkeypatch.setattr("calibrant.cli.replay.replace_file", keeping)
+    rows = tmp_path / "rows.csv"
+    rows.write_text("p,y\n0.5,1\n2,1\n0.25,0\n")
+    state = tmp_path / "state"
+    words = ["replay", rows, "--out", "-", "--flush", "--checkpoint", 0, "--on-error", "skip"]
+    assert run([*map(str, words), "--seed", "1", "--state", str(state)]) == 0
+    assert kept[-1] == state.read_bytes()
+    assert len(kept) == 3
+
+
+def test_a_checkpoint_leaves_a_device_alone() -> None:
+    drafts.replace_file(os.devnull, b"state")
+
+
+def test_a_checkpoint_that_cannot_be_written_leaves_no_draft(tmp_path: Path) -> None:
+    with pytest.raises(Unwritable):
+        drafts.replace_file(str(tmp_path / "nowhere" / "state"), b"state")
+    with pytest.raises(Unwritable):
+        drafts.replace_file(str(tmp_path), b"state")
+    assert os.listdir(tmp_path) == []
+
+
+# -------------------------------------------------------------------------- sealed states
+
+
+def test_a_sealed_state_is_taken_up_with_its_key_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows, state, key, other = (tmp_path / name for name in ("rows.csv", "state", "key", "other"))
+    rows_at(rows)
+    key.write_bytes(b"a key of sixteen bytes or more\n")
+    other.write_bytes(b"another key of sixteen bytes\n")
+    words = ["replay", str(rows), "--seed", "1", "--state", str(state)]
+    sealing = ["--authenticate-file", str(key)]
+    assert run([*words, *sealing]) == 0
+    assert run([*words, *sealing]) == 0
+    for refused in ([], ["--authenticate-file", str(other)]):
+        assert run([*words, *refused]) == ExitCode.STATE
+    assert issued_with(state, key) == 60
+    state.unlink()
+    assert run(words) == 0
+    assert run([*words, *sealing]) == ExitCode.STATE
+    assert run([*words[:4], *sealing]) == ExitCode.USAGE
+    assert run([*words, "--authenticate-file", str(tmp_path / "none")]) == ExitCode.INPUT
+    capsys.readouterr()
+
+
+def issued_with(state: Path, key: Path) -> int:
+    found = session.read(str(state), session.key_of(str(key)))
+    assert found is not None
+    return int(found.recalibrator.issued)

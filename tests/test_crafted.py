@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
 import crafted
@@ -12,11 +14,18 @@ import numpy as np
 import pytest
 
 from calibrant import Calibrant, Recalibrator
-from calibrant.core.codec import Document
+from calibrant.classes import OneVsRest, SimplexRecalibrator
+from calibrant.core.codec import Document, bound_bytes
 from calibrant.errors import CorruptState, InvalidInput
 from calibrant.kernels.layout import REAL
 from calibrant.kernels.transforms import window
-from calibrant.transforms import WindowedIsotonic
+from calibrant.transforms import (
+    BucketHedge,
+    BucketMeans,
+    Chain,
+    ExpertMixture,
+    WindowedIsotonic,
+)
 
 ATTEMPTS = int(os.environ.get("CALIBRANT_CRAFTED", "25"))
 """Crafted states of each golden one; set the variable to look for more."""
@@ -30,6 +39,21 @@ def test_whatever_loads_can_be_played(path: Path) -> None:
     if '"needs":' in path.read_text():
         pytest.importorskip("scipy")
     told = [wrong for _, wrong in crafted.attempts(path, ATTEMPTS) if wrong]
+    assert not told, told[0]
+
+
+@pytest.mark.parametrize("way", ["settings", "nested"])
+@pytest.mark.parametrize(
+    "path", crafted.files(), ids=lambda path: f"{path.parent.name} {path.stem}"
+)
+def test_whatever_loads_with_other_settings_can_be_played(
+    path: Path, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if '"needs":' in path.read_text():
+        pytest.importorskip("scipy")
+    monkeypatch.setenv("CALIBRANT_MOST_BYTES", str(1 << 22))
+    found = list(crafted.attempts(path, max(ATTEMPTS // 4, 1), way=way))
+    told = [wrong for _, wrong in found if wrong]
     assert not told, told[0]
 
 
@@ -95,3 +119,58 @@ def test_a_few_settings_cannot_ask_for_any_memory(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("CALIBRANT_MOST_BYTES", "1000")
     with pytest.raises(InvalidInput, match="row must take at most 1000 bytes"):
         Recalibrator(resolution=77, buckets=19, seed=1)
+
+
+@pytest.mark.base
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Calibrant(BucketHedge(buckets=1 << 16, resolution=1 << 12), seed=1),
+        lambda: Calibrant(
+            ExpertMixture([WindowedIsotonic(window=1 << 20, every=k) for k in range(1, 12)]),
+            seed=1,
+        ),
+        lambda: Calibrant(
+            Chain(WindowedIsotonic(window=1 << 20), WindowedIsotonic(window=1 << 20)), seed=1
+        ),
+        lambda: OneVsRest(classes=5000, seed=1),
+        lambda: Calibrant(BucketMeans(buckets=1 << 16), seed=1),
+    ],
+)
+def test_what_asks_for_much_memory_is_refused_before_it_is_made(
+    make: Callable[[], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CALIBRANT_MOST_BYTES", "1000000")
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidInput, match="row must take at most 1000000 bytes"):
+            make()
+        assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.base
+def test_parts_that_may_be_are_refused_if_their_sum_may_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    windows = [WindowedIsotonic(window=1000, every=k) for k in (1, 2, 3)]
+    monkeypatch.setenv("CALIBRANT_MOST_BYTES", "100000")
+    Calibrant(windows[0], seed=1)
+    for made in (Chain(*windows[:2]), ExpertMixture(windows)):
+        with pytest.raises(InvalidInput, match="row must take at most 100000 bytes"):
+            Calibrant(made, seed=1)
+
+
+@pytest.mark.base
+def test_settings_that_are_nested_too_deep_are_damage() -> None:
+    deep = "[" * 200_000 + "]" * 200_000
+    shape = f'{{"arrays": [], "kind": "recalibrator", "settings": {{"a": {deep}}}, "version": 2}}'
+    with pytest.raises(CorruptState, match="state must be what"):
+        Recalibrator.from_bytes(bound_bytes(shape.encode(), {}))
+
+
+def test_grids_over_many_classes_are_refused_before_they_are_made() -> None:
+    pytest.importorskip("scipy")
+    with pytest.raises(InvalidInput, match="row must take at most"):
+        SimplexRecalibrator(classes=10, resolution=30, limit=1 << 62, seed=1)

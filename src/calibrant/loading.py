@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from calibrant.core.codec import kind_of
+from calibrant.core.seal import opened, opened_data
 from calibrant.core.stateful import Stateful, registered
 from calibrant.errors import CorruptState
 
@@ -28,13 +29,16 @@ PACKAGES: Final = (
 Source: TypeAlias = bytes | bytearray | memoryview | dict[str, Any] | str | os.PathLike[str]
 
 
-def load(source: Source, **options: Any) -> Any:
+def load(source: Source, *, authenticate: bytes | None = None, **options: Any) -> Any:
     """Return the object whose state this is, of whatever kind.
 
     Parameters
     ----------
     source
         What ``to_bytes()`` or ``to_dict()`` gave, or the path of a file with the former.
+    authenticate
+        The key with which the state was written, if it was with one.  A state with a key is
+        refused without, or with another; a state without one is refused where a key is given.
     **options
         What a kind asks for besides its state: the rules of groups, as ``groups=``.
 
@@ -53,10 +57,11 @@ def load(source: Source, **options: Any) -> Any:
     starting with b'somethin'
     """
     data: Any = Path(source).read_bytes() if isinstance(source, (str, os.PathLike)) else source
-    made: Any = _class_of(kind_of(data))
-    if isinstance(data, dict):
-        return made.from_dict(data, **options)
-    return made.from_bytes(data, **options)
+    state = (opened_data if isinstance(data, dict) else opened)(data, authenticate)
+    made: Any = _class_of(kind_of(state))
+    if isinstance(state, dict):
+        return made.from_dict(state, **options)
+    return made.from_bytes(state, **options)
 
 
 def _class_of(kind: str) -> type[Stateful]:

@@ -19,6 +19,7 @@ from calibrant.core import check
 from calibrant.core.arrays import Reals, Words
 from calibrant.core.codec import Document
 from calibrant.core.gate import passing
+from calibrant.core.limits import refuse_large
 from calibrant.core.stateful import Migration
 from calibrant.core.ticket import Issuer, Ticket
 from calibrant.errors import ForeignTicket
@@ -73,6 +74,7 @@ class BinaryReduction(ClassRecalibrator[MadeT, RunT]):
         whose = fingerprint(secret, self.kind, self._classes)
         self._parts = Issuer(whose, rule.lattice, rule.kernels.full_support, mixes, spec.kept)
         self._first, width, most = self._shape(self._classes)
+        refuse_large(width * len(spec.layout.fresh))
         rows = Roster(self._rows.arena, self._first, most, self._seat, self._rows.use_array)
         issuer = ClassIssuer(whose, self._parts, self._chosen)
         fields = self._lead + letters(spec.kept) * width

@@ -18,6 +18,7 @@ from calibrant.core import check
 from calibrant.core.arrays import Reals, Words
 from calibrant.core.codec import Document
 from calibrant.core.gate import passing
+from calibrant.core.limits import refuse_large
 from calibrant.core.stateful import Migration
 from calibrant.errors import ForeignTicket, InvalidInput, MissingExtra, RepeatedTicket
 from calibrant.kernels.alone import count_overtaken
@@ -128,6 +129,8 @@ class SimplexRecalibrator(ClassRecalibrator[SimplexTicket, ClassRun]):
                     f"{name} {number} with {count} classes must give at most {self._limit} "
                     f"{what}, got {size}: take TopLabel or OneVsRest, or raise limit"
                 )
+            # A tuple for each point while the grid is made, and its numbers afterwards.
+            refuse_large(size * (2 * count + 8))
         self._values = grid(count, self._resolution) / self._resolution
         places = map(tuple, grid(count, self._cells).tolist())
         self._place_of = {place: number for number, place in enumerate(places)}

@@ -13,13 +13,22 @@ from calibrant.cli import screen
 from calibrant.cli.options import Ending, Inputs, KindOptions, Making, Reading, refuse, spread
 from calibrant.cli.products import Products, command, refuse_two_voices, reserve_rows, show_summary
 from calibrant.core import check
+from calibrant.core.seal import sealed
 from calibrant.stream.columns import Columns
-from calibrant.stream.drafts import Drafts, locked
+from calibrant.stream.drafts import Drafts, locked, replace_file
 from calibrant.stream.failure import StreamFailure, insist, naming, uninterrupted
 from calibrant.stream.readers import BATCH_ROWS
-from calibrant.stream.replay import Job, OnFault, Quarantine, Skip, Stop
+from calibrant.stream.replay import Job, OnFault, Progress, Quarantine, Skip, Stop
 from calibrant.stream.replay import replay as replay_job
-from calibrant.stream.session import Options, Session, dump, open_session, read, read_secret
+from calibrant.stream.session import (
+    Options,
+    Session,
+    dump,
+    key_of,
+    open_session,
+    read,
+    read_secret,
+)
 from calibrant.stream.source import Source, format_of
 from calibrant.stream.writers import open_output, open_writer
 from calibrant.summary import AnySummary
@@ -46,6 +55,8 @@ class Outputs:
     secret_file FILE
         Draw by the secret in this file, 16 bytes or more, and keep it out of the state; or by
         that in the variable CALIBRANT_SECRET.
+    authenticate_file FILE
+        Seal the state with the key in this file; refuse any other.
     out FILE
         Write the rows and their forecasts; - is stdout.
     prefix TEXT
@@ -54,8 +65,17 @@ class Outputs:
 
     state: str | None = None
     secret_file: str | None = None
+    authenticate_file: str | None = None
     out: str | None = None
     prefix: str = ""
+
+    @property
+    def key(self) -> bytes | None:
+        """The key of the state's digest, if it shall have one."""
+        if self.authenticate_file is None:
+            return None
+        refuse(self.state is None, "--authenticate-file needs --state")
+        return key_of(self.authenticate_file)
 
 
 @dataclass(frozen=True)
@@ -66,10 +86,13 @@ class Manner:
         Bad rows: stop, skip, or quarantine=FILE.
     flush
         Answer each line before the next is read; with --out -.
+    checkpoint SECONDS
+        With --flush, write the state so often while rows come; 0 is after each.
     """
 
     on_error: str = "stop"
     flush: bool = False
+    checkpoint: float = 10.0
     batch_rows: int = BATCH_ROWS
 
     @property
@@ -106,6 +129,7 @@ def replay(
       calibrant replay games.csv --raw prob --outcome won --out games.parquet --report games.html
     """
     job = reading.job(inputs, one_by_one=manner.flush, batch_rows=manner.batch_rows)
+    check.real(manner.checkpoint, "--checkpoint", low=0.0, rule="0 seconds or more")
     refuse(manner.flush and outputs.out != "-", "--flush needs --out -")
     named = kind.named(reading.raw)
     refuse_two_voices(outputs.out, ending.as_json)
@@ -126,14 +150,15 @@ class Run:
     force: bool
     places: dict[str, Path] = field(default_factory=dict)
     rows: Path | None = None
+    key: bytes | None = None
     columns: Columns | None = None
     ended: BaseException | None = None
 
     def go(self, as_json: bool) -> None:
         """Read, play, write, tell."""
-        name = self.outputs.state
+        name, self.key = self.outputs.state, self.outputs.key
         with nullcontext() if name is None else locked(name):
-            stored = None if name is None else read(name, self.options.secret)
+            stored = None if name is None else read(name, self.options.secret, self.key)
             summary = self._made(open_session(self.options, stored))
         told = {"as_json": as_json, "details": self.products.details}
         show_summary(summary, **told, error=self.outputs.out == "-")
@@ -152,7 +177,7 @@ class Run:
                 self.products.write(summary, self.places, drafts, keep=self.job.one_by_one)
                 if self.outputs.state is not None:
                     with naming(self.outputs.state):
-                        self.places["state"].write_bytes(dump(session))
+                        self.places["state"].write_bytes(sealed(dump(session), self.key))
                 drafts.commit()
         return summary
 
@@ -175,7 +200,8 @@ class Run:
                 on_fault = self._on_fault(stack)
                 show = stack.enter_context(screen.progress(self.job.inputs))
                 start = partial(self._start, stack, session)
-                replay_job(self.job, session, on_fault, start=start, progress=show)
+                told = self._keeping(session, on_fault, show)
+                replay_job(self.job, session, on_fault, start=start, progress=told)
                 insist()
         except (KeyboardInterrupt, SystemExit, StreamFailure, OSError) as error:
             # What a filter has answered is out of the house: its state must say so.
@@ -185,6 +211,23 @@ class Run:
         seconds = clock.perf_counter() - began
         rows = session.recalibrator.issued - before
         return {"seconds": seconds, "rounds_per_second": rows / seconds}
+
+    def _keeping(self, session: Session, on_fault: OnFault, show: Progress) -> Progress:
+        """Return what shows the progress of a filter, and writes its state now and then."""
+        name, every, before = self.outputs.state, self.manner.checkpoint, session.skipped
+        due = clock.monotonic() + every
+        if name is None or not self.job.one_by_one:
+            return show
+
+        def told(rounds: int, done: int, size: int | None) -> None:
+            nonlocal due
+            show(rounds, done, size)
+            if clock.monotonic() >= due:
+                session.skipped = before + on_fault.skipped
+                replace_file(name, sealed(dump(session), self.key))
+                session.skipped, due = before, clock.monotonic() + every
+
+        return told
 
     def _on_fault(self, stack: ExitStack) -> OnFault:
         name = self.manner.quarantine
@@ -212,6 +255,8 @@ class Run:
         words += [] if self.outputs.state is None else ["--state", self.outputs.state]
         kept = self.outputs.secret_file
         words += [] if kept is None else ["--secret-file", kept]
+        sealing = self.outputs.authenticate_file
+        words += [] if sealing is None else ["--authenticate-file", sealing]
         inputs = list(self.job.inputs)
         again = command(["replay", *inputs], columns, *words)
         return session.summary({"command": again, "inputs": inputs, "columns": columns}, timing)

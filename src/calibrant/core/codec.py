@@ -33,6 +33,8 @@ MAGIC: Final = b"calibrn2"
 FIRST_MAGIC: Final = b"calibrnt"
 START: Final = len(MAGIC) + 4
 DIGEST: Final = 16
+WRONG: Final = (AttributeError, TypeError, ValueError, ArithmeticError, RecursionError)
+"""What reading crafted data may run into; the last where it is nested too deep."""
 
 Arrays = dict[str, Words]
 
@@ -192,7 +194,7 @@ def _refusing(source: str) -> Iterator[None]:
     """Say of anything that cannot be read that it is not what ``source`` gave."""
     try:
         yield
-    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
+    except (*WRONG, KeyError) as error:
         raise CorruptState(f"state must be what {source} gave, got {error}") from error
 
 

@@ -30,6 +30,9 @@ NUMBER: Final = (1 << SHIFT) - 1
 FEW: Final = 4
 SMALL: Final = 64
 """Lines that are always there, and by which a desk grows once it holds as many."""
+MOST_REBUILT: Final = 100_000
+AT_ONCE: Final = 2_000_000
+"""An index of more lines than the former has room for the latter: to make it anew takes long."""
 LARGE: Final = 1 << 19
 """Bytes of lines from which on they are not copied any more when there are more or fewer."""
 NEAR: Final = 64
@@ -345,7 +348,9 @@ class Desk:
 
     def _slots_for(self, flat: Flat, count: int) -> int:
         """Return for how many lines an index should have room that holds so many soon."""
-        return int(FACTOR * count) + FEW if _is_wide(flat) else len(flat) // self.stride
+        if not _is_wide(flat):
+            return len(flat) // self.stride
+        return max(int(FACTOR * count), AT_ONCE if count > MOST_REBUILT else FEW)
 
     def _is_large(self, count: int) -> bool:
         """Say whether so many lines are large in all."""

@@ -6,7 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, Final, Self, TypeAlias
 
-from calibrant.core.codec import Document
+from calibrant.core.codec import WRONG, Document
+from calibrant.core.seal import opened, opened_data, sealed, sealed_data
 from calibrant.errors import CorruptState
 
 Migration: TypeAlias = Callable[[Document], Document]
@@ -32,23 +33,35 @@ class Stateful(ABC):
         if "kind" in vars(cls):
             _classes[cls.kind] = cls
 
-    def to_bytes(self) -> bytes:
-        """Return the whole state; treat it as secret, for it may hold the key of coins."""
-        return self._document().to_bytes()
+    def to_bytes(self, *, authenticate: bytes | None = None) -> bytes:
+        """Return the whole state; treat it as secret, for it may hold the key of coins.
+
+        With ``authenticate``, a key of 16 bytes or more, only who has the key can read the state
+        back, and nobody without can have written or altered it.
+        """
+        return sealed(self._bytes(), authenticate)
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """Return the object whose :meth:`to_bytes` this is."""
-        return cls._from_document(Document.from_bytes(data, cls.kind, cls.version))
+    def from_bytes(cls, data: bytes, *, authenticate: bytes | None = None) -> Self:
+        """Return the object whose :meth:`to_bytes` this is, written with that key or without."""
+        state = opened(data, authenticate)
+        return cls._from_document(Document.from_bytes(state, cls.kind, cls.version))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self, *, authenticate: bytes | None = None) -> dict[str, Any]:
         """Return the whole state as JSON-ready data; treat it as secret."""
-        return self._document().to_dict()
+        document = self._document()
+        told = b"" if authenticate is None else document.to_bytes()
+        return sealed_data(document.to_dict(), told, authenticate)
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
-        """Return the object whose :meth:`to_dict` this is."""
-        return cls._from_document(Document.from_dict(data, cls.kind, cls.version))
+    def from_dict(cls, data: dict[str, Any], *, authenticate: bytes | None = None) -> Self:
+        """Return the object whose :meth:`to_dict` this is, written with that key or without."""
+        state = opened_data(data, authenticate)
+        return cls._from_document(Document.from_dict(state, cls.kind, cls.version))
+
+    def _bytes(self) -> bytes:
+        """Return the whole state without a key."""
+        return self._document().to_bytes()
 
     def copy(self) -> Self:
         """Return an independent object in the same state."""
@@ -95,7 +108,7 @@ class Stateful(ABC):
 
 _classes: dict[str, type[Stateful]] = {}
 
-DAMAGE: Final = (AttributeError, LookupError, TypeError, ValueError, ArithmeticError)
+DAMAGE: Final = (*WRONG, LookupError)
 """What reading a crafted document may run into."""
 
 

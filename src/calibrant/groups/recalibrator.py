@@ -10,6 +10,7 @@ import numpy as np
 from calibrant.core import check
 from calibrant.core.codec import Document
 from calibrant.core.gate import passing
+from calibrant.core.seal import opened, opened_data
 from calibrant.errors import InvalidInput
 from calibrant.groups.certificate import GroupCertificate, certificate_of, rows_of
 from calibrant.groups.grouped import Grouped
@@ -269,21 +270,35 @@ class GroupRecalibrator(Grouped):
 
     @classmethod
     def from_bytes(
-        cls, data: bytes, groups: Any = None, *, secret: Any = None, key: Any = None
+        cls,
+        data: bytes,
+        groups: Any = None,
+        *,
+        secret: Any = None,
+        key: Any = None,
+        authenticate: bytes | None = None,
     ) -> Self:
         """Return the recalibrator whose :meth:`to_bytes` this is; give it its rules again.
 
         And its ``secret`` and ``key``, if it was stored without the secret.
         """
-        document = Document.from_bytes(data, cls.kind, cls.version)
+        state = opened(data, authenticate)
+        document = Document.from_bytes(state, cls.kind, cls.version)
         return cls._from_document(with_secret(document, secret, key), groups)
 
     @classmethod
     def from_dict(
-        cls, data: dict[str, Any], groups: Any = None, *, secret: Any = None, key: Any = None
+        cls,
+        data: dict[str, Any],
+        groups: Any = None,
+        *,
+        secret: Any = None,
+        key: Any = None,
+        authenticate: bytes | None = None,
     ) -> Self:
         """Return the recalibrator whose :meth:`to_dict` this is, as :meth:`from_bytes` does."""
-        document = Document.from_dict(data, cls.kind, cls.version)
+        state = opened_data(data, authenticate)
+        document = Document.from_dict(state, cls.kind, cls.version)
         return cls._from_document(with_secret(document, secret, key), groups)
 
     def copy(self) -> Self:

@@ -31,10 +31,9 @@ class Batches(Binary):
 
     __slots__ = ()
 
-    def to_bytes(self, *, secret: bool = True) -> bytes:
-        """Return the whole state, as every stream does: a secret, unless ``secret=False``."""
+    def _bytes(self, secret: bool = True) -> bytes:
         if not secret:
-            return super().to_bytes(secret=False)
+            return super()._bytes(secret)
         shapes = self._spec.shapes
         with passing(self._gate):
             arrays = self._arrays()

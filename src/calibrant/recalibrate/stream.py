@@ -18,6 +18,7 @@ from calibrant.core import check
 from calibrant.core.arrays import Words
 from calibrant.core.codec import Document
 from calibrant.core.gate import Gate, passing
+from calibrant.core.seal import opened, opened_data, sealed, sealed_data
 from calibrant.core.stateful import Stateful
 from calibrant.errors import ForeignTicket, InvalidInput, InvalidType, StaleForecast
 from calibrant.kernels.index import machine
@@ -282,37 +283,55 @@ class Stream(Stateful, Generic[TicketT]):
 
     # --------------------------------------------------------------------- state
 
-    def to_bytes(self, *, secret: bool = True) -> bytes:
+    def to_bytes(self, *, secret: bool = True, authenticate: bytes | None = None) -> bytes:
         """Return the whole state; treat it as secret, for it holds the secret of the coins.
 
         With ``secret=False`` without that: only whoever has the secret can go on from there.  It
-        must have been given, as ``secret=``, when the stream was made.
+        must have been given, as ``secret=``, when the stream was made.  With ``authenticate``, a
+        key of 16 bytes or more, only who has the key can read the state back, and nobody without
+        can have written or altered it.
         """
-        return self._document(secret).to_bytes()
+        return sealed(self._bytes(secret), authenticate)
 
-    def to_dict(self, *, secret: bool = True) -> dict[str, Any]:
+    def to_dict(self, *, secret: bool = True, authenticate: bytes | None = None) -> dict[str, Any]:
         """Return the same as JSON-ready data."""
-        return self._document(secret).to_dict()
+        document = self._document(secret)
+        told = b"" if authenticate is None else document.to_bytes()
+        return sealed_data(document.to_dict(), told, authenticate)
 
     @classmethod
     def from_bytes(
-        cls, data: bytes, *, secret: bytes | None = None, key: str | int | None = None
+        cls,
+        data: bytes,
+        *,
+        secret: bytes | None = None,
+        key: str | int | None = None,
+        authenticate: bytes | None = None,
     ) -> Self:
-        """Return the object whose :meth:`to_bytes` this is.
+        """Return the object whose :meth:`to_bytes` this is, written with that key or without.
 
         A state that was stored without its secret asks for ``secret`` and ``key`` as the stream
         was made with.
         """
-        document = Document.from_bytes(data, cls.kind, cls.version)
+        document = Document.from_bytes(opened(data, authenticate), cls.kind, cls.version)
         return cls._from_document(with_secret(document, secret, key))
 
     @classmethod
     def from_dict(
-        cls, data: dict[str, Any], *, secret: bytes | None = None, key: str | int | None = None
+        cls,
+        data: dict[str, Any],
+        *,
+        secret: bytes | None = None,
+        key: str | int | None = None,
+        authenticate: bytes | None = None,
     ) -> Self:
         """Return the object whose :meth:`to_dict` this is, as :meth:`from_bytes` does."""
-        document = Document.from_dict(data, cls.kind, cls.version)
+        state = opened_data(data, authenticate)
+        document = Document.from_dict(state, cls.kind, cls.version)
         return cls._from_document(with_secret(document, secret, key))
+
+    def _bytes(self, secret: bool = True) -> bytes:
+        return self._document(secret).to_bytes()
 
     def _document(self, secret: bool = True) -> Document:
         with passing(self._gate):

@@ -175,6 +175,25 @@ class Drafts:
             _locks(self._held[-1])
 
 
+def replace_file(name: str, content: bytes) -> None:
+    """Replace a file that nobody else may read, at once: it holds the old or the new content.
+
+    A device stays as it is: what shall go there goes there at the end.
+    """
+    with naming(name):
+        if _is_special(Path(name)):
+            return
+        target = Path(os.path.realpath(name))
+        draft = target.with_name(f".{target.name}.{secrets.token_hex(6)}.part")
+        try:
+            draft.touch(0o600, exist_ok=False)
+            draft.write_bytes(content)
+            _sync(draft)
+            _put(draft, target)
+        finally:
+            draft.unlink(missing_ok=True)
+
+
 def _put(draft: Path, target: Path) -> None:
     if draft.is_dir() and target.is_dir():
         for file in sorted(draft.iterdir()):

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from calibrant.core.arrays import Mask, Reals, Words
 from calibrant.core.codec import Document
+from calibrant.core.seal import opened
 from calibrant.errors import CorruptState, ExpiredTicket, InvalidInput
 from calibrant.kernels.compile import SHORT
 from calibrant.recalibrate import Calibrant, Pending
@@ -151,7 +152,7 @@ class Session:
         if "names" not in settings:
             return {}
         seen = Breakdown.from_words(settings["parts"], settings["names"], arrays["parts"])
-        return {"columns": tuple(settings["columns"]), "breakdown": seen}
+        return {"columns": names_of(settings["columns"]), "breakdown": seen}
 
     def summary(self, settings: Mapping[str, Any], timing: Mapping[str, float]) -> AnySummary:
         """Return what everything so far amounts to."""
@@ -359,11 +360,14 @@ def load(data: bytes, secret: bytes | None = None) -> Session:
         raise CorruptState(f"state must be of a replay, got {error!r}") from error
 
 
-def read(path: str, secret: bytes | None = None) -> Session | None:
-    """Return the session stored in a file, or None if there is no such file yet."""
+def read(path: str, secret: bytes | None = None, key: bytes | None = None) -> Session | None:
+    """Return the session stored in a file, or None if there is no such file yet.
+
+    ``key`` is that of the keyed digest, if the state shall have one.
+    """
     file = Path(path)
     try:
-        return load(_content(file), secret) if file.exists() else None
+        return load(opened(_content(file), key), secret) if file.exists() else None
     except CorruptState as problem:
         raise CorruptState(f"{path}: {problem}") from problem
     except InvalidInput as problem:
@@ -380,6 +384,21 @@ def read_secret(path: str | None) -> bytes | None:
     try:
         with Path(path).open("rb") as file:
             return file.read(LONGEST).strip()
+    except OSError as error:
+        raise Unreadable(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def names_of(told: Any) -> tuple[str, ...]:
+    """Return names of columns that were stored, if that is what they are."""
+    if not isinstance(told, list) or not all(isinstance(name, str) and name for name in told):
+        raise CorruptState(f"state must hold names of columns, got {told!r}")
+    return tuple(told)
+
+
+def key_of(path: str) -> bytes:
+    """Return the key that a file holds, without the end of its line."""
+    try:
+        return _content(Path(path)).rstrip(b"\r\n")
     except OSError as error:
         raise Unreadable(f"{path}: cannot be read: {error.strerror}") from error
 

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Final
 
 from calibrant.core import check
+from calibrant.core.limits import refuse_large
 from calibrant.kernels.layout import REAL_COUNT
 from calibrant.kernels.portable import logit
 from calibrant.kernels.transforms import hats, hedge, means
@@ -93,6 +94,7 @@ class BucketMeans(Transform):
 def fresh_bank(members: tuple[BucketMeans, ...]) -> State:
     """Return the empty buckets of several members that share them."""
     size = members[0].buckets
+    refuse_large((2 * len(members) + 1) * size)
     words: State = [size]
     words += [member.kept for member in members] + [member.prior for member in members]
     words += [j / size for j in range(size)] + [2.0]
@@ -252,6 +254,7 @@ class BucketHedge(Transform):
     def fresh(self) -> State:
         """Return empty cells; each bucket's search starts at its middle."""
         size, steps = self.buckets, self.resolution
+        refuse_large(size * (2 * steps + 4))
         words: State = [size, steps, self.seed, 0, *[j / size for j in range(size)], 2.0]
         for j in range(size):
             # The grid point nearest to (2j + 1) / (2 size), the upper one of two.

@@ -7,6 +7,7 @@ import dataclasses
 import functools
 from dataclasses import dataclass, field
 
+from calibrant.core.limits import refuse_large
 from calibrant.errors import InvalidType
 from calibrant.kernels.transforms import chain
 from calibrant.kernels.transforms.kernel import Kernel
@@ -37,6 +38,7 @@ class Chained(Transform):
     def fresh(self) -> State:
         """Return both fresh states."""
         first, second = (part.fresh() for part in self.parts)
+        refuse_large(len(first) + len(second))
         start = chain.HEAD + len(first)
         return [chain.HEAD, start, start + len(second), *first, *second, 0.0]
 

@@ -10,6 +10,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from calibrant.core import check
+from calibrant.core.limits import refuse_large
 from calibrant.errors import InvalidInput, InvalidType
 from calibrant.kernels import bits
 from calibrant.kernels.layout import MIXED_LOSS, RAW_LOSS, REAL, SHARE
@@ -175,7 +176,10 @@ class ExpertMixture(Transform):
     def fresh(self) -> State:
         """Return equal weights, and every expert's fresh state."""
         count, groups = len(self.experts), self._groups
-        states = [_fresh(group) for group in groups]
+        states: list[State] = []
+        for group in groups:
+            states.append(_fresh(group))
+            refuse_large(sum(map(len, states)))
         eta = self.eta or 1.0
         head = [1.0 - self.share, -eta, 0.5 / eta, 0.0]
         due = [1.0] * (count + 1) if self.loss == "log" else []

@@ -7,6 +7,7 @@ from functools import partial
 from typing import ClassVar
 
 from calibrant.core import check
+from calibrant.core.limits import refuse_large
 from calibrant.kernels.transforms import window
 from calibrant.registry import transforms
 from calibrant.transforms.base import State, Transform, rules
@@ -82,6 +83,7 @@ class WindowedIsotonic(Windowed):
 
     def fresh(self) -> State:
         """Return an empty window."""
+        refuse_large(window.TABLES * self.window)
         head: State = [self.window, self.every, 0, 0, self.every, 0]
         return [*head, *[0.0] * (window.TABLES * self.window)]
 
@@ -136,5 +138,6 @@ class WindowedPlatt(Windowed):
 
     def fresh(self) -> State:
         """Return an empty window, slope 1 and intercept 0."""
+        refuse_large(2 * self.window)
         head: State = [self.window, self.every, 0, 0, self.every, self.clip, self.ridge]
         return [*head, 1.0, 0.0, *[0.0] * (2 * self.window + 1)]

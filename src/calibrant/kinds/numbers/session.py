@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.core import check
 from calibrant.core.arrays import Mask, Reals, Words
 from calibrant.kernels.coin import coin
 from calibrant.kinds.numbers import SIZES, NumberCollector, Numbers, Seen, columns_of, options_of
@@ -18,7 +19,7 @@ from calibrant.stream.columns import Columns, Scale, numbers
 from calibrant.stream.columns import Numbers as Read
 from calibrant.stream.readers import Piece
 from calibrant.stream.rows import Rounds, VectorRules
-from calibrant.stream.session import Session
+from calibrant.stream.session import Session, names_of
 
 KEY: Final = 2017
 """Of the coins that share out outcomes on atoms where they are scored."""
@@ -153,7 +154,8 @@ class NumberSession(Session):
 
     @classmethod
     def restored(cls, settings: Mapping[str, Any], arrays: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: tuple(settings[name]) for name in ("columns", "given")}
+        given = tuple(check.probability(level, "level") for level in settings["given"])
+        return {"columns": names_of(settings["columns"]), "given": given}
 
     def play(self, rounds: Rounds) -> NumberAnswers:
         """Do as other sessions do, in short stretches: tables of levels are wide."""
