@@ -22,6 +22,7 @@ TITLES = {
     "default": "The default: time per round; batches: ours / reference, single: reference / ours",
     "exponential": "exponential_regret: time per round, ratio = reference / ours",
     "floor": "The floor: sizes of rows and objects, many open tickets, and the commit before",
+    "coins": "Coins of today, and of earlier versions: time per coin, and per round with them",
     "start_up": "Start-up: CPU time of a whole process",
 }
 QUICK: dict[str, dict[str, int]] = {
@@ -30,6 +31,7 @@ QUICK: dict[str, dict[str, int]] = {
     "default": {"rounds": 200_000, "repeats": 5},
     "exponential": {"rounds": 500, "repeats": 3},
     "floor": {"repeats": 3},
+    "coins": {"rounds": 200_000, "repeats": 5},
     "start_up": {"repeats": 1},
 }
 RESULTS = pathlib.Path(__file__).with_name("results")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -16,7 +15,7 @@ from calibrant import Recalibrator
 from calibrant.calibrators import Calibrator
 from calibrant.kernels.layout import ROWS
 from calibrant.kernels.rounds import Program
-from calibrant.recalibrate.secret import block_key, secret_of
+from calibrant.recalibrate.secret import secret_of
 from calibrant.registry import calibrators
 
 __all__ = ["run"]
@@ -82,10 +81,7 @@ def fresh(rule: str, size: int) -> Recalibrator:
 
 def state(rule: str, size: int) -> NDArray[np.int64]:
     """Return the flat state with which :func:`fresh` begins."""
-    centres = [Fraction(2 * j + 1, 2 * size) for j in range(size)]
-    keys = [block_key(secret_of(SEED, None), j) for j in range(size)]
-    made: Calibrator = calibrators.get(rule)(resolution=size)
-    return made.flat(size, prior=1, centres=centres, keys=keys)
+    return fresh(rule, size).spec.arena(secret_of(SEED, None)).flat()
 
 
 def compiled(rule: str) -> Program:

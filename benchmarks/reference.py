@@ -23,7 +23,7 @@ FLAGS = ("-O3", "-ffp-contract=off")
 """No fused multiply-add: it would round differently from the same expression in Python."""
 NAMES = (
     *("BUCKETS", "CELLS", "SCALE", "EDGES", "TABLE", "ROWS", "BLOCKS", "STRIDE", "VALUES"),
-    *("RAW_LOSS", "ISSUED", "ROUNDS", "POSITION", "CLOCK", "KEY"),
+    *("RAW_LOSS", "ISSUED", "ROUNDS", "SECRET", "POSITION", "CLOCK"),
 )
 """What the loops need to know of the state's layout."""
 HEADS = {

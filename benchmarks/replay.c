@@ -14,11 +14,36 @@ typedef struct {
     double weight; /* its probability; one if it is announced alone */
 } pair;
 
-static inline double coin(uint64_t key, uint64_t clock) {
-    uint64_t z = key + clock * 0x9E3779B97F4A7C15u;
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return (double)((z ^ (z >> 31)) >> 11) * 0x1p-53;
+static inline uint64_t turned(uint64_t x, int bits) { return x << bits | x >> (64 - bits); }
+
+static inline void mix(uint64_t v[4]) {
+    v[0] += v[1];
+    v[2] += v[3];
+    v[1] = turned(v[1], 13) ^ v[0];
+    v[3] = turned(v[3], 16) ^ v[2];
+    v[0] = turned(v[0], 32) + v[3];
+    v[2] += v[1];
+    v[1] = turned(v[1], 17) ^ v[2];
+    v[3] = turned(v[3], 21) ^ v[0];
+    v[2] = turned(v[2], 32);
+}
+
+/* SipHash-2-4 of eight bytes of the clock and seven of the block's number. */
+static inline double coin(const int64_t *secret, uint64_t block, uint64_t clock) {
+    uint64_t low = (uint64_t)secret[0], high = (uint64_t)secret[1], last = block | 15ull << 56;
+    uint64_t v[4] = {low ^ 0x736f6d6570736575u, high ^ 0x646f72616e646f6du,
+                     low ^ 0x6c7967656e657261u, high ^ 0x7465646279746573u};
+    v[3] ^= clock;
+    mix(v);
+    mix(v);
+    v[0] ^= clock;
+    v[3] ^= last;
+    mix(v);
+    mix(v);
+    v[0] ^= last;
+    v[2] ^= 0xff;
+    for (int k = 0; k < 4; k++) mix(v);
+    return (double)((v[0] ^ v[1] ^ v[2] ^ v[3]) >> 11) * 0x1p-53;
 }
 
 static inline int64_t bucket_of(const double *edges, int64_t buckets, double raw) {
@@ -119,8 +144,8 @@ static inline void blackwell_learn(int64_t *words, int64_t *block, int64_t cell,
         for (int64_t t = 0; t < rounds; t++) {                                                   \
             double p = raw[t];                                                                   \
             int64_t y = outcomes[t];                                                             \
-            int64_t *block = blocks + bucket_of(edges, buckets, p) * stride;                     \
-            double u = coin((uint64_t)block[KEY], (uint64_t)block[CLOCK]);                       \
+            int64_t bucket = bucket_of(edges, buckets, p), *block = blocks + bucket * stride;    \
+            double u = coin(row + SECRET, (uint64_t)bucket, (uint64_t)block[CLOCK]);             \
             pair made = rule##_forecast((const number *)(block + head),                          \
                                         (const number *)(own_values), count, block[POSITION]);   \
             int64_t cell = made.low + (u >= made.weight);                                        \

@@ -227,8 +227,7 @@ class Making:
     prior K
         Strength of the identity prior, which calibrant learns instead. [default: 1]
     seed S
-        What the draws depend on: a run that can be repeated, and draws that can be foreseen.
-        [default: a secret of the system]
+        What the draws depend on: with a seed a run can be repeated, and its draws foreseen.
     """
 
     method: str | None = among(_methods)

@@ -69,7 +69,7 @@ def replay(
     >>> frame = pandas.DataFrame({"p": [0.9, 0.9, 0.9], "y": [1, 0, 1], "site": ["a", "b", "a"]})
     >>> made = replay(frame, raw="p", outcome="y", by="site", method="foster_hart", seed=7)
     >>> made["forecast"].tolist()
-    [0.95, 0.95, 0.95]
+    [0.9, 0.9, 0.95]
     """
     keys = (by,) if isinstance(by, str) else tuple(by or ())
     columns = raw, outcome, available, time

@@ -176,7 +176,7 @@ def coins(low: int, high: int, blocks: Any, clocks: Any) -> Any:
 
     Rows of a table take the place of two of the four words each, for fewer and longer steps.
 
-    >>> coins(1, 2, 3, np.arange(9, dtype=np.uint64))[8] == secret_coin(1, 2, 3, 8)
+    >>> coins(1, 2, 3, np.arange(9, dtype=np.uint64)).tolist()[8] == secret_coin(1, 2, 3, 8)
     True
     """
     last = np.asarray(blocks, np.uint64) ^ MASK ^ LENGTH

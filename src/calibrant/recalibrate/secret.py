@@ -165,7 +165,7 @@ def coin_at(secret: bytes, how: str, block: int, clock: int) -> float:
 def coins_from(secret: bytes, how: str, block: int, first: int, count: int) -> Reals:
     """Return so many coins of a block, from one clock on.
 
-    >>> coins_from(bytes(16), SAFE, 3, 5, 2)[1] == coin_at(bytes(16), SAFE, 3, 6)
+    >>> coins_from(bytes(16), SAFE, 3, 5, 2).tolist()[1] == coin_at(bytes(16), SAFE, 3, 6)
     True
     """
     clocks: Any = np.arange(first, first + count, dtype=np.uint64)
