@@ -43,19 +43,19 @@ def _crafted(tries: int, rng: random.Random, way: str) -> int:
 FAILS = "an error that is none of the package's, of whatever loads and plays"
 
 
-@attack("crafted words", FAILS, tries=20_000, quick=60)
+@attack("crafted words", FAILS, tries=3_000, quick=60)
 def words(tries: int, rng: random.Random) -> int:
     """Alter words of stored states."""
     return _crafted(tries, rng, "words")
 
 
-@attack("crafted settings", FAILS, tries=10_000, quick=40)
+@attack("crafted settings", FAILS, tries=3_000, quick=40)
 def settings(tries: int, rng: random.Random) -> int:
     """Alter settings of stored states: types, sizes, extremes."""
     return _crafted(tries, rng, "settings")
 
 
-@attack("crafted inner states", FAILS, tries=5_000, quick=20)
+@attack("crafted inner states", FAILS, tries=1_000, quick=20)
 def nested(tries: int, rng: random.Random) -> int:
     """Alter states within states."""
     return _crafted(tries, rng, "nested")

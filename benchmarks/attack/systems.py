@@ -25,8 +25,8 @@ FILTER = ["replay", "-", "--out", "-", "--flush", "--checkpoint", "0", "--state"
 @attack(
     "arrays changed by a thread",
     "a forecast that is none, or a row that counts other rounds",
-    tries=500,
-    quick=10,
+    tries=100,
+    quick=5,
 )
 def arrays(tries: int, rng: random.Random) -> int:
     """Change the arrays of a batch while it plays."""
@@ -86,7 +86,7 @@ def _in_child(model: Recalibrator) -> list[float]:
 @attack(
     "kills of a filter",
     "a row that was answered before the last checkpoint is not in the state",
-    tries=50,
+    tries=12,
     quick=2,
 )
 def kills(tries: int, rng: random.Random) -> int:
