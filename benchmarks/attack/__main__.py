@@ -7,10 +7,10 @@ import random
 import sys
 import time
 
-from benchmarks.attack import interrupts, people, states, systems
+from benchmarks.attack import coins, interrupts, people, states, systems
 from benchmarks.attack.registry import ATTACKS, Entry
 
-__all__ = ["interrupts", "main", "people", "states", "systems"]
+__all__ = ["coins", "interrupts", "main", "people", "states", "systems"]
 
 HEADINGS = ("attack", "tries", "damage", "what would be damage")
 

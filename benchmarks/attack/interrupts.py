@@ -114,3 +114,40 @@ def _loads(model: Any) -> bool:
         return bool(load(model.to_bytes()) == model)
     except Exception:
         return False
+
+
+ROUNDS: tuple[Callable[[Any, Any], Any], ...] = (
+    lambda model, ticket: model.forecast(0.4),
+    lambda model, ticket: model.forecast(0.4, id="a name"),
+    lambda model, ticket: model.observe(ticket, 1),
+    lambda model, ticket: model.observe(ticket.id, 0),
+    lambda model, ticket: model.learn_one(0.3, 1),
+)
+
+
+@attack(
+    "interrupted rounds",
+    "a forecast or an outcome that is neither wholly in the state nor not at all",
+    tries=5_000,
+    quick=60,
+)
+def rounds(tries: int, rng: random.Random) -> int:
+    """Interrupt forecasts and outcomes."""
+    damage = 0
+    for _ in range(tries):
+        model, call = played(rng), rng.choice(ROUNDS)
+        ticket, before = model.forecast(0.7), None
+        if rng.random() < 0.5:
+            model.forecast(0.2)
+        before, whole = model.to_bytes(), model.copy()
+        same = ticket if call is not ROUNDS[2] else ticket.id
+        length = interrupted(lambda m=whole, c=call, t=same: _called(c, m, t), -1)
+        place = rng.randrange(1, length + 1)
+        interrupted(lambda m=model, c=call, t=ticket: c(m, t), place)
+        damage += not model._gate or model.to_bytes() not in (before, whole.to_bytes())
+    return damage
+
+
+def _called(call: Callable[[Any, Any], Any], model: Any, ticket: Any) -> Any:
+    """Make the same call on a copy, to which tickets come by their ids."""
+    return model.observe(ticket, 1) if call is ROUNDS[2] else call(model, ticket)
