@@ -190,7 +190,7 @@ def test_a_name_that_was_given_away_again_is_the_new_tickets(make) -> None:
     old = rec.forecast(RAW, id="a")
     rec.observe(old, 0)
     rec.forecast(RAW, id="a")
-    old.outcome = None
+    old._outcome = None
     with pytest.raises(RepeatedTicket):
         rec.observe(old, 0)
     assert rec.open == 1

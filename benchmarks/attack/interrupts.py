@@ -52,13 +52,14 @@ def interrupted(work: Callable[[], Any], after: int) -> int:
                 raise KeyboardInterrupt
         return trace
 
+    kept = sys.gettrace()
     sys.settrace(trace)
     try:
         work()
     except KeyboardInterrupt:
         pass
     finally:
-        sys.settrace(None)
+        sys.settrace(kept)
     return count
 
 
