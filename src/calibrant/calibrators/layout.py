@@ -23,6 +23,7 @@ from calibrant.kernels.layout import (
     BLOCKS,
     BUCKETS,
     CELLS,
+    CROWD,
     EDGES,
     EPSILON,
     HEADER,
@@ -184,7 +185,8 @@ def layout_of(
     shared[[ROWS, ROW_WORDS, BLOCKS, STRIDE]] = len(shared), size, own, stride
     shared[[TRANSFORM, LOSS]] = start if front else 0, loss
     reals = shared.view(np.float64)
-    reals[EPSILON], reals[LAG], reals[MIXED] = epsilon or 0.0, 1.0, float(middles[0])
+    reals[EPSILON], reals[MIXED] = epsilon or 0.0, float(middles[0])
+    reals[LAG] = reals[CROWD] = 1.0
     shared[NOTES] = -1
     fresh, real, stored, low, high = _row(rule, section, buckets, size)
     blocks = fresh[own:start].reshape(buckets, stride)

@@ -113,4 +113,4 @@ def amend(
     moved = reals[where + AVERAGE] + share * change / reals[where + KEPT]
     reals[where + AVERAGE] = min(max(moved, -value), 1.0 - value)
     expected = mean(words, reals, words[CELLS] & INDEX, table, k, side, weight)
-    relearned(reals, at, expected, change)
+    relearned(words, reals, at, expected, change)

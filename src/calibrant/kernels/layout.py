@@ -143,6 +143,9 @@ LAG: Final = HEADER.real(
     SCRATCH_LIFE,
     "How many forecasts were made from the one whose outcome is learned on, itself included.",
 )
+CROWD: Final = HEADER.real(
+    "CROWD", SCRATCH_LIFE, "Among how many forecasts that wait the outcome counts for one."
+)
 NOW: Final = HEADER.real(
     "NOW",
     SCRATCH_LIFE,

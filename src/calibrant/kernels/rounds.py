@@ -15,7 +15,7 @@ import functools
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from calibrant.kernels.layout import (
     CELL,
     CELLS,
     CLOCK,
+    CROWD,
     EDGES,
     EXCESS,
     ISSUED,
@@ -64,13 +65,15 @@ from calibrant.kernels.rule import Rule
 from calibrant.kernels.scores import SQUARED, bill, charge, enter, refund
 from calibrant.kernels.transforms.kernel import Kernel
 
+GUESS: Final = 40_000
+"""Before any outcome was late, all that are missing may come; less likely so, the more came."""
 Peeked = tuple[int, float, float, int]
 """Place of a draw, weight of the lower grid point, mixed forecast, and clock of the block."""
 Said = tuple[int, int, float, float, float, float]
 """Number, place, weight, mixed forecast, raw forecast and time of a forecast that was made."""
 Peek = Callable[[Words, Reals, int, float], Peeked]
 Learn = Callable[[Words, Reals, int, int, int, float, float, float, float, int], None]
-Absorb = Callable[[Words, Reals, int, float, float, int, float], None]
+Absorb = Callable[[Words, Reals, int, float, float, int, float, bool], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,9 +157,10 @@ class Program:
         if not place & ASIDE:
             reals[MIXED], reals[NOW] = mixed, time
             reals[LAG] = float(words[row + ISSUED] - number)
+            reals[CROWD] = float(crowd_of(words, row))
             _, cell, side = unpack(place)
             self.rule.amend(words, reals, at, table, cell, side, weight, 2 * outcome - 1)
-            reals[LAG] = 1.0
+            reals[LAG] = reals[CROWD] = 1.0
         refund(words, reals, row + RAW_LOSS, row + RAW_INFINITE, charge(words[LOSS], raw, before))
         bill(words, reals, row, raw, outcome)
         if self.kernel is None:
@@ -274,6 +278,9 @@ def _make_learn(rule: Rule, kernel: Kernel | None, safe: bool) -> Learn:
     ) -> None:
         at = row + words[BLOCKS] + ((place >> 16) & NARROW) * words[STRIDE]
         table, lag = words[TABLE], words[row + ISSUED] - number
+        if lag > 1 and lag - 1 > words[row + LONGEST_LAG]:
+            words[row + LONGEST_LAG] = lag - 1
+        crowd = crowd_of(words, row) * 1.0
         if safe:
             budget.hold(words, reals, row, raw, place, weight, -1)
             budget.settle(words, reals, row, raw, place, outcome)
@@ -282,22 +289,21 @@ def _make_learn(rule: Rule, kernel: Kernel | None, safe: bool) -> Learn:
         if anchored:
             reals[MIXED] = mixed
             reals[LAG] = lag * 1.0
+            reals[CROWD] = crowd
             reals[NOW] = time
         if not safe or place & ASIDE == 0:
             cell, side = place & CELL, (place >> 15) & SIDES
             update(words, reals, at, table, cell, side, weight, outcome)
         if anchored:
-            reals[LAG] = 1.0
+            reals[LAG] = reals[CROWD] = 1.0
         if words[LOSS] == SQUARED:
             miss = outcome - raw
             reals[row + RAW_LOSS] += miss * miss
         else:
             bill(words, reals, row, raw, outcome)
         if absorb is not None:
-            absorb(words, reals, row, mixed, raw, outcome, lag * 1.0)
+            absorb(words, reals, row, mixed, raw, outcome, crowd, lag == 1)
         words[row + ROUNDS] += 1
-        if lag > 1 and lag - 1 > words[row + LONGEST_LAG]:
-            words[row + LONGEST_LAG] = lag - 1
 
     return learn
 
@@ -336,25 +342,45 @@ def _make_book(rule: Rule, learn: Learn, safe: bool) -> Callable[..., None]:
 
 def _make_absorb(kernel: Kernel) -> Absorb:
     """Return how a transform learns an outcome, and the loss of what it said is entered."""
-    predict, teach, late = kernel.predict, kernel.learn, kernel.late
+    predict, teach, late, keep = kernel.predict, kernel.learn, kernel.late, kernel.keep
 
     def absorb(
-        words: Words, reals: Reals, row: int, mixed: float, raw: float, outcome: int, lag: float
+        words: Words,
+        reals: Reals,
+        row: int,
+        mixed: float,
+        raw: float,
+        outcome: int,
+        crowd: float,
+        prompt: bool,
     ) -> None:
         cost = charge(words[LOSS], mixed, outcome)
         enter(words, reals, row + MIXED_LOSS, row + MIXED_INFINITE, cost)
-        at = row + words[TRANSFORM]
-        if late is not None and lag > 1.0:
-            late(words, reals, at, raw, mixed, outcome, lag, words, words[ADVICE])
+        at, told = row + words[TRANSFORM], mixed
+        # The notes of a prediction are a function of the state and the raw forecast.
+        if (prompt or late is None) and (words[NOTES] != row or reals[NOTED] != raw):
+            told = predict(words, reals, at, raw)
+        if late is not None and keep is not None and crowd > 1.0:
+            if prompt:
+                keep(words, reals, at, words, words[ADVICE])
+            late(words, reals, at, raw, mixed, outcome, crowd, words, words[ADVICE])
         else:
-            told = mixed
-            # The notes of a prediction are a function of the state and the raw forecast.
-            if words[NOTES] != row or reals[NOTED] != raw:
-                told = predict(words, reals, at, raw)
             teach(words, reals, at, raw, told, outcome)
         words[NOTES] = -1
 
     return absorb
+
+
+def crowd_of(words: Words, row: int) -> int:
+    """Return among how many forecasts that wait at a time an outcome counts, itself included.
+
+    One more than the most that were missing at a forecast so far, or than the longest lag so far if
+    that is less, for what never comes is missing as well.  Nothing here is about the outcome at
+    hand, so that both outcomes count alike.
+    """
+    longest = max(words[row + LONGEST_LAG], GUESS // (1 + words[row + ROUNDS]))
+    found: int = 1 + min(words[row + MOST_OUTSTANDING], longest)
+    return found
 
 
 def count_forecast(words: Words, row: int) -> None:
