@@ -64,24 +64,26 @@ class Anchored(TwoPoint):
     def __init__(self, values, prior=0, centre=HALF, strength=4.0, patience=3.0):
         super().__init__(values)
         self.anchor, self.strength, self.patience = float(centre), strength, patience
-        self.regret, self.lags = 0.0, []
+        self.regret, self.learned, self.crowd = 0.0, 0, 1
 
     def score(self, k):
         gap = float(self.gap(k)) / self.counts[k] if self.counts[k] else 0.0
-        if self.lags:
-            gap *= len(self.lags) / (len(self.lags) + 2 * sum(self.lags) / len(self.lags))
-        pull = self.strength * min(1.0, math.exp(self.regret / self.patience))
+        others, patience = self.crowd - 1, self.patience * self.crowd
+        if others:
+            gap *= self.learned / (self.learned + 8 * others)
+            patience = max(patience, 2.0 * math.cbrt(others**2 * self.learned))
+        pull = self.strength * min(1.0, math.exp(self.regret / patience))
         return gap + pull * (self.anchor - float(self.values[k]))
 
     def mixture(self):
         self.position = int(self.anchor * (len(self.values) - 1) + 0.5)
         return super().mixture()
 
-    def update(self, k, outcome, anchor=None, mixture=None, lag=1):
+    def update(self, k, outcome, anchor=None, mixture=None, crowd=1):
         anchor, mixture = anchor or self.anchor, mixture or self.mixture()
         mean = sum(weight * float(self.values[i]) for i, weight in mixture.items())
-        self.regret += ((mean - outcome) ** 2 - (anchor - outcome) ** 2) / lag
-        self.lags.append(lag - 1)
+        self.regret += (mean - outcome) ** 2 - (anchor - outcome) ** 2
+        self.learned, self.crowd = self.learned + 1, crowd
         super().update(k, outcome)
 
 

@@ -123,8 +123,9 @@ def test_anchored_learns_late_outcomes_as_its_obvious_version_does(grid, compile
     rec = Recalibrator("anchored", resolution=6, grid=grid, buckets=1, seed=3)
     rec = rec.compile() if compiled else rec
     obvious = naive.Anchored(naive.fractions(Anchored(resolution=6, grid=grid).lattice))
-    rng, waiting = random.Random(grid), []
+    rng, waiting, missing, longest = random.Random(grid), [], 0, 0
     for number in range(80):
+        missing = max(missing, len(waiting))
         obvious.anchor = rng.random()
         ticket, wanted = rec.forecast(obvious.anchor), obvious.mixture()
         cells = len(obvious.values)
@@ -134,8 +135,11 @@ def test_anchored_learns_late_outcomes_as_its_obvious_version_does(grid, compile
             if waiting:
                 made, found, mixture = waiting.pop(rng.randrange(len(waiting)))
                 outcome = int(rng.random() < 0.8 * found.raw)
+                longest = max(longest, number - made)
+                likely = max(longest, 10_000 // (1 + rec.rounds))
                 rec.observe(found, outcome)
-                obvious.update(found.index, outcome, found.raw, mixture, number + 1 - made)
+                crowd = 1 + min(missing, likely)
+                obvious.update(found.index, outcome, found.raw, mixture, crowd)
 
 
 @pytest.mark.parametrize("grid", GRIDS)

@@ -57,6 +57,7 @@ from calibrant.bounds.intervals import (
     sf_ogd,
     step_sizes,
 )
+from calibrant.bounds.late import anchored_late, anchored_late_regret, mixture_in_crowds
 from calibrant.bounds.mixture import mixture
 from calibrant.bounds.polynomial_regret import polynomial_regret
 from calibrant.bounds.rates import Rate, paper_table
@@ -74,6 +75,8 @@ __all__ = [
     "algorithm1",
     "algorithm1_measured",
     "anchored",
+    "anchored_late",
+    "anchored_late_regret",
     "anchored_measured",
     "anchored_regret",
     "azuma",
@@ -100,6 +103,7 @@ __all__ = [
     "horizon_regret_matching",
     "internal_regret",
     "mixture",
+    "mixture_in_crowds",
     "multivalid",
     "multivalid_gap",
     "multivalid_rate",

@@ -76,7 +76,7 @@ def anchored(
     0.01687
     """
     sizes = game(rounds, cells, half_cell, buckets)
-    c, R0, floor = _checked(strength, patience, sizes.h, end)
+    c, R0, floor = checked_anchor(strength, patience, sizes.h, end)
     used, k = min(buckets, sizes.T), sizes.visited
     value = floor + (used * c * R0 + k * harmonic_cap(sizes.T / k)) / sizes.T
     return over_draws(value, "C2", _THEOREM, sizes.T, failure)
@@ -98,7 +98,7 @@ def anchored_measured(
     0.0935
     """
     table = np.atleast_2d(visits(counts))
-    c, R0, floor = _checked(strength, patience, half_cell, end)
+    c, R0, floor = checked_anchor(strength, patience, half_cell, end)
     used = int((table.sum(-1) > 0).sum())
     total = used * c * R0 + float(harmonic(table).sum())
     return Bound(floor + total / float(table.sum()), "C2", EXPECTED, _THEOREM, "sharper")
@@ -126,13 +126,16 @@ def anchored_regret(
     0.0055
     """
     table = np.atleast_2d(visits(counts))
-    c, _, floor = _checked(strength, patience, half_cell, end)
+    c, _, floor = checked_anchor(strength, patience, half_cell, end)
     h, rounds = check.real(half_cell, "half_cell"), float(np.sum(table))
     mean = (floor + float(harmonic(table).sum()) / rounds) / c
     return Bound(mean + h * h, "regret", EXPECTED, _THEOREM, "sharper")
 
 
-def _checked(strength: float, patience: float, h: float, end: float) -> tuple[float, float, float]:
+def checked_anchor(
+    strength: float, patience: float, h: float, end: float
+) -> tuple[float, float, float]:
+    """Return c, R0 and the floor of the bound, checked."""
     c = check.real(strength, "strength", low=0.0, rule="a finite number of at least 0")
     R0 = check.real(patience, "patience", low=2.85, rule="a finite number of at least 2.85")
     away = check.real(end, "end", low=0.0, high=1.0, rule="a number in [0, 1]")

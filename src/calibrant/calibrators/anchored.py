@@ -41,7 +41,8 @@ class Anchored(Calibrator):
     With any pull the calibration bound is that of ``foster_hart`` plus ``c R0 / T``, and the mean
     forecast's squared loss exceeds q's by at most ``(h**2 + (1/T) sum_i H(n_i)) / c``, against any
     adversary that does not see the coin; the proof is at :func:`calibrant.bounds.anchored`.
-    Nothing is said about late outcomes.  A prior is not needed and not used.
+    Late outcomes cost more, and less and less: :func:`calibrant.bounds.anchored_late`, for one
+    bucket.  A prior is not needed and not used.
 
     References
     ----------
@@ -92,6 +93,27 @@ class Anchored(Calibrator):
         return bounds.anchored(
             rounds, grid.cells, grid.half_cell, buckets=buckets, **self._settings
         )
+
+    def measured(self, account: Account) -> bounds.Bound | None:
+        """Return the bound on C2 with the counts and delays that were seen."""
+        if account.delay == 0 or not self._knows(account):
+            return super().measured(account)
+        return bounds.anchored_late(account.counts, self.lattice.half_cell, **self._waits(account))
+
+    def regret(self, account: Account) -> bounds.Bound | None:
+        """Return the bound on the squared loss of the draws beyond the anchors'."""
+        if account.delay == 0 or self.strength == 0.0 or not self._knows(account):
+            return super().regret(account)
+        waits = self._waits(account)
+        return bounds.anchored_late_regret(account.counts, self.lattice.half_cell, **waits)
+
+    def _knows(self, account: Account) -> bool:
+        """Say whether there is a theorem about the late outcomes of an account."""
+        return self.name == Anchored.name and account.lag > 0 and len(account.counts) == 1
+
+    def _waits(self, account: Account) -> dict[str, Any]:
+        told = {"delay": account.delay, "lag": account.lag, "missing": account.missing}
+        return told | self._settings
 
     def _measured(self, account: Account) -> bounds.Bound | None:
         """Return the bound on C2 with the counts that were seen."""

@@ -43,6 +43,9 @@ class Account:
         The words of each bucket's block.
     delay
         How many outcomes that came later were outstanding when a forecast was made, at most.
+    lag, missing
+        The most forecasts between one and its outcome, and the most outcomes that were missing at
+        a forecast; 0 where that was not counted.
     """
 
     counts: Words
@@ -51,6 +54,8 @@ class Account:
     centres: Reals
     blocks: Words
     delay: int = 0
+    lag: int = 0
+    missing: int = 0
 
     @functools.cached_property
     def rounds(self) -> int:

@@ -65,7 +65,7 @@ from calibrant.kernels.rule import Rule
 from calibrant.kernels.scores import SQUARED, bill, charge, enter, refund
 from calibrant.kernels.transforms.kernel import Kernel
 
-GUESS: Final = 40_000
+GUESS: Final = 10_000
 """Before any outcome was late, all that are missing may come; less likely so, the more came."""
 Peeked = tuple[int, float, float, int]
 """Place of a draw, weight of the lower grid point, mixed forecast, and clock of the block."""

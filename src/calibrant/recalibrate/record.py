@@ -30,8 +30,9 @@ from calibrant.recalibrate.spec import Spec
 def account_of(spec: Spec, row: Words) -> Account:
     """Return the counts from which every measured quantity of a row follows."""
     counts, ones = spec.account(row)
-    delay = min(int(row[LONGEST_LAG]), int(row[MOST_OUTSTANDING]))
-    return Account(counts, ones, spec.prior, spec.centres, spec.layout.blocks_of(row), delay)
+    lag, missing = int(row[LONGEST_LAG]), int(row[MOST_OUTSTANDING])
+    blocks, waits = spec.layout.blocks_of(row), (min(lag, missing), lag, missing)
+    return Account(counts, ones, spec.prior, spec.centres, blocks, *waits)
 
 
 def certificate_of(spec: Spec, row: Words, waiting: int) -> Certificate:
