@@ -206,6 +206,47 @@ def test_a_mixture_in_crowds_loses_no_more_than_its_bound(size, aim) -> None:
         assert link.regret <= bounds.mixture_in_crowds(rounds, 3, 1e-3, size).value + 1e-4
 
 
+def swung(crowd: int, cycles: int) -> float:
+    """The regret of exponential weights that learn one outcome at a time when it tells nothing."""
+    logs, losses, own = [0.0, 0.0], [0.0, 0.0], 0.0
+
+    def told(said: list[float]) -> float:
+        weights = [math.exp(log - max(logs)) for log in logs]
+        ones, zeros = (
+            sum(w * math.exp(-2.0 * (p - y) ** 2) for w, p in zip(weights, said, strict=True))
+            for y in (1, 0)
+        )
+        return 0.5 + math.log(ones / zeros) / 4.0
+
+    def play(said: list[float]) -> float:
+        for k in (0, 1):
+            losses[k] += (said[k] - 1.0) ** 2
+        return (told(said) - 1.0) ** 2
+
+    def learn(said: list[float]) -> None:
+        for k in (0, 1):
+            logs[k] -= 2.0 / crowd * (said[k] - 1.0) ** 2
+
+    for good in [0, 1] * cycles:
+        late = [float(k == good) for k in (0, 1)]
+        for winner in (1 - good, good):
+            if winner == good:
+                own += play(late)
+            for _ in range(60 * crowd):
+                said = [0.525 if k == winner else 0.475 for k in (0, 1)]
+                own += play(said)
+                learn(said)
+        learn(late)
+    return own - min(losses)
+
+
+@pytest.mark.parametrize("crowd", [2, 5])
+def test_one_outcome_that_waits_for_long_can_cost_a_mixture_for_ever(crowd) -> None:
+    few, many = swung(crowd, 5), swung(crowd, 20)
+    assert few > 3.0
+    assert many > 3.9 * few
+
+
 def test_without_crowds_the_two_bounds_on_mixtures_agree() -> None:
     known = bounds.mixture(5_000, 7, 3e-4, start=0.5).value
     assert bounds.mixture_in_crowds(5_001, 7, 3e-4, 1, start=0.5).value == pytest.approx(

@@ -25,8 +25,8 @@ class Link:
     loss, regret
         Its mean loss, and how much the mixture's exceeds it.
     bound
-        What the theorem says about the regret; None where outcomes were late, of which it does
-        not speak.
+        What the theorem says about the regret; None where outcomes were late: for one by one
+        there is none, see docs/theory/late.md.
     """
 
     expert: str
