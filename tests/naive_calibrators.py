@@ -87,6 +87,23 @@ class Anchored(TwoPoint):
         super().update(k, outcome)
 
 
+class Crowd:
+    """How many wait at a time, as far as a stream knows, from what happened to it."""
+
+    def __init__(self):
+        self.missing = self.longest = self.learned = 0
+
+    def forecast(self, waiting):
+        self.missing = max(self.missing, waiting)
+
+    def outcome(self, between):
+        """Count an outcome that so many forecasts came before; return among how many it counts."""
+        self.longest = max(self.longest, between)
+        found = 1 + min(self.missing, max(self.longest, 10_000 // (1 + self.learned)))
+        self.learned += 1
+        return found
+
+
 class RegretMatching(TwoPoint):
     def score(self, k):
         up = self.gap(k) - self.counts[k] * self.half(k, k + 1)

@@ -123,9 +123,9 @@ def test_anchored_learns_late_outcomes_as_its_obvious_version_does(grid, compile
     rec = Recalibrator("anchored", resolution=6, grid=grid, buckets=1, seed=3)
     rec = rec.compile() if compiled else rec
     obvious = naive.Anchored(naive.fractions(Anchored(resolution=6, grid=grid).lattice))
-    rng, waiting, missing, longest = random.Random(grid), [], 0, 0
+    rng, waiting, crowd = random.Random(grid), [], naive.Crowd()
     for number in range(80):
-        missing = max(missing, len(waiting))
+        crowd.forecast(len(waiting))
         obvious.anchor = rng.random()
         ticket, wanted = rec.forecast(obvious.anchor), obvious.mixture()
         cells = len(obvious.values)
@@ -135,11 +135,9 @@ def test_anchored_learns_late_outcomes_as_its_obvious_version_does(grid, compile
             if waiting:
                 made, found, mixture = waiting.pop(rng.randrange(len(waiting)))
                 outcome = int(rng.random() < 0.8 * found.raw)
-                longest = max(longest, number - made)
-                likely = max(longest, 10_000 // (1 + rec.rounds))
                 rec.observe(found, outcome)
-                crowd = 1 + min(missing, likely)
-                obvious.update(found.index, outcome, found.raw, mixture, crowd)
+                among = crowd.outcome(number - made)
+                obvious.update(found.index, outcome, found.raw, mixture, among)
 
 
 @pytest.mark.parametrize("grid", GRIDS)

@@ -158,6 +158,9 @@ def test_every_word_of_a_block_is_used_by_its_rule(name: str) -> None:
         closed.append((told, y))
     for told, y in closed[-9:]:
         rows.correct(at, told, 1 - y)
+    # Two whose outcomes are late.
+    for number, place, weight, mixed, _, kept, _ in [rows.issue(at, p) for p in (0.3, 0.6)]:
+        rows.learn(at, number, place, weight, mixed, 0.3, float(number), 1, kept)
     kernels, start = spec.rule.kernels, at + spec.layout.blocks
     spare = {"HOME", "NEXT"}
     for place, field in enumerate(kernels.head.fields):
