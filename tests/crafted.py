@@ -142,12 +142,17 @@ def play(file: dict[str, Any], data: bytes, compiled: bool = False) -> bool:
     return True
 
 
+def opened(path: Path) -> tuple[Document, dict[str, Any]]:
+    """Return the document of a golden file, and all of the file."""
+    file = json.loads(path.read_text())
+    return Document.read(unpacked(file["bytes"])), file
+
+
 def attempts(
     path: Path, count: int, compiled: bool = False, way: str = "words"
 ) -> Iterator[tuple[bool, str]]:
     """Yield, for each crafted state of a golden file, whether it was loaded and what went wrong."""
-    file = json.loads(path.read_text())
-    stored, told = Document.read(unpacked(file["bytes"])), "" if way == "words" else f" {way}"
+    (stored, file), told = opened(path), "" if way == "words" else f" {way}"
     for number in range(count):
         rng = random.Random(f"{path.parent.name} {path.stem} {number}{told}")
         data = WAYS[way](rng, stored)

@@ -17,6 +17,7 @@ from calibrant import Calibrant, Recalibrator
 from calibrant.classes import OneVsRest, SimplexRecalibrator
 from calibrant.core.codec import Document, bound_bytes
 from calibrant.errors import CorruptState, InvalidInput
+from calibrant.groups import GroupRecalibrator
 from calibrant.kernels.layout import REAL
 from calibrant.kernels.transforms import window
 from calibrant.transforms import (
@@ -174,3 +175,32 @@ def test_grids_over_many_classes_are_refused_before_they_are_made() -> None:
     pytest.importorskip("scipy")
     with pytest.raises(InvalidInput, match="row must take at most"):
         SimplexRecalibrator(classes=10, resolution=30, limit=1 << 62, seed=1)
+
+
+@pytest.mark.base
+def test_a_period_without_a_number_is_damage() -> None:
+    stored = GroupRecalibrator(seed=1)._document()
+    settings = stored.settings | {"declared": [["month"]]}
+    data = Document(stored.kind, settings, stored.arrays, stored.version).to_bytes()
+    with pytest.raises(CorruptState, match="state must hold names of groups"):
+        GroupRecalibrator.from_bytes(data)
+
+
+@pytest.mark.base
+def test_an_old_state_of_too_many_classes_is_refused_at_once() -> None:
+    stored, file = crafted.opened(crafted.STATES / "v1" / "one_vs_rest_divide.json")
+    settings = stored.settings | {"classes": 1 << 40}
+    data = Document(stored.kind, settings, stored.arrays, stored.version).to_bytes()
+    with pytest.raises(CorruptState, match="classes must be"):
+        crafted.from_bytes(file, data)
+
+
+@pytest.mark.parametrize("columns", [[[]], [""], "p", None])
+@pytest.mark.parametrize("name", ["session_class", "session_number"])
+def test_a_session_names_columns(name: str, columns: object) -> None:
+    pytest.importorskip("pyarrow", reason="needs the extra cli")
+    stored, file = crafted.opened(crafted.STATES / "v1" / f"{name}.json")
+    settings = stored.settings | {"columns": columns}
+    data = Document(stored.kind, settings, stored.arrays, stored.version).to_bytes()
+    with pytest.raises(CorruptState, match="names of columns"):
+        crafted.from_bytes(file, data)

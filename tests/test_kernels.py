@@ -47,6 +47,7 @@ from calibrant.kernels.layout import (
 )
 from calibrant.kernels.place import bucket_of
 from calibrant.losses import get_loss
+from calibrant.recalibrate.secret import OLD, SAFE, secret_of
 from calibrant.registry import calibrators
 
 pytestmark = pytest.mark.base
@@ -562,12 +563,11 @@ def test_compiled_secrets_are_unsigned_words_too(numba, compiler) -> None:
 def test_coins_made_ahead_for_a_batch_are_those_thrown_in_turn(
     rounds: int, how: int, buckets: int
 ) -> None:
-    # What tells blocks apart is told from the way of throwing, too.
-    rec = Recalibrator(seed=4 + how, buckets=buckets)
+    spec = dataclasses.replace(Recalibrator(buckets=buckets).spec, coins=SAFE if how else OLD)
     raw = np.random.default_rng(1).random(rounds)
-    first = rec._rows.arena.flat()
-    first[COINS] = how
-    words, reals, row = first.tolist(), first.view(np.float64).tolist(), rec._row
+    first = spec.arena(secret_of(4, None)).flat()
+    assert first[COINS] == how
+    words, reals, row = first.tolist(), first.view(np.float64).tolist(), spec.layout.row
     second = words.copy()
     draws, means = np.empty(rounds), np.empty(rounds)
     alone = np.empty(rounds)

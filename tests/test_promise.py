@@ -13,6 +13,7 @@ from calibrant.bounds import foster_hart, foster_hart_measured
 from calibrant.bounds.game import ESTIMATED, EXPECTED, PATHWISE, azuma, by_chance, estimated
 from calibrant.recalibrate.promise import LATEST, first_round, promised, tally, too_early
 from calibrant.registry import calibrators
+from calibrant.transforms import Identity
 
 PROMISING = [name for name in calibrators.names() if calibrators.get(name)().bound(10) is not None]
 
@@ -174,3 +175,16 @@ def test_nothing_is_said_of_reports_while_none_is_missing() -> None:
 def test_a_promise_says_whether_it_was_kept(holds: bool, word: str) -> None:
     assert promised({"C2": 0.5}, 0.05, holds).endswith(f"C2 <= 0.5; {word}")
     assert promised({"C1": 0.5}, None, holds).startswith("promised for any outcomes whatsoever")
+
+
+def test_a_budget_that_was_not_needed_is_told_before_the_promise() -> None:
+    model = Calibrant(Identity(), raw_safe=0.1, seed=1)
+    for k in range(300):
+        # The raw forecast lies on the grid, so that nothing can be lost to it.
+        model.observe(model.forecast(1.0), int(k % 50 > 0))
+    made = model.certificate()
+    assert made.budget.fallbacks == 0
+    assert made.promised("regret") == 0.1
+    last = str(made).splitlines()[2]
+    assert last.startswith("  loss beyond raw ")
+    assert "surely; promised with probability 0.95" in last

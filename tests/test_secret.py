@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from calibrant import Calibrant, Recalibrator, load
+from calibrant import Calibrant, Recalibrator, Table, load
 from calibrant.classes import OneVsRest, SimplexRecalibrator, TopLabel
 from calibrant.core.codec import Document
 from calibrant.errors import CorruptState, InvalidInput, InvalidType
 from calibrant.groups import GroupRecalibrator
+from calibrant.outcomes import ObservedOnly
 from calibrant.recalibrate.secret import Secret, chosen_seed, secret_of
 from calibrant.regression import ConformalInterval, Distribution, QuantileRecalibrator
 
@@ -148,6 +149,35 @@ def test_where_a_secret_comes_from_must_be_known() -> None:
         Recalibrator.from_bytes(altered.to_bytes())
 
 
+def test_where_the_secrets_of_a_table_come_from_must_be_known() -> None:
+    stored = Document.read(Table(Recalibrator()).to_bytes())
+    assert stored.settings["secret_from"] == "system"
+    settings = stored.settings | {"secret_from": "a friend"}
+    altered = Document(stored.kind, settings, stored.arrays, stored.version)
+    with pytest.raises(CorruptState, match="a secret from 'a friend'"):
+        Table.from_bytes(altered.to_bytes())
+
+
+def test_a_table_that_takes_over_a_seeded_stream_says_so_of_all() -> None:
+    table, lone = Table(Recalibrator()), Recalibrator(seed=7)
+    table.forecast("a", 0.5)
+    assert table["a"].certificate().seeded is False
+    table["b"] = lone
+    assert table["a"].certificate().seeded is table["b"].certificate().seeded is True
+    assert Table.from_bytes(table.to_bytes())["a"].certificate().seeded is True
+
+
+def test_dropping_has_a_secret_of_sixteen_bytes() -> None:
+    rec = Recalibrator(seed=1)
+    stored = Document.read(ObservedOnly(rec, 0.5, seed=2).to_bytes())
+    assert len(bytes.fromhex(stored.settings["secret"])) == 16
+    again = ObservedOnly.from_bytes(stored.to_bytes(), rec)
+    assert again.to_bytes() == stored.to_bytes()
+    altered = Document(stored.kind, stored.settings | {"secret": "00"}, {}, stored.version)
+    with pytest.raises(CorruptState, match="a secret of 1 bytes"):
+        ObservedOnly.from_bytes(altered.to_bytes(), rec)
+
+
 # What certificates say of it.
 
 LINE = "seeded: whoever knows the seed foresees the draws, and no bound holds against them"
@@ -159,11 +189,13 @@ def test_a_certificate_says_in_one_line_that_a_seed_was_given(name: str) -> None
     make, raws = MAKERS[name]
     model = make(seed=7)
     assert model.certificate().seeded is True
-    for k in range(20):
-        model.learn_one(raws[k % 2], k % 2)
+    told = {"groups": "a"} if name == "groups" else {}
+    for k in range(600):
+        model.learn_one(raws[k % 2], k % 2, **told)
     for each in (model, type(model).from_bytes(model.to_bytes())):
         record = each.certificate()
         assert record.seeded is True
+        assert record.holds is not None
         assert str(record).count(LINE) == 1
         assert dataclasses.asdict(record)["seeded"] is True
 

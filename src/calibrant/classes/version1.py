@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.classes.roster import layout_of_cells, packed_rows
-from calibrant.classes.vectors import grid_size
+from calibrant.classes.vectors import class_count, grid_size
 from calibrant.core.arrays import Words
 from calibrant.core.codec import Document
 from calibrant.core.desk import name_key
@@ -63,10 +63,11 @@ def _fresh(spec: Spec, secret: str, number: int) -> Words:
 def _parts(document: Document, found: dict[tuple[int, int], list[int]], first: int) -> Lines:
     """Return open tickets, each with the words of its parts, which are found by row and number."""
     lines, own = [], document.settings["own"]
+    classes = class_count(document.settings["classes"])
     for number, top, slot, time in document.arrays["waiting"].reshape(-1, 4).tolist():
         used, head = [(first, slot)], [number, time, top]
         if "renormalise" in own:
-            used, head = [(k, slot) for k in range(document.settings["classes"])], [number, time]
+            used, head = [(k, slot) for k in range(classes)], [number, time]
         elif own["conditional"]:
             used = [(first, number), (top, slot)]
         if any(part not in found for part in used):

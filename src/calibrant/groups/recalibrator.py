@@ -11,7 +11,7 @@ from calibrant.core import check
 from calibrant.core.codec import Document
 from calibrant.core.gate import passing
 from calibrant.core.seal import opened, opened_data
-from calibrant.errors import InvalidInput
+from calibrant.errors import CorruptState, InvalidInput
 from calibrant.groups.certificate import GroupCertificate, certificate_of, rows_of
 from calibrant.groups.grouped import Grouped
 from calibrant.groups.names import CheckingRules
@@ -312,7 +312,10 @@ class GroupRecalibrator(Grouped):
     def _from_document(cls, document: Document, groups: Any = None) -> Self:
         made = cls.__new__(cls)
         count, told = (document.settings.get(name) for name in ("rules", "declared"))
-        again = names_again(told) if isinstance(told, list) else None
+        try:
+            again = names_again(told) if isinstance(told, list) else None
+        except TypeError as error:
+            raise CorruptState(f"state must hold names of groups, got {error}") from error
         made._rules = CheckingRules(again if groups is None else groups)
         rules, names = len(made._rules.rules), [written(name) for name in made._rules.declared]
         if (rules, names) != (count, told):

@@ -110,9 +110,13 @@ def _make_forecasts(draw: Callable[..., Any], sizes: Sizes) -> dict[str, Any]:
 
 
 def _make_lessons(update: Callable[..., None], sizes: Sizes) -> dict[str, Any]:
-    _, starts, _, table, stride, _ = sizes
     if not is_straight(update):
-        update = whole_block(update, stride)
+        update = whole_block(update, sizes.stride)
+    return {"learn": _make_learn(update, sizes), "book": _make_book(update, sizes)}
+
+
+def _make_learn(update: Callable[..., None], sizes: Sizes) -> Callable[..., None]:
+    starts, table = sizes.starts, sizes.table
 
     def learn(
         words: Words,
@@ -146,6 +150,12 @@ def _make_lessons(update: Callable[..., None], sizes: Sizes) -> dict[str, Any]:
                     words, reals, at, table, place & CELL, (place >> 15) & SIDES, weight, outcome
                 )
             raise
+
+    return learn
+
+
+def _make_book(update: Callable[..., None], sizes: Sizes) -> Callable[..., int]:
+    starts, table = sizes.starts, sizes.table
 
     def book(
         words: Words,
@@ -188,4 +198,4 @@ def _make_lessons(update: Callable[..., None], sizes: Sizes) -> dict[str, Any]:
             raise
         return number
 
-    return {"learn": learn, "book": book}
+    return book

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import weakref
 from typing import Any, Protocol
@@ -20,7 +21,8 @@ _live: dict[int, weakref.ref[Any]] = {}
 def watch(thrower: Renewed) -> None:
     """Let an object throw coins of its own in any process that is forked from this one."""
     number = id(thrower)
-    _live[number] = weakref.ref(thrower, lambda _: _live.pop(number, None))
+    # No function of Python's is called at its end: an interrupt would be lost there.
+    _live[number] = weakref.ref(thrower, functools.partial(_live.pop, number))
 
 
 def renew_all() -> None:

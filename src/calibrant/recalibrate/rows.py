@@ -256,7 +256,9 @@ class Rows(Bench):
 
     def check_room(self, row: int, rounds: int = 1) -> None:
         """Raise if so many more rounds could make a gap leave 63 bits."""
-        most, learned = self.capacity, int(self.state()[0][row + word.ROUNDS])
+        # Read in the form in which the words are: going over to the other takes long.
+        words = self.arena.flat() if self.arena.listed is None else self.arena.listed
+        most, learned = self.capacity, int(words[row + word.ROUNDS])
         if learned + rounds > most:
             raise InvalidInput(
                 f"rounds must be at most {most} at this resolution and number of "

@@ -211,8 +211,9 @@ def _promise(level: float, bound: Bound, rounds: int) -> tuple[Bound | None, int
     most = max(level, 1.0 - level)
     if bound.value < most:
         return bound, None
-    # The bound falls as rounds grow.
-    return None, math.floor(bound.value * rounds / most) + 1
+    # The bound falls as rounds grow, from whatever height.
+    first = bound.value * rounds / most
+    return None, math.floor(first) + 1 if first < math.inf else None
 
 
 def _cornered(places: Reals, levels: Reals) -> tuple[Reals, Reals]:

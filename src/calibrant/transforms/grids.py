@@ -154,8 +154,9 @@ class RecalibrateRegret(Transform):
     resolution
         Number m of steps of the grid 0, 1/m, ..., 1.
     seed
-        What the draws depend on.  Whoever knows it foresees them: against a real adversary
-        take ``secrets.randbits(63)``.
+        What the draws depend on.  Whoever knows it, or works it out of very many draws, foresees
+        them: against a real adversary take :class:`calibrant.Recalibrator`, whose draws follow
+        from a secret.
 
     Notes
     -----

@@ -1,0 +1,1 @@
+"""Attacks on states, tickets, coins and the command line, in one command: ``script/attack``."""

@@ -1,0 +1,153 @@
+"""Interrupts at random instructions, as Ctrl-C and signal handlers make them."""
+
+from __future__ import annotations
+
+import dis
+import functools
+import random
+import sys
+from collections.abc import Callable
+from types import CodeType, FrameType
+from typing import Any
+
+from benchmarks.attack.registry import attack
+from calibrant import Calibrant, Recalibrator, load
+
+READS: tuple[Callable[[Any], Any], ...] = (
+    lambda model: model.to_bytes(),
+    lambda model: model.certificate(),
+    lambda model: model.to_dict(),
+    lambda model: model.copy(),
+    lambda model: model.open,
+    repr,
+)
+
+
+# After these, and nowhere else, CPython looks whether a signal has come.
+LOOKED_AFTER = {"CALL", "CALL_FUNCTION_EX", "CALL_KW", "JUMP_BACKWARD", "RESUME"}
+
+
+@functools.cache
+def _names(code: CodeType) -> list[str]:
+    """Return the instruction at each place of a function."""
+    return [dis.opname[number] for number in code.co_code]
+
+
+def interrupted(work: Callable[[], Any], after: int) -> int:
+    """Do something, interrupted at one of the package's instructions; return how many there were.
+
+    Only instructions count between which a signal may be handled.
+    """
+    count, last = 0, dict[FrameType, str]()
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal count
+        if "calibrant" not in frame.f_code.co_filename:
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            before, last[frame] = last.get(frame), _names(frame.f_code)[frame.f_lasti]
+            count += before in LOOKED_AFTER
+            if count == after and before in LOOKED_AFTER:
+                raise KeyboardInterrupt
+        return trace
+
+    sys.settrace(trace)
+    try:
+        work()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.settrace(None)
+    return count
+
+
+def played(rng: random.Random) -> Any:
+    """Return a model after some rounds, with tickets open."""
+    model = rng.choice((Recalibrator, Calibrant))(seed=rng.randrange(99))
+    for _ in range(rng.randrange(2, 9)):
+        ticket = model.forecast(rng.random())
+        if rng.random() < 0.7:
+            model.observe(ticket, rng.randrange(2))
+    return model
+
+
+@attack(
+    "interrupted reads",
+    "the state has changed, or its bytes are refused",
+    tries=5_000,
+    quick=60,
+)
+def reads(tries: int, rng: random.Random) -> int:
+    """Interrupt what only reads."""
+    damage = 0
+    for _ in range(tries):
+        model, read = played(rng), rng.choice(READS)
+        before = model.to_bytes()
+        length = interrupted(lambda model=model, read=read: read(model), -1)
+        interrupted(lambda model=model, read=read: read(model), rng.randrange(1, length + 1))
+        damage += not model._gate or model.to_bytes() != before or load(before) != model
+    return damage
+
+
+@attack(
+    "interrupted corrections",
+    "bytes that are refused, or a stream that nobody can call any more",
+    tries=1_000,
+    quick=30,
+)
+def corrections(tries: int, rng: random.Random) -> int:
+    """Interrupt a correction, and an expiry."""
+    damage = 0
+    for number in range(tries):
+        model = played(rng)
+        closed = model.observe(model.forecast(0.4), 0)
+        waiting = model.forecast(0.6)
+        works = (lambda m=model, t=closed: m.correct(t, 1), lambda m=model, t=waiting: m.expire(t))
+        interrupted(works[number % 2], rng.randrange(1, 60))
+        damage += not model._gate or not _loads(model)
+    return damage
+
+
+def _loads(model: Any) -> bool:
+    try:
+        return bool(load(model.to_bytes()) == model)
+    except Exception:
+        return False
+
+
+ROUNDS: tuple[Callable[[Any, Any], Any], ...] = (
+    lambda model, ticket: model.forecast(0.4),
+    lambda model, ticket: model.forecast(0.4, id="a name"),
+    lambda model, ticket: model.observe(ticket, 1),
+    lambda model, ticket: model.observe(ticket.id, 0),
+    lambda model, ticket: model.learn_one(0.3, 1),
+)
+
+
+@attack(
+    "interrupted rounds",
+    "a forecast or an outcome that is neither wholly in the state nor not at all",
+    tries=5_000,
+    quick=60,
+)
+def rounds(tries: int, rng: random.Random) -> int:
+    """Interrupt forecasts and outcomes."""
+    damage = 0
+    for _ in range(tries):
+        model, call = played(rng), rng.choice(ROUNDS)
+        ticket, before = model.forecast(0.7), None
+        if rng.random() < 0.5:
+            model.forecast(0.2)
+        before, whole = model.to_bytes(), model.copy()
+        same = ticket if call is not ROUNDS[2] else ticket.id
+        length = interrupted(lambda m=whole, c=call, t=same: _called(c, m, t), -1)
+        place = rng.randrange(1, length + 1)
+        interrupted(lambda m=model, c=call, t=ticket: c(m, t), place)
+        damage += not model._gate or model.to_bytes() not in (before, whole.to_bytes())
+    return damage
+
+
+def _called(call: Callable[[Any, Any], Any], model: Any, ticket: Any) -> Any:
+    """Make the same call on a copy, to which tickets come by their ids."""
+    return model.observe(ticket, 1) if call is ROUNDS[2] else call(model, ticket)
