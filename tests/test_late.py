@@ -231,6 +231,24 @@ def test_one_run_keeps_what_is_promised_of_it_under_delay() -> None:
     assert all(kept)
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_news_of_one_kind_first_breaks_no_promise(first) -> None:
+    # Outcomes are those that hurt; what surprises the rule is told up to three forecasts later.
+    model, waiting = Recalibrator("anchored", buckets=1, seed=4), []
+    for t in range(6_000):
+        ticket = model.forecast(0.5)
+        waiting.append((t, ticket, int(ticket.mean < 0.5 + 0.2 * (t % 2))))
+        due = [each for each in waiting if each[2] == first or each[0] <= t - 3]
+        waiting = [each for each in waiting if each not in due]
+        for _, held, outcome in due:
+            model.observe(held, outcome)
+    made = model.certificate()
+    assert 0 < made.delay <= 3
+    assert made.c2 <= made.promised("C2") < 1.0
+    assert made.c2 < 0.02
+    assert made.holds
+
+
 def test_late_promises_are_for_one_bucket_of_the_rule_itself() -> None:
     times = np.arange(300.0)
     for method, options in [("anchored", {"buckets": 3}), ("growing", {}), ("fading", {})]:
