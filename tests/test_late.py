@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from benchmarks.late import Late, crowd, score, streams
 from calibrant import Calibrant, Recalibrator, bounds
 from calibrant.errors import InvalidInput
+from calibrant.kernels.layout import CROWD, LAG
 from calibrant.transforms import BucketMeans, Identity, OnlinePlatt
 
 STREAMS = {stream.name: stream for stream in streams(4_000, 0)}
@@ -100,6 +101,17 @@ def test_prompt_rounds_after_late_ones_are_the_same_in_every_way(make, way) -> N
     for p, y in zip(raw.tolist(), outcomes.tolist(), strict=True):
         if way == "learn_one":
             other.learn_one(p, y)
+    assert one == other
+
+
+@pytest.mark.parametrize("make", [Calibrant, lambda seed: Recalibrator("anchored", seed=seed)])
+def test_what_an_interrupt_left_of_a_late_outcome_does_not_reach_a_batch(make) -> None:
+    rng = np.random.default_rng(4)
+    raw, outcomes = rng.random(60), rng.integers(0, 2, 60)
+    one, other = make(seed=2), make(seed=2)
+    reals = other._rows.state()[1]
+    reals[LAG] = reals[CROWD] = 7.0
+    assert one.replay(raw, outcomes).mean.tolist() == other.replay(raw, outcomes).mean.tolist()
     assert one == other
 
 
