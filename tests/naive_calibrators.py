@@ -64,25 +64,63 @@ class Anchored(TwoPoint):
     def __init__(self, values, prior=0, centre=HALF, strength=4.0, patience=3.0):
         super().__init__(values)
         self.anchor, self.strength, self.patience = float(centre), strength, patience
-        self.regret, self.lags = 0.0, []
+        self.regret, self.learned, self.crowd = 0.0, 0, 1
+
+    def known(self, k):
+        """The average gap of a cell, as far as it is believed."""
+        gap, others = float(self.gap(k)) / self.counts[k] if self.counts[k] else 0.0, self.crowd - 1
+        return gap * self.learned / (self.learned + 8 * others) if others else gap
+
+    @property
+    def pull(self):
+        others, patience = self.crowd - 1, self.patience * self.crowd
+        if others:
+            patience = max(patience, 2.0 * math.cbrt(others**2 * self.learned))
+        return self.strength * min(1.0, math.exp(self.regret / patience))
 
     def score(self, k):
-        gap = float(self.gap(k)) / self.counts[k] if self.counts[k] else 0.0
-        if self.lags:
-            gap *= len(self.lags) / (len(self.lags) + 2 * sum(self.lags) / len(self.lags))
-        pull = self.strength * min(1.0, math.exp(self.regret / self.patience))
-        return gap + pull * (self.anchor - float(self.values[k]))
+        return self.known(k) + self.pull * (self.anchor - float(self.values[k]))
 
     def mixture(self):
         self.position = int(self.anchor * (len(self.values) - 1) + 0.5)
         return super().mixture()
 
-    def update(self, k, outcome, anchor=None, mixture=None, lag=1):
+    def update(self, k, outcome, anchor=None, mixture=None, crowd=1):
         anchor, mixture = anchor or self.anchor, mixture or self.mixture()
         mean = sum(weight * float(self.values[i]) for i, weight in mixture.items())
-        self.regret += ((mean - outcome) ** 2 - (anchor - outcome) ** 2) / lag
-        self.lags.append(lag - 1)
+        self.regret += (mean - outcome) ** 2 - (anchor - outcome) ** 2
+        self.learned, self.crowd = self.learned + 1, crowd
         super().update(k, outcome)
+
+    def correct(self, k, outcome, anchor, mixture, crowd):
+        """Replace an outcome of a cell by ``outcome``."""
+        mean = sum(weight * float(self.values[i]) for i, weight in mixture.items())
+        self.regret += 2.0 * (2 * outcome - 1) * (anchor - mean)
+        self.ones[k] += 2 * outcome - 1
+        self.crowd = crowd
+
+
+class Crowd:
+    """How many wait at a time, as far as a stream knows, from what happened to it."""
+
+    def __init__(self):
+        self.missing = self.longest = self.learned = 0
+
+    def forecast(self, waiting):
+        self.missing = max(self.missing, waiting)
+
+    def outcome(self, between):
+        """Count an outcome that so many forecasts came before; return among how many it counts."""
+        self.longest = max(self.longest, between)
+        found = 1 + min(self.missing, max(self.longest, 10_000 // (1 + self.learned)))
+        self.learned += 1
+        return found
+
+    def correction(self, between):
+        """Count a round that was wrong while so many forecasts were made; return the same."""
+        if between > 0:
+            self.missing, self.longest = self.missing + 1, max(self.longest, between)
+        return 1 + min(self.missing, max(self.longest, 10_000 // (1 + self.learned)))
 
 
 class RegretMatching(TwoPoint):

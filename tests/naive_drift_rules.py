@@ -38,13 +38,13 @@ class Growing(naive.Anchored):
         used = self.used
         part = naive.Anchored([self.values[k] for k in used])
         part.counts, part.ones = ([of[k] for k in used] for of in (self.counts, self.ones))
-        for name in ("anchor", "strength", "patience", "regret", "lags"):
+        for name in ("anchor", "strength", "patience", "regret", "learned", "crowd"):
             setattr(part, name, getattr(self, name))
         return {used[k]: weight for k, weight in part.mixture().items()}
 
-    def update(self, k, outcome, anchor=None, mixture=None, lag=1):
-        super().update(k, outcome, anchor, mixture, lag)
-        if self.step > 1 and len(self.lags) >= due(len(self.used) - 1):
+    def update(self, k, outcome, anchor=None, mixture=None, crowd=1):
+        super().update(k, outcome, anchor, mixture, crowd)
+        if self.step > 1 and self.learned >= due(len(self.used) - 1):
             self.step //= 2
 
 
@@ -62,7 +62,7 @@ class Fading(naive.Anchored):
         total = sum(w * (y - self.values[k]) for w, (_, y) in zip(left, self.past[k], strict=True))
         return self.counts[k] * total / sum(left) if left else 0.0
 
-    def update(self, k, outcome, anchor=None, mixture=None, lag=1, time=None):
-        now = float(len(self.lags)) if time is None else time
-        super().update(k, outcome, anchor, mixture, lag)
+    def update(self, k, outcome, anchor=None, mixture=None, crowd=1, time=None):
+        now = float(self.learned) if time is None else time
+        super().update(k, outcome, anchor, mixture, crowd)
         self.past[k].append((now, outcome))

@@ -67,8 +67,9 @@ def test_a_growing_rule_plays_as_its_obvious_version_does(strength) -> None:
 def test_late_outcomes_are_learned_for_the_pair_that_was_announced(compiled) -> None:
     rec = rec_of().compile() if compiled else rec_of()
     obvious = slow.Growing(naive.fractions(rec.calibrator.lattice), 0, 0.5, 3)
-    rng, waiting, widths = random.Random(5), [], set()
+    rng, waiting, widths, crowd = random.Random(5), [], set(), naive.Crowd()
     for number in range(400):
+        crowd.forecast(len(waiting))
         obvious.anchor = rng.random()
         ticket, wanted = rec.forecast(obvious.anchor), obvious.mixture()
         law = law_of(ticket.mixture.indices, ticket.mixture.weights, 9)
@@ -80,7 +81,8 @@ def test_late_outcomes_are_learned_for_the_pair_that_was_announced(compiled) -> 
                 widths.add((found.step, obvious.step))
                 outcome = int(rng.random() < 0.8 * found.raw)
                 rec.observe(found, outcome)
-                obvious.update(found.index, outcome, found.raw, mixture, number + 1 - made)
+                among = crowd.outcome(number - made)
+                obvious.update(found.index, outcome, found.raw, mixture, among)
     assert {(8, 8), (8, 4), (4, 4), (4, 2), (2, 2)} <= widths
 
 

@@ -49,8 +49,9 @@ def test_late_outcomes_fade_as_in_the_obvious_version(unit, grid) -> None:
     rec = rec_of(unit=unit, grid=grid, half_life=3.7)
     values = naive.fractions(rec.calibrator.lattice)
     obvious = slow.Fading([float(v) for v in values], 0, 0.5, 3.7)
-    rng, waiting, cells = random.Random(unit), [], len(values)
+    rng, waiting, cells, crowd = random.Random(unit), [], len(values), naive.Crowd()
     for number in range(200):
+        crowd.forecast(len(waiting))
         obvious.anchor, now = rng.random(), -1e5 + 3.0 * number + rng.random()
         ticket, wanted = rec.forecast(obvious.anchor, time=now), obvious.mixture()
         told = zip(ticket.mixture.indices, ticket.mixture.weights, strict=True)
@@ -59,9 +60,9 @@ def test_late_outcomes_fade_as_in_the_obvious_version(unit, grid) -> None:
         for _ in range(rng.choice([0, 0, 1, 3])):
             if waiting:
                 made, found, mixture = waiting.pop(rng.randrange(len(waiting)))
-                outcome, late = int(rng.random() < 0.8 * found.raw), number + 1 - made
+                outcome, among = int(rng.random() < 0.8 * found.raw), crowd.outcome(number - made)
                 rec.observe(found, outcome)
-                told = found.index, outcome, found.raw, mixture, late
+                told = found.index, outcome, found.raw, mixture, among
                 obvious.update(*told, time=found.time if unit == "time" else None)
 
 

@@ -135,8 +135,9 @@ def test_anchored_learns_late_outcomes_as_its_obvious_version_does(grid, compile
     rec = Recalibrator("anchored", resolution=6, grid=grid, buckets=1, seed=3)
     rec = rec.compile() if compiled else rec
     obvious = naive.Anchored(naive.fractions(Anchored(resolution=6, grid=grid).lattice))
-    rng, waiting = random.Random(grid), []
+    rng, waiting, crowd = random.Random(grid), [], naive.Crowd()
     for number in range(80):
+        crowd.forecast(len(waiting))
         obvious.anchor = rng.random()
         ticket, wanted = rec.forecast(obvious.anchor), obvious.mixture()
         cells = len(obvious.values)
@@ -147,7 +148,8 @@ def test_anchored_learns_late_outcomes_as_its_obvious_version_does(grid, compile
                 made, found, mixture = waiting.pop(rng.randrange(len(waiting)))
                 outcome = int(rng.random() < 0.8 * found.raw)
                 rec.observe(found, outcome)
-                obvious.update(found.index, outcome, found.raw, mixture, number + 1 - made)
+                among = crowd.outcome(number - made)
+                obvious.update(found.index, outcome, found.raw, mixture, among)
 
 
 @pytest.mark.parametrize("grid", GRIDS)

@@ -12,6 +12,7 @@ from calibrant import Calibrant, Recalibrator
 from calibrant.calibrators.layout import Layout
 from calibrant.kernels import anchor, blackwell, layout, pairs, running_mean
 from calibrant.kernels.compile import available
+from calibrant.kernels.crowd import count_correction
 from calibrant.kernels.layout import (
     DERIVED,
     FIXED,
@@ -29,7 +30,6 @@ from calibrant.kernels.layout import (
     STATE,
     Section,
 )
-from calibrant.kernels.rounds import count_correction
 from calibrant.recalibrate.body import packed, unpacked
 from calibrant.recalibrate.rows import Rows
 from calibrant.recalibrate.spec import Spec, made_rule
@@ -161,6 +161,9 @@ def test_every_word_of_a_block_is_used_by_its_rule(name: str) -> None:
         closed.append((told, y))
     for told, y in closed[-9:]:
         rows.correct(at, told, 1 - y)
+    # Two whose outcomes are late.
+    for number, place, weight, mixed, _, kept, _ in [rows.issue(at, p) for p in (0.3, 0.6)]:
+        rows.learn(at, number, place, weight, mixed, 0.3, float(number), 1, kept)
     kernels, start = spec.rule.kernels, at + spec.layout.blocks
     spare = {"HOME", "NEXT"}
     for place, field in enumerate(kernels.head.fields):
@@ -401,8 +404,8 @@ def alternate(kind: str, compiles: bool) -> None:
             closed = rec.observe(late, y)
             if k % 7 == 0:
                 rec.correct(closed, 1 - y)
-                rows.correct(guest.at, told, 1 - y)
                 count_correction(rows.state()[0], guest.at, told[0])
+                rows.correct(guest.at, told, 1 - y)
     for number, rec in enumerate(lone):
         stored = spec.layout.stored
         assert arena.row(number)[stored].tolist() == rec._arena.row()[stored].tolist()

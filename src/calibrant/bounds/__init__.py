@@ -64,20 +64,27 @@ from calibrant.bounds.intervals import (
     sf_ogd,
     step_sizes,
 )
+from calibrant.bounds.late import (
+    anchored_late,
+    anchored_late_regret,
+    late_by,
+    late_cost,
+    mixture_in_crowds,
+)
 from calibrant.bounds.mixture import mixture
 from calibrant.bounds.pairs import exponential_regret, internal_regret, polynomial_regret
 
 __all__ = [
-    "Bound", "Rate", "Shape", "accuracy_at_the_edge", "accuracy_at_the_midpoint",
-    "accuracy_paper", "aci", "algorithm1", "algorithm1_measured", "anchored",
+    "Bound", "Rate", "Shape", "accuracy_at_the_edge", "accuracy_at_the_midpoint", "accuracy_paper",
+    "aci", "algorithm1", "algorithm1_measured", "anchored", "anchored_late", "anchored_late_regret",
     "anchored_measured", "anchored_regret", "azuma", "best_shape", "blackwell_adaptive",
     "blackwell_fixed", "blackwell_measured", "blackwell_sqrt", "brier_bound", "conformal_pid",
     "drawn", "exponential_regret", "foster99", "foster_hart", "foster_hart_measured",
     "group_average_gap", "group_average_gap_measured", "group_excess", "growing",
     "growing_measured", "growing_regret", "half_cell", "harmonic", "horizon",
-    "horizon_regret_matching", "internal_regret", "mixture", "multivalid", "multivalid_gap",
-    "multivalid_rate", "paper_table", "pinelis", "polynomial_regret", "probable",
-    "quantile_tracker", "regret_bound", "regret_limit", "regret_matching", "resolution_paper",
-    "resolution_sharp", "saocp", "sf_ogd", "smallest_shape", "step_sizes", "swap_regret_bound",
-    "theorem", "theorem_names",
+    "horizon_regret_matching", "internal_regret", "late_by", "late_cost", "mixture",
+    "mixture_in_crowds", "multivalid", "multivalid_gap", "multivalid_rate", "paper_table",
+    "pinelis", "polynomial_regret", "probable", "quantile_tracker", "regret_bound", "regret_limit",
+    "regret_matching", "resolution_paper", "resolution_sharp", "saocp", "sf_ogd", "smallest_shape",
+    "step_sizes", "swap_regret_bound", "theorem", "theorem_names",
 ]  # fmt: skip

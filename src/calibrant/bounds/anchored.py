@@ -89,7 +89,7 @@ def anchored(
     0.01687
     """
     sizes = game(rounds, cells, half_cell, buckets)
-    c, R0, floor = _checked(strength, patience, sizes.h, end)
+    c, R0, floor = checked_anchor(strength, patience, sizes.h, end)
     used, k = min(buckets, sizes.T), sizes.visited
     value = floor + (used * c * R0 + k * harmonic_cap(sizes.T / k)) / sizes.T
     return over_draws(value, "C2", _ANCHORED, sizes.T, failure)
@@ -114,7 +114,7 @@ def anchored_measured(
     0.0935
     """
     table = np.atleast_2d(visits(counts))
-    c, R0, floor = _checked(strength, patience, half_cell, end)
+    c, R0, floor = checked_anchor(strength, patience, half_cell, end)
     used = int((table.sum(-1) > 0).sum())
     total = used * c * R0 + float(harmonic(table).sum())
     rounds = int(table.sum())
@@ -148,7 +148,7 @@ def anchored_regret(
     0.0055
     """
     table = np.atleast_2d(visits(counts))
-    c, _, floor = _checked(strength, patience, half_cell, end)
+    c, _, floor = checked_anchor(strength, patience, half_cell, end)
     h, rounds = check.real(half_cell, "half_cell"), float(np.sum(table))
     mean = (floor + float(harmonic(table).sum()) / rounds) / c
     return _regret(mean + h * h, c, rounds, _ANCHORED, failure)
@@ -159,7 +159,10 @@ def _regret(value: float, c: float, rounds: float, theorem: str, failure: float 
     return Bound(value + excess * (1.0 + 1.0 / c), "regret", probably(failure), theorem, "sharper")
 
 
-def _checked(strength: float, patience: float, h: float, end: float) -> tuple[float, float, float]:
+def checked_anchor(
+    strength: float, patience: float, h: float, end: float
+) -> tuple[float, float, float]:
+    """Return c, R0 and the floor of the bound, checked."""
     c, R0 = _sure(strength, patience)
     away = check.real(end, "end", low=0.0, high=1.0, rule="a number in [0, 1]")
     return c, R0, max(h * h, (1.0 + 2.0 * c) * away * away)

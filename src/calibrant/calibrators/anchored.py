@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from calibrant import bounds
+from calibrant.bounds.game import harmonic_cap
 from calibrant.calibrators.base import Account, Calibrator
 from calibrant.core import check
 from calibrant.core.arrays import Reals, Words
@@ -45,7 +46,8 @@ class Anchored(Calibrator):
     With any pull the calibration bound is that of ``foster_hart`` plus ``c R0 / T``, and the mean
     forecast's squared loss exceeds q's by at most ``(h**2 + (1/T) sum_i H(n_i)) / c``, against any
     adversary that does not see the coin; the proof is at :func:`calibrant.bounds.anchored`.
-    Nothing is said about late outcomes.  A prior is not needed and not used.
+    Late outcomes cost more, and less and less: :func:`calibrant.bounds.anchored_late`, for one
+    bucket.  A prior is not needed and not used.
 
     References
     ----------
@@ -89,9 +91,10 @@ class Anchored(Calibrator):
         return bounds.anchored(*sizes, **named)
 
     def _measured(self, account: Account, failure: float | None = None) -> bounds.Bound | None:
-        """Return the bound on C2 with the counts that were seen."""
-        h = self.lattice.half_cell
-        return bounds.anchored_measured(account.counts, h, failure=failure, **self._settings)
+        """Return the bound on C2 with the counts, and the delays, that were seen."""
+        h, table = self.lattice.half_cell, account.counts
+        found = bounds.anchored_measured(table, h, failure=failure, **self._settings)
+        return self._dearer(found, account)
 
     def _probable(self, account: Account, failure: float) -> bounds.Bound | None:
         return self._measured(account, failure)
@@ -100,8 +103,45 @@ class Anchored(Calibrator):
         """Return the bound on the squared loss of the draws beyond the anchors'."""
         if self.strength == 0.0:
             return None
-        h = self.lattice.half_cell
-        return bounds.anchored_regret(account.counts, h, failure=failure, **self._settings)
+        h, table = self.lattice.half_cell, account.counts
+        found = bounds.anchored_regret(table, h, failure=failure, **self._settings)
+        return self._dearer(found, account, 1.0 / self.strength)
+
+    def speaks(self, account: Account) -> bool:
+        """Say whether there is a theorem: about late outcomes only in one bucket, of one grid."""
+        if super().speaks(account):
+            return True
+        return type(self) is Anchored and account.lag > 0 and account.buckets == 1
+
+    def worst(
+        self, account: Account, rounds: int, failure: float | None = None
+    ) -> bounds.Bound | None:
+        """Return the bound on C2 after so many rounds, with what delays cost that were seen."""
+        found = self._bound(rounds, account.buckets, account.prior, 0, failure)
+        if found is None or not self.speaks(account):
+            return None
+        most = min(rounds, account.counts.size)
+        logs = most * harmonic_cap(rounds / most)
+        return self._dearer(found, account, rounds=rounds, logs=logs)
+
+    def _dearer(
+        self,
+        bound: bounds.Bound,
+        account: Account,
+        factor: float = 1.0,
+        *,
+        rounds: int | None = None,
+        logs: float | None = None,
+    ) -> bounds.Bound:
+        """Return a bound with what it cost that outcomes were late, or that some never came."""
+        if account.missing == 0:
+            return bound
+        told: dict[str, Any] = {"strength": self.strength, "patience": self.patience}
+        told |= {"delay": account.delay, "lag": account.lag, "missing": account.missing}
+        used = int((account.counts.sum(-1) > 0).sum()) if rounds is None else account.buckets
+        sums = float(bounds.harmonic(account.counts).sum()) if logs is None else logs
+        cost = bounds.late_cost(rounds or account.rounds, sums, buckets=used, **told)
+        return bounds.late_by(bound, factor * cost)
 
     @property
     def _settings(self) -> dict[str, float]:
@@ -204,14 +244,16 @@ class Growing(Anchored):
     def _measured(self, account: Account, failure: float | None = None) -> bounds.Bound | None:
         """Return the bound on C2 with the counts that were seen."""
         named: dict[str, Any] = {"strength": self.strength, "patience": self.patience}
-        return bounds.growing_measured(account.counts, *self._sizes, failure=failure, **named)
+        found = bounds.growing_measured(account.counts, *self._sizes, failure=failure, **named)
+        return self._dearer(found, account)
 
     def _regret(self, account: Account, failure: float | None = None) -> bounds.Bound | None:
         """Return the bound on the squared loss of the draws beyond the anchors'."""
         if self.strength == 0.0:
             return None
         named: dict[str, Any] = {"strength": self.strength, "patience": self.patience}
-        return bounds.growing_regret(account.counts, *self._sizes, failure=failure, **named)
+        found = bounds.growing_regret(account.counts, *self._sizes, failure=failure, **named)
+        return self._dearer(found, account, 1.0 / self.strength)
 
     @property
     def _sizes(self) -> tuple[int, int]:

@@ -44,6 +44,9 @@ class Account:
         The words of each bucket's block.
     delay
         How many outcomes that came later were outstanding when a forecast was made, at most.
+    lag, missing
+        The most forecasts between one and its outcome, and the most outcomes that were missing at
+        a forecast; 0 where that was not counted.
     """
 
     counts: Words
@@ -52,6 +55,8 @@ class Account:
     centres: Reals
     blocks: Words
     delay: int = 0
+    lag: int = 0
+    missing: int = 0
 
     @functools.cached_property
     def rounds(self) -> int:
@@ -149,27 +154,36 @@ class Calibrator:
             return None
         return self._bound(rounds, buckets, prior, delay, failure)
 
+    def speaks(self, account: Account) -> bool:
+        """Say whether the rule's theorems are about the delays of an account."""
+        return self.late or account.delay == 0
+
+    def worst(self, account: Account, rounds: int, failure: float | None = None) -> Bound | None:
+        """Return what is promised after so many rounds whose outcomes come as those at hand did."""
+        told: dict[str, Any] = {"prior": account.prior, "delay": account.delay}
+        return self.bound(rounds, buckets=account.buckets, failure=failure, **told)
+
     def measured(self, account: Account) -> Bound | None:
         """Return the bound with what was counted put in, or None where there is none.
 
         Counts are random, so this estimates a bound on the expectation, and is none.
         """
-        return estimated(self._measured(account)) if self.late or account.delay == 0 else None
+        return estimated(self._measured(account)) if self.speaks(account) else None
 
     def regret(self, account: Account) -> Bound | None:
         """Return a bound of the rule's own on the squared loss beyond the raw forecast's.
 
         An estimate as well, from what was counted.
         """
-        return estimated(self._regret(account)) if self.late or account.delay == 0 else None
+        return estimated(self._regret(account)) if self.speaks(account) else None
 
     def probable(self, account: Account, failure: float) -> Bound | None:
         """Return the bound for the very counts at hand, which fails with that probability."""
-        return self._probable(account, failure) if self.late or account.delay == 0 else None
+        return self._probable(account, failure) if self.speaks(account) else None
 
     def probable_regret(self, account: Account, failure: float) -> Bound | None:
         """Return what :meth:`regret` says about the very counts at hand."""
-        return self._regret(account, failure) if self.late or account.delay == 0 else None
+        return self._regret(account, failure) if self.speaks(account) else None
 
     def _bound(
         self, rounds: int, buckets: int, prior: int, delay: int, failure: float | None = None

@@ -23,8 +23,9 @@ from calibrant.core.limits import refuse_large
 from calibrant.core.stateful import Migration
 from calibrant.core.ticket import Issuer, Ticket
 from calibrant.errors import ForeignTicket
+from calibrant.kernels.crowd import count_correction
 from calibrant.kernels.layout import ASIDE, CELL, ROUNDS
-from calibrant.kernels.rounds import Peeked, count_correction
+from calibrant.kernels.rounds import Peeked
 from calibrant.recalibrate import Recalibrator
 from calibrant.recalibrate.binary import possible, spec_of
 from calibrant.recalibrate.promise import FAILURE
@@ -151,9 +152,9 @@ class BinaryReduction(ClassRecalibrator[MadeT, RunT]):
                 self._rows.check_counted(row, part.place, told, ticket)
         for row, part, told in found:
             facts = part.number, part.place, part.weight, part._mixed, part.raw
-            self._rows.correct(row, (*facts, time), told)
             if row != self._row:
                 count_correction(self._words(), row, part.number)
+            self._rows.correct(row, (*facts, time), told)
 
     def _check_whole(self, ticket: MadeT) -> None:
         """Raise if a closed ticket was altered."""

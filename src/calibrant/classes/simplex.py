@@ -22,8 +22,8 @@ from calibrant.core.limits import refuse_large
 from calibrant.core.stateful import Migration
 from calibrant.errors import ForeignTicket, InvalidInput, MissingExtra, RepeatedTicket
 from calibrant.kernels.alone import count_overtaken
+from calibrant.kernels.crowd import count_forecast
 from calibrant.kernels.layout import ISSUED, LONGEST_LAG, ROUNDS
-from calibrant.kernels.rounds import count_forecast
 from calibrant.recalibrate.delivery import Pending
 from calibrant.recalibrate.promise import FAILURE, first_round
 from calibrant.recalibrate.secret import OLD, SAFE, Secret, coin_at, fingerprint, secret_of

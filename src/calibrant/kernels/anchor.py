@@ -5,9 +5,10 @@ and g the cell's value, so that a rule without gaps announces the anchor itself.
 the pull is depends on what hedging was good for: c falls exponentially once the mean
 forecasts have beaten their anchors, and comes back when they lose.
 
-Late outcomes come in crowds that tell little more than one.  So what a mean forecast lost counts
-by 1/L if L forecasts were made in between; and average gaps count by n / (n + 2 W) after n
-outcomes that were late by W forecasts on average: about W draws of the block wait at a time.
+Late outcomes come in crowds that tell little more than one.  With d others that wait at a time, as
+far as is known, the pull falls 1 + d times as slowly with the regret, or as if the patience were
+2 (d**2 n)**(1/3) after n outcomes if that is more; and average gaps count by n / (n + 8 d).
+States of earlier versions go on as they did, see :func:`by_lag`.
 
 A second rule forgets, with a half-life in rounds or in time.  The average gap of a cell is one
 over its visits with weights that halve with every half-life.  It does not move while the cell is
@@ -25,11 +26,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from calibrant.kernels.crowd import counts_by_lag
 from calibrant.kernels.layout import (
     BUCKETS,
     CELL,
     CELLS,
     COUNT,
+    CROWD,
     DERIVED,
     FIXED,
     GAP,
@@ -79,6 +82,9 @@ TRUST: Final = OWN_HEAD.real(
     "How far average gaps are believed: less while most outcomes are yet to come.",
     SHARE,
 )
+CAUTION: Final = 8.0
+"""After so many crowds of outcomes average gaps are believed by half."""
+
 FIRST: Final = len(OWN_HEAD)
 """Words of a block before its cells."""
 
@@ -143,15 +149,31 @@ def count(words: Words, reals: Reals, where: int, gap: int) -> None:
 def learned(words: Words, reals: Reals, at: int, expected: float, outcome: int) -> None:
     """Count what the mean forecast lost to the anchor, and how late that was known."""
     words[at + LEARNED] += 1
-    middle, anchor, lag = expected - outcome, reals[MIXED] - outcome, reals[LAG]
+    middle, anchor, others = expected - outcome, reals[MIXED] - outcome, reals[CROWD] - 1.0
     lost = middle * middle - anchor * anchor
+    if counts_by_lag(words):
+        lost = by_lag(words, reals, at, lost)
+    elif others > 0.0:
+        waiting = CAUTION * others / words[BUCKETS]
+        reals[at + WAITED] += (reals[LAG] - 1.0) / words[BUCKETS]
+        reals[at + TRUST] = words[at + LEARNED] / (words[at + LEARNED] + waiting)
+    adjust(words, reals, at, lost)
+
+
+def by_lag(words: Words, reals: Reals, at: int, lost: float) -> float:
+    """Return what a loss counted in earlier versions, and believe gaps as these did.
+
+    By 1/L if L forecasts were made in between; gaps by n / (n + 2 W) after n outcomes that were
+    late by W forecasts on average.
+    """
+    lag = reals[LAG]
     if lag > 1.0:
         lost /= lag
         reals[at + WAITED] += (lag - 1.0) / words[BUCKETS]
     if reals[at + WAITED] > 0.0:
         square = words[at + LEARNED] * 1.0 * words[at + LEARNED]
         reals[at + TRUST] = square / (square + 2.0 * reals[at + WAITED])
-    adjust(reals, at, lost, reals[STRENGTH], reals[IMPATIENCE])
+    return lost
 
 
 def make_amend(first: int, mean: Mean) -> Amend:
@@ -171,15 +193,14 @@ def make_amend(first: int, mean: Mean) -> Amend:
         words[where] += words[SCALE] * change
         average(words, reals, where)
         expected = mean(words, reals, words[CELLS] & INDEX, table, k, side, weight)
-        relearned(reals, at, expected, change)
+        relearned(words, reals, at, expected, change)
 
     return amend
 
 
-def relearned(reals: Reals, at: int, expected: float, change: int) -> None:
+def relearned(words: Words, reals: Reals, at: int, expected: float, change: int) -> None:
     """Count what the mean forecast lost to the anchor after an outcome was replaced."""
-    lost = 2.0 * change * (reals[MIXED] - expected)
-    adjust(reals, at, lost, reals[STRENGTH], reals[IMPATIENCE])
+    adjust(words, reals, at, 2.0 * change * (reals[MIXED] - expected))
 
 
 amend: Final = make_amend(FIRST, mean)
@@ -190,11 +211,23 @@ def average(words: Words, reals: Reals, where: int) -> None:
     reals[where + AVERAGE] = words[where] * 1.0 / (words[where + 1] * 1.0 * words[SCALE])
 
 
-def adjust(reals: Reals, at: int, lost: float, strength: float, impatience: float) -> None:
+def adjust(words: Words, reals: Reals, at: int, lost: float) -> None:
     """Add to the regret, and let the pull follow."""
-    regret = reals[at + REGRET] + lost
+    regret, impatience = reals[at + REGRET] + lost, reals[IMPATIENCE]
+    if reals[CROWD] > 1.0:
+        impatience = slowed(impatience, reals[CROWD], words[at + LEARNED] * 1.0)
     reals[at + REGRET] = regret
-    reals[at + PULL] = strength * exp_plain(min(regret * impatience, 0.0))
+    reals[at + PULL] = reals[STRENGTH] * exp_plain(min(regret * impatience, 0.0))
+
+
+def slowed(impatience: float, crowd: float, count: float) -> float:
+    """Return how fast the pull falls after ``count`` outcomes that come ``crowd`` at a time.
+
+    Only so slowly does the regret of those that wait not matter in the end.
+    """
+    others = crowd - 1.0
+    slow = 0.5 * exp_plain(log(others * others * count) * (-1.0 / 3.0))
+    return min(impatience / crowd, slow)
 
 
 FADING_SETTINGS: Final = Section(SETTINGS)
@@ -270,7 +303,7 @@ def amend_fading(
     moved = reals[where + AVERAGE] + share * change / reals[where + KEPT]
     reals[where + AVERAGE] = min(max(moved, -value), 1.0 - value)
     expected = mean(words, reals, words[CELLS] & INDEX, table, k, side, weight)
-    relearned(reals, at, expected, change)
+    relearned(words, reals, at, expected, change)
 
 
 GROWING_HEAD: Final = Section(OWN_HEAD)

@@ -15,9 +15,11 @@ from calibrant.kernels.layout import (
     CELL,
     CELLS,
     CLOCK,
+    CROWD,
     EDGES,
     INDEX,
     ISSUED,
+    LAG,
     LOSS,
     MIXED,
     MIXED_INFINITE,
@@ -60,6 +62,7 @@ def make_replay(rule: Rule) -> Callable[..., None]:
         words: Words, reals: Reals, row: int, raw: Any, ys: Any, draws: Any, means: Any, mixed: Any
     ) -> None:
         cells, table = words[CELLS] & INDEX, words[TABLE] & INDEX
+        reals[LAG] = reals[CROWD] = 1.0
         squared, charged = words[LOSS] == SQUARED, reals[row + RAW_LOSS]
         for t in range(len(raw)):
             p, y = raw[t], int(ys[t])
@@ -97,6 +100,7 @@ def make_replay_mixed(rule: Rule, kernel: Kernel, safe: bool) -> Callable[..., N
         blocks, stride = (row + words[BLOCKS]) & INDEX, words[STRIDE] & NARROW
         edges, buckets = words[EDGES] & INDEX, words[BUCKETS] & INDEX
         front, loss = (row + words[TRANSFORM]) & INDEX, words[LOSS]
+        reals[LAG] = reals[CROWD] = 1.0
         prepare(raw, mixed, means)
         for t in range(len(raw)):
             p, y = raw[t], int(ys[t])

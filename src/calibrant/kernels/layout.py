@@ -156,7 +156,10 @@ EPSILON: Final = HEADER.real(
     "What each outcome adds to the budget of losses beyond the raw forecast's, if there is one.",
 )
 COINS: Final = HEADER.whole(
-    "COINS", FIXED, "How coins are thrown: 1 by SipHash, 0 as in states of earlier versions."
+    "COINS",
+    FIXED,
+    "How coins are thrown, and late outcomes count: 1 by SipHash, and by the crowd; 0 as in states "
+    "of earlier versions.",
 )
 MIXED: Final = HEADER.real(
     "MIXED",
@@ -167,6 +170,9 @@ LAG: Final = HEADER.real(
     "LAG",
     SCRATCH_LIFE,
     "How many forecasts were made from the one whose outcome is learned on, itself included.",
+)
+CROWD: Final = HEADER.real(
+    "CROWD", SCRATCH_LIFE, "Among how many forecasts that wait the outcome counts for one."
 )
 NOW: Final = HEADER.real(
     "NOW",

@@ -24,6 +24,7 @@ from calibrant.kernels.alone import Sizes, count_overtaken, make_steps
 from calibrant.kernels.batches import make_events, make_preview, make_replay, make_replay_mixed
 from calibrant.kernels.coin import toss
 from calibrant.kernels.compile import available, compiled, entry_point, mark
+from calibrant.kernels.crowd import count_forecast, counts_by_lag, crowd_of
 from calibrant.kernels.layout import (
     ADVICE,
     ASIDE,
@@ -33,6 +34,7 @@ from calibrant.kernels.layout import (
     CELL,
     CELLS,
     CLOCK,
+    CROWD,
     EDGES,
     EXCESS,
     HAND,
@@ -96,7 +98,7 @@ Issue = Callable[[Words, Reals, int, float], Issued]
 Peek = Callable[[Words, Reals, int, float], Peeked]
 Learn = Callable[[Words, Reals, int, int, int, float, float, float, float, int], None]
 Book = Callable[[Words, Reals, int, int, float, float, int, int, float, int], int]
-Absorb = Callable[[Words, Reals, int, float, float, int, float], None]
+Absorb = Callable[[Words, Reals, int, float, float, int, float, bool], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,9 +196,11 @@ class Program:
         if not place & ASIDE:
             reals[MIXED], reals[NOW] = mixed, time
             reals[LAG] = float(words[row + ISSUED] - number)
+            if not counts_by_lag(words):
+                reals[CROWD] = float(crowd_of(words, row))
             _, cell, side = unpack(place)
             self.rule.amend(words, reals, at, table, cell, side, weight, 2 * outcome - 1)
-            reals[LAG] = 1.0
+            reals[LAG] = reals[CROWD] = 1.0
         refund(words, reals, row + RAW_LOSS, row + RAW_INFINITE, charge(words[LOSS], raw, before))
         bill(words, reals, row, raw, outcome)
         if self.kernel is None:
@@ -306,6 +310,7 @@ def _make_learn(rule: Rule, kernel: Kernel | None, safe: bool) -> Learn:
     update, recall = rule.update, rule.recall
     full_support, anchored = rule.full_support, rule.anchored
     absorb = None if kernel is None else _make_absorb(kernel)
+    weighs = anchored or kernel is not None
 
     def learn(
         words: Words,
@@ -321,6 +326,12 @@ def _make_learn(rule: Rule, kernel: Kernel | None, safe: bool) -> Learn:
     ) -> None:
         at = row + words[BLOCKS] + ((place >> 16) & NARROW) * words[STRIDE]
         table, lag = words[TABLE], words[row + ISSUED] - number
+        if lag > 1 and lag - 1 > words[row + LONGEST_LAG]:
+            words[row + LONGEST_LAG] = lag - 1
+        crowd = lag * 1.0
+        if weighs and not counts_by_lag(words):
+            crowd = crowd_of(words, row) * 1.0
+            reals[CROWD] = crowd
         if safe:
             budget.hold(words, reals, row, raw, place, weight, -1)
             budget.settle(words, reals, row, raw, place, outcome)
@@ -333,20 +344,18 @@ def _make_learn(rule: Rule, kernel: Kernel | None, safe: bool) -> Learn:
         if not safe or place & ASIDE == 0:
             cell, side = place & CELL, (place >> 15) & SIDES
             update(words, reals, at, table, cell, side, weight, outcome)
-        if anchored:
-            reals[LAG] = 1.0
+        if weighs:
+            reals[LAG] = reals[CROWD] = 1.0
         if words[LOSS] == SQUARED:
             miss = outcome - raw
             reals[row + RAW_LOSS] += miss * miss
         else:
             bill(words, reals, row, raw, outcome)
         if absorb is not None:
-            absorb(words, reals, row, mixed, raw, outcome, lag * 1.0)
+            absorb(words, reals, row, mixed, raw, outcome, crowd, lag == 1)
         words[row + ROUNDS] += 1
         words[UNDO_LEARNED] = number
         words[UNDO_NUMBER] = -1
-        if lag > 1 and lag - 1 > words[row + LONGEST_LAG]:
-            words[row + LONGEST_LAG] = lag - 1
 
     return learn
 
@@ -398,45 +407,33 @@ def _make_book(rule: Rule, learn: Learn, safe: bool) -> Book:
 
 def _make_absorb(kernel: Kernel) -> Absorb:
     """Return how a transform learns an outcome, and the loss of what it said is entered."""
-    predict, teach, late = kernel.predict, kernel.learn, kernel.late
+    predict, teach, late, keep = kernel.predict, kernel.learn, kernel.late, kernel.keep
 
     def absorb(
-        words: Words, reals: Reals, row: int, mixed: float, raw: float, outcome: int, lag: float
+        words: Words,
+        reals: Reals,
+        row: int,
+        mixed: float,
+        raw: float,
+        outcome: int,
+        crowd: float,
+        prompt: bool,
     ) -> None:
         cost = charge(words[LOSS], mixed, outcome)
         enter(words, reals, row + MIXED_LOSS, row + MIXED_INFINITE, cost)
-        at = row + words[TRANSFORM]
-        if late is not None and lag > 1.0:
-            late(words, reals, at, raw, mixed, outcome, lag, words, words[ADVICE])
+        at, told = row + words[TRANSFORM], mixed
+        # The notes of a prediction are a function of the state and the raw forecast.
+        if (prompt or late is None) and (words[NOTES] != row or reals[NOTED] != raw):
+            told = predict(words, reals, at, raw)
+        if late is not None and keep is not None and crowd > 1.0:
+            if prompt:
+                keep(words, reals, at, words, words[ADVICE])
+            late(words, reals, at, raw, mixed, outcome, crowd, words, words[ADVICE])
         else:
-            told = mixed
-            # The notes of a prediction are a function of the state and the raw forecast.
-            if words[NOTES] != row or reals[NOTED] != raw:
-                told = predict(words, reals, at, raw)
             teach(words, reals, at, raw, told, outcome)
         words[NOTES] = -1
 
     return absorb
-
-
-def count_forecast(words: Words, row: int) -> None:
-    """Count a forecast, and how many outcomes are missing when it is made."""
-    number = words[row + ISSUED]
-    words[row + ISSUED] = number + 1
-    missing = number - words[row + ROUNDS]
-    if missing > words[row + MOST_OUTSTANDING]:
-        words[row + MOST_OUTSTANDING] = missing
-
-
-def count_correction(words: Words, row: int, number: int) -> None:
-    """Count a round as outstanding until now, where its outcome is corrected.
-
-    Every forecast since may have missed one outcome more than was known then.
-    """
-    lag = words[row + ISSUED] - number - 1
-    if lag > 0:
-        words[row + MOST_OUTSTANDING] += 1
-        words[row + LONGEST_LAG] = max(words[row + LONGEST_LAG], lag)
 
 
 def block_at(words: Words, row: int, place: int) -> int:

@@ -74,10 +74,11 @@ class Calibrant(Recalibrator):
     exceeds that of any expert, the raw forecast included, by little.
 
     A late outcome is learned when it comes: the last stage learns it for the draw that was
-    announced, the mixture for what its experts said then (kept to 15 bits) and in proportion
-    to 1/L if L forecasts were made in between, the experts for what they would say now and in
-    proportion to 1/sqrt(L); for outcomes that come together tell little more than one.  A
-    corrected one is amended in the last stage; experts do not unlearn.
+    announced, the mixture for what its experts said then (kept to 15 bits) and as one of
+    1 + d if d others wait at a time, the experts for what they would say now and by
+    1/sqrt(1 + d); for outcomes that come together tell little more than one.  The number d is
+    what the stream so far lets expect, and the same whatever the outcome is.  A corrected one is
+    amended in the last stage; experts do not unlearn.
 
     Examples
     --------

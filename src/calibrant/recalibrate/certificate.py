@@ -191,12 +191,11 @@ def _least(loss: Loss) -> float:
 
 def _first(rule: Calibrator, account: Account, failure: float) -> int | None:
     """Return from about which round on the theorem says more than what is always true."""
-    buckets, named = account.buckets, {"prior": account.prior, "delay": account.delay}
 
     def says(rounds: int) -> bool:
-        found = rule.bound(rounds, buckets=buckets, failure=failure / 2, **named)
+        found = rule.worst(account, rounds, failure / 2)
         if found is not None and found.quantity.startswith("pseudo"):
-            cells = len(rule.lattice.values)
+            cells, buckets = len(rule.lattice.values), account.buckets
             found = bounds.drawn(found, rounds, cells, buckets=buckets, failure=failure)
         return found is not None and found.value < 1.0
 
@@ -221,9 +220,7 @@ def _probable(
 def _theorems(rule: Calibrator, account: Account, loss: Loss) -> tuple[bounds.Bound, ...]:
     if account.rounds == 0:
         return ()
-    worst = rule.bound(
-        account.rounds, buckets=account.buckets, prior=account.prior, delay=account.delay
-    )
+    worst = rule.worst(account, account.rounds)
     found = [bound for bound in (worst, rule.measured(account)) if bound is not None]
     parts = [part for bound in found for part in _parts(bound, rule, account, loss)]
     own = rule.regret(account) if loss.name == "squared" else None

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, Final
 from warnings import warn
 
 from calibrant import bounds
 from calibrant.bounds.game import PATHWISE
+from calibrant.kernels.crowd import GUESS
 from calibrant.recalibrate.certificate import Certificate
 from calibrant.transforms import ExpertMixture, Identity, Transform
+
+UNBOUND: Final = "the mixture's own loss has no bound, for outcomes came late"
 
 
 @dataclass(frozen=True)
@@ -26,8 +29,8 @@ class Link:
     loss, regret
         Its mean loss, and how much the mixture's exceeds it.
     bound
-        What the theorem says about the regret; None where outcomes were late, of which it does
-        not speak.
+        What the theorem says about the regret; None where outcomes were late: for one by one
+        there is none, see docs/theory/late.md.
     """
 
     expert: str
@@ -176,14 +179,20 @@ class Chain(Certificate):
         lines = [
             super().details(),
             f"  {self.loss_name} loss of the mixed forecast {self.mixed_loss:.5f}, "
-            f"regret to it {self.mixed_regret:+.5f}; beside each expert, {PATHWISE}:",
+            f"regret to it {self.mixed_regret:+.5f}; beside each expert, {self._linked}:",
         ]
         return "\n".join([*lines, *(f"    {each}" for each in self.links)])
+
+    @property
+    def _linked(self) -> str:
+        return "without a bound, for outcomes came late" if self.delay else PATHWISE
 
     def _measured(self) -> str:
         return f"{super()._measured()}, mixed {self.mixed_loss:.5f}"
 
     def _promise(self) -> str:
+        if self.budget is None and self.delay and self.links and self.promised("C2") is not None:
+            return f"{super()._promise()}; {UNBOUND}"
         if self.budget is None or self.rounds == 0:
             return super()._promise()
         if self.budget.fallbacks:
@@ -197,15 +206,21 @@ def link(
     words: Sequence[Any],
     mixed: float,
     budget: Budget | None = None,
+    missing: int = 0,
 ) -> Chain:
-    """Add the links before the last one to a certificate."""
+    """Add the links before the last one to a certificate.
+
+    So many outcomes were ``missing`` at a time, if weights depended on that.
+    """
     if budget is not None and budget.fallbacks:
         budget = replace(budget, c2_bound=made.promised("C2"))
         made = _withdrawn(made, budget)
     mean = mixed / made.rounds if made.rounds else 0.0
     regret = made.loss - mean if made.rounds else 0.0
     kept = {field.name: getattr(made, field.name) for field in fields(Certificate)}
-    links = _links(transform, words, made) if isinstance(transform, ExpertMixture) else ()
+    links: tuple[Link, ...] = ()
+    if isinstance(transform, ExpertMixture):
+        links = _links(transform, words, made, missing)
     return Chain(**kept, mixed_loss=mean, mixed_regret=regret, links=links, budget=budget)
 
 
@@ -216,7 +231,9 @@ def _withdrawn(made: Certificate, budget: Budget) -> Certificate:
     return replace(losses, rounds=budget.rounds, bounds=(), sure=())
 
 
-def _links(transform: ExpertMixture, words: Sequence[Any], made: Certificate) -> tuple[Link, ...]:
+def _links(
+    transform: ExpertMixture, words: Sequence[Any], made: Certificate, missing: int
+) -> tuple[Link, ...]:
     rounds = made.rounds
     if rounds == 0:
         return ()
@@ -224,7 +241,11 @@ def _links(transform: ExpertMixture, words: Sequence[Any], made: Certificate) ->
 
     def bound(start: float) -> float | None:
         sizes = rounds, len(first), transform.share, transform.eta or 1.0
-        return None if made.delay else float(bounds.mixture(*sizes, start=start))
+        if made.delay:
+            return None
+        # Weights moved less while those that never came were reckoned with.
+        slow = min(rounds, GUESS) if missing else 0
+        return float(bounds.mixture(*sizes, start=start)) + slow / rounds
 
     rows = zip(transform.experts, standing.weights, standing.losses, first, strict=True)
     return tuple(

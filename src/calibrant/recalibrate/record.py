@@ -15,14 +15,18 @@ from calibrant.losses import get_loss
 from calibrant.recalibrate.certificate import Certificate, certify
 from calibrant.recalibrate.chain import Budget, link
 from calibrant.recalibrate.promise import FAILURE
+from calibrant.recalibrate.secret import OLD
 from calibrant.recalibrate.spec import Spec
 
 
 def account_of(spec: Spec, row: Words) -> Account:
     """Return the counts from which every measured quantity of a row follows."""
     counts, ones = spec.account(row)
-    delay = min(int(row[word.LONGEST_LAG]), int(row[word.MOST_OUTSTANDING]))
-    return Account(counts, ones, spec.prior, spec.centres, spec.layout.blocks_of(row), delay)
+    lag, missing = int(row[word.LONGEST_LAG]), int(row[word.MOST_OUTSTANDING])
+    # No theorem is about outcomes that count by their own lag.
+    waits = (0, 0) if spec.coins == OLD else (lag, missing)
+    blocks = spec.layout.blocks_of(row)
+    return Account(counts, ones, spec.prior, spec.centres, blocks, min(lag, missing), *waits)
 
 
 def certificate_of(spec: Spec, row: Words, waiting: int, failure: float = FAILURE) -> Certificate:
@@ -42,7 +46,8 @@ def certificate_of(spec: Spec, row: Words, waiting: int, failure: float = FAILUR
     mixed = (
         float("inf") if row[word.MIXED_INFINITE] else float(row.view(np.float64)[word.MIXED_LOSS])
     )
-    chain = link(made, spec.transform, _transform_words(spec, row), mixed, budget)
+    words = _transform_words(spec, row)
+    chain = link(made, spec.transform, words, mixed, budget, account.missing)
     return replace(chain, failure=failure)
 
 

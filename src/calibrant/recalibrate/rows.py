@@ -17,6 +17,7 @@ from calibrant.core.ticket import Ticket
 from calibrant.errors import ForeignTicket, InvalidInput, RepeatedTicket
 from calibrant.kernels import layout as word
 from calibrant.kernels.compile import SHORT
+from calibrant.kernels.crowd import counts_by_lag
 from calibrant.kernels.layout import unpack
 from calibrant.kernels.rounds import Issued as Announced
 from calibrant.kernels.rounds import Peeked, Said, block_at
@@ -271,6 +272,8 @@ class Rows(Bench):
     ) -> tuple[NDArray[np.float64], ...]:
         """Play rounds whose outcomes come at once; return draws, means and mixed forecasts."""
         self.check_room(row, len(raw))
+        if self._has_crowds(row):
+            return self._replay_in_turn(row, raw, outcomes)
         forecast, mean = np.empty(len(raw)), np.empty(len(raw))
         mixed = np.empty(0 if self.spec.transform is None else len(raw))
         machine = self.batch(len(raw))
@@ -284,6 +287,27 @@ class Rows(Bench):
             given = [column.tolist() for column in (raw, outcomes, forecast, mean, mixed)]
             self.program.replay(words, reals, row, *given)
             forecast[:], mean[:], mixed[:] = given[2:]
+        return forecast, mean, raw if self.spec.transform is None else mixed
+
+    def _has_crowds(self, row: int) -> bool:
+        """Say whether outcomes of a row count as some of many, because others were missing."""
+        words, rule = self.state()[0], self.program.rule
+        if counts_by_lag(words) or not (rule.anchored or self.spec.kept > 0):
+            return False
+        waiting = words[row + word.ISSUED] - words[row + word.ROUNDS]
+        return bool(words[row + word.MOST_OUTSTANDING] or waiting)
+
+    def _replay_in_turn(
+        self, row: int, raw: NDArray[np.float64], outcomes: Bits
+    ) -> tuple[NDArray[np.float64], ...]:
+        """Play the same as a log of forecasts and outcomes in turn."""
+        rounds = np.arange(len(raw))
+        log = np.stack([rounds, -1 - rounds], axis=1).reshape(-1)
+        number, place, clock = (np.zeros(len(raw), np.int64) for _ in range(3))
+        time, forecast, mean, weight, mixed = (np.zeros(len(raw)) for _ in range(5))
+        advice = np.zeros(len(raw) * self.spec.kept, np.int64)
+        made = forecast, mean, weight, place, mixed, clock, advice
+        self.events(row, log, raw, outcomes, number, time, *made)
         return forecast, mean, raw if self.spec.transform is None else mixed
 
     def events(self, row: int, log: NDArray[np.int64], *columns: NDArray[Any]) -> None:

@@ -21,9 +21,9 @@ from calibrant.core.gate import Gate, passing
 from calibrant.core.seal import opened, opened_data, sealed, sealed_data
 from calibrant.core.stateful import Stateful
 from calibrant.errors import ForeignTicket, InvalidInput, InvalidType, StaleForecast
+from calibrant.kernels.crowd import count_correction
 from calibrant.kernels.index import machine
 from calibrant.kernels.layout import ISSUED, LONGEST_LAG, MOST_OUTSTANDING, ROUNDS, SECRET
-from calibrant.kernels.rounds import count_correction
 from calibrant.kernels.whole import copied
 from calibrant.recalibrate.body import packed, unpacked
 from calibrant.recalibrate.counter import EXPIRED, AnyTicket, Counter
@@ -177,8 +177,8 @@ class Stream(Stateful, Generic[TicketT]):
             known, ticket._outcome = ticket.outcome, stands
             earlier, kept = counter.corrections.get(ticket.number), self._kept_row()
             try:
-                self._correct(ticket, told)
                 count_correction(self._words(), self._row, ticket.number)
+                self._correct(ticket, told)
                 counter.corrections.note(ticket.number, told)
                 known = told
             except BaseException:

@@ -15,8 +15,8 @@ from calibrant.core.arrays import Mask, Reals, Words
 from calibrant.core.limits import bits_of
 from calibrant.errors import RepeatedTicket
 from calibrant.kernels.batches import count_rounds
+from calibrant.kernels.crowd import count_forecast
 from calibrant.kernels.layout import ISSUED, LONGEST_LAG, ROUNDS, ROW, STATE, Section
-from calibrant.kernels.rounds import count_forecast
 from calibrant.recalibrate.secret import Coins
 
 OWN: Final = len(ROW)

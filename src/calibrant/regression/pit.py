@@ -18,7 +18,7 @@ from calibrant.core.stateful import Migration
 from calibrant.core.ticket import Ticket
 from calibrant.errors import ForeignTicket, InvalidInput
 from calibrant.kernels import layout as kernel
-from calibrant.kernels.rounds import count_correction
+from calibrant.kernels.crowd import count_correction
 from calibrant.recalibrate import Certificate, Recalibrator
 from calibrant.recalibrate.binary import possible
 from calibrant.recalibrate.record import certificate_of
@@ -223,12 +223,12 @@ class Pit(LevelMethod):
             check_once(words[m] + move, words[self._seat.row + kernel.ROUNDS])
         for m, move in enumerate(moves, at):
             words[m] += move
+        for at, _ in self._at:
+            count_correction(words, at, ticket.number)
         for k in changed:
             at, p = self._at[k]
             said = ticket.number, ticket.places[k], ticket.weights[k], p, p, 0.0
             self._rows.correct(at, said, after[k])
-        for at, _ in self._at:
-            count_correction(words, at, ticket.number)
 
     # ------------------------------------------------------------------ batches
 

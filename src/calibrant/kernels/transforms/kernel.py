@@ -34,9 +34,8 @@ class Kernel:
     Some transforms need to know of a round whose outcome comes late what they said then, and
     not only in sum: ``keep(words, reals, at, to, first)`` writes that, after a prediction,
     into ``kept`` words of ``to`` from ``first`` on, and
-    ``late(words, reals, at, raw, told, outcome, lag, to, first)`` learns the outcome once ``lag``
-    forecasts were made from that one on, itself included.  Without them a late outcome is
-    learned by predicting again.
+    ``late(words, reals, at, raw, told, outcome, crowd, to, first)`` learns the outcome as one of
+    ``crowd`` that wait at a time.  Without them a late outcome is learned by predicting again.
 
     Whoever asks several transforms may spare them work: ``given`` is ``predict`` with two more
     arguments, the log-odds of the raw forecast and the logarithm of its complement, of which

@@ -215,20 +215,20 @@ def _make_late(advise: Advise, absorb: Absorb, soften: Soften, count: int, logs:
         raw: float,
         told: float,
         outcome: int,
-        lag: float,
+        crowd: float,
         to: Any,
         first: int,
     ) -> None:
         out = at + (words[at + NOTES] & INDEX)
         for k in range(count):
             reals[out + k] = ((to[first + (k >> 2)] >> (BITS * (k & 3))) & FIELD) * PER_FINE
-        soften(words, reals, at, out, told, outcome, 1.0 / lag)
+        soften(words, reals, at, out, told, outcome, 1.0 / crowd)
         # Experts learn from what they would say now, and less of it: many such outcomes at a
         # time tell little more than one.
         odds = logit(raw) if logs >= ODDS else 0.0
         less = log(1.0 - raw) if logs == BOTH else 0.0
         advise(words, reals, at, raw, odds, less, out)
-        absorb(words, reals, at, raw, out, outcome, 1.0 / math.sqrt(lag))
+        absorb(words, reals, at, raw, out, outcome, 1.0 / math.sqrt(crowd))
 
     return late
 

@@ -1,0 +1,152 @@
+"""Late outcomes: Brier score and C2 where the delay depends on the outcome, and in crowds.
+
+``python -m benchmarks.late`` prints a table; ``--rounds`` and ``--seeds`` say how much is played.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant import Calibrant
+
+Floats = NDArray[np.float64]
+Bits = NDArray[np.uint8]
+Lags = Callable[[np.random.Generator, Bits], Floats]
+BINS = 20
+
+
+@dataclass(frozen=True)
+class Late:
+    """A stream with its delays: outcome t comes before the first forecast from ``known[t]`` on."""
+
+    name: str
+    raw: Floats
+    outcomes: Bits
+    known: Floats
+
+
+def by_class(zero: float, one: float) -> Lags:
+    """Return delays of so many rounds for each of the two outcomes."""
+    return lambda rng, outcomes: np.where(outcomes == 1, one, zero)
+
+
+def heavy(zero: float, one: float) -> Lags:
+    """Return delays with a heavy tail, of these scales."""
+
+    def lags(rng: np.random.Generator, outcomes: Bits) -> Floats:
+        scale = np.where(outcomes == 1, one, zero)
+        return np.minimum(np.floor(scale * (rng.random(len(outcomes)) ** (-1 / 1.5) - 1.0)), 5000.0)
+
+    return lags
+
+
+def uniform(most: int) -> Lags:
+    """Return delays up to so many rounds that do not depend on the outcome."""
+    return lambda rng, outcomes: rng.integers(0, most + 1, len(outcomes)).astype(np.float64)
+
+
+BALANCED = 2.0, 2.0
+RARE = 0.4, 19.6
+CASES: dict[str, tuple[Lags, tuple[float, float], float]] = {
+    **{f"ones late by {n}": (by_class(0, n), BALANCED, 1.0) for n in (2, 10, 20, 200)},
+    **{f"zeros late by {n}": (by_class(n, 0), BALANCED, 1.0) for n in (2, 10, 20, 200)},
+    "rare ones late by 300": (by_class(0, 300), RARE, 1.0),
+    "heavy tail, ones later": (heavy(1, 20), BALANCED, 1.0),
+    "heavy tail, zeros later": (heavy(20, 1), BALANCED, 1.0),
+    **{f"all late by {n}": (by_class(n, n), BALANCED, 1.0) for n in (10, 100)},
+    "late by up to 20": (uniform(20), BALANCED, 1.0),
+    **{f"all late by {n}, tempered": (by_class(n, n), BALANCED, 0.4) for n in (10, 100)},
+    "late by up to 20, tempered": (uniform(20), BALANCED, 0.4),
+    "ones late by 20, tempered": (by_class(0, 20), BALANCED, 0.4),
+    "heavy tail, ones later, tempered": (heavy(1, 20), BALANCED, 0.4),
+    "half never, tempered": (
+        lambda rng, y: np.where(rng.random(len(y)) < 0.5, np.inf, 0.0),
+        BALANCED,
+        0.4,
+    ),
+    "none late, tempered": (by_class(0, 0), BALANCED, 0.4),
+}
+"""Delays, shape of the raw forecasts, and the slope of the true log-odds on theirs."""
+CROWDS = 10, 100, 1_000
+
+
+def streams(rounds: int, seed: int) -> Iterator[Late]:
+    """Yield all streams."""
+    for name, (lags, shape, slope) in CASES.items():
+        rng = np.random.default_rng([seed, len(name)])
+        raw = np.clip(rng.beta(*shape, rounds), 0.001, 0.999)
+        odds = (raw / (1.0 - raw)) ** slope
+        outcomes = (rng.random(rounds) < odds / (1.0 + odds)).astype(np.uint8)
+        yield Late(name, raw, outcomes, np.arange(rounds) + 1.0 + lags(rng, outcomes))
+    for size in CROWDS:
+        yield crowd(rounds, size, seed)
+
+
+def crowd(rounds: int, size: int, seed: int) -> Late:
+    """Make games whose rows wait for one result: the chance wanders while the game is on."""
+    rng = np.random.default_rng([seed, size])
+    games = rounds // size
+    # A random walk ends on one side of 0: the chance of that, given where it is, is a martingale.
+    steps = rng.normal(size=(games, 2 * size)) / np.sqrt(2 * size)
+    start = rng.normal(0.0, 0.5, (games, 1))
+    walk = start + np.cumsum(steps, axis=1)
+    left = 1.0 - np.arange(size) / (2 * size)
+    before = np.hstack([start, walk[:, : size - 1]])
+    raw = np.clip(_normal(before / np.sqrt(left)), 0.001, 0.999).ravel()
+    outcomes = np.repeat(walk[:, -1] > 0.0, size).astype(np.uint8)
+    ends = np.repeat(np.arange(1, games + 1) * float(size), size)
+    return Late(f"crowds of {size}", raw, outcomes, ends)
+
+
+def _normal(x: Floats) -> Floats:
+    grid = np.linspace(-8.0, 8.0, 16_001)
+    weight = np.cumsum(np.exp(-grid * grid / 2.0))
+    return np.interp(x, grid, weight / weight[-1])
+
+
+def score(stream: Late, seed: int) -> tuple[float, float, float, float]:
+    """Return the Brier scores of raw and mean forecasts, and C2 of raw ones in bins and draws."""
+    model, rounds = Calibrant(seed=seed), len(stream.raw)
+    time = np.arange(rounds, dtype=np.float64)
+    run = model.replay(stream.raw, stream.outcomes, time=time, available=stream.known)
+    y = stream.outcomes
+    brier = [float(np.mean((p - y) ** 2)) for p in (stream.raw, run.mean)]
+    bins = np.minimum((stream.raw * BINS).astype(int), BINS - 1)
+    return (
+        *brier,
+        _squared(stream.raw, y, bins),
+        _squared(run.forecast, y, np.rint(run.forecast * BINS).astype(int)),
+    )
+
+
+def _squared(p: Floats, outcomes: Bits, cell: NDArray[np.int64]) -> float:
+    gaps = np.bincount(cell, outcomes - p, BINS + 1)
+    counts = np.bincount(cell, minlength=BINS + 1)
+    return float((gaps**2 / np.maximum(counts, 1)).sum() / len(p))
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=30_000)
+    parser.add_argument("--seeds", type=int, default=3)
+    given = parser.parse_args()
+    print("| stream | raw Brier | mean's, less raw | raw C2, binned | C2 of the draw |")
+    print("|---|---|---|---|---|")
+    played = [list(streams(given.rounds, seed)) for seed in range(given.seeds)]
+    for same in zip(*played, strict=True):
+        scores = np.mean([score(stream, seed) for seed, stream in enumerate(same)], axis=0)
+        raw, mean, binned, c2 = scores.tolist()
+        print(
+            f"| {same[0].name} | {raw:.4f} | {mean - raw:+.5f} | {binned:.5f} | {c2:.5f} |",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()
