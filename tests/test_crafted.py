@@ -30,7 +30,7 @@ from calibrant.transforms import (
 
 ATTEMPTS = int(os.environ.get("CALIBRANT_CRAFTED", "25"))
 """Crafted states of each golden one; set the variable to look for more."""
-COMPILED = ("v2/recalibrator_anchored", "v2/calibrant_raw_safe", "v2/interval_pid")
+COMPILED = ("v3/recalibrator_anchored", "v3/calibrant_raw_safe", "v2/interval_pid")
 
 
 @pytest.mark.parametrize(
