@@ -195,6 +195,20 @@ def test_after_one_late_outcome_the_promise_comes_back() -> None:
     assert all("without a bound, for outcomes came late" in made.details() for made in found)
 
 
+def test_a_mixture_that_was_told_wrongly_promises_nothing_to_the_raw_forecast() -> None:
+    model = Calibrant(seed=1)
+    for k in range(2_000):
+        y = k % 2
+        model.correct(model.observe(model.forecast(0.1 + 0.8 * y), 1 - y), y)
+    made = model.certificate()
+    assert made.delay == 0
+    assert made.regret > 0.2
+    assert made.promised("regret") is made.raw_bound is None
+    assert {link.bound for link in made.links} == {None}
+    assert made.c2 <= made.promised("C2")
+    assert "the mixture's own loss has no bound, for outcomes came late or were" in str(made)
+
+
 @pytest.mark.parametrize("method", ["anchored", "growing"])
 @pytest.mark.parametrize("buckets", [1, 4])
 def test_outcomes_that_never_come_cost_little_and_void_nothing(method, buckets) -> None:
