@@ -14,6 +14,7 @@ from benchmarks.late import Late, crowd, score, streams
 from calibrant import Calibrant, Recalibrator, bounds
 from calibrant.errors import InvalidInput
 from calibrant.kernels.layout import CROWD, LAG
+from calibrant.recalibrate.record import account_of
 from calibrant.transforms import BucketMeans, Identity, OnlinePlatt
 
 STREAMS = {stream.name: stream for stream in streams(4_000, 0)}
@@ -167,7 +168,7 @@ def test_adversaries_who_choose_delays_stay_below_the_bounds(lags, seen) -> None
 
 
 def once_late(rounds: int, make=Calibrant, **options) -> Recalibrator:
-    """Play prompt rounds in the midst of which one outcome comes three forecasts late."""
+    """Play prompt rounds in the midst of which one outcome comes two forecasts late."""
     rng = np.random.default_rng(9)
     raw = rng.random(rounds)
     times = np.arange(float(rounds))
@@ -192,6 +193,20 @@ def test_after_one_late_outcome_the_promise_comes_back() -> None:
     told = "the mixture's own loss has no bound, for outcomes came late"
     assert [told in str(made) for made in found] == [False, True, True]
     assert all("without a bound, for outcomes came late" in made.details() for made in found)
+
+
+def test_a_mixture_that_was_told_wrongly_promises_nothing_to_the_raw_forecast() -> None:
+    model = Calibrant(seed=1)
+    for k in range(2_000):
+        y = k % 2
+        model.correct(model.observe(model.forecast(0.1 + 0.8 * y), 1 - y), y)
+    made = model.certificate()
+    assert made.delay == 0
+    assert made.regret > 0.2
+    assert made.promised("regret") is made.raw_bound is None
+    assert {link.bound for link in made.links} == {None}
+    assert made.c2 <= made.promised("C2")
+    assert "the mixture's own loss has no bound, for outcomes came late or were" in str(made)
 
 
 @pytest.mark.parametrize("method", ["anchored", "growing"])
@@ -259,6 +274,24 @@ def test_news_of_one_kind_first_breaks_no_promise(first) -> None:
     assert made.c2 <= made.promised("C2") < 1.0
     assert made.c2 < 0.02
     assert made.holds
+
+
+def test_certificates_quote_the_bounds_by_name() -> None:
+    rec = once_late(2_000, lambda seed: Recalibrator("anchored", buckets=1, seed=seed))
+    account = account_of(rec._spec, rec._arena.row())
+    waits = {"delay": account.delay, "lag": account.lag, "missing": account.missing}
+    assert waits == {"delay": 1, "lag": 2, "missing": 1}
+    made, h = rec.certificate(failure=0.1), rec.calibrator.lattice.half_cell
+    sure = {bound.quantity: bound.value for bound in made.sure}
+    late = bounds.anchored_late(account.counts, h, failure=0.05, **waits)
+    lost = bounds.anchored_late_regret(account.counts, h, failure=0.05, **waits)
+    assert (sure["C2"], sure["regret"]) == pytest.approx((late.value, lost.value), abs=1e-12)
+    assert late.theorem == lost.theorem == "average gap with an anchor, under delay"
+    assert "with probability at least 0.95" in late.assumption
+    # Without chance, the same for the expectation.
+    known = bounds.anchored_late(account.counts, h, **waits).value
+    assert made.bound("C2") == pytest.approx(known)
+    assert known == pytest.approx(late.value - bounds.azuma(2_000, 0.05))
 
 
 def test_late_promises_are_for_one_bucket_of_the_rule_itself() -> None:
