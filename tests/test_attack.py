@@ -16,6 +16,7 @@ pytest.importorskip("scipy", reason="needs the extra classes")
 from benchmarks.attack import __main__ as program
 from benchmarks.attack.registry import ATTACKS, Entry
 
+pytestmark = pytest.mark.once
 ROOT = Path(__file__).resolve().parent.parent
 quiet = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 

@@ -117,10 +117,16 @@ class Model:
 
 
 @every_model
-@pytest.mark.parametrize("late", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("call", CALLS)
-def test_an_interrupted_call_is_done_wholly_or_not_at_all(kind: str, call: str, late: bool) -> None:
-    try_all(warmed(kind), call, late)
+def test_an_interrupted_call_is_done_wholly_or_not_at_all(kind: str, call: str) -> None:
+    try_all(warmed(kind), call, late=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["foster_hart", "default"])
+@pytest.mark.parametrize("call", CALLS)
+def test_an_interrupted_call_is_so_while_other_tickets_wait(kind: str, call: str) -> None:
+    try_all(warmed(kind), call, late=True)
 
 
 def try_all(start: Recalibrator, call: str, late: bool, apart: str = "nothing") -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
@@ -21,7 +22,7 @@ UPDATES: Final = ("expected", "realised")
 
 
 @dataclass(frozen=True, kw_only=True)
-class AllPairs(Calibrator):
+class AllPairs(Calibrator, ABC):
     """What the rules with a regret for each ordered pair of cells share.
 
     Parameters
@@ -71,8 +72,9 @@ class AllPairs(Calibrator):
     def _probable(self, account: Account, failure: float) -> bounds.Bound | None:
         return self._bound(account.rounds, account.buckets, account.prior, account.delay, failure)
 
+    @abstractmethod
     def _stated(self, rounds: int, buckets: int, prior: int, failure: float | None) -> bounds.Bound:
-        raise NotImplementedError
+        """Return what the rule's theorem says."""
 
 
 @calibrators.add("exponential_regret")

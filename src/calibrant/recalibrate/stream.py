@@ -182,9 +182,8 @@ class Stream(Stateful, Generic[TicketT]):
                 counter.corrections.note(ticket.number, told)
                 known = told
             except BaseException:
-                if known is not told:
-                    self._put_back(kept)
-                    counter.corrections.put_back(ticket.number, earlier)
+                self._put_back(kept)
+                counter.corrections.put_back(ticket.number, earlier)
                 raise
             finally:
                 ticket._outcome = known
