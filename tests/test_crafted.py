@@ -33,7 +33,6 @@ ATTEMPTS = int(os.environ.get("CALIBRANT_CRAFTED", "12"))
 COMPILED = ("v3/recalibrator_anchored", "v3/calibrant_raw_safe", "v2/interval_pid")
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     "path", crafted.files(), ids=lambda path: f"{path.parent.name} {path.stem}"
 )
@@ -44,7 +43,6 @@ def test_whatever_loads_can_be_played(path: Path) -> None:
     assert not told, told[0]
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("way", ["settings", "nested"])
 @pytest.mark.parametrize(
     "path", crafted.files(), ids=lambda path: f"{path.parent.name} {path.stem}"
