@@ -33,6 +33,7 @@ ATTEMPTS = int(os.environ.get("CALIBRANT_CRAFTED", "12"))
 COMPILED = ("v3/recalibrator_anchored", "v3/calibrant_raw_safe", "v2/interval_pid")
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize(
     "path", crafted.files(), ids=lambda path: f"{path.parent.name} {path.stem}"
 )
@@ -43,6 +44,7 @@ def test_whatever_loads_can_be_played(path: Path) -> None:
     assert not told, told[0]
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize("way", ["settings", "nested"])
 @pytest.mark.parametrize(
     "path", crafted.files(), ids=lambda path: f"{path.parent.name} {path.stem}"

@@ -116,6 +116,7 @@ class Model:
         return getattr(self.stream, name)
 
 
+@pytest.mark.plain
 @every_model
 @pytest.mark.parametrize("call", CALLS)
 def test_an_interrupted_call_is_done_wholly_or_not_at_all(kind: str, call: str) -> None:
