@@ -24,6 +24,10 @@ SIZES = {
     "counts": [[5, 0, 7]],
     "resolution": 2,
     "doublings": 0,
+    "logs": 1.0,
+    "delay": 1,
+    "lag": 1,
+    "missing": 1,
 }
 
 THEOREMS = [

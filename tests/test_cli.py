@@ -173,7 +173,7 @@ def test_the_default_is_calibrant_and_the_table_shows_its_chain(
     assert ran(*words) == 0
     brief = capsys.readouterr().out
     assert "identity" not in brief
-    assert "guarantee for this run, with probability 0.95: c1 " in brief
+    assert "guarantee, probability 0.95: c1 " in brief
     assert ran(*words, "--details", "--force") == 0
     shown = capsys.readouterr().out
     assert len(shown) > len(brief)

@@ -484,6 +484,6 @@ def test_a_sealed_state_is_taken_up_with_its_key_alone(
 
 
 def issued_with(state: Path, key: Path) -> int:
-    found = session.read(str(state), session.key_of(str(key)))
+    found = session.read(str(state), key=session.key_of(str(key)))
     assert found is not None
     return int(found.recalibrator.issued)

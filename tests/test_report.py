@@ -508,7 +508,7 @@ def test_a_front_of_ones_own_stands_in_the_code() -> None:
 
 def test_late_outcomes_are_told_where_no_theorem_speaks_of_them() -> None:
     raw, outcomes = overconfident(200)
-    summary = chained(raw, outcomes, available=np.arange(200) + 3.0)
+    summary = chained(raw, outcomes, available=np.arange(200) + 3.0, method="growing")
     assert promise(summary) == (
         "Outcomes came late here, at most 2 outstanding at a forecast, and no theorem of this "
         "method speaks of late outcomes. What was measured stands; nothing is promised."

@@ -73,10 +73,10 @@ def test_the_verbs_have_the_same_parameters(name: str) -> None:
     for verb in ("compile", "copy"):
         assert parameters(made, verb) == {}
     for verb in ("to_bytes", "to_dict"):
-        assert parameters(made, verb) == {"secret": (KEYWORD, True)}
+        assert parameters(made, verb) == {"secret": (KEYWORD, True), "authenticate": OPTION}
     for verb in ("from_bytes", "from_dict"):
         told = parameters(made, verb)
-        assert told["secret"] == told["key"] == OPTION
+        assert told["secret"] == told["key"] == told["authenticate"] == OPTION
 
 
 @each_class

@@ -163,7 +163,7 @@ def checked_anchor(
     strength: float, patience: float, h: float, end: float
 ) -> tuple[float, float, float]:
     """Return c, R0 and the floor of the bound, checked."""
-    c, R0 = _sure(strength, patience)
+    c, R0 = checked_pull(strength, patience)
     away = check.real(end, "end", low=0.0, high=1.0, rule="a number in [0, 1]")
     return c, R0, max(h * h, (1.0 + 2.0 * c) * away * away)
 
@@ -226,7 +226,7 @@ def growing(
     """
     T = check.whole(rounds, "rounds", low=1)
     M = check.whole(buckets, "buckets", low=1)
-    c, R0 = _sure(strength, patience)
+    c, R0 = checked_pull(strength, patience)
     levels = list(_levels(resolution, doublings))
     used = min(M, T)
     k = min(M * (_last(levels, T) + 1), T)
@@ -252,7 +252,7 @@ def growing_measured(
     0.0589
     """
     table, floors = _counted(counts, resolution, doublings)
-    c, R0 = _sure(strength, patience)
+    c, R0 = checked_pull(strength, patience)
     used = int((table.sum(-1) > 0).sum())
     total = used * c * R0 + floors + float(harmonic(table).sum())
     rounds = int(table.sum())
@@ -280,7 +280,7 @@ def growing_regret(
     0.0397
     """
     table, floors = _counted(counts, resolution, doublings)
-    _sure(strength, patience)
+    checked_pull(strength, patience)
     c = check.real(strength, "strength", low=ABOVE_ZERO, rule="a finite number above 0")
     total = (floors + float(harmonic(table).sum())) / c + floors
     rounds = float(table.sum())
@@ -319,7 +319,8 @@ def _counted(counts: ArrayLike, resolution: int, doublings: int) -> tuple[Reals,
     return table, sum(_squares(levels, rounds) for rounds in table.sum(-1).tolist())
 
 
-def _sure(strength: float, patience: float) -> tuple[float, float]:
+def checked_pull(strength: float, patience: float) -> tuple[float, float]:
+    """Return strength and patience, if theorems speak of such."""
     c = check.real(strength, "strength", low=0.0, rule="a finite number of at least 0")
     R0 = check.real(patience, "patience", low=2.85, rule="a finite number of at least 2.85")
     return c, R0

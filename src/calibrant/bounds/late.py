@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.bounds.anchored import anchored_measured, anchored_regret
+from calibrant.bounds.anchored import anchored_measured, anchored_regret, checked_pull
 from calibrant.bounds.game import Bound, harmonic
 from calibrant.bounds.gaps import visits
 from calibrant.core import check
@@ -68,6 +68,7 @@ def late_cost(
     """
     T, M = check.whole(rounds, "rounds", low=1), check.whole(buckets, "buckets", low=1)
     D, L, N = _waits(delay, lag, missing)
+    strength, patience = checked_pull(strength, patience)
     if D and M > 1:
         raise InvalidInput(f"buckets must be 1 where outcomes were late, got {M}")
     m, known, t = min(N, GUESS), min(N, L), T / M

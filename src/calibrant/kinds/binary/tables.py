@@ -270,8 +270,8 @@ def _guarantee(told: Mapping[str, Any]) -> list[str]:
     if bounds["c2"] is not None or bounds["c1"] is not None:
         known = [key for key in ("c1", "c2", "regret") if bounds[key] is not None]
         parts = [f"{key} {printed(bounds[key])}" for key in known]
-        sure = f", with probability {1.0 - bounds['failure']:g}" if "failure" in bounds else ""
-        return [*lines, f"guarantee for this run{sure}: {', '.join(parts)}; it {verdict}"]
+        sure = f", probability {1.0 - bounds['failure']:g}" if "failure" in bounds else ""
+        return [*lines, f"guarantee{sure}: {', '.join(parts)}; it {verdict}"]
     if first is not None:
         return [*lines, too_early(first)]
     if told["breakdown"] is not None and told["certificate_holds"] is not None:

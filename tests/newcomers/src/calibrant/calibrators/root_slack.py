@@ -51,11 +51,10 @@ class RootSlack(Calibrator):
     assumption = "the outcome is chosen without sight of the round's coin"
     cost = "O(1) a round, O(log K) after late outcomes"
 
-    def bound(
-        self, rounds: int, *, buckets: int = 1, prior: int = 0, delay: int = 0
+    def _bound(
+        self, rounds: int, buckets: int, prior: int, delay: int, failure: float | None = None
     ) -> Bound | None:
-        """Return the bound on C1 in expectation."""
-        if delay > 0:
+        if failure is not None:
             return None
         sizes = game(rounds, self.lattice.cells, self.lattice.half_cell, buckets)
         shift, before = prior_costs(sizes, prior, None)
