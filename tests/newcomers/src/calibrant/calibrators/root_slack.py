@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from calibrant.bounds import Bound
-from calibrant.bounds.game import EXPECTED, game, prior_costs
+from calibrant.bounds.game import game, over_draws, prior_costs
 from calibrant.calibrators.base import Calibrator
 from calibrant.kernels import gaps, root_slack, two_point
 from calibrant.kernels.rule import Rule
@@ -54,8 +54,6 @@ class RootSlack(Calibrator):
     def _bound(
         self, rounds: int, buckets: int, prior: int, delay: int, failure: float | None = None
     ) -> Bound | None:
-        if failure is not None:
-            return None
         sizes = game(rounds, self.lattice.cells, self.lattice.half_cell, buckets)
         shift, before = prior_costs(sizes, prior, None)
         weight = sizes.T + prior * sizes.visited
@@ -63,4 +61,4 @@ class RootSlack(Calibrator):
         grown = 2.0 * (1.0 + sizes.h) ** 2 * math.sqrt(sizes.visited * sizes.T)
         grown += before / math.sqrt(prior) if prior else 0.0
         total = sizes.h * weight + math.sqrt(grown * roots) + shift
-        return Bound(total / sizes.T, "C1", EXPECTED, "excess over roots", "sharper")
+        return over_draws(total / sizes.T, "C1", "excess over roots", sizes.T, failure)
