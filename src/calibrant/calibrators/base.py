@@ -191,7 +191,7 @@ class Calibrator:
         return None
 
     def _probable(self, account: Account, failure: float) -> Bound | None:
-        return None
+        return self._bound(account.rounds, account.buckets, account.prior, account.delay, failure)
 
     def _measured(self, account: Account, failure: float | None = None) -> Bound | None:
         return None

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Final
 
 from calibrant import bounds
-from calibrant.calibrators.base import Account, Calibrator
+from calibrant.calibrators.base import Calibrator
 from calibrant.core import check
 from calibrant.core.arrays import Reals, Words
 from calibrant.errors import InvalidInput
@@ -68,9 +68,6 @@ class AllPairs(Calibrator, ABC):
         # What is said about mixtures holds surely.
         chance = failure if self.updates == "realised" else None
         return self._stated(rounds, buckets, prior, chance)
-
-    def _probable(self, account: Account, failure: float) -> bounds.Bound | None:
-        return self._bound(account.rounds, account.buckets, account.prior, account.delay, failure)
 
     @abstractmethod
     def _stated(self, rounds: int, buckets: int, prior: int, failure: float | None) -> bounds.Bound:
