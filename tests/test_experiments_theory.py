@@ -34,7 +34,7 @@ def test_the_whole_theory_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measured_table, "STRETCHES", 1)
     monkeypatch.setattr(measured_table, "WARM", 50)
     monkeypatch.setattr(measured_table, "TIMED", dict.fromkeys(measured_table.SUBROUTINES, 50))
-    monkeypatch.setattr(theory, "LONG", 2_000)
+    monkeypatch.setattr(theory, "LONG", 8_000)
     monkeypatch.setattr(theory, "EPSILONS", (0.2,))
     monkeypatch.setattr(theory, "ERRORS", (0.1,))
     result = theory.run(SETTING)

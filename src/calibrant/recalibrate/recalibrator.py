@@ -143,7 +143,8 @@ class Recalibrator(Batches):
         except IndexError:
             wait(gate)
         try:
-            rows, row, words = self._rows, self._row, self._arena.listed
+            rows, row, arena = self._rows, self._row, self._arena
+            words = arena.listed or (arena.words() if rows.steps is None else None)
             before = -1 if words is None else words[row + ISSUED]
             if id is not None:
                 counter.refuse_open(id)
@@ -152,8 +153,7 @@ class Recalibrator(Batches):
                 number, place, weight, mixed, clock = rows.announce(row, raw)
             else:
                 number, place, weight, mixed, clock = rows.plain_issue(words, words, row, raw)
-            # ... and a ticket remembers where it fell.  Without the call of Ticket.__init__,
-            # which takes as long as the rule.
+            # ... and a ticket remembers where it fell: made by hand, for __init__ takes long.
             ticket = blank(Ticket)
             ticket._issuer, ticket._number, ticket._clock = self._issuer, number, clock
             ticket._id, ticket._time = number if id is None else id, time
