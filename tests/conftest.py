@@ -68,12 +68,20 @@ ONCE = re.compile(
 )
 """Files whose tests do not depend on the compiler, or hardly, nor cover what must be covered."""
 
+PLAIN = re.compile(
+    r"test_(bounds_played|cli_secret|fork|key_search|late_games|promise|promise_kinds|"
+    r"repeated_corrections|seal|secret|siphash|whole)$"
+)
+"""Files whose tests do not depend on the compiler either, and cover what must be covered."""
+
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what needs to run once; leave out rules on grids that they refuse."""
     for item in items:
         if ONCE.match(item.path.stem):
             item.add_marker(pytest.mark.once)
+        if PLAIN.match(item.path.stem):
+            item.add_marker(pytest.mark.plain)
     refused = [item for item in items if _refuses(getattr(item, "callspec", None))]
     if refused:
         config.hook.pytest_deselected(items=refused)

@@ -28,7 +28,7 @@ from calibrant.transforms import (
     WindowedIsotonic,
 )
 
-ATTEMPTS = int(os.environ.get("CALIBRANT_CRAFTED", "12"))
+ATTEMPTS = int(os.environ.get("CALIBRANT_CRAFTED", "8"))
 """Crafted states of each golden one; set the variable to look for more."""
 COMPILED = ("v3/recalibrator_anchored", "v3/calibrant_raw_safe", "v2/interval_pid")
 
