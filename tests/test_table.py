@@ -16,7 +16,7 @@ from calibrant.errors import (
     UnknownName,
     UnknownTicket,
 )
-from calibrant.recalibrate.table import KeyedTicket
+from calibrant.recalibrate.keyed import KeyedTicket
 from calibrant.registry import calibrators
 
 pytestmark = pytest.mark.base

@@ -266,6 +266,18 @@ class Desk:
         self._floors = array("q")
         self._settle(flat, count, made)
 
+    def extend(self, words: Flat) -> None:
+        """File many tickets like :meth:`load`: one by one where these are few among many."""
+        if len(words) > 1 + len(self) // 8:
+            self.load(words)
+            return
+        columns = [
+            column.view(np.float64).tolist() if letter == "d" else column.tolist()
+            for column, letter in zip(np.array(words.T), "qq" + self.fields, strict=True)
+        ]
+        for key, word, *fields in zip(*columns, strict=True):
+            self.add(key, word >> SHIFT, word & NUMBER, *fields)
+
     def clear(self) -> None:
         """Remove every ticket."""
         flat = np.zeros(FEW * self.stride, np.int64)

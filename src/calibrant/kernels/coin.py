@@ -74,10 +74,16 @@ def coin(key: int, clock: int) -> float:
     >>> coin(0, 1)
     0.8833108082136426
     """
+    made: float = (splitmix(key, clock) >> 11) * UNIT
+    return made
+
+
+def splitmix(key: Any, clock: Any) -> Any:
+    """Return the 64 bits of SplitMix64 at a position of a key's sequence."""
     z = (key + clock * GAMMA) & MASK
     z = ((z ^ (z >> 30)) * FIRST) & MASK
     z = ((z ^ (z >> 27)) * SECOND) & MASK
-    return ((z ^ (z >> 31)) >> 11) * UNIT
+    return z ^ (z >> 31)
 
 
 def secret_coin(low: int, high: int, block: int, clock: int) -> float:

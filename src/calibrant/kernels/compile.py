@@ -22,7 +22,16 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from calibrant.kernels import ahead, bits, portable
-from calibrant.kernels.coin import SPLITMIX, UNIT, coin, mixed, secret_word, siphash, toss
+from calibrant.kernels.coin import (
+    SPLITMIX,
+    UNIT,
+    coin,
+    mixed,
+    secret_word,
+    siphash,
+    splitmix,
+    toss,
+)
 from calibrant.kernels.layout import COINS, KEY, SECRET
 from calibrant.kernels.place import place_after
 
@@ -203,7 +212,7 @@ def _unsigned() -> dict[Any, Callable[..., Any]]:
     import numpy
     from numba.extending import register_jitable
 
-    for inner in (mixed, siphash):
+    for inner in (mixed, siphash, splitmix):
         register_jitable(inline="never", forceinline=True, _nrt=False)(inner)
     old = numba.njit(coin, _nrt=False, forceinline=True)
     new = numba.njit(secret_word, _nrt=False, forceinline=True)

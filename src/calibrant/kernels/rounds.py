@@ -15,7 +15,7 @@ import functools
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -84,6 +84,7 @@ from calibrant.kernels.layout import (
 from calibrant.kernels.pairs import FRESH
 from calibrant.kernels.rule import Rule
 from calibrant.kernels.scores import SQUARED, bill, charge, enter, refund
+from calibrant.kernels.tables import make_events_rows, make_replay_rows
 from calibrant.kernels.transforms.kernel import Kernel
 from calibrant.kernels.whole import whole, withdraw
 
@@ -99,6 +100,13 @@ Peek = Callable[[Words, Reals, int, float], Peeked]
 Learn = Callable[[Words, Reals, int, int, int, float, float, float, float, int], None]
 Book = Callable[[Words, Reals, int, int, float, float, int, int, float, int], int]
 Absorb = Callable[[Words, Reals, int, float, float, int, float, bool], None]
+
+
+class RowsMachine(NamedTuple):
+    """Compiled loops over many rows; see :mod:`calibrant.kernels.tables`."""
+
+    replay: Callable[..., None]
+    events: Callable[..., None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,6 +148,18 @@ class Program:
             replay=compiled(self.replay, self.name, nogil=True),
             events=compiled(self.events, self.name, nogil=True),
             preview=compiled(self.preview, self.name, nogil=True),
+        )
+
+    @functools.cached_property
+    def rows(self) -> RowsMachine | None:
+        """Compiled loops over many rows, or None where there is no compiler."""
+        if not available():
+            return None
+        kept = 0 if self.kernel is None else self.kernel.kept
+        replay = make_replay_rows(_make_replay(self.rule, self.kernel, self.safe))
+        events = make_events_rows(make_events(self.rule, self.issue, self.learn, kept, self.safe))
+        return RowsMachine(
+            compiled(replay, self.name, nogil=True), compiled(events, self.name, nogil=True)
         )
 
     def steps(self, flat: Any, row: int) -> Program:
@@ -245,10 +265,14 @@ def _assembled(rule: Rule, kernel: Kernel | None, safe: bool) -> Program:
         issue_flat=_issue_on_array(issue),
         learn_flat=_learn_on_array(learn),
         book_flat=_book_on_array(book),
-        replay=make_replay(rule) if kernel is None else make_replay_mixed(rule, kernel, safe),
+        replay=_make_replay(rule, kernel, safe),
         events=make_events(rule, issue, learn, kept, safe),
         preview=make_preview(rule, peek),
     )
+
+
+def _make_replay(rule: Rule, kernel: Kernel | None, safe: bool) -> Callable[..., None]:
+    return make_replay(rule) if kernel is None else make_replay_mixed(rule, kernel, safe)
 
 
 def _make_forecast(

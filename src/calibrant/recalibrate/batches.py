@@ -10,7 +10,6 @@ from calibrant.core import check
 from calibrant.core.arrays import Bits, Reals, Words
 from calibrant.core.codec import bound_bytes
 from calibrant.core.gate import passing
-from calibrant.core.ticket import Ticket
 from calibrant.recalibrate.binary import Binary
 from calibrant.recalibrate.counter import CLOSED
 from calibrant.recalibrate.delivery import (
@@ -22,7 +21,7 @@ from calibrant.recalibrate.delivery import (
     schedule,
     times,
 )
-from calibrant.recalibrate.late import Columns, Log, Played, read_log
+from calibrant.recalibrate.late import Columns, Log, Played, check_times, fill_held, read_log
 from calibrant.recalibrate.run import Run
 
 
@@ -78,9 +77,9 @@ class Batches(Binary):
             made = log.forecasts
             raws = check.probabilities(values[made], "x of a forecast")
             told = check.outcomes(values[~made], "x of an outcome")
-            self._check_times(log, stamps)
+            check_times(log, stamps, self._timed)
             columns = Columns(log.held, raws, stamps[made], self._spec.kept)
-            self._fill_held(columns, log.held)
+            fill_held(columns, log.held, self._issuer)
             return self._played(log, columns, told, issued)
 
     def forecast_many(self, raw: Any, *, id: Any = None, time: Any = None) -> Played:
@@ -148,7 +147,7 @@ class Batches(Binary):
         for found in held:
             counter.desk.pop_number(0, found[2])
         counter.note_closed([found[0] for found in gone], [True] * len(gone))
-        self._keep(columns, plan.waiting, columns.number[plan.waiting])
+        counter.desk.extend(columns.lines(plan.waiting, columns.number[plan.waiting]))
         self._expire_old(first + len(raw))
         waiting = Pending(numbers[plan.waiting], arrives[plan.waiting], told[plan.waiting])
         pending = rest.since(first + len(raw) - cap).joined(waiting)
@@ -179,37 +178,7 @@ class Batches(Binary):
         self._rows.events(self._row, plan.events, *columns.for_events(told))
         self._rows.use_array()
 
-    def _keep(self, columns: Columns, rows: Words, keys: Words) -> None:
-        """Open the tickets of rows that still wait."""
-        desk, lines = self._counter.desk, columns.lines(rows, keys)
-        if len(lines) > 1 + len(desk) // 8:
-            desk.load(lines)
-            return
-        names, numbers = lines[:, 0].tolist(), lines[:, 1].tolist()
-        fields = [_read(lines[:, 2 + k], letter) for k, letter in enumerate(desk.fields)]
-        for key, number, *rest in zip(names, numbers, *fields, strict=True):
-            desk.add(key, 0, number, *rest)
-
     # ----------------------------------------------------------------------- logs
-
-    def _fill_held(self, columns: Columns, held: list[tuple[Any, ...]]) -> None:
-        """Write what was announced for open tickets; the mean of a law is not known any more."""
-        unknown = self._issuer.full_support
-        for k, found in enumerate(held):
-            ticket = Ticket.revived(self._issuer, found[2], found[2], found[3:])
-            columns.value[k] = ticket.value
-            columns.mean[k] = np.nan if unknown and not ticket.fallback else ticket.mean
-
-    def _check_times(self, log: Log, stamps: Reals) -> None:
-        check.refuse_first(np.isinf(stamps), stamps, "time", "finite")
-        if self._timed and np.isnan(stamps[log.forecasts]).any():
-            raise self._no_time("an event without one")
-        first = len(log.held)
-        opened = np.array([found[6] for found in log.held], np.float64)
-        made = np.concatenate([opened, np.full(len(log.keys), np.nan)])
-        made[first:] = stamps[log.forecasts]
-        early = ~log.forecasts & (stamps < made[log.ticket])
-        check.refuse_first(early, stamps, "time", "not before the forecast's")
 
     def _played(self, log: Log, columns: Columns, told: Bits, issued: int) -> Played:
         outcomes = np.zeros(len(columns.raw), np.uint8)
@@ -226,7 +195,8 @@ class Batches(Binary):
         # First the old ones go: a new ticket may have the name of one that expired on the way.
         self._expire_old(self.issued)
         self._note_closed(log, np.concatenate([settled, plan.expired]), numbers, len(settled))
-        self._keep(columns, plan.waiting, log.keys[plan.waiting - len(log.held)])
+        keys = log.keys[plan.waiting - len(log.held)]
+        self._counter.desk.extend(columns.lines(plan.waiting, keys))
         t = log.ticket
         value, mean, weight = columns.value[t], columns.mean[t], columns.weight[t]
         return Played(value, mean, weight, columns.place[t], columns.clock[t], numbers[t])
@@ -236,9 +206,3 @@ class Batches(Binary):
         order = np.argsort(numbers[rows])[-CLOSED:]
         keys = np.concatenate([np.array([found[0] for found in log.held], np.int64), log.keys])
         self._counter.note_closed(keys[rows[order]].tolist(), (order >= settled).tolist())
-
-
-def _read(words: Words, letter: str) -> list[Any]:
-    column = np.ascontiguousarray(words)
-    listed: list[Any] = (column.view(np.float64) if letter == "d" else column).tolist()
-    return listed

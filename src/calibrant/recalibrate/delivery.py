@@ -52,7 +52,7 @@ class RowNumbers(np.ndarray[tuple[int], np.dtype[np.float64]]):
 
 @dataclass(frozen=True)
 class Schedule:
-    """The events of a batch in order, and the rows whose outcomes stay out.
+    """The events of a batch in order, stream by stream, and the rows whose outcomes stay out.
 
     ``events`` holds row ``i`` for its forecast, ``-1 - i`` for its outcome and ``FORGET + i`` where
     the row expires without one; rows below ``carried`` are tickets of earlier batches and have
@@ -68,48 +68,108 @@ class Schedule:
         """How many outcomes are learned."""
         return int((self.events < 0).sum())
 
-    def with_expiry(self, numbers: Words, max_open: int) -> Schedule:
+    def with_expiry(self, numbers: Words, max_open: int, part: Words | None = None) -> Schedule:
         """Return the same with an event for each row that expires, when it does.
 
-        Ticket m expires right after forecast m + ``max_open`` was made.
+        Ticket m expires right after forecast m + ``max_open`` of its stream was made.  ``part``
+        says to which stream each row belongs; without it all belong to one.
         """
         made = np.flatnonzero((self.events >= 0) & (self.events < FORGET))
-        last = numbers[self.events[made]] if len(made) else numbers[:0]
-        after = np.searchsorted(last, numbers[self.expired] + max_open)
-        inside = after < len(made)
-        where = made[after[inside]] + 1 if len(made) else after[:0]
+        own, whose = self.events[made], np.zeros_like(numbers) if part is None else part
+        streams = Streams.of(whose[own], int(whose.max(initial=0)) + 1)
+        first = streams.firsts(numbers[own])
+        gone = whose[self.expired]
+        after = numbers[self.expired] + max_open - first[gone]
+        inside = (after >= 0) & (after < streams.counts[gone])
+        where = made[(streams.starts[gone] + after)[inside]] + 1
         events = np.insert(self.events, where, FORGET + self.expired[inside])
         return Schedule(events, self.waiting, self.expired)
 
 
+@dataclass(frozen=True)
+class Streams:
+    """Where the rows of each stream begin in columns that have those of a stream together."""
+
+    starts: Words
+    counts: Words
+
+    @classmethod
+    def of(cls, part: Words, streams: int) -> Streams:
+        """Return where the rows of so many streams begin, by the stream of each row."""
+        counts = np.bincount(part, minlength=streams)
+        return cls(np.cumsum(counts) - counts, counts)
+
+    def firsts(self, column: NDArray[Any], otherwise: float = 0) -> NDArray[Any]:
+        """Return a column's first value of each stream."""
+        return self._each(column, self.starts, otherwise)
+
+    def lasts(self, column: NDArray[Any], otherwise: float) -> NDArray[Any]:
+        """Return a column's last value of each stream."""
+        return self._each(column, self.starts + self.counts - 1, otherwise)
+
+    def _each(self, column: NDArray[Any], places: Words, otherwise: float) -> NDArray[Any]:
+        found = np.full(len(places), otherwise, column.dtype)
+        some = self.counts > 0
+        found[some] = column[places[some]]
+        return found
+
+
 def schedule(
-    carried: int, numbers: Words, available: Reals, time: Reals, max_open: int
+    carried: int,
+    numbers: Words,
+    available: Reals,
+    time: Reals,
+    max_open: int,
+    part: Words | None = None,
 ) -> Schedule:
     """Put forecasts and outcomes in their true order.
 
     An outcome is learned before the first later forecast whose time is not before it
     became known; at the end, everything known by the last forecast's time is
     learned.  Outcomes that are known at the same moment go by time, then by row.
+
+    ``part`` says to which stream each row belongs, of several that know nothing of each other;
+    forecasts of a stream stand together.
     """
     rows = len(available)
-    own = np.arange(rows) - carried
+    whose = np.zeros(rows, np.int64) if part is None else part
+    streams = Streams.of(whose[carried:], int(whose.max(initial=0)) + 1)
     arrives = np.where(np.isnan(available), np.inf, available)
-    slot = np.searchsorted(time, arrives, side="left")
-    slot = np.maximum(slot, np.maximum(own + 1, 0))
-    end = time[-1] if len(time) else -np.inf
-    known = arrives <= end
+    slot = _slots(streams, whose, carried, arrives, np.asarray(time))
+    known = arrives <= streams.lasts(time, -np.inf)[whose]
     # A ticket is dropped once `max_open` newer forecasts were made.
-    first = numbers[carried] if rows > carried else 0
-    made = first + np.where(known, slot, rows - carried)
+    first = streams.firsts(numbers[carried:])[whose]
+    made = first + np.where(known, slot, streams.counts[whose])
     late = made - numbers > max_open
     told = np.flatnonzero(known & ~late)
     kind = np.concatenate([np.ones(rows - carried), np.zeros(len(told))])
     row = np.concatenate([np.arange(carried, rows), told])
-    when = np.concatenate([np.arange(rows - carried), slot[told]])
+    when = np.concatenate([_turns(streams, whose[carried:]), slot[told]])
     moment = np.concatenate([np.zeros(rows - carried), arrives[told]])
-    order = np.lexsort((row, moment, kind, when))
+    keys = row, moment, kind, when
+    order = np.lexsort(keys if part is None else (*keys, whose[row]))
     events = np.where(kind[order] == 1, row[order], -1 - row[order]).astype(np.int64)
     return Schedule(events, np.flatnonzero(~known & ~late), np.flatnonzero(late))
+
+
+def _turns(streams: Streams, whose: Words) -> Words:
+    """Return how many forecasts of its own stream come before each forecast."""
+    return np.arange(len(whose)) - streams.starts[whose]
+
+
+def _slots(streams: Streams, whose: Words, carried: int, arrives: Reals, time: Reals) -> Words:
+    """Return before which forecast of its stream, counted from 0, each outcome is known."""
+    if len(streams.starts) == 1:
+        slot = np.searchsorted(time, arrives, side="left")
+    else:
+        # Streams one after the other, and the ranks of times within each.
+        moments, rank = np.unique(time, return_inverse=True)
+        step = len(moments) + 1
+        found = np.searchsorted(moments, arrives, side="left")
+        after = np.searchsorted(whose[carried:] * step + rank, whose * step + found, side="left")
+        slot = after - streams.starts[whose]
+    slot[carried:] = np.maximum(slot[carried:], _turns(streams, whose[carried:]) + 1)
+    return slot
 
 
 def checked(carry: Any, told: Callable[[Any], Any] | None = None) -> Pending:

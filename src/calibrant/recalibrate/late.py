@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -10,8 +11,15 @@ from numpy.typing import NDArray
 
 from calibrant.core import check
 from calibrant.core.arrays import Mask, Reals, Words
-from calibrant.core.desk import name_key
-from calibrant.errors import ExpiredTicket, InvalidInput, InvalidType, RepeatedTicket
+from calibrant.core.desk import NUMBER, SHIFT, Desk, name_key
+from calibrant.core.ticket import Issuer, Ticket
+from calibrant.errors import (
+    ExpiredTicket,
+    ForeignTicket,
+    InvalidInput,
+    InvalidType,
+    RepeatedTicket,
+)
 from calibrant.recalibrate.counter import Counter, checked_id
 
 FORECAST: Final = 0
@@ -120,76 +128,121 @@ class Log:
 
 def read_log(kinds: Any, ids: Any, values: NDArray[Any], counter: Counter[Any], issued: int) -> Log:
     """Match outcomes with their forecasts; refuse a log that cannot be played to its end."""
-    forecasts, names = _forecasts(kinds), _ids(ids, values)
+    forecasts, names = forecasts_of(kinds), ids_of(ids, values)
     check.same_length(kind=forecasts, id=names, x=values)
     counter.file_latest()
-    reader, ticket = _Reader(counter, issued), np.empty(len(names), np.int64)
-    for event, (made, id) in enumerate(zip(forecasts.tolist(), names, strict=True)):
-        ticket[event] = reader.forecast(id) if made else reader.outcome(id, event)
-    held = reader.held
-    ticket[ticket < 0] = len(held) - 1 - ticket[ticket < 0]
-    return Log(ticket, forecasts, held, np.array(reader.keys, np.int64))
+    reader = Reader(counter.desk, counter.max_open, lambda row: issued, _finder(counter))
+    return reader.read(forecasts, names, [0] * len(names))
 
 
-class _Reader:
-    """Matches events with tickets, in their order; a row below 0 is a new ticket's."""
+def _finder(counter: Counter[Any]) -> Callable[[Any, int, int], int]:
+    def find(id: Any, row: int, made: int) -> int:
+        number: int = counter.find(id, made).number
+        return number
 
-    def __init__(self, counter: Counter[Any], issued: int) -> None:
-        self.counter, self.issued = counter, issued
+    return find
+
+
+class Reader:
+    """Matches the events of a log with tickets, in their order.
+
+    Parameters
+    ----------
+    desk, max_open
+        Where tickets of earlier forecasts are, and after how many newer ones each expires.
+    issued
+        Says how many forecasts a row had made before the log.
+    find
+        Takes an id, the number of its row or -1, and how many forecasts that row has made;
+        returns the ticket's word, or raises what says why there is none.
+    """
+
+    def __init__(
+        self,
+        desk: Desk,
+        max_open: int,
+        issued: Callable[[int], int],
+        find: Callable[[Any, int, int], int],
+    ) -> None:
+        self.desk, self.max_open, self._issued, self._find = desk, max_open, issued, find
         self.held: list[tuple[Any, ...]] = []
         self.keys: list[int] = []
+        self._made: dict[int, int] = {}
+        self._new: dict[int, int] = {}
         self._names: dict[str, int] = {}
         self._settled: set[int] = set()
 
-    @property
-    def made(self) -> int:
-        """How many forecasts were made up to the present event."""
-        return self.issued + len(self.keys)
+    def read(self, forecasts: Mask, names: list[Any], rows: list[int]) -> Log:
+        """Return the log of these events; each tells its ticket's id and its row, or -1."""
+        ticket = np.empty(len(names), np.int64)
+        events = zip(forecasts.tolist(), names, rows, strict=True)
+        for event, (made, id, row) in enumerate(events):
+            ticket[event] = self._forecast(id, row) if made else self._outcome(id, row, event)
+        ticket[ticket < 0] = len(self.held) - 1 - ticket[ticket < 0]
+        return Log(ticket, forecasts, self.held, np.array(self.keys, np.int64))
 
-    def forecast(self, id: Any) -> int:
-        """Open a ticket; return its row."""
-        number = self.made
+    def made(self, row: int) -> int:
+        """Return how many forecasts a row has made up to the present event."""
+        made = self._made.get(row)
+        if made is None:
+            made = self._made[row] = self._issued(row)
+        return made
+
+    def _forecast(self, id: Any, row: int) -> int:
+        """Open a ticket; return its place among the new ones, below 0."""
+        number = self.made(row)
+        word = row << SHIFT | number
         if id is not None:
             if not isinstance(id, str) or not id:
                 raise InvalidType(f"id must be a string that is not empty, got {id!r}")
             waits = self._named(id)
             if waits is not None and waits not in self._settled and not self._is_old(waits):
                 raise RepeatedTicket(f"id must not be that of an open ticket, got {id!r}")
-            self._names[id] = number
-        self.keys.append(number if id is None else name_key(id))
-        return self.issued - 1 - number
+            self._names[id] = word
+        self._made[row], self._new[word] = number + 1, len(self.keys)
+        self.keys.append(word if id is None else name_key(id))
+        return -len(self.keys)
 
-    def outcome(self, id: Any, event: int) -> int:
-        """Settle an open ticket; return its row."""
-        number = self._named(id) if isinstance(id, str) else int(checked_id(id))
-        if number is None or not 0 <= number < self.made:
-            number = self.counter.find(id, self.made).number
-        if number in self._settled:
+    def _outcome(self, id: Any, row: int, event: int) -> int:
+        """Settle an open ticket; return its place among those that are held, or new, below 0."""
+        word = self._named(id) if isinstance(id, str) else self._numbered(id, row)
+        if word is None:
+            word = self._find(id, row, self.made(row) if row >= 0 else 0)
+        if row >= 0 and word >> SHIFT != row:
+            raise ForeignTicket(f"event {event}: ticket {id!r} must be of its key, got another's")
+        if word in self._settled:
             told = f"event {event}: ticket {id!r} must be open"
             raise RepeatedTicket(f"{told}, got one whose outcome is known")
-        if self._is_old(number):
+        if self._is_old(word):
             told = f"event {event}: ticket {id!r} must be open"
             raise ExpiredTicket(f"{told}, got one that expired by then")
-        row = self.issued - 1 - number
-        if number < self.issued:
-            self.counter.find(number, self.made)
-            row = len(self.held)
-            self.held.append(self.counter.desk.get_number(0, number))  # type: ignore[arg-type]
-        self._settled.add(number)
-        return row
+        place = self._new.get(word)
+        if place is None:
+            found = self.desk.get(word)
+            if found is None:
+                self._find(id, row, self.made(row))
+            place = -1 - len(self.held)
+            self.held.append(found)  # type: ignore[arg-type]
+        self._settled.add(word)
+        return -1 - place
+
+    def _numbered(self, id: Any, row: int) -> int | None:
+        number = int(checked_id(id))
+        return row << SHIFT | number if row >= 0 and 0 <= number < self.made(row) else None
 
     def _named(self, id: str) -> int | None:
-        """Return the number of the latest ticket of a name, if there is one."""
+        """Return the word of the latest ticket of a name, if there is one."""
         if id in self._names:
             return self._names[id]
-        found = self.counter.desk.get(name_key(id))
-        return None if found is None else found[2]
+        found = self.desk.get(name_key(id))
+        return None if found is None else found[1] << SHIFT | found[2]
 
-    def _is_old(self, number: int) -> bool:
-        return self.made - number > self.counter.max_open
+    def _is_old(self, word: int) -> bool:
+        return self.made(word >> SHIFT) - (word & NUMBER) > self.max_open
 
 
-def _forecasts(kinds: Any) -> Mask:
+def forecasts_of(kinds: Any) -> Mask:
+    """Say which events of a log are forecasts."""
     array = np.asarray(kinds)
     if array.shape == (0,):
         return np.zeros(0, bool)
@@ -204,8 +257,31 @@ def _forecasts(kinds: Any) -> Mask:
     return np.asarray(array == FORECAST)
 
 
-def _ids(ids: Any, values: NDArray[Any]) -> list[Any]:
+def ids_of(ids: Any, values: NDArray[Any]) -> list[Any]:
+    """Return the ids of a log's events; None where there is none."""
     if ids is None:
         return [None] * len(values)
     listed = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
     return [None if id is None or id != id else id for id in listed]
+
+
+def check_times(log: Log, stamps: Reals, timed: bool) -> None:
+    """Raise unless outcomes come after their forecasts, which have a time if that is needed."""
+    check.refuse_first(np.isinf(stamps), stamps, "time", "finite")
+    if timed and np.isnan(stamps[log.forecasts]).any():
+        raise InvalidInput(
+            "time must be given to a rule that forgets in time, got an event without one"
+        )
+    opened = np.array([found[6] for found in log.held], np.float64)
+    made = np.concatenate([opened, stamps[log.forecasts]])
+    early = ~log.forecasts & (stamps < made[log.ticket])
+    check.refuse_first(early, stamps, "time", "not before the forecast's")
+
+
+def fill_held(columns: Columns, held: list[tuple[Any, ...]], issuer: Issuer) -> None:
+    """Write what was announced for open tickets; the mean of a law is not known any more."""
+    for k, found in enumerate(held):
+        ticket = Ticket.revived(issuer, found[2], found[2], found[3:])
+        columns.value[k] = ticket.value
+        lost = issuer.full_support and not ticket.fallback
+        columns.mean[k] = np.nan if lost else ticket.mean

@@ -13,7 +13,7 @@ from calibrant.core import check
 from calibrant.core.arrays import Reals
 from calibrant.core.codec import Document
 from calibrant.errors import InvalidInput, InvalidType
-from calibrant.kernels.coin import SIPHASH, SPLITMIX, coin, coins, secret_coin
+from calibrant.kernels.coin import SIPHASH, SPLITMIX, coin, coins, secret_coin, splitmix
 
 COIN_CODES: Final = {"siphash-2-4": SIPHASH, "splitmix64": SPLITMIX}
 """How coins are thrown, by name."""
@@ -140,14 +140,24 @@ def part_of(secret: bytes, number: int) -> Secret:
 
 
 def block_key(secret: bytes, block: int, how: str = SAFE) -> int:
-    """Return 63 bits that tell a block's coins from all others; one tells nothing about another.
+    """Return 63 bits that tell a block's coins from all others.
 
-    Coins of earlier versions had this as their key.
+    Coins of earlier versions had this as their key, so one tells nothing about another.
     """
-    person = b"" if how == OLD else b"block"
+    if how != OLD:
+        name: int = name_of(*words_of(secret), block)
+        return name
     data = block.to_bytes(8, "little")
-    hashed = hashlib.blake2b(data, key=secret, digest_size=8, person=person).digest()
+    hashed = hashlib.blake2b(data, key=secret, digest_size=8).digest()
     return int.from_bytes(hashed, "little") >> 1
+
+
+def name_of(low: Any, high: Any, block: Any) -> Any:
+    """Return 63 bits that tell the coins of a secret's block from all others in this process.
+
+    They are looked up by it, and it is never stored; arrays of unsigned words do as well.
+    """
+    return splitmix(splitmix(low, high), block) >> 1
 
 
 def words_of(secret: bytes) -> tuple[int, int]:

@@ -22,7 +22,7 @@ from calibrant.kernels.alone import Sizes
 from calibrant.kernels.layout import CAPACITY, CELLS, EDGES, KEY, SCALE, SECRET, TABLE
 from calibrant.kernels.rounds import Program, assemble
 from calibrant.recalibrate.body import Body
-from calibrant.recalibrate.secret import COIN_CODES, OLD, SAFE, block_key, told_fingerprint
+from calibrant.recalibrate.secret import COIN_CODES, OLD, SAFE, block_key, name_of, told_fingerprint
 from calibrant.registry import calibrators
 from calibrant.transforms import Transform
 
@@ -130,9 +130,18 @@ class Spec:
 
     def seat(self, row: Words, secret: bytes) -> None:
         """Write a secret, and the keys that follow from it, into a row."""
-        row[SECRET : SECRET + 2] = np.frombuffer(secret, "<i8")
-        blocks = self.layout.blocks_of(row)
-        blocks[:, KEY] = [block_key(secret, j, self.coins) for j in range(self.buckets)]
+        self.seat_many(row.reshape(1, -1), [secret])
+
+    def seat_many(self, rows: Words, secrets: list[bytes]) -> None:
+        """Write secrets, and the keys that follow from them, into so many rows."""
+        words = np.frombuffer(b"".join(secrets), "<i8").reshape(-1, 2)
+        rows[:, SECRET : SECRET + 2] = words
+        keys = rows[:, self.layout.blocks + KEY :: self.layout.stride][:, : self.buckets]
+        if self.coins == OLD:
+            keys[:] = [[block_key(s, j, OLD) for j in range(self.buckets)] for s in secrets]
+        else:
+            low, high = words.astype(np.int64).view(np.uint64).T[:, :, None]
+            keys[:] = name_of(low, high, np.arange(self.buckets, dtype=np.uint64))
 
     def arena(self, secret: bytes) -> Arena:
         """Return an arena of one row with that secret, before its first round."""

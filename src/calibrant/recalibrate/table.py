@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any, ClassVar, Final, Self, TypeAlias
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -14,8 +14,8 @@ from calibrant.core.arrays import Words
 from calibrant.core.codec import Document
 from calibrant.core.desk import Desk, Found, name_key, number_key
 from calibrant.core.gate import Gate, passing
-from calibrant.core.stateful import Migration, Stateful
-from calibrant.core.ticket import Issuer, Ticket, seen
+from calibrant.core.stateful import Migration
+from calibrant.core.ticket import Issuer
 from calibrant.errors import (
     ForeignTicket,
     InvalidInput,
@@ -28,42 +28,18 @@ from calibrant.kernels.layout import SECRET
 from calibrant.recalibrate import version2
 from calibrant.recalibrate.calibrant import Calibrant
 from calibrant.recalibrate.fork import watch
+from calibrant.recalibrate.keyed import Key, KeyedTicket, Keys, checked_key
+from calibrant.recalibrate.keyed_batches import KeyedBatches
 from calibrant.recalibrate.recalibrator import Recalibrator
 from calibrant.recalibrate.rows import Rows
 from calibrant.recalibrate.secret import ORIGINS, SEED, SYSTEM, chosen_seed, secret_of
 
-Key: TypeAlias = str | int
 KINDS: Final[dict[str, type[Recalibrator]]] = {
     made.kind: made for made in (Calibrant, Recalibrator)
 }
 
 
-class KeyedTicket(Ticket):
-    """The ticket of a stream in a table.
-
-    Attributes
-    ----------
-    key
-        Which stream.
-    """
-
-    __slots__ = ("_key",)
-
-    _key: Key
-    key: Key = seen("key", "Which stream.")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the ticket as JSON-ready data, for callers that store it."""
-        return super().to_dict() | {"key": self.key}
-
-    @classmethod
-    def _read(cls, data: dict[str, Any]) -> Self:
-        made = super()._read(data)
-        made._key = checked_key(data["key"])
-        return made
-
-
-class Table(Stateful):
+class Table(KeyedBatches):
     """One recalibrator for each key: a tenant, a segment, a question, an item.
 
     A key's stream begins when the key is first met.  For every key, forecasts, tickets and stored
@@ -291,14 +267,26 @@ class Table(Stateful):
         """Return the number of a key's row, which is made if the key is new."""
         number = self._numbers.get(key)
         if number is None:
-            number = len(self._numbers)
-            if number == self._rows.arena.rows:
-                self._rows.arena.add(max(8, number))
-                self._rows.use_views()
-            self._spec.seat(self._words(number), secret_of(self._seed, key))
-            self._keys.append(key)
-            self._numbers[key] = number
+            self._make([key])
+            number = self._numbers[key]
         return number
+
+    def _admit(self, keys: Keys) -> None:
+        new = [name for name in keys.names if name not in self._numbers]
+        if new:
+            self._make(new)
+
+    def _make(self, keys: list[Key]) -> None:
+        """Make rows for new keys."""
+        first, arena, size = len(self._keys), self._rows.arena, len(self._spec.layout.fresh)
+        if first + len(keys) > arena.rows:
+            arena.add(max(8, first, first + len(keys) - arena.rows))
+            self._rows.use_views()
+        start = self._place(first)
+        rows = arena.flat()[start : start + size * len(keys)].reshape(-1, size)
+        self._spec.seat_many(rows, [secret_of(self._seed, key) for key in keys])
+        self._keys += keys
+        self._numbers |= zip(keys, range(first, first + len(keys)), strict=True)
 
     def _key(self, number: int) -> Key:
         return self._keys[number]
@@ -364,13 +352,6 @@ class Table(Stateful):
 NAMED: Final = 1 << 62
 NUMBER: Final = (1 << 40) - 1
 LARGEST: Final = 1 << 127
-
-
-def checked_key(key: Any) -> Key:
-    """Return a key, if it is one."""
-    if not isinstance(key, (str, int)) or isinstance(key, bool):
-        raise InvalidType(f"key must be a string or a whole number, got {key!r}")
-    return key
 
 
 def _pair(ticket: Any) -> tuple[Key, int]:

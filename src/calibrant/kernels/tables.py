@@ -1,0 +1,85 @@
+"""Whole batches of many rows: each row plays its own part, one row after the other.
+
+Rows know nothing of each other, so the order among them does not matter: a batch may be played
+row by row, or in the order of arrival, with a part for every event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+def make_replay_rows(replay: Callable[..., None]) -> Callable[..., None]:
+    """Return what plays rounds whose outcomes come at once, those of each row together.
+
+    ``places`` says where each row starts; its rounds are those from ``bounds[k]`` up to
+    ``bounds[k + 1]`` of the columns.
+    """
+
+    def replay_rows(
+        words: Any,
+        reals: Any,
+        places: Any,
+        bounds: Any,
+        raw: Any,
+        ys: Any,
+        draws: Any,
+        means: Any,
+        mixed: Any,
+    ) -> None:
+        for k in range(len(places)):
+            a, b = bounds[k], bounds[k + 1]
+            columns = raw[a:b], ys[a:b], draws[a:b], means[a:b], mixed[a:b]
+            replay(words, reals, places[k], *columns)
+
+    return replay_rows
+
+
+def make_events_rows(events: Callable[..., None]) -> Callable[..., None]:
+    """Return what plays the log of each row: from ``bounds[k]`` up to ``bounds[k + 1]`` of it.
+
+    The columns belong to the tickets of all rows.
+    """
+
+    def events_rows(
+        words: Any,
+        reals: Any,
+        places: Any,
+        bounds: Any,
+        log: Any,
+        raw: Any,
+        outcomes: Any,
+        number: Any,
+        time: Any,
+        forecast: Any,
+        means: Any,
+        weight: Any,
+        place: Any,
+        mixed: Any,
+        clock: Any,
+        advice: Any,
+    ) -> None:
+        for k in range(len(places)):
+            part = log[bounds[k] : bounds[k + 1]]
+            told = raw, outcomes, number, time
+            made = forecast, means, weight, place, mixed, clock, advice
+            events(words, reals, places[k], part, *told, *made)
+
+    return events_rows
+
+
+def sort_by_row(rows: Any, ends: Any, order: Any) -> None:
+    """Write the positions of a column, those of each row together and in their order.
+
+    ``ends`` has a zero for each row and one more; afterwards the positions of row ``k`` end at
+    ``ends[k]``, where those of the next one begin.
+    """
+    for t in range(len(rows)):
+        ends[rows[t] + 1] += 1
+    for k in range(1, len(ends)):
+        ends[k] += ends[k - 1]
+    for t in range(len(rows)):
+        row = rows[t]
+        order[ends[row]] = t
+        ends[row] += 1

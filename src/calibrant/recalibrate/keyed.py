@@ -1,0 +1,214 @@
+"""Keys, tickets and columns of streams that are told apart by a key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.core import check
+from calibrant.core.arrays import Bits, Mask, Reals, Words
+from calibrant.core.place import buckets_of
+from calibrant.core.ticket import Ticket, seen
+from calibrant.errors import InvalidInput, InvalidType
+
+Key: TypeAlias = str | int
+DENSE: Final = 4
+"""Whole numbers whose range is at most so many times their count are told apart by place."""
+
+
+def checked_key(key: Any) -> Key:
+    """Return a key, if it is one."""
+    if not isinstance(key, (str, int)) or isinstance(key, bool):
+        raise InvalidType(f"key must be a string or a whole number, got {key!r}")
+    return key
+
+
+class KeyedTicket(Ticket):
+    """The ticket of a stream in a table.
+
+    Attributes
+    ----------
+    key
+        Which stream.
+    """
+
+    __slots__ = ("_key",)
+
+    _key: Key
+    key: Key = seen("key", "Which stream.")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the ticket as JSON-ready data, for callers that store it."""
+        return super().to_dict() | {"key": self.key}
+
+    @classmethod
+    def _read(cls, data: dict[str, Any]) -> Self:
+        made = super()._read(data)
+        made._key = checked_key(data["key"])
+        return made
+
+
+@dataclass(frozen=True, eq=False)
+class Keys:
+    """A column of keys: each name once, and by number which one stands in each row.
+
+    Make one with :meth:`of` to name the same rows in several calls.
+
+    Attributes
+    ----------
+    names
+        The keys, in the order in which they first come.
+    codes
+        For each row, the place of its key among the names.
+
+    Examples
+    --------
+    >>> Keys.of(["b", "a", "b"])
+    Keys(names=['b', 'a'], codes=array([0, 1, 0]))
+    """
+
+    names: list[Key]
+    codes: Words
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @classmethod
+    def of(cls, keys: Any) -> Keys:
+        """Read a column of strings or whole numbers.
+
+        A pandas categorical and a column of Arrow that is a dictionary are taken as they are.
+        """
+        if isinstance(keys, Keys):
+            return keys._checked()
+        if hasattr(keys, "cat"):
+            keys = keys.cat
+        categories = getattr(keys, "categories", None)
+        if categories is not None:
+            return Keys(list(categories), np.asarray(keys.codes, np.int64))._checked()
+        if hasattr(keys, "dictionary"):
+            codes = np.asarray(keys.indices.fill_null(-1), np.int64)
+            return Keys(keys.dictionary.to_pylist(), codes)._checked()
+        array = keys if isinstance(keys, np.ndarray) else None
+        if array is not None and array.ndim == 1 and array.dtype.kind in "iu":
+            return _whole(array)
+        listed = keys.tolist() if hasattr(keys, "tolist") else keys
+        if isinstance(listed, (str, bytes)) or not hasattr(listed, "__iter__"):
+            raise InvalidType(f"keys must be a column of strings or whole numbers, got {keys!r}")
+        return _listed(list(listed))
+
+    def _checked(self) -> Keys:
+        """Return the same, if every row has a key, with names in the order of their coming."""
+        codes = np.asarray(self.codes)
+        if codes.ndim != 1 or codes.dtype.kind not in "iu":
+            raise InvalidType(f"codes must be a flat column of whole numbers, got {codes!r}")
+        bad = (codes < 0) | (codes >= len(self.names))
+        check.refuse_first(bad, codes, "codes", f"from 0 up to {len(self.names) - 1}")
+        used, where = np.unique(codes, return_index=True)
+        used = used[np.argsort(where)]
+        names = [_row_key(self.names[code], f"key {code}") for code in used.tolist()]
+        if len(set(names)) < len(names):
+            raise InvalidInput("names must differ, got one twice")
+        if len(used) == len(self.names) and (used == np.arange(len(used))).all():
+            return Keys(names, codes.astype(np.int64, copy=False))
+        place = np.zeros(len(self.names), np.int64)
+        place[used] = np.arange(len(used))
+        return Keys(names, place[codes])
+
+
+def _whole(column: NDArray[Any]) -> Keys:
+    if not len(column):
+        return Keys([], np.empty(0, np.int64))
+    low, high = int(column.min()), int(column.max())
+    if high - low < DENSE * len(column):
+        first = np.full(high - low + 1, len(column), np.int64)
+        shifted = (column - column.dtype.type(low)).astype(np.int64)
+        np.minimum.at(first, shifted, np.arange(len(column)))
+        present = np.flatnonzero(first < len(column))
+        present = present[np.argsort(first[present])]
+        place = np.empty(len(first), np.int64)
+        place[present] = np.arange(len(present))
+        return Keys([low + k for k in present.tolist()], place[shifted])
+    names, where, codes = np.unique(column, return_index=True, return_inverse=True)
+    order = np.argsort(where)
+    place = np.empty(len(names), np.int64)
+    place[order] = np.arange(len(names))
+    return Keys(names[order].tolist(), place[codes])
+
+
+def _listed(keys: list[Any]) -> Keys:
+    if not set(map(type, keys)) <= {str, int}:
+        for t, key in enumerate(keys):
+            _row_key(key, f"row {t}")
+    found: dict[Key, int] = {}
+    codes = [found.setdefault(key, len(found)) for key in keys]
+    return Keys(list(found), np.array(codes, np.int64))
+
+
+def _row_key(key: Any, where: str) -> Key:
+    try:
+        return checked_key(key)
+    except InvalidType as error:
+        raise InvalidType(f"{where}: {error}") from None
+
+
+@dataclass(frozen=True, eq=False)
+class KeyedPending:
+    """Outcomes that are on record but not known yet: whose, ticket number, when, what."""
+
+    key: list[Key] = field(default_factory=list)
+    number: Words = field(default_factory=lambda: np.empty(0, np.int64))
+    available: Reals = field(default_factory=lambda: np.empty(0, np.float64))
+    outcome: Bits = field(default_factory=lambda: np.empty(0, np.uint8))
+
+    def __len__(self) -> int:
+        return len(self.number)
+
+    def chosen(self, wanted: Mask) -> KeyedPending:
+        """Return some of what is pending."""
+        key = [self.key[k] for k in np.flatnonzero(wanted).tolist()]
+        return KeyedPending(key, self.number[wanted], self.available[wanted], self.outcome[wanted])
+
+    def joined(self, more: KeyedPending) -> KeyedPending:
+        """Return this and more."""
+        return KeyedPending(
+            [*self.key, *more.key],
+            np.concatenate([self.number, more.number]),
+            np.concatenate([self.available, more.available]),
+            np.concatenate([self.outcome, more.outcome]),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class KeyedRun:
+    """The forecasts of a batch of many streams, row by row.
+
+    Attributes
+    ----------
+    forecast, mean
+        The drawn and the expected forecasts.
+    buckets, raw
+        Number of buckets, and what the buckets were given.
+    ticket
+        The number of each row's ticket in the stream of its key.
+    pending
+        Outcomes that were not known by the end of the batch; their tickets are open.
+    """
+
+    forecast: Reals
+    mean: Reals
+    buckets: int
+    raw: Reals
+    ticket: Words
+    pending: KeyedPending
+
+    @property
+    def bucket(self) -> Words:
+        """The bucket of each raw forecast."""
+        return buckets_of(self.raw, self.buckets)
+
+    def __len__(self) -> int:
+        return len(self.forecast)
