@@ -44,11 +44,20 @@ if TYPE_CHECKING:
     from calibrant import transforms as transforms
     from calibrant.core.ticket import Ticket
     from calibrant.loading import load
-    from calibrant.recalibrate import Calibrant, Certificate, Pending, Recalibrator, Run, Table
+    from calibrant.recalibrate import (
+        Calibrant,
+        Certificate,
+        Keys,
+        Pending,
+        Recalibrator,
+        Run,
+        Table,
+    )
 
 __all__ = [
     "Calibrant",
     "Certificate",
+    "Keys",
     "Pending",
     "Recalibrator",
     "Run",

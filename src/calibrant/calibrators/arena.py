@@ -71,11 +71,16 @@ class Arena:
         """Return where a row starts."""
         return self.layout.row + number * len(self.layout.fresh)
 
-    def add(self, rows: int = 1) -> int:
-        """Add fresh rows; return the number of the first."""
-        fresh = np.tile(self.layout.fresh, rows)
-        grown = np.concatenate([self.flat(), fresh])
-        first = self.rows
+    def add(self, rows: int = 1, fresh: bool = True) -> int:
+        """Add rows, fresh ones or such that are written before they are read.
+
+        Returns the number of the first.
+        """
+        old, first = self.flat(), self.rows
+        grown = np.empty(len(old) + rows * len(self.layout.fresh), np.int64)
+        grown[: len(old)] = old
+        if fresh:
+            grown[len(old) :].reshape(rows, -1)[:] = self.layout.fresh
         self._flat, self.rows = grown, first + rows
         return first
 

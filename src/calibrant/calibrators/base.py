@@ -284,7 +284,8 @@ class Calibrator:
     def cells_of(self, block: NDArray[Any]) -> NDArray[Any]:
         """Return the cells of a block, a cell a row; of several blocks, a table each."""
         first, size = len(self.kernels.head), len(self.kernels.cell)
-        return block[..., first:].reshape(*block.shape[:-1], -1, size)
+        cells = (block.shape[-1] - first) // size
+        return block[..., first:].reshape(*block.shape[:-1], cells, size)
 
     def _opened(self, state: Words) -> Arena:
         """Return a copy of a state to work on."""

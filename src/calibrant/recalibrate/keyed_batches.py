@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -15,12 +14,12 @@ from calibrant.core.desk import NUMBER, SHIFT, Desk, Found
 from calibrant.core.gate import Gate, passing
 from calibrant.core.stateful import Stateful
 from calibrant.errors import InvalidInput, InvalidType, RepeatedTicket, UnknownTicket
-from calibrant.kernels.compile import SHORT, available, compiled
+from calibrant.kernels.compile import SHORT
 from calibrant.kernels.crowd import counts_by_lag
 from calibrant.kernels.layout import ISSUED, MOST_OUTSTANDING, ROUNDS
-from calibrant.kernels.tables import sort_by_row
 from calibrant.recalibrate.delivery import Schedule, arrivals, moments, schedule
 from calibrant.recalibrate.keyed import Key, KeyedPending, KeyedRun, Keys
+from calibrant.recalibrate.keyed_parts import Due, Parts, checked_carry, event_keys
 from calibrant.recalibrate.late import (
     Columns,
     Log,
@@ -38,63 +37,6 @@ NOBODY: Final = -1
 """Row of an event that tells no key."""
 
 
-@dataclass(frozen=True)
-class Parts:
-    """The rounds of a batch, those of each row together.
-
-    Attributes
-    ----------
-    rows
-        The rows that have rounds, in order.
-    order
-        The positions of the rounds, those of one row after those of another.
-    bounds
-        Where those of each row begin, and where the last ones end.
-    """
-
-    rows: Words
-    order: Words
-    bounds: Words
-
-    @classmethod
-    def of(cls, rows: Words, count: int) -> Parts:
-        """Sort a batch by its rows, of which there are ``count`` in all."""
-        if available() and len(rows) > max(SHORT, count // 4):
-            ends, order = np.zeros(count + 1, np.int64), np.empty(len(rows), np.int64)
-            compiled(sort_by_row, "rows", nogil=True)(rows, ends, order)
-            counts = np.diff(ends[:-1], prepend=0)
-            some = np.flatnonzero(counts)
-            counts = counts[some]
-        else:
-            order = np.argsort(rows, kind="stable")
-            some, counts = np.unique(rows, return_counts=True)
-        return cls(some, order, np.concatenate([[0], np.cumsum(counts)]))
-
-    @property
-    def counts(self) -> Words:
-        """How many rounds each row has."""
-        return np.diff(self.bounds)
-
-    def chosen(self, some: Mask) -> Parts:
-        """Return the rounds of some of the rows."""
-        counts = self.counts
-        order = self.order[np.repeat(some, counts)]
-        return Parts(self.rows[some], order, np.concatenate([[0], np.cumsum(counts[some])]))
-
-
-@dataclass(frozen=True)
-class Due:
-    """The tickets of a batch: those that were open before, then new ones, with their rows."""
-
-    held: list[Found]
-    row: Words
-    number: Words
-    columns: Columns
-    outcomes: Bits
-    names: Words
-    """Under which key each new ticket is filed if it stays open."""
-
-
 class KeyedBatches(Stateful):
     """How batches are played on the rows of a table."""
 
@@ -106,6 +48,7 @@ class KeyedBatches(Stateful):
     _gate: Gate
     _numbers: dict[Key, int]
     _keys: list[Key]
+    _free: list[int]
     _max_open: int
 
     # ------------------------------------------------------------------ verbs
@@ -193,7 +136,7 @@ class KeyedBatches(Stateful):
         stamps = stamps if time is None else moments(time, "time", len(values))
         made, names = forecasts_of(kind), ids_of(id, values)
         check.same_length(kind=made, id=names, x=values)
-        named, told = _event_keys(keys, made)
+        named, told = event_keys(keys, made)
         with passing(self._gate):
             rows = np.full(len(made), NOBODY)
             rows[told] = self._rows_of(named)
@@ -459,12 +402,17 @@ class KeyedBatches(Stateful):
 
     def _rows_of(self, keys: Keys) -> Words:
         """Return the row of each key of a column; those of new keys will follow the others."""
-        count, numbers = len(self._keys), self._numbers
-        found = [numbers.get(name, NOBODY) for name in keys.names]
-        rows = np.array(found, np.int64)
+        numbers = self._numbers
+        rows = np.array([numbers.get(name, NOBODY) for name in keys.names], np.int64)
         new = rows == NOBODY
-        rows[new] = count + np.arange(int(new.sum()))
+        rows[new] = self._free_rows(int(new.sum()))
         return rows[keys.codes]
+
+    def _free_rows(self, count: int) -> Words:
+        """Return which rows new keys will get: those of keys that are gone, then further ones."""
+        again = self._free[: -count - 1 : -1] if count else []
+        more = len(self._keys) + np.arange(count - len(again))
+        return np.concatenate([np.array(again, np.int64), more])
 
     @abstractmethod
     def _admit(self, keys: Keys) -> None:
@@ -477,31 +425,3 @@ class KeyedBatches(Stateful):
         oldest = self._own(ISSUED, rows) - self._max_open
         for row, least in zip(rows[oldest > 0].tolist(), oldest[oldest > 0].tolist(), strict=True):
             self._desk.expire(row, least)
-
-
-def checked_carry(carry: Any) -> KeyedPending:
-    """Return what is carried over, if it is what a batch could have left."""
-    if carry is None:
-        return KeyedPending()
-    if not isinstance(carry, KeyedPending):
-        raise InvalidType(f"carry must be what a table left pending, got {carry!r}")
-    available = moments(carry.available, "carry.available", len(carry.key))
-    outcome = check.outcomes(carry.outcome, "carry.outcome")
-    check.same_length(key=carry.key, number=carry.number, outcome=outcome)
-    pairs = list(zip(carry.key, carry.number.tolist(), strict=True))
-    if len(set(pairs)) < len(pairs):
-        raise RepeatedTicket("tickets must be carried once, got one twice")
-    return replace(carry, available=available, outcome=outcome)
-
-
-def _event_keys(keys: Any, made: Mask) -> tuple[Keys, Mask]:
-    """Return the keys of a log's events, and which events tell one."""
-    if keys is None:
-        return Keys([], np.empty(0, np.int64)), np.zeros(len(made), bool)
-    if isinstance(keys, list) and None in keys:
-        told = np.array([key is not None for key in keys])
-        check.same_length(keys=told, kind=made)
-        return Keys.of([key for key in keys if key is not None]), told
-    named = Keys.of(keys)
-    check.same_length(keys=named, kind=made)
-    return named, np.ones(len(made), bool)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -78,6 +79,17 @@ def secret_of(seed: Any, key: Any, given: Any = None) -> Secret:
     salt = hashlib.blake2b(named, digest_size=16).digest()
     made = hashlib.blake2b(seeded, key=salt, digest_size=16).digest()
     return Secret.of(made, origin)
+
+
+def secrets_of(seed: int, keys: Iterable[str | int]) -> list[bytes]:
+    """Return :func:`secret_of` a seed and each of many keys, which were checked.
+
+    >>> secrets_of(7, ["a", 3]) == [secret_of(7, "a"), secret_of(7, 3)]
+    True
+    """
+    seeded, hashed = b"seed %d" % seed, hashlib.blake2b
+    salts = [hashed(repr(key).encode(), digest_size=16).digest() for key in keys]
+    return [hashed(seeded, key=salt, digest_size=16).digest() for salt in salts]
 
 
 def _checked(given: Any) -> bytes:

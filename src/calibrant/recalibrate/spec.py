@@ -204,8 +204,15 @@ class Spec:
 
     def account(self, row: Words) -> tuple[Words, Words]:
         """Return rounds and ones of each bucket (row) and grid point (column) of a row."""
+        counts, ones = self.accounts(row[None])
+        return counts[0], ones[0]
+
+    def accounts(self, rows: Words) -> tuple[Words, Words]:
+        """Return the same of many rows."""
         layout, rule = self.layout, self.rule
-        gained = rule.cells_of(layout.blocks_of(row) - layout.blocks_of(layout.fresh))
+        part = slice(layout.blocks, layout.transform or len(layout.fresh))
+        gained = rows[:, part] - layout.fresh[part]
+        gained = rule.cells_of(gained.reshape(len(rows), self.buckets, layout.stride))
         gaps, counts = gained[..., 0], gained[..., 1]
         scale = int(layout.shared[SCALE])
         numerators = np.array(rule.lattice.numerators) * (scale // rule.lattice.denominator)

@@ -12,7 +12,7 @@ from calibrant.calibrators.arena import Arena
 from calibrant.core import check
 from calibrant.core.arrays import Words
 from calibrant.core.codec import Document
-from calibrant.core.desk import Desk, Found, name_key, number_key
+from calibrant.core.desk import NUMBER, SHIFT, Desk, Found, name_key, number_key
 from calibrant.core.gate import Gate, passing
 from calibrant.core.stateful import Migration
 from calibrant.core.ticket import Issuer
@@ -27,12 +27,15 @@ from calibrant.errors import (
 from calibrant.kernels.layout import SECRET
 from calibrant.recalibrate import version2
 from calibrant.recalibrate.calibrant import Calibrant
+from calibrant.recalibrate.corrections import Corrections
 from calibrant.recalibrate.fork import watch
 from calibrant.recalibrate.keyed import Key, KeyedTicket, Keys, checked_key
 from calibrant.recalibrate.keyed_batches import KeyedBatches
+from calibrant.recalibrate.keyed_record import Certificates, measured
+from calibrant.recalibrate.promise import FAILURE
 from calibrant.recalibrate.recalibrator import Recalibrator
 from calibrant.recalibrate.rows import Rows
-from calibrant.recalibrate.secret import ORIGINS, SEED, SYSTEM, chosen_seed, secret_of
+from calibrant.recalibrate.secret import ORIGINS, SEED, SYSTEM, chosen_seed, secret_of, secrets_of
 
 KINDS: Final[dict[str, type[Recalibrator]]] = {
     made.kind: made for made in (Calibrant, Recalibrator)
@@ -71,8 +74,10 @@ class Table(KeyedBatches):
 
     __slots__ = (
         "__weakref__",
+        "_corrections",
         "_desk",
         "_earlier",
+        "_free",
         "_gate",
         "_keys",
         "_made",
@@ -102,6 +107,8 @@ class Table(KeyedBatches):
         self._numbers: dict[Key, int] = {}
         self._keys: list[Key] = []
         self._earlier: set[str] = set()
+        self._free: list[int] = []
+        self._corrections: dict[int, Corrections] = {}
         self._rows = Rows(self._spec, Arena(self._spec.layout))
         self._rows.use_views()
         self._gate: Gate = [None]
@@ -130,18 +137,28 @@ class Table(KeyedBatches):
     def row(self, key: Key) -> bytes:
         """Return a key's stream as the bytes of a lone recalibrator."""
         with passing(self._gate):
-            number = self._numbers.get(checked_key(key))
-            if number is None:
-                raise UnknownName(f"key must be one that the table holds, got {key!r}")
-            tickets = self._desk.words(number)
-            named = tickets[:, 0] >= NAMED
-            tickets[:, 1] &= NUMBER
-            tickets[:, 0] = np.where(named, tickets[:, 0], tickets[:, 1])
-            words = self._spec.body.packed(self._words(number))
-            settings = self._spec.settings | {"max_open": self._max_open}
-            settings["secret_from"] = self._origin
-            arrays = {"body": words, "tickets": tickets.reshape(-1)}
-        return Document(self._made.kind, settings, arrays, self._made.version).to_bytes()
+            document = self._lone_document(self._number_of(key))
+        return document.to_bytes()
+
+    def _number_of(self, key: Key) -> int:
+        """Return the number of the row of a key that is there."""
+        number = self._numbers.get(checked_key(key))
+        if number is None:
+            raise UnknownName(f"key must be one that the table holds, got {key!r}")
+        return number
+
+    def _lone_document(self, number: int) -> Document:
+        tickets = self._desk.words(number)
+        named = tickets[:, 0] >= NAMED
+        tickets[:, 1] &= NUMBER
+        tickets[:, 0] = np.where(named, tickets[:, 0], tickets[:, 1])
+        words = self._spec.body.packed(self._words(number))
+        settings = self._spec.settings | {"max_open": self._max_open}
+        settings["secret_from"] = self._origin
+        arrays = {"body": words, "tickets": tickets.reshape(-1)}
+        if number in self._corrections:
+            arrays |= self._corrections[number].stored()
+        return Document(self._made.kind, settings, arrays, self._made.version)
 
     def put(self, key: Key, data: bytes) -> None:
         """Take over the stream whose bytes a lone recalibrator or :meth:`row` gave."""
@@ -162,11 +179,37 @@ class Table(KeyedBatches):
             if stream._secret.origin == SEED:
                 self._origin = SEED
             self._desk.drop_row(number)
-            lines[:, 0] = np.where(lines[:, 0] >= NAMED, lines[:, 0], number << 40 | lines[:, 1])
-            lines[:, 1] |= number << 40
+            lines[:, 0] = np.where(lines[:, 0] >= NAMED, lines[:, 0], number << SHIFT | lines[:, 1])
+            lines[:, 1] |= number << SHIFT
             self._words(number)[:] = stream._arena.row()
+            self._corrections.pop(number, None)
+            if stream._counter.corrections.stored():
+                self._corrections[number] = stream._counter.corrections
             if len(lines):
                 self._desk.load(lines)
+
+    def __delitem__(self, key: Key) -> None:
+        """Forget a key, its stream and its open tickets."""
+        with passing(self._gate):
+            number = self._number_of(key)
+            self._desk.drop_row(number)
+            del self._numbers[key]
+            self._words(number)[:] = self._spec.layout.fresh
+            self._keys[number] = GONE
+            self._corrections.pop(number, None)
+            self._free.append(number)
+
+    def certificates(self, failure: float = FAILURE) -> Certificates:
+        """Return what was measured in each stream, and what was promised, as columns.
+
+        Each promise may fail with probability ``failure``.
+        """
+        with passing(self._gate):
+            numbers = np.fromiter(self._numbers.values(), np.int64, len(self))
+            size = len(self._spec.layout.fresh)
+            rows = self._rows.arena.flat()[self._place(0) :].reshape(-1, size)[numbers]
+            waits = np.bincount(self._desk.words()[:, 1] >> SHIFT, minlength=len(self._keys))
+            return measured(self._spec, list(self._numbers), rows, waits[numbers], failure)
 
     # ---------------------------------------------------------------- one by one
 
@@ -203,7 +246,7 @@ class Table(KeyedBatches):
         told = check.outcome(outcome)
         with passing(self._gate):
             found, given = self._find(ticket)
-            _, number, n, place, weight, raw, stamp, clock, mixed, *kept = found
+            _, number, n, place, weight, raw, stamp, _, mixed, *kept = found
             if time is not None and check.real(time, "time") < stamp:
                 raise InvalidInput(
                     f"time must not be before the forecast's {stamp!r}, got {time!r}"
@@ -212,13 +255,54 @@ class Table(KeyedBatches):
             row = self._place(number)
             self._rows.learn(row, n, place, weight, mixed, raw, when, told, tuple(kept))
             self._desk.pop_number(number, n)
-            if given is None:
-                drawn = [place, weight, mixed, clock, tuple(kept), None]
-                key, moment = self._key(number), None if stamp != stamp else stamp
-                id = ticket if isinstance(ticket, str) else n
-                given = self._ticket(key, number, id, n, raw, moment, drawn)
+            given = self._given(ticket, found) if given is None else given
             given._outcome = told
         return given
+
+    def correct(self, ticket: KeyedTicket, outcome: int, *, was: int | None = None) -> KeyedTicket:
+        """Replace the outcome of a closed ticket that turned out to be wrong.
+
+        The ticket is the one that :meth:`observe` returned, or what was stored of it; ``was`` is
+        the outcome that is replaced, needed for a ticket stored before its outcome was known.
+        """
+        with passing(self._gate):
+            number, stream = self._lone(ticket)
+            stream.correct(ticket, outcome, was=was)
+            self._corrections[number] = stream._counter.corrections
+            self._words(number)[:] = stream._arena.row()
+        return ticket
+
+    def expire(self, ticket: KeyedTicket | str | tuple[Key, int]) -> KeyedTicket:
+        """Drop an open ticket whose outcome is known never to come; return it."""
+        with passing(self._gate):
+            found, given = self._find(ticket)
+            _, number, n, place, weight, raw, *_ = found
+            self._rows.forget(self._place(number), place, weight, raw)
+            self._desk.pop_number(number, n)
+        return self._given(ticket, found) if given is None else given
+
+    def coin_of(self, ticket: KeyedTicket | str | tuple[Key, int]) -> float:
+        """Return the coin that decided a ticket's draw, for audits."""
+        with passing(self._gate):
+            if not isinstance(ticket, KeyedTicket):
+                ticket = self._given(ticket, self._find(ticket)[0])
+            return self._lone(ticket)[1].coin_of(ticket)
+
+    def _lone(self, ticket: KeyedTicket) -> tuple[int, Recalibrator]:
+        """Return a ticket's row, and a lone copy of its stream."""
+        if not isinstance(ticket, KeyedTicket):
+            raise InvalidType(f"ticket must be a ticket of a table, got {ticket!r}")
+        number = self._number_of(ticket.key)
+        stream = self._made.from_bytes(self._lone_document(number).to_bytes())
+        stream._counter.earlier = frozenset(self._earlier)
+        return number, stream
+
+    def _given(self, ticket: Any, found: Found) -> KeyedTicket:
+        """Return a ticket that was given by its name, or by key and number."""
+        _, number, n, place, weight, raw, stamp, clock, mixed, *kept = found
+        drawn = [place, weight, mixed, clock, tuple(kept), None]
+        moment, id = None if stamp != stamp else stamp, ticket if isinstance(ticket, str) else n
+        return self._ticket(self._keys[number], number, id, n, raw, moment, drawn)
 
     def _find(self, ticket: Any) -> tuple[Found, KeyedTicket | None]:
         """Return what the desk keeps of an open ticket, and the ticket if it was given."""
@@ -278,18 +362,25 @@ class Table(KeyedBatches):
 
     def _make(self, keys: list[Key]) -> None:
         """Make rows for new keys."""
-        first, arena, size = len(self._keys), self._rows.arena, len(self._spec.layout.fresh)
-        if first + len(keys) > arena.rows:
-            arena.add(max(8, first, first + len(keys) - arena.rows))
+        arena, size = self._rows.arena, len(self._spec.layout.fresh)
+        numbers, old = self._free_rows(len(keys)), len(self._keys)
+        end = max(old, int(numbers.max(initial=-1)) + 1)
+        if end > arena.rows:
+            arena.add(max(8, old, end - arena.rows), fresh=False)
             self._rows.use_views()
-        start = self._place(first)
-        rows = arena.flat()[start : start + size * len(keys)].reshape(-1, size)
-        self._spec.seat_many(rows, [secret_of(self._seed, key) for key in keys])
-        self._keys += keys
-        self._numbers |= zip(keys, range(first, first + len(keys)), strict=True)
-
-    def _key(self, number: int) -> Key:
-        return self._keys[number]
+        secrets = secrets_of(self._seed, keys)
+        start = self._place(0)
+        rows = arena.flat()[start : start + size * end].reshape(-1, size)
+        for first in range(0, len(keys), AT_ONCE):
+            some = slice(first, first + AT_ONCE)
+            made = np.tile(self._spec.layout.fresh, (len(numbers[some]), 1))
+            self._spec.seat_many(made, secrets[some])
+            rows[numbers[some]] = made
+        self._keys += [GONE] * (end - old)
+        for number, key in zip(numbers.tolist(), keys, strict=True):
+            self._keys[number] = key
+            self._numbers[key] = number
+        del self._free[max(len(self._free) - len(keys), 0) :]
 
     def _place(self, number: int) -> int:
         return self._rows.arena.place(number)
@@ -350,7 +441,10 @@ class Table(KeyedBatches):
 
 
 NAMED: Final = 1 << 62
-NUMBER: Final = (1 << 40) - 1
+AT_ONCE: Final = 64
+"""Rows that are made together: so many stay close to the processor."""
+GONE: Final = ""
+"""Stands for the key of a row that is free."""
 LARGEST: Final = 1 << 127
 
 

@@ -1,0 +1,103 @@
+"""The rounds and events of a table's batch, sorted by row, and their tickets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from calibrant.core import check
+from calibrant.core.arrays import Bits, Mask, Words
+from calibrant.core.desk import Found
+from calibrant.errors import InvalidType, RepeatedTicket
+from calibrant.kernels.compile import SHORT, available, compiled
+from calibrant.kernels.tables import sort_by_row
+from calibrant.recalibrate.delivery import moments
+from calibrant.recalibrate.keyed import KeyedPending, Keys
+from calibrant.recalibrate.late import Columns
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The rounds of a batch, those of each row together.
+
+    Attributes
+    ----------
+    rows
+        The rows that have rounds, in order.
+    order
+        The positions of the rounds, those of one row after those of another.
+    bounds
+        Where those of each row begin, and where the last ones end.
+    """
+
+    rows: Words
+    order: Words
+    bounds: Words
+
+    @classmethod
+    def of(cls, rows: Words, count: int) -> Parts:
+        """Sort a batch by its rows, of which there are ``count`` in all."""
+        if available() and len(rows) > max(SHORT, count // 4):
+            ends, order = np.zeros(count + 1, np.int64), np.empty(len(rows), np.int64)
+            compiled(sort_by_row, "rows", nogil=True)(rows, ends, order)
+            counts = np.diff(ends[:-1], prepend=0)
+            some = np.flatnonzero(counts)
+            counts = counts[some]
+        else:
+            order = np.argsort(rows, kind="stable")
+            some, counts = np.unique(rows, return_counts=True)
+        return cls(some, order, np.concatenate([[0], np.cumsum(counts)]))
+
+    @property
+    def counts(self) -> Words:
+        """How many rounds each row has."""
+        return np.diff(self.bounds)
+
+    def chosen(self, some: Mask) -> Parts:
+        """Return the rounds of some of the rows."""
+        counts = self.counts
+        order = self.order[np.repeat(some, counts)]
+        return Parts(self.rows[some], order, np.concatenate([[0], np.cumsum(counts[some])]))
+
+
+@dataclass(frozen=True)
+class Due:
+    """The tickets of a batch: those that were open before, then new ones, with their rows."""
+
+    held: list[Found]
+    row: Words
+    number: Words
+    columns: Columns
+    outcomes: Bits
+    names: Words
+    """Under which key each new ticket is filed if it stays open."""
+
+
+def checked_carry(carry: Any) -> KeyedPending:
+    """Return what is carried over, if it is what a batch could have left."""
+    if carry is None:
+        return KeyedPending()
+    if not isinstance(carry, KeyedPending):
+        raise InvalidType(f"carry must be what a table left pending, got {carry!r}")
+    available = moments(carry.available, "carry.available", len(carry.key))
+    outcome = check.outcomes(carry.outcome, "carry.outcome")
+    check.same_length(key=carry.key, number=carry.number, outcome=outcome)
+    pairs = list(zip(carry.key, carry.number.tolist(), strict=True))
+    if len(set(pairs)) < len(pairs):
+        raise RepeatedTicket("tickets must be carried once, got one twice")
+    return replace(carry, available=available, outcome=outcome)
+
+
+def event_keys(keys: Any, made: Mask) -> tuple[Keys, Mask]:
+    """Return the keys of a log's events, and which events tell one."""
+    if keys is None:
+        return Keys([], np.empty(0, np.int64)), np.zeros(len(made), bool)
+    if isinstance(keys, list) and None in keys:
+        told = np.array([key is not None for key in keys])
+        check.same_length(keys=told, kind=made)
+        return Keys.of([key for key in keys if key is not None]), told
+    named = Keys.of(keys)
+    check.same_length(keys=named, kind=made)
+    return named, np.ones(len(made), bool)

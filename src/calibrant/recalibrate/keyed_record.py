@@ -1,0 +1,151 @@
+"""What was measured in all rows of a table, as columns."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Any, Final
+
+import numpy as np
+
+from calibrant import bounds
+from calibrant.calibrators import Account
+from calibrant.core.arrays import Mask, Reals, Words
+from calibrant.kernels import layout as word
+from calibrant.losses import get_loss
+from calibrant.recalibrate.keyed import Key
+from calibrant.recalibrate.secret import OLD
+from calibrant.recalibrate.spec import Spec
+
+AT_ONCE: Final = 4096
+"""Rows that are measured together."""
+
+
+@dataclass(frozen=True, eq=False)
+class Certificates:
+    """What was measured in each stream of a table, and what was promised: a row a key.
+
+    Attributes
+    ----------
+    key
+        Whose stream.
+    rounds, open, expired
+        Outcomes learned, tickets that wait, and tickets that expired without an outcome.
+    c1, c2
+        Calibration errors of the drawn forecasts.
+    loss, raw_loss
+        Mean loss of the drawn and of the raw forecasts.
+    promised
+        Up to where C2 of this very run was promised to stay, for so many rounds with outcomes as
+        late as these were.  Each promise may fail with the probability that was asked for.  Not a
+        number where no theorem says anything.  A stream's own certificate, which looks at its
+        counts, may promise more.
+
+    Examples
+    --------
+    >>> from calibrant import Recalibrator, Table
+    >>> table = Table(Recalibrator(resolution=10, buckets=10), seed=7)
+    >>> _ = table.replay(["a", "b", "a"], [0.2, 0.7, 0.3], [0, 1, 0])
+    >>> told = table.certificates()
+    >>> told.key, told.rounds.tolist(), told.early.tolist()
+    (['a', 'b'], [2, 1], [True, True])
+    """
+
+    key: list[Key]
+    rounds: Words
+    open: Words
+    expired: Words
+    c1: Reals
+    c2: Reals
+    loss: Reals
+    raw_loss: Reals
+    promised: Reals
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    @property
+    def early(self) -> Mask:
+        """For which keys it is too early to promise anything."""
+        return self.promised >= 1.0
+
+    @property
+    def holds(self) -> Mask:
+        """For which keys something was promised, and kept."""
+        return (self.promised < 1.0) & (self.c2 <= self.promised)
+
+    def worst(self, count: int = 10, *, least: int = 1) -> Certificates:
+        """Return the rows with the largest C2, among keys with ``least`` rounds or more."""
+        some = np.flatnonzero(self.rounds >= least)
+        chosen = some[np.argsort(-self.c2[some], kind="stable")][:count]
+        columns = {field.name: getattr(self, field.name) for field in fields(self)}
+        key = [self.key[k] for k in chosen.tolist()]
+        rest = {name: column[chosen] for name, column in columns.items() if name != "key"}
+        return Certificates(key, **rest)
+
+
+def measured(
+    spec: Spec, keys: list[Key], rows: Words, waiting: Words, failure: float
+) -> Certificates:
+    """Measure rows, given as a table of words, of which so many tickets are open."""
+    made = [_measured(spec, part) for part in _pieces(rows)]
+    c1, c2, loss = (np.concatenate(column) for column in zip(*made, strict=True))
+    reals = rows.view(np.float64)
+    rounds = rows[:, word.ROUNDS].astype(np.int64)
+    paid = np.where(rows[:, word.RAW_INFINITE] > 0, np.inf, reals[:, word.RAW_LOSS])
+    raw_loss = _over(paid, rounds)
+    expired = rows[:, word.ISSUED] - rounds - waiting
+    promised = _promised(spec, rows, failure)
+    return Certificates(keys, rounds, waiting, expired, c1, c2, loss, raw_loss, promised)
+
+
+def _pieces(rows: Words) -> Iterator[Words]:
+    for start in range(0, max(len(rows), 1), AT_ONCE):
+        yield rows[start : start + AT_ONCE]
+
+
+def _measured(spec: Spec, rows: Words) -> tuple[Reals, Reals, Reals]:
+    """Return C1, C2 and mean loss of rows."""
+    counts, ones = spec.accounts(rows)
+    counts, ones = counts.sum(1), ones.sum(1)
+    values, rounds = spec.rule.lattice.values, counts.sum(1)
+    gaps = ones - counts * values
+    squares = np.divide(gaps**2, counts, out=np.zeros_like(gaps), where=counts > 0).sum(1)
+    loss, size = get_loss(spec.loss), len(values)
+    total = _paid(ones, loss(np.ones(size), values))
+    total = total + _paid(counts - ones, loss(np.zeros(size), values))
+    return _over(np.abs(gaps).sum(1), rounds), _over(squares, rounds), _over(total, rounds)
+
+
+def _paid(times: Words, price: Reals) -> Reals:
+    each = np.where(times > 0, times * np.where(np.isinf(price), 1.0, price), 0.0)
+    each[(times > 0) & np.isinf(price)] = np.inf
+    found: Reals = each.sum(1)
+    return found
+
+
+def _over(total: Reals, rounds: Words) -> Reals:
+    return np.divide(total, rounds, out=np.zeros(len(total)), where=rounds > 0)
+
+
+def _promised(spec: Spec, rows: Words, failure: float) -> Reals:
+    """Return what was promised about C2 of each row: the same for rows of equal history."""
+    history = rows[:, [word.ROUNDS, word.LONGEST_LAG, word.MOST_OUTSTANDING]]
+    kinds, which = np.unique(history, axis=0, return_inverse=True)
+    promise = functools.partial(_promise, spec, failure)
+    return np.array([promise(*kind) for kind in kinds.tolist()], np.float64)[which.reshape(-1)]
+
+
+def _promise(spec: Spec, failure: float, rounds: int, lag: int, missing: int) -> float:
+    rule, zero = spec.rule, np.zeros((spec.buckets, spec.rule.lattice.cells), np.int64)
+    waits = (0, 0) if spec.coins == OLD else (lag, missing)
+    told: Any = zero, zero, spec.prior, spec.centres, zero, min(lag, missing), *waits
+    account = Account(*told)
+    if not rounds or not rule.speaks(account):
+        return np.nan
+    found = rule.worst(account, rounds, failure)
+    if found is not None and found.quantity.startswith("pseudo"):
+        sizes = {"rounds": rounds, "cells": rule.lattice.cells, "buckets": spec.buckets}
+        found = bounds.drawn(found, **sizes, failure=failure)
+    return np.nan if found is None else found.value
