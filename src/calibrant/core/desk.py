@@ -205,11 +205,11 @@ class Desk:
         """Remove and return the ticket of that number, named or not, or return None."""
         return self.pop(row << SHIFT | number)
 
-    def expire(self, row: int, oldest: int) -> list[Found]:
-        """Remove and return the tickets of a row whose number is below ``oldest``, in order.
+    def old(self, row: int, oldest: int) -> list[Found]:
+        """Return the tickets of a row whose number is below ``oldest``, in order.
 
-        Numbers up to the last ``oldest`` of that row are not looked at again, so that the cost
-        of many calls is that of one look-up a number.
+        Numbers up to the ``oldest`` that :meth:`expire` was told last for that row are not looked
+        at again, so that the cost of many calls is that of one look-up a number.
         """
         floors = self._floors
         floor = floors[row] if row < len(floors) else 0
@@ -219,10 +219,16 @@ class Desk:
             keys = list(range(row << SHIFT | floor, (row << SHIFT) + oldest))
         else:
             keys = self._numbers(row << SHIFT, (row << SHIFT) + oldest)
-        gone = [found for key in keys if (found := self.pop(key)) is not None]
+        return [found for key in keys if (found := self.get(key)) is not None]
+
+    def expire(self, row: int, oldest: int) -> list[Found]:
+        """Remove and return the same tickets, if that was not done by others."""
+        gone, floors = self.old(row, oldest), self._floors
+        for found in gone:
+            self.pop_number(row, found[2])
         if row >= len(floors):
             floors.frombytes(bytes(8 * (row + 1 - len(floors))))
-        floors[row] = oldest
+        floors[row] = max(oldest, floors[row])
         return gone
 
     def drop_row(self, row: int) -> None:
