@@ -18,6 +18,7 @@ from interrupting import interrupted
 from calibrant import Calibrant, Recalibrator, load
 from calibrant.classes import OneVsRest, SimplexRecalibrator, TopLabel
 from calibrant.groups import GroupRecalibrator, Period, TimeIntervals
+from calibrant.recalibrate.table import Table
 from calibrant.regression import ConformalInterval, Distribution, QuantileRecalibrator
 
 pytestmark = pytest.mark.plain
@@ -200,3 +201,45 @@ def test_an_interrupted_batch_changes_all_or_nothing(kind: str, call: str) -> No
     needs(kind)
     made = BATCHED[kind]
     try_all(partial(Model, made, made.warmed()), BATCHES[call])
+
+
+class Keyed:
+    """A table of two streams, with an open ticket in one of them and none in the other."""
+
+    def __init__(self, pattern: Any, stored: bytes) -> None:
+        self.table = Table(pattern(seed=1), seed=4)
+        for t in range(8):
+            ticket = self.table.forecast("ab"[t % 2], 0.1 * t)
+            if t % 3:
+                self.table.observe(ticket, t % 2)
+        self.ticket = self.table.forecast("a", 0.4, id="old")
+        self.stored = stored
+
+    def to_bytes(self) -> bytes:
+        return self.table.to_bytes()
+
+
+KEYED: dict[str, Callable[[Keyed], Any]] = {
+    "forecast": lambda made: made.table.forecast("a", 0.7),
+    "forecast by name": lambda made: made.table.forecast("b", 0.7, id="new"),
+    "forecast of a new key": lambda made: made.table.forecast("c", 0.7),
+    "observe": lambda made: made.table.observe(made.ticket, 1),
+    "observe by name": lambda made: made.table.observe("old", 0),
+    "put": lambda made: made.table.put("a", made.stored),
+    "put a new key": lambda made: made.table.put("d", made.stored),
+}
+PATTERNS = {
+    "recalibrator": partial(Recalibrator, max_open=3, **SMALL),
+    "safe": partial(Calibrant, raw_safe=0.05, max_open=3, **SMALL),
+}
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("call", KEYED)
+def test_an_interrupted_call_of_a_table_is_done_wholly_or_not_at_all(
+    pattern: str, call: str
+) -> None:
+    lone = PATTERNS[pattern](seed=9)
+    lone.forecast(0.3, id="lone")
+    lone.observe(lone.forecast(0.2), 1)
+    try_all(partial(Keyed, PATTERNS[pattern], lone.to_bytes()), KEYED[call])

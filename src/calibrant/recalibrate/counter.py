@@ -172,7 +172,7 @@ class Counter(Generic[TicketT]):
             if found[0] >= NAMED:
                 self._note(found[0], EXPIRED)
         if issued > self.max_open and self._desk is not None:
-            self.desk.expire(0, issued - self.max_open)
+            self.desk.pass_by(0, issued - self.max_open)
 
     def drop(self, gone: list[Found]) -> None:
         """Take tickets from the desk, as the desk keeps them; know of them if all is undone."""

@@ -24,7 +24,8 @@ from calibrant.errors import (
     UnknownName,
     UnknownTicket,
 )
-from calibrant.kernels.layout import SECRET
+from calibrant.kernels.layout import ISSUED, ROUNDS, SECRET
+from calibrant.kernels.whole import copied
 from calibrant.recalibrate import version2
 from calibrant.recalibrate.calibrant import Calibrant
 from calibrant.recalibrate.fork import watch
@@ -182,15 +183,25 @@ class Table(Stateful):
                 found = self._desk.get(name)
                 if found is not None and found[1] != own:
                     raise RepeatedTicket("id must not be that of an open ticket of another key")
-            number = self._number(key)
-            if stream._secret.origin == SEED:
-                self._origin = SEED
-            self._desk.drop_row(number)
+            number = len(self) if own is None else own
             lines[:, 0] = np.where(lines[:, 0] >= NAMED, lines[:, 0], number << 40 | lines[:, 1])
             lines[:, 1] |= number << 40
-            self._words(number)[:] = stream._arena.row()
-            if len(lines):
-                self._desk.load(lines)
+            told = key, stream._arena.row(), lines, stream._secret.origin == SEED
+            try:
+                self._take_over(*told)
+            except BaseException:
+                # From the beginning again, whatever was done: that ends the same.
+                self._take_over(*told)
+                raise
+
+    def _take_over(self, key: Key, row: Words, lines: Words, seeded: bool) -> None:
+        """Let a key's stream be that of a row and of tickets."""
+        number = self._number(key)
+        self._origin = SEED if seeded else self._origin
+        self._desk.drop_row(number)
+        self._words(number)[:] = row
+        if len(lines):
+            self._desk.load(lines)
 
     # ---------------------------------------------------------------- one by one
 
@@ -210,15 +221,49 @@ class Table(Stateful):
         with passing(self._gate):
             if id is not None and self._desk.get(name_key(id)) is not None:
                 raise RepeatedTicket(f"id must not be that of an open ticket, got {id!r}")
-            number = self._number(key)
-            place = self._place(number)
-            n, *drawn = self._rows.issue(place, raw)
-            ticket = self._ticket(key, number, n if id is None else id, n, raw, when, drawn)
+            before = len(self)
+            try:
+                number = self._number(key)
+                ticket = self._issue(key, number, raw, id, when)
+            except BaseException:
+                if len(self) != before and not self._issued(before):
+                    self._drop_last(key)
+                raise
+        return ticket
+
+    def _issue(
+        self, key: Key, number: int, raw: float, id: str | None, time: float | None
+    ) -> KeyedTicket:
+        """Make a forecast in a row, wholly or not at all."""
+        place, notes = self._place(number), list[Any]()
+        n = self._issued(number)
+        try:
+            own, *drawn = self._rows.issue_part(place, raw, notes)
+            ticket = self._ticket(key, number, own if id is None else id, own, raw, time, drawn)
             name = number_key(number, n) if id is None else name_key(id)
             self._desk.add(name, number, n, *ticket.fields)
-            for found in self._desk.expire(number, n + 1 - self._max_open):
-                self._rows.forget(place, found[3], found[4], found[5])
+            self._expire_old(number)
+        except BaseException:
+            if self._desk.get_number(number, n) is None:
+                self._rows.withdraw_parts(notes)
+            self._expire_old(number)
+            raise
         return ticket
+
+    def _expire_old(self, number: int) -> None:
+        """Drop the tickets of a row that are too old; give back what was reserved for them."""
+        place, oldest = self._place(number), self._issued(number) - self._max_open
+        for found in self._desk.old(number, oldest):
+            words = self._rows.state()[0]
+            kept = copied(words, place, place + len(self._spec.layout.section))
+            try:
+                self._rows.forget(place, found[3], found[4], found[5])
+                self._desk.pop_number(number, found[2])
+            except BaseException:
+                if self._desk.get_number(number, found[2]) is not None:
+                    words[place : place + len(kept)] = kept
+                raise
+        self._desk.pass_by(number, oldest)
 
     def observe(
         self, ticket: KeyedTicket | str | tuple[Key, int], outcome: int, time: float | None = None
@@ -233,15 +278,22 @@ class Table(Stateful):
                     f"time must not be before the forecast's {stamp!r}, got {time!r}"
                 )
             when = 0.0 if stamp != stamp else stamp
-            row = self._place(number)
-            self._rows.learn(row, n, place, weight, mixed, raw, when, told, tuple(kept))
-            self._desk.pop_number(number, n)
             if given is None:
                 drawn = [place, weight, mixed, clock, tuple(kept), None]
                 key, moment = self._key(number), None if stamp != stamp else stamp
                 id = ticket if isinstance(ticket, str) else n
                 given = self._ticket(key, number, id, n, raw, moment, drawn)
-            given._outcome = told
+            row = self._place(number)
+            rounds = self._words(number)[ROUNDS]
+            try:
+                self._rows.learn(row, n, place, weight, mixed, raw, when, told, tuple(kept))
+                self._desk.pop_number(number, n)
+                given._outcome = told
+            except BaseException:
+                if self._words(number)[ROUNDS] != rounds:
+                    self._desk.pop_number(number, n)
+                    given._outcome = told
+                raise
         return given
 
     def _find(self, ticket: Any) -> tuple[Found, KeyedTicket | None]:
@@ -293,15 +345,33 @@ class Table(Stateful):
         if number is None:
             number = len(self._numbers)
             if number == self._rows.arena.rows:
-                self._rows.arena.add(max(8, number))
-                self._rows.use_views()
+                self._make_room(max(8, number))
+            # What was interrupted may have left something behind.
+            self._words(number)[:] = self._spec.layout.fresh
             self._spec.seat(self._words(number), secret_of(self._seed, key))
-            self._keys.append(key)
+            self._keys[number:] = [key]
             self._numbers[key] = number
         return number
 
+    def _make_room(self, rows: int) -> None:
+        """Add rows to the arena."""
+        try:
+            self._rows.arena.add(rows)
+            self._rows.use_views()
+        except BaseException:
+            self._rows.use_views()
+            raise
+
+    def _drop_last(self, key: Key) -> None:
+        """Forget a key again that was made last."""
+        self._numbers.pop(key)
+
     def _key(self, number: int) -> Key:
         return self._keys[number]
+
+    def _issued(self, number: int) -> int:
+        """Return how many forecasts a row has made."""
+        return int(self._words(number)[ISSUED])
 
     def _place(self, number: int) -> int:
         return self._rows.arena.place(number)
