@@ -19,7 +19,7 @@ from calibrant.core.codec import Document
 from calibrant.core.gate import passing
 from calibrant.core.seeded import Seeded
 from calibrant.core.stateful import Migration
-from calibrant.errors import InvalidInput
+from calibrant.errors import InvalidInput, StaleForecast
 from calibrant.kernels.layout import ISSUED, LONGEST_LAG, ROUNDS
 from calibrant.recalibrate import Certificate, version2
 from calibrant.recalibrate.counter import Counter
@@ -347,10 +347,19 @@ class ClassRecalibrator(Stream[TicketT], Generic[TicketT, RunT]):
         """
         vector, told = self._untimed(raw, "learn_one"), self._outcome(outcome)
         with passing(self._gate):
-            note = self._notes.pop(vector.tobytes(), None)
-            seen, rounds = note or (self._look(vector), self.rounds)
-            self._book(seen, rounds, told)
-            self._expire_old(self.issued)
+            key = vector.tobytes()
+            seen, rounds = self._notes.get(key) or (self._look(vector), self.rounds)
+            try:
+                self._book(seen, rounds, told)
+                self._notes.pop(key, None)
+                self._expire_old(self.issued)
+            except StaleForecast:
+                self._notes.pop(key, None)
+                raise
+            except BaseException:
+                # Whatever was made so far made others too old.
+                self._expire_old(self.issued)
+                raise
 
     def coin_of(self, ticket: TicketT | int | str) -> Any:
         """Return the coin that decided a ticket's draw, or a coin for each class.
@@ -399,20 +408,35 @@ class ClassRecalibrator(Stream[TicketT], Generic[TicketT, RunT]):
             raise self._no_time(time)
         times(time, len(rows))
         prompt = available is None and carry is None and not self._timed
+        late = available, time, carry
         with passing(self._gate):
-            first, left = self.issued, Pending()
-            made = self._prompt(rows, told) if prompt else None
-            if made is not None:
-                self._expire_old(first + len(rows))
-            else:
-                tickets, left = self._play_late(list(rows), told.tolist(), available, time, carry)
-                shape = (-1, self._classes) if self._wide else -1
-                listed = ([getattr(ticket, name) for ticket in tickets] for name in self._carry)
-                drawn, mean = (np.array(told, np.float64).reshape(shape) for told in listed)
-                made = drawn, mean
-                # Of no outcomes at all there is no telling whether they were whole numbers.
-                left = replace(left, outcome=left.outcome.astype(np.int64))
-        return self._run(rows, *made, first, left)
+            first = self.issued
+            drawn, mean, left = self._whole(lambda: self._played(rows, told, prompt, late))
+        return self._run(rows, drawn, mean, first, left)
+
+    def _played(
+        self, rows: Reals, told: Words, prompt: bool, late: tuple[Any, ...]
+    ) -> tuple[Reals, Reals, Pending]:
+        """Play a batch; return what was drawn, what was expected, and what is pending."""
+        first = self.issued
+        made = self._prompt(rows, told) if prompt else None
+        if made is not None:
+            self._expire_old(first + len(rows))
+            return *made, Pending()
+        tickets, left = self._play_late(list(rows), told.tolist(), *late)
+        shape = (-1, self._classes) if self._wide else -1
+        listed = ([getattr(ticket, name) for ticket in tickets] for name in self._carry)
+        drawn, mean = (np.array(told, np.float64).reshape(shape) for told in listed)
+        # Of no outcomes at all there is no telling whether they were whole numbers.
+        return drawn, mean, replace(left, outcome=left.outcome.astype(np.int64))
+
+    def _everything(self) -> Any:
+        return super()._everything(), len(self._roster)
+
+    def _become_again(self, kept: Any) -> None:
+        words, rows = kept
+        super()._become_again(words)
+        self._roster.forget(rows)
 
     # ------------------------------------------------------------------ state
 

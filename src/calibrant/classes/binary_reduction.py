@@ -24,13 +24,14 @@ from calibrant.core.stateful import Migration
 from calibrant.core.ticket import Issuer, Ticket
 from calibrant.errors import ForeignTicket
 from calibrant.kernels.crowd import count_correction
-from calibrant.kernels.layout import ASIDE, CELL, ROUNDS
+from calibrant.kernels.layout import ASIDE, CELL, ISSUED, ROUNDS
 from calibrant.kernels.rounds import Peeked
 from calibrant.recalibrate import Recalibrator
 from calibrant.recalibrate.binary import possible, spec_of
+from calibrant.recalibrate.intact import Spans
 from calibrant.recalibrate.promise import FAILURE
 from calibrant.recalibrate.record import certificate_of
-from calibrant.recalibrate.rows import Rows
+from calibrant.recalibrate.rows import Notes, Rows
 from calibrant.recalibrate.secret import Secret, fingerprint, part_of, secret_of
 from calibrant.recalibrate.spec import Spec
 from calibrant.recalibrate.stream import came_between
@@ -57,7 +58,7 @@ class BinaryReduction(ClassRecalibrator[MadeT, RunT]):
     rows these are, and what the outcome of a part is.
     """
 
-    __slots__ = ("_chosen", "_first", "_parts", "_rows", "_spec")
+    __slots__ = ("_chosen", "_first", "_parts", "_rows", "_spec", "_undo")
 
     migrations: ClassVar[dict[int, Migration]] = ClassRecalibrator.migrations | {
         1: migrated_reduction
@@ -71,6 +72,7 @@ class BinaryReduction(ClassRecalibrator[MadeT, RunT]):
         """Set up the first row of that spec before its first round."""
         self._chosen, self._classes = self._checked(option), class_count(classes)
         self._spec, self._rows, self._secret = spec, Rows(spec, Arena(spec.layout)), secret
+        self._undo: Notes = []
         rule, mixes = spec.rule, spec.transform is not None
         whose = fingerprint(secret, self.kind, self._classes)
         self._parts = Issuer(whose, rule.lattice, rule.kernels.full_support, mixes, spec.kept)
@@ -116,15 +118,25 @@ class BinaryReduction(ClassRecalibrator[MadeT, RunT]):
     def _compile(self) -> None:
         self._rows.compile()
 
+    def _become_again(self, kept: Any) -> None:
+        super()._become_again(kept)
+        self._rows.use_array()
+
     # ----------------------------------------------------------------- a round
 
     def _issue(self, raw: Reals) -> MadeT:
+        self._undo = []
         return self._made(raw, self._issue_part)
+
+    def _take_back(self, before: Any) -> None:
+        # The row that counts all rounds comes first: without a forecast there, the notes are older.
+        if self._own(ISSUED) != before[0]:
+            self._rows.withdraw_parts(self._undo)
 
     def _issue_part(self, number: int, raw: float) -> Ticket:
         """Make a binary forecast in the row of a number."""
         row = self._roster.place(number)
-        own, place, weight, mixed, clock, kept, law = self._rows.issue(row, raw)
+        own, place, weight, mixed, clock, kept, law = self._rows.issue_part(row, raw, self._undo)
         return Ticket(self._parts, own, own, place, weight, raw, None, clock, law, mixed, kept)
 
     def _placed(self, ticket: MadeT, outcome: int | None) -> list[tuple[int, Any, int]]:
@@ -136,9 +148,17 @@ class BinaryReduction(ClassRecalibrator[MadeT, RunT]):
 
     def _learn(self, ticket: MadeT, outcome: int) -> None:
         time = 0.0 if ticket.time is None else ticket.time
-        for row, part, told in self._placed(ticket, outcome):
-            facts = part.number, part._place, part._weight, part._mixed, part.raw
-            self._rows.learn(row, *facts, time, told, part._kept)
+        self._rows.learn_parts(
+            [
+                (row, p.number, p._place, p._weight, p._mixed, p.raw, time, told, p._kept)
+                for row, p, told in self._placed(ticket, outcome)
+            ]
+        )
+
+    def _spans(self, ticket: MadeT) -> Spans:
+        size = len(self._arena.layout.fresh)
+        rows = [self._roster.place(n) for n in self._numbers(ticket) if n in self._roster]
+        return [(row, row + size) for row in {self._row, *rows}]
 
     def _correct(self, ticket: MadeT, outcome: int) -> None:
         time = 0.0 if ticket.time is None else ticket.time
@@ -164,8 +184,12 @@ class BinaryReduction(ClassRecalibrator[MadeT, RunT]):
         if not whole or not grids:
             raise ForeignTicket(f"ticket must be as it was issued, got an altered one: {ticket!r}")
 
+    @property
+    def _reserves(self) -> bool:
+        return self._spec.raw_safe is not None
+
     def _forget(self, tickets: list[tuple[Any, ...]]) -> None:
-        if self._spec.raw_safe is None:
+        if not self._reserves:
             return
         for fields in tickets:
             ticket: Any = self._tickets.revived(self._counter.issuer, 0, 0, fields)
@@ -198,8 +222,8 @@ class BinaryReduction(ClassRecalibrator[MadeT, RunT]):
         same = len(seen.parts) == 1 or (seen.number, rounds) == (self.issued, self.rounds)
         if not same or not all(self._rows.bookable(*part[:3]) for part in seen.parts):
             raise came_between("another round")
-        for row, part, told in self._placed(seen, outcome):
-            self._rows.book(row, part.note, part.raw, told)
+        placed = self._placed(seen, outcome)
+        self._rows.book_parts([(row, part.note, part.raw, told) for row, part, told in placed])
 
     # ----------------------------------------------------------------- batches
 

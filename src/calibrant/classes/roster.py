@@ -67,8 +67,17 @@ class Roster:
     def reserve(self, rows: int) -> None:
         """Make room for so many rows in all."""
         if rows > self.arena.rows:
-            self.arena.add(rows - self.arena.rows)
-            self._moved()
+            try:
+                self.arena.add(rows - self.arena.rows)
+                self._moved()
+            except BaseException:
+                self._moved()
+                raise
+
+    def forget(self, rows: int) -> None:
+        """Have so many rows only, the first ones."""
+        while len(self) > rows:
+            self._places.popitem()
 
     def seat_all(self) -> None:
         """Write into all rows anew what tells them from others."""

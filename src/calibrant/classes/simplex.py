@@ -25,6 +25,7 @@ from calibrant.kernels.alone import count_overtaken
 from calibrant.kernels.crowd import count_forecast
 from calibrant.kernels.layout import ISSUED, LONGEST_LAG, ROUNDS
 from calibrant.recalibrate.delivery import Pending
+from calibrant.recalibrate.intact import Kept, Spans
 from calibrant.recalibrate.promise import FAILURE, first_round
 from calibrant.recalibrate.secret import OLD, SAFE, Secret, coin_at, fingerprint, secret_of
 from calibrant.recalibrate.stream import came_between
@@ -90,7 +91,9 @@ class SimplexRecalibrator(ClassRecalibrator[SimplexTicket, ClassRun]):
     points, got 20030010: take TopLabel or OneVsRest, or raise limit
     """
 
-    __slots__ = ("_cells", "_how", "_limit", "_place_of", "_resolution", "_values")
+    __slots__ = ("_cells", "_how", "_limit", "_place_of", "_resolution", "_undo", "_values")
+
+    _undo: Kept
 
     kind: ClassVar = "simplex"
     _tickets: ClassVar[Any] = SimplexTicket
@@ -178,15 +181,35 @@ class SimplexRecalibrator(ClassRecalibrator[SimplexTicket, ClassRun]):
 
     def _issue(self, raw: Reals) -> SimplexTicket:
         ticket = self._look(raw)
+        self._undo = self._kept(self._spans(ticket))
         self._count(ticket.cell)
         return ticket
 
+    def _take_back(self, before: Any) -> None:
+        # All rounds are counted first: without a forecast there, what is kept is older.
+        if self._own(ISSUED) != before[0]:
+            self._put_back(self._undo)
+
+    def _spans(self, ticket: SimplexTicket) -> Spans:
+        size = len(self._arena.layout.fresh)
+        cells = [self._roster.place(ticket.cell)] if ticket.cell in self._roster else []
+        return [(row, row + size) for row in (self._row, *cells)]
+
     def _count(self, cell: int) -> None:
         """Count a forecast in a cell."""
-        self._row_of(cell)[ISSUED] += 1
+        row = self._row_of(cell)
         count_forecast(self._arena.flat(), self._row)
+        row[ISSUED] += 1
 
     def _learn(self, ticket: SimplexTicket, outcome: int) -> None:
+        kept = self._kept(self._spans(ticket))
+        try:
+            self._learn_there(ticket, outcome)
+        except BaseException:
+            self._put_back(kept)
+            raise
+
+    def _learn_there(self, ticket: SimplexTicket, outcome: int) -> None:
         row, own = self._row_of(ticket.cell), self._arena.flat()[self._row :]
         self._arena.layout.blocks_of(row)[ticket.index, outcome] += 1
         row[ROUNDS] += 1
@@ -212,11 +235,16 @@ class SimplexRecalibrator(ClassRecalibrator[SimplexTicket, ClassRun]):
     def _book(self, seen: SimplexTicket, rounds: int, outcome: int) -> None:
         if seen.clock != self._row_of(seen.cell)[ISSUED]:
             raise came_between("a forecast in the same cell")
-        if rounds != self.rounds:
-            count_overtaken(self._arena.flat(), self._row, rounds)
-        seen._number = self.issued
-        self._count(seen.cell)
-        self._learn(seen, outcome)
+        kept = self._kept(self._spans(seen))
+        try:
+            if rounds != self.rounds:
+                count_overtaken(self._arena.flat(), self._row, rounds)
+            seen._number = self.issued
+            self._count(seen.cell)
+            self._learn_there(seen, outcome)
+        except BaseException:
+            self._put_back(kept)
+            raise
 
     def _run(self, rows: Reals, drawn: Reals, mean: Reals, first: int, left: Pending) -> ClassRun:
         return ClassRun(drawn, mean, first, pending=left)

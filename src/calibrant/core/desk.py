@@ -205,11 +205,11 @@ class Desk:
         """Remove and return the ticket of that number, named or not, or return None."""
         return self.pop(row << SHIFT | number)
 
-    def expire(self, row: int, oldest: int) -> list[Found]:
-        """Remove and return the tickets of a row whose number is below ``oldest``, in order.
+    def old(self, row: int, oldest: int) -> list[Found]:
+        """Return the tickets of a row whose number is below ``oldest``, in order.
 
-        Numbers up to the last ``oldest`` of that row are not looked at again, so that the cost
-        of many calls is that of one look-up a number.
+        Numbers below what :meth:`pass_by` was told for that row are not looked at again, so that
+        the cost of many calls is that of one look-up a number.
         """
         floors = self._floors
         floor = floors[row] if row < len(floors) else 0
@@ -219,10 +219,22 @@ class Desk:
             keys = list(range(row << SHIFT | floor, (row << SHIFT) + oldest))
         else:
             keys = self._numbers(row << SHIFT, (row << SHIFT) + oldest)
-        gone = [found for key in keys if (found := self.pop(key)) is not None]
-        if row >= len(floors):
+        return [found for key in keys if (found := self.get(key)) is not None]
+
+    def pass_by(self, row: int, oldest: int) -> None:
+        """Look at no number below ``oldest`` of a row again: none of them is filed any more."""
+        floors = self._floors
+        if row >= len(floors) and oldest > 0:
             floors.frombytes(bytes(8 * (row + 1 - len(floors))))
-        floors[row] = oldest
+        if row < len(floors):
+            floors[row] = max(oldest, floors[row])
+
+    def expire(self, row: int, oldest: int) -> list[Found]:
+        """Remove and return the tickets of a row whose number is below ``oldest``, in order."""
+        gone = self.old(row, oldest)
+        for found in gone:
+            self.pop_number(row, found[2])
+        self.pass_by(row, oldest)
         return gone
 
     def drop_row(self, row: int) -> None:

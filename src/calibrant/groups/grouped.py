@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -36,9 +34,10 @@ from calibrant.groups.version1 import migrated
 from calibrant.kernels.compile import SHORT
 from calibrant.kernels.gaps import FIRST
 from calibrant.kernels.groups import gather
-from calibrant.kernels.layout import CELL, COUNT, ISSUED
+from calibrant.kernels.layout import CELL, COUNT, ISSUED, NARROW
 from calibrant.kernels.rounds import Peeked
 from calibrant.recalibrate.binary import Binary
+from calibrant.recalibrate.intact import Kept, Spans
 from calibrant.recalibrate.secret import Secret
 from calibrant.recalibrate.spec import shared_spec
 from calibrant.recalibrate.stream import Stream
@@ -50,7 +49,7 @@ class Grouped(Binary):
     Before each step of the row, the groups of its round are listed in the scratch room.
     """
 
-    __slots__ = ("_recent", "_roster", "_rules")
+    __slots__ = ("_entered", "_recent", "_roster", "_rules")
 
     migrations: ClassVar[dict[int, Migration]] = Binary.migrations | {1: migrated}
 
@@ -68,6 +67,7 @@ class Grouped(Binary):
         super()._begin(shared_spec(spec), secret, max_open)
         self._roster = Roster(spec.max_groups)
         self._recent: deque[tuple[float, int]] = deque(maxlen=RECENT)
+        self._entered: tuple[Any, Kept] | None = None
 
     def _reseat(self) -> None:
         names = self._counter.issuer.names
@@ -99,9 +99,19 @@ class Grouped(Binary):
         """Give new groups their places, begin new periods, and list all groups of a round."""
         if self._own(ISSUED) >= self._rows.capacity:
             self._rows.check_room(self._row)
+        codes = self._roster.running(names)
+        if len(codes) < len(names):
+            codes = self._begin_groups(names)
+        self._list(codes)
+
+    def _begin_groups(self, names: Names) -> list[int]:
+        """Return the places of a round's groups, of which some are new or begin anew."""
+        noted = self._roster.noted(names)
+        known = [place for place, _ in noted[1]]
+        self._entered = noted, self._kept(self._blocks_of(0, known))
         codes = self._roster.enter(names)
         self._make_room()
-        self._list(codes)
+        return codes
 
     def _make_room(self) -> None:
         """Let the row grow if there are more groups than it has room for."""
@@ -126,8 +136,18 @@ class Grouped(Binary):
 
     def _learn(self, ticket: Ticket, outcome: int) -> None:
         self._list(self._roster.running(cast(GroupTicket, ticket).groups))
-        super()._learn(ticket, outcome)
-        self._recent.append((ticket.value, outcome))
+        kept, told = self._kept(self._spans(ticket)), (ticket.value, outcome)
+        try:
+            super()._learn(ticket, outcome)
+            self._recent.append(told)
+        except BaseException:
+            self._unless_recent(told, kept)
+            raise
+
+    def _unless_recent(self, told: tuple[float, int], kept: Kept) -> None:
+        """Put words back that a round changed, unless the round was remembered, which ends it."""
+        if not self._recent or self._recent[-1] is not told:
+            self._put_back(kept)
 
     def _correct(self, ticket: Ticket, outcome: int) -> None:
         self._list(self._roster.running(cast(GroupTicket, ticket).groups))
@@ -142,25 +162,55 @@ class Grouped(Binary):
         """Make a round whose outcome is known, and return its draw."""
         self._enter(names)
         seen: Peeked = note or self._rows.peek(self._row, raw)
-        self._rows.book(self._row, seen, raw, outcome)
-        self._recent.append((self._issuer.values[seen[0] & CELL], outcome))
+        kept = self._kept(self._blocks_of(seen[0], self._roster.running(names)))
+        told = self._issuer.values[seen[0] & CELL], outcome
+        try:
+            self._rows.book(self._row, seen, raw, outcome)
+            self._recent.append(told)
+        except BaseException:
+            self._unless_recent(told, kept)
+            raise
         return seen
 
-    @contextmanager
-    def _undone_on_error(self) -> Iterator[None]:
-        """Put everything back if something in the block goes wrong."""
-        counter, issuer = self._counter, self._issuer
-        counter.file_latest()
-        flat, desk, names = self._arena.snapshot(), counter.desk.copy(), dict(issuer.names)
-        roster, recent = self._roster.copy(), self._recent.copy()
-        try:
-            yield
-        except BaseException:
-            self._arena.become(flat)
-            self._rows.use_array()
-            counter.desk, counter.latest, issuer.names = desk, None, names
-            self._roster, self._recent = roster, recent
-            raise
+    # ------------------------------------------------------------------ interrupts
+
+    def _spans(self, ticket: Ticket) -> Spans:
+        return self._blocks_of(ticket.place, self._roster.running(cast(GroupTicket, ticket).groups))
+
+    def _blocks_of(self, place: int, codes: list[int]) -> Spans:
+        """Return the row's own words, the block of a place, and the blocks of groups."""
+        stride, first, fixed = self._spec.layout.stride, self._spec.layout.blocks, self._arena.fixed
+        bucket = self._row + first + ((place >> 16) & NARROW) * stride
+        groups = [fixed + code * stride for code in codes]
+        own = self._row, self._row + first
+        return [own, *((at, at + stride) for at in (bucket, *groups))]
+
+    def _before(self) -> Any:
+        self._entered = None
+        return self._own(ISSUED), 0
+
+    def _take_back(self, before: Any) -> None:
+        self._rows.use_array()
+        self._withdraw(int(before[0]))
+        self._leave()
+
+    def _leave(self) -> None:
+        """Undo that groups were entered for a round."""
+        if self._entered is None:
+            return
+        noted, kept = self._entered
+        self._roster.undo(noted)
+        self._put_back(kept)
+
+    def _everything(self) -> Any:
+        told = self._roster.copy(), self._recent.copy()
+        return super()._everything(), *told, dict(self._issuer.names)
+
+    def _become_again(self, kept: Any) -> None:
+        words, roster, recent, names = kept
+        self._arena.shrink(len(words[0][1]))
+        super()._become_again(words)
+        self._roster, self._recent, self._issuer.names = roster, recent, names
 
     # ------------------------------------------------------------------- batches
 

@@ -140,6 +140,20 @@ class Roster:
         made.places, made.numbers = dict(self.places), list(self.numbers)
         return made
 
+    def noted(self, names: tuple[Name, ...]) -> tuple[int, list[tuple[int, int]]]:
+        """Return what it takes to undo that names are entered."""
+        known = [self.places[key] for name in names if (key := _key(name)) in self.places]
+        return len(self), [(place, self.numbers[place]) for place in known]
+
+    def undo(self, noted: tuple[int, list[tuple[int, int]]]) -> None:
+        """Know the groups again that were known then, with the periods that were running."""
+        count, running = noted
+        while len(self.places) > count:
+            self.places.popitem()
+        del self.numbers[count:]
+        for place, number in running:
+            self.numbers[place] = number
+
     def running(self, names: tuple[Name, ...]) -> list[int]:
         """Return the places of those that are known and not over, in order; nothing changes."""
         found = [(self.places.get(_key(name), -1), name) for name in names]

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 
 from calibrant.core import check
+from calibrant.core.arrays import Bits, Reals
 from calibrant.core.codec import Document
 from calibrant.core.gate import passing
 from calibrant.core.seal import opened, opened_data
@@ -16,7 +17,7 @@ from calibrant.groups.certificate import GroupCertificate, certificate_of, rows_
 from calibrant.groups.grouped import Grouped
 from calibrant.groups.names import CheckingRules
 from calibrant.groups.spec import KIND, GroupSpec, GroupTicket, names_again, written
-from calibrant.kernels.layout import CELL
+from calibrant.kernels.layout import CELL, ISSUED
 from calibrant.recalibrate.delivery import Pending, checked, times
 from calibrant.recalibrate.promise import FAILURE
 from calibrant.recalibrate.run import Run
@@ -182,9 +183,16 @@ class GroupRecalibrator(Grouped):
             if note is not None and not self._rows.bookable(self._row, note, raw):
                 del self._notes[raw, names]
                 raise overtaken(raw)
-            self._make_round(raw, outcome, names, note)
-            self._notes.pop((raw, names), None)
-            self._expire_old(self.issued)
+            before = self._before()
+            try:
+                self._make_round(raw, outcome, names, note)
+                self._notes.pop((raw, names), None)
+                self._expire_old(self.issued)
+            except BaseException:
+                if self._own(ISSUED) == before[0]:
+                    self._leave()
+                self._expire_old(self.issued)
+                raise
 
     # ------------------------------------------------------------------- batches
 
@@ -235,25 +243,34 @@ class GroupRecalibrator(Grouped):
         late = available is not None or carry is not None
         if carry is not None:
             checked(carry)
+        when = (available, time, carry) if late else None
         with passing(self._gate):
-            first, left = self.issued, Pending()
+            first = self.issued
             if not late:
                 self._rows.check_room(self._row, len(raws))
-            if not late and self._rules.pure:
-                forecast, means = self._replay_ahead(raws, told, groups, contexts)
-            else:
-                names = rows_of(groups, len(raws), self._rules.declared)
-                asked = list(zip(raws.tolist(), names, contexts, strict=True))
-                with self._undone_on_error():
-                    if late:
-                        when = available, time, carry
-                        tickets, left = self._play_late(asked, told.tolist(), *when)
-                        made = [(ticket.value, ticket.mean) for ticket in tickets]
-                    else:
-                        made = self._replay_rows(asked, told.tolist())
-                forecast, means = np.array(made, np.float64).reshape(-1, 2).T.copy()
-            self._expire_old(first + len(raws))
+            forecast, means, left = self._whole(
+                lambda: self._played_in_groups(raws, told, groups, contexts, when)
+            )
         return Run(forecast, means, self.buckets, raws, first, left)
+
+    def _played_in_groups(
+        self, raws: Reals, told: Bits, groups: Any, contexts: list[Any], when: Any
+    ) -> tuple[Reals, Reals, Pending]:
+        """Play a batch; return what was drawn, what was expected, and what is pending."""
+        first, left = self.issued, Pending()
+        if when is None and self._rules.pure:
+            forecast, means = self._replay_ahead(raws, told, groups, contexts)
+        else:
+            names = rows_of(groups, len(raws), self._rules.declared)
+            asked = list(zip(raws.tolist(), names, contexts, strict=True))
+            if when is None:
+                made = self._replay_rows(asked, told.tolist())
+            else:
+                tickets, left = self._play_late(asked, told.tolist(), *when)
+                made = [(ticket.value, ticket.mean) for ticket in tickets]
+            forecast, means = np.array(made, np.float64).reshape(-1, 2).T.copy()
+        self._expire_old(first + len(raws))
+        return forecast, means, left
 
     # --------------------------------------------------------------------- state
 

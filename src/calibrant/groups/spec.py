@@ -108,9 +108,12 @@ class GroupArena(Arena):
             flat[self.fixed :] = self.listed[self.fixed :]
         return flat
 
-    def become(self, flat: Words) -> None:
-        """Take over words that :meth:`snapshot` gave."""
-        self._flat, self.listed = flat, None
+    def shrink(self, size: int) -> None:
+        """Have so many words again: those of groups that came since are gone."""
+        if self.listed is not None:
+            del self.listed[size:]
+        else:
+            self._flat = self.flat()[:size].copy()
 
     def grow(self, groups: int) -> None:
         """Make room for at least so many groups."""

@@ -80,6 +80,8 @@ def began(error: BaseException, function: Any) -> bool:
 def copied(words: Words, start: int, end: int) -> Any:
     """Return a copy of some words of a list, of an array or of a view."""
     part = words[start:end]
+    if type(part) is list:
+        return part
     if isinstance(part, memoryview):
         return memoryview(bytearray(part)).cast(part.format)  # type: ignore[call-overload]
     return part.copy()
@@ -97,3 +99,4 @@ def withdraw(words: Words, row: int, number: int, full_support: bool, safe: bool
         words[row + RESERVED] = words[UNDO_RESERVED]
     words[at + CLOCK] -= 1
     words[row + ISSUED] = number
+    words[UNDO_NUMBER] = -1

@@ -80,7 +80,7 @@ class Batches(Binary):
             check_times(log, stamps, self._timed)
             columns = Columns(log.held, raws, stamps[made], self._spec.kept)
             fill_held(columns, log.held, self._issuer)
-            return self._played(log, columns, told, issued)
+            return self._whole(lambda: self._played(log, columns, told, issued))
 
     def forecast_many(self, raw: Any, *, id: Any = None, time: Any = None) -> Played:
         """Announce many forecasts, one after the other, and keep a ticket for each."""
@@ -103,9 +103,10 @@ class Batches(Binary):
         with passing(self._gate):
             prompt = available is None and carry is None and not self._timed
             if prompt and not self._some_give_back(len(raws)):
-                return self._replay_at_once(raws, told)
+                return self._whole(lambda: self._replay_at_once(raws, told))
             stamps = np.full(len(raws), np.nan) if time is None else when
-            return self._replay_late(raws, told, known, when, stamps, carried)
+            late = known, when, stamps, carried
+            return self._whole(lambda: self._replay_late(raws, told, *late))
 
     def _some_give_back(self, rounds: int) -> bool:
         """Say whether tickets may expire on the way and give back what was reserved for them."""
@@ -144,8 +145,7 @@ class Batches(Binary):
         plan = schedule(len(held), numbers, arrives, time, cap)
         columns = Columns(held, raw, stamps, self._spec.kept)
         self._play_events(plan, numbers, columns, told)
-        for found in held:
-            counter.desk.pop_number(0, found[2])
+        counter.drop(held)
         counter.note_closed([found[0] for found in gone], [True] * len(gone))
         counter.desk.extend(columns.lines(plan.waiting, columns.number[plan.waiting]))
         self._expire_old(first + len(raw))
@@ -190,8 +190,7 @@ class Batches(Binary):
         gone = issued + len(log.keys) - numbers[open_rows] > self.max_open
         plan = Schedule(log.events, open_rows[~gone], open_rows[gone])
         self._play_events(plan, numbers, columns, outcomes)
-        for found in log.held:
-            self._counter.desk.pop_number(0, found[2])
+        self._counter.drop(log.held)
         # First the old ones go: a new ticket may have the name of one that expired on the way.
         self._expire_old(self.issued)
         self._note_closed(log, np.concatenate([settled, plan.expired]), numbers, len(settled))

@@ -31,11 +31,12 @@ from calibrant.kernels.rounds import Peeked
 from calibrant.recalibrate import version1, version2
 from calibrant.recalibrate.body import unpacked
 from calibrant.recalibrate.counter import Counter
+from calibrant.recalibrate.intact import Found
 from calibrant.recalibrate.record import account_of
 from calibrant.recalibrate.rows import Rows
 from calibrant.recalibrate.secret import Secret, coin_at, secret_read
 from calibrant.recalibrate.spec import MAX_OPEN, Spec, made_rule, shared_spec
-from calibrant.recalibrate.stream import Found, Stream, overtaken
+from calibrant.recalibrate.stream import Stream, overtaken
 from calibrant.transforms import from_description
 
 blank: Final = object.__new__
@@ -120,6 +121,8 @@ class Binary(Stream[Ticket]):
         latest = counter.latest
         if (latest is None or latest.number != number) and not counter.holds(number):
             self._rows.program.withdraw(words, row, number)
+        else:
+            self._expire_old(number + 1)
 
     def _close_learned(self, ticket: Ticket | None, outcome: int) -> None:
         """Close a ticket if an interrupt came after its outcome was learned."""
@@ -138,6 +141,10 @@ class Binary(Stream[Ticket]):
         told = ticket.number, ticket.place, ticket.weight, ticket._mixed, ticket.raw
         time = 0.0 if ticket.time is None else ticket.time
         self._rows.correct(self._row, (*told, time), outcome)
+
+    @property
+    def _reserves(self) -> bool:
+        return self._spec.raw_safe is not None
 
     def _forget(self, tickets: Iterable[Found]) -> None:
         for place, weight, raw, *_ in tickets:
@@ -192,6 +199,10 @@ class Binary(Stream[Ticket]):
         self._asked = self._looked = None
         self._issuer = self._spec.issuer(self._secret)
         self._counter.issue_as(self._issuer, self._issuer.fingerprint)
+
+    def _become_again(self, kept: Any) -> None:
+        super()._become_again(kept)
+        self._rows.use_array()
 
     def _compile(self) -> None:
         self._note_asked()

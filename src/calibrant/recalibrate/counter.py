@@ -95,6 +95,7 @@ class Counter(Generic[TicketT]):
         "kind",
         "latest",
         "max_open",
+        "taken",
         "whose",
     )
 
@@ -106,6 +107,7 @@ class Counter(Generic[TicketT]):
         self._closed: dict[int, str] = {}
         self.corrections = Corrections()
         self.earlier: frozenset[str] = frozenset()
+        self.taken: list[Found] | None = None
 
     @property
     def desk(self) -> Desk:
@@ -156,16 +158,43 @@ class Counter(Generic[TicketT]):
         if self.desk.get(name_key(id)) is not None:
             raise RepeatedTicket(f"id must not be that of an open ticket, got {id!r}")
 
-    def expire(self, issued: int) -> list[Found]:
-        """Take away and return the tickets that are too old once so many forecasts were made."""
+    def old(self, issued: int) -> list[Found]:
+        """Return the open tickets that are too old once so many forecasts were made."""
         if issued <= self.max_open or not len(self):
             return []
         self.file_latest()
-        gone = self.desk.expire(0, issued - self.max_open)
+        return self.desk.old(0, issued - self.max_open)
+
+    def expire(self, issued: int, gone: list[Found]) -> None:
+        """Take away the tickets that are too old once so many forecasts were made: these."""
+        self.drop(gone)
         for found in gone:
             if found[0] >= NAMED:
                 self._note(found[0], EXPIRED)
-        return gone
+        if issued > self.max_open and self._desk is not None:
+            self.desk.pass_by(0, issued - self.max_open)
+
+    def drop(self, gone: list[Found]) -> None:
+        """Take tickets from the desk, as the desk keeps them; know of them if all is undone."""
+        if self.taken is not None:
+            self.taken += gone
+        for found in gone:
+            self.desk.pop_number(0, found[2])
+
+    def follow(self) -> None:
+        """Know from now on which tickets are taken from the desk, so that all can be undone."""
+        self.file_latest()
+        self.taken = []
+
+    def undo(self, first: int) -> None:
+        """Be as before :meth:`follow`, when so many forecasts had been made."""
+        taken, self.latest = self.taken or [], None
+        numbers = self.numbers()
+        for number in numbers[numbers >= first].tolist():
+            self.desk.pop_number(0, number)
+        for found in taken:
+            if found[2] < first and self.desk.get_number(0, found[2]) is None:
+                self.desk.add(*found)
 
     def aging(self, issued: int, apart: set[int]) -> list[Found]:
         """Return the open tickets that are too old once so many are issued, apart from some."""
@@ -221,6 +250,9 @@ class Counter(Generic[TicketT]):
         if ticket is self.latest:
             self.latest, key = None, _key(ticket.id)
         else:
+            waits = None if self.taken is None else self.desk.get_number(0, ticket.number)
+            if self.taken is not None and waits is not None:
+                self.taken.append(waits)
             found = self.desk.pop_number(0, ticket.number)
             # A ticket with a name may have been asked for by its number.
             key = _key(ticket.id) if found is None else found[0]

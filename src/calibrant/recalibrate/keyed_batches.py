@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from calibrant.core import check
 from calibrant.core.arrays import Bits, Mask, Reals, Words
-from calibrant.core.desk import NUMBER, SHIFT, Desk, Found
-from calibrant.core.gate import Gate, passing
-from calibrant.core.stateful import Stateful
+from calibrant.core.desk import NUMBER, SHIFT, Found
+from calibrant.core.gate import passing
 from calibrant.errors import InvalidInput, InvalidType, RepeatedTicket, UnknownTicket
 from calibrant.kernels.compile import SHORT
 from calibrant.kernels.crowd import counts_by_lag
@@ -20,6 +18,7 @@ from calibrant.kernels.layout import ISSUED, MOST_OUTSTANDING, ROUNDS
 from calibrant.recalibrate.delivery import Schedule, arrivals, moments, schedule
 from calibrant.recalibrate.keyed import Key, KeyedPending, KeyedRun, Keys
 from calibrant.recalibrate.keyed_parts import Due, Parts, checked_carry, event_keys
+from calibrant.recalibrate.keyed_rows import NOBODY, KeyedRows
 from calibrant.recalibrate.late import (
     Columns,
     Log,
@@ -30,26 +29,12 @@ from calibrant.recalibrate.late import (
     forecasts_of,
     ids_of,
 )
-from calibrant.recalibrate.rows import Rows
-from calibrant.recalibrate.spec import Spec
-
-NOBODY: Final = -1
-"""Row of an event that tells no key."""
 
 
-class KeyedBatches(Stateful):
+class KeyedBatches(KeyedRows):
     """How batches are played on the rows of a table."""
 
     __slots__ = ()
-
-    _spec: Spec
-    _rows: Rows
-    _desk: Desk
-    _gate: Gate
-    _numbers: dict[Key, int]
-    _keys: list[Key]
-    _free: list[int]
-    _max_open: int
 
     # ------------------------------------------------------------------ verbs
 
@@ -361,16 +346,6 @@ class KeyedBatches(Stateful):
         made = program.__dict__.get("rows")
         return made if made is not None or rounds <= SHORT else program.rows
 
-    def _places(self, rows: Words) -> Words:
-        layout = self._spec.layout
-        return layout.row + rows * len(layout.fresh)
-
-    def _own(self, word: int, rows: Words) -> Words:
-        """Return a word of some rows; rows that are not there yet have zero."""
-        found, made = np.zeros(len(rows), np.int64), rows < len(self._keys)
-        found[made] = self._rows.arena.flat()[self._places(rows[made]) + word]
-        return found
-
     def _numbers_of(self, parts: Parts) -> Words:
         """Return the number that the ticket of each round of a batch will have in its stream."""
         ticket = np.empty(len(parts.order), np.int64)
@@ -399,24 +374,6 @@ class KeyedBatches(Stateful):
         back[parts.bounds[:-1][parts.bounds[:-1] < len(back)]] = False
         bad[parts.order] |= back
         check.refuse_first(bad, when, "time", "finite and not before the row above it of its key")
-
-    def _rows_of(self, keys: Keys) -> Words:
-        """Return the row of each key of a column; those of new keys will follow the others."""
-        numbers = self._numbers
-        rows = np.array([numbers.get(name, NOBODY) for name in keys.names], np.int64)
-        new = rows == NOBODY
-        rows[new] = self._free_rows(int(new.sum()))
-        return rows[keys.codes]
-
-    def _free_rows(self, count: int) -> Words:
-        """Return which rows new keys will get: those of keys that are gone, then further ones."""
-        again = self._free[: -count - 1 : -1] if count else []
-        more = len(self._keys) + np.arange(count - len(again))
-        return np.concatenate([np.array(again, np.int64), more])
-
-    @abstractmethod
-    def _admit(self, keys: Keys) -> None:
-        """Make rows for the keys that are new."""
 
     def _expire_rows(self, rows: Words) -> None:
         """Close the tickets of rows that are too old by now."""

@@ -294,6 +294,10 @@ class Recalibrator(Batches):
             elif number >= self._most:
                 self._expire_old(number + 1)
             self._asked = None
+        except BaseException:
+            # Whatever was made so far made others too old.
+            self._expire_old(self._own(ISSUED))
+            raise
         finally:
             gate.append(None)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, Final, Generic, Self, TypeVar
+from typing import Any, Final, Self
 
 import numpy as np
 
@@ -24,11 +24,11 @@ from calibrant.errors import ForeignTicket, InvalidInput, InvalidType, StaleFore
 from calibrant.kernels.crowd import count_correction
 from calibrant.kernels.index import machine
 from calibrant.kernels.layout import ISSUED, LONGEST_LAG, MOST_OUTSTANDING, ROUNDS, SECRET
-from calibrant.kernels.whole import copied
 from calibrant.recalibrate.body import packed, unpacked
-from calibrant.recalibrate.counter import EXPIRED, AnyTicket, Counter
+from calibrant.recalibrate.counter import EXPIRED, Counter
 from calibrant.recalibrate.delivery import Pending, arrivals, checked, schedule, times
 from calibrant.recalibrate.fork import watch
+from calibrant.recalibrate.intact import Intact, TicketT
 from calibrant.recalibrate.secret import (
     GIVEN,
     SEED,
@@ -42,11 +42,8 @@ from calibrant.recalibrate.secret import (
 MOST_NOTED: Final = 256
 """Predictions without an outcome that are remembered."""
 
-TicketT = TypeVar("TicketT", bound=AnyTicket)
-Found = tuple[Any, ...]
 
-
-class Stream(Stateful, Generic[TicketT]):
+class Stream(Intact[TicketT], Stateful):
     """Forecasts whose outcomes come at once, late, or never.
 
     The state is one row of an arena (:mod:`calibrant.kernels.layout`) and the open tickets.  Every
@@ -115,15 +112,6 @@ class Stream(Stateful, Generic[TicketT]):
         """Whether the secret of the draws was given, so that a state can do without it."""
         return self._secret.origin == GIVEN
 
-    def _own(self, place: int) -> int:
-        """Return one of the row's own counts."""
-        return int(self._words()[self._row + place])
-
-    def _words(self) -> Any:
-        """Return the words in the form in which they are, to read or change counts among them."""
-        listed = self._arena.listed
-        return self._arena.flat() if listed is None else listed
-
     # ---------------------------------------------------------------- one by one
 
     def _forecast(self, raw: Any, id: Any, time: Any) -> TicketT:
@@ -132,13 +120,18 @@ class Stream(Stateful, Generic[TicketT]):
         with passing(self._gate):
             if id is not None:
                 self._counter.refuse_open(id)
-            ticket = self._issue(raw)
-            ticket._time = time
-            if id is not None:
-                ticket._id = id
-            self._counter.hand_out(ticket)
-            if ticket.number >= self._counter.max_open:
-                self._expire_old(ticket.number + 1)
+            before = self._before()
+            try:
+                ticket = self._issue(raw)
+                ticket._time = time
+                if id is not None:
+                    ticket._id = id
+                self._counter.hand_out(ticket)
+                if ticket.number >= self._counter.max_open:
+                    self._expire_old(ticket.number + 1)
+            except BaseException:
+                self._unless_handed_out(before)
+                raise
         return ticket
 
     def _observe(self, ticket: Any, outcome: Any, time: Any) -> TicketT:
@@ -149,9 +142,17 @@ class Stream(Stateful, Generic[TicketT]):
             if found is None or found is not ticket:
                 found = counter.find(ticket, self._own(ISSUED))
             self._check_time(time, found)
-            self._learn(found, outcome)
-            found._outcome = outcome
-            counter.close(found)
+            rounds = self._own(ROUNDS)
+            try:
+                self._learn(found, outcome)
+                found._outcome = outcome
+                counter.close(found)
+            except BaseException:
+                # A kind learns wholly or not at all, and its own row says which.
+                if self._own(ROUNDS) != rounds and counter.is_open(found):
+                    found._outcome = outcome
+                    counter.close(found)
+                raise
         return found
 
     def correct(self, ticket: TicketT, outcome: Any, *, was: Any = None) -> TicketT:
@@ -175,7 +176,7 @@ class Stream(Stateful, Generic[TicketT]):
         with passing(self._gate):
             stands = counter.replaced(ticket, told, before, self._own(ISSUED))
             known, ticket._outcome = ticket.outcome, stands
-            earlier, kept = counter.corrections.get(ticket.number), self._kept_row()
+            earlier, kept = counter.corrections.get(ticket.number), self._kept(self._spans(ticket))
             try:
                 count_correction(self._words(), self._row, ticket.number)
                 self._correct(ticket, told)
@@ -194,7 +195,7 @@ class Stream(Stateful, Generic[TicketT]):
         counter = self._counter
         with passing(self._gate):
             found = counter.find(ticket, self._own(ISSUED))
-            kept = self._kept_row()
+            kept = self._kept(self._spans(found))
             try:
                 self._forget([found.fields])
                 counter.close(found, EXPIRED)
@@ -203,14 +204,6 @@ class Stream(Stateful, Generic[TicketT]):
                     self._put_back(kept)
                 raise
         return found
-
-    def _kept_row(self) -> Any:
-        """Return a copy of the row, to be put back if what follows is interrupted."""
-        size = len(self._arena.layout.fresh)
-        return copied(self._words(), self._row, self._row + size)
-
-    def _put_back(self, kept: Any) -> None:
-        self._words()[self._row : self._row + len(kept)] = kept
 
     def _ours(self, ticket: TicketT | int | str) -> TicketT:
         """Return a ticket of this stream, open or closed, or an open one given by its id."""
@@ -221,12 +214,6 @@ class Stream(Stateful, Generic[TicketT]):
         if not counter.owns(ticket):
             raise ForeignTicket(f"ticket must be of this recalibrator, got another's: {ticket!r}")
         return ticket
-
-    def _expire_old(self, issued: int) -> None:
-        """Drop the tickets that are too old once so many forecasts were made."""
-        gone = self._counter.expire(issued)
-        if gone:
-            self._forget([found[3:] for found in gone])
 
     # -------------------------------------------------------------- late outcomes
 
@@ -453,9 +440,6 @@ class Stream(Stateful, Generic[TicketT]):
     @abstractmethod
     def _reseat(self) -> None:
         """Let all coins, and the fingerprint of tickets, follow from the secret as it is now."""
-
-    def _forget(self, tickets: list[Found]) -> None:
-        """Take notice that no outcome will come for tickets, given by their fields."""
 
     @abstractmethod
     def _stored(self) -> tuple[dict[str, Any], dict[str, Words]]:

@@ -24,18 +24,19 @@ from calibrant.errors import (
     UnknownName,
     UnknownTicket,
 )
-from calibrant.kernels.layout import SECRET
+from calibrant.kernels.layout import ROUNDS
+from calibrant.kernels.whole import copied
 from calibrant.recalibrate import version2
 from calibrant.recalibrate.calibrant import Calibrant
 from calibrant.recalibrate.corrections import Corrections
 from calibrant.recalibrate.fork import watch
-from calibrant.recalibrate.keyed import Key, KeyedTicket, Keys, checked_key
+from calibrant.recalibrate.keyed import Key, KeyedTicket, checked_key
 from calibrant.recalibrate.keyed_batches import KeyedBatches
 from calibrant.recalibrate.keyed_record import Certificates, measured
 from calibrant.recalibrate.promise import FAILURE
 from calibrant.recalibrate.recalibrator import Recalibrator
 from calibrant.recalibrate.rows import Rows
-from calibrant.recalibrate.secret import ORIGINS, SEED, SYSTEM, chosen_seed, secret_of, secrets_of
+from calibrant.recalibrate.secret import ORIGINS, SEED, SYSTEM, chosen_seed, secret_of
 
 KINDS: Final[dict[str, type[Recalibrator]]] = {
     made.kind: made for made in (Calibrant, Recalibrator)
@@ -175,29 +176,33 @@ class Table(KeyedBatches):
                 found = self._desk.get(name)
                 if found is not None and found[1] != own:
                     raise RepeatedTicket("id must not be that of an open ticket of another key")
-            number = self._number(key)
-            if stream._secret.origin == SEED:
-                self._origin = SEED
-            self._desk.drop_row(number)
+            number = int(self._free_rows(1)[0]) if own is None else own
             lines[:, 0] = np.where(lines[:, 0] >= NAMED, lines[:, 0], number << SHIFT | lines[:, 1])
             lines[:, 1] |= number << SHIFT
-            self._words(number)[:] = stream._arena.row()
-            self._corrections.pop(number, None)
-            if stream._counter.corrections.stored():
-                self._corrections[number] = stream._counter.corrections
-            if len(lines):
-                self._desk.load(lines)
+            try:
+                self._take_over(key, stream, lines)
+            except BaseException:
+                # From the beginning again, whatever was done: that ends the same.
+                self._take_over(key, stream, lines)
+                raise
+
+    def _take_over(self, key: Key, stream: Recalibrator, lines: Words) -> None:
+        """Let a key's stream be another one, with these tickets."""
+        number = self._number(key)
+        self._origin = SEED if stream._secret.origin == SEED else self._origin
+        self._desk.drop_row(number)
+        self._words(number)[:] = stream._arena.row()
+        self._corrections.pop(number, None)
+        if stream._counter.corrections.stored():
+            self._corrections[number] = stream._counter.corrections
+        if len(lines):
+            self._desk.load(lines)
 
     def __delitem__(self, key: Key) -> None:
         """Forget a key, its stream and its open tickets."""
         with passing(self._gate):
-            number = self._number_of(key)
-            self._desk.drop_row(number)
-            del self._numbers[key]
-            self._words(number)[:] = self._spec.layout.fresh
-            self._keys[number] = GONE
-            self._corrections.pop(number, None)
-            self._free.append(number)
+            self._number_of(key)
+            self._drop_key(key)
 
     def certificates(self, failure: float = FAILURE) -> Certificates:
         """Return what was measured in each stream, and what was promised, as columns.
@@ -229,15 +234,49 @@ class Table(KeyedBatches):
         with passing(self._gate):
             if id is not None and self._desk.get(name_key(id)) is not None:
                 raise RepeatedTicket(f"id must not be that of an open ticket, got {id!r}")
-            number = self._number(key)
-            place = self._place(number)
-            n, *drawn = self._rows.issue(place, raw)
-            ticket = self._ticket(key, number, n if id is None else id, n, raw, when, drawn)
+            before = len(self)
+            try:
+                number = self._number(key)
+                ticket = self._issue(key, number, raw, id, when)
+            except BaseException:
+                if len(self) != before and not self._issued(self._numbers[key]):
+                    self._drop_key(key)
+                raise
+        return ticket
+
+    def _issue(
+        self, key: Key, number: int, raw: float, id: str | None, time: float | None
+    ) -> KeyedTicket:
+        """Make a forecast in a row, wholly or not at all."""
+        place, notes = self._place(number), list[Any]()
+        n = self._issued(number)
+        try:
+            own, *drawn = self._rows.issue_part(place, raw, notes)
+            ticket = self._ticket(key, number, own if id is None else id, own, raw, time, drawn)
             name = number_key(number, n) if id is None else name_key(id)
             self._desk.add(name, number, n, *ticket.fields)
-            for found in self._desk.expire(number, n + 1 - self._max_open):
-                self._rows.forget(place, found[3], found[4], found[5])
+            self._expire_old(number)
+        except BaseException:
+            if self._desk.get_number(number, n) is None:
+                self._rows.withdraw_parts(notes)
+            self._expire_old(number)
+            raise
         return ticket
+
+    def _expire_old(self, number: int) -> None:
+        """Drop the tickets of a row that are too old; give back what was reserved for them."""
+        place, oldest = self._place(number), self._issued(number) - self._max_open
+        for found in self._desk.old(number, oldest):
+            words = self._rows.state()[0]
+            kept = copied(words, place, place + len(self._spec.layout.section))
+            try:
+                self._rows.forget(place, found[3], found[4], found[5])
+                self._desk.pop_number(number, found[2])
+            except BaseException:
+                if self._desk.get_number(number, found[2]) is not None:
+                    words[place : place + len(kept)] = kept
+                raise
+        self._desk.pass_by(number, oldest)
 
     def observe(
         self, ticket: KeyedTicket | str | tuple[Key, int], outcome: int, time: float | None = None
@@ -252,11 +291,18 @@ class Table(KeyedBatches):
                     f"time must not be before the forecast's {stamp!r}, got {time!r}"
                 )
             when = 0.0 if stamp != stamp else stamp
-            row = self._place(number)
-            self._rows.learn(row, n, place, weight, mixed, raw, when, told, tuple(kept))
-            self._desk.pop_number(number, n)
             given = self._given(ticket, found) if given is None else given
-            given._outcome = told
+            row = self._place(number)
+            rounds = self._words(number)[ROUNDS]
+            try:
+                self._rows.learn(row, n, place, weight, mixed, raw, when, told, tuple(kept))
+                self._desk.pop_number(number, n)
+                given._outcome = told
+            except BaseException:
+                if self._words(number)[ROUNDS] != rounds:
+                    self._desk.pop_number(number, n)
+                    given._outcome = told
+                raise
         return given
 
     def correct(self, ticket: KeyedTicket, outcome: int, *, was: int | None = None) -> KeyedTicket:
@@ -345,53 +391,7 @@ class Table(KeyedBatches):
         ticket._key = key
         return ticket
 
-    # ----------------------------------------------------------------------- rows
-
-    def _number(self, key: Key) -> int:
-        """Return the number of a key's row, which is made if the key is new."""
-        number = self._numbers.get(key)
-        if number is None:
-            self._make([key])
-            number = self._numbers[key]
-        return number
-
-    def _admit(self, keys: Keys) -> None:
-        new = [name for name in keys.names if name not in self._numbers]
-        if new:
-            self._make(new)
-
-    def _make(self, keys: list[Key]) -> None:
-        """Make rows for new keys."""
-        arena, size = self._rows.arena, len(self._spec.layout.fresh)
-        numbers, old = self._free_rows(len(keys)), len(self._keys)
-        end = max(old, int(numbers.max(initial=-1)) + 1)
-        if end > arena.rows:
-            arena.add(max(8, old, end - arena.rows), fresh=False)
-            self._rows.use_views()
-        secrets = secrets_of(self._seed, keys)
-        start = self._place(0)
-        rows = arena.flat()[start : start + size * end].reshape(-1, size)
-        for first in range(0, len(keys), AT_ONCE):
-            some = slice(first, first + AT_ONCE)
-            made = np.tile(self._spec.layout.fresh, (len(numbers[some]), 1))
-            self._spec.seat_many(made, secrets[some])
-            rows[numbers[some]] = made
-        self._keys += [GONE] * (end - old)
-        for number, key in zip(numbers.tolist(), keys, strict=True):
-            self._keys[number] = key
-            self._numbers[key] = number
-        del self._free[max(len(self._free) - len(keys), 0) :]
-
-    def _place(self, number: int) -> int:
-        return self._rows.arena.place(number)
-
-    def _words(self, number: int) -> Words:
-        """Return a view of a row."""
-        start = self._place(number)
-        return self._rows.arena.flat()[start : start + len(self._spec.layout.fresh)]
-
-    def _secret(self, number: int) -> bytes:
-        return self._words(number)[SECRET : SECRET + 2].astype("<i8").tobytes()
+    # ---------------------------------------------------------------------- forks
 
     def _renew(self) -> None:
         """Throw coins of its own from now on, in a forked process; open tickets stay open."""
@@ -441,10 +441,6 @@ class Table(KeyedBatches):
 
 
 NAMED: Final = 1 << 62
-AT_ONCE: Final = 64
-"""Rows that are made together: so many stay close to the processor."""
-GONE: Final = ""
-"""Stands for the key of a row that is free."""
 LARGEST: Final = 1 << 127
 
 

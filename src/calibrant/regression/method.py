@@ -122,6 +122,8 @@ class Method(ABC):
     assumption: ClassVar[str]
     reference: ClassVar[str]
 
+    whole: ClassVar[bool] = False
+    """Whether :meth:`learn` counts the outcome as well, and all of it or nothing."""
     levels: Reals = np.empty(0)
     drawn: int = 0
     section: Section
@@ -152,6 +154,9 @@ class Method(ABC):
     @abstractmethod
     def sound(self, words: Words, reals: Reals) -> Mask:
         """Say which tickets could have been issued, given what was kept of them."""
+
+    def withdraw(self, number: int) -> None:  # noqa: B027
+        """Take back what was announced for the forecast of that number, if anything was."""
 
     @abstractmethod
     def learn(self, ticket: Any, met: Any) -> None:

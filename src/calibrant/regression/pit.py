@@ -19,10 +19,11 @@ from calibrant.core.ticket import Ticket
 from calibrant.errors import ForeignTicket, InvalidInput
 from calibrant.kernels import layout as kernel
 from calibrant.kernels.crowd import count_correction
+from calibrant.kernels.whole import copied
 from calibrant.recalibrate import Certificate, Recalibrator
 from calibrant.recalibrate.binary import possible
 from calibrant.recalibrate.record import certificate_of
-from calibrant.recalibrate.rows import Rows
+from calibrant.recalibrate.rows import Notes, Rows
 from calibrant.recalibrate.secret import COIN_CODES, OLD, coin_at, part_of, secret_of
 from calibrant.recalibrate.spec import LOSS_CODES, Spec, made_rule
 from calibrant.recalibrate.version1 import moved, moved_blocks, write_own
@@ -91,6 +92,7 @@ class Pit(LevelMethod):
         Pseudo-rounds with which each grid point starts, as if the raw quantile were right.
     """
 
+    whole = True
     name = "pit"
     guarantee = "of the calibrator, for each level: E C2 of the chances drawn there"
     assumption = "the adversary does not see the draw"
@@ -149,6 +151,7 @@ class Pit(LevelMethod):
     def sit(self, seat: Seat, secret: bytes) -> None:
         """Work in that part of a row from now on, with draws that follow from the secret."""
         self._seat, self._rows = seat, Rows(self._specs[0], seat.arena)
+        self._undo: Notes = []
         parts, first = self._parts(seat.arena.flat()[seat.row :]), seat.at + len(self.levels)
         for k, spec in enumerate(self._specs):
             spec.seat(parts[k], part_of(secret, k))
@@ -171,9 +174,9 @@ class Pit(LevelMethod):
 
     def announce(self) -> Said:
         """Draw a chance for each raw level."""
-        made = []
+        made, self._undo = [], []
         for at, p in self._at:
-            number, place, weight, _, clock, _, law = self._rows.issue(at, p)
+            number, place, weight, _, clock, _, law = self._rows.issue_part(at, p, self._undo)
             made.append(Ticket(self._issuer, number, number, place, weight, p, None, clock, law))
         drawn, mean = [t.value for t in made], [t.mean for t in made]
         draws = tuple(t.place for t in made), tuple(t.weight for t in made)
@@ -200,13 +203,32 @@ class Pit(LevelMethod):
 
     def learn(self, ticket: QuantileTicket, met: list[int]) -> None:
         """Tell each calibrator whether the outcome was below its raw quantile."""
-        many = self.drawn
+        number, events, many = ticket.number, met[self.drawn :], self.drawn
         draws = zip(self._at, ticket.places, ticket.weights, met[:many], strict=True)
-        for (at, p), place, weight, event in draws:
-            self._rows.learn(at, ticket.number, place, weight, p, p, 0.0, event)
+        parts = [(at, number, place, w, p, p, 0.0, y) for (at, p), place, w, y in draws]
+        words, own = self._seat.state()[0], self._seat.row
+        kept = copied(words, own, self._seat.at + len(self.levels))
+        try:
+            self._rows.learn_parts(parts)
+            self._count(number, events)
+        except BaseException:
+            words[own : own + len(kept)] = kept
+            # Either all calibrators were told, or none.
+            if words[self._at[0][0] + kernel.ROUNDS] != words[own + kernel.ROUNDS]:
+                self._count(number, events)
+            raise
+
+    def _count(self, number: int, events: list[int]) -> None:
+        """Count an outcome, and the levels that covered it."""
         words = self._seat.state()[0]
-        for m, event in enumerate(met[many:], self._seat.at):
+        for m, event in enumerate(events, self._seat.at):
             words[m] += event
+        self._seat.count_outcome(number)
+
+    def withdraw(self, number: int) -> None:
+        """Take back the chances that were drawn for the forecast of that number."""
+        if self._undo and self._undo[0][1] == number:
+            self._rows.withdraw_parts(self._undo)
 
     def amend(self, ticket: QuantileTicket, before: list[int], after: list[int]) -> None:
         """Tell each calibrator that was told wrong, and count coverage anew."""

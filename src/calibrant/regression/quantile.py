@@ -125,8 +125,9 @@ class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
         return self._forecast(_one(raw), id, time)
 
     def _issue(self, raw: Distribution) -> QuantileTicket:
-        said = self._method.announce()
+        # Counted first, so that the row says whether there is something to be taken back.
         ticket = QuantileTicket(self._issuer, self._seat.count_forecast())
+        said = self._method.announce()
         asked, *curves = said[:5]
         ticket._announce(raw, tuple(curves))
         ticket._places, ticket._weights = said[5:]

@@ -110,20 +110,41 @@ class NumberStream(Stream[TicketT], Generic[TicketT, MethodT]):
     def _play_round(self, raw: Any, outcome: float) -> None:
         """Make a round at once, unless another has overtaken the prediction that was looked at."""
         with passing(self._gate):
-            looked = self._notes.pop(NEXT, None)
-            if looked is not None and looked != (self._own(ISSUED), self._own(ROUNDS)):
+            looked, now = self._notes.get(NEXT), (self._own(ISSUED), self._own(ROUNDS))
+            if looked is not None and looked != now:
+                self._notes.pop(NEXT)
                 raise StaleForecast(
                     "another round came between sample_one and learn_one; "
                     "use forecast and observe where rounds overlap"
                 )
-            ticket = self._issue(raw)
-            self._learn(ticket, outcome)
-            if ticket.number >= self.max_open:
-                self._expire_old(ticket.number + 1)
+            before = self._before()
+            try:
+                self._learn(self._issue(raw), outcome)
+                self._notes.pop(NEXT, None)
+                self._expire_old(self._own(ISSUED))
+            except BaseException:
+                if self._own(ROUNDS) == now[1]:
+                    self._take_back(before)
+                self._expire_old(self._own(ISSUED))
+                raise
+
+    def _take_back(self, before: Any) -> None:
+        if self._own(ISSUED) != before[0]:
+            self._method.withdraw(before[0])
+        super()._take_back(before)
 
     def _learn(self, ticket: TicketT, outcome: float) -> None:
-        self._method.learn(ticket, self._met(ticket, outcome))
-        self._seat.count_outcome(ticket.number)
+        met, number = self._met(ticket, outcome), ticket.number
+        if self._method.whole:
+            self._method.learn(ticket, met)
+            return
+        kept = self._kept(self._spans(ticket))
+        try:
+            self._method.learn(ticket, met)
+            self._seat.count_outcome(number)
+        except BaseException:
+            self._put_back(kept)
+            raise
 
     def _correct(self, ticket: TicketT, outcome: float) -> None:
         before, after = (self._met(ticket, told) for told in (ticket.outcome, outcome))
@@ -150,15 +171,21 @@ class NumberStream(Stream[TicketT], Generic[TicketT, MethodT]):
         """
         available, time, carry = late
         times(time, len(told))
+        in_turn = available is not None or carry is not None
         with passing(self._gate):
             first = self.issued
-            if available is not None or carry is not None:
-                tickets, pending = self._play_late(list(raws), told.tolist(), *late)
+            if in_turn:
+                given = list(raws), told.tolist(), *late
+                tickets, pending = self._whole(lambda: self._play_late(*given))
                 return self._gathered(tickets), first, pending
-            played = prompt()
-            self._seat.count_rounds(len(told))
-            self._expire_old(first + len(told))
-        return played, first, Pending()
+            return self._whole(lambda: self._at_once(prompt, len(told))), first, Pending()
+
+    def _at_once(self, prompt: Callable[[], Any], rounds: int) -> Any:
+        """Play a batch whose outcomes come at once; return what was announced."""
+        first, played = self.issued, prompt()
+        self._seat.count_rounds(rounds)
+        self._expire_old(first + rounds)
+        return played
 
     @abstractmethod
     def _gathered(self, tickets: list[TicketT]) -> Any:

@@ -1,0 +1,140 @@
+"""Rows of a table by key: made, found, dropped."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from calibrant.core.arrays import Words
+from calibrant.core.desk import Desk
+from calibrant.core.gate import Gate
+from calibrant.core.stateful import Stateful
+from calibrant.kernels.layout import ISSUED, SECRET
+from calibrant.recalibrate.corrections import Corrections
+from calibrant.recalibrate.keyed import Key, Keys
+from calibrant.recalibrate.rows import Rows
+from calibrant.recalibrate.secret import secrets_of
+from calibrant.recalibrate.spec import Spec
+
+NOBODY: Final = -1
+"""Row of an event that tells no key."""
+AT_ONCE: Final = 64
+"""Rows that are made together: so many stay close to the processor."""
+GONE: Final = ""
+"""Stands for the key of a row that is free."""
+
+
+class KeyedRows(Stateful):
+    """An arena of rows, a row for each key.
+
+    A key's row has a number as long as the key is there; rows of keys that are gone are free for
+    new ones.
+    """
+
+    __slots__ = ()
+
+    _spec: Spec
+    _rows: Rows
+    _desk: Desk
+    _gate: Gate
+    _numbers: dict[Key, int]
+    _keys: list[Key]
+    _free: list[int]
+    _corrections: dict[int, Corrections]
+    _max_open: int
+    _seed: int
+
+    def _number(self, key: Key) -> int:
+        """Return the number of a key's row, which is made if the key is new."""
+        number = self._numbers.get(key)
+        if number is None:
+            self._make([key])
+            number = self._numbers[key]
+        return number
+
+    def _admit(self, keys: Keys) -> None:
+        """Make rows for the keys of a column that are new."""
+        new = [name for name in keys.names if name not in self._numbers]
+        if new:
+            self._make(new)
+
+    def _make(self, keys: list[Key]) -> None:
+        """Make rows for new keys."""
+        arena, size = self._rows.arena, len(self._spec.layout.fresh)
+        numbers, old = self._free_rows(len(keys)), len(self._keys)
+        end = max(old, int(numbers.max(initial=-1)) + 1)
+        if end > arena.rows:
+            self._make_room(max(8, old, end - arena.rows))
+        secrets = secrets_of(self._seed, keys)
+        start = self._place(0)
+        rows = arena.flat()[start : start + size * end].reshape(-1, size)
+        for first in range(0, len(keys), AT_ONCE):
+            some = slice(first, first + AT_ONCE)
+            made = np.tile(self._spec.layout.fresh, (len(numbers[some]), 1))
+            self._spec.seat_many(made, secrets[some])
+            rows[numbers[some]] = made
+        again = len(keys) - (end - old)
+        for number, key in zip(numbers[:again].tolist(), keys, strict=False):
+            self._keys[number] = key
+        del self._free[len(self._free) - again :]
+        # What is interrupted before here leaves rows that nobody uses, and no key.
+        self._keys += keys[again:]
+        self._numbers |= zip(keys, numbers.tolist(), strict=True)
+
+    def _make_room(self, rows: int) -> None:
+        """Add rows to the arena."""
+        try:
+            self._rows.arena.add(rows, fresh=False)
+            self._rows.use_views()
+        except BaseException:
+            self._rows.use_views()
+            raise
+
+    def _drop_key(self, key: Key) -> None:
+        """Forget a key; its row is free."""
+        number = self._numbers.pop(key)
+        self._desk.drop_row(number)
+        self._words(number)[:] = self._spec.layout.fresh
+        self._corrections.pop(number, None)
+        self._keys[number] = GONE
+        self._free.append(number)
+
+    def _issued(self, number: int) -> int:
+        """Return how many forecasts a row has made."""
+        return int(self._words(number)[ISSUED])
+
+    def _place(self, number: int) -> int:
+        return self._rows.arena.place(number)
+
+    def _words(self, number: int) -> Words:
+        """Return a view of a row."""
+        start = self._place(number)
+        return self._rows.arena.flat()[start : start + len(self._spec.layout.fresh)]
+
+    def _secret(self, number: int) -> bytes:
+        return self._words(number)[SECRET : SECRET + 2].astype("<i8").tobytes()
+
+    def _places(self, rows: Words) -> Words:
+        layout = self._spec.layout
+        return layout.row + rows * len(layout.fresh)
+
+    def _own(self, word: int, rows: Words) -> Words:
+        """Return a word of some rows; rows that are not there yet have zero."""
+        found, made = np.zeros(len(rows), np.int64), rows < len(self._keys)
+        found[made] = self._rows.arena.flat()[self._places(rows[made]) + word]
+        return found
+
+    def _rows_of(self, keys: Keys) -> Words:
+        """Return the row of each key of a column; those of new keys will follow the others."""
+        numbers = self._numbers
+        rows = np.array([numbers.get(name, NOBODY) for name in keys.names], np.int64)
+        new = rows == NOBODY
+        rows[new] = self._free_rows(int(new.sum()))
+        return rows[keys.codes]
+
+    def _free_rows(self, count: int) -> Words:
+        """Return which rows new keys will get: those of keys that are gone, then further ones."""
+        again = self._free[: -count - 1 : -1] if count else []
+        more = len(self._keys) + np.arange(count - len(again))
+        return np.concatenate([np.array(again, np.int64), more])

@@ -1,0 +1,68 @@
+"""Interrupts at each place where CPython can raise what comes from elsewhere.
+
+These places are where a function begins, after a call and where a loop goes round.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import calibrant
+
+HOME = str(Path(calibrant.__file__).parent)
+
+
+class Stop(BaseException):
+    """What interrupts."""
+
+
+@functools.cache
+def after_call(code: Any) -> frozenset[int]:
+    """Return where an interrupt can be raised in a piece of code, its beginning apart."""
+    found, before = set(), ""
+    for instruction in dis.get_instructions(code):
+        if before.startswith("CALL") or before == "JUMP_BACKWARD":
+            found.add(instruction.offset)
+        if instruction.opname != "CACHE":
+            before = instruction.opname
+    return frozenset(found)
+
+
+class Interrupting:
+    """A trace that stops the program at one of the places where an interrupt can come."""
+
+    def __init__(self, at: int, apart: str = "nothing") -> None:
+        self.left, self.seen, self.apart = at, 0, apart
+
+    def __call__(self, frame: Any, event: str, told: object) -> object:
+        name = frame.f_code.co_filename
+        # Nobody interrupts what is machine code elsewhere, or has nothing to do with calibrant.
+        if not name.startswith(HOME) or self.apart in name:
+            return None
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        if event == "call" or (event == "opcode" and frame.f_lasti in after_call(frame.f_code)):
+            self.pass_by()
+        return self
+
+    def pass_by(self) -> None:
+        self.seen += 1
+        if self.seen == self.left:
+            raise Stop
+
+
+def interrupted(call: Callable[[], object], at: int, apart: str = "nothing") -> tuple[bool, int]:
+    """Say whether a call was interrupted at that place, and how many places it passed."""
+    trace, kept = Interrupting(at, apart), sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    except Stop:
+        return True, trace.seen
+    finally:
+        sys.settrace(kept)
+    return False, trace.seen
