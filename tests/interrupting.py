@@ -44,6 +44,10 @@ class Interrupting:
         # Nobody interrupts what is machine code elsewhere, or has nothing to do with calibrant.
         if not name.startswith(HOME) or self.apart in name:
             return None
+        # What is raised in a generator that is being dropped reaches nobody; what is raised in
+        # another one comes out of the call that consumes it, which is a place of its own.
+        if frame.f_code.co_name == "<genexpr>":
+            return None
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
         if event == "call" or (event == "opcode" and frame.f_lasti in after_call(frame.f_code)):
             self.pass_by()
