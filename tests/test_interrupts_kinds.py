@@ -212,6 +212,7 @@ class Keyed:
             ticket = self.table.forecast("ab"[t % 2], 0.1 * t)
             if t % 3:
                 self.table.observe(ticket, t % 2)
+                self.closed = ticket
         self.ticket = self.table.forecast("a", 0.4, id="old")
         self.stored = stored
 
@@ -226,6 +227,18 @@ KEYED: dict[str, Callable[[Keyed], Any]] = {
     "observe": lambda made: made.table.observe(made.ticket, 1),
     "observe by name": lambda made: made.table.observe("old", 0),
     "put": lambda made: made.table.put("a", made.stored),
+    "correct": lambda made: made.table.correct(made.closed, 1 - made.closed.outcome),
+    "expire": lambda made: made.table.expire("old"),
+    "forget a key": lambda made: made.table.__delitem__("b"),
+    "replay": lambda made: made.table.replay(
+        ["a", "new", "b", "a"], [0.1, 0.4, 0.7, 0.9], [0, 1, 0, 1]
+    ),
+    "late replay": lambda made: made.table.replay(
+        ["a", "new", "b", "a"], [0.1, 0.4, 0.7, 0.9], [0, 1, 0, 1], available=[0.0, 9.0, 2.0, 9.0]
+    ),
+    "play": lambda made: made.table.play(
+        ["b", None, "new"], [0, 1, 0], ["one", "old", None], [0.4, 1, 0.6]
+    ),
     "put a new key": lambda made: made.table.put("d", made.stored),
 }
 PATTERNS = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -146,15 +146,19 @@ class KeyedBatches(KeyedRows):
 
     def _replay_at_once(self, keys: Keys, parts: Parts, raw: Reals, told: Bits) -> KeyedRun:
         self._check_room(parts.rows, parts.counts)
-        ticket = self._numbers_of(parts)
-        self._admit(keys)
-        mixed = raw if self._spec.transform is None else np.empty(len(raw))
+        ticket, mixed = self._numbers_of(parts), raw
+        if self._spec.transform is not None:
+            mixed = np.empty(len(raw))
         made = np.empty(len(raw)), np.empty(len(raw)), mixed
-        crowded = self._has_crowds(parts.rows)
-        for some, machine in ((crowded, None), (~crowded, self._machine(len(raw)))):
-            if some.any():
-                self._play_at_once(parts.chosen(some), machine, raw, told, made)
-        self._expire_rows(parts.rows)
+        crowded, machine = self._has_crowds(parts.rows), self._machine(len(raw))
+
+        def play() -> None:
+            for some, loops in ((crowded, None), (~crowded, machine)):
+                if some.any():
+                    self._play_at_once(parts.chosen(some), loops, raw, told, made)
+
+        at_once = machine is not None and not crowded.any()
+        self._wholly(keys, parts.rows, play, lambda: self._expire_rows(parts.rows), at_once)
         return KeyedRun(*made[:2], self._spec.buckets, mixed, ticket, KeyedPending())
 
     def _play_at_once(
@@ -311,34 +315,102 @@ class KeyedBatches(KeyedRows):
         """Play events that are known to fit; open, close and expire tickets."""
         learned = due.row[-1 - plan.events[plan.events < 0]]
         self._check_room(*np.unique(learned, return_counts=True))
-        self._admit(keys)
         if self._spec.raw_safe is not None:
             _, part = np.unique(due.row, return_inverse=True)
             plan = plan.with_expiry(due.number, self._max_open, part)
-        self._play_events(plan.events, due)
-        for found in due.held:
-            self._desk.pop_number(found[1], found[2])
-        # First the old ones go: a new ticket may have the name of one that expired on the way.
-        self._expire_rows(np.unique(due.row))
-        waits = plan.waiting
-        if len(waits):
-            due.columns.number[waits] = due.row[waits] << SHIFT | due.number[waits]
-            self._desk.extend(due.columns.lines(waits, due.names[waits - len(due.held)]))
+        machine, rows = self._machine(len(plan.events)), np.unique(due.row)
 
-    def _play_events(self, log: Words, due: Due) -> None:
+        def play() -> None:
+            self._play_events(plan.events, due, machine)
+
+        def finish() -> None:
+            self._drop(due.held)
+            # First the old ones go: a new ticket may have the name of one that expired.
+            self._expire_rows(rows)
+            self._open(due, plan.waiting)
+
+        self._wholly(keys, rows, play, finish, machine is not None)
+
+    def _open(self, due: Due, waits: Words) -> None:
+        """File the tickets that wait, as far as that is not done."""
+        words = due.row[waits] << SHIFT | due.number[waits]
+        new = np.array([self._desk.get(word) is None for word in words.tolist()], bool)
+        if new.any():
+            due.columns.number[waits] = words
+            lines = due.columns.lines(waits, due.names[waits - len(due.held)])
+            self._desk.extend(lines[new])
+
+    def _drop(self, gone: Iterable[Found]) -> None:
+        """Take tickets from the desk."""
+        for found in gone:
+            self._taken.append(found)
+            self._desk.pop_number(found[1], found[2])
+
+    def _wholly(
+        self,
+        keys: Keys,
+        rows: Words,
+        play: Callable[[], None],
+        finish: Callable[[], None],
+        at_once: bool,
+    ) -> None:
+        """Play a batch on its rows, and then close and open tickets; or change nothing.
+
+        If playing is one step that nothing can interrupt, then the batch is finished whatever
+        comes; else the rows are put back as they were.
+        """
+        new = [name for name in keys.names if name not in self._numbers]
+        first, there = self._own(ISSUED, rows), rows < len(self._keys)
+        kept = None if at_once else self._all_rows()[rows[there]]
+        rounds = self._own(ROUNDS, rows)
+        self._taken = []
+        try:
+            self._admit(keys)
+            play()
+            finish()
+        except BaseException:
+            begun = (self._own(ISSUED, rows) != first) | (self._own(ROUNDS, rows) != rounds)
+            if at_once and begun.any():
+                finish()
+            else:
+                self._undo(new, rows, there, first, kept)
+            raise
+        finally:
+            self._taken = []
+
+    def _undo(
+        self, new: list[Key], rows: Words, there: Mask, first: Words, kept: Words | None
+    ) -> None:
+        """Be as before a batch: rows, tickets and keys."""
+        if kept is not None:
+            self._all_rows()[rows[there]] = kept
+        for name in new:
+            if name in self._numbers:
+                self._drop_key(name)
+        issued = dict(zip(rows.tolist(), first.tolist(), strict=True))
+        for word in self._desk.words()[:, 1].tolist():
+            if (word & NUMBER) >= issued.get(word >> SHIFT, word):
+                self._desk.pop(word)
+        for found in self._taken:
+            if self._desk.get_number(found[1], found[2]) is None:
+                self._desk.add(*found)
+
+    def _play_events(self, log: Words, due: Due, machine: Any) -> None:
         """Play the log of each row, which stands together, on its row."""
         tickets = np.where(log < 0, -1 - log, log & NUMBER)
         rows = due.row[tickets]
         starts = np.flatnonzero(np.diff(rows, prepend=-1))
         bounds = np.append(starts, len(rows))
         places, columns = self._places(rows[starts]), due.columns.for_events(due.outcomes)
-        machine = self._machine(len(log))
         if machine is not None:
             flat = self._rows.arena.flat()
             machine.events(flat, flat.view(np.float64), places, bounds, log, *columns)
             return
+        listed, (words, reals) = [column.tolist() for column in columns], self._rows.state()
         for place, a, b in zip(places.tolist(), bounds[:-1], bounds[1:], strict=True):
-            self._rows.events(place, log[a:b], *columns)
+            self._rows.program.events(words, reals, place, log[a:b].tolist(), *listed)
+        for column, played in zip(columns, listed, strict=True):
+            column[:] = played
 
     def _machine(self, rounds: int) -> Any:
         """Return compiled loops over rows if they are worth it, or once they exist."""
@@ -381,4 +453,5 @@ class KeyedBatches(KeyedRows):
             return
         oldest = self._own(ISSUED, rows) - self._max_open
         for row, least in zip(rows[oldest > 0].tolist(), oldest[oldest > 0].tolist(), strict=True):
-            self._desk.expire(row, least)
+            self._drop(self._desk.old(row, least))
+            self._desk.pass_by(row, least)

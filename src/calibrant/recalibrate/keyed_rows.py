@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from calibrant.core.arrays import Words
-from calibrant.core.desk import Desk
+from calibrant.core.desk import Desk, Found
 from calibrant.core.gate import Gate
 from calibrant.core.stateful import Stateful
 from calibrant.kernels.layout import ISSUED, SECRET
@@ -32,7 +32,7 @@ class KeyedRows(Stateful):
     new ones.
     """
 
-    __slots__ = ()
+    __slots__ = ("_taken",)
 
     _spec: Spec
     _rows: Rows
@@ -42,6 +42,7 @@ class KeyedRows(Stateful):
     _keys: list[Key]
     _free: list[int]
     _corrections: dict[int, Corrections]
+    _taken: list[Found]
     _max_open: int
     _seed: int
 
@@ -61,14 +62,13 @@ class KeyedRows(Stateful):
 
     def _make(self, keys: list[Key]) -> None:
         """Make rows for new keys."""
-        arena, size = self._rows.arena, len(self._spec.layout.fresh)
+        arena = self._rows.arena
         numbers, old = self._free_rows(len(keys)), len(self._keys)
         end = max(old, int(numbers.max(initial=-1)) + 1)
         if end > arena.rows:
             self._make_room(max(8, old, end - arena.rows))
         secrets = secrets_of(self._seed, keys)
-        start = self._place(0)
-        rows = arena.flat()[start : start + size * end].reshape(-1, size)
+        rows = self._all_rows()
         for first in range(0, len(keys), AT_ONCE):
             some = slice(first, first + AT_ONCE)
             made = np.tile(self._spec.layout.fresh, (len(numbers[some]), 1))
@@ -93,12 +93,22 @@ class KeyedRows(Stateful):
 
     def _drop_key(self, key: Key) -> None:
         """Forget a key; its row is free."""
-        number = self._numbers.pop(key)
+        number = self._numbers[key]
+        try:
+            self._free_row(key, number)
+        except BaseException:
+            # From the beginning again, whatever was done: that ends the same.
+            self._free_row(key, number)
+            raise
+
+    def _free_row(self, key: Key, number: int) -> None:
         self._desk.drop_row(number)
         self._words(number)[:] = self._spec.layout.fresh
         self._corrections.pop(number, None)
         self._keys[number] = GONE
-        self._free.append(number)
+        self._numbers.pop(key, None)
+        if number not in self._free[-1:]:
+            self._free.append(number)
 
     def _issued(self, number: int) -> int:
         """Return how many forecasts a row has made."""
@@ -106,6 +116,11 @@ class KeyedRows(Stateful):
 
     def _place(self, number: int) -> int:
         return self._rows.arena.place(number)
+
+    def _all_rows(self) -> Words:
+        """Return a view of all rows, those that nobody uses too."""
+        size = len(self._spec.layout.fresh)
+        return self._rows.arena.flat()[self._place(0) :].reshape(-1, size)
 
     def _words(self, number: int) -> Words:
         """Return a view of a row."""

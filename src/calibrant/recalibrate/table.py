@@ -110,6 +110,7 @@ class Table(KeyedBatches):
         self._earlier: set[str] = set()
         self._free: list[int] = []
         self._corrections: dict[int, Corrections] = {}
+        self._taken: list[Found] = []
         self._rows = Rows(self._spec, Arena(self._spec.layout))
         self._rows.use_views()
         self._gate: Gate = [None]
@@ -191,12 +192,16 @@ class Table(KeyedBatches):
         number = self._number(key)
         self._origin = SEED if stream._secret.origin == SEED else self._origin
         self._desk.drop_row(number)
+        self._take_row(number, stream)
+        if len(lines):
+            self._desk.load(lines)
+
+    def _take_row(self, number: int, stream: Recalibrator) -> None:
+        """Let a row be that of a lone stream."""
         self._words(number)[:] = stream._arena.row()
         self._corrections.pop(number, None)
         if stream._counter.corrections.stored():
             self._corrections[number] = stream._counter.corrections
-        if len(lines):
-            self._desk.load(lines)
 
     def __delitem__(self, key: Key) -> None:
         """Forget a key, its stream and its open tickets."""
@@ -211,8 +216,7 @@ class Table(KeyedBatches):
         """
         with passing(self._gate):
             numbers = np.fromiter(self._numbers.values(), np.int64, len(self))
-            size = len(self._spec.layout.fresh)
-            rows = self._rows.arena.flat()[self._place(0) :].reshape(-1, size)[numbers]
+            rows = self._all_rows()[numbers]
             waits = np.bincount(self._desk.words()[:, 1] >> SHIFT, minlength=len(self._keys))
             return measured(self._spec, list(self._numbers), rows, waits[numbers], failure)
 
@@ -313,9 +317,14 @@ class Table(KeyedBatches):
         """
         with passing(self._gate):
             number, stream = self._lone(ticket)
-            stream.correct(ticket, outcome, was=was)
-            self._corrections[number] = stream._counter.corrections
-            self._words(number)[:] = stream._arena.row()
+            before = ticket.outcome
+            try:
+                stream.correct(ticket, outcome, was=was)
+                self._take_row(number, stream)
+            except BaseException:
+                if ticket.outcome != before:
+                    self._take_row(number, stream)
+                raise
         return ticket
 
     def expire(self, ticket: KeyedTicket | str | tuple[Key, int]) -> KeyedTicket:
@@ -323,8 +332,14 @@ class Table(KeyedBatches):
         with passing(self._gate):
             found, given = self._find(ticket)
             _, number, n, place, weight, raw, *_ = found
-            self._rows.forget(self._place(number), place, weight, raw)
-            self._desk.pop_number(number, n)
+            kept = self._words(number).copy()
+            try:
+                self._rows.forget(self._place(number), place, weight, raw)
+                self._desk.pop_number(number, n)
+            except BaseException:
+                if self._desk.get_number(number, n) is not None:
+                    self._words(number)[:] = kept
+                raise
         return self._given(ticket, found) if given is None else given
 
     def coin_of(self, ticket: KeyedTicket | str | tuple[Key, int]) -> float:
