@@ -176,6 +176,49 @@ def pack(flat: Any, table: Any, told: Any, words: Any, sizes: Any) -> int:
     return rest
 
 
+def pack_rows(
+    flat: Any, table: Any, told: Any, words: Any, sizes: Any, places: Any, ends: Any
+) -> None:
+    """Write the bodies of many rows one after the other, and where each one ends."""
+    end = 0
+    for k in range(len(places)):
+        sizes[ROW] = places[k]
+        end += pack(flat, table, told[8 * end :], words[end:], sizes)
+        ends[k] = end
+
+
+def unpack_rows(
+    told: Any,
+    words: Any,
+    table: Any,
+    values: Any,
+    ratios: Any,
+    factors: Any,
+    flat: Any,
+    reals: Any,
+    sizes: Any,
+    places: Any,
+    ends: Any,
+) -> int:
+    """Write many bodies into fresh rows; return the number of the first that is wrong, or -1."""
+    start = 0
+    for k in range(len(places)):
+        sizes[ROW], end = places[k], ends[k]
+        body = told[8 * start : 8 * end], words[start:end]
+        if not unpack(*body, table, values, ratios, factors, flat, reals, sizes):
+            return k
+        start = end
+    return -1
+
+
+@functools.cache
+def machine_of_rows() -> tuple[Callable[..., Any], Callable[..., Any]] | None:
+    """Return these two functions compiled, or None where there is no compiler."""
+    if not available():
+        return None
+    return compiled(unpack_rows, "bodies", nogil=True), compiled(pack_rows, "bodies", nogil=True)
+
+
 class Tools(NamedTuple):
     """The two functions, compiled."""
 

@@ -16,9 +16,14 @@ from numpy.typing import NDArray
 from calibrant.calibrators.layout import MAX_GAP, Layout
 from calibrant.core.arrays import Mask, Words
 from calibrant.core.limits import refuse_outside
+from calibrant.kernels import bodies
 from calibrant.kernels import layout as word
 
 Short: Final = np.int16
+MANY: Final = 256
+"""More rows than these are packed, and unpacked, by machine code if there is a compiler."""
+AT_ONCE: Final = 1024
+"""Bodies that are written together."""
 
 
 def packed(row: Words, layout: Layout) -> Words:
@@ -115,6 +120,56 @@ class Body:
         room = np.zeros(len(table) + len(table) // 16 + 4, np.int64)
         return room[: pack(flat, table, room.view(np.uint8), room, sizes)]
 
+    # ------------------------------------------------------------------- many rows
+
+    def packed_rows(self, flat: Words, places: Words) -> tuple[Words, Words]:
+        """Return the bodies of rows of an array, one after the other, and where each one ends."""
+        machine = bodies.machine_of_rows() if len(places) > MANY else None
+        if machine is None:
+            size = len(self.layout.fresh)
+            made = [self.packed(flat[start : start + size]) for start in places.tolist()]
+            ends = np.cumsum([len(body) for body in made], dtype=np.int64)
+            return np.concatenate([np.empty(0, np.int64), *made]), ends
+        table, *_, sizes = self._tables
+        pieces, ends = [], np.empty(len(places), np.int64)
+        room = np.empty((len(table) + len(table) // 16 + 4) * AT_ONCE, np.int64)
+        for first in range(0, len(places), AT_ONCE):
+            some = slice(first, first + AT_ONCE)
+            room[:] = 0
+            machine[1](
+                flat, table, room.view(np.uint8), room, sizes.copy(), places[some], ends[some]
+            )
+            pieces.append(room[: ends[some][-1]].copy())
+            ends[some] += sum(map(len, pieces[:-1]))
+        return np.concatenate(pieces), ends
+
+    def unpack_rows(self, words: Words, ends: Words, flat: Words, places: Words) -> None:
+        """Write bodies into fresh rows of an array; refuse them if one is wrong, and name it."""
+        machine = bodies.machine_of_rows() if len(places) > MANY else None
+        if machine is None:
+            starts = [0, *ends.tolist()][: len(ends)]
+            for k, (a, b) in enumerate(zip(starts, ends.tolist(), strict=True)):
+                self._unpack_row(k, words[a:b], flat, int(places[k]))
+            return
+        table, values, ratios, factors, sizes = self._tables
+        shares = table, values, ratios, factors, flat, flat.view(np.float64), sizes.copy()
+        wrong = machine[0](words.view(np.uint8), words, *shares, places, ends)
+        if wrong >= 0:
+            raise ValueError(f"a body, that of key number {wrong}, that is not of a row")
+
+    def _unpack_row(self, number: int, words: Words, flat: Words, place: int) -> None:
+        try:
+            told = self.told(words)
+            self.verify(told)
+        except ValueError as error:
+            raise ValueError(f"a body, that of key number {number}, with {error}") from None
+        row, issued, learned = self.layout.row, word.ISSUED, word.ROUNDS
+        listed = self.listed(told)
+        if not self.made(told) == listed[row + issued] >= listed[row + learned]:
+            raise ValueError(f"a body, that of key number {number}, whose rounds do not add up")
+        made = listed_words(listed[row:], self.layout)
+        flat[place : place + len(made)] = made
+
     # ----------------------------------------------------------------- writing
 
     def packed(self, row: Words) -> Words:
@@ -193,6 +248,15 @@ class Body:
                 place, above, times, plus = ratios[below]
                 words[row + place] = words[row + above] / (words[row + below] * times + plus)
         return words
+
+
+def listed_words(listed: list[Any], layout: Layout) -> Words:
+    """Return the words of a row that is given as a list, with a float for each real."""
+    row = np.empty(len(layout.fresh), np.int64)
+    reals, real = row.view(np.float64), layout.real
+    row[~real] = [value for value, is_real in zip(listed, real, strict=False) if not is_real]
+    reals[real] = [value for value, is_real in zip(listed, real, strict=False) if is_real]
+    return row
 
 
 def _by_lower(ratio: tuple[int, int, int, float, float]) -> tuple[Any, ...]:

@@ -18,7 +18,8 @@ from calibrant.kernels.layout import ISSUED, MOST_OUTSTANDING, ROUNDS
 from calibrant.recalibrate.delivery import Schedule, arrivals, moments, schedule
 from calibrant.recalibrate.keyed import Key, KeyedPending, KeyedRun, Keys
 from calibrant.recalibrate.keyed_parts import Due, Parts, checked_carry, event_keys
-from calibrant.recalibrate.keyed_rows import NOBODY, KeyedRows
+from calibrant.recalibrate.keyed_rows import NOBODY
+from calibrant.recalibrate.keyed_state import KeyedState
 from calibrant.recalibrate.late import (
     Columns,
     Log,
@@ -31,7 +32,7 @@ from calibrant.recalibrate.late import (
 )
 
 
-class KeyedBatches(KeyedRows):
+class KeyedBatches(KeyedState):
     """How batches are played on the rows of a table."""
 
     __slots__ = ()

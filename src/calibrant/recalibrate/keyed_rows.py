@@ -32,7 +32,19 @@ class KeyedRows(Stateful):
     new ones.
     """
 
-    __slots__ = ("_taken",)
+    __slots__ = (
+        "_corrections",
+        "_desk",
+        "_free",
+        "_gate",
+        "_keys",
+        "_max_open",
+        "_numbers",
+        "_rows",
+        "_seed",
+        "_spec",
+        "_taken",
+    )
 
     _spec: Spec
     _rows: Rows

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -33,6 +34,7 @@ from calibrant.recalibrate.fork import watch
 from calibrant.recalibrate.keyed import Key, KeyedTicket, checked_key
 from calibrant.recalibrate.keyed_batches import KeyedBatches
 from calibrant.recalibrate.keyed_record import Certificates, measured
+from calibrant.recalibrate.keyed_state import NAMED
 from calibrant.recalibrate.promise import FAILURE
 from calibrant.recalibrate.recalibrator import Recalibrator
 from calibrant.recalibrate.rows import Rows
@@ -70,25 +72,13 @@ class Table(KeyedBatches):
     """
 
     kind: ClassVar = "table"
-    version: ClassVar[int] = 2
-    migrations: ClassVar[dict[int, Migration]] = {1: version2.migrated_table}
+    version: ClassVar[int] = 3
+    migrations: ClassVar[dict[int, Migration]] = {
+        1: version2.migrated_table,
+        2: lambda document: replace(document, version=3),
+    }
 
-    __slots__ = (
-        "__weakref__",
-        "_corrections",
-        "_desk",
-        "_earlier",
-        "_free",
-        "_gate",
-        "_keys",
-        "_made",
-        "_max_open",
-        "_numbers",
-        "_origin",
-        "_rows",
-        "_seed",
-        "_spec",
-    )
+    __slots__ = ("__weakref__", "_earlier", "_made", "_origin")
 
     def __init__(self, pattern: Recalibrator, *, seed: int | None = None) -> None:
         if not isinstance(pattern, Recalibrator) or pattern.issued:
@@ -422,9 +412,10 @@ class Table(KeyedBatches):
         return f"Table({self._made.__name__}, keys={len(self)}, open={len(self._desk)})"
 
     def _document(self) -> Document:
-        keys = list(self)
-        bodies = [self.row(key) for key in keys]
+        keys = list(self._numbers)
+        numbers = np.fromiter(self._numbers.values(), np.int64, len(keys))
         text = json.dumps(keys).encode()
+        bodies, ends = self._spec.body.packed_rows(self._rows.arena.flat(), self._places(numbers))
         settings = {
             "made": self._made.kind,
             "seed": str(self._seed),
@@ -433,8 +424,10 @@ class Table(KeyedBatches):
         }
         arrays = {
             "keys": _as_words(text),
-            "sizes": np.array([len(text), *map(len, bodies)], np.int64),
-            "bodies": _as_words(b"".join(bodies)),
+            "sizes": np.concatenate([[len(text)], np.diff(ends, prepend=0)]).astype(np.int64),
+            "bodies": bodies,
+            "tickets": self._ticket_lines(numbers).reshape(-1),
+            "corrected": self._corrected(numbers),
         }
         return Document(self.kind, settings, arrays, self.version)
 
@@ -448,14 +441,18 @@ class Table(KeyedBatches):
         if self._origin != SEED:
             watch(self)
         first, *sizes = arrays["sizes"].tolist()
-        keys = json.loads(arrays["keys"].astype("<i8").tobytes()[:first])
+        text = arrays["keys"].astype("<i8").tobytes()[:first]
+        keys = [checked_key(key) for key in json.loads(text)]
+        if "tickets" in arrays:
+            self._restore_rows(keys, np.array(sizes, np.int64), arrays)
+            return
+        # Earlier versions held the bytes of a lone stream for each key.
         data, start = arrays["bodies"].astype("<i8").tobytes(), 0
         for key, size in zip(keys, sizes, strict=True):
-            self.put(checked_key(key), data[start : start + size])
+            self.put(key, data[start : start + size])
             start += size
 
 
-NAMED: Final = 1 << 62
 LARGEST: Final = 1 << 127
 
 

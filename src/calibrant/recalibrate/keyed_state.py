@@ -1,0 +1,81 @@
+"""Rows of a table as they are stored: bodies, tickets and corrections of all keys."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from calibrant.core.arrays import Words
+from calibrant.core.desk import NUMBER, SHIFT
+from calibrant.kernels.layout import ISSUED, ROUNDS, SECRET
+from calibrant.recalibrate.binary import possible
+from calibrant.recalibrate.corrections import Corrections
+from calibrant.recalibrate.keyed import Key
+from calibrant.recalibrate.keyed_rows import KeyedRows
+
+NAMED: Final = 1 << 62
+"""Keys of tickets that have a name begin here."""
+
+
+class KeyedState(KeyedRows):
+    """How the rows of a table are written and read."""
+
+    __slots__ = ()
+
+    def _ticket_lines(self, numbers: Words) -> Words:
+        """Return open tickets, with the place of their key among all keys instead of its row."""
+        lines, rank = self._desk.words(), np.zeros(len(self._keys), np.int64)
+        rank[numbers] = np.arange(len(numbers))
+        lines[:, 1] = rank[lines[:, 1] >> SHIFT] << SHIFT | lines[:, 1] & NUMBER
+        lines[:, 0] = np.where(lines[:, 0] >= NAMED, lines[:, 0], lines[:, 1])
+        return lines[np.argsort(lines[:, 1])]
+
+    def _corrected(self, numbers: Words) -> Words:
+        """Return which tickets were corrected: place of the key, number, outcome."""
+        made = [np.empty((0, 3), np.int64)]
+        for rank, number in enumerate(numbers.tolist()):
+            if number in self._corrections:
+                lines = self._corrections[number].stored()["corrected"].reshape(-1, 2)
+                made.append(np.insert(lines, 0, rank, axis=1))
+        return np.concatenate(made).reshape(-1)
+
+    def _restore_rows(self, keys: list[Key], sizes: Words, arrays: dict[str, Words]) -> None:
+        ends, bodies, count = np.cumsum(sizes), np.ascontiguousarray(arrays["bodies"]), len(keys)
+        whole = (sizes >= 0).all() and len(bodies) == (ends[-1] if count else 0)
+        if not whole or len(sizes) != count or len(set(keys)) < count:
+            raise ValueError(f"bodies that are not those of {count} keys")
+        self._make_room(max(count, 1))
+        rows, numbers = self._all_rows(), np.arange(count)
+        rows[:count] = self._spec.layout.fresh
+        self._spec.body.unpack_rows(bodies, ends, self._rows.arena.flat(), self._places(numbers))
+        secrets = [rows[k, SECRET : SECRET + 2].astype("<i8").tobytes() for k in range(count)]
+        self._spec.seat_many(rows[:count], secrets)
+        self._keys, self._numbers = keys, dict(zip(keys, range(count), strict=True))
+        lines = arrays["tickets"].reshape(-1, 2 + len(self._spec.fields))
+        self._check_lines(lines)
+        if len(lines):
+            self._desk.load(lines)
+        for rank, *line in arrays["corrected"].reshape(-1, 3).tolist():
+            self._load_corrected(rank, line)
+
+    def _check_lines(self, lines: Words) -> None:
+        """Refuse tickets that cannot have been issued."""
+        row, number = lines[:, 1] >> SHIFT, lines[:, 1] & NUMBER
+        if not ((row >= 0) & (row < len(self._keys))).all():
+            raise ValueError("tickets of keys that are not there")
+        shares = np.ascontiguousarray(lines).view(np.float64)[:, [3, 4, 7]]
+        fits = possible(self._spec, lines[:, 2], shares, lines[:, 8:])
+        fits &= number < self._own(ISSUED, row)
+        rows = np.arange(len(self._keys))
+        waits = np.bincount(row, minlength=len(rows))
+        full = self._own(ROUNDS, rows) + waits > self._own(ISSUED, rows)
+        if not fits.all() or full.any():
+            raise ValueError("tickets that were never issued")
+
+    def _load_corrected(self, rank: int, line: list[int]) -> None:
+        if not 0 <= rank < len(self._keys):
+            raise ValueError("corrections of keys that are not there")
+        made = self._corrections.setdefault(rank, Corrections())
+        known = made.stored().get("corrected", np.empty(0, np.int64))
+        made.load(np.append(known, np.array(line, np.int64)), self._issued(rank))
