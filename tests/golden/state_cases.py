@@ -283,9 +283,11 @@ def monitors() -> Iterator[Case]:
     names = ("rounds", "alarm", "alarm_after", "change", "since")
     seen = [*map(step, names), measured("evidence"), measured("table")]
     options: dict[str, dict[str, Any]] = {
-        "quiet": {"buckets": 2},
-        "alarm": {"buckets": 3, "run_length": 20.0, "alpha": 0.2},
-        "lag": {"buckets": 2, "lag": 3, "tolerance": 0.05, "clip": 0.01},
+        "quiet": {"buckets": 2, "stakes": "learned"},
+        "alarm": {"buckets": 3, "run_length": 20.0, "alpha": 0.2, "stakes": "learned"},
+        "lag": {"buckets": 2, "lag": 3, "tolerance": 0.05, "clip": 0.01, "stakes": "learned"},
+        "grid": {"buckets": 2, "alpha": 0.2},
+        "grid_lag": {"buckets": 2, "lag": 3, "tolerance": 0.05, "clip": 0.01},
     }
     raw, outcomes = stream(30, 9)
     for name, given in options.items():
@@ -295,7 +297,7 @@ def monitors() -> Iterator[Case]:
         monitor.update_many(raw, told)
         steps = [*seen, step("update", 0.7, 0), step("update_many", *stream(20, 10)), *seen]
         yield Case(f"monitor_{name}", monitor, [*steps, step("restart"), *seen[:5]])
-    watch = Watch(buckets=2, learning=7)
+    watch = Watch(buckets=2, learning=7, stakes="learned")
     watch.update_many(raw, raw[::-1], outcomes)
     both = [step("rounds"), step("learning")]
     both += [one | {"do": f"{name}.{one['do']}"} for name in ("raw", "calibrated") for one in seen]
