@@ -210,11 +210,11 @@ class Monitor(Stateful):
         stakes: str = "grid",
     ) -> None:
         self._settings: dict[str, Any] = {
-            "alpha": _between(alpha, "alpha", 1e-100, 0.5),
+            "alpha": between(alpha, "alpha", 1e-100, 0.5),
             "buckets": check.whole(buckets, "buckets", low=1, high=MAX_BUCKETS),
-            "run_length": _between(run_length, "run_length", 1.0, 1e100),
-            "tolerance": _between(tolerance, "tolerance", 0.0, 0.5),
-            "clip": _between(clip, "clip", 1e-12, 0.1),
+            "run_length": between(run_length, "run_length", 1.0, 1e100),
+            "tolerance": between(tolerance, "tolerance", 0.0, 0.5),
+            "clip": between(clip, "clip", 1e-12, 0.1),
             "lag": check.whole(lag, "lag", low=1, high=MAX_LAG),
             "stakes": check.choice(stakes, "stakes", STAKES),
         }
@@ -430,7 +430,8 @@ class Monitor(Stateful):
             raise CorruptState(f"state must be of a monitor, got {error}") from error
 
 
-def _between(value: Any, name: str, low: float, high: float) -> float:
+def between(value: Any, name: str, low: float, high: float) -> float:
+    """Return a number, if it is from ``low`` to ``high``."""
     rule = f"a number from {low:g} to {high:g}".replace("e+", "e")
     return check.real(value, name, low=low, high=high, rule=rule)
 
