@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from calibrant import Calibrant, Recalibrator, Table, registry
+from calibrant.groups import Period
 from calibrant.learners import OnlineL1SVM
 from calibrant.metrics import streaming
-from calibrant.monitor import Monitor, Watch
+from calibrant.monitor import GroupWatch, Monitor, Watch
 from calibrant.outcomes import ObservedOnly, PendingUnknown, WaitForHorizon
 from calibrant.regression.pit import LevelCalibrator
 from calibrant.transforms import BucketMeans, ExpertMixture, Identity, OnlinePlatt
@@ -303,6 +304,20 @@ def monitors() -> Iterator[Case]:
     both += [one | {"do": f"{name}.{one['do']}"} for name in ("raw", "calibrated") for one in seen]
     more = [step("update", 0.6, 0.5, 1), step("update_many", raw, raw, outcomes)]
     yield Case("watch", watch, [*both, *more, *both])
+    yield watch_of_groups(raw, outcomes)
+
+
+def watch_of_groups(raw: list[float], outcomes: list[int]) -> Case:
+    """Return a watch of groups with alarms, a restart, and keys of every kind."""
+    keys = [["north", 3] if k % 3 else Period("month", k // 10) for k in range(len(raw))]
+    watch = GroupWatch(0.3, keys=["north", "south"], learning=2, buckets=2)
+    watch.update_many(keys, raw, [1 - y for y in outcomes])
+    watch.restart("north")
+    seen = [*map(step, ("rounds", "keys", "alarm", "alarms"))]
+    more = [step("update", "west", 0.7, 0), step("update", ["north", 3], 0.01, 1)]
+    more += [step("update_many", ["north", "west"] * 15, raw, [1 - y for y in outcomes])]
+    more += [step("restart", 3), *seen, step("restart"), *seen]
+    return Case("group_watch", watch, [*seen, *more])
 
 
 def unfair() -> Iterator[Case]:

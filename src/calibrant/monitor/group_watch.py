@@ -72,7 +72,7 @@ class _Seat:
     def follow(self, values: Reals, told: Bits, places: list[int], learning: int) -> None:
         """Add rounds of the key, which were at these places in the stream, counted from 1."""
         passed = min(max(learning - self.rounds, 0), len(values))
-        self.monitor.update_many(values[passed:], told[passed:])
+        self.monitor._follow(values[passed:], told[passed:])
         after = self.monitor.alarm_after
         if after is not None and not self.rung:
             self.rung = places[after - self.rounds - 1]
@@ -340,13 +340,14 @@ class GroupWatch(Stateful):
         GroupWatch.__init__(self, s["alpha"], keys=_names_again(s["keys"]), **options)
         self._seats = {}
         names, (total, newcomers, *counts) = text_of(arrays["names"]), arrays["counts"].tolist()
+        check.whole(len(names), "keys", high=self._settings["max_keys"])
         self._rounds = check.whole(total, "rounds")
         self._newcomers = check.whole(newcomers, "newcomers")
         rows = np.array(counts, np.int64).reshape(len(names), 5).tolist()
         chains = np.array_split(arrays["chains"], max(len(names), 1))[: len(names)]
         for name, row, chain in zip(_names_again(names), rows, chains, strict=True):
             self._seats[name] = self._reseated(name, row, chain)
-        _check_seats(self._seats, self._declared, s["max_keys"])
+        _check_seats(self._seats, self._declared, len(names))
 
     def _reseated(self, name: Name, row: list[int], chain: Words) -> _Seat:
         """Return the seat of a key as it was stored."""
@@ -378,11 +379,11 @@ def share(number: int) -> float:
     return 1.0 / ((k + 1) * (k + 2) << k)
 
 
-def _check_seats(seats: dict[Name, _Seat], declared: Names, most: int) -> None:
+def _check_seats(seats: dict[Name, _Seat], declared: Names, stored: int) -> None:
     """Refuse seats that no rounds leave."""
     numbers = [seat.number for seat in seats.values() if seat.number]
-    if len(set(numbers)) < len(numbers) or len(seats) > most:
-        raise ValueError("keys that share a number, or too many of them")
+    if len(set(numbers)) < len(numbers) or len(seats) < stored:
+        raise ValueError("keys that share a number or a name")
     if not set(declared) <= set(seats):
         raise ValueError("no seat for a key that was known beforehand")
 
