@@ -65,7 +65,7 @@ def grid(rounds: Rounds) -> float:
     """What fixed lines have together, and one purse from which nothing is bet."""
     money = [1 / (len(LINES) + 1)] * (len(LINES) + 1)
     for n, (forecast, outcome) in enumerate(rounds, 1):
-        share, total = 1 / (n + 1000), sum(money)
+        share, total = 1 / (n + 2000), sum(money)
         money = [(1 - share) * each + share * total / len(money) for each in money]
         for k, (factor, power) in enumerate(LINES, 1):
             odds = factor * (forecast / (1 - forecast)) ** power
@@ -78,7 +78,7 @@ def wealth(rounds: Rounds, buckets: int, stakes: str = "grid") -> float:
     mean, product = sum(each) / buckets, math.prod(each)
     if stakes == "learned":
         return (mean + product + line(rounds)) / 3
-    return mean / 3 + (product + line(rounds)) / 12 + grid(rounds) / 2
+    return 0.3 * mean + 0.05 * (product + line(rounds)) + 0.6 * grid(rounds)
 
 
 def alternatives(forecast: float, buckets: int) -> Iterator[tuple[float, float]]:

@@ -15,7 +15,7 @@ The *accounts* hold the money of fixed alternatives for the whole stream, odds r
 multiplied by a factor, and of one account that never bets.  Before a round, each account gives
 the same share of its money away, and all get the same part of what was given::
 
-    share = 1 / (round + 1000)
+    share = 1 / (round + 2000)
     for each account k:
         money[k] = (1 - share) * money[k] + share * sum(money) / accounts
         money[k] *= q_k(y) / r_k(y)
@@ -90,7 +90,7 @@ FACTORS: Final = (
 POWERS: Final = (0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 2, 5, 2, 5)
 """To which power each account raises them before, by its place in `powers_of`."""
 ACCOUNTS: Final = len(FACTORS)
-SETTLED: Final = 1000.0
+SETTLED: Final = 2000.0
 """The share that is given away is one over so many rounds more than there were."""
 
 COUNT, ONES, TOTAL, RATE, SHIFT, TURN, FIRMNESS, EVIDENCE, TOP, WEIGHT, LOCAL_SUMS = range(11)
@@ -280,15 +280,16 @@ def all_money(reals: Reals, at: int) -> float:
 def add_up(reals: Reals, buckets: int) -> None:
     """Average the mean of the buckets, their product and the line; note its height.
 
-    A third each; with accounts, these have a half, the buckets a third, product and line a twelfth.
+    A third each; with accounts, these have 12 parts of 20, the buckets 6, product and line 1 each.
     """
     total = 0.0
     for at in range(blocks_at(buckets), size(buckets), STRIDE):
         total += reals[at + WEIGHT]
     both = exp(min(reals[PRODUCT], CAP)) + exp(min(reals[PLATT], CAP))
+    mean = (total / buckets + both) / 3.0
     if len(reals) > size(buckets):
-        both = both / 4.0 + 1.5 * all_money(reals, size(buckets))
-    reals[NOW] = log((total / buckets + both) / 3.0)
+        mean = (6.0 * total / buckets + both + 12.0 * all_money(reals, size(buckets))) / 20.0
+    reals[NOW] = log(mean)
     if reals[NOW] > reals[HIGHEST]:
         reals[HIGHEST] = reals[NOW]
         reals[HIGHEST_AT] = reals[ROUNDS]

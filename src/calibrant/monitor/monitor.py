@@ -138,7 +138,7 @@ class Monitor(Stateful):
         An outcome is known before the forecast that is made so many rounds later; 1 if
         outcomes are known before the next forecast.
     stakes
-        ``"grid"``: half of the stake is on a grid of fixed alternatives, which finds errors
+        ``"grid"``: most of the stake is on a grid of fixed alternatives, which finds errors
         that all forecasts share sooner.  ``"learned"``: none, as in earlier versions.
 
     Notes
@@ -150,10 +150,10 @@ class Monitor(Stateful):
 
     The gambler plays six games.  In each bucket: a constant rate, learned as
     (ones + 1/2)/(rounds + 1), and a shift of the log-odds, learned by Newton steps, half
-    the stake each.  Over all: the mean of the buckets' wealth (a third of the stake), their
-    product and a line in log-odds, learned as in online Platt scaling (a twelfth each), and
-    16 fixed lines (a half): slopes from 1/2 to 3/2, odds times 4/9 to 9/4, or both.  Before every
-    round each of these gives away a share of its money, one over 1000 more than there were
+    the stake each.  Over all: the mean of the buckets' wealth (6/20 of the stake), their
+    product and a line in log-odds, learned as in online Platt scaling (1/20 each), and
+    16 fixed lines (12/20): slopes from 1/2 to 3/2, odds times 4/9 to 9/4, or both.  Before every
+    round each of these gives away a share of its money, one over 2000 more than there were
     rounds, and all get the same of it: no line is ruined by a long right time.  Every factor
     has mean at most 1 given the past, so the wealth is a supermartingale that starts at 1, and by
     Ville's inequality the chance that it ever reaches 1/alpha is at most alpha.  ``clip`` and

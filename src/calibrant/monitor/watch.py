@@ -46,7 +46,7 @@ class Watch(Stateful):
     ...     ticket = rec.observe(rec.forecast(0.9), k % 2)
     ...     watch.settle(ticket)
     >>> watch
-    Watch(rounds=60, raw: alarm after 15 rounds, calibrated: no alarm)
+    Watch(rounds=60, raw: alarm after 17 rounds, calibrated: no alarm)
     """
 
     kind: ClassVar = KIND
