@@ -1,8 +1,9 @@
 """Alarms: after how many rounds errors of all forecasts, of some, and of some groups are found.
 
 ``python -m benchmarks.alarms`` prints four tables; ``--rounds``, ``--seeds`` and ``--groups``
-say how much is played, ``--only`` which table.  Forecasts are uniform from 0.02 to 0.98; a delay is the median over seeds
-of the rounds from the error to the alarm, or ``-`` if less than half of the streams had one.
+say how much is played, ``--only`` which table is wanted.  Forecasts are uniform from 0.02 to 0.98;
+a delay is the median over seeds of the rounds from the error to the alarm, or ``-`` if less than
+half of the streams had one.
 
 Detectors of River follow the residuals, outcome less forecast.  Their settings are the most
 sensitive ones of a list that ring in at most alpha of right streams of the same length; ours
