@@ -18,6 +18,7 @@ __all__ = [
     "ByClass",
     "ByTop",
     "Classes",
+    "Grouping",
     "Groups",
     "Intervals",
     "Judging",
@@ -374,6 +375,32 @@ class Watching(Judging):
 
     def certified(self, rec: Any, played: naive.Played) -> dict[str, tuple[float, float]]:
         return super().certified(rec.raw, played)
+
+
+class Grouping(Judging):
+    """GroupWatch: rounds of two keys, by the half in which their forecasts are."""
+
+    trips = ("bytes", "copy", "pickle")
+
+    def learn(self, rec: Any, raw: Any, outcome: Any) -> None:
+        rec.update(self.key(raw), raw, outcome)
+
+    def replay(self, rec: Any, raws: list[Any], outcomes: list[Any], **late: Any) -> Any:
+        keys = [self.key(raw) for raw in raws]
+        rec.update_many(keys, np.array(raws, float), np.array(outcomes, np.uint8), **late)
+
+    def key(self, raw: Any) -> str:
+        return "low" if isinstance(raw, float) and raw < 0.5 else "high"
+
+    def certified(self, rec: Any, played: naive.Played) -> dict[str, tuple[float, float]]:
+        rows = [row for key in rec.keys for row in rec[key].table()]
+        return {
+            f"rounds in {low}": (
+                sum(row.rounds for row in rows if row.low == low),
+                naive.inside(played, low, high),
+            )
+            for low, high in {(row.low, row.high) for row in rows}
+        }
 
 
 class Transforming(Kind):

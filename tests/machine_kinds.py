@@ -15,6 +15,7 @@ from machine_adapters import (
     ByClass,
     ByTop,
     Classes,
+    Grouping,
     Groups,
     Intervals,
     Judging,
@@ -27,7 +28,7 @@ from machine_adapters import (
 from calibrant import Calibrant, Recalibrator
 from calibrant.classes import OneVsRest, SimplexRecalibrator, TopLabel
 from calibrant.groups import GroupRecalibrator
-from calibrant.monitor import Monitor, Watch
+from calibrant.monitor import GroupWatch, Monitor, Watch
 from calibrant.registry import calibrators, transforms
 from calibrant.regression import (
     ConformalInterval,
@@ -187,8 +188,12 @@ def _others() -> list[Kind]:
     def watch(seed: int, max_open: int) -> Any:
         return Watch(buckets=4)
 
+    def groups(seed: int, max_open: int) -> Any:
+        return GroupWatch(buckets=4)
+
     both = Watching("Watch", watch, _verbs("watch"), UNIT, ASKED, ONES)
-    return [monitor(1), monitor(3), both, *map(online, transforms.names())]
+    many = Grouping("GroupWatch", groups, _verbs("watch"), UNIT, ASKED, ONES)
+    return [monitor(1), monitor(3), both, many, *map(online, transforms.names())]
 
 
 KINDS: dict[str, Kind] = {

@@ -53,9 +53,32 @@ def bucket_wealth(rounds: Rounds, buckets: int) -> list[float]:
     return [(rate(part) + shift(part)) / 2 for part in split]
 
 
-def wealth(rounds: Rounds, buckets: int) -> float:
+LINES = [
+    *((factor, 1.0) for factor in (4 / 5, 2 / 3, 4 / 9, 5 / 4, 3 / 2, 9 / 4)),
+    *((1.0, power) for power in (1 / 2, 3 / 4, 7 / 8, 9 / 8, 5 / 4, 3 / 2)),
+    *((factor, power) for factor in (2 / 3, 3 / 2) for power in (3 / 4, 5 / 4)),
+]
+"""Factors and powers of the odds on which there is money from the start."""
+
+
+def grid(rounds: Rounds) -> float:
+    """What fixed lines have together, and one purse from which nothing is bet."""
+    money = [1 / (len(LINES) + 1)] * (len(LINES) + 1)
+    for n, (forecast, outcome) in enumerate(rounds, 1):
+        share, total = 1 / (n + 2000), sum(money)
+        money = [(1 - share) * each + share * total / len(money) for each in money]
+        for k, (factor, power) in enumerate(LINES, 1):
+            odds = factor * (forecast / (1 - forecast)) ** power
+            money[k] *= paid(odds / (1 + odds), forecast, outcome)
+    return sum(money)
+
+
+def wealth(rounds: Rounds, buckets: int, stakes: str = "grid") -> float:
     each = bucket_wealth(rounds, buckets)
-    return (sum(each) / buckets + math.prod(each) + line(rounds)) / 3
+    mean, product = sum(each) / buckets, math.prod(each)
+    if stakes == "learned":
+        return (mean + product + line(rounds)) / 3
+    return 0.3 * mean + 0.05 * (product + line(rounds)) + 0.6 * grid(rounds)
 
 
 def alternatives(forecast: float, buckets: int) -> Iterator[tuple[float, float]]:

@@ -14,7 +14,7 @@ from calibrant import Calibrant, Recalibrator, Ticket
 from calibrant.core import gate as gates
 from calibrant.errors import CalibrantError, RepeatedTicket
 from calibrant.kernels.layout import LONGEST_LAG, MOST_OUTSTANDING
-from calibrant.monitor import Monitor, Watch
+from calibrant.monitor import GroupWatch, Monitor, Watch
 from calibrant.registry import calibrators
 
 pytestmark = pytest.mark.base
@@ -220,6 +220,20 @@ def test_a_watch_gives_both_monitors_the_rounds_in_the_same_order() -> None:
     assert judged == [THREADS * 60, THREADS * 60 - 100]
 
 
+def test_rounds_that_many_threads_tell_a_watch_of_groups_all_count() -> None:
+    watch = GroupWatch(buckets=2, learning=10)
+
+    def work(k: int) -> None:
+        for _ in range(40):
+            watch.update(["all", k], 0.5, k % 2)
+        watch.update_many([k] * 20, [0.5] * 20, [k % 2] * 20)
+
+    together(work)
+    assert watch.rounds == THREADS * 60
+    judged = {key: sum(row.rounds for row in watch[key].table()) for key in watch.keys}
+    assert judged == {"all": THREADS * 40 - 10} | dict.fromkeys(range(THREADS), 50)
+
+
 # The gate.
 
 
@@ -302,6 +316,15 @@ OF_WATCHES = BOTH | {
     "update_many": lambda watch: watch.update_many([0.5], [0.5], [1]),
     "settle": lambda watch: watch.settle(closed()),
 }
+OF_GROUPS = BOTH | {
+    "update": lambda watch: watch.update("a", 0.5, 1),
+    "update_many": lambda watch: watch.update_many(["a"], [0.5], [1]),
+    "settle": lambda watch: watch.settle(closed(), key="a"),
+    "alarm": lambda watch: watch.alarm,
+    "alarms": lambda watch: watch.alarms,
+    "keys": lambda watch: watch.keys,
+    "item": lambda watch: watch["a"],
+}
 NO_STATE = {"alpha", "from_bytes", "from_dict", "kind", "migrations", "version"}
 """What never changes, and what makes a new one."""
 
@@ -316,9 +339,18 @@ def test_every_call_of_a_watch_waits_for_its_turn(name, monkeypatch: pytest.Monk
     assert waits(Watch(), OF_WATCHES[name], monkeypatch) == 1
 
 
+@pytest.mark.parametrize("name", sorted(OF_GROUPS))
+def test_every_call_of_a_watch_of_groups_waits_for_its_turn(
+    name, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert waits(GroupWatch(keys=["a"]), OF_GROUPS[name], monkeypatch) == 1
+
+
 def test_no_call_of_a_monitor_or_a_watch_is_left_out() -> None:
     public = {name for name in dir(Monitor) if not name.startswith("_")}
     assert public == set(OF_MONITORS) - {"repr"} | NO_STATE
     parts = {"calibrated", "learning", "raw"}
     public = {name for name in dir(Watch) if not name.startswith("_")} - parts
     assert public == set(OF_WATCHES) - {"repr"} | NO_STATE - {"alpha"}
+    public = {name for name in dir(GroupWatch) if not name.startswith("_")}
+    assert public == set(OF_GROUPS) - {"repr", "item"} | NO_STATE

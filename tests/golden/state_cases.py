@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from calibrant import Calibrant, Recalibrator, Table, registry
+from calibrant.groups import Period
 from calibrant.learners import OnlineL1SVM
 from calibrant.metrics import streaming
-from calibrant.monitor import Monitor, Watch
+from calibrant.monitor import GroupWatch, Monitor, Watch
 from calibrant.outcomes import ObservedOnly, PendingUnknown, WaitForHorizon
 from calibrant.regression.pit import LevelCalibrator
 from calibrant.transforms import BucketMeans, ExpertMixture, Identity, OnlinePlatt
@@ -283,9 +284,11 @@ def monitors() -> Iterator[Case]:
     names = ("rounds", "alarm", "alarm_after", "change", "since")
     seen = [*map(step, names), measured("evidence"), measured("table")]
     options: dict[str, dict[str, Any]] = {
-        "quiet": {"buckets": 2},
-        "alarm": {"buckets": 3, "run_length": 20.0, "alpha": 0.2},
-        "lag": {"buckets": 2, "lag": 3, "tolerance": 0.05, "clip": 0.01},
+        "quiet": {"buckets": 2, "stakes": "learned"},
+        "alarm": {"buckets": 3, "run_length": 20.0, "alpha": 0.2, "stakes": "learned"},
+        "lag": {"buckets": 2, "lag": 3, "tolerance": 0.05, "clip": 0.01, "stakes": "learned"},
+        "grid": {"buckets": 2, "alpha": 0.2},
+        "grid_lag": {"buckets": 2, "lag": 3, "tolerance": 0.05, "clip": 0.01},
     }
     raw, outcomes = stream(30, 9)
     for name, given in options.items():
@@ -295,12 +298,26 @@ def monitors() -> Iterator[Case]:
         monitor.update_many(raw, told)
         steps = [*seen, step("update", 0.7, 0), step("update_many", *stream(20, 10)), *seen]
         yield Case(f"monitor_{name}", monitor, [*steps, step("restart"), *seen[:5]])
-    watch = Watch(buckets=2, learning=7)
+    watch = Watch(buckets=2, learning=7, stakes="learned")
     watch.update_many(raw, raw[::-1], outcomes)
     both = [step("rounds"), step("learning")]
     both += [one | {"do": f"{name}.{one['do']}"} for name in ("raw", "calibrated") for one in seen]
     more = [step("update", 0.6, 0.5, 1), step("update_many", raw, raw, outcomes)]
     yield Case("watch", watch, [*both, *more, *both])
+    yield watch_of_groups(raw, outcomes)
+
+
+def watch_of_groups(raw: list[float], outcomes: list[int]) -> Case:
+    """Return a watch of groups with alarms, a restart, and keys of every kind."""
+    keys = [["north", 3] if k % 3 else Period("month", k // 10) for k in range(len(raw))]
+    watch = GroupWatch(0.3, keys=["north", "south"], learning=2, buckets=2)
+    watch.update_many(keys, raw, [1 - y for y in outcomes])
+    watch.restart("north")
+    seen = [*map(step, ("rounds", "keys", "alarm", "alarms"))]
+    more = [step("update", "west", 0.7, 0), step("update", ["north", 3], 0.01, 1)]
+    more += [step("update_many", ["north", "west"] * 15, raw, [1 - y for y in outcomes])]
+    more += [step("restart", 3), *seen, step("restart"), *seen]
+    return Case("group_watch", watch, [*seen, *more])
 
 
 def unfair() -> Iterator[Case]:

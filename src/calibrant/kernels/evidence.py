@@ -2,7 +2,7 @@
 
 ::
 
-    header | edges | sums of the whole stream | bucket 0 | bucket 1 | ... | bucket M-1
+    header | edges | sums of the whole stream | bucket 0 | bucket 1 | ... | bucket M-1 | accounts
 
 Every number that a bet contributes is ``q(y) / r(y)``: the probability that an *alternative*
 gave to the outcome, over the one that the forecast allows.  The alternative ``q`` is fixed
@@ -10,6 +10,18 @@ before the outcome; ``r`` is the point of the allowed interval that is nearest t
 that the mean of the ratio is at most 1 whatever the chance of the outcome is inside that
 interval (for ``q`` above the interval, ``q/r > (1-q)/(1-r)``: the mean grows with the
 chance, and it is 1 at ``r``).  Without a tolerance the interval is the forecast itself.
+
+The *accounts* hold the money of fixed alternatives for the whole stream, odds raised to a power and
+multiplied by a factor, and of one account that never bets.  Before a round, each account gives
+the same share of its money away, and all get the same part of what was given::
+
+    share = 1 / (round + 2000)
+    for each account k:
+        money[k] = (1 - share) * money[k] + share * sum(money) / accounts
+        money[k] *= q_k(y) / r_k(y)
+
+Gifts leave the sum as it is, so its mean stays 1; and after a long right time there is still
+money on every alternative.  States of earlier versions have no accounts, and go on without.
 
 A *sum* is what the change alarm remembers of one alternative: the largest product of its
 ratios over all rounds from which it could have been started, and that round.  Counts are
@@ -69,6 +81,18 @@ LOCAL: Final = (0.3333333333333333, 0.6666666666666666, 1.5, 3.0)
 PER_BUCKET: Final = len(LOCAL)
 """Sums of a bucket."""
 
+FACTORS: Final = (
+    *(1.0, 0.8, 0.6666666666666666, 0.4444444444444444, 1.25, 1.5, 2.25),
+    *(1.0, 1.0, 1.0, 1.0, 1.0, 1.0),
+    *(0.6666666666666666, 0.6666666666666666, 1.5, 1.5),
+)
+"""By what each account multiplies the odds; the first account does not bet."""
+POWERS: Final = (0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 2, 5, 2, 5)
+"""To which power each account raises them before, by its place in `powers_of`."""
+ACCOUNTS: Final = len(FACTORS)
+SETTLED: Final = 2000.0
+"""The share that is given away is one over so many rounds more than there were."""
+
 COUNT, ONES, TOTAL, RATE, SHIFT, TURN, FIRMNESS, EVIDENCE, TOP, WEIGHT, LOCAL_SUMS = range(11)
 """Which word is which.
 
@@ -91,11 +115,13 @@ CAP: Final = 600.0
 """Evidence counts for at most e to this power, so that it can be added up."""
 MOST: Final = 1e280
 """Largest value of a sum."""
+RICHEST: Final = 1e259
+"""Most money that counts in an account: all together stay below e to the power `CAP`."""
 LN2: Final = 0.6931471805599453
 
 
 def size(buckets: int) -> int:
-    """Return the number of words for so many buckets."""
+    """Return the number of words for so many buckets; accounts lie behind them."""
     return blocks_at(buckets) + buckets * STRIDE
 
 
@@ -110,9 +136,9 @@ def blocks_at(buckets: int) -> int:
 
 
 def fresh(
-    buckets: int, tolerance: float, clip: float, limit: float, change_limit: float
+    buckets: int, tolerance: float, clip: float, limit: float, change_limit: float, grid: bool
 ) -> list[float]:
-    """Return the state before the first round."""
+    """Return the state before the first round, with a grid of accounts or without."""
     reals = [0.0] * size(buckets)
     reals[BUCKETS], reals[TOLERANCE], reals[CLIP] = float(buckets), tolerance, clip
     reals[LIMIT], reals[CHANGE_LIMIT] = limit, change_limit
@@ -121,7 +147,7 @@ def fresh(
     reals[HEADER + buckets] = 2.0
     for at in range(blocks_at(buckets), size(buckets), STRIDE):
         reals[at + FIRMNESS] = reals[at + WEIGHT] = 1.0
-    return reals
+    return reals + [1.0 / ACCOUNTS] * (ACCOUNTS if grid else 0)
 
 
 def follow_many(reals: Reals, forecasts: Any, outcomes: Any) -> None:
@@ -143,6 +169,8 @@ def follow(reals: Reals, forecast: float, outcome: int) -> None:
     reals[at + TOTAL] += forecast
     judge_bucket(reals, at, odds, low, high, outcome)
     judge_line(reals, inside, low, high, outcome)
+    if len(reals) > size(buckets):
+        judge_grid(reals, size(buckets), odds, low, high, outcome)
     add_up(reals, buckets)
     look_for_change(reals, at, odds, low, high, outcome)
 
@@ -215,13 +243,53 @@ def judge_line(reals: Reals, inside: float, low: float, high: float, outcome: in
     reals[SLOPE + 1] = turn(reals[SLOPE + 1] + wrong * (a - b * x) / determinant)
 
 
+def judge_grid(reals: Reals, at: int, odds: float, low: float, high: float, outcome: int) -> None:
+    """Share out what every account gives away, and let all but the first bet."""
+    powers = powers_of(odds)
+    share = 1.0 / (reals[ROUNDS] + SETTLED)
+    gift = share * all_money(reals, at) / ACCOUNTS
+    for k in range(ACCOUNTS):
+        money = (1.0 - share) * reals[at + k] + gift
+        if k > 0:
+            turned = powers[POWERS[k]] * FACTORS[k]
+            money *= ratio(turned / (1.0 + turned), reals[CLIP], low, high, outcome)
+        reals[at + k] = min(money, RICHEST)
+
+
+def powers_of(odds: float) -> tuple[float, float, float, float, float, float, float]:
+    """Return the odds to the powers 1, 1/2, 3/4, 7/8, 9/8, 5/4 and 3/2.
+
+    >>> [round(power, 3) for power in powers_of(256.0)]
+    [256.0, 16.0, 64.0, 128.0, 512.0, 1024.0, 4096.0]
+    """
+    root = sqrt(odds)
+    fourth = sqrt(root)
+    eighth = sqrt(fourth)
+    most = root * fourth
+    return odds, root, most, most * eighth, odds * eighth, odds * fourth, odds * root
+
+
+def all_money(reals: Reals, at: int) -> float:
+    """Return what the accounts have together."""
+    total = 0.0
+    for k in range(at, at + ACCOUNTS):
+        total += reals[k]
+    return total
+
+
 def add_up(reals: Reals, buckets: int) -> None:
-    """Average the mean of the buckets, their product and the line; note its height."""
+    """Average the mean of the buckets, their product and the line; note its height.
+
+    A third each; with accounts, these have 12 parts of 20, the buckets 6, product and line 1 each.
+    """
     total = 0.0
     for at in range(blocks_at(buckets), size(buckets), STRIDE):
         total += reals[at + WEIGHT]
     both = exp(min(reals[PRODUCT], CAP)) + exp(min(reals[PLATT], CAP))
-    reals[NOW] = log((total / buckets + both) / 3.0)
+    mean = (total / buckets + both) / 3.0
+    if len(reals) > size(buckets):
+        mean = (6.0 * total / buckets + both + 12.0 * all_money(reals, size(buckets))) / 20.0
+    reals[NOW] = log(mean)
     if reals[NOW] > reals[HIGHEST]:
         reals[HIGHEST] = reals[NOW]
         reals[HIGHEST_AT] = reals[ROUNDS]

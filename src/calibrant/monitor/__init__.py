@@ -7,7 +7,8 @@
 (True, 0)
 """
 
+from calibrant.monitor.group_watch import Alarm, GroupWatch
 from calibrant.monitor.monitor import BucketEvidence, Change, Evidence, Monitor
 from calibrant.monitor.watch import Watch
 
-__all__ = ["BucketEvidence", "Change", "Evidence", "Monitor", "Watch"]
+__all__ = ["Alarm", "BucketEvidence", "Change", "Evidence", "GroupWatch", "Monitor", "Watch"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -14,7 +14,7 @@ from calibrant.core import check
 from calibrant.core.arrays import Bits, Reals, Words
 from calibrant.core.codec import Document
 from calibrant.core.gate import Gate, passing
-from calibrant.core.stateful import Stateful
+from calibrant.core.stateful import Migration, Stateful
 from calibrant.errors import CorruptState, InvalidInput
 from calibrant.kernels import evidence as kernel
 from calibrant.kernels.compile import SHORT, available, compiled
@@ -104,7 +104,13 @@ MAX_BUCKETS: Final = 1000
 MAX_LAG: Final = 1000
 LARGEST: Final = 709.0
 """Evidence is told up to e to this power, which is about the largest number."""
-SETTINGS: Final = ("alpha", "buckets", "run_length", "tolerance", "clip", "lag")
+SETTINGS: Final = ("alpha", "buckets", "run_length", "tolerance", "clip", "lag", "stakes")
+STAKES: Final = ("grid", "learned")
+
+
+def _migrated(document: Document) -> Document:
+    """Return a document of the first version as one of the second: stakes stay."""
+    return replace(document, settings=document.settings | {"stakes": "learned"}, version=2)
 
 
 class Monitor(Stateful):
@@ -131,6 +137,9 @@ class Monitor(Stateful):
     lag
         An outcome is known before the forecast that is made so many rounds later; 1 if
         outcomes are known before the next forecast.
+    stakes
+        ``"grid"``: most of the stake is on a grid of fixed alternatives, which finds errors
+        that all forecasts share sooner.  ``"learned"``: none, as in earlier versions.
 
     Notes
     -----
@@ -139,13 +148,16 @@ class Monitor(Stateful):
     adversary, or where forecasts ignore what is known, a stream with no calibration error
     at all can be found out.
 
-    The gambler plays five games.  In each bucket: a constant rate, learned as
+    The gambler plays six games.  In each bucket: a constant rate, learned as
     (ones + 1/2)/(rounds + 1), and a shift of the log-odds, learned by Newton steps, half
-    the stake each.  Over all: the mean of the buckets' wealth, their product, and a line
-    in log-odds (online Platt scaling), a third each.  Every factor has mean at most 1 given
-    the past, so the wealth is a supermartingale that starts at 1, and by Ville's inequality
-    the chance that it ever reaches 1/alpha is at most alpha.  ``clip`` and ``tolerance`` only
-    enlarge the set of chances under which this holds.
+    the stake each.  Over all: the mean of the buckets' wealth (6/20 of the stake), their
+    product and a line in log-odds, learned as in online Platt scaling (1/20 each), and
+    16 fixed lines (12/20): slopes from 1/2 to 3/2, odds times 4/9 to 9/4, or both.  Before every
+    round each of these gives away a share of its money, one over 2000 more than there were
+    rounds, and all get the same of it: no line is ruined by a long right time.  Every factor
+    has mean at most 1 given the past, so the wealth is a supermartingale that starts at 1, and by
+    Ville's inequality the chance that it ever reaches 1/alpha is at most alpha.  ``clip`` and
+    ``tolerance`` only enlarge the set of chances under which this holds.
 
     The change alarm follows 14 fixed alternatives for the whole stream and 4 for each bucket.
     For each it keeps the largest product of betting factors over all rounds at which the
@@ -175,12 +187,14 @@ class Monitor(Stateful):
     >>> for outcome in [1, 0, 0, 1, 0, 0, 0, 1, 0, 0] * 10:
     ...     monitor.update(0.8, outcome)
     >>> monitor.alarm, monitor.alarm_after, monitor.since
-    (True, 13, 1)
+    (True, 16, 1)
     >>> monitor
-    Monitor(alpha=0.01, buckets=20, rounds=100, alarm after 13 rounds)
+    Monitor(alpha=0.01, buckets=20, rounds=100, alarm after 16 rounds)
     """
 
     kind: ClassVar = KIND
+    version: ClassVar[int] = 2
+    migrations: ClassVar[dict[int, Migration]] = {1: _migrated}
 
     __slots__ = ("_before", "_chains", "_gate", "_rounds", "_settings")
 
@@ -193,14 +207,16 @@ class Monitor(Stateful):
         tolerance: float = 0.0,
         clip: float = 1e-6,
         lag: int = 1,
+        stakes: str = "grid",
     ) -> None:
         self._settings: dict[str, Any] = {
-            "alpha": _between(alpha, "alpha", 1e-100, 0.5),
+            "alpha": between(alpha, "alpha", 1e-100, 0.5),
             "buckets": check.whole(buckets, "buckets", low=1, high=MAX_BUCKETS),
-            "run_length": _between(run_length, "run_length", 1.0, 1e100),
-            "tolerance": _between(tolerance, "tolerance", 0.0, 0.5),
-            "clip": _between(clip, "clip", 1e-12, 0.1),
+            "run_length": between(run_length, "run_length", 1.0, 1e100),
+            "tolerance": between(tolerance, "tolerance", 0.0, 0.5),
+            "clip": between(clip, "clip", 1e-12, 0.1),
             "lag": check.whole(lag, "lag", low=1, high=MAX_LAG),
+            "stakes": check.choice(stakes, "stakes", STAKES),
         }
         self._before = self._rounds = 0
         self._chains = self._fresh()
@@ -212,7 +228,8 @@ class Monitor(Stateful):
         limit = math.log(lag / s["alpha"])
         change_limit = s["run_length"] * (1.0 if lag == 1 else 2.0)
         sizes = s["buckets"], s["tolerance"], s["clip"]
-        return [kernel.fresh(*sizes, limit, change_limit) for _ in range(lag)]
+        grid = s["stakes"] == "grid"
+        return [kernel.fresh(*sizes, limit, change_limit, grid) for _ in range(lag)]
 
     # ------------------------------------------------------------------ rounds
 
@@ -389,7 +406,7 @@ class Monitor(Stateful):
     def __repr__(self) -> str:
         defaults = Monitor.__init__.__kwdefaults__ or {}
         named = ["alpha", "buckets", *(n for n, v in defaults.items() if self._settings[n] != v)]
-        told = ", ".join(f"{name}={self._settings[name]:g}" for name in dict.fromkeys(named))
+        told = ", ".join(f"{name}={_shown(self._settings[name])}" for name in dict.fromkeys(named))
         with passing(self._gate):
             rounds, after = self._rounds, self._alarm_after()
         state = "no alarm" if after is None else f"alarm after {after} rounds"
@@ -399,7 +416,7 @@ class Monitor(Stateful):
         with passing(self._gate):
             counts = {"rounds": self._rounds, "before": self._before}
             chains = np.array(self._chains).reshape(-1).view("i8")
-        return Document(KIND, {**self._settings, **counts}, {"chains": chains})
+        return Document(KIND, {**self._settings, **counts}, {"chains": chains}, self.version)
 
     def _restore(self, document: Document) -> None:
         s = document.settings
@@ -413,9 +430,14 @@ class Monitor(Stateful):
             raise CorruptState(f"state must be of a monitor, got {error}") from error
 
 
-def _between(value: Any, name: str, low: float, high: float) -> float:
+def between(value: Any, name: str, low: float, high: float) -> float:
+    """Return a number, if it is from ``low`` to ``high``."""
     rule = f"a number from {low:g} to {high:g}".replace("e+", "e")
     return check.real(value, name, low=low, high=high, rule=rule)
+
+
+def _shown(value: Any) -> str:
+    return repr(value) if isinstance(value, str) else f"{value:g}"
 
 
 def _followed(chain: list[float], forecasts: Reals, outcomes: Bits) -> list[float]:
@@ -447,12 +469,14 @@ def _checked(words: Words, fresh: list[list[float]]) -> list[list[float]]:
     for part in (slice(0, kernel.ROUNDS), edges):
         if (stored[:, part] != start[:, part]).any():
             raise ValueError("chains of other settings")
-    blocks = stored[:, kernel.blocks_at(int(start[0, kernel.BUCKETS])) :].reshape(
-        len(stored), -1, kernel.STRIDE
-    )
+    buckets = int(start[0, kernel.BUCKETS])
+    behind = kernel.size(buckets)
+    blocks = stored[:, kernel.blocks_at(buckets) : behind].reshape(len(stored), -1, kernel.STRIDE)
     counts, ones = blocks[..., kernel.COUNT], blocks[..., kernel.ONES]
     early = (blocks[..., kernel.FIRMNESS] < 1.0).any() or (stored[:, kernel.HIGHEST_AT] < 0.0).any()
     if early or ((ones < 0.0) | (ones > counts)).any():
         raise ValueError("buckets that no rounds leave")
+    if ((stored[:, behind:] < 0.0) | (stored[:, behind:] > kernel.RICHEST)).any():
+        raise ValueError("accounts that no rounds leave")
     chains: list[list[float]] = stored.tolist()
     return chains

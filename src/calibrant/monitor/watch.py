@@ -46,7 +46,7 @@ class Watch(Stateful):
     ...     ticket = rec.observe(rec.forecast(0.9), k % 2)
     ...     watch.settle(ticket)
     >>> watch
-    Watch(rounds=60, raw: alarm after 13 rounds, calibrated: no alarm)
+    Watch(rounds=60, raw: alarm after 17 rounds, calibrated: no alarm)
     """
 
     kind: ClassVar = KIND
@@ -87,11 +87,7 @@ class Watch(Stateful):
 
     def settle(self, ticket: Ticket) -> None:
         """Add the round of a closed ticket, with its mean forecast."""
-        if not isinstance(ticket, Ticket):
-            raise InvalidType(f"ticket must be a Ticket, got {ticket!r}")
-        if ticket.outcome is None:
-            raise InvalidInput(f"ticket must be closed, got {ticket!r}")
-        self.update(ticket.raw, min(max(ticket.mean, 0.0), 1.0), ticket.outcome)
+        self.update(*settled(ticket))
 
     def restart(self) -> None:
         """Forget all evidence about both and begin anew; what is learned stays learned."""
@@ -122,6 +118,15 @@ class Watch(Stateful):
         except (KeyError, TypeError, ValueError) as error:
             raise CorruptState(f"state must be of a watch, got {error}") from error
         self._gate = [None]
+
+
+def settled(ticket: Ticket) -> tuple[float, float, int]:
+    """Return the raw forecast, the mean forecast and the outcome of a closed ticket."""
+    if not isinstance(ticket, Ticket):
+        raise InvalidType(f"ticket must be a Ticket, got {ticket!r}")
+    if ticket.outcome is None:
+        raise InvalidInput(f"ticket must be closed, got {ticket!r}")
+    return ticket.raw, min(max(ticket.mean, 0.0), 1.0), ticket.outcome
 
 
 def _state(monitor: Monitor) -> str:
