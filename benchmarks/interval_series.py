@@ -233,19 +233,18 @@ JUDGED: dict[str, Series] = {
 
 def real(place: Path) -> dict[str, Pair]:
     """Return rain and its ensemble mean, Frankfurt 3,617 days and the monsoon 517, if there."""
-    named = {"frankfurt": ("frankfurt_ecmwf.csv.gz", 1, 2), "monsoon": ("monsoon_ensemble.csv.gz", 0, 3)}
-    found = {}
-    for name, (file, skipped, members) in named.items():
-        path = place / "weather_pop" / file
-        if path.exists():
-            found[name] = _rain(path, skipped, members)
+    found, folder = {}, place / "weather_pop"
+    if (path := folder / "frankfurt_ecmwf.csv.gz").exists():
+        table = _table(path, 1)
+        found["frankfurt"] = table[:, 2:].mean(axis=1), table[:, 0]
+    if (path := folder / "monsoon_ensemble.csv.gz").exists():
+        table = _table(path, 0)
+        table = table[table[:, 1] == 1]
+        found["monsoon"] = table[:, 3:].mean(axis=1), table[:, 2]
     return found
 
 
-def _rain(path: Path, skipped: int, members: int) -> Pair:
+def _table(path: Path, skipped: int) -> Reals:
     with gzip.open(path, "rt", newline="") as opened:
-        rows = [row[skipped:] for row in list(csv.reader(opened))[1:]]
-    table = np.array(rows, np.float64)
-    if members == 3:
-        table = table[table[:, 1] == 1]
-    return table[:, members:].mean(axis=1), table[:, members - 1 if members == 3 else 0]
+        rows = list(csv.reader(opened))[1:]
+    return np.array([row[skipped:] for row in rows], np.float64)

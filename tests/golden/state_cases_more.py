@@ -191,7 +191,8 @@ def numbers() -> Iterator[Case]:
         yield numbered(f"quantiles_{name}", rec, [*map(distribution, given)], given)
     centres = [0.0, 1.0, 2.0, 3.5, 4.0, 5.25]
     for method in interval_methods.names():
-        window = {"window": 5} if method in ("aci_quantile", "pid") else {}
+        windowed = method in ("aci_quantile", "agaci", "dtaci", "pid")
+        window = {"window": 5} if windowed else {}
         band = ConformalInterval(method, coverage=0.8, seed=42, **window)
         yield numbered(f"interval_{method}", band, centres, centres)
     band = ConformalInterval("pid", coverage=0.7, score="given", seed=42, window=5, gain=0.5)

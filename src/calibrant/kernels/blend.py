@@ -29,10 +29,8 @@ from typing import Any, Final
 
 from calibrant.kernels.intervals import (
     ALPHA,
-    HIGH,
     INFINITY,
     LEVEL,
-    LOW,
     RADIUS,
     ROUNDS,
     STEP,
@@ -48,6 +46,7 @@ from calibrant.kernels.opinions import (
     SIZE_LIMITS,
     assemble_sides,
     average,
+    fence,
     near,
     notice_sides,
     outside,
@@ -91,9 +90,7 @@ BLEND_WORDS: Final = Section(BLEND_HEAD)
 BLEND_WORDS.fields += LEARNER.fields * (2 * COUNT)
 
 
-def learn_blend(
-    state: Any, at: int, radius: float, below: float, up: float, down: float
-) -> None:
+def learn_blend(state: Any, at: int, radius: float, below: float, up: float, down: float) -> None:
     """Move the level by what it met, teach the learners of each side, and place the ends."""
     miss = notice_sides(state, at, radius, below, up, down)
     move_level(state, at, miss - state[at + ALPHA])
@@ -169,10 +166,9 @@ def end_of(state: Any, at: int, side: int) -> float:
     if level >= 1.0:
         return -INFINITY
     if level <= 0.0:
-        fence: float = state[at + HIGH] + (state[at + HIGH] - state[at + LOW])
-        return fence
+        return fence(state, at)
     slack = SLACK * (logit(state[at + ALPHA]) - logit(level))
-    size = state[side + SPREAD * WORDS + SIZE]
+    size: float = state[side + SPREAD * WORDS + SIZE]
     return average(state, side, COUNT, WORDS) + slack * size
 
 

@@ -34,10 +34,8 @@ from typing import Any, Final
 
 from calibrant.kernels.intervals import (
     ALPHA,
-    HIGH,
     INFINITY,
     KEPT_SCORES,
-
     LEVEL,
     LOW,
     QUANTILE_HEAD,
@@ -59,6 +57,7 @@ from calibrant.kernels.opinions import (
     SIDES,
     assemble_sides,
     average,
+    fence,
     near,
     notice_sides,
     outside,
@@ -96,9 +95,7 @@ TRIED: Final = DTACI_HEAD.real("TRIED", STATE, "The level of each step.", (-1e9,
 DTACI_LATEST: Final = len(DTACI_HEAD)
 
 
-def learn_agaci(
-    state: Any, at: int, radius: float, below: float, up: float, down: float
-) -> None:
+def learn_agaci(state: Any, at: int, radius: float, below: float, up: float, down: float) -> None:
     """Weigh the steps on each side, move their levels, keep the score, and average again."""
     notice_sides(state, at, radius, below, up, down)
     score, rounds = max(up, down), state[at + ROUNDS]
@@ -132,12 +129,11 @@ def amend_agaci(
 
 def opine(state: Any, at: int, size: int) -> None:
     """Note the radius of each step, and announce their averages."""
-    lowest, highest = state[at + LOW], state[at + HIGH]
     for k in range(STEPS):
         told = radius_at(state, at, at + AGACI_LATEST, size, state[at + LEVELS + k])
         if told == INFINITY:
-            told = highest + (highest - lowest)
-        told = near(max(told, lowest))
+            told = fence(state, at)
+        told = near(max(told, state[at + LOW]))
         state[at + UPPER + k * WORDS + OPINED] = told
         state[at + UPPER + (STEPS + k) * WORDS + OPINED] = told
     state[at + RADIUS] = average(state, at + UPPER, STEPS, WORDS)

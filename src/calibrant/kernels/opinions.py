@@ -32,6 +32,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from calibrant.kernels.intervals import (
+    HIGH,
+    LOW,
     MISSES,
     QUANTILE_HEAD,
     RADIUS,
@@ -68,14 +70,18 @@ def near(score: float) -> float:
     return min(max(score, -FARTHEST), FARTHEST)
 
 
+def fence(state: Any, at: int) -> float:
+    """Return what no score so far has reached: twice the largest, where none is negative."""
+    most: float = state[at + HIGH] + (state[at + HIGH] - state[at + LOW])
+    return most
+
+
 def outside(radius: float, below: float, up: float, down: float) -> float:
     """Return 1 if an outcome lay beyond one of the ends, and else 0."""
     return 1.0 if up > radius or down > below else 0.0
 
 
-def notice_sides(
-    state: Any, at: int, radius: float, below: float, up: float, down: float
-) -> float:
+def notice_sides(state: Any, at: int, radius: float, below: float, up: float, down: float) -> float:
     """Count an outcome; return 1 if it lay outside, and else 0."""
     miss = outside(radius, below, up, down)
     state[at + ROUNDS] += 1.0
@@ -93,7 +99,7 @@ def recount_sides(state: Any, at: int, miss: float, now: float, up: float, down:
 
 def average(state: Any, first: int, count: int, words: int) -> float:
     """Return the mean opinion by weight."""
-    total = 0.0
+    total: float = 0.0
     for k in range(count):
         who = first + k * words
         total += state[who + WEIGHT] * state[who + OPINED]
@@ -122,11 +128,12 @@ def judge(state: Any, who: int, better: float, logs: float, memory: float) -> fl
     state[who + SQUARED] = memory * state[who + SQUARED] + better * better
     if state[who + LARGEST] < LEAST:
         return math.nan
-    pace = 1.0 / state[who + LARGEST]
+    pace: float = 1.0 / state[who + LARGEST]
     if state[who + SQUARED] > 0.0:
         pace = min(pace, math.sqrt(logs / state[who + SQUARED]))
     state[who + AHEAD] = memory * state[who + AHEAD] + better - pace * better * better
-    return log(pace) + pace * state[who + AHEAD]
+    found: float = log(pace) + pace * state[who + AHEAD]
+    return found
 
 
 def settle(state: Any, first: int, count: int, words: int, top: float) -> None:

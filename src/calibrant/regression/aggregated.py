@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from calibrant.bounds import Bound, quantile_tracker
 from calibrant.core import check
 from calibrant.core.arrays import Reals
@@ -43,10 +45,9 @@ class SidedMethod(IntervalMethod):
 
     def play(self, ups: Reals, downs: Reals) -> Played:
         """Play a batch of scores; return the radii announced before each, above and below."""
-        radii, belows = ups.copy(), downs.copy()
-        scores = [ups, downs]
-        if self.sides == 1:
-            scores = [ups.clip(min=downs), downs * 0.0 - math.inf]
+        radii, belows, one = np.empty(len(ups)), np.empty(len(ups)), self.sides == 1
+        nothing = np.full(len(ups), -np.inf)
+        scores = [np.maximum(ups, downs), nothing] if one else [ups, downs]
         self._replay(scores, radii, belows)
         return radii, belows
 

@@ -18,7 +18,6 @@ from calibrant.recalibrate.delivery import Pending
 from calibrant.recalibrate.promise import FAILURE
 from calibrant.recalibrate.secret import secret_of
 from calibrant.regression.distribution import finite
-from calibrant.regression.aggregated import AgACI, Blend, DtACI
 from calibrant.regression.interval_method import (
     IntervalMethod,
     Met,

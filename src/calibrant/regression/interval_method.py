@@ -61,7 +61,7 @@ class IntervalMethod(Method):
         """What the desk keeps: centre, radius and scorecast; and the radius below, if another."""
         return "d" * (2 + self.sides)
 
-    def face(self, sides: int) -> None:  # noqa: B027
+    def face(self, sides: int) -> None:
         """Prepare for outcomes that have so many sides: two around a centre, one if scores."""
 
     def _start(self, coverage: float, section: Section = kernel.HEAD, **more: float) -> None:
