@@ -128,9 +128,8 @@ def judge(state: Any, who: int, better: float, logs: float, memory: float) -> fl
     state[who + SQUARED] = memory * state[who + SQUARED] + better * better
     if state[who + LARGEST] < LEAST:
         return math.nan
-    pace: float = 1.0 / state[who + LARGEST]
-    if state[who + SQUARED] > 0.0:
-        pace = min(pace, math.sqrt(logs / state[who + SQUARED]))
+    squared = max(state[who + SQUARED], LEAST * LEAST)
+    pace = min(1.0 / state[who + LARGEST], math.sqrt(logs / squared))
     state[who + AHEAD] = memory * state[who + AHEAD] + better - pace * better * better
     found: float = log(pace) + pace * state[who + AHEAD]
     return found

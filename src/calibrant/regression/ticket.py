@@ -322,15 +322,17 @@ class IntervalTicket(NumberTicket):
         self._below = below[0] if below else None
 
     def _more(self) -> dict[str, Any]:
-        told = {"centre": self.centre, "base": _plain(self.base), "scorecast": self.scorecast}
-        return told if self._below is None else told | {"below": _plain(self._below)}
+        one = _plain(self.base)
+        base = one if self._below is None else [one, _plain(self._below)]
+        return {"centre": self.centre, "base": base, "scorecast": self.scorecast}
 
     def _read_more(self, data: dict[str, Any]) -> None:
         centre = data["centre"]
         self._centre = None if centre is None else check.real(centre, "centre")
-        self._base = _number(data["base"], "base")
+        base, below = data["base"] if isinstance(data["base"], list) else (data["base"], None)
+        self._base = _number(base, "base")
+        self._below = None if below is None else _number(below, "below")
         self._scorecast = check.real(data["scorecast"], "scorecast")
-        self._below = _number(data["below"], "below") if "below" in data else None
         self._issuer = Issuer(self.whose, scores=centre is None)
 
 
