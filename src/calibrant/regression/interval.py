@@ -46,8 +46,8 @@ class ConformalInterval(NumberStream[IntervalTicket, IntervalMethod]):
     Parameters
     ----------
     method
-        ``"aci_quantile"``, ``"aci"``, ``"sf_ogd"``, ``"pid"`` or ``"saocp"``; see
-        ``calibrant.regression.interval_methods``.
+        ``"blend"``, ``"agaci"``, ``"dtaci"``, ``"aci_quantile"``, ``"aci"``, ``"sf_ogd"``,
+        ``"pid"`` or ``"saocp"``; see ``calibrant.regression.interval_methods``.
     coverage
         Which part of outcomes should be inside.
     score
@@ -64,10 +64,11 @@ class ConformalInterval(NumberStream[IntervalTicket, IntervalMethod]):
     -----
     Coverage is right in the long run for any sequence, not given what is known in a round.
 
-    To correct an outcome counts anew what was covered, and so it does the level of
+    To correct an outcome counts anew what was covered, and so it does the levels of ``blend`` and
     ``aci_quantile``.  Radii move by one more step, the one of now: exact for ``aci`` where the
     scale is told.  A score is replaced while it is among the last ones; the range of all scores
-    keeps it, and the learners of ``saocp`` keep what they made of it.
+    keeps it, and learners of ``blend`` and ``saocp``, and levels of ``agaci`` and ``dtaci``, keep
+    what they made of it.
 
     Safe to call from several threads: every call holds the object's gate.
 
