@@ -69,6 +69,18 @@ def test_dtaci_is_the_printed_algorithm(coverage, scores, window, horizon) -> No
     assert run.radius.tolist() == told
 
 
+def test_a_level_at_which_a_score_is_just_not_covered_moves_down() -> None:
+    # Of one score so far, a level of 1/2 takes the smaller half: what is larger is missed.
+    band = ConformalInterval("dtaci", score="given", coverage=0.5, seed=1)
+    band.learn_one(None, 1.0)
+    state = band._seat.reals()
+    tried = slice(band._seat.at + gammas.TRIED, band._seat.at + gammas.TRIED + gammas.PACES)
+    state[tried] = [0.5] * gammas.PACES
+    band.learn_one(None, 2.0)
+    expected = [0.5 - 0.5 * step for step in naive.DOUBLED]
+    assert list(band._seat.reals()[tried]) == pytest.approx(expected)
+
+
 @given(coverages, st.integers(0, 99), st.sampled_from([0.2, 2.0]), st.sampled_from([1, 2]))
 @settings(max_examples=40)
 def test_the_blend_is_the_printed_algorithm(coverage, seed, step, sides) -> None:
