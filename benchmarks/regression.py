@@ -101,9 +101,10 @@ def intervals(name: str, centres: Reals, outcomes: Reals) -> Iterator[str]:
         band = ConformalInterval(method, coverage=0.9, seed=1)
         run, record = band.replay(centres, outcomes), band.certificate()
         worst = np.abs(metrics.windowed_coverage(run.covered, window=100) - 0.9).max()
-        finite = np.isfinite(run.radius)
+        half = (run.high - run.low) / 2.0
+        finite = np.isfinite(half)
         bound = "none" if record.bound is None else f"{record.bound.value:.4f}"
-        told = f"{record.coverage:9.4f} {worst:9.4f} {run.radius[finite].mean():8.3f}"
+        told = f"{record.coverage:9.4f} {worst:9.4f} {half[finite].mean():8.3f}"
         yield f"{name:12} {method:12} {told} {(~finite).mean():9.4f} {bound:>8}"
         name = ""
 
@@ -150,7 +151,7 @@ def main() -> None:
             print(row, flush=True)
     for row in recalibrated("normals", *stream(told.rounds)):
         print(row, flush=True)
-    told_of = f"{'coverage':>9} {'window':>9} {'radius':>8} {'infinite':>9} {'bound':>8}"
+    told_of = f"{'coverage':>9} {'window':>9} {'half':>8} {'infinite':>9} {'bound':>8}"
     print(f"\n{'':12} {'':12} {told_of}")
     for name, (members, outcomes) in list(weather.items())[:2]:
         for row in intervals(name, members.mean(axis=1), outcomes):

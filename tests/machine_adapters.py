@@ -337,7 +337,7 @@ class Intervals(Kind):
     def measures(self, told: Any, played: naive.Played) -> dict[str, tuple[float, float]]:
         if not played:
             return {}
-        covered = [float(abs(y - t.centre) <= t.radius) for t, y in played]
+        covered = [float(t.centre - y <= t.below and y - t.centre <= t.base) for t, y in played]
         return {"coverage": (told.coverage, sum(covered) / len(played))}
 
 

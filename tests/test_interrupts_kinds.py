@@ -97,6 +97,8 @@ KINDS = {
     "tracker": quantiles("tracker"),
     "aci": interval("aci"),
     "aci_quantile": interval("aci_quantile", window=3),
+    "blend": interval("blend"),
+    "dtaci": interval("dtaci", window=3),
     "pid": interval("pid", window=3),
     "saocp": interval("saocp"),
     "sf_ogd": interval("sf_ogd"),

@@ -94,4 +94,5 @@ def test_intervals_around_the_ensemble_mean_cover_nine_days_in_ten(frankfurt, me
     assert record.coverage == pytest.approx(0.9, abs=0.015)
     assert record.holds in (True, None)
     late = metrics.windowed_coverage(run.covered, window=100)
-    assert late.min() > 0.78
+    # A mean of levels follows a change more slowly.
+    assert late.min() > (0.75 if method == "dtaci" else 0.78)

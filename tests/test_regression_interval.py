@@ -152,7 +152,7 @@ def test_the_bound_of_scale_free_descent_from_its_steps_is_below_the_one_beforeh
 @every
 @pytest.mark.parametrize("aim", ["above", "below", "turns"])
 def test_an_adversary_who_sees_the_radius_cannot_break_the_bound(method, aim) -> None:
-    options = {} if method in ("pid", "aci_quantile") else {"scale": 1.0}
+    options = {"scale": 1.0} if method in ("aci", "saocp", "sf_ogd") else {}
     band = given_scores(method, 0.8, **options)
     for t in range(600):
         ticket = band.forecast()
@@ -286,7 +286,7 @@ def test_the_integral_part_covers_everything_or_nothing_when_it_must() -> None:
 def test_the_score_is_the_distance_to_the_point_forecast() -> None:
     rng = np.random.default_rng(0)
     centres, outcomes = rng.normal(size=80), rng.normal(size=80)
-    band, other = ConformalInterval(seed=1), given_scores("aci_quantile")
+    band, other = ConformalInterval("aci_quantile", seed=1), given_scores("aci_quantile")
     run = band.replay(centres, outcomes)
     same = other.replay(None, np.abs(outcomes - centres))
     assert run.radius.tolist() == same.radius.tolist()

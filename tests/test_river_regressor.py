@@ -62,7 +62,8 @@ def test_intervals_are_those_of_the_errors_before_the_model_learns(method) -> No
         low, high = band.copy().predict_one(centre)
         interval = model.predict_one(x, with_interval=True)
         assert isinstance(interval, conf.Interval)
-        assert (interval.lower, interval.upper) == (min(low, centre), max(high, centre))
+        ends = (low, high) if low <= high else (centre, centre)
+        assert (interval.lower, interval.upper) == ends
         assert model.predict_one(x) == centre
         model.learn_one(x, y)
         inner.learn_one(x, y)
@@ -76,6 +77,26 @@ def test_the_default_method_is_that_of_conformal_intervals() -> None:
     model = RecalibratedRegressor(linear())
     assert model.method == model.interval.method == ConformalInterval().method
     assert model.clone().method == model.method
+
+
+def test_a_model_that_is_off_to_one_side_gets_intervals_there() -> None:
+    rng = np.random.default_rng(6)
+    model = RecalibratedRegressor(dummy.StatisticRegressor(stats.Count()))
+    for t in range(300):
+        model.learn_one({}, t + 9.0 + float(rng.normal()))
+    interval = model.predict_one({}, with_interval=True)
+    assert 306.0 < interval.lower < interval.upper < 313.0
+    assert model.predict_one({}) == 300
+
+
+def test_an_empty_interval_is_the_prediction_itself() -> None:
+    model = RecalibratedRegressor(dummy.StatisticRegressor(stats.Mean()), 0.5, step=2.0)
+    for _ in range(5):
+        model.learn_one({}, 0.0)
+    low, high = model.interval.predict_one(0.0)
+    assert low > high
+    interval = model.predict_one({}, with_interval=True)
+    assert (interval.lower, interval.upper) == (0.0, 0.0)
 
 
 def test_coverage_holds_through_a_change() -> None:

@@ -191,20 +191,24 @@ def numbers() -> Iterator[Case]:
         yield numbered(f"quantiles_{name}", rec, [*map(distribution, given)], given)
     centres = [0.0, 1.0, 2.0, 3.5, 4.0, 5.25]
     for method in interval_methods.names():
-        window = {"window": 5} if method in ("aci_quantile", "pid") else {}
+        windowed = method in ("aci_quantile", "agaci", "dtaci", "pid")
+        window = {"window": 5} if windowed else {}
         band = ConformalInterval(method, coverage=0.8, seed=42, **window)
         yield numbered(f"interval_{method}", band, centres, centres)
     band = ConformalInterval("pid", coverage=0.7, score="given", seed=42, window=5, gain=0.5)
-    yield scored(band)
+    yield scored("interval_scores", band)
+    for method in ("agaci", "blend"):
+        band = ConformalInterval(method, coverage=0.7, score="given", seed=42)
+        yield scored(f"interval_scores_{method}", band)
 
 
-def scored(band: Any) -> Case:
+def scored(name: str, band: Any) -> Case:
     """Return the case of intervals around scores that are given."""
     band.replay(None, NUMBERS, scorecasts=[1.0] * 6)
     band.forecast(scorecast=0.5, id="named")
     steps = [*facts(), step("forecast", scorecast=1.0), step("observe", "named", 2.0)]
     steps += [step("replay", None, NUMBERS), step("forecast"), *facts()]
-    return Case("interval_scores", band, steps)
+    return Case(name, band, steps)
 
 
 # ------------------------------------------------------ sessions of the command line

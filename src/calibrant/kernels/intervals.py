@@ -336,9 +336,9 @@ class IntervalProgram:
     """A rule, and a batch of it: plain, or compiled once somebody asks for it."""
 
     name: str
-    learn: Callable[[Any, int, float, float], None]
-    amend: Callable[[Any, int, float, float, float], None]
-    replay: Callable[[Any, int, Any, Any], None]
+    learn: Callable[..., None]
+    amend: Callable[..., None]
+    replay: Callable[..., None]
 
     @functools.cached_property
     def machine(self) -> IntervalProgram | None:
@@ -384,27 +384,22 @@ def learn_aci_quantile(state: Any, at: int, radius: float, score: float) -> None
     """Move the level by what it met, keep the score, and take the quantile."""
     miss = notice(state, at, radius, score)
     state[at + LEVEL] += state[at + STEP] * (state[at + ALPHA] - miss)
-    size = keep(state, at, score)
-    state[at + RADIUS] = quantile(state, at, size)
+    size = keep(state, at, at + LATEST, score)
+    state[at + RADIUS] = radius_at(state, at, at + LATEST, size, state[at + LEVEL])
 
 
 def amend_aci_quantile(state: Any, at: int, radius: float, before: float, after: float) -> None:
     """Move the level by the difference; replace the score if it is among the last ones."""
     change = recount(state, at, radius, before, after)
     state[at + LEVEL] -= state[at + STEP] * change
-    window = int(state[at + KEPT_SCORES])
-    size = min(int(state[at + ROUNDS]), window)
-    if replace_first(state, at + LATEST, size, before, after):
-        ordered = at + LATEST + window
-        drop(state, ordered, size, before)
-        insert(state, ordered, size - 1, after)
-    state[at + RADIUS] = quantile(state, at, size)
+    size = keep_instead(state, at, at + LATEST, before, after)
+    state[at + RADIUS] = radius_at(state, at, at + LATEST, size, state[at + LEVEL])
 
 
-def keep(state: Any, at: int, score: float) -> int:
+def keep(state: Any, at: int, latest: int, score: float) -> int:
     """Keep a score in the place of the oldest; return how many there are."""
     window, count = int(state[at + KEPT_SCORES]), int(state[at + ROUNDS])
-    place, ordered = at + LATEST + (count - 1) % window, at + LATEST + window
+    place, ordered = latest + (count - 1) % window, latest + window
     size = min(count - 1, window)
     if size == window:
         drop(state, ordered, size, state[place])
@@ -412,6 +407,16 @@ def keep(state: Any, at: int, score: float) -> int:
     state[place] = score
     insert(state, ordered, size, score)
     return size + 1
+
+
+def keep_instead(state: Any, at: int, latest: int, before: float, after: float) -> int:
+    """Replace a score if it is among the last ones; return how many there are."""
+    window = int(state[at + KEPT_SCORES])
+    size = min(int(state[at + ROUNDS]), window)
+    if replace_first(state, latest, size, before, after):
+        drop(state, latest + window, size, before)
+        insert(state, latest + window, size - 1, after)
+    return size
 
 
 def drop(state: Any, ordered: int, size: int, score: float) -> None:
@@ -430,19 +435,18 @@ def insert(state: Any, ordered: int, size: int, score: float) -> None:
     state[k] = score
 
 
-def quantile(state: Any, at: int, size: int) -> float:
+def radius_at(state: Any, at: int, latest: int, size: int, level: float) -> float:
     """Return the score that all but the level's part of the next ones should not exceed.
 
     Of n scores that come in any order alike with the next one, it is the one of rank
     ``(1 - level) (n + 1)``, rounded up; infinite if there are too few.
     """
-    level = state[at + LEVEL]
     if level <= 0.0 or level >= 1.0:
         return INFINITY if level <= 0.0 else -INFINITY
     rank = math.ceil((1.0 - level) * (size + 1))
     if rank > size:
         return INFINITY
-    found: float = state[at + LATEST + int(state[at + KEPT_SCORES]) + rank - 1]
+    found: float = state[latest + int(state[at + KEPT_SCORES]) + rank - 1]
     return found
 
 

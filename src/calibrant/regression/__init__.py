@@ -8,6 +8,7 @@
 1
 """
 
+from calibrant.regression.aggregated import AgACI, Blend, DtACI
 from calibrant.regression.distribution import Distribution, Distributions
 from calibrant.regression.interval import ConformalInterval
 from calibrant.regression.interval_method import (
@@ -34,10 +35,13 @@ from calibrant.regression.ticket import IntervalTicket, NumberTicket, QuantileTi
 __all__ = [
     "AdaptiveConformal",
     "AdaptiveQuantile",
+    "AgACI",
+    "Blend",
     "ConformalInterval",
     "ConformalPID",
     "Distribution",
     "Distributions",
+    "DtACI",
     "IntervalCertificate",
     "IntervalMethod",
     "IntervalRun",

@@ -18,7 +18,13 @@ from calibrant.recalibrate.delivery import Pending
 from calibrant.recalibrate.promise import FAILURE
 from calibrant.recalibrate.secret import secret_of
 from calibrant.regression.distribution import finite
-from calibrant.regression.interval_method import IntervalMethod, Record, interval_methods
+from calibrant.regression.interval_method import (
+    IntervalMethod,
+    Met,
+    Played,
+    Record,
+    interval_methods,
+)
 from calibrant.regression.record import IntervalCertificate, IntervalRun
 from calibrant.regression.stream import NumberStream
 from calibrant.regression.ticket import IntervalTicket
@@ -40,8 +46,8 @@ class ConformalInterval(NumberStream[IntervalTicket, IntervalMethod]):
     Parameters
     ----------
     method
-        ``"aci_quantile"``, ``"aci"``, ``"sf_ogd"``, ``"pid"`` or ``"saocp"``; see
-        ``calibrant.regression.interval_methods``.
+        ``"blend"``, ``"agaci"``, ``"dtaci"``, ``"aci_quantile"``, ``"aci"``, ``"sf_ogd"``,
+        ``"pid"`` or ``"saocp"``; see ``calibrant.regression.interval_methods``.
     coverage
         Which part of outcomes should be inside.
     score
@@ -58,10 +64,11 @@ class ConformalInterval(NumberStream[IntervalTicket, IntervalMethod]):
     -----
     Coverage is right in the long run for any sequence, not given what is known in a round.
 
-    To correct an outcome counts anew what was covered, and so it does the level of
+    To correct an outcome counts anew what was covered, and so it does the levels of ``blend`` and
     ``aci_quantile``.  Radii move by one more step, the one of now: exact for ``aci`` where the
     scale is told.  A score is replaced while it is among the last ones; the range of all scores
-    keeps it, and the learners of ``saocp`` keep what they made of it.
+    keeps it, and learners of ``blend`` and ``saocp``, and levels of ``agaci`` and ``dtaci``, keep
+    what they made of it.
 
     Safe to call from several threads: every call holds the object's gate.
 
@@ -85,9 +92,13 @@ class ConformalInterval(NumberStream[IntervalTicket, IntervalMethod]):
     choice: ClassVar = ("score", ("residual", "given"))
     migrations: ClassVar[dict[int, Migration]] = NumberStream.migrations | {1: interval_migrated}
 
+    def _configure(self, settings: dict[str, Any]) -> None:
+        super()._configure(settings)
+        self._method.face(2 if self._choice == "residual" else 1)
+
     def __init__(
         self,
-        method: str = "aci_quantile",
+        method: str = "blend",
         *,
         coverage: float = 0.9,
         score: str = "residual",
@@ -135,6 +146,7 @@ class ConformalInterval(NumberStream[IntervalTicket, IntervalMethod]):
     def _issue(self, raw: tuple[float | None, float]) -> IntervalTicket:
         ticket = IntervalTicket(self._issuer, self._seat.count_forecast())
         (ticket._centre, ticket._scorecast), ticket._base = raw, self._method.radius
+        ticket._below = self._method.below
         return ticket
 
     def predict_one(self, centre: float | None = None, *, scorecast: float = 0.0) -> Ends:
@@ -152,9 +164,9 @@ class ConformalInterval(NumberStream[IntervalTicket, IntervalMethod]):
         """Return the same as :meth:`predict_one`, and note nothing: nothing is drawn here."""
         point, cast = self._given(centre, scorecast)
         with passing(self._gate):
-            radius = self._method.radius + cast
+            radius, below = self._method.radius, self._method.below
         middle = 0.0 if point is None else point
-        return middle - radius, middle + radius
+        return middle - ((radius if below is None else below) + cast), middle + (radius + cast)
 
     def learn_one(self, centre: float | None, outcome: float, *, scorecast: float = 0.0) -> None:
         """Make a round of the last :meth:`predict_one`; without one, of a forecast made now."""
@@ -171,10 +183,12 @@ class ConformalInterval(NumberStream[IntervalTicket, IntervalMethod]):
             raise InvalidInput(f"centre must be None where scores are given, got {centre!r}")
         return point, check.real(scorecast, "scorecast")
 
-    def _met(self, ticket: IntervalTicket, outcome: float) -> float:
-        """Return the score that the method learns of an outcome."""
-        centre = ticket.centre
-        return (outcome if centre is None else abs(outcome - centre)) - ticket.scorecast
+    def _met(self, ticket: IntervalTicket, outcome: float) -> Met:
+        """Return the scores that the method learns of an outcome, above and below the centre."""
+        centre, cast = ticket.centre, ticket.scorecast
+        if centre is None:
+            return outcome - cast, -math.inf
+        return (outcome - centre) - cast, (centre - outcome) - cast
 
     # ---------------------------------------------------------------- batches
 
@@ -205,17 +219,19 @@ class ConformalInterval(NumberStream[IntervalTicket, IntervalMethod]):
         points = self._points(centres, told)
         casts = np.zeros(len(told)) if scorecasts is None else finite(scorecasts, "scorecasts")
         check.same_length(centres=points, outcomes=told, scorecasts=casts)
-        scores = (np.abs(told - points) if self._choice == "residual" else told) - casts
+        ups = (told - points) - casts
+        downs = np.full(len(told), -np.inf) if centres is None else (points - told) - casts
         middles = [None] * len(told) if centres is None else points.tolist()
-        play, late = functools.partial(self._method.play, scores), (available, time, carry)
+        play, late = functools.partial(self._method.play, ups, downs), (available, time, carry)
         raws = zip(middles, casts.tolist(), strict=True)
-        found, first, pending = self._play(play, raws, told, *late)
-        radius = found + casts
-        low, high = (points - radius, points + radius) if centres is not None else (radius[:0],) * 2
-        return IntervalRun(radius, low, high, scores <= found, first, pending)
+        (found, below), first, pending = self._play(play, raws, told, *late)
+        low, radius = points - (below + casts), found + casts
+        ends = (low, points + radius) if centres is not None else (radius[:0],) * 2
+        return IntervalRun(radius, *ends, (ups <= found) & (downs <= below), first, pending)
 
-    def _gathered(self, tickets: list[IntervalTicket]) -> Reals:
-        return np.array([ticket.base for ticket in tickets])
+    def _gathered(self, tickets: list[IntervalTicket]) -> Played:
+        found = np.array([(ticket.base, ticket.below) for ticket in tickets]).reshape(-1, 2)
+        return found[:, 0], found[:, 1]
 
     def _points(self, centres: Any, told: Reals) -> Reals:
         if self._choice == "residual":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,11 @@ from calibrant.regression.ticket import IntervalTicket
 
 interval_methods: Registry[type[IntervalMethod]] = Registry("method")
 """What :class:`calibrant.regression.ConformalInterval` can do."""
+
+Met: TypeAlias = tuple[float, float]
+"""How far an outcome lay above the centre and how far below; a score, and minus infinity."""
+Played: TypeAlias = tuple[Reals, Reals]
+"""The radii of a batch, above and below."""
 
 WIDEST: Final = 10_000
 """Scores that are looked back at, at most."""
@@ -48,8 +53,16 @@ class IntervalMethod(Method):
     The method works in a part of a row that it is given: see :meth:`sit`.
     """
 
-    fields = "ddd"
     program: ClassVar[kernel.IntervalProgram]
+    sides: int = 1
+
+    @property
+    def fields(self) -> str:
+        """What the desk keeps: centre, radius and scorecast; and the radius below, if another."""
+        return "d" * (2 + self.sides)
+
+    def face(self, sides: int) -> None:
+        """Prepare for outcomes that have so many sides: two around a centre, one if scores."""
 
     def _start(self, coverage: float, section: Section = kernel.HEAD, **more: float) -> None:
         """Begin with the words of a section, all zero but for those that options name, and more."""
@@ -66,8 +79,9 @@ class IntervalMethod(Method):
 
     def sound(self, words: Words, reals: Reals) -> Mask:
         """Say which tickets could have been issued, given centres, radii and scorecasts."""
-        centre, base, cast = reals.T
-        return np.asarray(np.isfinite(centre) & ~np.isnan(base) & np.isfinite(cast))
+        centre, base, cast = reals.T[:3]
+        known = ~np.isnan(base) & ~np.isnan(reals.T[-1])
+        return np.asarray(np.isfinite(centre) & known & np.isfinite(cast))
 
     @property
     def radius(self) -> float:
@@ -76,31 +90,50 @@ class IntervalMethod(Method):
         return found
 
     @property
+    def below(self) -> float | None:
+        """The radius below the centre, or None where both are one."""
+        return None
+
+    @property
     def coverage(self) -> float:
         """Which part of scores was covered; nan without any."""
         s = self._seat.part()
         return 1.0 - s[kernel.MISSES] / s[kernel.ROUNDS] if s[kernel.ROUNDS] else float("nan")
 
-    def learn(self, ticket: IntervalTicket, met: float) -> None:
-        """Learn a score for which the ticket's radius was announced."""
-        self._learn(self._seat.reals(), self._seat.at, ticket.base, met)
+    def learn(self, ticket: IntervalTicket, met: Met) -> None:
+        """Learn the scores for which the ticket's radius was announced."""
+        self._learn(self._seat.reals(), self._seat.at, *self._told(ticket), *self._scores(met))
 
-    def amend(self, ticket: IntervalTicket, before: float, after: float) -> None:
-        """Replace a score for which the ticket's radius was announced."""
-        state, at, radius = self._seat.reals(), self._seat.at, ticket.base
-        misses = state[at + kernel.MISSES] + (after > radius) - (before > radius)
+    def amend(self, ticket: IntervalTicket, before: Met, after: Met) -> None:
+        """Replace the scores for which the ticket's radius was announced."""
+        state, at, told = self._seat.reals(), self._seat.at, self._told(ticket)
+        was, now = self._scores(before), self._scores(after)
+        misses = state[at + kernel.MISSES] + _missed(told, now) - _missed(told, was)
         check_once(misses, state[at + kernel.ROUNDS], f"{misses:g} misses")
-        self.program.amend(state, at, radius, before, after)
+        self.program.amend(state, at, *told, *was, *now)
 
-    def play(self, scores: Reals) -> Reals:
-        """Play a batch of scores; return the radii announced before each."""
-        radii, seat = np.empty(len(scores)), self._seat
-        machine = self.program.machine if len(scores) > SHORT else None
+    def _told(self, ticket: IntervalTicket) -> tuple[float, ...]:
+        """Return what a ticket announced, as the rule takes it."""
+        return (ticket.base,)
+
+    def _scores(self, met: Met) -> tuple[float, ...]:
+        """Return the scores above and below the centre as the rule takes them: the larger one."""
+        return (max(met),)
+
+    def play(self, ups: Reals, downs: Reals) -> Played:
+        """Play a batch of scores; return the radii announced before each, above and below."""
+        radii = np.empty(len(ups))
+        self._replay([np.maximum(ups, downs)], radii)
+        return radii, radii
+
+    def _replay(self, scores: list[Reals], *radii: Reals) -> None:
+        """Play a batch, compiled if it is long."""
+        seat = self._seat
+        machine = self.program.machine if len(radii[0]) > SHORT else None
         if machine is not None:
-            machine.replay(seat.flat(), seat.at, scores, radii)
+            machine.replay(seat.flat(), seat.at, *scores, *radii)
         else:
-            self.program.replay(seat.reals(), seat.at, scores.tolist(), radii)
-        return radii
+            self.program.replay(seat.reals(), seat.at, *(each.tolist() for each in scores), *radii)
 
     def compile(self) -> None:
         """Compile single steps, if there is a compiler."""
@@ -131,7 +164,12 @@ class IntervalMethod(Method):
         return step_sizes(rounds, width, moves, inverse, idle=idle, delay=delay)
 
 
-def _checked(**options: Any) -> dict[str, Any]:
+def _missed(radii: tuple[float, ...], scores: tuple[float, ...]) -> bool:
+    """Say whether a score lies beyond its radius."""
+    return any(score > radius for score, radius in zip(scores, radii, strict=True))
+
+
+def checked(**options: Any) -> dict[str, Any]:
     """Return options: a whole window, and numbers above 0; None where the scores themselves say."""
     made = dict(options)
     for name, value in options.items():
@@ -161,7 +199,7 @@ class AdaptiveConformal(IntervalMethod):
     program = kernel.ACI
 
     def __init__(self, coverage: float, *, step: float = 0.05, scale: float | None = None) -> None:
-        self._options = _checked(step=step, scale=scale)
+        self._options = checked(step=step, scale=scale)
         self._start(coverage)
 
 
@@ -187,7 +225,7 @@ class AdaptiveQuantile(IntervalMethod):
     program = kernel.ACI_QUANTILE
 
     def __init__(self, coverage: float, *, step: float = 0.02, window: int = 500) -> None:
-        self._options = _checked(step=step, window=window)
+        self._options = checked(step=step, window=window)
         words, size = Section(kernel.QUANTILE_HEAD, limits=UNBOUNDED), self._options["window"]
         words.real("SCORES", STATE, "The last scores, as they came.", words=size)
         words.real("SORTED", STATE, "The same in order.", words=size)
@@ -233,7 +271,7 @@ class ConformalPID(IntervalMethod):
         gain: float | None = None,
         saturation: float = 0.2,
     ) -> None:
-        self._options = _checked(step=step, window=window, gain=gain, saturation=saturation)
+        self._options = checked(step=step, window=window, gain=gain, saturation=saturation)
         words, size = Section(kernel.PID_HEAD, limits=UNBOUNDED), self._options["window"]
         words.real("SCORES", STATE, "The last scores, as they came.", words=size)
         self._start(coverage, words)
@@ -265,7 +303,7 @@ class StronglyAdaptive(IntervalMethod):
     program = kernel.SAOCP
 
     def __init__(self, coverage: float, *, scale: float | None = None) -> None:
-        self._options = _checked(scale=scale)
+        self._options = checked(scale=scale)
         self._start(coverage, kernel.SAOCP_WORDS)
         kernel.hire(self._fresh, 0, 1, 0.0)
 
@@ -298,5 +336,5 @@ class ScaleFree(IntervalMethod):
     program = kernel.SF_OGD
 
     def __init__(self, coverage: float, *, scale: float | None = None) -> None:
-        self._options = _checked(scale=scale)
+        self._options = checked(scale=scale)
         self._start(coverage)

@@ -255,9 +255,11 @@ class IntervalTicket(NumberTicket):
         What the caller expected of the score, which the radius includes.
     base
         The radius without the scorecast, as the method chose it.
+    below
+        The same for what lies below the centre; the same number, unless the method has two sides.
     """
 
-    __slots__ = ("_base", "_centre", "_scorecast")
+    __slots__ = ("_base", "_below", "_centre", "_scorecast")
 
     kind: ClassVar = "interval ticket"
 
@@ -265,14 +267,23 @@ class IntervalTicket(NumberTicket):
     base: float = seen("base", "The radius without the scorecast, as the method chose it.")
     scorecast: float = seen("scorecast", "What the caller expected of the score.")
 
+    def __init__(self, issuer: Issuer, number: int) -> None:
+        super().__init__(issuer, number)
+        self._below: float | None = None
+
     @property
     def raw(self) -> float | None:
         """What came in: the point forecast."""
         return self.centre
 
     @property
+    def below(self) -> float:
+        """The radius below the centre without the scorecast, as the method chose it."""
+        return self.base if self._below is None else self._below
+
+    @property
     def radius(self) -> float:
-        """The largest score that counts as covered."""
+        """The largest score that counts as covered; above the centre, if there are two sides."""
         return self.base + self.scorecast
 
     @property
@@ -289,7 +300,7 @@ class IntervalTicket(NumberTicket):
     def value(self) -> tuple[float, float]:
         """Both ends."""
         middle = self._kept()[0]
-        return middle - self.radius, middle + self.radius
+        return middle - (self.below + self.scorecast), middle + self.radius
 
     @property
     def mean(self) -> tuple[float, float]:
@@ -301,20 +312,26 @@ class IntervalTicket(NumberTicket):
             return f"radius={self.radius:.4g}"
         return f"[{self.low:.4g}, {self.high:.4g}]"
 
-    def _kept(self) -> tuple[float, float, float]:
-        return 0.0 if self.centre is None else self.centre, self.base, self.scorecast
+    def _kept(self) -> tuple[float, ...]:
+        kept = 0.0 if self.centre is None else self.centre, self.base, self.scorecast
+        return kept if self._below is None else (*kept, self._below)
 
     def _fill(self, kept: tuple[Any, ...]) -> None:
-        centre, self._base, self._scorecast = kept
+        centre, self._base, self._scorecast, *below = kept
         self._centre = None if self.issuer.scores else centre
+        self._below = below[0] if below else None
 
     def _more(self) -> dict[str, Any]:
-        return {"centre": self.centre, "base": _plain(self.base), "scorecast": self.scorecast}
+        one = _plain(self.base)
+        base = one if self._below is None else [one, _plain(self._below)]
+        return {"centre": self.centre, "base": base, "scorecast": self.scorecast}
 
     def _read_more(self, data: dict[str, Any]) -> None:
         centre = data["centre"]
         self._centre = None if centre is None else check.real(centre, "centre")
-        self._base = _number(data["base"], "base")
+        base, below = data["base"] if isinstance(data["base"], list) else (data["base"], None)
+        self._base = _number(base, "base")
+        self._below = None if below is None else _number(below, "below")
         self._scorecast = check.real(data["scorecast"], "scorecast")
         self._issuer = Issuer(self.whose, scores=centre is None)
 

@@ -158,7 +158,8 @@ class RecalibratedRegressor(base.Wrapper, base.Regressor):
     """Give any River regressor intervals that cover what they promise, also under drift.
 
     The wrapped model's prediction is read before the model learns the outcome, and a
-    conformal method learns how far around it the outcomes lie.  Predictions stay the model's.
+    conformal method learns how far above and below it the outcomes lie.  Predictions stay the
+    model's; where these are off to one side, an interval need not hold its prediction.
 
     Parameters
     ----------
@@ -181,6 +182,7 @@ class RecalibratedRegressor(base.Wrapper, base.Regressor):
     References
     ----------
     Gibbs and Candes (2021), "Adaptive conformal inference under distribution shift".
+    Zaffran et al. (2022), "Adaptive conformal predictions for time series".
 
     Examples
     --------
@@ -239,8 +241,9 @@ class RecalibratedRegressor(base.Wrapper, base.Regressor):
         if not with_interval:
             return centre
         low, high = self._interval.predict_one(float(centre))
-        # A radius below 0 means that even a point covers too much.
-        return conf.Interval(lower=min(low, centre), upper=max(high, centre))
+        # Ends that cross mean that even a point covers too much.
+        low, high = (low, high) if low <= high else (centre, centre)
+        return conf.Interval(lower=low, upper=high)
 
     def learn_one(self, x: Any, y: float, **kwargs: Any) -> None:
         """Learn an outcome: its distance to the prediction before, and the wrapped model."""

@@ -1,0 +1,121 @@
+"""Intervals on series whose errors change: interval score, coverage, and the worst block.
+
+``python -m benchmarks.intervals`` prints tables; ``--rounds`` and ``--seeds`` say how much is
+played, ``--data`` where real series are (by default ``$CALIBRANT_DATA`` or ``../shared/data``).
+
+The default was chosen by one half of the series, and is judged by the other and by the real ones.
+*ratio* is the interval score over that of the best method in hindsight, *error* how far coverage
+is from 0.9, *block* the same in the worst block of 250 rounds.  The first 100 rounds are not
+scored.  An end at infinity is taken for twice the largest error so far, or no score were finite.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.interval_series import CHOICE, JUDGED, Pair, Series, real
+from calibrant.regression import ConformalInterval, interval_methods, metrics
+
+__all__ = ["Result", "measured", "played", "table"]
+
+Reals = NDArray[np.float64]
+COVERAGE = 0.9
+BLOCK = 250
+WARM = 100
+BARS = 1.03, 0.005, 0.03
+"""The most for the mean ratio, the mean error of coverage, and the error in the worst block."""
+
+
+class Result(NamedTuple):
+    """What a method made of a series."""
+
+    score: float
+    error: float
+    block: float
+
+
+def finite_ends(low: Reals, high: Reals, errors: Reals) -> tuple[Reals, Reals]:
+    """Return ends around 0 without infinite ones, and in order."""
+    largest = np.maximum.accumulate(np.abs(errors))
+    most = 2.0 * np.concatenate([largest[:1], largest[:-1]])
+    low, high = np.clip(low, -most, most), np.clip(high, -most, most)
+    middle = (low + high) / 2.0
+    return np.minimum(low, middle), np.maximum(high, middle)
+
+
+def measured(low: Reals, high: Reals, errors: Reals, covered: NDArray[np.bool_]) -> Result:
+    """Return the score, and how far coverage was off."""
+    ends = (end[WARM:] for end in finite_ends(low, high, errors))
+    score = metrics.interval_score(*ends, errors[WARM:], COVERAGE)
+    blocks = metrics.windowed_coverage(covered, window=BLOCK)
+    off = abs(float(covered.mean()) - COVERAGE)
+    return Result(score, off, float(np.abs(blocks - COVERAGE).max()))
+
+
+def played(method: str, series: Pair) -> Result:
+    """Play a series, and measure it."""
+    centres, outcomes = series
+    run = ConformalInterval(method, coverage=COVERAGE, seed=1).replay(centres, outcomes)
+    return measured(run.low - centres, run.high - centres, outcomes - centres, run.covered)
+
+
+def made(half: dict[str, Series], rounds: int, seeds: range) -> dict[str, Pair]:
+    """Return the series of a half."""
+    return {
+        f"{name} {seed}": make(np.random.default_rng([seed, place]), rounds)
+        for place, (name, make) in enumerate(half.items())
+        for seed in seeds
+    }
+
+
+def table(title: str, given: dict[str, Pair]) -> Iterator[str]:
+    """Yield the ratios of each series, and a line of means for each method."""
+    names = interval_methods.names()
+    yield f"\n{title}\n| series | " + " | ".join(names) + " |"
+    yield "|---" * (1 + len(names)) + "|"
+    ratios, rest = [], []
+    for name, series in given.items():
+        results = [played(method, series) for method in names]
+        scores = np.array([result.score for result in results])
+        ratios.append(scores / scores.min())
+        rest.append([result[1:] for result in results])
+        yield f"| {name} | " + " | ".join(f"{ratio:.3f}" for ratio in ratios[-1]) + " |"
+    yield "\n| method | ratio, mean | ratio, worst | error | block, mean | block, worst | bars |"
+    yield "|---" * 7 + "|"
+    for k, method in enumerate(names):
+        column, (error, block) = np.array(ratios)[:, k], np.array(rest)[:, k].T
+        found = column.mean(), error.mean(), block.max()
+        kept = all(one <= bar + 1e-12 for one, bar in zip(found, BARS, strict=True))
+        told = [column.mean(), column.max(), error.mean(), block.mean(), block.max()]
+        listed = " | ".join(f"{number:.4f}" for number in told)
+        yield f"| `{method}` | {listed} | {'kept' if kept else 'missed'} |"
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5_000)
+    parser.add_argument("--seeds", type=int, default=1)
+    usual = os.environ.get("CALIBRANT_DATA", str(Path(__file__).parents[2] / "shared" / "data"))
+    parser.add_argument("--data", type=Path, default=Path(usual))
+    told = parser.parse_args()
+    halves = {
+        "chosen by": made(CHOICE, told.rounds, range(told.seeds)),
+        "judged by": made(JUDGED, told.rounds, range(1_000, 1_000 + told.seeds)),
+        "real": real(told.data),
+    }
+    print(f"{told.rounds} rounds, coverage {COVERAGE}, bars {BARS}")
+    for title, given in halves.items():
+        for row in table(title, given) if given else ():
+            print(row, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,177 @@
+"""Ends that learners of several memories agree on, and a level that keeps the coverage.
+
+Each side has learners of its own, which differ in how fast they forget where scores lie and how
+large they are::
+
+    given  the share of misses alpha, on each of the sides a = alpha / sides
+    for each side and its score s, learner k:                  # as of the last round
+        opinion   middle_k + size_k place_k
+        place_k  += pace (1{(s - middle_k) / size_k > place_k} - a)
+        size_k   += forget (|s - middle_k| - size_k)
+        middle_k += follow (s - middle_k)                      # only learners that centre
+    end of each side <- the opinions, averaged by what they were worth (BOA)
+    level <- level + step (alpha - missed)                     # one level for both sides
+    radius of each side <- end + SLACK size (logit(alpha) - logit(level))
+
+At a level of 0 or less the radius is twice the largest score so far, at 1 or more nothing is
+covered.  ``place`` is a quantile of the score in units of its size, found by steps that shrink as
+``1/t`` until t = `PATIENCE`.
+
+The level promises the coverage: it moves by ``step (alpha T - misses)`` in T rounds, and leaves
+[0, 1] by no more than a step, but for outcomes that came when it was outside already and lay on
+the wrong side still.  These are counted (`BEYOND`): with n of them, ``|coverage - target|`` is at
+most ``(1 + step)/(step T) + n/T``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from calibrant.kernels.intervals import (
+    ALPHA,
+    INFINITY,
+    LEVEL,
+    RADIUS,
+    ROUNDS,
+    STEP,
+)
+from calibrant.kernels.layout import REAL_COUNT, STATE, Section
+from calibrant.kernels.opinions import (
+    BELOW,
+    LEAST,
+    OPINED,
+    OPINION,
+    SIDED,
+    SIDES,
+    SIZE_LIMITS,
+    assemble_sides,
+    average,
+    fence,
+    near,
+    notice_sides,
+    outside,
+    recount_sides,
+    reweigh,
+)
+from calibrant.kernels.portable import logit
+
+FOLLOW: Final = (0.0, 0.0, 0.0, 0.0, 0.01, 0.1)
+"""How far each learner goes to the last score with its middle; 0 keeps the middle at 0."""
+FORGET: Final = (0.001, 0.01, 0.05, 0.15, 0.01, 0.03)
+"""How far each learner goes to the last distance with its size."""
+COUNT: Final = len(FOLLOW)
+SPREAD: Final = 4
+"""Whose size is the unit in which the level moves the ends."""
+SLACK: Final = 1.0
+"""How many sizes an end moves for one unit of log-odds.
+
+In the tail of a normal law it would be 0.6; more costs a little width, and evens the misses out."""
+MEMORY: Final = 0.999
+"""What is left after a round of what learners were worth."""
+PATIENCE: Final = 1_000.0
+"""From so many rounds on places move by steps of one size."""
+BEGUN: Final = 20.0
+"""As if so many rounds had been before the first."""
+START: Final = 2.0
+"""Where places start, in sizes."""
+
+BLEND_HEAD: Final = Section(SIDED)
+BEYOND: Final = BLEND_HEAD.real(
+    "BEYOND", STATE, "Outcomes that moved the level further away from [0, 1].", REAL_COUNT
+)
+LEARNER: Final = Section(OPINION)
+MIDDLE: Final = LEARNER.real("MIDDLE", STATE, "Where the learner thinks that scores lie.")
+SIZE: Final = LEARNER.real("SIZE", STATE, "How far from there on average.", SIZE_LIMITS)
+PLACE: Final = LEARNER.real("PLACE", STATE, "The end in units of that size, from the middle.")
+WORDS: Final = len(LEARNER)
+SIDE: Final = COUNT * WORDS
+"""Words of a side."""
+UPPER: Final = len(BLEND_HEAD)
+"""Where the upper side starts; the lower one follows."""
+BLEND_WORDS: Final = Section(BLEND_HEAD)
+BLEND_WORDS.fields += LEARNER.fields * (2 * COUNT)
+
+
+def learn_blend(state: Any, at: int, radius: float, below: float, up: float, down: float) -> None:
+    """Move the level by what it met, teach the learners of each side, and place the ends."""
+    miss = notice_sides(state, at, radius, below, up, down)
+    move_level(state, at, miss - state[at + ALPHA])
+    teach_side(state, at, at + UPPER, up)
+    if state[at + SIDES] > 1.0:
+        teach_side(state, at, at + UPPER + SIDE, down)
+    place_ends(state, at)
+
+
+def amend_blend(
+    state: Any,
+    at: int,
+    radius: float,
+    below: float,
+    up: float,
+    down: float,
+    later_up: float,
+    later_down: float,
+) -> None:
+    """Move the level by the difference; what the learners made of the outcome stays."""
+    miss, now = outside(radius, below, up, down), outside(radius, below, later_up, later_down)
+    move_level(state, at, recount_sides(state, at, miss, now, later_up, later_down))
+    place_ends(state, at)
+
+
+def move_level(state: Any, at: int, error: float) -> None:
+    """Move the level down by so many steps, and count moves further away from [0, 1]."""
+    level = state[at + LEVEL]
+    if (error > 0.0 and level <= 0.0) or (error < 0.0 and level >= 1.0):
+        state[at + BEYOND] += 1.0
+    state[at + LEVEL] = level - state[at + STEP] * error
+
+
+def teach_side(state: Any, at: int, side: int, told: float) -> None:
+    """Weigh the learners of a side by a score, and let them learn it."""
+    score, rounds = near(told), state[at + ROUNDS]
+    tail = state[at + ALPHA] / state[at + SIDES]
+    if rounds > 1.0:
+        reweigh(state, side, COUNT, WORDS, tail, score, MEMORY)
+    for k in range(COUNT):
+        who = side + k * WORDS
+        if rounds == 1.0:
+            state[who + SIZE] = abs(score)
+        teach_learner(state, who, FOLLOW[k], FORGET[k], tail, score, rounds)
+
+
+def teach_learner(
+    state: Any, who: int, follow: float, forget: float, tail: float, score: float, rounds: float
+) -> None:
+    """Let a learner learn a score, and note its opinion."""
+    away, size = score - state[who + MIDDLE], state[who + SIZE]
+    place = away / size if size > LEAST else 0.0
+    pace = 0.5 / (tail * min(rounds + BEGUN - 1.0, PATIENCE))
+    state[who + PLACE] += pace * ((1.0 if place > state[who + PLACE] else 0.0) - tail)
+    early = 1.0 / (rounds + 1.0)
+    state[who + SIZE] = size + max(forget, early) * (abs(away) - size)
+    if follow > 0.0:
+        state[who + MIDDLE] += max(follow, early) * away
+    state[who + OPINED] = near(state[who + MIDDLE] + state[who + SIZE] * state[who + PLACE])
+
+
+def place_ends(state: Any, at: int) -> None:
+    """Announce what learners agree on, moved as the level says."""
+    state[at + RADIUS] = end_of(state, at, at + UPPER)
+    state[at + BELOW] = state[at + RADIUS]
+    if state[at + SIDES] > 1.0:
+        state[at + BELOW] = end_of(state, at, at + UPPER + SIDE)
+
+
+def end_of(state: Any, at: int, side: int) -> float:
+    """Return the radius of a side: covering all so far at level 0, and nothing at level 1."""
+    level = state[at + LEVEL]
+    if level >= 1.0:
+        return -INFINITY
+    if level <= 0.0:
+        return fence(state, at)
+    slack = SLACK * (logit(state[at + ALPHA]) - logit(level))
+    size: float = state[side + SPREAD * WORDS + SIZE]
+    return average(state, side, COUNT, WORDS) + slack * size
+
+
+BLEND: Final = assemble_sides("blend", learn_blend, amend_blend)

@@ -1,0 +1,172 @@
+"""Conformal methods that average many: AgACI, DtACI and the blend, which is the default."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from calibrant.bounds import Bound, quantile_tracker
+from calibrant.core import check
+from calibrant.core.arrays import Reals
+from calibrant.kernels import blend, gammas, opinions
+from calibrant.kernels import intervals as kernel
+from calibrant.kernels.layout import STATE, UNBOUNDED, Section
+from calibrant.regression.interval_method import (
+    IntervalMethod,
+    Met,
+    Played,
+    checked,
+    interval_methods,
+)
+from calibrant.regression.ticket import IntervalTicket
+
+
+class SidedMethod(IntervalMethod):
+    """A way to choose two radii, above and below the centre; one where scores have one side."""
+
+    def face(self, sides: int) -> None:
+        """Prepare for outcomes with so many sides; the option ``sides`` may ask for one."""
+        self.sides = min(sides, self._options["sides"])
+        self._fresh[opinions.SIDES] = float(self.sides)
+
+    @property
+    def below(self) -> float | None:
+        """The radius below the centre, or None where both are one."""
+        told: float = self._seat.reals()[self._seat.at + opinions.BELOW]
+        return told if self.sides > 1 else None
+
+    def _told(self, ticket: IntervalTicket) -> tuple[float, ...]:
+        return ticket.base, ticket.below
+
+    def _scores(self, met: Met) -> tuple[float, ...]:
+        return met if self.sides > 1 else (max(met), -math.inf)
+
+    def play(self, ups: Reals, downs: Reals) -> Played:
+        """Play a batch of scores; return the radii announced before each, above and below."""
+        radii, belows, one = np.empty(len(ups)), np.empty(len(ups)), self.sides == 1
+        nothing = np.full(len(ups), -np.inf)
+        scores = [np.maximum(ups, downs), nothing] if one else [ups, downs]
+        self._replay(scores, radii, belows)
+        return radii, belows
+
+
+def _of_sides(sides: Any, **options: Any) -> dict[str, Any]:
+    """Return options, and on how many sides ends are found apart."""
+    return checked(**options) | {"sides": check.whole(sides, "sides", low=1, high=2)}
+
+
+def _with_scores(words: Section, window: int) -> Section:
+    """Return the words of a rule with those of the last scores behind them."""
+    made = Section(words, limits=UNBOUNDED)
+    made.real("SCORES", STATE, "The last scores, as they came.", words=window)
+    made.real("SORTED", STATE, "The same in order.", words=window)
+    return made
+
+
+@interval_methods.add("agaci")
+class AgACI(SidedMethod):
+    """Average ``aci_quantile`` of 30 steps, each end apart, by what each was worth there.
+
+    Parameters
+    ----------
+    window
+        How many scores are looked back at.
+    sides
+        2 weighs the upper and the lower end apart; 1 averages the radius.
+
+    Notes
+    -----
+    Where one of the 30 covers everything, its radius counts as twice the largest score so far.
+    A corrected outcome is counted anew and replaced in the window; levels and weights stay.
+    """
+
+    name = "agaci"
+    guarantee = "pinball loss near that of the best mixture of 30 steps; none on coverage"
+    assumption = "bounded scores"
+    reference = "Zaffran et al. (2022), Adaptive conformal predictions for time series"
+    program = gammas.AGACI
+
+    def __init__(self, coverage: float, *, window: int = 500, sides: int = 2) -> None:
+        self._options = _of_sides(sides, window=window)
+        words = _with_scores(gammas.AGACI_HEAD, self._options["window"])
+        begun = {"radius": kernel.INFINITY, "below": kernel.INFINITY}
+        start = {"levels": 1.0 - coverage, "weight": 1.0 / gammas.STEPS}
+        self._start(coverage, words, **begun, **start)
+
+    def _bound(self, s: list[float], rounds: int, delay: int) -> Bound | None:
+        return None
+
+
+@interval_methods.add("dtaci")
+class DtACI(IntervalMethod):
+    """A quantile of the last scores at the mean of 8 levels, each of which moves by its own step.
+
+    Parameters
+    ----------
+    window
+        How many scores are looked back at.
+    horizon
+        Over how many rounds levels are compared; the shorter, the sharper.
+
+    Notes
+    -----
+    A corrected outcome is counted anew and replaced in the window; levels and weights stay.
+    """
+
+    name = "dtaci"
+    guarantee = "pinball regret of the level on every interval of the horizon; none on coverage"
+    assumption = "none: any sequence"
+    reference = "Gibbs and Candes (2022), Conformal inference with arbitrary distribution shifts"
+    program = gammas.DTACI
+
+    def __init__(self, coverage: float, *, window: int = 500, horizon: int = 500) -> None:
+        rounds = check.whole(horizon, "horizon", low=1)
+        self._options = checked(window=window) | {"horizon": rounds}
+        words, alpha = _with_scores(gammas.DTACI_HEAD, self._options["window"]), 1.0 - coverage
+        spread = (1.0 - alpha) ** 2 * alpha**3 + alpha**2 * (1.0 - alpha) ** 3
+        eta = math.sqrt(3.0 / rounds * (math.log(gammas.PACES * rounds) + 2.0) / spread)
+        start = {"level": alpha, "tried": alpha, "shares": 1.0 / gammas.PACES}
+        told = {"eta": eta, "sigma": 0.5 / rounds, "radius": kernel.INFINITY}
+        self._start(coverage, words, **start, **told)
+
+    def _bound(self, s: list[float], rounds: int, delay: int) -> Bound | None:
+        return None
+
+
+@interval_methods.add("blend")
+class Blend(SidedMethod):
+    """Ends that learners of several memories agree on, moved by one level for the coverage.
+
+    Parameters
+    ----------
+    step
+        How far the level moves, as a part of the smaller of coverage and 1 - coverage.
+    sides
+        2 finds the upper and the lower end apart; 1 finds one radius.
+
+    Notes
+    -----
+    Learners follow the middle and the size of scores at paces from 1/10 to 1/1000, and the place of
+    the end among them; Bernstein online aggregation averages their ends.  The level does not care
+    what they say: see :mod:`calibrant.kernels.blend` for both.  Before the first score everything
+    is covered; later, where the level asks for that, twice the largest score so far.  A corrected
+    outcome moves the level to where it would stand; what learners made of it stays.
+    """
+
+    name = "blend"
+    guarantee = "|coverage - target| <= (1 + eta)/(eta T) + n/T, eta the step, n counted"
+    assumption = "none: any sequence, every time"
+    reference = "Zaffran et al. (2022) over learners of ours; the level as Gibbs and Candes (2021)"
+    program = blend.BLEND
+
+    def __init__(self, coverage: float, *, step: float = 0.2, sides: int = 2) -> None:
+        self._options = _of_sides(sides, step=step)
+        begun = {"radius": kernel.INFINITY, "below": kernel.INFINITY, "level": 1.0 - coverage}
+        start = {"place": blend.START, "weight": 1.0 / blend.COUNT}
+        eta = self._options["step"] * min(coverage, 1.0 - coverage)
+        self._start(coverage, blend.BLEND_WORDS, **begun, **start, step=eta)
+
+    def _bound(self, s: list[float], rounds: int, delay: int) -> Bound | None:
+        return quantile_tracker(rounds, s[kernel.STEP], delay=int(s[blend.BEYOND]))
