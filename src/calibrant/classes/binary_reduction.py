@@ -128,9 +128,9 @@ class BinaryReduction(ClassRecalibrator[MadeT, RunT]):
         self._undo = []
         return self._made(raw, self._issue_part)
 
-    def _take_back(self, before: Any) -> None:
+    def _take_back(self, number: int, most: int) -> None:
         # The row that counts all rounds comes first: without a forecast there, the notes are older.
-        if self._own(ISSUED) != before[0]:
+        if self._own(ISSUED) != number:
             self._rows.withdraw_parts(self._undo)
 
     def _issue_part(self, number: int, raw: float) -> Ticket:

@@ -185,9 +185,9 @@ class SimplexRecalibrator(ClassRecalibrator[SimplexTicket, ClassRun]):
         self._count(ticket.cell)
         return ticket
 
-    def _take_back(self, before: Any) -> None:
+    def _take_back(self, number: int, most: int) -> None:
         # All rounds are counted first: without a forecast there, what is kept is older.
-        if self._own(ISSUED) != before[0]:
+        if self._own(ISSUED) != number:
             self._put_back(self._undo)
 
     def _spans(self, ticket: SimplexTicket) -> Spans:

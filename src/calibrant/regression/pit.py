@@ -152,6 +152,7 @@ class Pit(LevelMethod):
         """Work in that part of a row from now on, with draws that follow from the secret."""
         self._seat, self._rows = seat, Rows(self._specs[0], seat.arena)
         self._undo: Notes = []
+        self._drawn_for = -1
         parts, first = self._parts(seat.arena.flat()[seat.row :]), seat.at + len(self.levels)
         for k, spec in enumerate(self._specs):
             spec.seat(parts[k], part_of(secret, k))
@@ -174,13 +175,15 @@ class Pit(LevelMethod):
 
     def announce(self) -> Said:
         """Draw a chance for each raw level."""
-        made, self._undo = [], []
+        made, places, weights = list[Ticket](), list[int](), list[float]()
+        self._undo, self._drawn_for = [], self._seat.issued - 1
         for at, p in self._at:
             number, place, weight, _, clock, _, law = self._rows.issue_part(at, p, self._undo)
             made.append(Ticket(self._issuer, number, number, place, weight, p, None, clock, law))
+            places.append(place)
+            weights.append(weight)
         drawn, mean = [t.value for t in made], [t.mean for t in made]
-        draws = tuple(t.place for t in made), tuple(t.weight for t in made)
-        return self._said(np.array(drawn), np.array(mean), *draws)
+        return self._said(np.array(drawn), np.array(mean), tuple(places), tuple(weights))
 
     def look(self) -> Said:
         """Return what would be drawn."""
@@ -227,8 +230,9 @@ class Pit(LevelMethod):
 
     def withdraw(self, number: int) -> None:
         """Take back the chances that were drawn for the forecast of that number."""
-        if self._undo and self._undo[0][1] == number:
+        if self._drawn_for == number:
             self._rows.withdraw_parts(self._undo)
+            self._drawn_for = -1
 
     def amend(self, ticket: QuantileTicket, before: list[int], after: list[int]) -> None:
         """Tell each calibrator that was told wrong, and count coverage anew."""
