@@ -306,6 +306,10 @@ class BinaryReduction(ClassRecalibrator[MadeT, RunT]):
         s, (spec, cap) = document.settings, spec_of(document.shape, document.settings)
         self._begin(s["classes"], spec, secret, cap, s[self._option])
 
+    def _check_rows(self) -> None:
+        for _, row in self._roster.all():
+            self._spec.body.verify_row(row)
+
     def _check_tickets(self, lines: Words) -> None:
         number = lines[:, 1]
         fits = (number >= 0) & (number < self.issued)

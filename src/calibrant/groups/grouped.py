@@ -34,9 +34,10 @@ from calibrant.groups.version1 import migrated
 from calibrant.kernels.compile import SHORT
 from calibrant.kernels.gaps import FIRST
 from calibrant.kernels.groups import gather
-from calibrant.kernels.layout import CELL, COUNT, ISSUED, NARROW
+from calibrant.kernels.layout import CELL, ISSUED, NARROW
 from calibrant.kernels.rounds import Peeked
 from calibrant.recalibrate.binary import Binary
+from calibrant.recalibrate.body import check_gaps
 from calibrant.recalibrate.intact import Kept, Spans
 from calibrant.recalibrate.secret import Secret
 from calibrant.recalibrate.spec import shared_spec
@@ -209,6 +210,7 @@ class Grouped(Binary):
         self._arena.shrink(len(words[0][1]))
         super()._become_again(words)
         self._roster, self._recent, self._issuer.names = roster, recent, names
+        self._entered = None
 
     # ------------------------------------------------------------------- batches
 
@@ -299,6 +301,7 @@ class Grouped(Binary):
         s, arrays = document.settings, document.arrays
         spec = GroupSpec.made(**{name: s[name] for name in SETTINGS})
         row = self._verified(arrays["row"], spec.layout)
+        spec.body.verify_row(row)
         self._begin(spec, self._secret_in(document, row), s["max_open"])
         names = text_of(arrays["names"])
         for part in names:
@@ -311,8 +314,7 @@ class Grouped(Binary):
         spec.seat(flat[self._row : self._arena.fixed], self._secret)
         cells = self._blocks(flat)[self.buckets :, FIRST:]
         cells[:] = arrays["groups"].reshape(cells.shape)
-        if (cells[:, 1::2] < COUNT[0]).any() or (cells[:, 1::2] > COUNT[1]).any():
-            raise ValueError("counts below zero")
+        check_gaps(cells[:, ::2], cells[:, 1::2], *spec.layout.values)
         self._recent.extend(recent_of(arrays["recent"]))
         held = map(names_again, text_of(arrays["held"]))
         self._issuer.names = {key_of_names(each): each for each in held}

@@ -102,6 +102,7 @@ class GroupRecalibrator(Grouped):
         self._rules = CheckingRules(groups)
         self._begin(spec, secret_of(seed, key, secret), max_open)
         self._enter(self._rules.declared)
+        self._entered = None
 
     # ---------------------------------------------------------------- one by one
 

@@ -22,6 +22,7 @@ from calibrant.kernels.crowd import count_correction
 from calibrant.kernels.whole import copied
 from calibrant.recalibrate import Certificate, Recalibrator
 from calibrant.recalibrate.binary import possible
+from calibrant.recalibrate.body import check_gaps, check_made
 from calibrant.recalibrate.record import certificate_of
 from calibrant.recalibrate.rows import Notes, Rows
 from calibrant.recalibrate.secret import COIN_CODES, OLD, coin_at, part_of, secret_of
@@ -165,6 +166,12 @@ class Pit(LevelMethod):
         strange = np.isnan(row.view(np.float64)[self.layout.real]).any()
         if strange or (self._parts(row)[:, COUNTS] != row[COUNTS]).any():
             raise ValueError(f"calibrators that are not of {len(self.levels)} levels")
+        spec = self._specs[0]
+        blocks, size = self._parts(row)[:, spec.layout.blocks :], len(spec.rule.kernels.cell)
+        gaps = blocks[:, len(spec.rule.kernels.head) :]
+        check_gaps(gaps[:, ::size], gaps[:, kernel.VISITS :: size], *spec.layout.values)
+        for clock in blocks[:, kernel.CLOCK].tolist():
+            check_made(clock, int(row[kernel.ISSUED]))
 
     def compile(self) -> None:
         """Compile the steps of the calibrators, if there is a compiler."""
