@@ -125,7 +125,7 @@ class Rows(Bench):
 
     def issue_part(self, row: int, raw: float, notes: Notes) -> Issued:
         """Make one of several forecasts that belong together, and note how to take it back."""
-        words = self.arena.listed if self._views is None else self._views[0]
+        words: Any = self.arena.listed if self._views is None else self._views[0]
         if words is None:
             words = self.arena.words()
         words[UNDO_NUMBER] = words[UNDO_AT] = -1
