@@ -326,6 +326,10 @@ class Recalibrator(Batches):
             that forgets in time.
         carry
             What an earlier batch left pending.
+
+        Notes
+        -----
+        A batch that is interrupted changes nothing.
         """
         return self._replay(raw, outcomes, available, time, carry)
 
