@@ -29,8 +29,8 @@ class Kind:
         """Return the state of a stream after a few rounds."""
         made = self.make()
         for t in range(5):
-            at = t % len(self.raws)
-            made.observe(self.forecast(made, at), self.outcomes[t % len(self.outcomes)])
+            # The last raw forecast, and the groups that come with it, are new to every call.
+            made.observe(self.forecast(made, t % 2), self.outcomes[t % len(self.outcomes)])
         return made.to_bytes()
 
     def forecast(self, made: Any, at: int, **more: Any) -> Any:
@@ -38,7 +38,11 @@ class Kind:
 
 
 VECTORS = [[0.6, 0.3, 0.1], [0.1, 0.2, 0.7], [0.2, 0.5, 0.3]]
-NAMES = [{"groups": ["a", "b"]}, {"groups": ["b", Period("month", 2)]}, {"groups": ["new", "c"]}]
+NAMES = [
+    {"groups": ["a", "b"]},
+    {"groups": ["b", Period("month", 2)]},
+    {"groups": ["new", Period("month", 3)]},
+]
 
 
 def grouped(**more: Any) -> Kind:
@@ -52,7 +56,7 @@ def classes(make: Any, **more: Any) -> Kind:
 
 def quantiles(method: str, **more: Any) -> Kind:
     made = partial(QuantileRecalibrator, method, levels=[0.2, 0.7], seed=3, **more)
-    return Kind(made, [BEYOND, BEYOND, BEYOND], [0.5, 2.0, -1.0])
+    return Kind(made, [BEYOND, BEYOND, BEYOND], [0.5, 9.0, -1.0])
 
 
 def interval(method: str, **more: Any) -> Kind:
@@ -161,6 +165,6 @@ KEYED: dict[str, Callable[[Keyed], Any]] = {
     "put a new key": lambda made: made.table.put("d", made.stored),
 }
 PATTERNS = {
-    "recalibrator": partial(Recalibrator, max_open=3, **SMALL),
-    "safe": partial(Calibrant, raw_safe=0.05, max_open=3, **SMALL),
+    "recalibrator": partial(Recalibrator, max_open=2, **SMALL),
+    "safe": partial(Calibrant, raw_safe=0.05, max_open=2, **SMALL),
 }

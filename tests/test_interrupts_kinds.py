@@ -25,7 +25,11 @@ from interruptible import (
 )
 from interrupting import interrupted
 
-pytestmark = pytest.mark.plain
+pytestmark = [
+    pytest.mark.plain,
+    # Where a generator ends, CPython prints an interrupt instead of raising it.
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 TRIES = int(os.environ.get("CALIBRANT_INTERRUPTS", "8"))
 """Places of each call at which an interrupt is tried; set the variable to try more."""
 
