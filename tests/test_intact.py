@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -14,6 +15,7 @@ from interruptible import BATCHED, BATCHES, CALLS, KEYED, PATTERNS, Keyed, Kind,
 
 from calibrant import Recalibrator
 from calibrant.calibrators.arena import Arena
+from calibrant.classes import SimplexRecalibrator
 from calibrant.core.desk import Desk
 from calibrant.groups.names import Roster as Names
 from calibrant.recalibrate.counter import Counter
@@ -80,6 +82,9 @@ AROUND: list[tuple[Any, str, tuple[str, ...], tuple[str, ...]]] = [
     (Rows, "settle", ("groups in time",), OBSERVE),
     (Rows, "book", ("groups in time", "one vs rest, safe", "top label"), ("learn_one",)),
     (Rows, "correct", ("groups", "one vs rest", "pit"), ("correct",)),
+    (Rows, "learn_parts", ("one vs rest", "pit"), OBSERVE),
+    (SimplexRecalibrator, "_learn_there", ("simplex",), (*OBSERVE, "learn_one")),
+    (SimplexRecalibrator, "_look", ("simplex",), FORECAST),
     (Pit, "_count", ("pit",), OBSERVE),
     (Seat, "count_outcome", ("pit", "tracker", "aci", "aci_quantile"), (*OBSERVE, "learn_one")),
     (Seat, "count_forecast", ("pit", "tracker", "aci"), (*FORECAST, "learn_one")),
@@ -162,6 +167,26 @@ def test_a_roster_that_was_moved_knows_its_rows_after_an_interrupt(
     for made in (model, other):
         made.observe(made.forecast(kind.raws[0]), 0)
     assert model == other
+
+
+class Late(deque[tuple[float, int]]):
+    """Recent rounds that are interrupted once another was added."""
+
+    def append(self, told: tuple[float, int]) -> None:
+        super().append(told)
+        raise STOP
+
+
+def test_a_round_of_groups_that_was_remembered_stays() -> None:
+    kind = BATCHED["groups"]
+    model, other = kind.make(), kind.make()
+    tickets = [kind.forecast(made, 0) for made in (model, other)]
+    model._recent = Late(maxlen=3)
+    with pytest.raises(STOP):
+        model.observe(tickets[0], 1)
+    other.observe(tickets[1], 1)
+    assert model == other
+    assert tickets[0].outcome == 1
 
 
 def small(kind: str, **more: Any) -> Kind:
