@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from calibrant.classes.base import OneVsRestRun, TopRun
 from calibrant.classes.binary_reduction import BinaryReduction, Both, made_spec
+from calibrant.classes.run import OneVsRestRun, TopRun
 from calibrant.classes.ticket import OneVsRestTicket, TopTicket
 from calibrant.classes.vectors import RENORMALISE, class_count, shared_out
 from calibrant.core import check

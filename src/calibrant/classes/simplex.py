@@ -9,8 +9,9 @@ import numpy as np
 
 from calibrant.bounds.game import azuma, harmonic, harmonic_cap, probable
 from calibrant.calibrators.arena import Arena
-from calibrant.classes.base import LARGEST, ClassRecalibrator, ClassRun, SimplexCertificate
+from calibrant.classes.base import LARGEST, ClassRecalibrator, SimplexCertificate
 from calibrant.classes.roster import Roster, layout_of_cells
+from calibrant.classes.run import ClassRun
 from calibrant.classes.ticket import ClassIssuer, SimplexTicket
 from calibrant.classes.vectors import class_count, cover, grid, grid_size, nearest
 from calibrant.classes.version1 import migrated_simplex
