@@ -13,13 +13,18 @@ import crafted
 import numpy as np
 import pytest
 
-from calibrant import Calibrant, Recalibrator
+from calibrant import Calibrant, Recalibrator, load
 from calibrant.classes import OneVsRest, SimplexRecalibrator
 from calibrant.core.codec import Document, bound_bytes
 from calibrant.errors import CorruptState, InvalidInput
 from calibrant.groups import GroupRecalibrator
-from calibrant.kernels.layout import REAL
+from calibrant.kernels import intervals
+from calibrant.kernels.gaps import FIRST
+from calibrant.kernels.groups import LOGS
+from calibrant.kernels.layout import CLOCK, REAL
 from calibrant.kernels.transforms import window
+from calibrant.regression import ConformalInterval, Distribution, QuantileRecalibrator
+from calibrant.regression.method import OWN
 from calibrant.transforms import (
     BucketHedge,
     BucketMeans,
@@ -206,3 +211,83 @@ def test_a_session_names_columns(name: str, columns: object) -> None:
     data = Document(stored.kind, settings, stored.arrays, stored.version).to_bytes()
     with pytest.raises(CorruptState, match="names of columns"):
         crafted.from_bytes(file, data)
+
+
+def small_classes() -> OneVsRest:
+    made = OneVsRest(classes=3, engine="recalibrator", resolution=3, buckets=2, seed=1)
+    made.observe(made.forecast([0.2, 0.3, 0.5]), 1)
+    return made
+
+
+def small_groups() -> GroupRecalibrator:
+    made = GroupRecalibrator(resolution=3, buckets=2, seed=1)
+    made.observe(made.forecast(0.4, groups=["a", "b"]), 1)
+    return made
+
+
+def small_levels() -> QuantileRecalibrator:
+    made = QuantileRecalibrator("pit", levels=[0.3, 0.6], resolution=3, seed=1)
+    made.observe(made.forecast(Distribution.normal(0.0, 1.0)), 0.5)
+    return made
+
+
+def second_row(made: OneVsRest) -> int:
+    return made._roster.place(1) + made._arena.layout.blocks
+
+
+def first_block(made: GroupRecalibrator) -> int:
+    return made._row + made._arena.layout.blocks
+
+
+def second_level(made: QuantileRecalibrator) -> int:
+    return made._method._at[1][0] + made._method._specs[1].layout.blocks
+
+
+PLACES = {
+    "classes": (small_classes, second_row, "gaps that"),
+    "buckets of groups": (small_groups, first_block, "gaps that"),
+    "groups": (small_groups, lambda made: made._arena.fixed, "gaps that"),
+    "levels": (small_levels, second_level, "gaps that"),
+}
+
+
+@pytest.mark.base
+@pytest.mark.parametrize("name", PLACES)
+@pytest.mark.parametrize("gap", [1 << 62, -(1 << 62), (1 << 63) - 1])
+def test_no_row_of_any_kind_has_gaps_that_its_visits_cannot_leave(name: str, gap: int) -> None:
+    make, where, told = PLACES[name]
+    made = make()
+    assert load(made.to_bytes()) == made
+    made._arena.flat()[where(made) + FIRST] = gap
+    with pytest.raises(CorruptState, match=told):
+        load(made.to_bytes())
+
+
+@pytest.mark.base
+@pytest.mark.parametrize("name", ["classes", "buckets of groups", "levels"])
+def test_blocks_of_any_kind_made_the_forecasts_of_their_row(name: str) -> None:
+    make, where, _ = PLACES[name]
+    made = make()
+    made._arena.flat()[where(made) + CLOCK] += 1
+    with pytest.raises(CorruptState, match="forecasts in the blocks where"):
+        load(made.to_bytes())
+
+
+@pytest.mark.base
+def test_what_the_proof_adds_up_for_groups_is_not_negative() -> None:
+    made = small_groups()
+    made._arena.flat().view(np.float64)[made._row + LOGS] = -1.0
+    with pytest.raises(CorruptState, match=r"must be from 0\.0 to"):
+        load(made.to_bytes())
+
+
+@pytest.mark.base
+def test_a_bound_that_no_number_of_rounds_makes_small_says_so() -> None:
+    made = ConformalInterval("aci", step=0.05, scale=1.0)
+    for score in (0.5, 0.9):
+        made.observe(made.forecast(0.0), score)
+    state = made._arena.flat().view(np.float64)
+    state[made._row + OWN + intervals.HIGH] = 1e308
+    state[made._row + OWN + intervals.LAST_INVERSE] = 1e308
+    again = load(made.to_bytes())
+    assert again.certificate().sure is None

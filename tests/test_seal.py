@@ -14,7 +14,9 @@ from calibrant import Calibrant, Recalibrator, load
 from calibrant.core.codec import Document
 from calibrant.core.seal import MAGIC
 from calibrant.errors import CorruptState, InvalidInput, InvalidType
+from calibrant.learners import OnlineL1SVM
 from calibrant.monitor import Monitor
+from calibrant.outcomes import ObservedOnly, PendingUnknown, WaitForHorizon
 from calibrant.recalibrate.table import Table
 
 KEY, OTHER = b"sixteen bytes or more" * 9, bytes(16)
@@ -97,3 +99,35 @@ def test_a_file_is_read_with_its_key(tmp_path: Path) -> None:
     model.replay(np.linspace(0, 1, 50), np.arange(50) % 2)
     (tmp_path / "state").write_bytes(model.to_bytes(authenticate=KEY))
     assert load(tmp_path / "state", authenticate=KEY) == model
+
+
+AROUND = {
+    "wait": lambda made: WaitForHorizon(made, 5.0),
+    "pending": lambda made: PendingUnknown(made, 5.0),
+    "observed": lambda made: ObservedOnly(made, 0.2, seed=3),
+}
+
+
+@pytest.mark.parametrize("name", AROUND)
+def test_what_is_around_a_recalibrator_is_sealed_with_a_key_too(name: str) -> None:
+    inside = Recalibrator(seed=1)
+    made = AROUND[name](inside)
+    keyed = made.to_bytes(authenticate=KEY)
+    assert keyed[8:-32] == made.to_bytes()
+    again = type(made).from_bytes(keyed, inside, authenticate=KEY)
+    assert again.to_bytes() == made.to_bytes()
+    for key, told in ((None, "read with authenticate="), (OTHER, "another keyed digest")):
+        with pytest.raises(CorruptState, match=told):
+            type(made).from_bytes(keyed, inside, authenticate=key)
+    with pytest.raises(CorruptState, match="one that was written with authenticate="):
+        type(made).from_bytes(made.to_bytes(), inside, authenticate=KEY)
+
+
+@pytest.mark.parametrize("form", ["bytes", "data"])
+def test_a_learner_is_sealed_with_a_key_too(form: str) -> None:
+    learner = OnlineL1SVM(3)
+    data = written(learner, form, KEY)
+    assert read(learner, data, KEY).to_bytes() == learner.to_bytes()
+    for key, told in ((None, "read with authenticate="), (OTHER, "another keyed digest")):
+        with pytest.raises(CorruptState, match=told):
+            read(learner, data, key)

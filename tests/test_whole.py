@@ -11,6 +11,7 @@ import pytest
 
 from calibrant import Calibrant, Recalibrator
 from calibrant.kernels import alone
+from calibrant.kernels.layout import HEADER
 from calibrant.kernels.whole import began, copied, whole, whole_block
 from calibrant.recalibrate import fork
 
@@ -25,14 +26,15 @@ def failing(words, reals, at, *told) -> None:
 @pytest.mark.parametrize("guard", [whole, whole_block])
 @pytest.mark.parametrize("form", [list, lambda words: memoryview(array("q", words))])
 def test_words_of_an_interrupted_step_are_put_back(guard: Callable, form: Callable) -> None:
-    words = form([1, 2, 3, 4])
+    row = len(HEADER)
+    words = form([0] * row + [1, 2, 3, 4])
     with pytest.raises(STOP):
-        guard(failing, 2)(words, words, 1)
-    assert list(words) == [1, 2, 3, 4]
-    guard(lambda words, *_: words.__setitem__(0, 9), 2)(words, words, 0)
-    assert list(words) == [9, 2, 3, 4]
-    kept = copied(words, 0, 2)
-    words[0] = 5
+        guard(failing, 2)(words, words, row + 1)
+    assert list(words[row:]) == [1, 2, 3, 4]
+    guard(lambda words, *_: words.__setitem__(row, 9), 2)(words, words, row)
+    assert list(words[row:]) == [9, 2, 3, 4]
+    kept = copied(words, row, row + 2)
+    words[row] = 5
     assert list(kept) == [9, 2]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any
 
-from benchmarks.attack.registry import attack
+from benchmarks.attack.registry import ROOT, attack
 from calibrant import Calibrant, Recalibrator, load
 
 READS: tuple[Callable[[Any], Any], ...] = (
@@ -152,3 +152,51 @@ def rounds(tries: int, rng: random.Random) -> int:
 def _called(call: Callable[[Any, Any], Any], model: Any, ticket: Any) -> Any:
     """Make the same call on a copy, to which tickets come by their ids."""
     return model.observe(ticket, 1) if call is ROUNDS[2] else call(model, ticket)
+
+
+def _kinds() -> Any:
+    """Return the module with streams of every kind and their calls, which the tests use too."""
+    folder = str(ROOT / "tests")
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    import interruptible
+
+    return interruptible
+
+
+@functools.cache
+def _warmed(name: str) -> bytes:
+    return bytes(_kinds().BATCHED[name].warmed())
+
+
+def _damaged(name: str, call: Callable[[Any], Any], rng: random.Random) -> bool:
+    """Interrupt a call of a stream of some kind; say whether it was done in part."""
+    module, stored = _kinds(), _warmed(name)
+    model, whole, before = (module.Model(module.BATCHED[name], stored) for _ in range(3))
+    length = interrupted(lambda: call(whole), -1)
+    interrupted(lambda: call(model), rng.randrange(1, length + 1))
+    return not model.stream._gate or model.to_bytes() not in (before.to_bytes(), whole.to_bytes())
+
+
+@attack(
+    "interrupted rounds of every kind",
+    "a call about groups, classes or numbers that is neither wholly in the state nor not at all",
+    tries=2_000,
+    quick=30,
+)
+def rounds_of_kinds(tries: int, rng: random.Random) -> int:
+    """Interrupt calls of streams of other kinds."""
+    names, calls = [*_kinds().KINDS], [*_kinds().CALLS.values()]
+    return sum(_damaged(rng.choice(names), rng.choice(calls), rng) for _ in range(tries))
+
+
+@attack(
+    "interrupted batches",
+    "a batch that is neither wholly in the state nor not at all",
+    tries=1_000,
+    quick=20,
+)
+def batches(tries: int, rng: random.Random) -> int:
+    """Interrupt batches of streams of any kind."""
+    names, calls = [*_kinds().BATCHED], [*_kinds().BATCHES.values()]
+    return sum(_damaged(rng.choice(names), rng.choice(calls), rng) for _ in range(tries))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
+ROOT = Path(__file__).resolve().parent.parent.parent
 Attack: TypeAlias = Callable[[int, random.Random], int]
 """Given a number of tries and what to choose by, returns how many of them did damage."""
 

@@ -5,14 +5,11 @@ from __future__ import annotations
 import random
 import sys
 import warnings
-from pathlib import Path
 from typing import Any
 
-from benchmarks.attack.registry import attack
+from benchmarks.attack.registry import ROOT, attack
 from calibrant import Calibrant, load
 from calibrant.errors import CalibrantError
-
-ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def _fuzzer() -> Any:

@@ -117,6 +117,12 @@ class Layout:
         end = self.transform or len(self.fresh)
         return row[self.blocks : end].reshape(-1, self.stride)
 
+    @property
+    def values(self) -> tuple[Words, int]:
+        """The values of the cells of a block, scaled, and the scale."""
+        table, cells = int(self.shared[word.TABLE]), int(self.shared[word.CELLS])
+        return self.shared[table : table + cells], int(self.shared[word.SCALE])
+
     @functools.cached_property
     def ordered(self) -> tuple[Words, Words, Words]:
         """What turns reals into whole numbers of the same order, and the limits so turned."""

@@ -1,14 +1,9 @@
 """Forecasts over several classes: class by class, for the first class, or whole vectors."""
 
 from calibrant.classes import metrics
-from calibrant.classes.base import (
-    ClassCertificate,
-    ClassRun,
-    OneVsRestRun,
-    SimplexCertificate,
-    TopRun,
-)
+from calibrant.classes.base import ClassCertificate, SimplexCertificate
 from calibrant.classes.reductions import OneVsRest, TopLabel, recalibrator
+from calibrant.classes.run import ClassRun, OneVsRestRun, TopRun
 from calibrant.classes.simplex import SimplexRecalibrator
 from calibrant.classes.ticket import ClassTicket, OneVsRestTicket, SimplexTicket, TopTicket
 

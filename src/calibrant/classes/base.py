@@ -1,10 +1,10 @@
-"""What all recalibrators over classes have in common; and their runs and certificates."""
+"""What all recalibrators over classes have in common; and their certificates."""
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
 import numpy as np
@@ -12,9 +12,10 @@ import numpy as np
 from calibrant.bounds.game import ESTIMATED
 from calibrant.classes import vectors
 from calibrant.classes.roster import Roster
+from calibrant.classes.run import ClassRun
 from calibrant.classes.ticket import ClassIssuer, ClassTicket
 from calibrant.core import check
-from calibrant.core.arrays import Mask, Reals, Words
+from calibrant.core.arrays import Reals, Words
 from calibrant.core.codec import Document
 from calibrant.core.gate import passing
 from calibrant.core.seeded import Seeded
@@ -25,65 +26,9 @@ from calibrant.recalibrate import Certificate, version2
 from calibrant.recalibrate.counter import Counter
 from calibrant.recalibrate.delivery import Pending, times
 from calibrant.recalibrate.promise import FAILURE, promised, tally, too_early
-from calibrant.recalibrate.run import Numbered
 from calibrant.recalibrate.secret import APART, Secret, coin_at, fingerprint, secret_read
 from calibrant.recalibrate.spec import MAX_OPEN
 from calibrant.recalibrate.stream import Stream
-
-
-@dataclass(frozen=True, eq=False)
-class ClassRun(Numbered):
-    """The forecasts of a batch, a row for each round and a column for each class.
-
-    Attributes
-    ----------
-    forecast, mean
-        The drawn and the expected forecasts.
-    first, pending
-        As in :class:`calibrant.recalibrate.run.Run`.
-    """
-
-    forecast: Reals
-    mean: Reals
-    first: int
-    pending: Pending = field(default_factory=Pending, kw_only=True)
-
-    def __len__(self) -> int:
-        return len(self.forecast)
-
-
-@dataclass(frozen=True, eq=False)
-class OneVsRestRun(ClassRun):
-    """The same, with the numbers before anything made them sum to 1.
-
-    Attributes
-    ----------
-    classwise, classwise_mean
-        As drawn, which carries the guarantee, and as expected.
-    """
-
-    classwise: Reals
-    classwise_mean: Reals
-
-
-@dataclass(frozen=True, eq=False)
-class TopRun(ClassRun):
-    """The same, with the probability of the first class on its own.
-
-    Attributes
-    ----------
-    top
-        The class that each raw forecast puts first.
-    confidence, confidence_mean
-        Its probability, as drawn, which carries the guarantee, and as expected.
-    leads
-        Whether no other class has more in ``forecast``.
-    """
-
-    top: Words
-    confidence: Reals
-    confidence_mean: Reals
-    leads: Mask
 
 
 @dataclass(frozen=True)

@@ -128,9 +128,9 @@ class BinaryReduction(ClassRecalibrator[MadeT, RunT]):
         self._undo = []
         return self._made(raw, self._issue_part)
 
-    def _take_back(self, before: Any) -> None:
+    def _take_back(self, number: int, most: int) -> None:
         # The row that counts all rounds comes first: without a forecast there, the notes are older.
-        if self._own(ISSUED) != before[0]:
+        if self._own(ISSUED) != number:
             self._rows.withdraw_parts(self._undo)
 
     def _issue_part(self, number: int, raw: float) -> Ticket:
@@ -305,6 +305,10 @@ class BinaryReduction(ClassRecalibrator[MadeT, RunT]):
     def _set_up(self, document: Document, secret: Secret) -> None:
         s, (spec, cap) = document.settings, spec_of(document.shape, document.settings)
         self._begin(s["classes"], spec, secret, cap, s[self._option])
+
+    def _check_rows(self) -> None:
+        for _, row in self._roster.all():
+            self._spec.body.verify_row(row)
 
     def _check_tickets(self, lines: Words) -> None:
         number = lines[:, 1]

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from calibrant.classes.base import OneVsRestRun, TopRun
 from calibrant.classes.binary_reduction import BinaryReduction, Both, made_spec
+from calibrant.classes.run import OneVsRestRun, TopRun
 from calibrant.classes.ticket import OneVsRestTicket, TopTicket
 from calibrant.classes.vectors import RENORMALISE, class_count, shared_out
 from calibrant.core import check
@@ -131,6 +131,7 @@ class OneVsRest(BinaryReduction[OneVsRestTicket, OneVsRestRun]):
         return 0, classes, classes
 
     def _check_rows(self) -> None:
+        super()._check_rows()
         counts = {(int(row[ISSUED]), int(row[ROUNDS])) for _, row in self._roster.used()}
         if len(counts) > 1 or (counts and len(self._roster) < self._classes):
             raise ValueError("classes that did not see the same rounds")
@@ -278,6 +279,7 @@ class TopLabel(BinaryReduction[TopTicket, TopRun]):
         return Counts(self._counter.desk.words()[:, TOP].tolist())
 
     def _check_rows(self) -> None:
+        super()._check_rows()
         if self._chosen:
             rows = [(n, row) for n, row in self._roster.used() if n < self._classes]
             self._check_sums(rows, "classes")

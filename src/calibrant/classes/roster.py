@@ -88,12 +88,15 @@ class Roster:
         if plain:
             self.arena.words()
 
-    def used(self) -> Iterator[tuple[int, Words]]:
-        """Yield number and words of the rows that made a forecast, in order; nothing changes."""
+    def all(self) -> Iterator[tuple[int, Words]]:
+        """Yield number and words of all rows, in order; nothing changes."""
         flat, size = self.arena.snapshot(), len(self.arena.layout.fresh)
         for number, start in sorted(self._places.items()):
-            if flat[start + ISSUED]:
-                yield number, flat[start : start + size]
+            yield number, flat[start : start + size]
+
+    def used(self) -> Iterator[tuple[int, Words]]:
+        """Yield number and words of the rows that made a forecast, in order; nothing changes."""
+        return (found for found in self.all() if found[1][ISSUED])
 
     def _add(self, number: int) -> int:
         """Make the row of a number; return where it starts."""

@@ -9,8 +9,9 @@ import numpy as np
 
 from calibrant.bounds.game import azuma, harmonic, harmonic_cap, probable
 from calibrant.calibrators.arena import Arena
-from calibrant.classes.base import LARGEST, ClassRecalibrator, ClassRun, SimplexCertificate
+from calibrant.classes.base import LARGEST, ClassRecalibrator, SimplexCertificate
 from calibrant.classes.roster import Roster, layout_of_cells
+from calibrant.classes.run import ClassRun
 from calibrant.classes.ticket import ClassIssuer, SimplexTicket
 from calibrant.classes.vectors import class_count, cover, grid, grid_size, nearest
 from calibrant.classes.version1 import migrated_simplex
@@ -185,9 +186,9 @@ class SimplexRecalibrator(ClassRecalibrator[SimplexTicket, ClassRun]):
         self._count(ticket.cell)
         return ticket
 
-    def _take_back(self, before: Any) -> None:
+    def _take_back(self, number: int, most: int) -> None:
         # All rounds are counted first: without a forecast there, what is kept is older.
-        if self._own(ISSUED) != before[0]:
+        if self._own(ISSUED) != number:
             self._put_back(self._undo)
 
     def _spans(self, ticket: SimplexTicket) -> Spans:

@@ -34,9 +34,10 @@ from calibrant.groups.version1 import migrated
 from calibrant.kernels.compile import SHORT
 from calibrant.kernels.gaps import FIRST
 from calibrant.kernels.groups import gather
-from calibrant.kernels.layout import CELL, COUNT, ISSUED, NARROW
+from calibrant.kernels.layout import CELL, ISSUED, NARROW
 from calibrant.kernels.rounds import Peeked
 from calibrant.recalibrate.binary import Binary
+from calibrant.recalibrate.body import check_gaps
 from calibrant.recalibrate.intact import Kept, Spans
 from calibrant.recalibrate.secret import Secret
 from calibrant.recalibrate.spec import shared_spec
@@ -67,7 +68,7 @@ class Grouped(Binary):
         super()._begin(shared_spec(spec), secret, max_open)
         self._roster = Roster(spec.max_groups)
         self._recent: deque[tuple[float, int]] = deque(maxlen=RECENT)
-        self._entered: tuple[Any, Kept] | None = None
+        self._entered: tuple[int, Any, Kept] | None = None
 
     def _reseat(self) -> None:
         names = self._counter.issuer.names
@@ -108,7 +109,7 @@ class Grouped(Binary):
         """Return the places of a round's groups, of which some are new or begin anew."""
         noted = self._roster.noted(names)
         known = [place for place, _ in noted[1]]
-        self._entered = noted, self._kept(self._blocks_of(0, known))
+        self._entered = self._own(ISSUED), noted, self._kept(self._blocks_of(0, known))
         codes = self._roster.enter(names)
         self._make_room()
         return codes
@@ -135,8 +136,9 @@ class Grouped(Binary):
         return ticket
 
     def _learn(self, ticket: Ticket, outcome: int) -> None:
-        self._list(self._roster.running(cast(GroupTicket, ticket).groups))
-        kept, told = self._kept(self._spans(ticket)), (ticket.value, outcome)
+        codes = self._roster.running(cast(GroupTicket, ticket).groups)
+        self._list(codes)
+        kept, told = self._kept(self._blocks_of(ticket.place, codes)), (ticket.value, outcome)
         try:
             super()._learn(ticket, outcome)
             self._recent.append(told)
@@ -185,22 +187,19 @@ class Grouped(Binary):
         own = self._row, self._row + first
         return [own, *((at, at + stride) for at in (bucket, *groups))]
 
-    def _before(self) -> Any:
-        self._entered = None
-        return self._own(ISSUED), 0
-
-    def _take_back(self, before: Any) -> None:
+    def _take_back(self, number: int, most: int) -> None:
         self._rows.use_array()
-        self._withdraw(int(before[0]))
-        self._leave()
+        self._withdraw(number)
+        self._leave(number)
 
-    def _leave(self) -> None:
-        """Undo that groups were entered for a round."""
-        if self._entered is None:
+    def _leave(self, number: int) -> None:
+        """Undo that groups were entered for the round of that number."""
+        if self._entered is None or self._entered[0] != number:
             return
-        noted, kept = self._entered
+        _, noted, kept = self._entered
         self._roster.undo(noted)
         self._put_back(kept)
+        self._entered = None
 
     def _everything(self) -> Any:
         told = self._roster.copy(), self._recent.copy()
@@ -211,6 +210,7 @@ class Grouped(Binary):
         self._arena.shrink(len(words[0][1]))
         super()._become_again(words)
         self._roster, self._recent, self._issuer.names = roster, recent, names
+        self._entered = None
 
     # ------------------------------------------------------------------- batches
 
@@ -301,6 +301,7 @@ class Grouped(Binary):
         s, arrays = document.settings, document.arrays
         spec = GroupSpec.made(**{name: s[name] for name in SETTINGS})
         row = self._verified(arrays["row"], spec.layout)
+        spec.body.verify_row(row)
         self._begin(spec, self._secret_in(document, row), s["max_open"])
         names = text_of(arrays["names"])
         for part in names:
@@ -313,8 +314,7 @@ class Grouped(Binary):
         spec.seat(flat[self._row : self._arena.fixed], self._secret)
         cells = self._blocks(flat)[self.buckets :, FIRST:]
         cells[:] = arrays["groups"].reshape(cells.shape)
-        if (cells[:, 1::2] < COUNT[0]).any() or (cells[:, 1::2] > COUNT[1]).any():
-            raise ValueError("counts below zero")
+        check_gaps(cells[:, ::2], cells[:, 1::2], *spec.layout.values)
         self._recent.extend(recent_of(arrays["recent"]))
         held = map(names_again, text_of(arrays["held"]))
         self._issuer.names = {key_of_names(each): each for each in held}

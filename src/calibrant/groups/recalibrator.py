@@ -17,7 +17,7 @@ from calibrant.groups.certificate import GroupCertificate, certificate_of, rows_
 from calibrant.groups.grouped import Grouped
 from calibrant.groups.names import CheckingRules
 from calibrant.groups.spec import KIND, GroupSpec, GroupTicket, names_again, written
-from calibrant.kernels.layout import CELL, ISSUED
+from calibrant.kernels.layout import CELL
 from calibrant.recalibrate.delivery import Pending, checked, times
 from calibrant.recalibrate.promise import FAILURE
 from calibrant.recalibrate.run import Run
@@ -102,6 +102,7 @@ class GroupRecalibrator(Grouped):
         self._rules = CheckingRules(groups)
         self._begin(spec, secret_of(seed, key, secret), max_open)
         self._enter(self._rules.declared)
+        self._entered = None
 
     # ---------------------------------------------------------------- one by one
 
@@ -183,14 +184,14 @@ class GroupRecalibrator(Grouped):
             if note is not None and not self._rows.bookable(self._row, note, raw):
                 del self._notes[raw, names]
                 raise overtaken(raw)
-            before = self._before()
+            number = self.issued
             try:
                 self._make_round(raw, outcome, names, note)
                 self._notes.pop((raw, names), None)
                 self._expire_old(self.issued)
             except BaseException:
-                if self._own(ISSUED) == before[0]:
-                    self._leave()
+                if self.issued == number:
+                    self._leave(number)
                 self._expire_old(self.issued)
                 raise
 

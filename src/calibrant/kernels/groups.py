@@ -41,6 +41,7 @@ from calibrant.kernels.layout import (
     NARROW,
     PARAMETERS,
     POSITION,
+    REAL_COUNT,
     ROW,
     ROWS,
     SCRATCH,
@@ -66,7 +67,7 @@ RATE: Final = PARAMETERS + SETTINGS.real(
 GROUP_ROW: Final = Section(ROW)
 """Own words of a row with groups."""
 LOGS: Final = GROUP_ROW.real(
-    "LOGS", STATE, "Sum of 1 / (n + 1) over all blocks of all rounds learned."
+    "LOGS", STATE, "Sum of 1 / (n + 1) over all blocks of all rounds learned.", REAL_COUNT
 )
 MEMBERSHIPS: Final = GROUP_ROW.whole("MEMBERSHIPS", STATE, "Number of these blocks.", COUNT)
 

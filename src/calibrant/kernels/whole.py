@@ -19,6 +19,7 @@ from calibrant.kernels.layout import (
     RESERVED,
     UNDO_AT,
     UNDO_FRESH,
+    UNDO_LEARNED,
     UNDO_MOST,
     UNDO_NUMBER,
     UNDO_POSITION,
@@ -38,6 +39,7 @@ def whole(step: Callable[..., Any], size: int) -> Callable[..., Any]:
             return step(words, reals, row, *told)
         except BaseException:
             words[row:end] = kept
+            words[UNDO_AT] = words[UNDO_LEARNED] = -1
             raise
 
     return guarded

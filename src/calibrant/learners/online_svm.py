@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from calibrant.core import check
 from calibrant.core.arrays import Reals, Words
 from calibrant.core.codec import Document
+from calibrant.core.seal import opened, opened_data, sealed, sealed_data
 from calibrant.errors import CorruptState, InvalidInput
 from calibrant.kernels import compile as machine
 from calibrant.kernels import margins
@@ -306,23 +307,31 @@ class OnlineL1SVM:
         """Return a learner that goes on from the same state, independently."""
         return type(self)._restored(self._document())
 
-    def to_bytes(self) -> bytes:
-        """Return the state, from which a learner resumes exactly."""
-        return self._document().to_bytes()
+    def to_bytes(self, *, authenticate: bytes | None = None) -> bytes:
+        """Return the state, from which a learner resumes exactly.
+
+        With ``authenticate``, a key of 16 bytes or more, only who has the key can read the state
+        back, and nobody without can have written or altered it.
+        """
+        return sealed(self._document().to_bytes(), authenticate)
 
     @classmethod
-    def from_bytes(cls, data: bytes | bytearray | memoryview) -> Self:
-        """Return the learner whose :meth:`to_bytes` gave ``data``."""
-        return cls._restored(Document.from_bytes(data, cls.kind))
+    def from_bytes(
+        cls, data: bytes | bytearray | memoryview, *, authenticate: bytes | None = None
+    ) -> Self:
+        """Return the learner whose :meth:`to_bytes` gave ``data``, with that key or without."""
+        return cls._restored(Document.from_bytes(opened(data, authenticate), cls.kind))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self, *, authenticate: bytes | None = None) -> dict[str, Any]:
         """Return the state as JSON-ready data."""
-        return self._document().to_dict()
+        document = self._document()
+        told = b"" if authenticate is None else document.to_bytes()
+        return sealed_data(document.to_dict(), told, authenticate)
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
-        """Return the learner whose :meth:`to_dict` gave ``data``."""
-        return cls._restored(Document.from_dict(data, cls.kind))
+    def from_dict(cls, data: dict[str, Any], *, authenticate: bytes | None = None) -> Self:
+        """Return the learner whose :meth:`to_dict` gave ``data``, with that key or without."""
+        return cls._restored(Document.from_dict(opened_data(data, authenticate), cls.kind))
 
     def _document(self) -> Document:
         sums = self._sums

@@ -151,11 +151,10 @@ class PendingUnknown(Around):
         told = rounds, ones, zeros, rounds - ones - zeros
         return RateBounds(*told, low, high, float(above[0]), float(below[1]))
 
-    def to_bytes(self) -> bytes:
-        """Return everything but the recalibrator's own state."""
+    def _document(self) -> Document:
         settings = {"confidence": self.confidence.hex(), "wait": self._wait.to_bytes().hex()}
         counts = {"counts": self._counts.reshape(-1)}
-        return Document(self.kind, {"buckets": self.buckets, **settings}, counts).to_bytes()
+        return Document(self.kind, {"buckets": self.buckets, **settings}, counts)
 
     @classmethod
     def _restored(cls, document: Document, recalibrator: Forecaster) -> Self:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Final, NamedTuple, Protocol, Self, TypeAlias
 from calibrant import errors
 from calibrant.core import check
 from calibrant.core.codec import Document
+from calibrant.core.seal import opened, sealed
 from calibrant.core.ticket import Ticket
 from calibrant.kernels.coin import coin
 from calibrant.recalibrate.fork import watch
@@ -50,14 +51,31 @@ class Around(ABC):
         """The recalibrator that makes the forecasts."""
         return self._recalibrator
 
+    def to_bytes(self, *, authenticate: bytes | None = None) -> bytes:
+        """Return everything but the recalibrator's own state; treat it as secret.
+
+        With ``authenticate``, a key of 16 bytes or more, only who has the key can read the state
+        back, and nobody without can have written or altered it.
+        """
+        return sealed(self._document().to_bytes(), authenticate)
+
     @classmethod
-    def from_bytes(cls, data: bytes, recalibrator: Forecaster) -> Self:
-        """Return what :meth:`to_bytes` stored, around a recalibrator stored at the same time."""
-        document = Document.from_bytes(data, cls.kind)
+    def from_bytes(
+        cls, data: bytes, recalibrator: Forecaster, *, authenticate: bytes | None = None
+    ) -> Self:
+        """Return what :meth:`to_bytes` stored, around a recalibrator stored at the same time.
+
+        With the key with which the state was written, or without one.
+        """
+        document = Document.from_bytes(opened(data, authenticate), cls.kind)
         try:
             return cls._restored(document, recalibrator)
         except (KeyError, TypeError, ValueError) as error:
             raise errors.CorruptState(f"state must be of {cls.kind!r}, got {error}") from error
+
+    @abstractmethod
+    def _document(self) -> Document:
+        """Return what there is to store."""
 
     @classmethod
     @abstractmethod
@@ -189,13 +207,12 @@ class WaitForHorizon(Around):
             )
         return name, self._entries[name]
 
-    def to_bytes(self) -> bytes:
-        """Return everything but the recalibrator's own state."""
+    def _document(self) -> Document:
         held = self._entries.items()
         entries = [[name, at.hex(), raw.hex(), told] for name, (at, raw, told) in held]
         clock = None if self.clock is None else self.clock.hex()
         settings = {"horizon": self.horizon.hex(), "clock": clock, "lost": self.lost}
-        return Document(self.kind, settings | {"entries": entries}).to_bytes()
+        return Document(self.kind, settings | {"entries": entries})
 
     @classmethod
     def _restored(cls, document: Document, recalibrator: Forecaster) -> Self:
@@ -306,12 +323,11 @@ class ObservedOnly(Around):
         self.observed += 1
         return done
 
-    def to_bytes(self) -> bytes:
-        """Return everything but the recalibrator's own state; treat it as secret."""
+    def _document(self) -> Document:
         counts = {"observed": self.observed, "learned": self.learned}
         made = self._coins
         own = {"key": made.key} if isinstance(made, OldCoins) else {"secret": made.secret.hex()}
-        return Document(self.kind, {"floor": self.floor.hex()} | own | counts).to_bytes()
+        return Document(self.kind, {"floor": self.floor.hex()} | own | counts)
 
     @classmethod
     def _restored(cls, document: Document, recalibrator: Forecaster) -> Self:

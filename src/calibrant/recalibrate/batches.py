@@ -63,7 +63,8 @@ class Batches(Binary):
 
         Notes
         -----
-        A log that cannot be played to its end is refused, and nothing changes.
+        A log that cannot be played to its end is refused, and nothing changes; nor does anything if
+        the call is interrupted.
         """
         values = check.numbers(x, "x", "raw forecasts and outcomes").astype(np.float64)
         stamps = (

@@ -29,7 +29,7 @@ from calibrant.kernels.layout import (
 )
 from calibrant.kernels.rounds import Peeked
 from calibrant.recalibrate import version1, version2
-from calibrant.recalibrate.body import unpacked
+from calibrant.recalibrate.body import check_made, unpacked
 from calibrant.recalibrate.counter import Counter
 from calibrant.recalibrate.intact import Found
 from calibrant.recalibrate.record import account_of
@@ -242,8 +242,7 @@ class Binary(Stream[Ticket]):
         issued, learned = words[spec.layout.row + ISSUED], words[spec.layout.row + ROUNDS]
         if learned > issued:
             raise ValueError(f"{learned} outcomes of {issued} forecasts")
-        if made != issued:
-            raise ValueError(f"{made} forecasts in the blocks where {issued} were made")
+        check_made(made, issued)
         return words
 
     def _rowed(self, row: Words | None = None) -> dict[str, Words]:

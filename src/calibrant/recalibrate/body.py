@@ -81,9 +81,8 @@ class Body:
         self._bytes = -(-len(self.places) // 8)
         self._find_twins(layout.twins)
         self._ratios = {below: rest for *rest, below in map(_by_lower, layout.ratios)}
-        table, cells = int(layout.shared[word.TABLE]), len(gaps) // len(place)
-        self._scale = int(layout.shared[word.SCALE])
-        self._values = np.tile(layout.shared[table : table + cells], len(place))
+        values, self._scale = layout.values
+        self._values = np.tile(values, len(place))
 
     def _find_twins(self, twins: dict[int, int]) -> None:
         index = {place: k for k, place in enumerate(self.places.tolist())}
@@ -221,12 +220,15 @@ class Body:
         if not ((ordered >= low) & (ordered <= high)).all():
             ends = self.layout.low[self.places], self.layout.high[self.places]
             refuse_outside(told, self.fresh, self.real, *ends, self.places)
-        gap, visits = told[: self._cells], told[self._cells : 2 * self._cells]
-        # How many ones are among the visits, times the scale.
-        ones, most = gap + self._values * visits, self._scale * visits
-        lost = (ones < 0) | (ones > most) | (visits > MAX_GAP // self._scale)
-        if lost.any():
-            raise ValueError(f"cells with gaps that {int(visits[lost][0])} visits cannot leave")
+        check_gaps(
+            told[: self._cells], told[self._cells : 2 * self._cells], self._values, self._scale
+        )
+
+    def verify_row(self, row: Words) -> None:
+        """Refuse a row with which kernels would go astray, or whose blocks made other forecasts."""
+        told = row[self.places]
+        self.verify(told)
+        check_made(self.made(told), int(row[word.ISSUED]))
 
     def made(self, told: Words) -> int:
         """Return how many forecasts were made in the blocks."""
@@ -257,6 +259,21 @@ def listed_words(listed: list[Any], layout: Layout) -> Words:
     row[~real] = [value for value, is_real in zip(listed, real, strict=False) if not is_real]
     reals[real] = [value for value, is_real in zip(listed, real, strict=False) if is_real]
     return row
+
+
+def check_made(made: int, issued: int) -> None:
+    """Refuse blocks that did not make the forecasts of their row."""
+    if made != issued:
+        raise ValueError(f"{made} forecasts in the blocks where {issued} were made")
+
+
+def check_gaps(gap: Words, visits: Words, values: Words, scale: int) -> None:
+    """Refuse cells whose gaps their visits cannot leave, given the scaled values of the cells."""
+    # How many ones are among the visits, times the scale.
+    ones, most = gap + values * visits, scale * visits
+    lost = (ones < 0) | (ones > most) | (visits > MAX_GAP // scale) | (visits < 0)
+    if lost.any():
+        raise ValueError(f"cells with gaps that {int(visits[lost][0])} visits cannot leave")
 
 
 def _by_lower(ratio: tuple[int, int, int, float, float]) -> tuple[Any, ...]:

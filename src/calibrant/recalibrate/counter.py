@@ -165,14 +165,20 @@ class Counter(Generic[TicketT]):
         self.file_latest()
         return self.desk.old(0, issued - self.max_open)
 
-    def expire(self, issued: int, gone: list[Found]) -> None:
-        """Take away the tickets that are too old once so many forecasts were made: these."""
+    def expire(self, issued: int) -> list[Found]:
+        """Take away and return the tickets that are too old once so many forecasts were made."""
+        gone = self.old(issued)
+        self.let_go(gone)
+        if self._desk is not None:
+            self._desk.pass_by(0, issued - self.max_open)
+        return gone
+
+    def let_go(self, gone: list[Found]) -> None:
+        """Take away tickets that expire."""
         self.drop(gone)
         for found in gone:
             if found[0] >= NAMED:
                 self._note(found[0], EXPIRED)
-        if issued > self.max_open and self._desk is not None:
-            self.desk.pass_by(0, issued - self.max_open)
 
     def drop(self, gone: list[Found]) -> None:
         """Take tickets from the desk, as the desk keeps them; know of them if all is undone."""

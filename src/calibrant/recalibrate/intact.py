@@ -47,24 +47,21 @@ class Intact(Generic[TicketT]):
 
     # ------------------------------------------------------------------ a forecast
 
-    def _before(self) -> Any:
-        """Return what it takes to take back the next forecast: first, how many there were."""
-        words, row = self._words(), self._row
-        return words[row + ISSUED], words[row + MOST_OUTSTANDING]
-
-    def _unless_handed_out(self, before: Any) -> None:
+    def _unless_handed_out(self, number: int, most: int) -> None:
         """Take back a forecast that was interrupted, unless its ticket was handed out already."""
-        number, counter = int(before[0]), self._counter
-        latest = counter.latest
+        counter, latest = self._counter, self._counter.latest
         if (latest is not None and latest.number == number) or counter.holds(number):
             self._expire_old(number + 1)
         else:
-            self._take_back(before)
+            self._take_back(number, most)
 
-    def _take_back(self, before: Any) -> None:
-        """Take back the forecast that was made since, if there is one."""
+    def _take_back(self, number: int, most: int) -> None:
+        """Take back the forecast of that number, if it was made.
+
+        So many outcomes were missing at a time before, at most.
+        """
         words, row = self._words(), self._row
-        words[row + ISSUED], words[row + MOST_OUTSTANDING] = before[:2]
+        words[row + ISSUED], words[row + MOST_OUTSTANDING] = number, most
 
     # ------------------------------------------------------------------- words
 
@@ -75,6 +72,8 @@ class Intact(Generic[TicketT]):
     def _kept(self, spans: Spans) -> Kept:
         """Return a copy of some words, to be put back if what follows is interrupted."""
         words = self._words()
+        if type(words) is list:
+            return [(start, words[start:end]) for start, end in spans]
         return [(start, copied(words, start, end)) for start, end in spans]
 
     def _put_back(self, kept: Kept) -> None:
@@ -111,21 +110,17 @@ class Intact(Generic[TicketT]):
     def _expire_old(self, issued: int) -> None:
         """Drop the tickets that are too old once so many forecasts were made."""
         counter = self._counter
-        gone = counter.old(issued)
-        if not self._reserves:
-            counter.expire(issued, gone)
-            return
-        for found in gone:
+        for found in counter.old(issued) if self._reserves else ():
             ticket = counter.kind.revived(counter.issuer, 0, found[2], found[3:])
             kept = self._kept(self._spans(ticket))
             try:
                 self._forget([found[3:]])
-                counter.expire(0, [found])
+                counter.let_go([found])
             except BaseException:
                 if counter.holds(found[2]):
                     self._put_back(kept)
                 raise
-        counter.expire(issued, [])
+        counter.expire(issued)
 
     @property
     def _reserves(self) -> bool:

@@ -38,8 +38,7 @@ class Recalibrator(Batches):
     Parameters
     ----------
     method
-        Name of a calibrator (``calibrant.registry.calibrators.names()``) or a
-        calibrator itself.
+        Name of a calibrator (``calibrant.registry.calibrators.names()``) or a calibrator itself.
     resolution, grid, **parameters
         The calibrator's own parameters; see its class.
     buckets
@@ -130,8 +129,7 @@ class Recalibrator(Batches):
         id
             A name for the ticket; by default its number.
         time
-            When the forecast is made, in the caller's units; needed by a rule that forgets in
-            time.
+            When the forecast is made, in any unit; needed by a rule that forgets in time.
         """
         if type(raw) is not float or not 0.0 <= raw <= 1.0:
             raw = check.probability(raw)
@@ -223,8 +221,7 @@ class Recalibrator(Batches):
     def sample_one(self, raw: float) -> float:
         """Return the draw that the next round with this raw forecast would announce.
 
-        Changes nothing; call :meth:`learn_one` with the same raw forecast to make it
-        a round.
+        Changes nothing; :meth:`learn_one` with the same raw forecast makes it a round.
         """
         if self._timed:
             raise self._no_time("sample_one, which takes none")
@@ -295,7 +292,6 @@ class Recalibrator(Batches):
                 self._expire_old(number + 1)
             self._asked = None
         except BaseException:
-            # Whatever was made so far made others too old.
             self._expire_old(self._own(ISSUED))
             raise
         finally:
@@ -325,7 +321,7 @@ class Recalibrator(Batches):
             When each forecast was made, in order; the row number by default, except for a rule
             that forgets in time.
         carry
-            What an earlier batch left pending.
+            What an earlier batch left pending.  A batch that is interrupted changes nothing.
         """
         return self._replay(raw, outcomes, available, time, carry)
 

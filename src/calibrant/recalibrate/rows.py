@@ -19,19 +19,18 @@ from calibrant.errors import ForeignTicket, InvalidInput, RepeatedTicket
 from calibrant.kernels import layout as word
 from calibrant.kernels.compile import SHORT
 from calibrant.kernels.crowd import counts_by_lag
-from calibrant.kernels.layout import unpack
+from calibrant.kernels.layout import ISSUED, ROUNDS, UNDO_AT, UNDO_NUMBER, unpack
 from calibrant.kernels.rounds import Issued as Announced
 from calibrant.kernels.rounds import Peeked, Said, block_at
-from calibrant.kernels.whole import copied
 from calibrant.recalibrate.spec import Spec
 
 Issued: TypeAlias = tuple[int, int, float, float, int, tuple[int, ...], tuple[float, ...] | None]
 """Number, place, weight of the lower point, mixed forecast, clock, advice kept, and the law where
 a mixture may have more than two points."""
 
-Notes: TypeAlias = list[tuple[int, int, Any]]
-"""Row and number of forecasts that belong together, and what the header says to take each back."""
-UNDO: Final = word.UNDO_NUMBER, word.UNDO_RESERVED + 1
+Notes: TypeAlias = list[Any]
+"""Of forecasts that belong together in turn the row, and what the header said after each."""
+UNDO: Final = slice(UNDO_NUMBER, word.UNDO_RESERVED + 1)
 """Where that stands in the header."""
 NOTHING: Final = None, ()
 """Law and advice of a ticket that needs neither."""
@@ -126,33 +125,39 @@ class Rows(Bench):
 
     def issue_part(self, row: int, raw: float, notes: Notes) -> Issued:
         """Make one of several forecasts that belong together, and note how to take it back."""
-        words = self.state()[0]
-        words[word.UNDO_NUMBER] = -1
-        notes.append((row, words[row + word.ISSUED], None))
-        made = self.issue(row, raw)
-        notes[-1] = row, made[0], copied(words, *UNDO)
-        return made
+        words: Any = self.arena.listed if self._views is None else self._views[0]
+        if words is None:
+            words = self.arena.words()
+        words[UNDO_NUMBER] = words[UNDO_AT] = -1
+        notes.append(row)
+        number, place, weight, mixed, clock = self.announce(row, raw)
+        undo = words[UNDO]
+        notes.append(undo if type(undo) is list else undo.tolist())
+        law, kept = NOTHING if self.bare else self.law_and_advice()
+        return number, place, weight, mixed, clock, kept, law
 
     def withdraw_parts(self, notes: Notes) -> None:
         """Take back the forecasts of several rows that were noted, as far as they were made."""
         self.use_array()
         words = self.state()[0]
-        for row, number, undo in reversed(notes):
-            if words[row + word.ISSUED] == number + 1:
-                if undo is not None:
-                    words[slice(*UNDO)] = undo
-                self.program.withdraw(words, row, number)
+        if len(notes) % 2:
+            notes.append(list(words[UNDO]))
+        for row, undo in zip(notes[-2::-2], notes[::-2], strict=True):
+            for place, told in enumerate(undo, UNDO_NUMBER):
+                words[place] = told
+            if words[UNDO_AT] >= 0:
+                self.program.withdraw(words, row, words[row + ISSUED] - 1)
 
     def learn_parts(self, parts: Sequence[tuple[Any, ...]]) -> None:
         """Learn outcomes in rows of their own, given as to :meth:`learn`: all of them, or none.
 
         If an interrupt comes, those that are left are learned before it goes on.
         """
-        self._all_of(parts, word.ROUNDS, self.learn)
+        self._all_of(parts, ROUNDS, self.learn)
 
     def book_parts(self, parts: Sequence[tuple[Any, ...]]) -> None:
         """Make rounds in rows of their own, given as to :meth:`book`: all of them, or none."""
-        self._all_of(parts, word.ISSUED, self.book)
+        self._all_of(parts, ISSUED, self.book)
 
     def _all_of(self, parts: Sequence[tuple[Any, ...]], count: int, step: Any) -> None:
         words = self.state()[0]

@@ -116,11 +116,13 @@ class Stream(Intact[TicketT], Stateful):
 
     def _forecast(self, raw: Any, id: Any, time: Any) -> TicketT:
         """Announce a forecast for a checked raw one, and open a ticket for its outcome."""
-        id, time = self._named(id, time)
+        if id is not None or time is not None or self._timed:
+            id, time = self._named(id, time)
         with passing(self._gate):
             if id is not None:
                 self._counter.refuse_open(id)
-            before = self._before()
+            words, row = self._words(), self._row
+            number, most = words[row + ISSUED], words[row + MOST_OUTSTANDING]
             try:
                 ticket = self._issue(raw)
                 ticket._time = time
@@ -130,7 +132,7 @@ class Stream(Intact[TicketT], Stateful):
                 if ticket.number >= self._counter.max_open:
                     self._expire_old(ticket.number + 1)
             except BaseException:
-                self._unless_handed_out(before)
+                self._unless_handed_out(int(number), most)
                 raise
         return ticket
 
@@ -141,8 +143,9 @@ class Stream(Intact[TicketT], Stateful):
             found = counter.latest
             if found is None or found is not ticket:
                 found = counter.find(ticket, self._own(ISSUED))
-            self._check_time(time, found)
-            rounds = self._own(ROUNDS)
+            if time is not None or self._timed:
+                self._check_time(time, found)
+            rounds = self._words()[self._row + ROUNDS]
             try:
                 self._learn(found, outcome)
                 found._outcome = outcome

@@ -261,4 +261,5 @@ def _promise(record: Record, rounds: int) -> tuple[Bound | None, int | None]:
     if record.bound is None or record.bound.value < record.most:
         return record.bound, None
     ratio = record.bound.value / record.most
-    return None, math.ceil(rounds * ratio ** (2 if record.quantity == "regret" else 1))
+    first = rounds * ratio ** (2 if record.quantity == "regret" else 1)
+    return None, math.ceil(first) if first < math.inf else None

@@ -12,6 +12,7 @@ from calibrant.core.arrays import Mask, Reals
 from calibrant.kernels import intervals as kernel
 from calibrant.kernels.compile import SHORT
 from calibrant.kernels.layout import ROUNDS, STATE, UNBOUNDED, Section, Words
+from calibrant.kernels.whole import copied
 from calibrant.registry import Registry
 from calibrant.regression.distribution import above
 from calibrant.regression.method import OWN, Method, check_once
@@ -231,6 +232,24 @@ class AdaptiveQuantile(IntervalMethod):
         words.real("SORTED", STATE, "The same in order.", words=size)
         # Without a single score nothing can be left out.
         self._start(coverage, words, level=1.0 - coverage, radius=kernel.INFINITY)
+
+    def kept(self) -> list[tuple[int, Any]]:
+        """Return all but the scores, of which the oldest is replaced."""
+        words, row, first = self._seat.state()[0], self._seat.row, self._seat.at + kernel.LATEST
+        oldest = first + words[row + ROUNDS] % self._options["window"]
+        return [
+            (row, copied(words, row, first)),
+            (oldest, copied(words, oldest, oldest + 1)),
+        ]
+
+    def mend(self) -> None:
+        """Sort the last scores anew."""
+        state, window, first = self._seat.reals(), self._options["window"], self._seat.at
+        size = min(self._seat.counts()[self._seat.row + ROUNDS], window)
+        first += kernel.LATEST
+        told = sorted(state[first : first + size]) + [0.0] * (window - size)
+        for k, score in enumerate(told, first + window):
+            state[k] = score
 
     def _bound(self, s: list[float], rounds: int, delay: int) -> Bound | None:
         return quantile_tracker(rounds, s[kernel.STEP], delay=delay)

@@ -17,6 +17,7 @@ from calibrant.errors import RepeatedTicket
 from calibrant.kernels.batches import count_rounds
 from calibrant.kernels.crowd import count_forecast
 from calibrant.kernels.layout import ISSUED, LONGEST_LAG, ROUNDS, ROW, STATE, Section
+from calibrant.kernels.whole import copied
 from calibrant.recalibrate.secret import Coins
 
 OWN: Final = len(ROW)
@@ -154,6 +155,14 @@ class Method(ABC):
     @abstractmethod
     def sound(self, words: Words, reals: Reals) -> Mask:
         """Say which tickets could have been issued, given what was kept of them."""
+
+    def kept(self) -> list[tuple[int, Any]]:
+        """Return words that are put back if an outcome is learned in part, and where they start."""
+        words, row = self._seat.state()[0], self._seat.row
+        return [(row, copied(words, row, row + len(self.layout.fresh)))]
+
+    def mend(self) -> None:  # noqa: B027
+        """Make the rest of the part follow again from the words that were kept."""
 
     def withdraw(self, number: int) -> None:  # noqa: B027
         """Take back what was announced for the forecast of that number, if anything was."""

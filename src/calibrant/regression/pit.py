@@ -22,6 +22,7 @@ from calibrant.kernels.crowd import count_correction
 from calibrant.kernels.whole import copied
 from calibrant.recalibrate import Certificate, Recalibrator
 from calibrant.recalibrate.binary import possible
+from calibrant.recalibrate.body import check_gaps, check_made
 from calibrant.recalibrate.record import certificate_of
 from calibrant.recalibrate.rows import Notes, Rows
 from calibrant.recalibrate.secret import COIN_CODES, OLD, coin_at, part_of, secret_of
@@ -152,6 +153,7 @@ class Pit(LevelMethod):
         """Work in that part of a row from now on, with draws that follow from the secret."""
         self._seat, self._rows = seat, Rows(self._specs[0], seat.arena)
         self._undo: Notes = []
+        self._drawn_for = -1
         parts, first = self._parts(seat.arena.flat()[seat.row :]), seat.at + len(self.levels)
         for k, spec in enumerate(self._specs):
             spec.seat(parts[k], part_of(secret, k))
@@ -164,6 +166,12 @@ class Pit(LevelMethod):
         strange = np.isnan(row.view(np.float64)[self.layout.real]).any()
         if strange or (self._parts(row)[:, COUNTS] != row[COUNTS]).any():
             raise ValueError(f"calibrators that are not of {len(self.levels)} levels")
+        spec = self._specs[0]
+        blocks, size = self._parts(row)[:, spec.layout.blocks :], len(spec.rule.kernels.cell)
+        gaps = blocks[:, len(spec.rule.kernels.head) :]
+        check_gaps(gaps[:, ::size], gaps[:, kernel.VISITS :: size], *spec.layout.values)
+        for clock in blocks[:, kernel.CLOCK].tolist():
+            check_made(clock, int(row[kernel.ISSUED]))
 
     def compile(self) -> None:
         """Compile the steps of the calibrators, if there is a compiler."""
@@ -174,13 +182,15 @@ class Pit(LevelMethod):
 
     def announce(self) -> Said:
         """Draw a chance for each raw level."""
-        made, self._undo = [], []
+        made, places, weights = list[Ticket](), list[int](), list[float]()
+        self._undo, self._drawn_for = [], self._seat.issued - 1
         for at, p in self._at:
             number, place, weight, _, clock, _, law = self._rows.issue_part(at, p, self._undo)
             made.append(Ticket(self._issuer, number, number, place, weight, p, None, clock, law))
+            places.append(place)
+            weights.append(weight)
         drawn, mean = [t.value for t in made], [t.mean for t in made]
-        draws = tuple(t.place for t in made), tuple(t.weight for t in made)
-        return self._said(np.array(drawn), np.array(mean), *draws)
+        return self._said(np.array(drawn), np.array(mean), tuple(places), tuple(weights))
 
     def look(self) -> Said:
         """Return what would be drawn."""
@@ -227,8 +237,9 @@ class Pit(LevelMethod):
 
     def withdraw(self, number: int) -> None:
         """Take back the chances that were drawn for the forecast of that number."""
-        if self._undo and self._undo[0][1] == number:
+        if self._drawn_for == number:
             self._rows.withdraw_parts(self._undo)
+            self._drawn_for = -1
 
     def amend(self, ticket: QuantileTicket, before: list[int], after: list[int]) -> None:
         """Tell each calibrator that was told wrong, and count coverage anew."""

@@ -211,7 +211,7 @@ class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
         rows, y = _many(raw), finite(outcomes, "outcomes")
         check.same_length(raw=rows, outcomes=y)
         play = functools.partial(self._method.play, rows, y, self._ties)
-        raws, late = (rows[t] for t in range(len(y))), (available, time, carry)
+        raws, late = map(rows.__getitem__, range(len(y))), (available, time, carry)
         played, first, pending = self._play(play, raws, y, *late)
         found, *curves = played
         told = self._method.levels, np.sort(found, axis=1), found, rows, *curves, first, pending

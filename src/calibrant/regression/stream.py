@@ -16,7 +16,7 @@ from calibrant.core.gate import passing
 from calibrant.core.stateful import Migration
 from calibrant.errors import InvalidType, StaleForecast
 from calibrant.kernels.index import NAMED
-from calibrant.kernels.layout import ISSUED, ROUNDS, SECRET
+from calibrant.kernels.layout import ISSUED, MOST_OUTSTANDING, ROUNDS, SECRET
 from calibrant.recalibrate import version2
 from calibrant.recalibrate.counter import Counter
 from calibrant.recalibrate.delivery import Pending, times
@@ -117,33 +117,34 @@ class NumberStream(Stream[TicketT], Generic[TicketT, MethodT]):
                     "another round came between sample_one and learn_one; "
                     "use forecast and observe where rounds overlap"
                 )
-            before = self._before()
+            most = self._own(MOST_OUTSTANDING)
             try:
                 self._learn(self._issue(raw), outcome)
                 self._notes.pop(NEXT, None)
                 self._expire_old(self._own(ISSUED))
             except BaseException:
                 if self._own(ROUNDS) == now[1]:
-                    self._take_back(before)
+                    self._take_back(now[0], most)
                 self._expire_old(self._own(ISSUED))
                 raise
 
-    def _take_back(self, before: Any) -> None:
-        if self._own(ISSUED) != before[0]:
-            self._method.withdraw(before[0])
-        super()._take_back(before)
+    def _take_back(self, number: int, most: int) -> None:
+        if self._own(ISSUED) != number:
+            self._method.withdraw(number)
+        super()._take_back(number, most)
 
     def _learn(self, ticket: TicketT, outcome: float) -> None:
-        met, number = self._met(ticket, outcome), ticket.number
-        if self._method.whole:
-            self._method.learn(ticket, met)
+        met, method = self._met(ticket, outcome), self._method
+        if method.whole:
+            method.learn(ticket, met)
             return
-        kept = self._kept(self._spans(ticket))
+        kept = method.kept()
         try:
-            self._method.learn(ticket, met)
-            self._seat.count_outcome(number)
+            method.learn(ticket, met)
+            self._seat.count_outcome(ticket._number)
         except BaseException:
             self._put_back(kept)
+            method.mend()
             raise
 
     def _correct(self, ticket: TicketT, outcome: float) -> None:
