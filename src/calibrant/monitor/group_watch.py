@@ -32,7 +32,7 @@ from calibrant.groups.names import Name, names_of
 from calibrant.groups.spec import GroupTicket, names_again, text_of, text_words, written
 from calibrant.monitor.monitor import SETTINGS, Monitor, between
 from calibrant.monitor.watch import settled
-from calibrant.recalibrate.table import KeyedTicket
+from calibrant.recalibrate.keyed import KeyedTicket
 
 KIND: Final = "group_watch"
 Names: TypeAlias = tuple[Name, ...]
