@@ -125,12 +125,15 @@ class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
         return self._forecast(_one(raw), id, time)
 
     def _issue(self, raw: Distribution) -> QuantileTicket:
-        said = self._method.announce()
+        rows, advice = self._method.front(raw.rows)
+        said, random = self._method.announce(), self._ties.random
         ticket = QuantileTicket(self._issuer, self._seat.count_forecast())
         asked, *curves = said[:5]
         ticket._announce(raw, tuple(curves))
         ticket._places, ticket._weights = said[5:]
-        rows, random = raw.rows, self._ties.random
+        ticket._advice = advice
+        if rows is not raw.rows:
+            ticket._mixed = Distribution(rows)
         found, shares = ask(rows.values, rows.levels, asked[None], random=random)
         ticket._found, ticket._shares = tuple(found[0].tolist()), tuple(shares[0].tolist())
         return ticket
@@ -150,10 +153,10 @@ class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
     def _looked(self, raw: Any, what: str, note: bool) -> Distribution:
         given = _one(raw)
         with passing(self._gate):
-            said = self._method.look()
+            said, (rows, _) = self._method.look(), self._method.front(given.rows)
             if note:
                 self._note()
-        return given.rows.moved(said.inner[None], getattr(said, what)[None])[0]
+        return rows.moved(said.inner[None], getattr(said, what)[None])[0]
 
     def learn_one(self, raw: Distribution, outcome: float) -> None:
         """Make a round of the last :meth:`predict_one`; without one, of a forecast made now."""
@@ -167,6 +170,10 @@ class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
         u = self._tie_coin(ticket.number) if outcome in ticket.found else 0.0
         pairs = zip(ticket.found, ticket.shares, strict=True)
         return [covers(x, share, outcome, u) for x, share in pairs]
+
+    def _learn(self, ticket: QuantileTicket, outcome: float) -> None:
+        super()._learn(ticket, outcome)
+        self._method.heed(ticket, outcome)
 
     def _tie_coin(self, number: int) -> float:
         """Return the coin of a round, which decides about an outcome on an atom."""
@@ -212,14 +219,16 @@ class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
         play = functools.partial(self._method.play, rows, y, self._ties)
         raws, late = (rows[t] for t in range(len(y))), (available, time, carry)
         played, first, pending = self._play(play, raws, y, *late)
-        found, *curves = played
+        found, *curves, mixed = played
         told = self._method.levels, np.sort(found, axis=1), found, rows, *curves, first, pending
-        return QuantileRun(*told)
+        return QuantileRun(*told, mixed=mixed)
 
     def _gathered(self, tickets: list[QuantileTicket]) -> Any:
         if not tickets:
             return self._method.play(Distributions.normal([], []), np.empty(0), self._ties)
-        return [np.stack([getattr(t, name) for t in tickets]) for name in ("tracked", *CURVES)]
+        mixed = Distributions._joined([t._whole().rows for t in tickets])
+        told = [np.stack([getattr(t, name) for t in tickets]) for name in ("tracked", *CURVES)]
+        return [*told, mixed]
 
     # ------------------------------------------------------------------ state
 
