@@ -86,7 +86,7 @@ FEW = {"levels": [0.1, 0.5, 0.9]}
 FORMS = (normals, ensembles, quantiles, chances)
 QUANTILES = {
     f"{method}, {forms.__name__}": Case(QuantileRecalibrator, method, forms, **FEW)
-    for method, given in (("pit", (normals, ensembles)), ("tracker", FORMS))
+    for method, given in (("pit", (normals, ensembles)), ("tracker", FORMS), ("mixed", FORMS))
     for forms in given
 }
 QUANTILES["pit, all pairs"] = Case(

@@ -17,6 +17,8 @@ from calibrant.regression.pit import Pit
 from calibrant.regression.ticket import QuantileTicket
 
 MIDDLES: Final = (np.arange(shifts.GRID)[None] + 0.5) / shifts.GRID
+STRENGTH: Final = 1.0
+"""With a weaker pull coverage is right sooner, and the CRPS a thousandth higher."""
 SMALLEST: Final = 5e-324
 """A standard deviation is above 0, however far it is scaled down."""
 
@@ -50,7 +52,8 @@ class Mixed(Pit):
     ----------
     calibrator, **parameters
         The last stage: name of a calibrator and its own parameters.  By default ``"anchored"``,
-        which is pulled towards the mixture for as long as hedging does not beat it.
+        which is pulled towards the mixture for as long as hedging does not beat it, with
+        ``strength=1``.
     prior
         As in :class:`Pit`.
     """
@@ -71,6 +74,8 @@ class Mixed(Pit):
         resolution: int = 50,
         **parameters: Any,
     ) -> None:
+        if calibrator == "anchored":
+            parameters = {"strength": STRENGTH} | parameters
         parameters |= {"calibrator": calibrator, "prior": prior, "resolution": resolution}
         super().__init__(levels, **parameters)
 
@@ -117,11 +122,12 @@ class Mixed(Pit):
         rooms = np.empty(shifts.ROOM), np.empty(shifts.SAID)
         work = len(outcomes) * shifts.GRID * shifts.EXPERTS
         if (machine := machine_for(shifts.replay, "shifts", work)) is not None:
-            marks, given = self._seat.flat(), (numbers.ravel(), outcomes)
-            machine(marks, self._experts_at, *given, *rooms, told.ravel())
+            given = self._seat.flat(), self._experts_at, numbers.ravel(), outcomes
+            machine(*given, *rooms, told.ravel())
         else:
-            listed: Any = [array.ravel().tolist() for array in (numbers, outcomes, *rooms)]
-            shifts.replay(self._seat.reals(), self._experts_at, *listed, told.ravel())
+            asked, y, *lists = (array.ravel().tolist() for array in (numbers, outcomes, *rooms))
+            marks = self._seat.reals()
+            shifts.replay(marks, self._experts_at, asked, y, lists[0], lists[1], told.ravel())
         return super().play(shifted(raw, told), outcomes, ties)
 
 

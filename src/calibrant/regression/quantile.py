@@ -33,6 +33,8 @@ class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
     Parameters
     ----------
     method
+        ``"mixed"``: experts, the raw forecast among them, shift and scale the distribution; their
+        mixture under the CRPS is calibrated as by ``"pit"``.
         ``"pit"``: a binary calibrator for each level learns how often outcomes fall below the
         raw quantile there, and the recalibrated CDF goes through what it draws, sorted.
         ``"tracker"``: each level moves along the raw quantile function until its coverage is
@@ -52,12 +54,12 @@ class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
 
     Notes
     -----
-    To correct an outcome counts coverage anew.  The tracker's levels move to where they would
-    stand, were it not for what was announced since; calibrators of ``pit`` are corrected as binary
-    ones are.
+    To correct an outcome counts coverage anew; experts do not unlearn.  The tracker's levels move
+    to where they would stand, were it not for what was announced since; calibrators of ``mixed``
+    and ``pit`` are corrected as binary ones are.
 
     Memory is proportional to the number of levels, and for each open ticket at most six numbers
-    a level and 36 more.  Safe to call from several threads: every call holds the object's
+    a level and 68 more.  Safe to call from several threads: every call holds the object's
     gate.
 
     References
@@ -88,7 +90,7 @@ class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
 
     def __init__(
         self,
-        method: str = "pit",
+        method: str = "mixed",
         levels: Any = 19,
         *,
         ties: str = "random",
