@@ -187,7 +187,7 @@ def test_reports_compare_numbers_with_numbers_only(
         (["--normal", "mu,sd", "--group", "t"], "group must be left out: it is for probabilities"),
         (["--normal", "mu,sd", "--buckets", "3"], "buckets must be left out"),
         (["--normal", "mu,sd", "--raw-safe", "0.1"], "raw_safe must be left out"),
-        (["--normal", "mu,sd", "--method", "blackwell"], "method must be one of 'mixed', 'pit', 'tracker'"),
+        (["--normal", "mu,sd", "--method", "blackwell"], "method must be one of 'mixed', 'pit'"),
         (["--normal", "mu"], "normal must name two columns, mean and deviation, got 'mu'"),
         (["--normal", "mu,sd", "--levels", "a"], "--levels must be numbers, got 'a'"),
         (["--normal", "mu,sd", "--levels", ","], "--levels needs a number at least"),

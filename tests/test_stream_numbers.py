@@ -237,7 +237,7 @@ def test_a_bad_row_is_told_and_changes_nothing(
         ({"method": "tracker", "resolution": 9}, "resolution must be left out: the tracker has no "
          "grid, got 9"),
         ({"method": "tracker", "prior": 2}, "prior must be left out: the tracker has no grid"),
-        ({"method": "foster_hart"}, "method must be one of 'mixed', 'pit', 'tracker', got 'foster_hart'"),
+        ({"method": "foster_hart"}, "method must be one of 'mixed', 'pit', 'tracker', got 'foster"),
         ({"normal": NORMAL}, "quantiles or normal must be given, one of them, got both"),
         ({"quantiles": ("q5",)}, "quantiles must name two columns at least, got 'q5'"),
         ({"quantiles": ("low", "q5")}, "the name of each column of quantiles must end in its "

@@ -16,7 +16,7 @@ the loss of these is twice the mean pinball loss, which is the CRPS, but for lev
 The mixture has the raw shape again: to average centres and spreads is to average quantiles, whose
 loss is at most the average loss.  Moments forget by a factor a round, and start with the raw
 spread.  Where outcomes lie on atoms of raw forecasts, such as no rain, these must not move: the
-mixture says c and d as long as one outcome in 100 is one of the quantiles.
+mixture says c and d as long as one outcome in 20 is one of the quantiles.
 
 A late outcome is learned as if it came now: losses are those of what experts said then, and experts
 learn from what they would say now.  A round with a number beyond :data:`LARGEST` teaches nothing.
@@ -62,7 +62,7 @@ SHRINK: Final = 5.0
 STEEPEST: Final = 10.0
 MOST: Final = 1e12
 """By which factor a spread is scaled at most, up or down."""
-RARE: Final = 100.0
+RARE: Final = 20.0
 """One outcome on an atom in so many makes the stream one of atoms."""
 
 POSITIVE: Final = (0.0, REAL[1])

@@ -46,7 +46,7 @@ class Mixed(Pit):
 
     Quantiles are finite, for the ends of the mixture go on beyond the outermost level that is
     learned.  Where outcomes lie on atoms of the raw distributions, which must not move, the raw
-    forecast is taken as it is: one outcome in 100 is enough.
+    forecast is taken as it is: one outcome in 20 is enough.
 
     Parameters
     ----------
