@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from calibrant.kernels import shifts
-from calibrant.kernels.compile import available
 from calibrant.regression import Distribution, Distributions, QuantileRecalibrator
 from calibrant.regression.mixed import MIDDLES, Mixed, shifted
 
@@ -191,16 +190,3 @@ def test_forecasts_without_loss_leave_weights_alone() -> None:
 def test_the_last_stage_can_be_another() -> None:
     told = Mixed(np.array([0.5]), calibrator="foster_hart", resolution=10).options()
     assert told == {"calibrator": "foster_hart", "prior": 1, "resolution": 10}
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not available(), reason="nothing is compiled here")
-def test_compiled_and_plain_batches_give_the_same_bits(monkeypatch) -> None:
-    raw, outcomes = normals(400, off=1.0, wide=0.5)
-    runs = []
-    for machine in (True, False):
-        if not machine:
-            monkeypatch.setattr("calibrant.regression.mixed.machine_for", lambda *_: None)
-        runs.append(QuantileRecalibrator(seed=1).replay(raw, outcomes))
-    assert (runs[0].mixed.values == runs[1].mixed.values).all()
-    assert (runs[0].quantiles == runs[1].quantiles).all()
