@@ -223,7 +223,7 @@ def averaged(
 def main() -> None:
     """Print the table, and whether the bars are met."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=1_000)
+    parser.add_argument("--rounds", type=int, default=2_000)
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--half", choices=("report", "choose"), default="report")
     told = parser.parse_args()
