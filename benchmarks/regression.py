@@ -80,7 +80,7 @@ def recalibrated(name: str, raw: Distributions, outcomes: Reals) -> Iterator[str
     found = metrics.pit(raw, outcomes)
     off = np.abs((found[:, None] <= levels).mean(axis=0) - levels).mean()
     yield line(name, "raw", metrics.crps(raw, outcomes), pit.error, off, "")
-    for method in ("pit", "tracker"):
+    for method in ("mixed", "pit", "tracker"):
         rec = QuantileRecalibrator(method, levels=LEVELS, seed=1)
         start = time.process_time()
         run = rec.replay(raw, outcomes)

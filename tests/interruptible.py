@@ -80,6 +80,7 @@ KINDS = {
     "top label": classes(TopLabel, engine="recalibrator", **SMALL),
     "top label, mixed": classes(TopLabel, conditional=False, **SMALL),
     "simplex": classes(SimplexRecalibrator, resolution=2, cells=2),
+    "mixed": quantiles("mixed", resolution=3),
     "pit": quantiles("pit", resolution=3),
     "tracker": quantiles("tracker"),
     "aci": interval("aci"),

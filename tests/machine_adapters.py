@@ -300,7 +300,7 @@ class Quantiles(Kind):
         for k, row in enumerate(told.levels if played else ()):
             covered = [float(y <= t.quantiles[k]) for t, y in played]
             found[f"coverage at {row.level}"] = row.coverage, sum(covered) / len(played)
-            if told.method == "pit":
+            if told.method in ("mixed", "pit"):
                 own = [naive.at_level(t, row.level, y) for t, y in played]
                 found[f"c2 at {row.level}"] = row.measured, naive.c2(own)
         return found

@@ -169,7 +169,7 @@ def _numbers() -> list[Kind]:
 
         return Intervals(f"interval {method}", make, _verbs("intervals"), REALS, REALS, REALS)
 
-    return [*map(quantile, ("pit", "tracker")), *map(interval, interval_methods.names())]
+    return [*map(quantile, ("mixed", "pit", "tracker")), *map(interval, interval_methods.names())]
 
 
 def _others() -> list[Kind]:

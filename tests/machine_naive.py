@@ -194,7 +194,7 @@ def _log(value: float, outcome: int) -> float:
 def at_level(ticket: Any, level: float, outcome: float) -> tuple[float, int]:
     """Return the chance that was drawn at a level, and whether the outcome fell below it."""
     place = ticket.inner.tolist().index(level)
-    centre, width = ticket.raw.quantile(0.5), ticket.raw.quantile(NormalDist().cdf(1.0))
+    centre, width = ticket.mixed.quantile(0.5), ticket.mixed.quantile(NormalDist().cdf(1.0))
     edge = NormalDist(float(centre), float(width - centre)).inv_cdf(level)
     return float(ticket.drawn[place]), int(outcome <= edge)
 

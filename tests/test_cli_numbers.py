@@ -65,7 +65,7 @@ def test_one_command_writes_rows_summary_report_pictures_and_state(
                "--prefix", "new_") == 0  # fmt: skip
     captured = capsys.readouterr()
     assert captured.err == "calibrant: outcomes from column 'y'\n"
-    assert "300 rounds, pit, seed 5" in captured.out
+    assert "300 rounds, mixed, seed 5" in captured.out
     assert re.search(r"^level +raw covered +covered +raw pinball +pinball +C2 +bound$",
                      captured.out, re.MULTILINE)  # fmt: skip
     assert "guarantee, level by level: the bounds above; it holds" in captured.out
@@ -77,7 +77,7 @@ def test_one_command_writes_rows_summary_report_pictures_and_state(
     names = ["new_forecast_0.1", "new_forecast_0.5", "new_forecast_0.9", "new_ticket"]
     assert list(rows[0])[-4:] == names
     given = np.array([[float(row[name]) for name in QUANTILES.split(",")] for row in rows])
-    rec = QuantileRecalibrator("pit", [0.1, 0.5, 0.9], seed=5)
+    rec = QuantileRecalibrator("mixed", [0.1, 0.5, 0.9], seed=5)
     raw = Distributions.from_quantiles([0.1, 0.5, 0.9], given)
     made = rec.replay(raw, [float(row["y"]) for row in rows])
     assert [[float(row[name]) for name in names[:3]] for row in rows] == made.quantiles.tolist()
@@ -85,10 +85,10 @@ def test_one_command_writes_rows_summary_report_pictures_and_state(
     page = report.read_text()
     for told in ("What quantiles meant", "Where outcomes fell", "Coverage over time",
                  "<caption>Level by level</caption>", "The guarantee was kept at every level.",
-                 "QuantileRecalibrator(&#39;pit&#39;, levels=[0.1, 0.5, 0.9]"):  # fmt: skip
+                 "QuantileRecalibrator(&#39;mixed&#39;, levels=[0.1, 0.5, 0.9]"):  # fmt: skip
         assert told in page
     assert ran(*words[:2], "--state", stored) == 0
-    assert "600 rounds, pit" in capsys.readouterr().out
+    assert "600 rounds, mixed" in capsys.readouterr().out
     assert ran(*words[:2], "--state", stored, "--normal", "mu,sd") == ExitCode.STATE
 
 
@@ -187,7 +187,7 @@ def test_reports_compare_numbers_with_numbers_only(
         (["--normal", "mu,sd", "--group", "t"], "group must be left out: it is for probabilities"),
         (["--normal", "mu,sd", "--buckets", "3"], "buckets must be left out"),
         (["--normal", "mu,sd", "--raw-safe", "0.1"], "raw_safe must be left out"),
-        (["--normal", "mu,sd", "--method", "blackwell"], "method must be one of 'pit', 'tracker'"),
+        (["--normal", "mu,sd", "--method", "blackwell"], "method must be one of 'mixed', 'pit'"),
         (["--normal", "mu"], "normal must name two columns, mean and deviation, got 'mu'"),
         (["--normal", "mu,sd", "--levels", "a"], "--levels must be numbers, got 'a'"),
         (["--normal", "mu,sd", "--levels", ","], "--levels needs a number at least"),

@@ -44,7 +44,7 @@ def in_child(job: Callable[[], Any]) -> Any:
 def coins(model: Any, raw: Any) -> list[Any]:
     """Return the coins of many forecasts, as audits tell them."""
     tickets = [model.forecast(raw) for _ in range(DRAWN)]
-    own = {"level": 0} if getattr(model, "method", None) == "pit" else {}
+    own = {"level": 0} if getattr(model, "method", None) in ("mixed", "pit") else {}
     found = [model.coin_of(ticket, **own) for ticket in tickets]
     return [coin.tolist() if hasattr(coin, "tolist") else coin for coin in found]
 

@@ -25,6 +25,7 @@ KINDS: dict[str, tuple[Callable[[], Any], Any, Any, Any]] = {
     "one vs rest": (lambda: OneVsRest(3, seed=1), THREE, 1, 2),
     "top label": (lambda: TopLabel(3, conditional=False, seed=1), THREE, 0, 1),
     "simplex": (lambda: SimplexRecalibrator(3, resolution=4, seed=1), THREE, 0, 1),
+    "mixed": (lambda: QuantileRecalibrator("mixed", levels=3, seed=1), CURVE, -0.5, 3.0),
     "pit": (lambda: QuantileRecalibrator("pit", levels=3, seed=1), CURVE, -0.5, 3.0),
     "tracker": (lambda: QuantileRecalibrator("tracker", levels=3, seed=1), CURVE, -0.5, 3.0),
     "aci": (lambda: ConformalInterval("aci", seed=1), 0.0, 0.1, 4.0),

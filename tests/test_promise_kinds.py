@@ -63,6 +63,7 @@ KINDS: dict[str, Case] = {
         1500,
     ),
     "simplex": (lambda: SimplexRecalibrator(3, resolution=4, cells=1, seed=1), classes, 1000),
+    "mixed": (lambda: QuantileRecalibrator("mixed", 3, resolution=10, seed=1), number, 1000),
     "pit": (lambda: QuantileRecalibrator("pit", 3, resolution=10, seed=1), number, 1000),
     "tracker": (lambda: QuantileRecalibrator("tracker", 3, step=0.1, seed=1), number, 1000),
     "aci": (lambda: ConformalInterval("aci", step=0.1, scale=8.0, seed=1), number, 3000),

@@ -86,7 +86,7 @@ FEW = {"levels": [0.1, 0.5, 0.9]}
 FORMS = (normals, ensembles, quantiles, chances)
 QUANTILES = {
     f"{method}, {forms.__name__}": Case(QuantileRecalibrator, method, forms, **FEW)
-    for method, given in (("pit", (normals, ensembles)), ("tracker", FORMS))
+    for method, given in (("pit", (normals, ensembles)), ("tracker", FORMS), ("mixed", FORMS))
     for forms in given
 }
 QUANTILES["pit, all pairs"] = Case(
@@ -497,7 +497,7 @@ def test_without_a_compiler_batches_are_plain(monkeypatch) -> None:
 def test_unknown_options_and_methods_are_refused(case) -> None:
     with pytest.raises(InvalidType, match="must be"):
         case(colour="red")
-    with pytest.raises(UnknownName, match=r"method must be one of 'aci'|method must be one of 'p"):
+    with pytest.raises(UnknownName, match=r"method must be one of '(aci|mixed)'"):
         case.kind("nobody")
     with pytest.raises(InvalidInput, match="max_open must be a whole number from 1 to"):
         case(max_open=0)

@@ -48,7 +48,7 @@ def pit_error(forecasts, outcomes):
     return metrics.pit_histogram(forecasts, outcomes, intervals=10).error
 
 
-@pytest.mark.parametrize("method", ["pit", "tracker"])
+@pytest.mark.parametrize("method", ["mixed", "pit", "tracker"])
 def test_frankfurt_becomes_calibrated_and_no_less_sharp(frankfurt, method) -> None:
     members, outcomes = frankfurt
     raw = dressed(members)
@@ -71,6 +71,16 @@ def test_the_tracker_keeps_its_promise_on_every_lead_of_the_monsoon(monsoon) -> 
         assert rec.certificate().holds
         assert pit_error(run.forecast, outcomes) < 0.55 * pit_error(raw, outcomes)
         assert metrics.crps(run.forecast, outcomes) < 1.02 * metrics.crps(raw, outcomes)
+
+
+def test_experts_reach_beyond_the_ensemble_on_every_lead_of_the_monsoon(monsoon) -> None:
+    for members, outcomes in monsoon.values():
+        raw = dressed(members)
+        rec = QuantileRecalibrator("mixed", levels=9, seed=1)
+        run = rec.replay(raw, outcomes)
+        assert np.isfinite(run.quantiles).all()
+        assert metrics.crps(run.forecast, outcomes) < metrics.crps(raw, outcomes)
+        assert (outcomes <= run.quantiles[:, -1]).mean() > 0.85
 
 
 def test_outcomes_outside_the_ensemble_stay_outside_what_is_recalibrated(monsoon) -> None:

@@ -318,7 +318,7 @@ def test_levels_are_a_number_or_given_in_order() -> None:
     rec = QuantileRecalibrator(levels=[0.1, 0.9], seed=1)
     rec.levels[0] = 7.0
     assert rec.levels.tolist() == [0.1, 0.9]
-    assert rec.method == "pit"
+    assert rec.method == "mixed"
     for bad, told in (
         (0, "levels must be a whole number from 1 to 1000, got 0"),
         ([], "number of levels must be a whole number from 1 to 1000, got 0"),

@@ -90,12 +90,12 @@ def said(table: dict[str, list[Any]], form: dict[str, Any]) -> Distributions:
     return Distributions.from_quantiles(LEVELS, np.column_stack([table[n] for n in QUANTILES]))
 
 
-def maker(form: dict[str, Any], method: str = "pit") -> QuantileRecalibrator:
+def maker(form: dict[str, Any], method: str = "mixed") -> QuantileRecalibrator:
     return QuantileRecalibrator(method, 19 if "normal" in form else LEVELS, seed=11)
 
 
 @pytest.mark.parametrize("form", FORMS, ids=["quantiles", "normal"])
-@pytest.mark.parametrize("method", ["pit", "tracker"])
+@pytest.mark.parametrize("method", ["mixed", "pit", "tracker"])
 @pytest.mark.parametrize(("name", "batch_rows"), [("d.csv", 1), ("d.csv", 50), ("d.parquet", 5000)])
 def test_files_give_what_the_library_gives_however_they_are_cut(
     table: dict[str, list[Any]],
@@ -145,7 +145,7 @@ def test_late_outcomes_are_learned_late(
 
 
 @pytest.mark.parametrize("times", [{}, TIMES], ids=["prompt", "late"])
-@pytest.mark.parametrize("method", ["pit", "tracker"])
+@pytest.mark.parametrize("method", ["mixed", "pit", "tracker"])
 def test_two_halves_with_a_state_give_what_the_whole_gives(
     table: dict[str, list[Any]], tmp_path: Path, method: str, times: dict[str, str]
 ) -> None:
@@ -237,7 +237,7 @@ def test_a_bad_row_is_told_and_changes_nothing(
         ({"method": "tracker", "resolution": 9}, "resolution must be left out: the tracker has no "
          "grid, got 9"),
         ({"method": "tracker", "prior": 2}, "prior must be left out: the tracker has no grid"),
-        ({"method": "foster_hart"}, "method must be one of 'pit', 'tracker', got 'foster_hart'"),
+        ({"method": "foster_hart"}, "method must be one of 'mixed', 'pit', 'tracker', got 'foster"),
         ({"normal": NORMAL}, "quantiles or normal must be given, one of them, got both"),
         ({"quantiles": ("q5",)}, "quantiles must name two columns at least, got 'q5'"),
         ({"quantiles": ("low", "q5")}, "the name of each column of quantiles must end in its "
@@ -264,14 +264,14 @@ def test_what_makes_no_sense_for_numbers_is_refused(options: dict[str, Any], tol
 def test_a_state_of_other_numbers_is_refused() -> None:
     stored = load(dump(fresh(quantiles=QUANTILES, resolution=10)))
     assert stored.kept_columns == {"quantiles": QUANTILES}
-    same = Options(quantiles=QUANTILES, levels=LEVELS, resolution=10, method="pit", seed=11)
+    same = Options(quantiles=QUANTILES, levels=LEVELS, resolution=10, method="mixed", seed=11)
     assert open_session(same, stored) is stored
     for name, asked, told in (
         ("quantiles", ("q1", "q2"), "quantiles must be as in the state, ('q10', 'q50', 'q90')"),
         ("normal", NORMAL, "normal must be as in the state, (), got ('mu', 'sd')"),
         ("levels", (0.2,), "levels must be as in the state, (0.1, 0.5, 0.9), got (0.2,)"),
         ("resolution", 20, "resolution must be as in the state, 10, got 20"),
-        ("method", "tracker", "method must be as in the state, 'pit', got 'tracker'"),
+        ("method", "tracker", "method must be as in the state, 'mixed', got 'tracker'"),
         ("seed", 12, "seed must be as in the state, 11, got 12"),
     ):
         asked_for: dict[str, Any] = {name: asked}
@@ -367,7 +367,7 @@ def test_the_range_may_be_given_as_levels_0_and_1(tmp_path: Path) -> None:
     source = tmp_path / "d.csv"
     source.write_text("q0,q50,q100,y\n0,1,4,0.5\n0,1,4,3\n")
     session = played(str(source), fresh(quantiles=("q0", "q50", "q100")))
-    rec = QuantileRecalibrator("pit", (0.5,), seed=11)
+    rec = QuantileRecalibrator("mixed", (0.5,), seed=11)
     rec.replay([Distribution.from_quantiles([0.0, 0.5, 1.0], [0.0, 1.0, 4.0])] * 2, [0.5, 3.0])
     assert session.recalibrator == rec
     assert session.summary({}, {}).summary["interval"]["high"] == 0.5
@@ -468,7 +468,7 @@ def test_a_summary_is_read_back_as_it_was_told(table: dict[str, list[Any]], tmp_
     again = read_summary(told)
     assert isinstance(again, NumberSummary)
     assert again.to_dict() == told
-    assert again.settings["calibrator"] == "foster_hart"
+    assert again.settings["calibrator"] == "anchored"
     rows = told["levels"]
     record = session.recalibrator.certificate()
     assert [row["bound"] for row in rows] == [

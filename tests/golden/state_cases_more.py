@@ -182,6 +182,8 @@ def numbers() -> Iterator[Case]:
     forms: dict[str, tuple[dict[str, Any], list[Any]]] = {
         "pit_atoms": (pit | {"levels": 2, "prior": 3}, SAMPLES),
         "pit_below": (pit | {"levels": [0.5], "ties": "below", "calibrator": "anchored"}, SAMPLES),
+        "mixed": ({"method": "mixed", "levels": [0.1, 0.9], "resolution": 3}, NORMAL),
+        "mixed_curves": ({"method": "mixed", "levels": [0.5], "resolution": 3}, QUANTILES),
         "tracker": ({"method": "tracker", "levels": [0.1, 0.5, 0.9]}, NORMAL),
         "tracker_atoms": ({"method": "tracker", "levels": 3, "step": 0.1}, SAMPLES),
         "tracker_below": ({"method": "tracker", "levels": [0.3], "ties": "below"}, QUANTILES),

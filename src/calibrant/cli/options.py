@@ -181,7 +181,7 @@ class KindOptions:
         outcomes are classes.
     quantiles COL,COL
         Instead of --raw: columns of quantiles, whose names end in their levels (q05, p95, q0.5)
-        unless --levels says them; outcomes are numbers, and --method is pit, the default, or
+        unless --levels says them; outcomes are numbers, and --method is mixed, the default, pit or
         tracker.
     normal MEAN,SD
         Instead of --raw: columns of mean and standard deviation; the rest as with --quantiles.

@@ -81,6 +81,18 @@ def normal_quantile(p: float) -> float:
     return side * ratio(END, r - 5.0)
 
 
+def fill_normal(levels: Any, quantiles: Any) -> None:
+    """Write where the standard normal distribution reaches each level."""
+    for k in range(len(levels)):
+        quantiles[k] = normal_quantile(levels[k])
+
+
+def fill_erfc(given: Any, found: Any) -> None:
+    """Write the complementary error function of each number."""
+    for k in range(len(given)):
+        found[k] = math.erfc(given[k])
+
+
 def ratio(table: Any, r: float) -> float:
     """Return the ratio of two polynomials in ``r``, the highest powers first."""
     over, under = 0.0, 0.0

@@ -21,6 +21,7 @@ from calibrant.regression.interval_method import (
     interval_methods,
 )
 from calibrant.regression.level_method import LevelMethod, Tracker, quantile_methods
+from calibrant.regression.mixed import Mixed
 from calibrant.regression.pit import Pit
 from calibrant.regression.quantile import QuantileRecalibrator
 from calibrant.regression.record import (
@@ -48,6 +49,7 @@ __all__ = [
     "IntervalTicket",
     "LevelMethod",
     "LevelRow",
+    "Mixed",
     "NumberTicket",
     "Pit",
     "QuantileCertificate",

@@ -20,8 +20,6 @@ from calibrant.kernels.compile import SHORT, available, compiled
 NARROW: Final = 0.5
 """Standard deviations below which a piece is integrated by points."""
 LEGENDRE: Final = np.polynomial.legendre.leggauss(8)
-_erfc = np.frompyfunc(math.erfc, 1, 1)
-_quantile = np.frompyfunc(quantiles.normal_quantile, 1, 1)
 
 
 def shape_of(values: Reals, levels: Reals, asked: int, *rest: int) -> Words:
@@ -36,6 +34,20 @@ def shape_of(values: Reals, levels: Reals, asked: int, *rest: int) -> Words:
 def machine_for(kernel: Any, name: str, size: int) -> Any:
     """Return the compiled kernel where so many quantiles are worth it, or None."""
     return compiled(kernel, name, nogil=True) if size > SHORT and available() else None
+
+
+def each(kernel: Any, given: Reals) -> Reals:
+    """Return what a kernel makes of each number, by machine code where there are many.
+
+    >>> each(quantiles.fill_erfc, np.array([[0.0, 40.0]]))
+    array([[1., 0.]])
+    """
+    flat, found = np.ascontiguousarray(given).ravel(), np.empty(given.size)
+    if (machine := machine_for(kernel, "each", given.size)) is not None:
+        machine(flat, found)
+    else:
+        kernel(flat.tolist(), found)
+    return found.reshape(given.shape)
 
 
 def ask(
@@ -173,7 +185,7 @@ def normal_cdf(z: Reals) -> Reals:
     array([0.5  , 0.975])
     """
     # Symmetric, so that the lower tail keeps its digits: erfc, not 1 + erf.
-    small = np.asarray(_erfc(np.abs(z) / math.sqrt(2.0)) / 2.0, dtype=np.float64)
+    small = each(quantiles.fill_erfc, np.abs(z) / math.sqrt(2.0)) / 2.0
     return np.where(z < 0.0, small, 1.0 - small)
 
 
@@ -190,7 +202,7 @@ def normal_quantiles(levels: Reals) -> Reals:
     for top, bottom in quantiles.MIDDLE:
         over, under = over * r + top, under * r + bottom
     found = q * (over / under)
-    found[~middle] = _quantile(levels[~middle])
+    found[~middle] = each(quantiles.fill_normal, levels[~middle])
     return found
 
 

@@ -28,7 +28,7 @@ from calibrant.regression.ticket import QuantileTicket
 quantile_methods: Registry[type[LevelMethod]] = Registry("method")
 """What :class:`calibrant.regression.QuantileRecalibrator` can do."""
 
-Played = tuple[Reals, Reals, Reals, Reals, Reals]
+Played = tuple[Reals, Reals, Reals, Reals, Reals, Distributions]
 
 EDGE: Final = 1e-6
 """Positions nearer to 0 or 1 say nothing about the whole distribution."""
@@ -54,7 +54,8 @@ class Said(NamedTuple):
 class LevelMethod(Method):
     """A way to recalibrate quantiles at fixed levels.
 
-    It never sees a distribution: only whether outcomes fell below the quantiles it asked for.
+    Levels are learned without a look at distributions, only from whether outcomes fell below the
+    quantiles that were asked for.  Experts may move the distribution before: see :meth:`front`.
 
     Parameters
     ----------
@@ -74,14 +75,26 @@ class LevelMethod(Method):
 
     @property
     def fields(self) -> str:
-        """Quantiles, their shares of atoms, and place and weight of each draw."""
-        return "d" * (2 * self.width) + "q" * self.drawn + "d" * self.drawn
+        """Quantiles, their shares of atoms, place and weight of each draw, and advice."""
+        return "d" * (2 * self.width) + "q" * self.drawn + "d" * (self.drawn + self.advice)
 
     def sound(self, words: Words, reals: Reals) -> Mask:
         """Say which tickets could have been issued, given quantiles, shares and draws."""
         found, shares = reals[:, : self.width], reals[:, self.width : 2 * self.width]
         fits = ~np.isnan(found).any(axis=1) & ((shares >= 0.0) & (shares <= 1.0)).all(axis=1)
         return np.asarray(fits)
+
+    def front(self, raw: Distributions) -> tuple[Distributions, tuple[float, ...]]:
+        """Return the distribution whose levels are moved, and what :meth:`heed` will need."""
+        return raw, ()
+
+    @property
+    def experts(self) -> tuple[int, int]:
+        """Where the words of experts start and end: nowhere, if there are none."""
+        return 0, 0
+
+    def heed(self, ticket: QuantileTicket, outcome: float) -> None:
+        """Let experts learn an outcome, if there are any."""
 
     @abstractmethod
     def announce(self) -> Said:
@@ -95,7 +108,8 @@ class LevelMethod(Method):
     def play(self, raw: Distributions, outcomes: Reals, ties: Ties) -> Played:
         """Play a batch, exactly as one by one.
 
-        Returns quantiles, and what :class:`Said` calls inner, outer, outer mean and drawn.
+        Returns quantiles, what :class:`Said` calls inner, outer, outer mean and drawn, and the
+        distributions whose levels were moved.
         """
 
     @abstractmethod
@@ -185,7 +199,7 @@ class Tracker(LevelMethod):
             own = head.tolist(), self.levels.tolist(), seat.reals(), seat.at
             quantiles.replay_tracker(*own, values, levels, told, thrown, *written)
         inner, outer = _cornered(np.sort(places, axis=1), self.levels)
-        return found, inner, outer, outer, outer
+        return found, inner, outer, outer, outer, raw
 
     def rows(self, rounds: int, delay: int, failure: float) -> tuple[LevelRow, ...]:
         """Return coverage after and before sorting, the latter beside its bound."""

@@ -115,7 +115,8 @@ class Method(ABC):
     """A rule that works in the part of a row that :meth:`sit` gives it.
 
     ``levels`` are those that tickets tell of, ``drawn`` says how many chances are drawn in a round,
-    and ``fields`` what the desk keeps of a ticket besides its time, a letter a word.
+    ``advice`` how many numbers a ticket keeps for experts, and ``fields`` what the desk keeps of a
+    ticket besides its time, a letter a word.
     """
 
     name: ClassVar[str]
@@ -127,6 +128,7 @@ class Method(ABC):
     """Whether :meth:`learn` counts the outcome as well, and all of it or nothing."""
     levels: Reals = np.empty(0)
     drawn: int = 0
+    advice: int = 0
     section: Section
     _fresh: list[float]
     _options: dict[str, Any]

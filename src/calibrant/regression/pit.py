@@ -132,11 +132,12 @@ class Pit(LevelMethod):
     @functools.cached_property
     def layout(self) -> Layout:
         """How often each level covered the outcome, and a row of the binary kind for each."""
-        hits, many = kernel.Section(), len(self.levels)
+        hits, many, (front, fresh) = kernel.Section(), len(self.levels), self._front()
         hits.whole(
             "COVERED", kernel.STATE, "How often each level covered.", kernel.COUNT, words=many
         )
-        parts = [row_layout(hits, [0.0] * many), *(spec.layout for spec in self._specs)]
+        own = row_layout(kernel.Section(hits, front), [0.0] * many + fresh)
+        parts = [own, *(spec.layout for spec in self._specs)]
         words: Any = {
             name: np.concatenate([getattr(part, name) for part in parts])
             for name in ("fresh", "real", "stored", "low", "high")
@@ -145,16 +146,25 @@ class Pit(LevelMethod):
         self._parts(words["stored"])[:, kernel.SECRET : kernel.SECRET + 2] = False
         return dataclasses.replace(parts[1], blocks=OWN, stride=len(parts[1].fresh), **words)
 
+    def _front(self) -> tuple[kernel.Section, list[float]]:
+        """Return the words of experts who come before the levels, and what these are at first."""
+        return kernel.Section(), []
+
+    @functools.cached_property
+    def _before(self) -> int:
+        """How many words of the method stand before the rows of the levels."""
+        return len(self.levels) + len(self._front()[0])
+
     def _parts(self, row: Words) -> Words:
         """Return the rows of all levels within the row of all."""
-        return row[OWN + len(self.levels) :].reshape(self.drawn, -1)
+        return row[OWN + self._before :].reshape(self.drawn, -1)
 
     def sit(self, seat: Seat, secret: bytes) -> None:
         """Work in that part of a row from now on, with draws that follow from the secret."""
         self._seat, self._rows = seat, Rows(self._specs[0], seat.arena)
         self._undo: Notes = []
         self._drawn_for = -1
-        parts, first = self._parts(seat.arena.flat()[seat.row :]), seat.at + len(self.levels)
+        parts, first = self._parts(seat.arena.flat()[seat.row :]), seat.at + self._before
         for k, spec in enumerate(self._specs):
             spec.seat(parts[k], part_of(secret, k))
         places = range(first, first + parts.size, parts.shape[1])
@@ -279,7 +289,7 @@ class Pit(LevelMethod):
         for m, hits in enumerate(covered.sum(axis=0).tolist(), self._seat.at):
             words[m] += hits
         inner = np.tile(self._learned, (len(outcomes), 1))
-        return quantiles, inner, outer, np.sort(mean, axis=1), drawn
+        return quantiles, inner, outer, np.sort(mean, axis=1), drawn, raw
 
     def _events(self, raw: Distributions, asked: Reals, told: Reals, ties: Ties) -> Asked:
         """Return quantiles, and which of each row cover its outcome; on an atom a coin decides."""
@@ -314,6 +324,7 @@ class Pit(LevelMethod):
         """Say which tickets could have been issued: on the grid, with weights in [0, 1]."""
         draws = slice(2 * self.width, None)
         place, weight = words[:, draws][:, : self.drawn], reals[:, draws][:, self.drawn :]
+        weight = weight[:, : self.drawn]
         nothing = np.empty((place.size, 0), np.int64)
         fits = possible(self._specs[0], place.ravel(), weight.reshape(-1, 1), nothing)
         return super().sound(words, reals) & fits.reshape(place.shape).all(axis=1)

@@ -14,6 +14,7 @@ from calibrant.core.arrays import Reals
 from calibrant.core.gate import passing
 from calibrant.core.stateful import Migration
 from calibrant.errors import ForeignTicket, InvalidInput, InvalidType
+from calibrant.kernels.layout import ROUNDS
 from calibrant.kernels.quantiles import covers
 from calibrant.recalibrate.delivery import Pending
 from calibrant.recalibrate.promise import FAILURE
@@ -33,6 +34,8 @@ class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
     Parameters
     ----------
     method
+        ``"mixed"``: experts, the raw forecast among them, shift and scale the distribution; their
+        mixture under the CRPS is calibrated as by ``"pit"``.
         ``"pit"``: a binary calibrator for each level learns how often outcomes fall below the
         raw quantile there, and the recalibrated CDF goes through what it draws, sorted.
         ``"tracker"``: each level moves along the raw quantile function until its coverage is
@@ -52,12 +55,12 @@ class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
 
     Notes
     -----
-    To correct an outcome counts coverage anew.  The tracker's levels move to where they would
-    stand, were it not for what was announced since; calibrators of ``pit`` are corrected as binary
-    ones are.
+    To correct an outcome counts coverage anew; experts do not unlearn.  The tracker's levels move
+    to where they would stand, were it not for what was announced since; calibrators of ``mixed``
+    and ``pit`` are corrected as binary ones are.
 
     Memory is proportional to the number of levels, and for each open ticket at most six numbers
-    a level and 36 more.  Safe to call from several threads: every call holds the object's
+    a level and 68 more.  Safe to call from several threads: every call holds the object's
     gate.
 
     References
@@ -88,7 +91,7 @@ class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
 
     def __init__(
         self,
-        method: str = "pit",
+        method: str = "mixed",
         levels: Any = 19,
         *,
         ties: str = "random",
@@ -125,13 +128,17 @@ class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
         return self._forecast(_one(raw), id, time)
 
     def _issue(self, raw: Distribution) -> QuantileTicket:
+        rows, advice = self._method.front(raw.rows)
+        random = self._ties.random
         # Counted first, so that the row says whether there is something to be taken back.
         ticket = QuantileTicket(self._issuer, self._seat.count_forecast())
         said = self._method.announce()
         asked, *curves = said[:5]
         ticket._announce(raw, tuple(curves))
         ticket._places, ticket._weights = said[5:]
-        rows, random = raw.rows, self._ties.random
+        ticket._advice = advice
+        if rows is not raw.rows:
+            ticket._mixed = Distribution(rows)
         found, shares = ask(rows.values, rows.levels, asked[None], random=random)
         ticket._found, ticket._shares = tuple(found[0].tolist()), tuple(shares[0].tolist())
         return ticket
@@ -151,10 +158,10 @@ class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
     def _looked(self, raw: Any, what: str, note: bool) -> Distribution:
         given = _one(raw)
         with passing(self._gate):
-            said = self._method.look()
+            said, (rows, _) = self._method.look(), self._method.front(given.rows)
             if note:
                 self._note()
-        return given.rows.moved(said.inner[None], getattr(said, what)[None])[0]
+        return rows.moved(said.inner[None], getattr(said, what)[None])[0]
 
     def learn_one(self, raw: Distribution, outcome: float) -> None:
         """Make a round of the last :meth:`predict_one`; without one, of a forecast made now."""
@@ -168,6 +175,16 @@ class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
         u = self._tie_coin(ticket.number) if outcome in ticket.found else 0.0
         pairs = zip(ticket.found, ticket.shares, strict=True)
         return [covers(x, share, outcome, u) for x, share in pairs]
+
+    def _learn(self, ticket: QuantileTicket, outcome: float) -> None:
+        kept, rounds = self._kept([self._method.experts]), self._own(ROUNDS)
+        try:
+            self._method.heed(ticket, outcome)
+            super()._learn(ticket, outcome)
+        except BaseException:
+            if self._own(ROUNDS) == rounds:
+                self._put_back(kept)
+            raise
 
     def _tie_coin(self, number: int) -> float:
         """Return the coin of a round, which decides about an outcome on an atom."""
@@ -213,14 +230,16 @@ class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
         play = functools.partial(self._method.play, rows, y, self._ties)
         raws, late = map(rows.__getitem__, range(len(y))), (available, time, carry)
         played, first, pending = self._play(play, raws, y, *late)
-        found, *curves = played
+        found, *curves, mixed = played
         told = self._method.levels, np.sort(found, axis=1), found, rows, *curves, first, pending
-        return QuantileRun(*told)
+        return QuantileRun(*told, mixed=mixed)
 
     def _gathered(self, tickets: list[QuantileTicket]) -> Any:
         if not tickets:
             return self._method.play(Distributions.normal([], []), np.empty(0), self._ties)
-        return [np.stack([getattr(t, name) for t in tickets]) for name in ("tracked", *CURVES)]
+        mixed = Distributions._joined([t._whole().rows for t in tickets])
+        told = [np.stack([getattr(t, name) for t in tickets]) for name in ("tracked", *CURVES)]
+        return [*told, mixed]
 
     # ------------------------------------------------------------------ state
 

@@ -62,7 +62,7 @@ class LevelRow(Judged):
         How often the announced quantile covered them, after sorting; nan without rounds.
     quantity, measured, bound
         What the theorem speaks about, what it was, and what it may be; None without a theorem.
-        With the method ``"pit"`` the bound is on an expectation, or estimates one.
+        With the methods ``"mixed"`` and ``"pit"`` the bound is on an expectation, or estimates one.
     sure
         What holds of this very run, at all levels at once; None where that would say nothing.
     early
@@ -110,7 +110,7 @@ class QuantileCertificate(Counted):
     Attributes
     ----------
     method
-        ``"pit"`` or ``"tracker"``.
+        ``"mixed"``, ``"pit"`` or ``"tracker"``.
     rounds, open, expired
         Outcomes learned, tickets that wait for theirs, tickets that waited too long.
     delay
@@ -220,11 +220,14 @@ class QuantileRun(Numbered):
         The same before sorting.  With ``method="tracker"`` this carries the guarantee.
     raw
         The distributions that came in.
+    mixed
+        The distributions whose levels were moved: with ``method="mixed"`` what experts made of
+        the raw ones, otherwise these.
     inner, outer, outer_mean
-        The levels of the raw distributions that were moved, and to where: as drawn, and as
-        expected; both sorted.
+        The levels that were moved, and to where: as drawn, and as expected; both sorted.
     drawn
-        The same as drawn before sorting.  With ``method="pit"`` this carries the guarantee.
+        The same as drawn before sorting.  With ``"mixed"`` and ``"pit"`` this carries the
+        guarantee.
     first
         Number of the first row's round; the others follow on.
     pending
@@ -241,6 +244,7 @@ class QuantileRun(Numbered):
     drawn: Reals
     first: int
     pending: Pending = field(default_factory=Pending)
+    mixed: Distributions = field(kw_only=True)
 
     def __len__(self) -> int:
         return len(self.quantiles)
@@ -248,12 +252,12 @@ class QuantileRun(Numbered):
     @functools.cached_property
     def forecast(self) -> Distributions:
         """The recalibrated distributions."""
-        return self.raw.moved(self.inner, self.outer)
+        return self.mixed.moved(self.inner, self.outer)
 
     @functools.cached_property
     def mean(self) -> Distributions:
         """The same with the expected levels, which have no guarantee."""
-        return self.raw.moved(self.inner, self.outer_mean)
+        return self.mixed.moved(self.inner, self.outer_mean)
 
 
 @dataclass(frozen=True, eq=False)

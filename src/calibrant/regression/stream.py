@@ -68,7 +68,8 @@ class NumberStream(Stream[TicketT], Generic[TicketT, MethodT]):
         whose, method = fingerprint(secret, self.kind, self._settings()), self._method
         self._secret = secret
         self._ties = Ties(self._choice == "random", Coins(secret, self._how))
-        self._issuer = Issuer(whose, frozen(method.levels), method.drawn, self._choice == "given")
+        drawn = frozen(method.levels), method.drawn
+        self._issuer = Issuer(whose, *drawn, self._choice == "given", method.advice)
         arena = Arena(method.layout)
         own = arena.flat()[arena.layout.row :]
         if row is not None:

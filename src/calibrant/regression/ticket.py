@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from itertools import pairwise
 from typing import Any, ClassVar, Final, NamedTuple, Self
 
 import numpy as np
@@ -23,14 +24,15 @@ class Issuer(NamedTuple):
     """What the tickets of one stream of numbers have in common.
 
     ``fingerprint`` tells whose tickets they are, ``levels`` which levels are followed and ``drawn``
-    how many chances are drawn (none for intervals), and ``scores`` whether outcomes are scores, so
-    that there is no point forecast.
+    how many chances are drawn (none for intervals), ``scores`` whether outcomes are scores, so
+    that there is no point forecast, and ``advice`` how many numbers tickets keep for experts.
     """
 
     fingerprint: str
     levels: Reals = np.empty(0)
     drawn: int = 0
     scores: bool = False
+    advice: int = 0
 
 
 class NumberTicket(Written):
@@ -136,24 +138,31 @@ class QuantileTicket(NumberTicket):
         The levels that are followed, and the recalibrated quantiles there, in order.
     tracked
         The same before sorting.  With ``method="tracker"`` this carries the guarantee.
+    mixed
+        The distribution whose levels are moved: with ``method="mixed"`` what experts made of the
+        raw one, otherwise this one.
     inner, outer, outer_mean
-        The levels of the raw distribution that were moved, and to where: as drawn, and as
+        The levels of the mixed distribution that were moved, and to where: as drawn, and as
         expected; both sorted.
     drawn
-        The same as drawn before sorting.  With ``method="pit"`` this carries the guarantee.
+        The same as drawn before sorting.  With ``"mixed"`` and ``"pit"`` this carries the
+        guarantee.
     found, shares
-        All quantiles that the raw distribution was asked for, of which the last are the tracked
+        All quantiles that the mixed distribution was asked for, of which the last are the tracked
         ones, and the share of an atom that each needs.
     places, weights
         Where the draw of each level fell, and the probability of the lower point of its pair;
         empty where nothing is drawn.
+    advice
+        With ``method="mixed"``, quantiles of the raw distribution and what experts said of it:
+        their centre and spread in turn.
 
     Notes
     -----
     A ticket that was found by its id knows its quantiles, and not the whole distribution.
     """
 
-    __slots__ = ("_raw", *(f"_{name}" for name in (*CURVES, *KEPT)))
+    __slots__ = ("_advice", "_mixed", "_raw", *(f"_{name}" for name in (*CURVES, *KEPT)))
 
     kind: ClassVar = "quantile ticket"
 
@@ -162,7 +171,8 @@ class QuantileTicket(NumberTicket):
     shares: tuple[float, ...] = seen("shares", "The share of an atom that each quantile needs.")
     places: tuple[int, ...] = seen("places", "Where the draw of each level fell.")
     weights: tuple[float, ...] = seen("weights", "The probability of the lower point of each pair.")
-    inner: Reals = seen("inner", "The levels of the raw distribution that were moved.")
+    advice: tuple[float, ...] = seen("advice", "What experts need to learn the outcome.")
+    inner: Reals = seen("inner", "The levels of the mixed distribution that were moved.")
     outer: Reals = seen("outer", "To where the levels were moved, as drawn, in order.")
     outer_mean: Reals = seen("outer_mean", "To where the levels were moved, as expected, in order.")
     drawn: Reals = seen("drawn", "To where the levels were moved, as drawn.")
@@ -170,7 +180,13 @@ class QuantileTicket(NumberTicket):
     def _announce(self, raw: Distribution, curves: tuple[Reals, ...]) -> None:
         """Take in what came in, and the levels of :data:`CURVES`."""
         self._raw: Distribution | None = raw
+        self._mixed: Distribution | None = raw
         self._inner, self._outer, self._outer_mean, self._drawn = map(frozen, curves)
+
+    @property
+    def mixed(self) -> Distribution | None:
+        """The distribution whose levels are moved."""
+        return self._mixed
 
     @property
     def levels(self) -> Reals:
@@ -198,9 +214,9 @@ class QuantileTicket(NumberTicket):
         return self._whole().rows.moved(self.inner[None], self.outer_mean[None])[0]
 
     def _whole(self) -> Distribution:
-        if self.raw is None:
+        if self.mixed is None:
             raise InvalidInput("distribution must be asked of the ticket that forecast() returned")
-        return self.raw
+        return self.mixed
 
     def _told(self) -> str:
         if self.raw is not None:
@@ -208,21 +224,26 @@ class QuantileTicket(NumberTicket):
         return f"quantiles={self.quantiles.round(4).tolist()}"
 
     def _kept(self) -> tuple[Any, ...]:
-        return self.found + self.shares + self.places + self.weights
+        return self.found + self.shares + self.places + self.weights + self.advice
 
     def _fill(self, kept: tuple[Any, ...]) -> None:
-        width, drawn = len(kept) // 2 - self.issuer.drawn, self.issuer.drawn
-        self._found, self._shares = kept[:width], kept[width : 2 * width]
-        self._places, self._weights = kept[2 * width : 2 * width + drawn], kept[2 * width + drawn :]
-        self._raw = None
+        drawn, advice = self.issuer.drawn, self.issuer.advice
+        width = (len(kept) - advice) // 2 - drawn
+        ends = np.cumsum([0, width, width, drawn, drawn, advice]).tolist()
+        parts = [kept[start:end] for start, end in pairwise(ends)]
+        self._found, self._shares, self._places, self._weights, self._advice = parts
+        self._raw = self._mixed = None
 
     def _more(self) -> dict[str, Any]:
         told: dict[str, Any] = {name: [*map(_plain, getattr(self, name))] for name in KEPT}
         told |= {"levels": self.levels.tolist(), "raw": None}
+        if self.advice:
+            told["advice"] = [*map(_plain, self.advice)]
         if self.raw is None:
             return told
-        rows = self.raw.rows
-        told["raw"] = {"values": rows.values[0].tolist(), "levels": rows.levels[0].tolist()}
+        told["raw"] = _knots(self.raw)
+        if self.mixed is not None and self.mixed is not self.raw:
+            told["mixed"] = _knots(self.mixed)
         return told | {name: getattr(self, name).tolist() for name in CURVES}
 
     def _read_more(self, data: dict[str, Any]) -> None:
@@ -230,16 +251,19 @@ class QuantileTicket(NumberTicket):
             setattr(self, f"_{name}", tuple(_number(number, name) for number in data[name]))
         self._places = tuple(check.whole(k, "place", high=MOST_PLACE) for k in data["places"])
         levels = check.probabilities(data["levels"], "levels")
-        self._issuer = Issuer(self.whose, frozen(levels), len(self.places))
+        self._advice = tuple(_number(number, "advice") for number in data.get("advice", ()))
+        self._issuer = Issuer(self.whose, frozen(levels), len(self.places), advice=len(self.advice))
         if len(self.found) < len(self.levels) or len(self.found) != len(self.shares):
             raise ValueError(f"{len(self.found)} quantiles and {len(self.shares)} shares")
         if len(self.places) != len(self.weights):
             raise ValueError(f"{len(self.places)} places and {len(self.weights)} weights")
-        self._raw = None
+        self._raw = self._mixed = None
         if data["raw"] is not None:
             curves = {name: check.probabilities(data[name], name) for name in CURVES}
             check.same_length(**curves)
             self._announce(_distribution(data["raw"]), tuple(curves.values()))
+            if "mixed" in data:
+                self._mixed = _distribution(data["mixed"])
 
 
 class IntervalTicket(NumberTicket):
@@ -350,6 +374,11 @@ def _text(value: Any) -> str:
     if not isinstance(value, str) or not value:
         raise InvalidInput(f"id must be a string or a number, got {value!r}")
     return value
+
+
+def _knots(made: Distribution) -> dict[str, Any]:
+    """Return the knots of a CDF, or mean and deviation, as JSON-ready data."""
+    return {"values": made.rows.values[0].tolist(), "levels": made.rows.levels[0].tolist()}
 
 
 def _distribution(data: dict[str, Any]) -> Distribution:

@@ -15,7 +15,7 @@ from calibrant.summary import Engine, Told, read_if
 
 __all__ = ["NumberCollector", "NumberSummary", "Numbers", "Seen", "options_of"]
 
-DEFAULT: Final = "pit"
+DEFAULT: Final = "mixed"
 SIZES: Final = ("resolution", "prior")
 REFUSED: Final = dict.fromkeys(
     ("buckets", "grid", "epsilon", "loss", "scale", "group", "proba", "raw_safe"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
@@ -63,13 +63,16 @@ class NumberAnswers(NamedTuple):
     ticket
         The number of the forecast.
     inner, outer
-        Which levels of the raw distribution were moved, and to where; not written.
+        Which levels were moved, and to where; not written.
+    values
+        The knots of the distributions whose levels were moved; not written.
     """
 
     quantiles: Reals
     ticket: Words
     inner: Reals
     outer: Reals
+    values: Reals
 
     @property
     def columns(self) -> Sequence[NDArray[Any]]:
@@ -122,7 +125,7 @@ class NumberSession(Session):
 
     def none(self) -> NumberAnswers:
         table = np.empty((0, len(self.recalibrator.levels)))
-        return NumberAnswers(table, np.empty(0, np.int64), table, table)
+        return NumberAnswers(table, np.empty(0, np.int64), table, table, table)
 
     def asked(self, options: Any) -> dict[str, Any]:
         """Name the columns where the state was of a recalibrator alone; then do as others do."""
@@ -163,18 +166,20 @@ class NumberSession(Session):
         for start in range(0, len(rounds), STRETCH):
             made = super().play(rounds.cut(slice(start, start + STRETCH)))
             # Moved levels are known to the collector by now, and nobody else asks.
-            parts.append(made._replace(inner=made.inner[:, :0], outer=made.outer[:, :0]))
+            spent = {name: getattr(made, name)[:, :0] for name in ("inner", "outer", "values")}
+            parts.append(made._replace(**spent))
         joined: NumberAnswers = self._joined(parts)
         return joined
 
     def _play_prompt(self, rounds: Rounds) -> NumberAnswers:
         run = self.recalibrator.replay(self._distributions(rounds.raw), rounds.outcomes)
-        return NumberAnswers(run.quantiles, run.ticket, run.inner, run.outer)
+        return NumberAnswers(run.quantiles, run.ticket, run.inner, run.outer, run.mixed.values)
 
     def _ask(self, rounds: Rounds, time: float, number: int) -> NumberAnswers:
         ticket = self.recalibrator.forecast(self._distributions(rounds.raw)[0], time=time)
         tables = ticket.quantiles[None], ticket.inner[None], ticket.outer[None]
-        return NumberAnswers(tables[0], np.array([number]), *tables[1:])
+        values = ticket._whole().rows.values
+        return NumberAnswers(tables[0], np.array([number]), *tables[1:], values)
 
     def _distributions(self, values: Reals) -> Distributions:
         """Return what rows say: quantiles at given levels, or else mean and deviation."""
@@ -189,7 +194,8 @@ class NumberSession(Session):
             return
         outcomes: Any = rounds.outcomes[known]
         raw, numbers = self._distributions(rounds.raw[known]), answers.ticket[known]
-        now = raw.moved(answers.inner[known], answers.outer[known])
+        mixed = replace(raw, values=answers.values[known])
+        now = mixed.moved(answers.inner[known], answers.outer[known])
         self.collector.update(
             _seen(raw, raw.quantile(self.recalibrator.levels), outcomes, numbers),
             _seen(now, answers.quantiles[known], outcomes, numbers),

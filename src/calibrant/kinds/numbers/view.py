@@ -50,6 +50,9 @@ PROMISES: Final = {
     "true.",
 }
 GUARANTEES: Final = {
+    "mixed": "Experts shift and scale the distributions; the chances that are drawn at each level "
+    "of their mixture in this very run are promised to be calibrated, except with a probability of "
+    "5% and whatever the outcomes, as long as nobody knows a draw before its outcome is settled.",
     "pit": "The chances that are drawn at each level of this very run are promised to be "
     "calibrated, except with a probability of 5% and whatever the outcomes, as long as nobody "
     "knows a draw before its outcome is settled.",

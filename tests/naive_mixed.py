@@ -1,0 +1,102 @@
+"""Experts who shift and scale forecasts of numbers, slow and obvious: an oracle."""
+
+from __future__ import annotations
+
+import math
+
+LEVELS = [(j + 0.5) / 16 for j in range(16)]
+
+
+def mean(numbers, weights=None):
+    weights = [1.0] * len(numbers) if weights is None else weights
+    pairs = zip(weights, numbers, strict=True)
+    return sum(w * x for w, x in pairs) / sum(weights)
+
+
+class Moments:
+    """Means of the whole past, with weights that fade; nothing is kept up to date."""
+
+    def __init__(self, fade, *, sloped=False, flat=False):
+        self.fade, self.sloped, self.flat = fade, sloped, flat
+        self.past = []
+
+    def weights(self):
+        return [self.fade**k for k in reversed(range(len(self.past)))]
+
+    def centre(self, c):
+        w = self.weights()
+        x, y = ([row[k] for row in self.past] for k in (0, 1))
+        mx, my, slope = mean(x, w), mean(y, w), 1.0
+        variance = mean([(a - mx) ** 2 for a in x], w)
+        if self.sloped and variance > 0:
+            both = mean([(a - mx) * (b - my) for a, b in zip(x, y, strict=True)], w)
+            shrink = 5 / sum(w)
+            slope = (both + shrink * variance) / (variance + shrink * variance)
+            slope = min(max(slope, -10), 10)
+        return my + slope * (c - mx)
+
+    def say(self, c, d):
+        w = self.weights()
+        if sum(w) <= 2.5:
+            return c, d
+        away, width = (mean([row[k] for row in self.past], w) for k in (2, 3))
+        return self.centre(c), away if self.flat else d * away / width
+
+    def learn(self, c, d, u, y, usual):
+        away = abs(y - self.centre(c)) if self.past else d
+        self.past.append((c, y, away, d))
+
+
+class Descent:
+    def __init__(self, rate, adaptive):
+        self.rate, self.adaptive = rate, adaptive
+        self.shift, self.stretch, self.slopes = 0.0, 1.0, []
+
+    def say(self, c, d):
+        return c + self.shift, d * self.stretch
+
+    def learn(self, c, d, u, y, usual):
+        centre, spread = self.say(c, d)
+        under = [(y < centre + spread * v) - p for v, p in zip(u, LEVELS, strict=True)]
+        slope = 2 * mean(under), 2 * mean([e * v for e, v in zip(under, u, strict=True)])
+        self.slopes.append(slope)
+        squares = [sum(s[k] ** 2 for s in self.slopes) for k in (0, 1)]
+        steps = [self.rate / math.sqrt(s) if self.adaptive and s else self.rate for s in squares]
+        self.shift -= usual * steps[0] * slope[0]
+        self.stretch *= max(0.1, 1 - steps[1] * slope[1])
+
+
+def score(centre, spread, u, y):
+    """Twice the mean pinball loss of the quantiles ``centre + spread u``."""
+    off = [y - (centre + spread * v) for v in u]
+    return 2 * mean([max(p * e, (p - 1) * e) for p, e in zip(LEVELS, off, strict=True)])
+
+
+def mixed(quantiles, outcomes):
+    """Return centre and spread of the raw forecast and of the mixture, a round a row."""
+    experts = [Moments(1.0), Moments(0.99), Moments(0.95), Moments(299 / 300, flat=True)]
+    experts += [Moments(1.0, sloped=True), Moments(0.99, sloped=True)]
+    experts += [Descent(0.1, False), Descent(0.3, True)]
+    first = [0.5] + [0.5 / 8] * 8
+    weights, losses, spreads, ties, told = first, [], [], 0, []
+    for t, (q, y) in enumerate(zip(quantiles, outcomes, strict=True)):
+        c = mean(q)
+        d = mean([abs(x - c) for x in q])
+        u = [(x - c) / d if d else 0.0 for x in q]
+        said = [(c, d)] + [expert.say(c, d) for expert in experts]
+        both = [sum(w * s[k] for w, s in zip(weights, said, strict=True)) for k in (0, 1)]
+        told.append([c, d, *((c, d) if ties and ties * 20 >= t else both)])
+        ties += y in q
+        own = [score(*s, u, y) for s in said]
+        losses.append(sum(w * x for w, x in zip(weights, own, strict=True)))
+        spreads.append(d)
+        fades = [0.995**k for k in reversed(range(t + 1))]
+        usual = mean(losses, fades)
+        bare = [
+            w * math.exp((min(own) - x) / usual) if usual else w
+            for w, x in zip(weights, own, strict=True)
+        ]
+        weights = [(1 - 3e-4) * w / sum(bare) + 3e-4 * f for w, f in zip(bare, first, strict=True)]
+        for expert in experts:
+            expert.learn(c, d, u, y, mean(spreads, fades))
+    return told
