@@ -8,14 +8,19 @@ from calibrant.classes.base import (
     SimplexCertificate,
     TopRun,
 )
-from calibrant.classes.reductions import OneVsRest, TopLabel, recalibrator
+from calibrant.classes.calibrant import ClassCalibrant, recalibrator
+from calibrant.classes.mended import MendedRun, MendedTicket
+from calibrant.classes.reductions import OneVsRest, TopLabel
 from calibrant.classes.simplex import SimplexRecalibrator
 from calibrant.classes.ticket import ClassTicket, OneVsRestTicket, SimplexTicket, TopTicket
 
 __all__ = [
+    "ClassCalibrant",
     "ClassCertificate",
     "ClassRun",
     "ClassTicket",
+    "MendedRun",
+    "MendedTicket",
     "OneVsRest",
     "OneVsRestRun",
     "OneVsRestTicket",

@@ -406,10 +406,7 @@ class ClassRecalibrator(Stream[TicketT], Generic[TicketT, RunT]):
                 self._expire_old(first + len(rows))
             else:
                 tickets, left = self._play_late(list(rows), told.tolist(), available, time, carry)
-                shape = (-1, self._classes) if self._wide else -1
-                listed = ([getattr(ticket, name) for ticket in tickets] for name in self._carry)
-                drawn, mean = (np.array(told, np.float64).reshape(shape) for told in listed)
-                made = drawn, mean
+                made = self._listed(tickets)
                 # Of no outcomes at all there is no telling whether they were whole numbers.
                 left = replace(left, outcome=left.outcome.astype(np.int64))
         return self._run(rows, *made, first, left)
@@ -484,6 +481,13 @@ class ClassRecalibrator(Stream[TicketT], Generic[TicketT, RunT]):
     @abstractmethod
     def _run(self, rows: Reals, drawn: Reals, mean: Reals, first: int, left: Pending) -> RunT:
         """Return what was announced in a batch."""
+
+    def _listed(self, tickets: list[TicketT]) -> tuple[Reals, Reals]:
+        """Return of the tickets of a batch what was drawn and carries the guarantee, and means."""
+        shape = (-1, self._classes) if self._wide else -1
+        listed = ([getattr(ticket, name) for ticket in tickets] for name in self._carry)
+        drawn, mean = (np.array(told, np.float64).reshape(shape) for told in listed)
+        return drawn, mean
 
     def _shown(self) -> dict[str, Any]:
         """Return the settings that the name of an object shows."""

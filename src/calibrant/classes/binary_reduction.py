@@ -78,9 +78,13 @@ class BinaryReduction(ClassRecalibrator[MadeT, RunT]):
         refuse_large(width * len(spec.layout.fresh))
         rows = Roster(self._rows.arena, self._first, most, self._seat, self._rows.use_array)
         issuer = ClassIssuer(whose, self._parts, self._chosen)
-        fields = self._lead + letters(spec.kept) * width
+        fields = self._leading() + letters(spec.kept) * width
         self._enter(rows, issuer, fields, max_open)
         self._timed = rule.timed
+
+    def _leading(self) -> str:
+        """Return what the desk keeps of a ticket before its parts."""
+        return self._lead
 
     def _seat(self, row: Words, number: int) -> None:
         self._spec.seat(row, self._secret_of(number))
@@ -247,10 +251,10 @@ class BinaryReduction(ClassRecalibrator[MadeT, RunT]):
         What is said to hold about this very run may fail with probability ``failure``.
         """
         with passing(self._gate):
-            rows = [(n, row) for n, row in self._roster.used() if n < self._classes]
+            rows = [(n, row) for n, row in self._roster.used() if self._is_told(n)]
             open_at = self._waiting([number for number, _ in rows])
             parts = {
-                n: certificate_of(self._spec, row, open_at[n], self._chance(failure, row))
+                n: certificate_of(self._spec, row, open_at[n], self._chance(failure, n, row))
                 for n, row in rows
             }
             waits = len(self._counter)
@@ -258,8 +262,12 @@ class BinaryReduction(ClassRecalibrator[MadeT, RunT]):
             told = self.rounds, waits, expired, parts, probable(failure)
             return ClassCertificate(*told, seeded=self._secret.seeded)
 
-    def _chance(self, failure: float, row: Words) -> float:
-        """Return how likely what is said of one row may fail."""
+    def _is_told(self, number: int) -> bool:
+        """Say whether the certificate tells of the row of a number."""
+        return number < self._classes
+
+    def _chance(self, failure: float, number: int, row: Words) -> float:
+        """Return how likely what is said of the row of a number may fail."""
         share = failure / self._classes
         return share if self._all_learn else by_chance(share, int(row[ROUNDS]))
 
@@ -280,13 +288,17 @@ class BinaryReduction(ClassRecalibrator[MadeT, RunT]):
 
     def _set_up(self, document: Document, secret: Secret) -> None:
         s, (spec, cap) = document.settings, spec_of(document.shape, document.settings)
-        self._begin(s["classes"], spec, secret, cap, s[self._option])
+        self._begin(s["classes"], spec, secret, cap, self._option_of(s))
+
+    def _option_of(self, settings: dict[str, Any]) -> Any:
+        """Return the option that stored settings name."""
+        return settings[self._option]
 
     def _check_tickets(self, lines: Words) -> None:
         number = lines[:, 1]
         fits = (number >= 0) & (number < self.issued)
         width = len(letters(self._spec.kept))
-        for start in range(2 + len(self._lead), lines.shape[1], width):
+        for start in range(2 + len(self._leading()), lines.shape[1], width):
             part = np.ascontiguousarray(lines[:, start : start + width])
             shares = part.view(np.float64)[:, [2, 3, 5]]
             fits &= possible(self._spec, part[:, 1], shares, part[:, 6:])
