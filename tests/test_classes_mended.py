@@ -10,6 +10,7 @@ import pytest
 from test_classes import stream
 
 from calibrant.classes import ClassCalibrant, MendedTicket, OneVsRest, TopLabel, metrics
+from calibrant.classes import front as front_module
 from calibrant.classes.calibrant import EACH
 from calibrant.classes.front import Front
 from calibrant.core.codec import Document
@@ -69,6 +70,26 @@ def test_machine_code_gives_the_same_bits() -> None:
     assert again.words().tolist() == compiled.words().tolist()
     compiled.load(plain.words(), 2000)
     assert compiled.mended(raw[0]).tolist() == plain.mended(raw[0]).tolist()
+
+
+def test_a_long_batch_goes_over_to_arrays_and_gives_the_same_bits(monkeypatch) -> None:
+    raw, outcomes = swapped(30, 3)
+    raw[3] = np.eye(3)[0]
+    plain, arrays = Front(3), Front(3)
+    expected = plain.mend_all(raw, outcomes)
+    nothing = np.zeros_like(raw)
+    blends = plain.blend_all(expected, nothing, outcomes)
+    monkeypatch.setattr(front_module, "SHORT", 20)
+    monkeypatch.setattr(front_module, "available", lambda: True)
+    monkeypatch.setattr(front_module, "compiled", lambda function, name, nogil: function)
+    assert arrays.mend_all(raw, outcomes).tolist() == expected.tolist()
+    assert arrays.blend_all(expected, nothing, outcomes).tolist() == blends.tolist()
+    assert isinstance(arrays._state, np.ndarray)
+    assert arrays.words().tolist() == plain.words().tolist()
+    again = Front(3)
+    again.compile()
+    again.load(plain.words(), 30)
+    assert again.mended(raw[0]).tolist() == plain.mended(raw[0]).tolist()
 
 
 def test_mended_vectors_are_distributions_whatever_comes() -> None:
