@@ -54,7 +54,7 @@ KINDS: dict[str, Case] = {
     "mended": (
         lambda: ClassCalibrant(3, method="foster_hart", resolution=4, seed=1),
         classes,
-        3000,
+        1500,
     ),
     "one vs rest": (
         lambda: OneVsRest(3, method="foster_hart", resolution=4, seed=1),
