@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from calibrant import Calibrant, Recalibrator
-from calibrant.classes import OneVsRest, SimplexRecalibrator, TopLabel
+from calibrant.classes import ClassCalibrant, OneVsRest, SimplexRecalibrator, TopLabel
 from calibrant.groups import GroupRecalibrator
 from calibrant.recalibrate.corrections import Corrections
 from calibrant.recalibrate.stream import Stream
@@ -27,6 +27,7 @@ EVERYONE = {
     "calibrant": One(Calibrant, 0.4, (0, 1)),
     "full support": One(lambda **o: Recalibrator("regret_matching", **o), 0.4, (0, 1)),
     "groups": One(GroupRecalibrator, 0.4, (0, 1)),
+    "class calibrant": One(lambda **o: ClassCalibrant(classes=3, **o), RAW, (0, 2)),
     "one vs rest": One(lambda **o: OneVsRest(classes=3, **o), RAW, (0, 2)),
     "top label": One(lambda **o: TopLabel(classes=3, **o), RAW, (0, 2)),
     "simplex": One(lambda **o: SimplexRecalibrator(classes=3, resolution=4, **o), RAW, (0, 2)),

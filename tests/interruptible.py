@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from calibrant import Calibrant, Recalibrator, load
-from calibrant.classes import OneVsRest, SimplexRecalibrator, TopLabel
+from calibrant.classes import ClassCalibrant, OneVsRest, SimplexRecalibrator, TopLabel
 from calibrant.groups import GroupRecalibrator, Period, TimeIntervals
 from calibrant.recalibrate.table import Table
 from calibrant.regression import ConformalInterval, Distribution, QuantileRecalibrator
@@ -74,6 +74,7 @@ KINDS = {
         told=NAMES,
         again={"groups": RULES},
     ),
+    "class calibrant": classes(ClassCalibrant),
     "one vs rest": classes(OneVsRest, engine="recalibrator", **SMALL),
     "one vs rest, pairs": classes(OneVsRest, **PAIRS),
     "one vs rest, safe": classes(OneVsRest, raw_safe=0.05, **SMALL),

@@ -246,6 +246,23 @@ class ByTop(Classes):
         return found
 
 
+class ByBoth(Classes):
+    """ClassCalibrant: each class is a stream of its own, and so is each where it comes first."""
+
+    def measures(self, told: Any, played: naive.Played) -> dict[str, tuple[float, float]]:
+        found = {}
+        for n, part in told.parts.items():
+            k = n - 4
+            if n < 3:
+                own = [(float(t.classwise[n]), int(y == n)) for t, y in played]
+                raws = [(float(t.front[n]), int(y == n)) for t, y in played]
+                found[f"raw loss {n}"] = part.raw_loss, naive.loss("squared", raws)
+            else:
+                own = [(t.confidence, int(y == k)) for t, y in played if t.top == k]
+            found |= _part(n, part, own)
+        return found
+
+
 def _part(k: int, part: Any, own: naive.Pairs) -> dict[str, tuple[float, float]]:
     return {
         f"rounds {k}": (part.rounds, len(own)),

@@ -12,6 +12,7 @@ from typing import Any
 from hypothesis import strategies as st
 from machine_adapters import (
     Binary,
+    ByBoth,
     ByClass,
     ByTop,
     Classes,
@@ -26,7 +27,7 @@ from machine_adapters import (
 )
 
 from calibrant import Calibrant, Recalibrator
-from calibrant.classes import OneVsRest, SimplexRecalibrator, TopLabel
+from calibrant.classes import ClassCalibrant, OneVsRest, SimplexRecalibrator, TopLabel
 from calibrant.groups import GroupRecalibrator
 from calibrant.monitor import GroupWatch, Monitor, Watch
 from calibrant.registry import calibrators, transforms
@@ -144,6 +145,8 @@ def _classes() -> list[Kind]:
 
     plain = {"engine": "recalibrator", "resolution": 4, "buckets": 3}
     return [
+        kind(ByBoth, "ClassCalibrant", ClassCalibrant, **plain),
+        kind(ByBoth, "ClassCalibrant of Calibrants", ClassCalibrant),
         kind(ByClass, "OneVsRest", OneVsRest, **plain),
         kind(ByClass, "OneVsRest of Calibrants", OneVsRest),
         kind(ByTop, "TopLabel conditional", TopLabel, **plain),

@@ -421,11 +421,8 @@ def test_renormalising_can_undo_what_was_right_class_by_class() -> None:
 # Both.
 
 
-def test_the_default_depends_on_the_number_of_classes() -> None:
-    assert isinstance(recalibrator(4), OneVsRest)
-    assert recalibrator(4).renormalise == "project"
+def test_an_option_of_another_recalibrator_asks_for_it() -> None:
     assert recalibrator(3, renormalise="none").renormalise == "none"
-    assert isinstance(recalibrator(5), TopLabel)
     assert not recalibrator(5, conditional=False).conditional
 
 

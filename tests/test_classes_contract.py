@@ -10,7 +10,14 @@ import numpy as np
 import pytest
 from test_classes import stream
 
-from calibrant.classes import ClassTicket, OneVsRest, SimplexRecalibrator, TopLabel, recalibrator
+from calibrant.classes import (
+    ClassCalibrant,
+    ClassTicket,
+    OneVsRest,
+    SimplexRecalibrator,
+    TopLabel,
+    recalibrator,
+)
 from calibrant.core.codec import Document
 from calibrant.errors import (
     CorruptState,
@@ -23,6 +30,10 @@ from calibrant.errors import (
 )
 
 MAKERS = {
+    "class calibrant": lambda **o: ClassCalibrant(3, **({"seed": 1} | o)),
+    "class calibrant, Algorithm 1": lambda **o: ClassCalibrant(
+        3, engine="recalibrator", **({"seed": 1} | o)
+    ),
     "one-vs-rest": lambda **o: OneVsRest(3, **({"seed": 1, "renormalise": "divide"} | o)),
     "one-vs-rest, Algorithm 1": lambda **o: OneVsRest(
         3, engine="recalibrator", **({"seed": 1} | o)
@@ -301,5 +312,7 @@ def test_states_do_not_grow_with_rounds(make) -> None:
     assert len(rec.to_bytes()) <= before * 1.4
 
 
-def test_the_default_is_one_of_these() -> None:
-    assert {type(recalibrator(k)) for k in (2, 50)} == {OneVsRest, TopLabel}
+def test_the_default_is_one_for_any_number_of_classes() -> None:
+    assert {type(recalibrator(k)) for k in (2, 3, 50, 200)} == {ClassCalibrant}
+    assert type(recalibrator(50, renormalise="project")) is OneVsRest
+    assert type(recalibrator(3, conditional=True)) is TopLabel

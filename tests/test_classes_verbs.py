@@ -27,6 +27,7 @@ from calibrant.kernels.layout import RESERVED
 from calibrant.recalibrate.rows import Rows
 
 UNKNOWN = {
+    "MendedTicket": (),
     "OneVsRestTicket": (),
     "TopTicket": ("raw", "value", "mean", "leads"),
     "SimplexTicket": ("raw", "mean", "points", "weights"),

@@ -276,20 +276,20 @@ def test_classes_get_a_vector_and_an_honest_first_class(
                "--summary", summary) == 0  # fmt: skip
     captured = capsys.readouterr()
     assert captured.err == "calibrant: outcomes from column 'y'\n"
-    assert "200 rounds, one-vs-rest, seed 5" in captured.out
+    assert "200 rounds, class-calibrant, seed 5" in captured.out
     assert re.search(r"^class by class +rounds", captured.out, re.MULTILINE)
     names = out.read_text().partition("\n")[0].split(",")
     assert names[4:] == ["top", "confidence", "mean", "ticket", "forecast_cat", "forecast_cow",
                          "forecast_dog"]  # fmt: skip
     page = report.read_text()
     assert "Class by class, now" in page
-    assert "OneVsRest(classes=3, engine=&#39;calibrant&#39;, resolution=10" in page
+    assert "ClassCalibrant(classes=3, engine=&#39;calibrant&#39;, resolution=10" in page
     told = json.loads(summary.read_text())
     assert {row["rounds"] for row in told["breakdown"]["rows"]} == {200}
     command = told["timing"]["run"]["command"]
     assert f"{source} --outcome y --proba p_cat,p_cow,p_dog --method calibrant" in command
     assert ran("replay", source, "--state", stored) == 0
-    assert "400 rounds, one-vs-rest" in capsys.readouterr().out
+    assert "400 rounds, class-calibrant" in capsys.readouterr().out
     assert ran("replay", source, "--proba", "p_cat,p_cow") == ExitCode.ROW
 
 

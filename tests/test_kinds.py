@@ -16,7 +16,7 @@ pytest.importorskip("msgspec", reason="needs the extra cli")
 
 import calibrant.kinds
 from calibrant import Calibrant, Recalibrator
-from calibrant.classes import OneVsRest, TopLabel
+from calibrant.classes import ClassCalibrant, OneVsRest, TopLabel
 from calibrant.errors import CorruptState, InvalidType
 from calibrant.groups import GroupRecalibrator
 from calibrant.kinds import KINDS
@@ -76,6 +76,7 @@ def test_no_two_kinds_are_stored_under_one_word() -> None:
         (Recalibrator(), "binary"),
         (Calibrant(), "binary"),
         (GroupRecalibrator(), "groups"),
+        (ClassCalibrant(3), "classes"),
         (OneVsRest(3), "classes"),
         (TopLabel(9), "classes"),
         (QuantileRecalibrator(), "numbers"),

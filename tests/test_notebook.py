@@ -16,7 +16,7 @@ import pytest
 
 import calibrant
 from calibrant import Calibrant, Recalibrator
-from calibrant.classes import OneVsRest, TopLabel
+from calibrant.classes import ClassCalibrant, OneVsRest, TopLabel
 from calibrant.errors import MissingExtra
 from calibrant.recalibrate.notebook import page
 from calibrant.registry import calibrators
@@ -119,6 +119,7 @@ MODELS = {
     "calibrant": lambda: used(Calibrant),
     "one against the rest": lambda: OneVsRest(3, seed=2),
     "top label": lambda: TopLabel(7, seed=2),
+    "mended": lambda: ClassCalibrant(4, seed=2),
 }
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from calibrant import bounds
-from calibrant.classes import OneVsRest, SimplexRecalibrator, TopLabel
+from calibrant.classes import ClassCalibrant, OneVsRest, SimplexRecalibrator, TopLabel
 from calibrant.errors import InvalidInput
 from calibrant.groups import GroupRecalibrator
 from calibrant.regression import ConformalInterval, Distribution, QuantileRecalibrator
@@ -50,6 +50,11 @@ KINDS: dict[str, Case] = {
         ),
         whole,
         12_000,
+    ),
+    "mended": (
+        lambda: ClassCalibrant(3, method="foster_hart", resolution=4, seed=1),
+        classes,
+        1500,
     ),
     "one vs rest": (
         lambda: OneVsRest(3, method="foster_hart", resolution=4, seed=1),

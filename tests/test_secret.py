@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from calibrant import Calibrant, Recalibrator, Table, load
-from calibrant.classes import OneVsRest, SimplexRecalibrator, TopLabel
+from calibrant.classes import ClassCalibrant, OneVsRest, SimplexRecalibrator, TopLabel
 from calibrant.core.codec import Document
 from calibrant.errors import CorruptState, InvalidInput, InvalidType
 from calibrant.groups import GroupRecalibrator
@@ -27,6 +27,7 @@ MAKERS: dict[str, tuple[Callable[..., Any], list[Any]]] = {
     "calibrant": (Calibrant, [0.3, 0.8]),
     "safe": (lambda **told: Calibrant(raw_safe=0.1, **told), [0.3, 0.8]),
     "groups": (GroupRecalibrator, [0.3, 0.8]),
+    "class-calibrant": (lambda **told: ClassCalibrant(3, **told), VECTORS),
     "one-vs-rest": (lambda **told: OneVsRest(3, **told), VECTORS),
     "top-label": (lambda **told: TopLabel(3, **told), VECTORS),
     "simplex": (lambda **told: SimplexRecalibrator(3, resolution=4, **told), VECTORS),

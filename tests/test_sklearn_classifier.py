@@ -26,7 +26,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from calibrant import Calibrant, Recalibrator
-from calibrant.classes import OneVsRest, TopLabel
+from calibrant.classes import ClassCalibrant, TopLabel
 from calibrant.errors import InvalidInput, UnknownName
 from calibrant.integrations.live import engine_for, preview_rows
 from calibrant.integrations.sklearn import OnlineCalibratedClassifier
@@ -199,11 +199,11 @@ def test_rows_without_weight_are_no_rounds(two) -> None:
 # More than two classes.
 
 
-def test_three_classes_are_calibrated_one_by_one(three) -> None:
+def test_three_classes_are_mended_and_calibrated(three) -> None:
     X, y = three
     order = np.random.default_rng(0).permutation(len(X))
     model = naive().fit(X[order], y[order])
-    assert isinstance(model.recalibrator_, OneVsRest)
+    assert isinstance(model.recalibrator_, ClassCalibrant)
     chances = model.predict_proba(X)
     assert np.allclose(chances.sum(axis=1), 1.0)
     assert (model.predict(X) == y).mean() > 0.9
@@ -214,14 +214,14 @@ def test_three_classes_are_calibrated_one_by_one(three) -> None:
     assert model.sample_proba(X[:1])[0].tolist() == ticket.value.tolist()
 
 
-def test_many_classes_are_calibrated_by_the_first(two) -> None:
+def test_many_classes_are_mended_and_calibrated(two) -> None:
     rng = np.random.default_rng(1)
     y = rng.integers(0, 6, 400)
     X = rng.normal(size=(400, 2)) + np.column_stack([y, y % 3])
     for method in ("foster_hart", "calibrant"):
         model = naive(method=method).partial_fit(X[:100], y[:100], classes=range(6))
         model.partial_fit(X[100:], y[100:])
-        assert isinstance(model.recalibrator_, TopLabel)
+        assert isinstance(model.recalibrator_, ClassCalibrant)
         chances = model.predict_proba(X[:3])
         for row, raw in zip(chances, model.estimator_.predict_proba(X[:3]), strict=True):
             ticket = model.recalibrator_.copy().forecast(raw / raw.sum())
@@ -240,7 +240,7 @@ def test_one_first_class_for_all_can_be_previewed_too() -> None:
     ticket = engine.copy().forecast(rows[0])
     assert draws[0].tolist() == ticket.value.tolist()
     assert np.allclose(means[0], ticket.mean)
-    assert repr(engine_for(5, "calibrant", 1, {})).startswith("TopLabel(classes=5")
+    assert repr(engine_for(5, "calibrant", 1, {})).startswith("ClassCalibrant(classes=5")
 
 
 def test_classes_that_have_not_come_yet_are_possible(three) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from golden.state_cases import FACTS, Case, Step, facts, measured, refused, step, stream
 from golden.state_steps import RULES, Night
 
-from calibrant.classes import OneVsRest, SimplexRecalibrator, TopLabel
+from calibrant.classes import ClassCalibrant, OneVsRest, SimplexRecalibrator, TopLabel
 from calibrant.groups import GroupRecalibrator, Period
 from calibrant.kinds.numbers import Seen
 from calibrant.regression import (
@@ -128,6 +128,8 @@ def classes() -> Iterator[Case]:
     own = BucketMeans(buckets=2)
     small: dict[str, Any] = {"seed": 31, "resolution": 3}
     plain: dict[str, Any] = {"engine": "recalibrator", "buckets": 2, **small}
+    yield classed("class_calibrant", ClassCalibrant(3, experts=own, **small))
+    yield classed("class_calibrant_recalibrator", ClassCalibrant(4, **plain))
     yield classed("one_vs_rest_calibrant", OneVsRest(3, experts=own, **small))
     yield classed("one_vs_rest_divide", OneVsRest(3, renormalise="divide", **plain))
     project = {"method": "running_mean", "renormalise": "project"}

@@ -2,15 +2,20 @@
 
 from calibrant.classes import metrics
 from calibrant.classes.base import ClassCertificate, SimplexCertificate
-from calibrant.classes.reductions import OneVsRest, TopLabel, recalibrator
+from calibrant.classes.calibrant import ClassCalibrant, recalibrator
+from calibrant.classes.mended import MendedRun, MendedTicket
+from calibrant.classes.reductions import OneVsRest, TopLabel
 from calibrant.classes.run import ClassRun, OneVsRestRun, TopRun
 from calibrant.classes.simplex import SimplexRecalibrator
 from calibrant.classes.ticket import ClassTicket, OneVsRestTicket, SimplexTicket, TopTicket
 
 __all__ = [
+    "ClassCalibrant",
     "ClassCertificate",
     "ClassRun",
     "ClassTicket",
+    "MendedRun",
+    "MendedTicket",
     "OneVsRest",
     "OneVsRestRun",
     "OneVsRestTicket",

@@ -215,7 +215,7 @@ class ClassRecalibrator(Stream[TicketT], Generic[TicketT, RunT]):
     _tickets: ClassVar[Any]
     _classes: int
     _carry: ClassVar[tuple[str, str]] = ("value", "mean")
-    """What of a ticket was drawn and carries the guarantee, and what was expected of it."""
+    """What of a ticket was drawn and carries the guarantee, and its mean."""
     _wide: ClassVar[bool] = True
     """Whether that is a number for each class."""
 
@@ -369,11 +369,8 @@ class ClassRecalibrator(Stream[TicketT], Generic[TicketT, RunT]):
             self._expire_old(first + len(rows))
             return *made, Pending()
         tickets, left = self._play_late(list(rows), told.tolist(), *late)
-        shape = (-1, self._classes) if self._wide else -1
-        listed = ([getattr(ticket, name) for ticket in tickets] for name in self._carry)
-        drawn, mean = (np.array(told, np.float64).reshape(shape) for told in listed)
         # Of no outcomes at all there is no telling whether they were whole numbers.
-        return drawn, mean, replace(left, outcome=left.outcome.astype(np.int64))
+        return *self._listed(tickets), replace(left, outcome=left.outcome.astype(np.int64))
 
     def _everything(self) -> Any:
         return super()._everything(), len(self._roster)
@@ -387,8 +384,7 @@ class ClassRecalibrator(Stream[TicketT], Generic[TicketT, RunT]):
 
     def __repr__(self) -> str:
         told = ", ".join(f"{name}={value!r}" for name, value in self._shown().items())
-        name = type(self).__name__
-        return f"{name}(classes={self._classes}, {told}, rounds={self.rounds})"
+        return f"{type(self).__name__}(classes={self._classes}, {told}, rounds={self.rounds})"
 
     def _stored(self) -> tuple[dict[str, Any], dict[str, Words]]:
         settings: dict[str, Any] = {"classes": self._classes, "max_open": self.max_open}
@@ -453,6 +449,12 @@ class ClassRecalibrator(Stream[TicketT], Generic[TicketT, RunT]):
     @abstractmethod
     def _run(self, rows: Reals, drawn: Reals, mean: Reals, first: int, left: Pending) -> RunT:
         """Return what was announced in a batch."""
+
+    def _listed(self, tickets: list[TicketT]) -> tuple[Reals, Reals]:
+        """Return what was drawn in a batch and carries the guarantee, and means."""
+        shape = (-1, self._classes) if self._wide else -1
+        drawn, mean = ([getattr(ticket, name) for ticket in tickets] for name in self._carry)
+        return np.array(drawn, float).reshape(shape), np.array(mean, float).reshape(shape)
 
     def _shown(self) -> dict[str, Any]:
         """Return the settings that the name of an object shows."""

@@ -24,7 +24,7 @@ from calibrant.core.stateful import Migration
 from calibrant.core.ticket import Issuer, Ticket
 from calibrant.errors import ForeignTicket
 from calibrant.kernels.crowd import count_correction
-from calibrant.kernels.layout import ASIDE, CELL, ISSUED, ROUNDS
+from calibrant.kernels.layout import ASIDE, CELL, ROUNDS
 from calibrant.kernels.rounds import Peeked
 from calibrant.recalibrate import Recalibrator
 from calibrant.recalibrate.binary import possible, spec_of
@@ -58,7 +58,7 @@ class BinaryReduction(ClassRecalibrator[MadeT, RunT]):
     rows these are, and what the outcome of a part is.
     """
 
-    __slots__ = ("_chosen", "_first", "_parts", "_rows", "_spec", "_undo")
+    __slots__ = ("_chosen", "_first", "_parts", "_rows", "_spec", "_undo", "_undo_for")
 
     migrations: ClassVar[dict[int, Migration]] = ClassRecalibrator.migrations | {
         1: migrated_reduction
@@ -73,6 +73,7 @@ class BinaryReduction(ClassRecalibrator[MadeT, RunT]):
         self._chosen, self._classes = self._checked(option), class_count(classes)
         self._spec, self._rows, self._secret = spec, Rows(spec, Arena(spec.layout)), secret
         self._undo: Notes = []
+        self._undo_for = -1
         rule, mixes = spec.rule, spec.transform is not None
         whose = fingerprint(secret, self.kind, self._classes)
         self._parts = Issuer(whose, rule.lattice, rule.kernels.full_support, mixes, spec.kept)
@@ -80,9 +81,13 @@ class BinaryReduction(ClassRecalibrator[MadeT, RunT]):
         refuse_large(width * len(spec.layout.fresh))
         rows = Roster(self._rows.arena, self._first, most, self._seat, self._rows.use_array)
         issuer = ClassIssuer(whose, self._parts, self._chosen)
-        fields = self._lead + letters(spec.kept) * width
+        fields = self._leading() + letters(spec.kept) * width
         self._enter(rows, issuer, fields, max_open)
         self._timed = rule.timed
+
+    def _leading(self) -> str:
+        """Return what the desk keeps of a ticket before its parts."""
+        return self._lead
 
     def _seat(self, row: Words, number: int) -> None:
         self._spec.seat(row, self._secret_of(number))
@@ -125,13 +130,14 @@ class BinaryReduction(ClassRecalibrator[MadeT, RunT]):
     # ----------------------------------------------------------------- a round
 
     def _issue(self, raw: Reals) -> MadeT:
-        self._undo = []
+        number = self.issued
+        self._undo, self._undo_for = [], number
         return self._made(raw, self._issue_part)
 
     def _take_back(self, number: int, most: int) -> None:
-        # The row that counts all rounds comes first: without a forecast there, the notes are older.
-        if self._own(ISSUED) != number:
+        if self._undo_for == number:
             self._rows.withdraw_parts(self._undo)
+            self._undo = []
 
     def _issue_part(self, number: int, raw: float) -> Ticket:
         """Make a binary forecast in the row of a number."""
@@ -271,10 +277,10 @@ class BinaryReduction(ClassRecalibrator[MadeT, RunT]):
         What is said to hold about this very run may fail with probability ``failure``.
         """
         with passing(self._gate):
-            rows = [(n, row) for n, row in self._roster.used() if n < self._classes]
+            rows = [(n, row) for n, row in self._roster.used() if self._is_told(n)]
             open_at = self._waiting([number for number, _ in rows])
             parts = {
-                n: certificate_of(self._spec, row, open_at[n], self._chance(failure, row))
+                n: certificate_of(self._spec, row, open_at[n], self._chance(failure, n, row))
                 for n, row in rows
             }
             waits = len(self._counter)
@@ -282,8 +288,12 @@ class BinaryReduction(ClassRecalibrator[MadeT, RunT]):
             told = self.rounds, waits, expired, parts, probable(failure)
             return ClassCertificate(*told, seeded=self._secret.seeded)
 
-    def _chance(self, failure: float, row: Words) -> float:
-        """Return how likely what is said of one row may fail."""
+    def _is_told(self, number: int) -> bool:
+        """Say whether the certificate tells of the row of a number."""
+        return number < self._classes
+
+    def _chance(self, failure: float, number: int, row: Words) -> float:
+        """Return how likely what is said of the row of a number may fail."""
         share = failure / self._classes
         return share if self._all_learn else by_chance(share, int(row[ROUNDS]))
 
@@ -304,7 +314,11 @@ class BinaryReduction(ClassRecalibrator[MadeT, RunT]):
 
     def _set_up(self, document: Document, secret: Secret) -> None:
         s, (spec, cap) = document.settings, spec_of(document.shape, document.settings)
-        self._begin(s["classes"], spec, secret, cap, s[self._option])
+        self._begin(s["classes"], spec, secret, cap, self._option_of(s))
+
+    def _option_of(self, settings: dict[str, Any]) -> Any:
+        """Return the option that stored settings name."""
+        return settings[self._option]
 
     def _check_rows(self) -> None:
         for _, row in self._roster.all():
@@ -314,7 +328,7 @@ class BinaryReduction(ClassRecalibrator[MadeT, RunT]):
         number = lines[:, 1]
         fits = (number >= 0) & (number < self.issued)
         width = len(letters(self._spec.kept))
-        for start in range(2 + len(self._lead), lines.shape[1], width):
+        for start in range(2 + len(self._leading()), lines.shape[1], width):
             part = np.ascontiguousarray(lines[:, start : start + width])
             shares = part.view(np.float64)[:, [2, 3, 5]]
             fits &= possible(self._spec, part[:, 1], shares, part[:, 6:])

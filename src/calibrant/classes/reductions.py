@@ -11,7 +11,7 @@ import numpy as np
 from calibrant.classes.binary_reduction import BinaryReduction, Both, made_spec
 from calibrant.classes.run import OneVsRestRun, TopRun
 from calibrant.classes.ticket import OneVsRestTicket, TopTicket
-from calibrant.classes.vectors import RENORMALISE, class_count, shared_out
+from calibrant.classes.vectors import RENORMALISE, by_top, shared_out
 from calibrant.core import check
 from calibrant.core.arrays import Reals, Words
 from calibrant.errors import InvalidType
@@ -19,8 +19,6 @@ from calibrant.kernels.layout import ISSUED, ROUNDS
 from calibrant.recalibrate.delivery import Pending
 from calibrant.recalibrate.secret import secret_of
 
-FEW: Final = 4
-"""Up to so many classes each is worth a recalibrator of its own in every round."""
 TOP: Final = 3
 """Which word of an open ticket is its first class."""
 
@@ -144,7 +142,7 @@ class TopLabel(BinaryReduction[TopTicket, TopRun]):
     """Recalibrate how sure the classifier is of the class that it puts first.
 
     The class stays the classifier's; whether it was right is a binary outcome, and a binary
-    recalibrator makes its probability honest.  The default for more than four classes.
+    recalibrator makes its probability honest.
 
     Parameters
     ----------
@@ -257,11 +255,7 @@ class TopLabel(BinaryReduction[TopTicket, TopRun]):
         """Return which rows belong to which recalibrator, each in order."""
         if not self._chosen:
             return [(0, np.arange(len(tops)))]
-        order = np.argsort(tops, kind="stable")
-        found, starts = np.unique(tops[order], return_index=True)
-        ends = [*starts[1:].tolist(), len(tops)]
-        cuts = zip(found.tolist(), starts.tolist(), ends, strict=len(tops) > 0)
-        return [(number, order[start:end]) for number, start, end in cuts]
+        return by_top(tops)
 
     def _run(self, rows: Reals, drawn: Reals, mean: Reals, first: int, left: Pending) -> TopRun:
         tops = rows.argmax(axis=1)
@@ -292,19 +286,3 @@ class TopLabel(BinaryReduction[TopTicket, TopRun]):
         made = {number: int(row[ISSUED]) for number, row in self._roster.used()}
         pairs = zip(tops.tolist(), lines[:, TOP + 1 + width].tolist(), strict=True)
         return all(own < made.get(top, 0) for top, own in pairs)
-
-
-def recalibrator(classes: int, **options: Any) -> OneVsRest | TopLabel:
-    """Return :class:`TopLabel` for more than four classes, and :class:`OneVsRest` otherwise.
-
-    The latter is made with ``renormalise="project"`` unless ``options`` say otherwise, so that
-    both announce distributions.
-
-    >>> recalibrator(3, seed=1)
-    OneVsRest(classes=3, engine='calibrant', renormalise='project', rounds=0)
-    >>> recalibrator(10, seed=1)
-    TopLabel(classes=10, engine='calibrant', conditional=True, rounds=0)
-    """
-    if class_count(classes) > FEW:
-        return TopLabel(classes, **options)
-    return OneVsRest(classes, **({"renormalise": "project"} | options))

@@ -201,7 +201,7 @@ class OneVsRestTicket(PartsTicket):
 
     @classmethod
     def _from_words(cls, head: Head, issuer: ClassIssuer, words: list[Any]) -> Self:
-        return cls(head, _revived(issuer.shared, words), issuer.option)
+        return cls(head, revived_parts(issuer.shared, words), issuer.option)
 
     @property
     def raw(self) -> Reals:
@@ -267,7 +267,7 @@ class TopTicket(PartsTicket):
     @classmethod
     def _from_words(cls, head: Head, issuer: ClassIssuer, words: list[Any]) -> Self:
         top, *rest = words
-        return cls(head, _revived(issuer.shared, rest), top)
+        return cls(head, revived_parts(issuer.shared, rest), top)
 
     def _words(self) -> tuple[Any, ...]:
         return self.top, *super()._words()
@@ -409,7 +409,7 @@ def _flattened(parts: Sequence[Ticket]) -> tuple[Any, ...]:
     return tuple(word for line in lines for word in (*line[:4], *line[5:]))
 
 
-def _revived(issuer: Issuer, words: list[Any]) -> tuple[Ticket, ...]:
+def revived_parts(issuer: Issuer, words: list[Any]) -> tuple[Ticket, ...]:
     """Return parts again from what :func:`_flattened` gave."""
     width = len(letters(issuer.kept))
     lines = [words[start : start + width] for start in range(0, len(words), width)]

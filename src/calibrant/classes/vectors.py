@@ -226,6 +226,19 @@ def shared_out(rows: Reals, tops: Words, confidence: Reals) -> Reals:
     return shares
 
 
+def by_top(tops: Words) -> list[tuple[int, Words]]:
+    """Return each class that comes first, and in which rows it does, in order.
+
+    >>> [(top, rows.tolist()) for top, rows in by_top(np.array([4, 1, 4]))]
+    [(1, [1]), (4, [0, 2])]
+    """
+    order = np.argsort(tops, kind="stable")
+    found, starts = np.unique(tops[order], return_index=True)
+    ends = [*starts[1:].tolist(), len(tops)]
+    cuts = zip(found.tolist(), starts.tolist(), ends, strict=len(tops) > 0)
+    return [(number, order[start:end]) for number, start, end in cuts]
+
+
 def _caps(confidence: Reals, left: Reals, classes: int) -> Reals:
     """Return what the other classes may have at most: infinite where no cap can be kept."""
     strict = np.where((classes - 1) * MARGIN * confidence >= left, MARGIN * confidence, confidence)

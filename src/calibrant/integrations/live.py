@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from calibrant.classes import OneVsRest, TopLabel, recalibrator
+from calibrant.classes import ClassCalibrant, OneVsRest, TopLabel, recalibrator
 from calibrant.classes.vectors import TOLERANCE, shared_out
 from calibrant.core import check
 from calibrant.core.arrays import Reals, Words
@@ -86,14 +86,14 @@ class Live:
         self.__init__(engine)  # type: ignore[misc]
 
 
-Engine: TypeAlias = Recalibrator | OneVsRest | TopLabel
+Engine: TypeAlias = Recalibrator | ClassCalibrant | OneVsRest | TopLabel
 
 
 def engine_for(classes: int, method: str, seed: int | None, options: dict[str, Any]) -> Engine:
     """Return a binary recalibrator for two classes, and one over classes for more.
 
     >>> engine_for(3, "foster_hart", 7, {})
-    OneVsRest(classes=3, engine='recalibrator', renormalise='project', rounds=0)
+    ClassCalibrant(classes=3, engine='recalibrator', rounds=0)
     """
     binary = make_untimed(method, seed, options)
     if classes == 2:
@@ -118,7 +118,7 @@ def preview_rows(engine: Engine, rows: Reals) -> tuple[Reals, Reals]:
     if isinstance(engine, Recalibrator):
         drawn, mean = Preview(engine).many(rows[:, 1])
         return np.column_stack([1.0 - drawn, drawn]), np.column_stack([1.0 - mean, mean])
-    if isinstance(engine, OneVsRest):
+    if isinstance(engine, (ClassCalibrant, OneVsRest)):
         return engine.preview(rows)
     drawn, mean = engine.preview(rows)
     tops = rows.argmax(axis=1)

@@ -117,7 +117,7 @@ class OnlineCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         The class labels.
     estimator_ : estimator
         The fitted estimator.
-    recalibrator_ : Recalibrator, OneVsRest or TopLabel
+    recalibrator_ : Recalibrator or ClassCalibrant
         What was learned about its scores: certificate, state, and a picture in notebooks.
     n_features_in_ : int
         If the estimator knows it.

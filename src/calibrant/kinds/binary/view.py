@@ -44,6 +44,7 @@ NO_GUARANTEE: Final = (
 OWN: Final = ("resolution", "grid", "buckets", "seed")
 MAKERS: Final = {
     "groups": ("GroupRecalibrator", ("form", "prior", *OWN)),
+    "class-calibrant": ("ClassCalibrant", ("classes", "engine", *OWN)),
     "one-vs-rest": ("OneVsRest", ("classes", "engine", *OWN)),
     "top-label": ("TopLabel", ("classes", "engine", *OWN)),
 }

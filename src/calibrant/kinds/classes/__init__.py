@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Final
 
-from calibrant.classes import OneVsRest, TopLabel, recalibrator
+from calibrant.classes import ClassCalibrant, OneVsRest, TopLabel, recalibrator
 from calibrant.errors import InvalidInput
 from calibrant.kinds.binary import Binary, of_many
 from calibrant.recalibrate import Calibrant
@@ -17,6 +18,8 @@ __all__ = ["Classes"]
 ALONE: Final = "it is for one stream of probabilities"
 VECTORS: Final = "the numbers of several classes must be probabilities"
 ONE: Final = "several classes have no groups"
+CURVES: Final = 20
+"""Up to so many classes each is followed in every round; of more, only the one that comes first."""
 
 
 class Classes(Binary):
@@ -63,14 +66,16 @@ class Classes(Binary):
         return self.session_type.start(options.proba, self.chosen(options), options.drawn(seed))
 
     def read(self, data: bytes, secret: bytes | None = None) -> Engine:
-        made = read_if(lambda data: TopLabel.from_bytes(data, secret=secret), data)
+        made: Engine | None = None
+        for kind in (ClassCalibrant, TopLabel):
+            made = made or read_if(partial(kind.from_bytes, secret=secret), data)
         return OneVsRest.from_bytes(data, secret=secret) if made is None else made
 
     def around(self, data: bytes, secret: bytes | None = None) -> None:
         return None
 
     def makes(self, recalibrator: Engine) -> bool:
-        return isinstance(recalibrator, (OneVsRest, TopLabel))
+        return isinstance(recalibrator, (ClassCalibrant, OneVsRest, TopLabel))
 
     def method(self, recalibrator: Engine) -> str:
         """Return the name of the recalibrator's kind.
@@ -96,9 +101,10 @@ class Classes(Binary):
     def rows(self, breakdown: Breakdown, recalibrator: Engine) -> list[Part]:
         """Put errors over exact values where each class has a recalibrator, numbered in order."""
         rows = breakdown.parts()
-        if not isinstance(recalibrator, OneVsRest):
+        if isinstance(recalibrator, TopLabel) or recalibrator.classes > CURVES:
             return rows
-        pairs = zip(rows, recalibrator.certificate().parts.values(), strict=True)
+        parts = recalibrator.certificate().parts
+        pairs = zip(rows, [parts[k] for k in parts if k < recalibrator.classes], strict=True)
         return [
             replace(row, c1_forecast=own.c1, c2_forecast=own.c2, bound=own.promised("C2"))
             if own.rounds

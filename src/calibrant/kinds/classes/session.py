@@ -18,6 +18,7 @@ from calibrant.classes import recalibrator
 from calibrant.classes.vectors import TOLERANCE
 from calibrant.core.arrays import Mask, Reals, Words
 from calibrant.kinds.binary.session import Probabilities
+from calibrant.kinds.classes import CURVES
 from calibrant.stream.columns import Columns, Numbers, Scale, numbers
 from calibrant.stream.readers import Piece
 from calibrant.stream.rows import Rounds, VectorRules, listed
@@ -27,8 +28,6 @@ FEWEST: Final = 2
 FIRST_WORD: Final = re.compile(r"^[^\W_]+[\W_]+")
 NAMED: Final = 10
 """Classes that a message lists."""
-CURVES: Final = 20
-"""Up to so many classes each is followed in every round; of more, only the one that comes first."""
 ADDED: Final = ("top", "confidence", "mean", "ticket")
 
 
@@ -157,6 +156,8 @@ class ClassAnswers(NamedTuple):
         The whole vector.
     classwise
         The number of each class before anything made them sum to 1; not written.
+    first
+        The number of the class that comes first; not written.
     several
         Whether the vector is written as a column for each class, or as one of lists.
     """
@@ -167,6 +168,7 @@ class ClassAnswers(NamedTuple):
     ticket: Words
     forecast: Reals
     classwise: Reals
+    first: Words
     several: bool
 
     @property
@@ -225,7 +227,7 @@ class ClassSession(Probabilities):
         reals, wholes = np.empty(0), np.empty(0, np.int64)
         top = np.empty(0, "U1") if self.several else wholes
         table = np.empty((0, max(len(self.columns), 1)))
-        return ClassAnswers(top, reals, reals, wholes, table, table, self.several)
+        return ClassAnswers(top, reals, reals, wholes, table, table, wholes, self.several)
 
     def play(self, rounds: Rounds) -> Any:
         if self.recalibrator.classes is None:
@@ -245,18 +247,17 @@ class ClassSession(Probabilities):
 
     def _answers(self, raw: Reals, made: Any, forecast: Reals, first: int) -> ClassAnswers:
         """Return the answers of a run or of a ticket."""
-        rows, top = np.arange(len(raw)), raw.argmax(axis=1)
+        rows, top = np.arange(len(raw)), np.atleast_1d(getattr(made, "top", raw.argmax(axis=1)))
+        classwise = np.atleast_2d(getattr(made, "classwise", forecast))
         if hasattr(made, "confidence"):
-            drawn, mean, classwise = made.confidence, made.confidence_mean, forecast
+            drawn, mean = made.confidence, made.confidence_mean
         else:
-            classwise = np.atleast_2d(made.classwise)
             drawn = classwise[rows, top]
             mean = np.atleast_2d(made.classwise_mean)[rows, top]
         names = np.array(class_names(self.columns)) if self.several else np.arange(raw.shape[1])
         sure = np.minimum(np.atleast_1d(mean), 1.0)
-        return ClassAnswers(
-            names[top], np.atleast_1d(drawn), sure, first + rows, forecast, classwise, self.several
-        )
+        told = names[top], np.atleast_1d(drawn), sure, first + rows
+        return ClassAnswers(*told, forecast, classwise, top, self.several)
 
     def _joined(self, parts: list[Any]) -> ClassAnswers:
         *columns, _ = zip(*parts, strict=True)
@@ -267,7 +268,8 @@ class ClassSession(Probabilities):
         """Follow how sure the first class was and whether it came; and each class, if few."""
         known = rounds.known
         raw, outcomes = rounds.raw[known], rounds.outcomes[known]
-        top, sure = raw.argmax(axis=1), raw.max(axis=1)
+        top = answers.first[known]
+        sure = raw[np.arange(len(raw)), top]
         right = (outcomes == top).astype(np.uint8)
         drawn, mean = answers.confidence[known], answers.mean[known]
         self.collector.update(sure, drawn, mean, right, compile=self.long, checked=True)
