@@ -40,8 +40,8 @@ class History(Transform):
         g = (p - y) x;  A += g g';  theta -= A^-1 g / gamma
         c += (2 (2 y - 1) - c) / memory;  l = 2 y - 1
 
-    No promise of its own: the steps are online Newton steps without a ball.  In a stream whose
-    outcomes come late c and l are 0: what had come when a forecast was made is not kept.
+    No promise of its own: the steps are online Newton steps without a ball.  As an expert of a
+    mixture whose outcomes come late, c and l are 0: a ticket does not keep what had come by then.
 
     References
     ----------
