@@ -2,8 +2,9 @@
 
 ``python -m benchmarks.fast`` prints two tables: the Brier score of the mean forecast beside the
 best outsider's, and C2 of the 500 draws after a swap of models.  ``--panel DIR`` adds what the
-present experts cost or save on every stream of the quality panel.  Streams of the first kind were
-looked at when the experts were chosen; the held-out ones are made from other seeds.
+present experts cost or save on every stream of the quality panel, and ``--cost`` prints instead how
+much longer they take than the earlier ones.  All kinds of streams were looked at when the experts
+were chosen, with other random numbers; see docs/quality.md for the halves of the panel.
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ from __future__ import annotations
 import argparse
 import pathlib
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.measure import Job, Run, interleave
 from benchmarks.quality import comparators, rivals, score
 from benchmarks.quality.streams import Stream, bits, panel
+from benchmarks.reference import game
 from calibrant import Calibrant
 from calibrant.transforms import ExpertMixture, HatMeans, Identity, OnlineBeta, OnlinePlatt
 
@@ -238,14 +242,33 @@ def panel_rows(data: pathlib.Path) -> Iterator[str]:
         yield f"| {name} | | {100.0 * ratio:+.2f} % | | |"
 
 
+def cost_rows(rounds: int) -> Iterator[str]:
+    """Yield what a round costs with both sets of experts, played in turns, and the ratio."""
+    raw, outcomes = game(rounds)
+
+    def job(experts: ExpertMixture | None) -> Run:
+        made = Calibrant(experts, seed=1)
+        return lambda: made.replay(raw, outcomes)
+
+    jobs: dict[str, Job] = {"before": partial(job, BEFORE), "now": partial(job, None)}
+    times = interleave(jobs, rounds=rounds, repeats=15)
+    costs = " | ".join(f"{times.nanoseconds(name):.0f}" for name in jobs)
+    yield "| ns a round, experts before | now | ratio |"
+    yield "|---|---|---|"
+    yield f"| {costs} | {times.ratio('now', 'before'):.2f} |"
+
+
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.fast", description=__doc__)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--panel", type=pathlib.Path, help="directory of real data")
+    parser.add_argument("--cost", action="store_true", help="what a round costs")
     given = parser.parse_args()
     tables = [panel_rows(given.panel)] if given.panel is not None else []
     tables += [brier_rows(given.rounds), swap_rows(given.rounds)]
+    if given.cost:
+        tables = [cost_rows(given.rounds)]
     for rows in tables:
         for row in rows:
             print(row, flush=True)
