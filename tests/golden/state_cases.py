@@ -176,7 +176,7 @@ def calibrants() -> Iterator[Case]:
     own = (Identity(), BucketMeans(buckets=3, memory=20.0), OnlinePlatt())
     sized = {"resolution": 3, "seed": 4}
     cases: dict[str, Any] = {
-        "default": Calibrant(seed=4),
+        "looking_back": Calibrant(seed=4),
         "raw_safe": Calibrant(own, raw_safe=0.04, **sized),
         "log": Calibrant(own, loss="log", grid="midpoints", **sized),
         "own_experts": Calibrant(own, share=0.01, **sized),

@@ -19,23 +19,24 @@ from calibrant.recalibrate.spec import Spec, made_rule, shared_spec
 from calibrant.transforms import (
     ExpertMixture,
     HatMeans,
+    History,
     Identity,
-    OnlineBeta,
     OnlinePlatt,
     Transform,
 )
 
 EXPERTS: Final[tuple[Transform, ...]] = (
     Identity(),
-    OnlineBeta(clip=1e-3),
+    History(),
     OnlinePlatt(gamma=0.3, rho=10.0, clip=1e-3, memory=500.0),
+    OnlinePlatt(gamma=0.3, rho=3.0, clip=1e-3, memory=100.0),
     HatMeans(cells=20),
     HatMeans(cells=20, memory=50.0),
     HatMeans(cells=1, scale="logit"),
     HatMeans(cells=1, scale="logit", memory=100.0),
 )
-"""Lines on the log-odds that remember or forget, and corrections of any shape likewise."""
-START: Final = (6.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0)
+"""A line on the log-odds that looks back, two that forget, and corrections of any shape."""
+START: Final = (7.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0)
 """Half of the first weights is the raw forecast's: it is right until something speaks against."""
 SHARE: Final = 3e-4
 

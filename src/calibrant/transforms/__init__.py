@@ -6,6 +6,7 @@ from calibrant.transforms.base import Online, Transform, from_description
 from calibrant.transforms.buckets import BucketHedge, BucketMeans, HatMeans
 from calibrant.transforms.chain import Cascade, Chain, Hedging, Tracking
 from calibrant.transforms.grids import AOSA, Defensive, Interval, RecalibrateRegret
+from calibrant.transforms.history import History
 from calibrant.transforms.mixture import ExpertMixture, Identity, Standing
 from calibrant.transforms.online_platt import OnlineBeta, OnlinePlatt, PlattSGD
 from calibrant.transforms.temperature import Temperature
@@ -13,7 +14,7 @@ from calibrant.transforms.windowed import WindowedIsotonic, WindowedPlatt
 
 __all__ = [
     "AOSA", "BucketHedge", "BucketMeans", "Cascade", "Chain", "Defensive", "ExpertMixture",
-    "HatMeans", "Hedging", "Identity", "Interval", "Online", "OnlineBeta", "OnlinePlatt",
+    "HatMeans", "Hedging", "History", "Identity", "Interval", "Online", "OnlineBeta", "OnlinePlatt",
     "PlattSGD", "RecalibrateRegret", "Standing", "Temperature", "Tracking", "Transform",
     "WindowedIsotonic", "WindowedPlatt", "from_description",
 ]  # fmt: skip
