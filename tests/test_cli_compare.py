@@ -151,8 +151,8 @@ def test_the_page_is_written_and_says_how_to_make_it_again(
     games: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = tmp_path / "page.html"
-    options = (*FEW, "--seed", 4, "--rounds", 90, "--resolution", 5, "--skip", "--no-peers")
-    first = told(capsys, games, *options, "--html", page)
+    options = (*FEW, "--seed", 4, "--rounds", 90, "--on-error", "skip", "--no-peers")
+    first = told(capsys, games, *options, "--report", page)
     text = page.read_text()
     assert "Methods compared on games.csv" in text
     command = text.partition("<pre><code>")[2].partition("</code>")[0].replace("&#39;", "'")
@@ -166,17 +166,17 @@ def test_a_page_that_is_there_is_replaced_only_by_force(
 ) -> None:
     page = tmp_path / "page.html"
     page.write_text("mine")
-    assert ran("compare", games, *FEW, "--html", page) == ExitCode.OUTPUT
+    assert ran("compare", games, *FEW, "--report", page) == ExitCode.OUTPUT
     assert page.read_text() == "mine"
-    assert ran("compare", games, *FEW, "--html", page, "--force") == 0
+    assert ran("compare", games, *FEW, "--report", page, "--force") == 0
     assert page.read_text().startswith("<!DOCTYPE html>")
-    assert ran("compare", games, *FEW, "--html", tmp_path / "no" / "p.html") == ExitCode.OUTPUT
+    assert ran("compare", games, *FEW, "--report", tmp_path / "no" / "p.html") == ExitCode.OUTPUT
 
 
 def test_nothing_is_left_behind_by_a_command_that_fails(games: Path, tmp_path: Path) -> None:
     with games.open("a") as file:
         file.write("200,7,1\n")
-    assert ran("compare", games, *FEW, "--html", tmp_path / "page.html") == ExitCode.ROW
+    assert ran("compare", games, *FEW, "--report", tmp_path / "page.html") == ExitCode.ROW
     assert {path.name for path in tmp_path.iterdir()} == {"games.csv"}
 
 
@@ -185,7 +185,7 @@ def test_bad_rows_are_passed_over_if_so_asked(
 ) -> None:
     with games.open("a") as file:
         file.write("200,7,1\n")
-    assert ran("compare", games, *FEW, "--skip", "--json") == 0
+    assert ran("compare", games, *FEW, "--on-error", "skip", "--json") == 0
     shown = capsys.readouterr()
     assert json.loads(shown.out)["rounds"] == ROWS
     assert "bad rows passed over: 1" in shown.err
@@ -231,8 +231,8 @@ def test_the_page_needs_its_extra_and_says_so_first(
     games: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hide(monkeypatch, "jinja2")
-    assert ran("compare", games, "--html", "page.html") == ExitCode.MISSING_EXTRA
-    said = 'calibrant: --html needs jinja2, not installed here: pip install "calibrant[plot]"\n'
+    assert ran("compare", games, "--report", "page.html") == ExitCode.MISSING_EXTRA
+    said = 'calibrant: --report needs jinja2, not installed here: pip install "calibrant[plot]"\n'
     assert capsys.readouterr().err == said
 
 

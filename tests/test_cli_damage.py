@@ -350,7 +350,7 @@ def test_dates_far_away_are_dates(tmp_path: Path, kind: str, name: str) -> None:
 
 def test_times_are_seconds_whatever_they_are_counted_in() -> None:
     pa = pytest.importorskip("pyarrow")
-    from calibrant.stream.columns import times
+    from calibrant.stream.values import times
 
     counts = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
     for unit, count in counts.items():

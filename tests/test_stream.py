@@ -45,7 +45,8 @@ from calibrant.stream import (
     open_writer,
     replay,
 )
-from calibrant.stream.readers import Misfit, TextReader, open_reader
+from calibrant.stream.inputs import open_reader
+from calibrant.stream.readers import Misfit, TextReader
 from calibrant.stream.session import WARM_UP, dump, load, read
 from calibrant.stream.source import Source, open_source
 from calibrant.summary import summarise, summarise_collected

@@ -19,9 +19,10 @@ import pyarrow as pa
 from calibrant.errors import InvalidInput
 from calibrant.kernels.portable import sigmoid
 from calibrant.stream import Columns, Scale, Unreadable
-from calibrant.stream.columns import OUTCOME_NAMES, RAW_NAMES, choose, numbers, times
-from calibrant.stream.readers import ArrowPiece, FieldsPiece, LinePiece, Piece
+from calibrant.stream.columns import OUTCOME_NAMES, RAW_NAMES, choose
+from calibrant.stream.pieces import ArrowPiece, FieldsPiece, LinePiece, Piece
 from calibrant.stream.rows import Rules
+from calibrant.stream.values import numbers, times
 
 NAN = math.nan
 

@@ -7,7 +7,8 @@ from calibrant._renamed import renamed
 from calibrant.stream.columns import SCALES, Columns, KindColumns, Scale
 from calibrant.stream.drafts import Drafts
 from calibrant.stream.failure import BadRow, StateMismatch, StreamFailure, Unreadable, Unwritable
-from calibrant.stream.replay import Job, OnFault, Quarantine, Skip, Stop, replay
+from calibrant.stream.faults import OnFault, Quarantine, Skip, Stop
+from calibrant.stream.replay import Job, replay
 from calibrant.stream.session import ADDED, Answers, Options, Session, open_session
 from calibrant.stream.source import FORMATS, format_of
 from calibrant.stream.writers import Writer, open_output, open_writer

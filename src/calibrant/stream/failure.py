@@ -57,6 +57,19 @@ def naming(name: str) -> Iterator[None]:
         raise Unwritable(f"{name}: cannot be written: {os.strerror(error.errno)}") from error
 
 
+_abandoned: Final[list[str]] = []
+
+
+def abandon(name: str) -> None:
+    """Take note that an input was left before its end while a thread may still wait for it."""
+    _abandoned.append(name)
+
+
+def abandoned() -> bool:
+    """Say whether an input was left so: Python would abort at its end, beside such a thread."""
+    return bool(_abandoned)
+
+
 SIGNALS: Final = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 )
