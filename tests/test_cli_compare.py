@@ -22,6 +22,7 @@ pytest.importorskip("matplotlib", reason="needs the extra plot")
 from calibrant.cli import ExitCode, screen
 from calibrant.cli.app import run
 from calibrant.compare import KEYS, Comparison, compare, methods_by_name
+from calibrant.compare.comparison import headline
 
 ROWS = 200
 FEW = ("--methods", "foster_hart,bucket_means", "--adversarial", 30)
@@ -62,6 +63,7 @@ def test_the_json_is_the_comparison_itself(games: Path, capsys: pytest.CaptureFi
     found = told(capsys, games, *FEW, "--seed", 5)
     names = ["foster_hart", "bucket_means"]
     made = compare(*rounds(), methods=names, adversarial_rounds=30, seed=5, title="games.csv")
+    assert found.pop("headline") == headline(made)
     assert without_timing(found) == without_timing(made.to_dict())
     assert Comparison.from_dict(found).rounds == ROWS
 
@@ -136,6 +138,7 @@ def test_outcomes_may_come_late_or_never(
         raw, outcomes, time=time, available=late, methods=names, adversarial_rounds=30,
         title="late.csv",
     )  # fmt: skip
+    assert found.pop("headline") == headline(made)
     assert without_timing(found) == without_timing(made.to_dict())
     unknown = told(capsys, path, *FEW)
     assert (unknown["rounds"], unknown["n_unresolved"]) == (ROWS - 1, 1)
@@ -188,7 +191,8 @@ def test_bad_rows_are_passed_over_if_so_asked(
     assert ran("compare", games, *FEW, "--on-error", "skip", "--json") == 0
     shown = capsys.readouterr()
     assert json.loads(shown.out)["rounds"] == ROWS
-    assert "bad rows passed over: 1" in shown.err
+    told = f"1 of {ROWS + 1:,} rows refused: prob must be a number in [0, 1], e.g. '7'"
+    assert told in shown.err
 
 
 @pytest.mark.parametrize(

@@ -176,8 +176,8 @@ def test_log_odds_are_proposed_and_never_assumed(
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("german.csv", "read with semicolons between fields, a decimal comma (else: --sep, --decimal)"),
-        ("latin.csv", "read with semicolons between fields, encoding latin-1 (else: --sep, --encoding)"),
+        ("german.csv", "semicolons between fields, a decimal comma (else: --sep, --decimal)"),
+        ("latin.csv", "semicolons between fields, encoding latin-1 (else: --sep, --encoding)"),
         ("excel.txt", "read with a decimal comma, encoding utf-16 (else: --decimal, --encoding)"),
         ("headless.csv", "no names of columns, which are called 1, 2, ... (else: --sep, --header)"),
         ("yes.csv", "won: 'yes' is 1, 'no' is 0"),
@@ -229,7 +229,7 @@ def test_the_command_of_a_summary_reads_a_messy_file_again(
     words = ["--raw", "a", "--outcome", "b", "--percent", "--positive", "x", "--sep", "^"]
     assert ran("replay", place, *SEED, *words, "--header", "--json") == 0
     told = json.loads(capsys.readouterr().out)
-    again = shlex.split(told["command"])
+    again = shlex.split(told["timing"]["run"]["command"])
     assert run([*again[1:], "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["raw"] == told["raw"]
 

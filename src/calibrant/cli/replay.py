@@ -172,6 +172,7 @@ class Run:
     key: bytes | None = None
     columns: Columns | None = None
     ended: BaseException | None = None
+    learned: tuple[str, ...] = ()
 
     def go(self, as_json: bool) -> None:
         """Read, play, write, tell."""
@@ -179,8 +180,7 @@ class Run:
         with nullcontext() if name is None else locked(name):
             stored = None if name is None else read(name, self.options.secret, self.key)
             session = open_session(self.options, stored)
-            if name is not None:
-                session.inputs = self._digests(session, name)
+            self.learned = () if name is None else self._digests(session, name)
             summary = self._made(session)
         told = {"as_json": as_json, "details": self.products.details}
         show_summary(summary, **told, error=self.outputs.out == "-")
@@ -236,6 +236,7 @@ class Run:
                 told = self._keeping(session, on_fault, show)
                 replay_job(self.job, session, on_fault, start=start, progress=told)
                 insist()
+                session.inputs = self.learned
                 screen.say_refused(on_fault, session.recalibrator.issued - before)
                 screen.say_known(session.book)
         except (KeyboardInterrupt, SystemExit, StreamFailure, OSError) as error:
