@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from calibrant.errors import CalibrantError
 from calibrant.stream.dialect import Dialect
 from calibrant.stream.failure import Unreadable, abandon
-from calibrant.stream.pieces import ArrowPiece, FieldsPiece, Piece, encoded
+from calibrant.stream.pieces import ArrowPiece, FieldsPiece, Piece, encoded, rows_of
 from calibrant.stream.source import Source
 
 BATCH_ROWS: Final = 1 << 16
@@ -284,7 +284,8 @@ class ParquetReader(Reader):
         batches = self._file.iter_batches(LOOKED, use_threads=False)
         with self._unbroken():
             first = next(batches, None)
-        return {} if first is None else first.to_pydict()
+        rows = [] if first is None else rows_of(first)
+        return {name: [row[name] for row in rows] for name in self.names}
 
     def _pieces(self, wanted: list[str] | None) -> Iterator[Piece]:
         batches = self._file.iter_batches(self._batch_rows, columns=wanted, use_threads=False)
