@@ -11,7 +11,8 @@ import lzma
 import os
 import shlex
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +125,7 @@ MESSY: dict[str, tuple[bytes, tuple[str, ...]]] = {
     "truth.csv": (text(yes="TRUE", no="FALSE").encode(), ()),
     "words.csv": (text(yes="won", no="lost").encode(), ("--positive", "won")),
     "anything.csv": (text(yes="blue", no="green").encode(), ("--positive", "blue")),
+    "minus.csv": (text(yes="1", no="-1").encode(), ("--positive", "1")),
     "two.csv": (text(yes="2", no="1").encode(), ("--positive", "2")),
     "signs.csv": (percent("{}%").encode(), ("--percent",)),
     "spaced.csv": (percent("{} %").encode(), ("--percent",)),
@@ -244,6 +246,29 @@ def test_a_zip_file_has_one_file_in_it(tmp_path: Path, capsys: pytest.CaptureFix
     assert "d.zip: cannot be read: File is not a zip file" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("content", [zipped("games.csv"), parquet(), text(";").encode("utf-16")])
+def test_messy_files_come_through_pipes(
+    content: bytes, tmp_path: Path, plain: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "o.jsonl"
+    with piped(monkeypatch, content):
+        assert ran("replay", "-", *SEED, "--out", out) == 0
+    assert [json.loads(line)["mean"] for line in out.read_text().splitlines()] == plain
+    with piped(monkeypatch, zipped("games.csv")[:-30]):
+        assert ran("replay", "-") == ExitCode.INPUT
+
+
+@contextmanager
+def piped(monkeypatch: pytest.MonkeyPatch, content: bytes) -> Iterator[None]:
+    """Let standard input be a pipe with some content, short enough to fit."""
+    read, write = os.pipe()
+    os.write(write, content)
+    os.close(write)
+    with open(read) as stream, monkeypatch.context() as patch:
+        patch.setattr("sys.stdin", stream)
+        yield
+
+
 @pytest.mark.parametrize("name", ["o.zip", "o.xlsx"])
 def test_what_is_read_and_not_written_is_told(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -259,17 +284,11 @@ def test_rows_can_be_written_and_read_again(name: str, tmp_path: Path, plain: li
     place, out = tmp_path / "d.csv", tmp_path / name
     place.write_text(text())
     assert ran("replay", place, *SEED, "--out", out) == 0
-    assert means(out, "--prefix", "new_")[:0] == []
-    with closing_source(out) as source:
+    means(out, "--prefix", "new_")
+    with closing(open_source(str(out))) as source:
         assert source.format in ("csv", "json")
     again = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert [float(row["mean"]) for row in again] == plain
-
-
-def closing_source(place: Path) -> Any:
-    from contextlib import closing
-
-    return closing(open_source(str(place)))
 
 
 @pytest.mark.parametrize(
@@ -350,6 +369,9 @@ def test_bytes_that_are_no_utf8_far_into_a_file_propose_an_encoding(
         ("p\n0.5\n", ",", ".", True),
         ("0,1,2,kind\n0.5,0.25,0.25,1\n", ",", ".", True),
         ("ann,0.5,1\nbob,0.25,0\n", ",", ".", False),
+        (",who,how\n0,ann,well\n", ",", ".", True),
+        ("two words\none\n", ",", ".", True),
+        ("2024-01-31;0,5;yes\n2024-02-01;0,75;no\n", ";", ",", False),
         ("", ",", ".", True),
     ],
 )

@@ -100,6 +100,17 @@ def two_values(values: Sequence[Any]) -> tuple[str, str] | None:
     return first, second
 
 
+def other_value(values: Sequence[Any], positive: str) -> list[str]:
+    """Return the value beside the positive one, if there are these two; nothing otherwise.
+
+    >>> other_value([1, -1, 1], "1"), other_value(["a", "b", "c"], "a")
+    (['-1'], [])
+    """
+    two = two_values(values) or ()
+    rest = [text for text in two if text.casefold() != positive.casefold()]
+    return rest if len(rest) == 1 else []
+
+
 def advice(sample: Sample, columns: Columns, kind: str) -> str:
     """Return the options that make the columns of a sample readable, as they are typed."""
     if columns.vector or not sample:

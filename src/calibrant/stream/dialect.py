@@ -173,7 +173,7 @@ def sniff(
 
 def _lines(start: bytes) -> list[str]:
     """Return the lines that are whole; the last one may be cut."""
-    lines = start.decode("utf-8-sig", errors="replace").splitlines(keepends=True)
+    lines = list(io.StringIO(start.decode("utf-8-sig", errors="replace"), newline=""))
     cut = len(lines) > 1 and len(start) >= SAMPLE
     return lines[: len(lines) - cut][:MOST_ROWS]
 
@@ -191,7 +191,7 @@ def _separator(lines: list[str], quote: str) -> str:
         widths = [len(row) for row in _rows(lines, sep, quote)]
         if widths and widths[0] > 1:
             scores[sep] = widths.count(widths[0]) / len(widths), widths[0]
-    if len(scores) > 1:
+    if len(scores) > 1 or scores.get(" ", (1.0, 0))[0] < 1.0:
         # Words with spaces between them are everywhere.
         scores.pop(" ", None)
     return max(scores, key=lambda sep: scores[sep], default=",")
@@ -209,9 +209,9 @@ def _is_header(rows: list[list[str]], columns: Sequence[str]) -> bool:
     first = [] if not rows else [cell.strip() for cell in rows[0]]
     if not first or any(name in first for name in columns):
         return True
-    wordy = [k for k, cell in enumerate(first) if cell and not _is_number(cell)]
-    if len(wordy) == len(first):
+    if not any(map(_is_number, first)):
         return True
+    wordy = [k for k, cell in enumerate(first) if cell and not _is_number(cell)]
     # A word above numbers is a name, and so are its neighbours.
     below = [[row[k] for row in rows[1:] if k < len(row)] for k in wordy]
     return any(cells and all(map(_is_number, cells)) for cells in below)

@@ -11,7 +11,15 @@ import numpy as np
 
 from calibrant.core.arrays import Mask
 from calibrant.errors import InvalidInput
-from calibrant.stream.advice import Sample, advice, advice_on, guesses, offer, time_format
+from calibrant.stream.advice import (
+    Sample,
+    advice,
+    advice_on,
+    guesses,
+    offer,
+    other_value,
+    time_format,
+)
 from calibrant.stream.columns import Columns, KindColumns, NoColumn, choose
 from calibrant.stream.dialect import Asked
 from calibrant.stream.failure import StateMismatch, Unreadable, uninterrupted
@@ -197,6 +205,8 @@ class _Replay:
             offered = "" if self.job.vector else offer(sample, self.job.asked, words)
             raise Unreadable(f"{problem}; {offered}" if offered else str(problem)) from problem
         columns = replace(columns, wording=words)
+        if words.positive is not None and not words.other:
+            words.other.extend(other_value(sample.get(columns.outcome, ()), words.positive))
         if columns.time is None or words.time_format is not None:
             return columns
         form = time_format(source.name, sample, columns)

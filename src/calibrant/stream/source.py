@@ -202,8 +202,12 @@ def _standard_input() -> Any:
 
 def _release(below: Any) -> None:
     """Close what lies below; standard input stays open."""
-    if isinstance(below, io.BufferedReader) and not below.closed:
-        raw = below.detach()
+    if isinstance(below, io.BufferedReader):
+        try:
+            raw = below.detach()
+        except ValueError:
+            # It was closed, or let go for a file of its own.
+            return
         if sys.stdin is None or raw is not _standard_input():
             raw.close()
     else:
@@ -246,16 +250,27 @@ def _unzipped(name: str, below: Any, size: int | None) -> tuple[Any, Any, int | 
     """Return the one file in a zip file; an Excel file stays as it is."""
     if size is None:
         _, below, size = _spooled(below, below)
-    archive = zipfile.ZipFile(below)
+    with ExitStack() as stack:
+        stack.callback(below.close)
+        archive = zipfile.ZipFile(below)
+        member = _member(name, archive)
+        stream = below if member == WORKBOOK else io.BufferedReader(archive.open(member), BUFFER)
+        stack.pop_all()
+    if stream is below:
+        below.seek(0)
+    return stream, below, size, "sheet.xlsx" if stream is below else member
+
+
+def _member(name: str, archive: zipfile.ZipFile) -> str:
+    """Return the name of the one file in a zip file, or of the workbook in an Excel file."""
     names = [each for each in archive.namelist() if not each.endswith("/")]
     if WORKBOOK in names:
-        below.seek(0)
-        return below, below, size, "sheet.xlsx"
+        return WORKBOOK
     names = [each for each in names if not each.startswith("__MACOSX/")]
     if len(names) != 1:
         listed = ", ".join(names[:5]) or "none"
         raise Unreadable(f"{name}: must have one file in it, got {len(names)}: {listed}")
-    return io.BufferedReader(archive.open(names[0]), BUFFER), below, size, names[0]
+    return names[0]
 
 
 def _sniff(stream: Any, named: str | None) -> str:

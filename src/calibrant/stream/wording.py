@@ -57,8 +57,8 @@ class Wording:
     time_format
         The form of times, as of :meth:`~datetime.datetime.strptime`; None for ISO 8601 and numbers.
     other
-        The outcome that counts as 0 beside ``positive``: its opposite if that is known, or else
-        the first other one that came.
+        The outcome that counts as 0 beside ``positive``: that of the first rows if they have
+        two, its opposite if that is known, or else the first other one that came.
 
     Examples
     --------
@@ -179,10 +179,10 @@ def _same(text: str, other: str) -> bool:
 def opposite(text: str) -> str | None:
     """Return the word that goes with another one.
 
-    >>> opposite("Yes"), opposite("lost"), opposite("churned")
-    ('no', 'won', None)
+    >>> opposite("Yes"), opposite("lost"), opposite("churned"), opposite("1")
+    ('no', 'won', None, None)
     """
-    for pair in PAIRS:
+    for pair in PAIRS[1:-1]:
         if text.casefold() in pair:
             return pair[pair[0] == text.casefold()]
     return None
