@@ -5,6 +5,7 @@ Needs the extra ``cli``.
 
 from calibrant._renamed import renamed
 from calibrant.stream.columns import SCALES, Columns, KindColumns, Scale
+from calibrant.stream.dialect import Asked
 from calibrant.stream.drafts import Drafts
 from calibrant.stream.failure import BadRow, StateMismatch, StreamFailure, Unreadable, Unwritable
 from calibrant.stream.faults import OnFault, Quarantine, Skip, Stop
@@ -14,7 +15,7 @@ from calibrant.stream.source import FORMATS, format_of
 from calibrant.stream.writers import Writer, open_output, open_writer
 
 __all__ = [
-    "ADDED", "FORMATS", "SCALES", "Answers", "BadRow", "Columns", "Drafts", "Job", "KindColumns",
+    "ADDED", "FORMATS", "SCALES", "Answers", "Asked", "BadRow", "Columns", "Drafts", "Job", "KindColumns",
     "OnFault", "Options", "Quarantine", "Scale", "Session", "Skip", "StateMismatch", "Stop",
     "StreamFailure", "Unreadable", "Unwritable", "Writer", "format_of", "open_output",
     "open_session", "open_writer", "replay",

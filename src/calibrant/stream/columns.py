@@ -12,7 +12,7 @@ from calibrant.core import check
 from calibrant.core.arrays import Mask, Reals
 from calibrant.kernels.compile import SHORT, available, compiled
 from calibrant.kernels.odds import sigmoids
-from calibrant.stream.failure import Unreadable
+from calibrant.stream.failure import NoColumn, Unreadable
 from calibrant.stream.wording import Wording
 
 RAW_NAMES: Final = (
@@ -94,10 +94,6 @@ class Columns(KindColumns):
         return named | self.wording.options
 
 
-class NoColumn(Unreadable):
-    """An input whose columns cannot be guessed."""
-
-
 def choose(source: str, names: Sequence[str], *, late: bool = False, **asked: Any) -> Columns:
     """Return the columns of a file, guessing raw forecast and outcome where not told.
 
@@ -116,7 +112,7 @@ def choose(source: str, names: Sequence[str], *, late: bool = False, **asked: An
     {'raw': 'Prob', 'outcome': 'y'}
     >>> choose("games.csv", ["date", "y"])
     Traceback (most recent call last):
-    calibrant.stream.columns.NoColumn: games.csv: no column looks like raw forecasts; name it
+    calibrant.stream.failure.NoColumn: games.csv: no column looks like raw forecasts; name it
     with --raw, one of: date, y
     """
     told = Columns(**({"raw": None, "outcome": None} | asked))

@@ -4,6 +4,7 @@
 
     StreamFailure (CalibrantError)
     ├── Unreadable (OSError)          an input that is not there, not ours, or broken
+    │   └── NoColumn                  an input whose columns cannot be guessed
     ├── BadRow (ValueError)           a row that breaks a rule
     ├── Unwritable (OSError)          an output that cannot be written
     └── StateMismatch (ValueError)    a state that does not go with what was asked for
@@ -30,6 +31,10 @@ class StreamFailure(CalibrantError):
 
 class Unreadable(StreamFailure, OSError):
     """An input that cannot be read."""
+
+
+class NoColumn(Unreadable):
+    """An input whose columns cannot be guessed."""
 
 
 class BadRow(StreamFailure, ValueError):

@@ -20,9 +20,9 @@ from calibrant.stream.advice import (
     other_value,
     time_format,
 )
-from calibrant.stream.columns import Columns, KindColumns, NoColumn, choose
+from calibrant.stream.columns import Columns, KindColumns, choose
 from calibrant.stream.dialect import Asked
-from calibrant.stream.failure import StateMismatch, Unreadable, uninterrupted
+from calibrant.stream.failure import NoColumn, StateMismatch, Unreadable, uninterrupted
 from calibrant.stream.faults import Fault, OnFault
 from calibrant.stream.ids import Book, number_of, runs
 from calibrant.stream.inputs import open_reader

@@ -254,7 +254,8 @@ def _unzipped(name: str, below: Any, size: int | None) -> tuple[Any, Any, int | 
         stack.callback(below.close)
         archive = zipfile.ZipFile(below)
         member = _member(name, archive)
-        stream = below if member == WORKBOOK else io.BufferedReader(archive.open(member), BUFFER)
+        opened: Any = below if member == WORKBOOK else archive.open(member)
+        stream = below if opened is below else io.BufferedReader(opened, BUFFER)
         stack.pop_all()
     if stream is below:
         below.seek(0)
