@@ -1,7 +1,7 @@
 """How commands end that must end with an error: every one with its own code, none aborted.
 
-    python benchmarks/exits.py          500 ends, a process each
-    python benchmarks/exits.py 50       fewer
+    python -m benchmarks.exits          500 ends, a process each
+    python -m benchmarks.exits 50       fewer
 
 A bad row in a tiny file ends a command while a thread of Arrow may still read ahead, and
 beside such a thread Python aborts (code 134) at its end.
