@@ -16,9 +16,9 @@ from calibrant.stream.writers import Writer, open_output, open_writer
 
 __all__ = [
     "ADDED", "FORMATS", "SCALES", "Answers", "Asked", "BadRow", "Columns", "Drafts", "Job",
-    "KindColumns", "OnFault", "Options", "Quarantine", "Scale", "Session", "Skip", "StateMismatch", "Stop",
-    "StreamFailure", "Unreadable", "Unwritable", "Writer", "format_of", "open_output",
-    "open_session", "open_writer", "replay",
+    "KindColumns", "OnFault", "Options", "Quarantine", "Scale", "Session", "Skip",
+    "StateMismatch", "Stop", "StreamFailure", "Unreadable", "Unwritable", "Writer", "format_of",
+    "open_output", "open_session", "open_writer", "replay",
 ]  # fmt: skip
 
 __getattr__ = renamed(
