@@ -220,40 +220,38 @@ def test_the_package_is_the_command_and_a_closed_pipe_has_its_code() -> None:
     assert (ran.returncode, ran.stderr) == (ExitCode.PIPE, "")
 
 
-@pytest.mark.parametrize("code", [ExitCode.ROW, ExitCode.INTERRUPTED])
-def test_an_error_ends_the_process_at_once(
-    code: ExitCode, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.fixture
+def ended(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Codes that a process would have ended with at once."""
+    codes: list[int] = []
+    monkeypatch.setattr("os._exit", codes.append)
+    return codes
+
+
+def test_an_interrupt_before_there_is_a_command_is_one_line(
+    ended: list[int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def failing() -> int:
-        if code == ExitCode.INTERRUPTED:
-            raise KeyboardInterrupt
-        return code
+    def interrupted() -> int:
+        raise KeyboardInterrupt
 
-    ended: list[int] = []
     monkeypatch.setattr(sys, "argv", ["calibrant", "replay"])
-    monkeypatch.setitem(sys.modules, "calibrant.cli.app", SimpleNamespace(run=failing))
-    monkeypatch.setattr("os._exit", ended.append)
-    assert main() == code
-    assert ended == [code]
-    told = "calibrant: interrupted\n" if code == ExitCode.INTERRUPTED else ""
-    assert capsys.readouterr().err == told
+    monkeypatch.setitem(sys.modules, "calibrant.cli.app", SimpleNamespace(run=interrupted))
+    assert main() == ExitCode.INTERRUPTED
+    assert ended == [ExitCode.INTERRUPTED]
+    assert capsys.readouterr().err == "calibrant: interrupted\n"
 
 
-def test_an_input_that_is_left_at_a_pipe_ends_the_process_at_once(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("row", ["0.5,7", "0.5,1,2", '"0.5,1'])
+def test_a_command_that_leaves_its_input_ends_at_once(
+    row: str, ended: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from calibrant.stream import failure
-
-    ended: list[int] = []
-    monkeypatch.setattr(failure, "_abandoned", [])
-    monkeypatch.setattr(sys, "argv", ["calibrant", "replay"])
-    monkeypatch.setitem(sys.modules, "calibrant.cli.app", SimpleNamespace(run=lambda: 0))
-    monkeypatch.setattr("os._exit", ended.append)
-    assert main() == 0
-    assert ended == []
-    failure.abandon("-")
-    assert main() == 0
-    assert ended == [0]
+    place = tmp_path / "d.csv"
+    for content, codes in ((f"p,y\n0.5,1\n{row}\n", [ExitCode.ROW]), ("p,y\n0.5,1\n", [])):
+        place.write_text(content)
+        monkeypatch.setattr(sys, "argv", ["calibrant", "replay", str(place)])
+        ended.clear()
+        assert main() == (codes[0] if codes else 0)
+        assert ended == codes
 
 
 @pytest.mark.slow

@@ -45,8 +45,11 @@ class ExitCode(IntEnum):
     TERMINATED = 143, "ended by SIGTERM; nothing was left behind"
 
 
+SIGNALLED: Final = (ExitCode.HUNG_UP, ExitCode.INTERRUPTED, ExitCode.TERMINATED)
+
+
 def main() -> int:
-    """Run the command line; return the exit code, or end the process at once if it is an error."""
+    """Run the command line; return the exit code, or end at once where Python might abort."""
     if sys.argv[1:] == ["--version"]:
         # Told before anything slow is loaded.
         print(f"calibrant {__version__}")
@@ -57,7 +60,7 @@ def main() -> int:
         print(f'calibrant: {told}: pip install "calibrant[cli]"', file=sys.stderr)
         return ExitCode.MISSING_EXTRA
     code = _run()
-    if code or _is_reading():
+    if code in SIGNALLED or _is_reading():
         _leave(code)
     return code
 

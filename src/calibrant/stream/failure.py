@@ -66,7 +66,7 @@ _abandoned: Final[list[str]] = []
 
 
 def abandon(name: str) -> None:
-    """Take note that an input was left before its end while a thread may still wait for it."""
+    """Take note that an input was left before its end, which a thread may still read."""
     _abandoned.append(name)
 
 
@@ -98,8 +98,8 @@ def noting(*, lasting: bool = False) -> Iterator[None]:
             _noted.append(number)
             before[number](number, frame)
 
-    _noted.clear()
-    _settled.clear()
+    for told in (_noted, _settled, _abandoned):
+        told.clear()
     for number in before:
         signal.signal(number, note)
     try:

@@ -177,9 +177,9 @@ class TextReader(Reader):
 
     def _leave(self, ended: _Ended, reader: Any) -> None:
         """Let the thread that reads ahead come to its end, unless it may wait for a pipe."""
+        abandon(self.source.name)
         self._left = ended.left = True
         if self.size is None:
-            abandon(self.source.name)
             return
         with suppress(*BROKEN):
             for _ in reader:
