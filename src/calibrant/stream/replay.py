@@ -28,7 +28,7 @@ from calibrant.stream.ids import Book, number_of, runs
 from calibrant.stream.inputs import open_reader
 from calibrant.stream.pieces import Piece
 from calibrant.stream.readers import BATCH_ROWS, Reader
-from calibrant.stream.rows import Problem, Rounds, Rules, listed
+from calibrant.stream.rows import Problem, Rounds, Rules, listed, value_at
 from calibrant.stream.session import Session
 from calibrant.stream.source import Source, open_source
 from calibrant.stream.wording import Wording
@@ -239,13 +239,15 @@ class _Replay:
     def _take_known(self, part: _Part, piece: Piece, book: Book) -> None:
         """Forecast rows whose id is new, and let the outcomes of others find their forecast."""
         ids = [number_of(value) for value in listed(piece.column(str(self.job.id)))]
+        told = part.columns.wording.outcomes(piece.column(part.columns.outcome))
+        outcomes = [None if gap else y for y, gap in zip(*map(list, told), strict=True)]
         for new, rows in runs(ids, book):
             if new:
                 self._issue_known(part, piece, ids, rows, book)
                 continue
             for row in rows:
                 if ids[row] in book:
-                    self._settle(part, piece, ids[row], row, book)
+                    self._settle(part, piece, row, ids[row], outcomes[row], book)
                 else:
                     # Nothing came of the row that had this id before.
                     self._issue_known(part, piece, ids, [row], book)
@@ -253,14 +255,14 @@ class _Replay:
     def _issue_known(
         self, part: _Part, piece: Piece, ids: list[int | None], rows: list[int], book: Book
     ) -> None:
-        column, raw = str(self.job.id), part.columns.raw
-        strange = raw not in part.reader.names
-        refused = [row for row in rows if strange or ids[row] is None]
-        for row in refused:
-            rule = "an id of a forecast that was made" if strange else "an id"
-            value = listed(piece.column(column))[row]
-            self.on_fault.take(self._fault(part, piece, Problem(row, column, value, rule), None))
-        kept = [row for row in rows if row not in refused] if refused else rows
+        strange = part.columns.raw not in part.reader.names
+        rule = "an id of a forecast that was made" if strange else "an id"
+        kept = []
+        for row in rows:
+            if strange or ids[row] is None:
+                self._refuse(part, piece, row, str(self.job.id), rule)
+            else:
+                kept.append(row)
         if not kept:
             return
         wanted = np.zeros(len(piece), np.bool_)
@@ -271,18 +273,21 @@ class _Replay:
             numbers: Any = [ids[kept[k]] for k in np.flatnonzero(good).tolist()]
             book.note(numbers, rounds, answers)
 
-    def _settle(self, part: _Part, piece: Piece, known: Any, row: int, book: Book) -> None:
+    def _settle(
+        self, part: _Part, piece: Piece, row: int, known: Any, outcome: float | None, book: Book
+    ) -> None:
         """Learn the outcome of an open forecast; a row that says nothing new is passed over."""
-        column = part.columns.outcome
-        value = listed(piece.column(column))[row]
-        outcome, missing = (found[0] for found in part.columns.wording.outcomes([value]))
-        if known in book.learned or missing:
+        if known in book.learned or outcome is None:
             book.repeated += 1
         elif outcome in (0.0, 1.0):
             self.session.settle(book.settle(known), int(outcome))
         else:
-            problem = Problem(row, column, value, part.columns.wording.outcome_rule)
-            self.on_fault.take(self._fault(part, piece, problem, None))
+            columns = part.columns
+            self._refuse(part, piece, row, columns.outcome, columns.wording.outcome_rule)
+
+    def _refuse(self, part: _Part, piece: Piece, row: int, column: str, rule: str) -> None:
+        problem = Problem(row, column, value_at(piece, column, row), rule)
+        self.on_fault.take(self._fault(part, piece, problem, None))
 
     def _fault(self, part: _Part, piece: Piece, problem: Problem, rows: list[int] | None) -> Fault:
         """Return a bad row, with the options that would make it a good one."""

@@ -157,14 +157,7 @@ class Rules:
         return {"raw": (self.columns.raw, self.scale.rule), "outcome": outcome}
 
     def _shown(self, piece: Piece, name: str | None, row: int) -> Any:
-        value = piece.column(str(name))[row]
-        if not hasattr(value, "as_py"):
-            return value
-        try:
-            return value.as_py()
-        except (ValueError, OverflowError):
-            # Python has no date after the year 9999.
-            return value.cast("string").as_py()
+        return value_at(piece, str(name), row)
 
     def _problems(self, piece: Piece, wrong: dict[str, Mask]) -> list[Problem]:
         late = "a time that is not before the row"
@@ -225,6 +218,18 @@ def groups_of(piece: Piece, columns: tuple[str, ...]) -> NDArray[np.object_]:
         pairs = zip(columns, row, strict=True)
         found[t] = tuple(f"{name}={value}" for name, value in pairs if value not in (None, ""))
     return found
+
+
+def value_at(piece: Piece, name: str, row: int) -> Any:
+    """Return one value of a piece."""
+    value = piece.column(name)[row]
+    if not hasattr(value, "as_py"):
+        return value
+    try:
+        return value.as_py()
+    except (ValueError, OverflowError):
+        # Python has no date after the year 9999.
+        return value.cast("string").as_py()
 
 
 def listed(column: Any) -> list[Any]:
