@@ -95,7 +95,7 @@ def test_an_id_is_learned_once(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 def test_forecast_and_outcome_may_come_in_one_file(tmp_path: Path) -> None:
     made, place = tmp_path / "state", tmp_path / "d.csv"
-    place.write_text("game,prob,won\na,0.5,\nb,0.7,\na,,1\nc,0.2,0\nb,,0\nc,,1\n")
+    place.write_text("game,prob,won\na,0.5,\nb,0.7,\na,,1\nc,0.2,0\nb,,0\nc,,1\na,0.9,0\n")
     assert ran("replay", place, *SEED, "--id", "game", "--state", made) == 0
     model = Calibrant(seed=7)
     first, second = model.forecast(0.5), model.forecast(0.7)
@@ -104,7 +104,7 @@ def test_forecast_and_outcome_may_come_in_one_file(tmp_path: Path) -> None:
     model.observe(second, 0)
     found = stored(made)
     assert found.recalibrator.forecast(0.4).mean == model.forecast(0.4).mean
-    assert (found.unresolved, found.skipped) == (0, 0)
+    assert (found.recalibrator.issued, found.unresolved, found.skipped) == (4, 0, 0)
 
 
 def test_rows_without_a_forecast_or_an_id_are_refused(
