@@ -426,7 +426,7 @@ def test_between_checkpoints_nothing_is_written(tmp_path: Path) -> None:
     assert not (tmp_path / "state").exists()
 
 
-def test_a_checkpoint_is_what_the_end_would_have_written(
+def test_a_checkpoint_is_what_the_end_would_have_written_but_for_the_file_it_has_not_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = []
@@ -442,7 +442,10 @@ def test_a_checkpoint_is_what_the_end_would_have_written(
     state = tmp_path / "state"
     words = ["replay", rows, "--out", "-", "--flush", "--checkpoint", 0, "--on-error", "skip"]
     assert run([*map(str, words), "--seed", "1", "--state", str(state)]) == 0
-    assert kept[-1] == state.read_bytes()
+    last, ended = session.load(kept[-1]), session.load(state.read_bytes())
+    assert (len(last.inputs), len(ended.inputs)) == (0, 1)
+    last.inputs = ended.inputs
+    assert session.dump(last) == state.read_bytes()
     assert len(kept) == 3
 
 
