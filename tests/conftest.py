@@ -64,7 +64,8 @@ class NoSkips:
 
 ONCE = re.compile(
     r"test_(advice|bounds|compare|diabetes|docs|experiments|frames|losses|metrics|newcomers|plot|report|"
-    r"river|sklearn)|test_(cli_(compare|damage|data|docs|numbers)|demo|groups_(data|plot)|repository)$"
+    r"river|sklearn)|test_(cli_(compare|damage|data|docs|numbers)|demo|groups_(data|plot)|known_rows|ordinary_files|"
+    r"repository)$"
 )
 """Files whose tests do not depend on the compiler, or hardly, nor cover what must be covered."""
 

@@ -246,7 +246,7 @@ def test_groups_are_calibrated_at_once_and_told_one_by_one(
     assert run([*words, "--summary", str(again)]) == 0
     assert json.loads(again.read_text())["breakdown"] == told["breakdown"]
     # The columns of groups are known to the state.
-    assert ran("replay", games, "--state", stored) == 0
+    assert ran("replay", games, "--state", stored, "--again") == 0
     assert "600 rounds, groups" in capsys.readouterr().out
 
 
@@ -288,7 +288,7 @@ def test_classes_get_a_vector_and_an_honest_first_class(
     assert {row["rounds"] for row in told["breakdown"]["rows"]} == {200}
     command = told["timing"]["run"]["command"]
     assert f"{source} --outcome y --proba p_cat,p_cow,p_dog --method calibrant" in command
-    assert ran("replay", source, "--state", stored) == 0
+    assert ran("replay", source, "--state", stored, "--again") == 0
     assert "400 rounds, class-calibrant" in capsys.readouterr().out
     assert ran("replay", source, "--proba", "p_cat,p_cow") == ExitCode.ROW
 
@@ -616,7 +616,8 @@ def test_a_state_that_does_not_fit_is_refused(
         (["--proba", "prob", "--raw", "prob"], "--raw and --proba exclude each other"),
         (["--raw-safe", "-1"], "raw_safe must be a finite number of at least 0, got -1.0"),
         (["--raw-safe", "0.1", "--method", "blackwell"], "raw_safe must be left out: only the"),
-        (["--format", "xml"], "--format must be one of 'csv', 'tsv', 'jsonl', 'parquet', got 'x"),
+        (["--format", "xml"], "--format must be one of 'csv', 'tsv', 'jsonl', 'json', 'parquet', "
+         "'xlsx', got 'xml'"),
         (["--on-error", "ignore"], "--on-error must be one of 'stop', 'skip', 'quarantine=FILE', "
          "got 'ignore'"),
         (["--on-error", "quarantine=x.parquet"], "must be a CSV, TSV or JSON Lines file"),
@@ -793,7 +794,10 @@ def test_play_tells_the_same_summary(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert told["n_rounds"] == 400
     assert told["forecast"]["calibration_l1"] < 0.1 < told["raw"]["calibration_l1"]
     del stored["detail"]
-    assert stored == told
+    assert {
+        "headline": headline(Summary.from_dict(json.loads(summary.read_text()))),
+        **stored,
+    } == told
     command = told["timing"]["run"]["command"]
     assert run([*command.split()[1:], "--json"]) == 0
     again = json.loads(capsys.readouterr().out)
@@ -969,7 +973,7 @@ def test_report_combines_summaries(
         ran("replay", games, "--seed", seed, "--summary", name)
     out = tmp_path / "r.html"
     capsys.readouterr()
-    assert ran("report", *names, "--out", out, "--json") == 0
+    assert ran("report", *names, "--report", out, "--json") == 0
     told = json.loads(capsys.readouterr().out)
     assert told["report"] == str(out)
     assert len(told["summaries"]) == 2

@@ -22,6 +22,7 @@ pytest.importorskip("matplotlib", reason="needs the extra plot")
 from calibrant.cli import ExitCode, screen
 from calibrant.cli.app import run
 from calibrant.compare import KEYS, Comparison, compare, methods_by_name
+from calibrant.compare.comparison import headline
 
 ROWS = 200
 FEW = ("--methods", "foster_hart,bucket_means", "--adversarial", 30)
@@ -62,6 +63,7 @@ def test_the_json_is_the_comparison_itself(games: Path, capsys: pytest.CaptureFi
     found = told(capsys, games, *FEW, "--seed", 5)
     names = ["foster_hart", "bucket_means"]
     made = compare(*rounds(), methods=names, adversarial_rounds=30, seed=5, title="games.csv")
+    assert found.pop("headline") == headline(made)
     assert without_timing(found) == without_timing(made.to_dict())
     assert Comparison.from_dict(found).rounds == ROWS
 
@@ -136,6 +138,7 @@ def test_outcomes_may_come_late_or_never(
         raw, outcomes, time=time, available=late, methods=names, adversarial_rounds=30,
         title="late.csv",
     )  # fmt: skip
+    assert found.pop("headline") == headline(made)
     assert without_timing(found) == without_timing(made.to_dict())
     unknown = told(capsys, path, *FEW)
     assert (unknown["rounds"], unknown["n_unresolved"]) == (ROWS - 1, 1)
@@ -151,8 +154,8 @@ def test_the_page_is_written_and_says_how_to_make_it_again(
     games: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = tmp_path / "page.html"
-    options = (*FEW, "--seed", 4, "--rounds", 90, "--resolution", 5, "--skip", "--no-peers")
-    first = told(capsys, games, *options, "--html", page)
+    options = (*FEW, "--seed", 4, "--rounds", 90, "--on-error", "skip", "--no-peers")
+    first = told(capsys, games, *options, "--report", page)
     text = page.read_text()
     assert "Methods compared on games.csv" in text
     command = text.partition("<pre><code>")[2].partition("</code>")[0].replace("&#39;", "'")
@@ -166,17 +169,17 @@ def test_a_page_that_is_there_is_replaced_only_by_force(
 ) -> None:
     page = tmp_path / "page.html"
     page.write_text("mine")
-    assert ran("compare", games, *FEW, "--html", page) == ExitCode.OUTPUT
+    assert ran("compare", games, *FEW, "--report", page) == ExitCode.OUTPUT
     assert page.read_text() == "mine"
-    assert ran("compare", games, *FEW, "--html", page, "--force") == 0
+    assert ran("compare", games, *FEW, "--report", page, "--force") == 0
     assert page.read_text().startswith("<!DOCTYPE html>")
-    assert ran("compare", games, *FEW, "--html", tmp_path / "no" / "p.html") == ExitCode.OUTPUT
+    assert ran("compare", games, *FEW, "--report", tmp_path / "no" / "p.html") == ExitCode.OUTPUT
 
 
 def test_nothing_is_left_behind_by_a_command_that_fails(games: Path, tmp_path: Path) -> None:
     with games.open("a") as file:
         file.write("200,7,1\n")
-    assert ran("compare", games, *FEW, "--html", tmp_path / "page.html") == ExitCode.ROW
+    assert ran("compare", games, *FEW, "--report", tmp_path / "page.html") == ExitCode.ROW
     assert {path.name for path in tmp_path.iterdir()} == {"games.csv"}
 
 
@@ -185,10 +188,11 @@ def test_bad_rows_are_passed_over_if_so_asked(
 ) -> None:
     with games.open("a") as file:
         file.write("200,7,1\n")
-    assert ran("compare", games, *FEW, "--skip", "--json") == 0
+    assert ran("compare", games, *FEW, "--on-error", "skip", "--json") == 0
     shown = capsys.readouterr()
     assert json.loads(shown.out)["rounds"] == ROWS
-    assert "bad rows passed over: 1" in shown.err
+    told = f"1 of {ROWS + 1:,} rows refused: prob must be a number in [0, 1], e.g. '7'"
+    assert told in shown.err
 
 
 @pytest.mark.parametrize(
@@ -231,8 +235,8 @@ def test_the_page_needs_its_extra_and_says_so_first(
     games: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hide(monkeypatch, "jinja2")
-    assert ran("compare", games, "--html", "page.html") == ExitCode.MISSING_EXTRA
-    said = 'calibrant: --html needs jinja2, not installed here: pip install "calibrant[plot]"\n'
+    assert ran("compare", games, "--report", "page.html") == ExitCode.MISSING_EXTRA
+    said = 'calibrant: --report needs jinja2, not installed here: pip install "calibrant[plot]"\n'
     assert capsys.readouterr().err == said
 
 

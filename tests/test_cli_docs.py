@@ -48,19 +48,23 @@ def test_the_reference_lists_every_exit_code() -> None:
         assert f"| {code.value} | {code.meaning} |" in text
 
 
-def test_the_how_to_does_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    text = (DOCS / "how-to" / "replay.md").read_text()
+def ran_blocks(page: Path) -> int:
+    """Run the blocks of a page in the present directory; return how many commands there were."""
     commands = 0
     names: dict[str, Any] = {}
-    for block in FENCE.finditer(text):
+    for block in FENCE.finditer(page.read_text()):
         if block["language"] == "python":
-            exec(compile(block["body"], "replay.md", "exec"), names)
+            exec(compile(block["body"], page.name, "exec"), names)
         elif block["language"] == "console":
             for line in block["body"].splitlines():
                 assert run(shlex.split(line.removeprefix("$ calibrant "))) == 0
                 commands += 1
-    assert commands == 11
+    return commands
+
+
+def test_the_how_to_does_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert ran_blocks(DOCS / "how-to" / "replay.md") == 11
     assert {"games.parquet", "games.html", "all.json", "bad.csv"} <= set(os.listdir(tmp_path))
     assert json.loads(Path("all.json").read_text())["n_rounds"] == 4000
 
@@ -97,3 +101,34 @@ def test_the_summary_page_describes_every_key_of_numbers() -> None:
     for key in told["levels"][0]:
         assert f"`{key}`" in page
     assert told["forecast"].keys() == told["raw"].keys()
+
+
+def test_the_page_about_files_does_what_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert ran_blocks(DOCS / "how-to" / "files.md") == 3
+    assert "600 outcomes found their forecast" in capsys.readouterr().err
+    assert {"churn.html", "customers.html"} <= set(os.listdir(tmp_path))
+    assert run(["replay", "churn.csv"]) == ExitCode.INPUT
+    told = " ".join(capsys.readouterr().err.split())
+    assert told in " ".join((DOCS / "how-to" / "files.md").read_text().split())
+
+
+def test_whoever_follows_the_readme_has_a_report_after_two_commands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    generator = np.random.default_rng(4)
+    risk = generator.integers(0, 1000, 200)
+    rows = [f"{k};{p // 10},{p % 10} %;{'yes' if p > 300 else 'no'}" for k, p in enumerate(risk)]
+    Path("churn.csv").write_bytes("\r\n".join(["customer;risk;churned", *rows]).encode("utf-16"))
+    readme = (DOCS.parent / "README.md").read_text()
+    (block,) = (each for each in FENCE.finditer(readme) if each["language"] == "console")
+    first, told, second = block["body"].splitlines()
+    assert run(shlex.split(first)[2:]) == ExitCode.INPUT
+    assert capsys.readouterr().err.splitlines()[-1] == told
+    advice = told.partition(": try ")[2]
+    assert second == f"{first} {advice} --report churn.html"
+    assert run(shlex.split(second)[2:]) == 0
+    assert Path("churn.html").read_text().startswith("<!DOCTYPE html>")

@@ -87,7 +87,7 @@ def test_one_command_writes_rows_summary_report_pictures_and_state(
                  "<caption>Level by level</caption>", "The guarantee was kept at every level.",
                  "QuantileRecalibrator(&#39;mixed&#39;, levels=[0.1, 0.5, 0.9]"):  # fmt: skip
         assert told in page
-    assert ran(*words[:2], "--state", stored) == 0
+    assert ran(*words[:2], "--state", stored, "--again") == 0
     assert "600 rounds, mixed" in capsys.readouterr().out
     assert ran(*words[:2], "--state", stored, "--normal", "mu,sd") == ExitCode.STATE
 

@@ -64,7 +64,7 @@ def test_a_state_goes_on_with_the_secret_that_it_does_not_hold(
     assert stat.S_IMODE(state.stat().st_mode) == 0o600
     for secret in (SECRET, secret_of(None, None, SECRET)):
         assert secret not in state.read_bytes()
-    assert ran(*words, "--state", state) == 0
+    assert ran(*words, "--state", state, "--again") == 0
     found = session.load(state.read_bytes(), SECRET)
     assert found.recalibrator.issued == 240
     assert found.recalibrator.secret_is_given
@@ -81,7 +81,7 @@ def test_the_environment_may_hold_the_secret(
     monkeypatch.setenv(VARIABLE, SECRET.decode())
     assert ran(*words, "--state", state) == 0
     monkeypatch.delenv(VARIABLE)
-    assert ran(*words, "--state", state, "--secret-file", kept) == 0
+    assert ran(*words, "--state", state, "--secret-file", kept, "--again") == 0
     monkeypatch.setenv(VARIABLE, "another of sixteen bytes or more")
     capsys.readouterr()
     assert ran(*words, "--state", state) == ExitCode.USAGE

@@ -45,7 +45,8 @@ from calibrant.stream import (
     open_writer,
     replay,
 )
-from calibrant.stream.readers import Misfit, TextReader, open_reader
+from calibrant.stream.inputs import open_reader
+from calibrant.stream.readers import Misfit, TextReader
 from calibrant.stream.session import WARM_UP, dump, load, read
 from calibrant.stream.source import Source, open_source
 from calibrant.summary import summarise, summarise_collected
@@ -839,8 +840,7 @@ def test_numbers_of_rows_are_right_across_batches(tmp_path: Path) -> None:
         ("d.csv.gz", squeezed(b""), "must begin with the names of its columns, got nothing"),
         ("d.jsonl", b"\n \n", "must have a line at least, got nothing"),
         ("d.csv", b"p,y\n", "must have one row at least, got none"),
-        ("d.csv", b"p,y\n0.5,\xff\n", "broken after row 0: In CSV column"),
-        ("d.csv", b"\xff,y\n0.5,1\n", "cannot be read: 'utf-8' codec can't decode"),
+        ("d.csv", b"p,y\n" + b"0.5,1\n" * 11_000 + b"0.5,\xff\n", "broken after row "),
         ("d.parquet", b"PAR1 but not really", "cannot be read: Parquet magic bytes"),
         ("d.csv.gz", squeezed(b"p,y\n" + bytes(range(48, 58)) * 9999)[:-20],
          "Compressed file ended before the end-of-stream marker was reached"),

@@ -19,9 +19,10 @@ import pyarrow as pa
 from calibrant.errors import InvalidInput
 from calibrant.kernels.portable import sigmoid
 from calibrant.stream import Columns, Scale, Unreadable
-from calibrant.stream.columns import OUTCOME_NAMES, RAW_NAMES, choose, numbers, times
-from calibrant.stream.readers import ArrowPiece, FieldsPiece, LinePiece, Piece
+from calibrant.stream.columns import OUTCOME_NAMES, RAW_NAMES, choose
+from calibrant.stream.pieces import ArrowPiece, FieldsPiece, LinePiece, Piece
 from calibrant.stream.rows import Rules
+from calibrant.stream.values import numbers, times
 
 NAN = math.nan
 
@@ -192,6 +193,9 @@ def test_rows_that_obey_become_rounds() -> None:
     assert rounds.time is None
 
 
+TIME = "a time (a number, ISO 8601, or as --time-format says)"
+
+
 @pytest.mark.parametrize(
     ("values", "told"),
     [
@@ -200,11 +204,10 @@ def test_rows_that_obey_become_rounds() -> None:
         ({"p": NAN, "y": 7}, "p must be a number in [0, 1], got nan"),
         ({"y": 0.5}, "y must be 0 or 1, got 0.5"),
         ({"t": 0.5}, "t must be a time that is not before the row above, got 0.5"),
-        ({"t": None, "a": 5.0}, "t must be a time that is not before the row above, got nothing"),
-        ({"t": math.inf, "a": math.inf},
-         "t must be a time that is not before the row above, got inf"),
+        ({"t": None, "a": 5.0}, f"t must be {TIME}, got nothing"),
+        ({"t": math.inf, "a": math.inf}, f"t must be {TIME}, got inf"),
         ({"a": 1.5}, "a must be a time that is not before the row's own, got 1.5"),
-        ({"a": NAN}, "a must be a time that is not before the row's own, got nan"),
+        ({"a": NAN}, f"a must be {TIME}, got nan"),
     ],
 )  # fmt: skip
 def test_the_first_rule_that_a_row_breaks_is_told(values: dict[str, Any], told: str) -> None:

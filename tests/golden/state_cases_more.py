@@ -237,6 +237,10 @@ def rows_of(kind: str, rows: int, seed: int) -> str:
         columns["p"] = [round((10 * p - 4.0) / seed, 4) for p in raw]
     else:
         columns["p"] = raw
+    if kind == "known":
+        # The outcomes of four rows of the first night come in the second.
+        columns["who"] = [f"w{8 * (seed - 1) + k}" for k in range(rows)]
+        columns["y"] = ["" if seed == 1 and k >= 8 else y for k, y in enumerate(outcomes)]
     columns["sex"] = ["fm"[y] for y in outcomes]
     lines = [",".join(map(str, line)) for line in zip(*columns.values(), strict=True)]
     return "\n".join([",".join(columns), *lines]) + "\n"
@@ -251,6 +255,7 @@ def sessions() -> Iterator[Case]:
         "score": (plain | {"scale": "score"}, {"raw": "p"}),
         "group": ({"resolution": 3, "buckets": 2, "group": ("sex",)}, {"raw": "p"}),
         "class": (plain | {"proba": ("p0", "p1", "p2")}, {}),
+        "known": (plain, {"raw": "p", "id": "who"}),
         "number": ({"normal": ("mu", "sd"), "levels": (0.2, 0.7), "resolution": 3}, {}),
     }
     for name, (options, job) in made.items():

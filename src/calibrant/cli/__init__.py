@@ -13,6 +13,8 @@ from contextlib import suppress
 from enum import IntEnum
 from typing import Final
 
+from calibrant._version import __version__
+
 __all__ = ["ExitCode", "main"]
 
 NEEDED: Final = ("typer", "rich", "pyarrow", "msgspec")
@@ -43,26 +45,47 @@ class ExitCode(IntEnum):
     TERMINATED = 143, "ended by SIGTERM; nothing was left behind"
 
 
+SIGNALLED: Final = (ExitCode.HUNG_UP, ExitCode.INTERRUPTED, ExitCode.TERMINATED)
+
+
 def main() -> int:
-    """Run the command line; return the exit code."""
+    """Run the command line; return the exit code, or end at once where Python might abort."""
+    if sys.argv[1:] == ["--version"]:
+        # Told before anything slow is loaded.
+        print(f"calibrant {__version__}")
+        return ExitCode.OK
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         told = f"the command line needs {', '.join(missing)}, not installed here"
         print(f'calibrant: {told}: pip install "calibrant[cli]"', file=sys.stderr)
         return ExitCode.MISSING_EXTRA
-    from calibrant.cli.app import run
-
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            # A letter that a terminal does not know must not end a command.
-            stream.reconfigure(errors="backslashreplace")
-    try:
-        code = run()
-    except SystemExit as ended:
-        code = ended.code if isinstance(ended.code, int) else ExitCode.BUG
-    if code in (ExitCode.HUNG_UP, ExitCode.INTERRUPTED, ExitCode.TERMINATED):
+    code = _run()
+    if code in SIGNALLED or _is_reading():
         _leave(code)
     return code
+
+
+def _run() -> int:
+    try:
+        from calibrant.cli.app import run
+
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "reconfigure"):
+                # A letter that a terminal does not know must not end a command.
+                stream.reconfigure(errors="backslashreplace")
+        return run()
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else ExitCode.BUG
+    except KeyboardInterrupt:
+        # It came before there was a command to guard, such as while modules were loaded.
+        print("calibrant: interrupted", file=sys.stderr)
+        return ExitCode.INTERRUPTED
+
+
+def _is_reading() -> bool:
+    """Say whether an input was left before its end, so that a thread may still wait for it."""
+    failure = sys.modules.get("calibrant.stream.failure")
+    return failure is not None and failure.abandoned()
 
 
 def _leave(code: int) -> None:

@@ -85,11 +85,19 @@ def run(arguments: list[str] | None = None) -> int:
     before = {number: signal.signal(number, _terminate) for number in heard}
     # Arrow's own handlers lose a signal that comes while it waits for a slow pipe.
     pa.enable_signal_handlers(False)
+    # Alone, the command is a question.
+    words = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
     try:
         with noting(lasting=arguments is None):
-            code = int(app(args=arguments, standalone_mode=False, prog_name="calibrant") or 0)
+            code = int(app(args=words, standalone_mode=False, prog_name="calibrant") or 0)
         _flush()
         return code
+    except SystemExit as ended:
+        # Below, a pipe that nobody reads ends help with a code of its own.
+        if not isinstance(ended.__context__, BrokenPipeError):
+            raise
+        screen.give_up(sys.__stdout__)
+        return ExitCode.PIPE
     except OSError as error:
         if error.errno not in FULL:
             raise

@@ -28,6 +28,8 @@ from calibrant.stream.rows import Rounds
 from calibrant.stream.source import Source
 from calibrant.summary import Collector
 
+RULES: Final = ("stop", "skip")
+"""What may become of bad rows."""
 NEEDED: Final = ("jinja2", "matplotlib")
 """What the page is made with."""
 
@@ -78,15 +80,29 @@ class Telling:
 
     by KEY
         Rank by one of: {}.
-    skip
-        Pass bad rows over.
-    html FILE
+    on_error RULE
+        Bad rows: stop or skip.
+    report FILE
         Write the page, one HTML file.
+
+    ``--skip`` and ``--html`` are earlier names of these.
     """
 
     by: str = among(lambda: list(KEYS), "brier")
+    on_error: str = "stop"
+    report: str | None = None
     skip: bool = False
     html: str | None = None
+
+    @property
+    def rule(self) -> str:
+        """What becomes of bad rows."""
+        return check.choice("skip" if self.skip else self.on_error, "--on-error", RULES)
+
+    @property
+    def page(self) -> str | None:
+        """Where the page goes."""
+        return self.html if self.report is None else self.report
 
 
 @spread
@@ -100,48 +116,49 @@ def compare(
 
     \b
     Example:
-      calibrant compare games.csv --raw prob --outcome won --html games.html
+      calibrant compare games.csv --raw prob --outcome won --report games.html
     """
     check.choice(telling.by, "--by", tuple(KEYS))
     job, scale, asked = reading.job(inputs), reading.scale, who.rounds
     limit = None if asked is None else check.whole(asked, "--rounds", low=1)
     methods, adversarial = who.names, check.whole(who.adversarial, "--adversarial")
     own = {"seed": 0} | {name: value for name, value in vars(sizes).items() if value is not None}
-    with Drafts(force=ending.force) as drafts:
-        place = None if telling.html is None else _reserve(drafts, telling.html)
-        rounds, columns = _read(job, scale, telling.skip, limit)
+    page, on_error = telling.page, telling.rule
+    with Drafts(force=ending.force, inputs=inputs) as drafts:
+        place = None if page is None else _reserve(drafts, page)
+        rounds, columns = _read(job, scale, on_error == "skip", limit)
         with screen.progress(("methods",)) as show:
             made = compare_methods(
                 rounds.raw, rounds.outcomes, **_delivery(rounds), methods=methods,
                 peers=who.peers, adversarial_rounds=adversarial, title=_title(inputs), **own,
                 progress=lambda done, total, name: show(done * len(rounds), done, total),
             )  # fmt: skip
-        if telling.html is not None and place is not None:
+        if page is not None and place is not None:
             options = {"format": job.format, **columns.options, "rounds": limit}
             options["methods"] = None if methods is None else ",".join(methods)
             options |= {"adversarial": adversarial, **own}
-            flags = {f"--{scale}": scale is not None, "--skip": telling.skip}
-            flags["--no-peers"] = not who.peers
-            again = command(["compare", *inputs], options, *(flag for flag in flags if flags[flag]))
-            with naming(telling.html):
+            options["on-error"] = None if on_error == "stop" else on_error
+            flags = {f"--{scale}": scale is not None, "--no-peers": not who.peers}
+            told = [flag for flag in flags if flags[flag]]
+            again = command(["compare", *inputs, *reading.words], options, *told)
+            with naming(page):
                 write(made, place, command=again)
         drafts.commit()
     with screen.telling():
         _tell(made, telling.by, ending.as_json)
 
 
-def _reserve(drafts: Drafts, html: str) -> Path:
+def _reserve(drafts: Drafts, page: str) -> Path:
     """Find out before the work whether the page can be written after it."""
-    require("--html", NEEDED)
-    return drafts.reserve(html)
+    require("--report", NEEDED)
+    return drafts.reserve(page)
 
 
 def _read(job: Job, scale: str | None, skip: bool, limit: int | None) -> tuple[Rounds, Columns]:
     on_fault = Skip() if skip else Stop()
     with screen.progress(job.inputs) as show:
         found = gather(job, scale, on_fault, limit=limit, progress=show)
-    if on_fault.skipped:
-        screen.say(f"bad rows passed over: {on_fault.skipped:,}")
+    screen.say_refused(on_fault, len(found[0]))
     return found
 
 
@@ -159,7 +176,7 @@ def _tell(made: Comparison, by: str, as_json: bool) -> None:
     for kind in made.absent:
         screen.say(f"{KINDS[kind]} is not installed here: its methods are missing")
     if as_json:
-        screen.tell_json(made.to_dict())
+        screen.tell_json({"headline": headline(made), **made.to_dict()})
         return
     _print(made, by)
     for line in textwrap.wrap(headline(made), screen.LINE):
@@ -193,7 +210,7 @@ def gather(
 
     def begin(source: Source, columns: Columns) -> None:
         found.append(columns)
-        screen.say_guesses(job, columns)
+        screen.say_guesses(job, columns, source.notes)
 
     with contextlib.suppress(_Enough):
         replay(job, session, on_fault, start=begin, progress=progress)

@@ -17,15 +17,20 @@ from calibrant.core import check
 from calibrant.core.grid import GRIDS
 from calibrant.errors import MissingExtra
 from calibrant.stream import FORMATS, Job
+from calibrant.stream.dialect import Asked, check_encoding
 from calibrant.stream.session import METHODS
 
 ENTRY: Final = re.compile(r"(?P<name>\w+)(, (?P<flag>--\S+))?( (?P<metavar>[A-Z,]+))?")
 """How the help of an option begins: its name, its flag if that is another, what it takes."""
 
+WORDS: Final = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}
+"""Separators that are easier to say than to type."""
+
 Inputs: TypeAlias = Annotated[
     list[str],
     typer.Argument(
-        metavar="INPUT", help="CSV, TSV, JSON Lines or Parquet files, also .gz or .zst; - is stdin."
+        metavar="INPUT",
+        help="CSV, TSV, JSON, JSON Lines, Parquet or Excel files, also compressed; - is stdin.",
     ),
 ]
 
@@ -131,11 +136,17 @@ class Reading:
     raw COL
         Column of raw forecasts (guessed by default).
     outcome COL
-        Column of outcomes, 0 or 1 or empty if unknown (guessed by default).
+        Column of outcomes, 0 or 1 or empty if unknown (guessed by default); true and false, or
+        yes and no, will do.
+    positive VALUE
+        The outcome that counts as 1, where there are two others than those.
     time COL
         Column that says when a forecast was made.
     available COL
         Column that says when the outcome became known; it is learned then. Needs --time.
+    time_format FORM
+        How times are written, such as %d.%m.%Y, unless as numbers or in ISO 8601 (guessed if there
+        is no doubt).
     logit
         Raw forecasts are log-odds.
     percent
@@ -143,24 +154,57 @@ class Reading:
     score
         Raw forecasts are unbounded scores s: (s + m)/2m, m the largest |s| so far.
     format NAME
-        Of the inputs: csv, tsv, jsonl or parquet (by default as names or contents say).
+        Of the inputs: csv, tsv, jsonl, json, parquet or xlsx (by default as names or contents say).
+    sep CHAR
+        What stands between the fields of a text file; tab is a word for it (guessed by default).
+    decimal CHAR
+        What stands before decimals, a point or a comma (guessed by default).
+    encoding NAME
+        Of text files, such as utf-16 or latin-1 (guessed by default).
+    header, --header/--no-header
+        Whether the first line names the columns, else called 1, 2, ... (guessed by default).
     """
 
     raw: str | None = None
     outcome: str | None = None
+    positive: str | None = None
     time: str | None = None
     available: str | None = None
+    time_format: str | None = None
     logit: bool = False
     percent: bool = False
     score: bool = False
     format: str | None = None
+    sep: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+    header: bool | None = None
 
     def job(self, inputs: list[str], **more: Any) -> Job:
         """Return the job of reading some inputs."""
         check.choice(self.format or "csv", "--format", FORMATS)
         refuse(self.available is not None and self.time is None, "--available needs --time")
         named = self.raw, self.outcome, self.time, self.available, self.format
-        return Job(tuple(inputs), *named, **more)
+        more |= {"positive": self.positive, "time_format": self.time_format}
+        return Job(tuple(inputs), *named, dialect=self.dialect, **more)
+
+    @property
+    def dialect(self) -> Asked:
+        """What the options say of how text is written."""
+        sep = WORDS.get(self.sep or "", self.sep)
+        refuse(sep is not None and len(sep) != 1, f"--sep must be one character, got {sep!r}")
+        check.choice(self.decimal or ".", "--decimal", (".", ","))
+        told = f"--sep and --decimal must be two characters, got {sep!r} for both"
+        refuse(sep is not None and sep == self.decimal, told)
+        encoding = None if self.encoding is None else check_encoding(self.encoding)
+        return Asked(sep, self.decimal, encoding, self.header)
+
+    @property
+    def words(self) -> list[str]:
+        """The options of how text is written, to be given again; columns say the rest."""
+        told = {"--sep": self.sep, "--encoding": self.encoding}
+        words = [word for name, text in told.items() if text is not None for word in (name, text)]
+        return words + {None: [], True: ["--header"], False: ["--no-header"]}[self.header]
 
     @property
     def scale(self) -> str | None:

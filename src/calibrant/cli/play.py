@@ -19,7 +19,7 @@ from calibrant.recalibrate import Calibrant, Recalibrator
 from calibrant.recalibrate.secret import chosen_seed
 from calibrant.stream.columns import Columns
 from calibrant.stream.drafts import Drafts
-from calibrant.stream.readers import ArrowPiece
+from calibrant.stream.pieces import ArrowPiece
 from calibrant.stream.session import ADDED, Answers, Options, Session
 from calibrant.stream.source import format_of
 from calibrant.stream.writers import open_output, open_writer

@@ -16,6 +16,7 @@ from calibrant.cli.options import Ending, refuse, require, spread
 from calibrant.errors import CalibrantError, CorruptState
 from calibrant.stream import Drafts, Unreadable, open_output
 from calibrant.stream.failure import naming
+from calibrant.stream.writers import check_output
 from calibrant.summary import AnySummary, read_summary
 
 NEEDED: Final = {"report": ("jinja2", "matplotlib"), "plots": ("matplotlib",)}
@@ -102,7 +103,10 @@ def command(words: Iterable[str], options: Mapping[str, Any], *flags: str) -> st
 
 def reserve_rows(drafts: Drafts, out: str | None) -> Path | None:
     """Return where rows are to be written; None for standard output, and if nobody asked."""
-    return None if out is None or out == "-" else drafts.reserve(out)
+    if out is None or out == "-":
+        return None
+    check_output(out)
+    return drafts.reserve(out)
 
 
 def refuse_two_voices(out: str | None, as_json: bool) -> None:
@@ -112,9 +116,12 @@ def refuse_two_voices(out: str | None, as_json: bool) -> None:
 
 def show_summary(summary: AnySummary, *, as_json: bool, details: bool, error: bool = False) -> None:
     """Tell a summary as JSON, without its detail, or as a table."""
+    from calibrant.report import headline
+
     with screen.telling():
         if as_json:
-            screen.tell_json({key: v for key, v in summary.to_dict().items() if key != "detail"})
+            told = {key: v for key, v in summary.to_dict().items() if key != "detail"}
+            screen.tell_json({"headline": headline(summary), **told})
         else:
             screen.before_after(summary, details=details, error=error)
 
@@ -128,11 +135,14 @@ Summaries: TypeAlias = Annotated[
 class Page:
     """Where the report goes.
 
-    out FILE
+    report FILE
         The HTML file to write.
+
+    ``--out`` is an earlier name of it.
     """
 
-    out: str = "report.html"
+    report: str = "report.html"
+    out: str | None = None
 
 
 @spread
@@ -141,12 +151,12 @@ def report(summaries: Summaries, *, page: Page, ending: Ending) -> None:
 
     \b
     Example:
-      calibrant report monday.json tuesday.json --out week.html
+      calibrant report monday.json tuesday.json --report week.html
     """
     from calibrant.report import headline, write_many
 
-    found, out = [_summary(name) for name in summaries], page.out
-    with Drafts(force=ending.force) as drafts:
+    found, out = [_summary(name) for name in summaries], page.out or page.report
+    with Drafts(force=ending.force, inputs=summaries) as drafts:
         place = drafts.reserve(out)
         with naming(out):
             write_many(found, place)

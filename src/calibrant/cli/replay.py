@@ -7,7 +7,7 @@ from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from calibrant.cli import screen
 from calibrant.cli.options import Ending, Inputs, KindOptions, Making, Reading, refuse, spread
@@ -16,9 +16,16 @@ from calibrant.core import check
 from calibrant.core.seal import sealed
 from calibrant.stream.columns import Columns
 from calibrant.stream.drafts import Drafts, locked, replace_file
-from calibrant.stream.failure import StreamFailure, insist, naming, uninterrupted
+from calibrant.stream.failure import (
+    StateMismatch,
+    StreamFailure,
+    insist,
+    naming,
+    uninterrupted,
+)
+from calibrant.stream.faults import OnFault, Quarantine, Skip, Stop
 from calibrant.stream.readers import BATCH_ROWS
-from calibrant.stream.replay import Job, OnFault, Progress, Quarantine, Skip, Stop
+from calibrant.stream.replay import Job, Progress
 from calibrant.stream.replay import replay as replay_job
 from calibrant.stream.session import (
     Options,
@@ -29,9 +36,12 @@ from calibrant.stream.session import (
     read,
     read_secret,
 )
-from calibrant.stream.source import Source, format_of
+from calibrant.stream.source import Source, digest_of, format_of
 from calibrant.stream.writers import open_output, open_writer
 from calibrant.summary import AnySummary
+
+MOST_DIGESTS: Final = 10_000
+"""Files that a state remembers, the latest."""
 
 
 @dataclass(frozen=True)
@@ -88,11 +98,18 @@ class Manner:
         Answer each line before the next is read; with --out -.
     checkpoint SECONDS
         With --flush, write the state so often while rows come; 0 is after each.
+    id COL
+        Column that forecasts are known by: an outcome in a later row or file finds its forecast,
+        and no id is learned twice.
+    again
+        Learn a file that the state has learned before.
     """
 
     on_error: str = "stop"
     flush: bool = False
     checkpoint: float = 10.0
+    id: str | None = None
+    again: bool = False
     batch_rows: int = BATCH_ROWS
 
     @property
@@ -128,14 +145,15 @@ def replay(
     Example:
       calibrant replay games.csv --raw prob --outcome won --out games.parquet --report games.html
     """
-    job = reading.job(inputs, one_by_one=manner.flush, batch_rows=manner.batch_rows)
+    how = {"one_by_one": manner.flush, "batch_rows": manner.batch_rows, "id": manner.id}
+    job = reading.job(inputs, **how)
     check.real(manner.checkpoint, "--checkpoint", low=0.0, rule="0 seconds or more")
     refuse(manner.flush and outputs.out != "-", "--flush needs --out -")
     named = kind.named(reading.raw)
     refuse_two_voices(outputs.out, ending.as_json)
     secret = read_secret(outputs.secret_file)
     options = Options(**vars(making), **named, secret=secret, scale=reading.scale)
-    Run(job, options, outputs, products, manner, ending.force).go(ending.as_json)
+    Run(job, options, outputs, products, manner, ending.force, reading.words).go(ending.as_json)
 
 
 @dataclass
@@ -148,28 +166,43 @@ class Run:
     products: Products
     manner: Manner
     force: bool
+    written: list[str]
     places: dict[str, Path] = field(default_factory=dict)
     rows: Path | None = None
     key: bytes | None = None
     columns: Columns | None = None
     ended: BaseException | None = None
+    learned: tuple[str, ...] = ()
 
     def go(self, as_json: bool) -> None:
         """Read, play, write, tell."""
         name, self.key = self.outputs.state, self.outputs.key
         with nullcontext() if name is None else locked(name):
             stored = None if name is None else read(name, self.options.secret, self.key)
-            summary = self._made(open_session(self.options, stored))
+            session = open_session(self.options, stored)
+            self.learned = () if name is None else self._digests(session, name)
+            summary = self._made(session)
         told = {"as_json": as_json, "details": self.products.details}
         show_summary(summary, **told, error=self.outputs.out == "-")
         if self.ended is not None:
             raise self.ended
 
+    def _digests(self, session: Session, state: str) -> tuple[str, ...]:
+        """Return the digests of all files that the state has learned; refuse to learn one twice."""
+        new = [(name, digest_of(name)) for name in self.job.inputs]
+        for name, digest in new:
+            if digest is not None and digest in session.inputs and not self.manner.again:
+                told = f"was learned already, as {state} says; --again learns it once more"
+                raise StateMismatch(f"{name}: {told}")
+        seen = (*session.inputs, *(digest for _, digest in new if digest is not None))
+        return tuple(dict.fromkeys(seen))[-MOST_DIGESTS:]
+
     def _made(self, session: Session) -> AnySummary:
         """Play, and put all files in their places; return what it was worth."""
         kept: Any = session.kept_columns
         self.job = replace(self.job, **kept)
-        with Drafts(force=self.force) as drafts:
+        files = *self.job.inputs, self.outputs.secret_file, self.outputs.authenticate_file
+        with Drafts(force=self.force, inputs=files) as drafts:
             self._reserve(drafts)
             summary = self._summary(session, self._play(session))
             # A second signal must not cost what the first one left to be kept.
@@ -203,6 +236,9 @@ class Run:
                 told = self._keeping(session, on_fault, show)
                 replay_job(self.job, session, on_fault, start=start, progress=told)
                 insist()
+                session.inputs = self.learned
+                screen.say_refused(on_fault, session.recalibrator.issued - before)
+                screen.say_known(session.book)
         except (KeyboardInterrupt, SystemExit, StreamFailure, OSError) as error:
             # What a filter has answered is out of the house: its state must say so.
             if not self.job.one_by_one or session.recalibrator.issued == before:
@@ -239,7 +275,7 @@ class Run:
     def _start(self, stack: ExitStack, session: Session, source: Source, columns: Columns) -> Any:
         """Return who writes the rows; None if nobody asked for them."""
         self.columns = columns
-        screen.say_guesses(self.job, columns)
+        screen.say_guesses(self.job, columns, source.notes)
         name = self.outputs.out
         if name is None:
             return None
@@ -249,7 +285,8 @@ class Run:
 
     def _summary(self, session: Session, timing: dict[str, float]) -> AnySummary:
         columns = {} if self.columns is None else self.columns.options
-        words = [] if session.scale.kind == "probability" else [f"--{session.scale.kind}"]
+        words = list(self.written)
+        words += [] if session.scale.kind == "probability" else [f"--{session.scale.kind}"]
         words += session.words()
         words += [] if self.manner.on_error == "stop" else ["--on-error", "skip"]
         words += [] if self.outputs.state is None else ["--state", self.outputs.state]

@@ -16,8 +16,9 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from calibrant.report.tables import Table
-from calibrant.stream import Columns, Job
+from calibrant.stream import Columns, Job, OnFault
 from calibrant.stream.failure import settled
+from calibrant.stream.ids import Book
 from calibrant.summary import AnySummary
 
 LINE: Final = 80
@@ -90,15 +91,34 @@ def telling() -> Iterator[None]:
         say(f"all files were written, but the result cannot be printed: {error.strerror}")
 
 
-def say_guesses(job: Job, columns: Columns) -> None:
-    """Tell which columns were guessed."""
+def say_guesses(job: Job, columns: Columns, notes: Iterable[str] = ()) -> None:
+    """Tell which columns were guessed, and what of how they are written."""
+    for note in notes:
+        say(note)
     told = []
-    if job.raw is None and not columns.vector:
+    if job.raw is None and columns.raw and not columns.vector:
         told.append(f"raw forecasts from column {columns.raw!r}")
     if job.outcome is None:
         told.append(f"outcomes from column {columns.outcome!r}")
     if told:
         say(" and ".join(told))
+
+
+def say_refused(on_fault: OnFault, played: int) -> None:
+    """Tell how many rows were refused, and why."""
+    for line in on_fault.told(played):
+        say(line)
+
+
+def say_known(book: Book | None) -> None:
+    """Tell what ids were good for."""
+    if book is None:
+        return
+    told = [f"{book.found:,} outcomes found their forecast"] if book.found else []
+    if book.repeated:
+        told.append(f"{book.repeated:,} rows were known by their id and not learned again")
+    if told:
+        say("; ".join(told))
 
 
 def tell_json(data: Any) -> None:

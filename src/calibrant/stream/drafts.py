@@ -13,7 +13,7 @@ import secrets
 import shutil
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.util import find_spec
@@ -85,6 +85,8 @@ class Drafts:
     ----------
     force
         Whether files that are there already may be replaced.
+    inputs
+        Files that are read: no output takes their place, forced or not.
 
     Notes
     -----
@@ -93,8 +95,8 @@ class Drafts:
     before they are renamed, and their names right after.
     """
 
-    def __init__(self, *, force: bool = False) -> None:
-        self._force = force
+    def __init__(self, *, force: bool = False, inputs: Iterable[str | None] = ()) -> None:
+        self._force, self._inputs = force, [name for name in inputs if name]
         self._pairs: list[tuple[Path, Path]] = []
         self._held: list[int] = []
 
@@ -120,6 +122,8 @@ class Drafts:
             if _is_special(Path(name)):
                 return Path(name)
             target = Path(os.path.realpath(name))
+            if target.exists() and any(_is_same(target, each) for each in self._inputs):
+                raise Unwritable(f"{name}: cannot be written: it is an input")
             if target.exists() and not (replace or self._force):
                 raise Unwritable(f"{name}: is there already; --force replaces it")
             draft = self._draft(name, target, 0.0 if replace else LEFT_BEHIND)
@@ -249,6 +253,13 @@ def _is_special(target: Path) -> bool:
     if target.is_dir():
         raise IsADirectoryError(errno.EISDIR, "Is a directory")
     return True
+
+
+def _is_same(target: Path, other: str) -> bool:
+    """Say whether two names are of one file."""
+    with suppress(OSError):
+        return os.path.samefile(target, other)
+    return False
 
 
 def _remove(draft: Path) -> None:

@@ -4,6 +4,7 @@
 
     StreamFailure (CalibrantError)
     ├── Unreadable (OSError)          an input that is not there, not ours, or broken
+    │   └── NoColumn                  an input whose columns cannot be guessed
     ├── BadRow (ValueError)           a row that breaks a rule
     ├── Unwritable (OSError)          an output that cannot be written
     └── StateMismatch (ValueError)    a state that does not go with what was asked for
@@ -32,6 +33,10 @@ class Unreadable(StreamFailure, OSError):
     """An input that cannot be read."""
 
 
+class NoColumn(Unreadable):
+    """An input whose columns cannot be guessed."""
+
+
 class BadRow(StreamFailure, ValueError):
     """A row that breaks a rule; the message names row, column, value and rule."""
 
@@ -57,6 +62,19 @@ def naming(name: str) -> Iterator[None]:
         raise Unwritable(f"{name}: cannot be written: {os.strerror(error.errno)}") from error
 
 
+_abandoned: Final[list[str]] = []
+
+
+def abandon(name: str) -> None:
+    """Take note that an input was left before its end, which a thread may still read."""
+    _abandoned.append(name)
+
+
+def abandoned() -> bool:
+    """Say whether an input was left so: Python would abort at its end, beside such a thread."""
+    return bool(_abandoned)
+
+
 SIGNALS: Final = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 )
@@ -80,8 +98,8 @@ def noting(*, lasting: bool = False) -> Iterator[None]:
             _noted.append(number)
             before[number](number, frame)
 
-    _noted.clear()
-    _settled.clear()
+    for told in (_noted, _settled, _abandoned):
+        told.clear()
     for number in before:
         signal.signal(number, note)
     try:

@@ -1,95 +1,38 @@
-"""Reading inputs, playing their rounds, writing the answers; and what becomes of bad rows."""
+"""Reading inputs, playing their rounds, writing the answers."""
 
 from __future__ import annotations
 
-import csv
-import io
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import closing, nullcontext
-from dataclasses import dataclass, fields
-from typing import Any, Final, NamedTuple, TypeAlias
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, TypeAlias
 
-import msgspec
+import numpy as np
 
+from calibrant.core.arrays import Mask
+from calibrant.errors import InvalidInput
+from calibrant.stream.advice import (
+    Sample,
+    advice,
+    advice_on,
+    guesses,
+    offer,
+    other_value,
+    time_format,
+)
 from calibrant.stream.columns import Columns, KindColumns, choose
-from calibrant.stream.failure import BadRow, StateMismatch, Unreadable, naming, uninterrupted
-from calibrant.stream.readers import BATCH_ROWS, Piece, Reader, open_reader
-from calibrant.stream.rows import Problem, Rules
+from calibrant.stream.dialect import Asked
+from calibrant.stream.failure import NoColumn, StateMismatch, Unreadable, uninterrupted
+from calibrant.stream.faults import Fault, OnFault
+from calibrant.stream.ids import Book, number_of, runs
+from calibrant.stream.inputs import open_reader
+from calibrant.stream.pieces import Piece
+from calibrant.stream.readers import BATCH_ROWS, Reader
+from calibrant.stream.rows import Problem, Rounds, Rules, listed, value_at
 from calibrant.stream.session import Session
 from calibrant.stream.source import Source, open_source
+from calibrant.stream.wording import Wording
 from calibrant.stream.writers import JsonLinesWriter, Writer
-
-FIELDS: Final = ("source", "row", "column", "value", "rule", "content")
-"""Columns of a quarantine."""
-
-
-class Fault(NamedTuple):
-    """A bad row: which one, what is wrong with it, and all of it."""
-
-    source: str
-    row: int
-    column: str | None
-    value: str | None
-    rule: str
-    content: str
-    told: str
-
-    def __str__(self) -> str:
-        return f"{self.source}: row {self.row}: {self.told}"
-
-
-class OnFault(ABC):
-    """What to do about bad rows; ``skipped`` counts those that were passed over."""
-
-    skipped: int = 0
-
-    @abstractmethod
-    def take(self, fault: Fault) -> None:
-        """Deal with a bad row."""
-
-
-class Stop(OnFault):
-    """End at the first bad row."""
-
-    def take(self, fault: Fault) -> None:
-        raise BadRow(str(fault))
-
-
-class Skip(OnFault):
-    """Pass bad rows over, and count them."""
-
-    def take(self, fault: Fault) -> None:
-        self.skipped += 1
-
-
-class Quarantine(OnFault):
-    """Set bad rows aside, with what is wrong, onto a stream of CSV, TSV or JSON Lines."""
-
-    def __init__(self, stream: Any, format: str, name: str = "quarantine") -> None:
-        self._stream, self._format, self._name = stream, format, name
-        if format != "jsonl":
-            self._write_fields(FIELDS)
-
-    def take(self, fault: Fault) -> None:
-        self.skipped += 1
-        if self._format == "jsonl":
-            row = dict(zip(FIELDS, fault, strict=False))
-            self._write(msgspec.json.encode(row) + b"\n")
-        else:
-            self._write_fields(fault[: len(FIELDS)])
-
-    def _write_fields(self, fields: tuple[Any, ...]) -> None:
-        text = io.StringIO()
-        delimiter = "\t" if self._format == "tsv" else ","
-        csv.writer(text, delimiter=delimiter, lineterminator="\n").writerow(fields)
-        self._write(text.getvalue().encode())
-
-    def _write(self, content: bytes) -> None:
-        # The reader of the rows must not take a full disk for a broken input.
-        with naming(self._name):
-            self._stream.write(content)
-
 
 Progress: TypeAlias = Callable[[int, int, int | None], None]
 """Called with rounds so far, and how much of how much of the present input is read."""
@@ -108,12 +51,16 @@ class Job(KindColumns):
         Names of files; ``-`` is standard input.
     raw, outcome, time, available
         Names of columns; the first two are guessed where not told.
-    format
+    format, dialect
         Of all inputs; by default as their names or first bytes say.
     one_by_one
         Whether each row is to be answered before the next one is read.
     batch_rows
         About how many rows to read at a time otherwise; changes no result.
+    positive, time_format
+        How outcomes and times are worded, as in :class:`~calibrant.stream.wording.Wording`.
+    id
+        Name of the column that forecasts are known by, if outcomes come in later rows.
     """
 
     inputs: tuple[str, ...]
@@ -124,11 +71,22 @@ class Job(KindColumns):
     format: str | None = None
     one_by_one: bool = False
     batch_rows: int = BATCH_ROWS
+    dialect: Asked = field(default_factory=Asked)
+    positive: str | None = None
+    time_format: str | None = None
+    id: str | None = None
 
     @property
     def asked(self) -> dict[str, Any]:
         """The columns that are named, by what they mean."""
-        return {each.name: getattr(self, each.name) for each in fields(Columns)}
+        names = [each.name for each in fields(Columns) if each.name != "wording"]
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def named(self) -> list[str]:
+        """The names of columns that are told."""
+        told = [(text,) if isinstance(text, str) else text for text in self.asked.values()]
+        return [name for names in filter(None, told) for name in names]
 
 
 def replay(
@@ -176,10 +134,22 @@ class _Replay:
         self._columns: Columns | None = None
         self._names: list[str] = []
         self._writer: Writer | None = None
+        self._advice = ""
+        self._words = Wording(
+            percent=session.scale.kind == "percent",
+            positive=job.positive,
+            time_format=job.time_format,
+        )
+        if job.id is not None:
+            if not session.settles:
+                told = "--id goes with one probability a row, without groups, classes and numbers"
+                raise InvalidInput(told)
+            session.book = session.book or Book()
 
     def play(self, name: str) -> None:
         """Play one input from start to end."""
-        with closing(open_source(name, self.job.format)) as source:
+        source = open_source(name, self.job.format, self.job.dialect, self.job.named)
+        with closing(source):
             reader = open_reader(
                 source,
                 lambda misfit: self.on_fault.take(_of_misfit(name, *misfit)),
@@ -188,26 +158,33 @@ class _Replay:
             )
             columns = self._columns or self._begin(source, reader)
             self._check_names(reader, columns)
+            worded = replace(columns.wording, decimal=source.dialect.decimal)
+            columns = replace(columns, wording=worded)
             self.session.long = self.session.long or reader.long
-            rules = self.session.rules(columns)
-            wanted = columns.names if self._writer is None else None
+            part = _Part(reader, self.session.rules(columns), columns)
+            there = [column for column in columns.names if column in reader.names]
+            wanted = there if self._writer is None else None
             guard = uninterrupted if self.job.one_by_one else nullcontext
             for piece in reader.pieces(wanted):
                 with guard():
-                    self._take(reader, rules, piece)
+                    self._take(part, piece)
 
     def finish(self) -> Columns:
         """Close the output; refuse a job that came to nothing."""
         if self._columns is None or self.session.recalibrator.issued == 0:
             listed = ", ".join(self.job.inputs)
-            raise Unreadable(f"{listed}: must have one row at least, got none")
+            told = " ".join(self.on_fault.told(0)) or "must have one row at least, got none"
+            raise Unreadable(f"{listed}: {told}")
         if self._writer is not None:
             self._writer.close()
         return self._columns
 
     def _begin(self, source: Source, reader: Reader) -> Columns:
-        columns = choose(source.name, reader.names, **self.job.asked)
+        sample = reader.sample()
+        columns = self._chosen(source, reader, sample)
         self._check_time(source, columns)
+        self._advice = advice(sample, columns, self.session.scale.kind)
+        source.notes = guesses(source, self.job.dialect, sample, columns)
         self._columns, self._names = columns, reader.names
         self._writer = self._start(source, columns)
         if self._writer is not None:
@@ -217,19 +194,110 @@ class _Replay:
             self._writer.write(reader.empty(), self.session.none())
         return columns
 
-    def _take(self, reader: Reader, rules: Rules, piece: Piece) -> None:
-        rounds, good, problems = rules.read(piece)
-        for problem in problems:
-            self.on_fault.take(_of_problem(reader, piece, problem))
-        if len(rounds):
-            answers = self.session.play(rounds)
-            # A row that was played counts, even if nobody takes its answer.
-            self.session.last = rules.last
-            if self._writer is not None:
-                self._writer.write(piece.take(good) if problems else piece, answers)
-                if self.job.one_by_one:
-                    self._writer.stream.flush()
+    def _chosen(self, source: Source, reader: Reader, sample: Sample) -> Columns:
+        """Return the columns, with what the first rows say about their wording."""
+        words = replace(self._words, decimal=source.dialect.decimal)
+        book = self.session.book
+        late = self.job.id is not None and book is not None and bool(book.open)
+        try:
+            columns = choose(source.name, reader.names, late=late, **self.job.asked)
+        except NoColumn as problem:
+            offered = "" if self.job.vector else offer(sample, self.job.asked, words)
+            raise Unreadable(f"{problem}; {offered}" if offered else str(problem)) from problem
+        columns = replace(columns, wording=words)
+        if words.positive is not None and not words.other:
+            words.other.extend(other_value(sample.get(columns.outcome, ()), words.positive))
+        if columns.time is None or words.time_format is not None:
+            return columns
+        form = time_format(source.name, sample, columns)
+        return replace(columns, wording=replace(words, time_format=form))
+
+    def _take(self, part: _Part, piece: Piece) -> None:
+        if self.job.id is None or self.session.book is None:
+            self._issue(part, piece, None)
+        else:
+            self._take_known(part, piece, self.session.book)
+        reader = part.reader
         self._progress(self.session.recalibrator.issued, reader.done, reader.size)
+
+    def _issue(self, part: _Part, piece: Piece, rows: list[int] | None) -> Issued | None:
+        """Forecast the rows of a piece; ``rows`` are their places in the piece that was read."""
+        rounds, good, problems = part.rules.read(piece)
+        for problem in problems:
+            self.on_fault.take(self._fault(part, piece, problem, rows))
+        if not len(rounds):
+            return None
+        answers = self.session.play(rounds)
+        # A row that was played counts, even if nobody takes its answer.
+        self.session.last = part.rules.last
+        if self._writer is not None:
+            self._writer.write(piece.take(good) if problems else piece, answers)
+            if self.job.one_by_one:
+                self._writer.stream.flush()
+        return rounds, good, answers
+
+    def _take_known(self, part: _Part, piece: Piece, book: Book) -> None:
+        """Forecast rows whose id is new, and let the outcomes of others find their forecast."""
+        ids = [number_of(value) for value in listed(piece.column(str(self.job.id)))]
+        told = part.columns.wording.outcomes(piece.column(part.columns.outcome))
+        outcomes = [None if gap else y for y, gap in zip(*map(list, told), strict=True)]
+        for new, rows in runs(ids, book):
+            if new:
+                self._issue_known(part, piece, ids, rows, book)
+                continue
+            for row in rows:
+                if ids[row] in book:
+                    self._settle(part, piece, row, ids[row], outcomes[row], book)
+                else:
+                    # Nothing came of the row that had this id before.
+                    self._issue_known(part, piece, ids, [row], book)
+
+    def _issue_known(
+        self, part: _Part, piece: Piece, ids: list[int | None], rows: list[int], book: Book
+    ) -> None:
+        strange = part.columns.raw not in part.reader.names
+        rule = "an id of a forecast that was made" if strange else "an id"
+        kept = []
+        for row in rows:
+            if strange or ids[row] is None:
+                self._refuse(part, piece, row, str(self.job.id), rule)
+            else:
+                kept.append(row)
+        if not kept:
+            return
+        wanted = np.zeros(len(piece), np.bool_)
+        wanted[kept] = True
+        issued = self._issue(part, piece.take(wanted), kept)
+        if issued is not None:
+            rounds, good, answers = issued
+            numbers: Any = [ids[kept[k]] for k in np.flatnonzero(good).tolist()]
+            book.note(numbers, rounds, answers)
+
+    def _settle(
+        self, part: _Part, piece: Piece, row: int, known: Any, outcome: float | None, book: Book
+    ) -> None:
+        """Learn the outcome of an open forecast; a row that says nothing new is passed over."""
+        if known in book.learned or outcome is None:
+            book.repeated += 1
+        elif outcome in (0.0, 1.0):
+            self.session.settle(book.settle(known), int(outcome))
+        else:
+            columns = part.columns
+            self._refuse(part, piece, row, columns.outcome, columns.wording.outcome_rule)
+
+    def _refuse(self, part: _Part, piece: Piece, row: int, column: str, rule: str) -> None:
+        problem = Problem(row, column, value_at(piece, column, row), rule)
+        self.on_fault.take(self._fault(part, piece, problem, None))
+
+    def _fault(self, part: _Part, piece: Piece, problem: Problem, rows: list[int] | None) -> Fault:
+        """Return a bad row, with the options that would make it a good one."""
+        row, column, value, rule = problem
+        shown = None if value is None else str(value)
+        number = part.reader.number(row if rows is None else rows[row])
+        kind = self.session.scale.kind
+        hint = self._advice or advice_on(value, column, part.columns, kind)
+        told = part.reader.source.name, number, column, shown, rule
+        return Fault(*told, piece.content(row), str(problem), hint)
 
     def _check_time(self, source: Source, columns: Columns) -> None:
         timed = columns.time is not None
@@ -241,20 +309,27 @@ class _Replay:
 
     def _check_names(self, reader: Reader, columns: Columns) -> None:
         name = reader.source.name
-        missing = [column for column in columns.names if column not in reader.names]
+        needed = [columns.id, columns.outcome] if columns.id else columns.names
+        missing = [column for column in needed if column not in reader.names]
         if missing:
             raise Unreadable(f"{name}: no column {missing[0]!r} as in the first input")
         tabular = self._writer is not None and not isinstance(self._writer, JsonLinesWriter)
-        if tabular and reader.names != self._names:
+        if tabular and columns.raw in reader.names and reader.names != self._names:
             raise Unreadable(f"{name}: must have the columns of the first input to join it")
+
+
+@dataclass
+class _Part:
+    """An input that is being read: by which rules, and which columns of it."""
+
+    reader: Reader
+    rules: Rules
+    columns: Columns
+
+
+Issued: TypeAlias = tuple[Rounds, Mask, Any]
+"""Rounds that were forecast, which rows of their piece they are, and the answers."""
 
 
 def _of_misfit(name: str, number: int, wrong: str, text: str) -> Fault:
     return Fault(name, number, None, None, wrong, text, wrong)
-
-
-def _of_problem(reader: Reader, piece: Piece, problem: Problem) -> Fault:
-    row, column, value, rule = problem
-    shown = None if value is None else str(value)
-    place = reader.source.name, reader.number(row)
-    return Fault(*place, column, shown, rule, piece.content(row), str(problem))

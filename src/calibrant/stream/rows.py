@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.core.arrays import Bits, Mask, Reals, Words
-from calibrant.stream.columns import Columns, Numbers, Scale, numbers, times
-from calibrant.stream.readers import Piece
+from calibrant.stream.columns import Columns, Scale
+from calibrant.stream.pieces import Piece
+from calibrant.stream.values import Numbers
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,9 @@ class Rules:
 
     def _numbers(self, piece: Piece) -> tuple[Numbers, Numbers]:
         """Return raw forecasts and outcomes as they were given."""
-        return numbers(piece.column(self.columns.raw)), numbers(piece.column(self.columns.outcome))
+        words, columns = self.columns.wording, self.columns
+        raw = words.numbers(piece.column(columns.raw))
+        return raw, words.outcomes(piece.column(columns.outcome))
 
     def _wrong(self, raw: Numbers, outcome: Numbers) -> dict[str, Mask]:
         """Return which rows break the rule of the raw forecast, and that of the outcome."""
@@ -123,20 +126,24 @@ class Rules:
         """Read both times; take rows that break their rules out of ``good``."""
         if self.columns.time is None:
             return None, None
-        time = times(piece.column(self.columns.time)).values
-        early, available = self._available(piece, time)
+        time = self.columns.wording.times(piece.column(self.columns.time)).values
+        unread, early, available = self._available(piece, time)
+        wrong["time unread"], wrong["available unread"] = ~np.isfinite(time), unread
         wrong["time"] = ~self._in_order(time, good & ~early)
         wrong["available"] = early
         good &= ~(wrong["time"] | early)
         return time, available
 
-    def _available(self, piece: Piece, time: Reals) -> tuple[Mask, Reals | None]:
+    def _available(self, piece: Piece, time: Reals) -> tuple[Mask, Mask, Reals | None]:
+        """Return which times of outcomes cannot be read, which are too early, and all of them."""
+        none = np.zeros(len(time), np.bool_)
         if self.columns.available is None:
-            return np.zeros(len(time), np.bool_), None
-        found = times(piece.column(self.columns.available))
+            return none, none, None
+        found = self.columns.wording.times(piece.column(self.columns.available))
         with np.errstate(invalid="ignore"):
             early = ~(found.missing | (found.values >= time))
-        return early, np.where(found.missing, np.inf, found.values)
+        unread = np.isnan(found.values) & ~found.missing
+        return unread, early, np.where(found.missing, np.inf, found.values)
 
     def _in_order(self, time: Reals, good: Mask) -> Mask:
         finite = np.isfinite(time)
@@ -146,23 +153,19 @@ class Rules:
 
     def _rules(self) -> dict[str, tuple[str | None, str]]:
         """Return column and rule of the raw forecast and of the outcome."""
-        outcome = (self.columns.outcome, "0 or 1")
+        outcome = (self.columns.outcome, self.columns.wording.outcome_rule)
         return {"raw": (self.columns.raw, self.scale.rule), "outcome": outcome}
 
     def _shown(self, piece: Piece, name: str | None, row: int) -> Any:
-        value = piece.column(str(name))[row]
-        if not hasattr(value, "as_py"):
-            return value
-        try:
-            return value.as_py()
-        except (ValueError, OverflowError):
-            # Python has no date after the year 9999.
-            return value.cast("string").as_py()
+        return value_at(piece, str(name), row)
 
     def _problems(self, piece: Piece, wrong: dict[str, Mask]) -> list[Problem]:
         late = "a time that is not before the row"
-        names = {**self._rules(), "time": (self.columns.time, f"{late} above")}
-        names["available"] = (self.columns.available, f"{late}'s own")
+        columns, rule = self.columns, self.columns.wording.time_rule
+        names = {**self._rules(), "time unread": (columns.time, rule)}
+        names |= {"available unread": (columns.available, rule)}
+        names |= {"time": (columns.time, f"{late} above")}
+        names |= {"available": (columns.available, f"{late}'s own")}
         found: dict[int, Problem] = {}
         for part, mask in wrong.items():
             name, rule = names[part]
@@ -188,7 +191,8 @@ class VectorRules(Rules):
 
     def _table(self, piece: Piece) -> Numbers:
         """Return the columns side by side."""
-        told = [numbers(piece.column(name)).values for name in self.columns.vector]
+        read = self.columns.wording.numbers
+        told = [read(piece.column(name)).values for name in self.columns.vector]
         return Numbers(np.column_stack(told), np.zeros(len(piece), np.bool_))
 
     def _forecasts(self, values: Reals) -> Reals:
@@ -214,6 +218,18 @@ def groups_of(piece: Piece, columns: tuple[str, ...]) -> NDArray[np.object_]:
         pairs = zip(columns, row, strict=True)
         found[t] = tuple(f"{name}={value}" for name, value in pairs if value not in (None, ""))
     return found
+
+
+def value_at(piece: Piece, name: str, row: int) -> Any:
+    """Return one value of a piece."""
+    value = piece.column(name)[row]
+    if not hasattr(value, "as_py"):
+        return value
+    try:
+        return value.as_py()
+    except (ValueError, OverflowError):
+        # Python has no date after the year 9999.
+        return value.cast("string").as_py()
 
 
 def listed(column: Any) -> list[Any]:

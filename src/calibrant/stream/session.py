@@ -23,6 +23,7 @@ from calibrant.recalibrate import Calibrant, Pending
 from calibrant.registry import calibrators
 from calibrant.stream.columns import Columns, KindColumns, Scale
 from calibrant.stream.failure import StateMismatch, Unreadable
+from calibrant.stream.ids import Book, Open
 from calibrant.stream.rows import Rounds, Rules
 from calibrant.summary import AnySummary, Breakdown, Engine, collector_for, kinds, read_if
 from calibrant.summary.kind import summarise_collected
@@ -83,10 +84,16 @@ class Session:
         The columns that only this kind of session reads.
     breakdown
         What was seen in each group or class; None where there is one stream only.
+    book
+        Forecasts by their ids; None where rows have none.
+    inputs
+        Digests of the files that were learned.
     """
 
     outcome_type: ClassVar[type[np.generic]] = np.uint8
     """What outcomes are kept as until they are learned."""
+    settles: ClassVar[bool] = False
+    """Whether an outcome can be told of a single forecast that was made before."""
 
     recalibrator: Any
     collector: Any
@@ -100,6 +107,8 @@ class Session:
     long: bool = False
     columns: tuple[str, ...] = ()
     breakdown: Breakdown | None = None
+    book: Book | None = None
+    inputs: tuple[str, ...] = ()
 
     def rules(self, columns: Columns) -> Rules:
         """Return the rules that rows must obey from now on."""
@@ -120,6 +129,10 @@ class Session:
         self.unresolved += int((~rounds.known).sum())
         self._follow(rounds, answers)
         return answers
+
+    def settle(self, forecast: Open, outcome: int) -> None:
+        """Learn the outcome of one forecast that was made before."""
+        raise NotImplementedError
 
     def none(self) -> Any:
         """Return the answers to no rows."""
@@ -340,6 +353,8 @@ def dump(session: Session) -> bytes:
         "available": _as_words(pending.available),
         "outcome": _as_words(pending.outcome),
     }
+    own |= {"inputs": list(session.inputs)} if session.inputs else {}
+    parts |= {} if session.book is None else session.book.arrays()
     return Document(KIND, settings | own, arrays | parts).to_bytes()
 
 
@@ -431,6 +446,8 @@ def _session(settings: dict[str, Any], arrays: dict[str, Words], secret: bytes |
         Pending(arrays["number"], arrays["available"].view(np.float64), outcomes),
         **kind.session_type.restored(settings, arrays),
     )
+    session.book = Book.from_arrays(arrays)
+    session.inputs = names_of(settings.get("inputs", []))
     return session
 
 

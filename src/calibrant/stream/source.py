@@ -1,29 +1,56 @@
-"""Opening inputs: which format, how compressed, from where."""
+"""Opening inputs: which format, how compressed, in which encoding, from where."""
 
 from __future__ import annotations
 
+import bz2
+import codecs
 import errno
 import gzip
+import hashlib
 import io
+import lzma
 import os
 import sys
 import tempfile
-from contextlib import ExitStack
-from dataclasses import dataclass
+import zipfile
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 
 from calibrant.errors import CalibrantError
+from calibrant.stream.dialect import (
+    SAMPLE,
+    Asked,
+    Dialect,
+    Transcoded,
+    check_encoding,
+    encoding_of,
+    sniff,
+)
 from calibrant.stream.failure import Unreadable, naming
 
-FORMATS: Final = ("csv", "tsv", "jsonl", "parquet")
-SHORT: Final = {".tab": "tsv", ".ndjson": "jsonl", ".pq": "parquet"}
+FORMATS: Final = ("csv", "tsv", "jsonl", "json", "parquet", "xlsx")
+SHORT: Final = {".tab": "tsv", ".ndjson": "jsonl", ".pq": "parquet", ".xlsm": "xlsx"}
 SUFFIXES: Final = {f".{name}": name for name in FORMATS} | SHORT
-COMPRESSED: Final = {".gz": "gzip", ".zst": "zstd"}
-MAGIC: Final = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+COMPRESSED: Final = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".xz": "xz", ".zip": "zip"}
+MAGIC: Final = {
+    b"\x1f\x8b": "gzip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"BZh": "bz2",
+    b"\xfd7zXZ\0": "xz",
+    b"PK\x03\x04": "zip",
+}
+BINARY: Final = ("parquet", "xlsx")
+"""Formats that are read from their end."""
+WORKBOOK: Final = "xl/workbook.xml"
+"""What is in every Excel file."""
 BUFFER: Final = 1 << 20
+BROKEN: Final = (OSError, EOFError, lzma.LZMAError, zipfile.BadZipFile, RuntimeError, UnicodeError)
+"""What a damaged file makes the layers below raise before a row of it is read."""
 
 
 @dataclass
@@ -35,13 +62,19 @@ class Source:
     name
         As the user wrote it.
     format
-        ``"csv"``, ``"tsv"``, ``"jsonl"`` or ``"parquet"``.
+        One of :data:`FORMATS`.
     stream
-        Its bytes, with compression undone.
+        Its bytes, with compression undone; text as UTF-8.
     below
         The bytes as they are stored.
     size
         How many of them there are, if that is known.
+    encoding
+        In which encoding text is stored.
+    dialect
+        How rows of text are written.
+    notes
+        What was guessed about it.
     """
 
     name: str
@@ -49,6 +82,9 @@ class Source:
     stream: Any
     below: Any
     size: int | None
+    encoding: str = "utf-8"
+    dialect: Dialect = field(default_factory=Dialect)
+    notes: list[str] = field(default_factory=list)
 
     @property
     def done(self) -> int:
@@ -77,24 +113,73 @@ def compression_of(name: str) -> str | None:
     return COMPRESSED.get(Path(name).suffix.lower())
 
 
-def open_source(name: str, format: str | None = None) -> Source:
+def digest_of(name: str) -> str | None:
+    """Return the digest of a file's bytes; None for a pipe, and for what cannot be read."""
+    if not os.path.isfile(name):
+        return None
+    with suppress(OSError), open(name, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+    return None
+
+
+def open_source(
+    name: str, format: str | None = None, asked: Asked | None = None, columns: Sequence[str] = ()
+) -> Source:
     """Open an input by name, ``-`` being standard input.
 
-    The first bytes tell how it is compressed; its name, or else the first bytes, tell the
-    format unless ``format`` does.
+    The first bytes tell how it is compressed and written; its name, or else the first bytes, tell
+    the format unless ``format`` does.
+
+    Parameters
+    ----------
+    name, format
+        What to open, and its format if the user says so.
+    asked
+        What the user says of encoding, separator, decimals and header.
+    columns
+        Names of columns that are surely there.
     """
     below, size = _open(name)
     try:
-        stream = _decompressed(below)
-        found = format or format_of(name) or _sniff(stream)
-        if found == "parquet" and (size is None or stream is not below):
-            stream, below, size = _spooled(stream, below)
-    except (OSError, EOFError) as error:
+        return _opened(name, format, asked or Asked(), columns, below, size)
+    except BROKEN as error:
         _release(below)
         if isinstance(error, CalibrantError):
             raise
         raise Unreadable(f"{name}: cannot be read: {error}") from error
-    return Source(name, found, stream, below, size)
+
+
+def _opened(
+    name: str,
+    format: str | None,
+    asked: Asked,
+    columns: Sequence[str],
+    below: Any,
+    size: int | None,
+) -> Source:
+    stream, below, size, member = _decompressed(name, below, size)
+    found = format or _sniff(stream, format_of(member))
+    if found in BINARY:
+        if size is None or stream is not below:
+            stream, below, size = _spooled(stream, below)
+        return Source(name, found, stream, below, size)
+    stream, encoding = _as_utf8(stream, asked.encoding)
+    dialect = Dialect()
+    if found in ("csv", "tsv"):
+        dialect = sniff(stream.peek(1)[:SAMPLE], asked, columns, tabs=found == "tsv")
+        found = "tsv" if dialect.sep == "\t" and format is None else found
+    return Source(name, found, stream, below, size, encoding, dialect)
+
+
+def _as_utf8(stream: Any, asked: str | None) -> tuple[Any, str]:
+    """Return a stream of UTF-8, and the encoding that it had."""
+    start: bytes = stream.peek(1)[:SAMPLE]
+    encoding = encoding_of(start) if asked is None else check_encoding(asked)
+    if encoding in ("utf-8", "utf-8-sig", "ascii"):
+        if start.startswith(codecs.BOM_UTF8):
+            stream.read(len(codecs.BOM_UTF8))
+        return stream, "utf-8"
+    return io.BufferedReader(Transcoded(stream, encoding), BUFFER), encoding
 
 
 def _open(name: str) -> tuple[Any, int | None]:
@@ -117,8 +202,12 @@ def _standard_input() -> Any:
 
 def _release(below: Any) -> None:
     """Close what lies below; standard input stays open."""
-    if isinstance(below, io.BufferedReader) and not below.closed:
-        raw = below.detach()
+    if isinstance(below, io.BufferedReader):
+        try:
+            raw = below.detach()
+        except ValueError:
+            # It was closed, or let go for a file of its own.
+            return
         if sys.stdin is None or raw is not _standard_input():
             raw.close()
     else:
@@ -126,7 +215,7 @@ def _release(below: Any) -> None:
 
 
 def _spooled(stream: Any, below: Any) -> tuple[Any, Any, int]:
-    """Return a temporary file with all that a stream holds: Parquet is read from its end."""
+    """Return a temporary file with all that a stream holds, for what is read from its end."""
     with ExitStack() as stack:
         whole = stack.enter_context(tempfile.TemporaryFile())
         while content := stream.read(BUFFER):
@@ -139,21 +228,58 @@ def _spooled(stream: Any, below: Any) -> tuple[Any, Any, int]:
     return whole, whole, size
 
 
-def _decompressed(below: Any) -> Any:
-    start = below.peek(4)[:4]
+def _decompressed(name: str, below: Any, size: int | None) -> tuple[Any, Any, int | None, str]:
+    """Return content, stored bytes and their number, and the name that tells the format."""
+    start = below.peek(6)[:6]
     kind = next((MAGIC[magic] for magic in MAGIC if start.startswith(magic)), None)
-    if kind == "gzip":
-        return io.BufferedReader(gzip.GzipFile(fileobj=below), BUFFER)
+    if kind == "zip":
+        return _unzipped(name, below, size)
+    if kind is None:
+        return below, below, size, name
+    known: dict[str, Any] = {"gzip": gzip.GzipFile, "bz2": bz2.BZ2File, "xz": lzma.LZMAFile}
     if kind == "zstd":
-        return io.BufferedReader(pa.CompressedInputStream(below, "zstd"), BUFFER)
-    return below
+        opened = pa.CompressedInputStream(below, "zstd")
+    elif kind == "gzip":
+        opened = known[kind](fileobj=below)
+    else:
+        opened = known[kind](below)
+    return io.BufferedReader(opened, BUFFER), below, size, name
 
 
-def _sniff(stream: Any) -> str:
-    start: bytes = stream.peek(4096)[:4096]
-    if start.startswith(b"PAR1"):
-        return "parquet"
-    if start.lstrip().startswith(b"{"):
-        return "jsonl"
-    header = start.partition(b"\n")[0]
-    return "tsv" if b"\t" in header and b"," not in header else "csv"
+def _unzipped(name: str, below: Any, size: int | None) -> tuple[Any, Any, int | None, str]:
+    """Return the one file in a zip file; an Excel file stays as it is."""
+    if size is None:
+        _, below, size = _spooled(below, below)
+    with ExitStack() as stack:
+        stack.callback(below.close)
+        archive = zipfile.ZipFile(below)
+        member = _member(name, archive)
+        opened: Any = below if member == WORKBOOK else archive.open(member)
+        stream = below if opened is below else io.BufferedReader(opened, BUFFER)
+        stack.pop_all()
+    if stream is below:
+        below.seek(0)
+    return stream, below, size, "sheet.xlsx" if stream is below else member
+
+
+def _member(name: str, archive: zipfile.ZipFile) -> str:
+    """Return the name of the one file in a zip file, or of the workbook in an Excel file."""
+    names = [each for each in archive.namelist() if not each.endswith("/")]
+    if WORKBOOK in names:
+        return WORKBOOK
+    names = [each for each in names if not each.startswith("__MACOSX/")]
+    if len(names) != 1:
+        listed = ", ".join(names[:5]) or "none"
+        raise Unreadable(f"{name}: must have one file in it, got {len(names)}: {listed}")
+    return names[0]
+
+
+def _sniff(stream: Any, named: str | None) -> str:
+    """Return the format of a stream that is named so; lines and lists of JSON share their names."""
+    start: bytes = stream.peek(1)[:4096]
+    if named in BINARY or start.startswith(b"PAR1"):
+        return named if named in BINARY else "parquet"
+    first = start.lstrip(b"\xef\xbb\xbf\xff\xfe\0 \t\r\n")[:1]
+    if first in (b"{", b"[") and named in (None, "json", "jsonl"):
+        return "json" if first == b"[" else "jsonl"
+    return "jsonl" if named == "json" else named or "csv"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gzip
+import lzma
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -19,9 +20,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from calibrant.stream.columns import Columns
-from calibrant.stream.failure import BadRow, naming
-from calibrant.stream.readers import FieldsPiece, LinePiece, Piece, as_text, rows_of
-from calibrant.stream.source import compression_of
+from calibrant.stream.failure import BadRow, Unwritable, naming
+from calibrant.stream.pieces import FieldsPiece, LinePiece, Piece, as_text, rows_of
+from calibrant.stream.source import compression_of, format_of
 
 GROUP_ROWS: Final = 1 << 19
 """Rows in a row group."""
@@ -115,6 +116,35 @@ class JsonLinesWriter(Writer):
             new = [row | dict(zip(self.names, added, strict=True)) for row, added in rows]
             lines = [msgspec.json.encode(row) + b"\n" for row in new]
         self.stream.write(b"".join(lines))
+
+
+class JsonListWriter(JsonLinesWriter):
+    """One list of JSON objects."""
+
+    def __init__(self, stream: Any, columns: Columns, names: Sequence[str]) -> None:
+        super().__init__(_Commas(stream), columns, names)
+
+    def close(self) -> None:
+        self.stream.end()
+        super().close()
+
+
+class _Commas:
+    """A stream of lines that become the elements of a list."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream, self._before = stream, b"[\n"
+
+    def write(self, lines: bytes) -> None:
+        if lines:
+            self._stream.write(self._before + lines[:-1].replace(b"\n", b",\n"))
+            self._before = b",\n"
+
+    def end(self) -> None:
+        self._stream.write((b"[" if self._before == b"[\n" else b"\n") + b"]\n")
+
+    def flush(self) -> None:
+        self._stream.flush()
 
 
 class ParquetWriter(Writer):
@@ -219,8 +249,20 @@ def _bytes_of(column: Any) -> bytes:
 
 def open_writer(stream: Any, format: str, columns: Columns, names: Sequence[str]) -> Writer:
     """Return the writer of a format onto a stream of bytes."""
-    known: dict[str, type[Writer]] = {"parquet": ParquetWriter, "jsonl": JsonLinesWriter}
-    return (known | {"tsv": TabWriter}).get(format, TextWriter)(stream, columns, names)
+    known: dict[str, type[Writer]] = {
+        "parquet": ParquetWriter,
+        "jsonl": JsonLinesWriter,
+        "json": JsonListWriter,
+        "tsv": TabWriter,
+    }
+    return known.get(format, TextWriter)(stream, columns, names)
+
+
+def check_output(name: str) -> None:
+    """Refuse a file of rows that is read here but not written."""
+    if compression_of(name) == "zip" or format_of(name) == "xlsx":
+        told = "zip and Excel files are read, not written; write .csv, .jsonl or .parquet"
+        raise Unwritable(f"{name}: cannot be written: {told}")
 
 
 @contextmanager
@@ -241,4 +283,6 @@ def _compressed(below: Any, name: str) -> AbstractContextManager[Any]:
     kind = compression_of(name)
     if kind == "gzip":
         return gzip.GzipFile(filename="", mode="wb", fileobj=below, mtime=0)
+    if kind == "xz":
+        return lzma.LZMAFile(below, "wb")
     return pa.CompressedOutputStream(below, kind) if kind else nullcontext(below)

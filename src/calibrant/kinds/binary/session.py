@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Final, Self
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.bounds.horizon import natural_grid
 from calibrant.core import check
-from calibrant.errors import InvalidInput
+from calibrant.errors import ExpiredTicket, InvalidInput
 from calibrant.kinds.binary import inner, method_of
 from calibrant.losses import require_proper
 from calibrant.recalibrate import Calibrant, Recalibrator
 from calibrant.stream.columns import Scale
+from calibrant.stream.ids import Open
 from calibrant.stream.rows import Rounds
 from calibrant.stream.session import DEFAULT, LOSSES, METHODS, Answers, Options, Session, expected
 from calibrant.summary import AnySummary, collector_for
@@ -76,6 +78,8 @@ def option(name: str) -> str:
 class BinarySession(Probabilities):
     """A session of a :class:`~calibrant.Recalibrator`."""
 
+    settles: ClassVar[bool] = True
+
     @classmethod
     def start(cls, made: Any, options: Options, seed: int | None) -> Self:
         """Return a session before its first row."""
@@ -86,6 +90,14 @@ class BinarySession(Probabilities):
     def around(cls, made: Any) -> Self:
         """Return a session of a recalibrator that was stored alone."""
         return cls(made, collector_for(made), Scale(), None)
+
+    def settle(self, forecast: Open, outcome: int) -> None:
+        with suppress(ExpiredTicket):
+            self.recalibrator.observe(forecast.ticket, outcome)
+        self.unresolved -= 1
+        raw, drawn, mean = (np.array([value]) for value in forecast[1:])
+        rounds = Rounds(raw, np.array([outcome], np.uint8), np.array([True]), None, None)
+        self._follow(rounds, Answers(drawn, mean, np.zeros(1, np.int64), np.zeros(1, np.int64)))
 
     def _follow(self, rounds: Rounds, answers: Any) -> None:
         columns: list[NDArray[Any]] = [rounds.raw, *answers[:2], rounds.outcomes]

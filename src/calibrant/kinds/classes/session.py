@@ -19,9 +19,10 @@ from calibrant.classes.vectors import TOLERANCE
 from calibrant.core.arrays import Mask, Reals, Words
 from calibrant.kinds.binary.session import Probabilities
 from calibrant.kinds.classes import CURVES
-from calibrant.stream.columns import Columns, Numbers, Scale, numbers
-from calibrant.stream.readers import Piece
+from calibrant.stream.columns import Columns, Scale
+from calibrant.stream.pieces import Piece
 from calibrant.stream.rows import Rounds, VectorRules, listed
+from calibrant.stream.values import Numbers, numbers
 from calibrant.summary import Breakdown, Collector, collector_for
 
 FEWEST: Final = 2

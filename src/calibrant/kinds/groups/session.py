@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -25,6 +25,8 @@ class GroupSession(BinarySession):
     breakdown
         What was seen in each group.
     """
+
+    settles: ClassVar[bool] = False
 
     recalibrator: GroupRecalibrator
     breakdown: Breakdown = field(default_factory=lambda: Breakdown("group"))

@@ -15,11 +15,11 @@ from calibrant.kernels.coin import coin
 from calibrant.kinds.numbers import SIZES, NumberCollector, Numbers, Seen, columns_of, options_of
 from calibrant.recalibrate import Pending
 from calibrant.regression import Distributions, QuantileRecalibrator
-from calibrant.stream.columns import Columns, Scale, numbers
-from calibrant.stream.columns import Numbers as Read
-from calibrant.stream.readers import Piece
+from calibrant.stream.columns import Columns, Scale
+from calibrant.stream.pieces import Piece
 from calibrant.stream.rows import Rounds, VectorRules
 from calibrant.stream.session import Session, names_of
+from calibrant.stream.values import Numbers as Read
 
 KEY: Final = 2017
 """Of the coins that share out outcomes on atoms where they are scored."""
@@ -32,7 +32,7 @@ class NumberRules(VectorRules):
     """Check rows with quantiles, or with mean and standard deviation, and read them."""
 
     def _numbers(self, piece: Piece) -> tuple[Read, Read]:
-        return self._table(piece), numbers(piece.column(self.columns.outcome))
+        return self._table(piece), self.columns.wording.numbers(piece.column(self.columns.outcome))
 
     def _wrong(self, raw: Read, outcome: Read) -> dict[str, Mask]:
         table = raw.values

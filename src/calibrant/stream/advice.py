@@ -1,0 +1,235 @@
+"""What the first rows of an input suggest: which columns to name, and which options to give.
+
+Nothing here is acted upon, but for forms of times that leave no doubt: it is told, so that the
+next command works.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from calibrant.stream.columns import OUTCOME_NAMES, RAW_NAMES, Columns, Scale
+from calibrant.stream.dialect import SEPARATORS, Asked
+from calibrant.stream.failure import Unreadable
+from calibrant.stream.source import Source
+from calibrant.stream.values import number, times
+from calibrant.stream.wording import KNOWN, PAIRS, Wording, forms, shown
+
+LOOSE: Final = Wording(decimal=",", percent=True)
+"""Reads numbers with a point or a comma, and with a sign of per cent."""
+NEAR_ONE: Final = 2.0
+"""Numbers from 0 up to here are rather probabilities with a mistake than percents."""
+PLAIN: Final = ("0", "1", "true", "false")
+"""Outcomes that nobody has to be told about."""
+
+Sample = Mapping[str, Sequence[Any]]
+"""The first rows, by the names of their columns."""
+
+
+def present(values: Sequence[Any]) -> list[Any]:
+    """Return the values that are there."""
+    return [value for value in values if value is not None and value != ""]
+
+
+def flags_of_raw(values: Sequence[Any], words: Wording, kind: str = "probability") -> list[str]:
+    """Return the options that make raw forecasts readable; none if they are, or cannot be.
+
+    Examples
+    --------
+    >>> flags_of_raw(["83%", "7%"], Wording()), flags_of_raw([83.0, 7.0], Wording())
+    (['--percent'], ['--percent'])
+    >>> flags_of_raw(["-2.3", "0.7"], Wording()), flags_of_raw(["0,83"], Wording())
+    (['--logit'], ['--decimal', ','])
+    >>> flags_of_raw(["0.83"], Wording()), flags_of_raw(["high"], Wording())
+    ([], [])
+    """
+    found = present(values)
+    told = LOOSE.numbers(found).values
+    readable = Scale(kind).allows(words.numbers(found).values).all()
+    if readable or not np.isfinite(told).all():
+        return []
+    signed = any(isinstance(value, str) and value.strip().endswith("%") for value in found)
+    flags: list[str] = []
+    if kind == "probability":
+        percent = told.min() >= 0.0 and NEAR_ONE < told.max() <= 100.0
+        flags += ["--percent"] if signed or percent else []
+        flags += ["--logit"] if told.min() < 0.0 and not flags else []
+    commas = any(isinstance(value, str) and "," in value for value in found)
+    return flags + (["--decimal", ","] if commas and words.decimal == "." else [])
+
+
+def flags_of_outcomes(values: Sequence[Any], words: Wording) -> list[str]:
+    """Return the option that makes outcomes readable; none if they are, or are not two values.
+
+    Examples
+    --------
+    >>> flags_of_outcomes(["left", "stayed", "stayed"], Wording())
+    ['--positive', 'left']
+    >>> flags_of_outcomes(["1", "0"], Wording()), flags_of_outcomes(["a", "b", "c"], Wording())
+    ([], [])
+    """
+    found = present(values)
+    if words.positive is not None or np.isin(words.outcomes(found).values, (0.0, 1.0)).all():
+        return []
+    two = two_values(found)
+    return [] if two is None else ["--positive", two[0]]
+
+
+def two_values(values: Sequence[Any]) -> tuple[str, str] | None:
+    """Return the two values of a column, the one that is rather meant by 1 first; None if not two.
+
+    >>> two_values(["no", "yes", "no"]), two_values([1.0, 2.0]), two_values(["a"])
+    (('yes', 'no'), ('2', '1'), None)
+    """
+    seen = Counter(shown(value) for value in present(values))
+    if len(seen) != 2:
+        return None
+    first, second = sorted(seen, key=lambda text: (seen[text], text))
+    for pair in PAIRS:
+        if (second.lower(), first.lower()) == pair:
+            return second, first
+        if (first.lower(), second.lower()) == pair:
+            return first, second
+    if number(second) > number(first):
+        return second, first
+    return first, second
+
+
+def other_value(values: Sequence[Any], positive: str) -> list[str]:
+    """Return the value beside the positive one, if there are these two; nothing otherwise.
+
+    >>> other_value([1, -1, 1], "1"), other_value(["a", "b", "c"], "a")
+    (['-1'], [])
+    """
+    two = two_values(values) or ()
+    rest = [text for text in two if text.casefold() != positive.casefold()]
+    return rest if len(rest) == 1 else []
+
+
+def advice(sample: Sample, columns: Columns, kind: str) -> str:
+    """Return the options that make the columns of a sample readable, as they are typed."""
+    if columns.vector or not sample:
+        return ""
+    words = columns.wording
+    flags = flags_of_raw(sample.get(columns.raw, ()), words, kind)
+    return shlex.join(flags + flags_of_outcomes(sample.get(columns.outcome, ()), words))
+
+
+def advice_on(value: Any, column: str | None, columns: Columns, kind: str) -> str:
+    """Return the options that make one value readable that is not, as they are typed."""
+    if columns.vector or value is None:
+        return ""
+    if column == columns.raw:
+        return shlex.join(flags_of_raw([value], columns.wording, kind))
+    if column in (columns.time, columns.available) and columns.wording.time_format is None:
+        known = forms([str(value)])
+        return shlex.join(["--time-format", known[0]]) if known else ""
+    return ""
+
+
+def offer(sample: Sample, asked: Mapping[str, Any], words: Wording) -> str:
+    """Return what could be asked for where columns cannot be guessed, as the end of a message.
+
+    Examples
+    --------
+    >>> rows = {"id": [7, 8, 9], "risk": ["83%", "4%", "5%"], "churned": ["yes", "no", "no"]}
+    >>> print(offer(rows, {}, Wording()))
+    churned has two values, yes and no: try --raw risk --percent --outcome churned --positive yes
+    """
+    raw = asked.get("raw") or _best_raw(sample, asked.get("outcome"))
+    outcome = asked.get("outcome") or _best_outcome(sample, raw)
+    if raw is None or outcome is None:
+        return ""
+    told, two = ["--raw", raw, *flags_of_raw(sample[raw], words)], two_values(sample[outcome])
+    told += ["--outcome", outcome]
+    if two is None or {text.lower() for text in two} <= set(PLAIN):
+        return f"try {shlex.join(told)}"
+    told += ["--positive", two[0]]
+    return f"{outcome} has two values, {two[0]} and {two[1]}: try {shlex.join(told)}"
+
+
+def _best_raw(sample: Sample, outcome: str | None) -> str | None:
+    """Return the column that is most like raw forecasts."""
+    scores = {name: _likeness(name, values) for name, values in sample.items() if name != outcome}
+    best = max(scores, key=lambda name: scores[name], default=None)
+    return best if best is not None and scores[best] > 0 else None
+
+
+def _likeness(name: str, values: Sequence[Any]) -> int:
+    found = present(values)
+    told = LOOSE.numbers(found).values
+    if len(set(told.tolist())) < 2 or not np.isfinite(told).all() or two_values(found):
+        return 0
+    if any(known in name.lower().split("_") for known in RAW_NAMES if len(known) > 1):
+        return 5
+    if any(isinstance(value, str) and value.strip().endswith("%") for value in found):
+        return 4
+    whole = (told == np.floor(told)).all()
+    if told.min() >= 0.0 and told.max() <= 1.0 and not whole:
+        return 3
+    if told.min() >= 0.0 and told.max() <= 100.0:
+        return 0 if whole and (np.diff(told) > 0).all() else 2
+    return int(not whole)
+
+
+def _best_outcome(sample: Sample, raw: str | None) -> str | None:
+    """Return the column with two values that is most like outcomes."""
+    named = [name for name in sample if name != raw and name.strip().lower() in OUTCOME_NAMES]
+    two = [name for name, values in sample.items() if name != raw and two_values(values)]
+    known = [name for name in two if shown(present(sample[name])[0]).lower() in KNOWN]
+    return next(iter(named + known + two), None)
+
+
+def time_format(source: str, sample: Sample, columns: Columns) -> str | None:
+    """Return the form of times that are neither numbers nor ISO 8601; None if none fits.
+
+    Day and month that may be either are asked for.
+    """
+    names = [name for name in (columns.time, columns.available) if name is not None]
+    texts = [v for name in names for v in present(sample.get(name, ())) if isinstance(v, str)]
+    if not texts or np.isfinite(times(texts).values).all():
+        return None
+    known = forms(texts)
+    if len(known) > 1:
+        which = " or ".join(f"--time-format {shlex.quote(form)}" for form in known)
+        told = f"{names[0]} may have the day or the month first, e.g. {texts[0]!r}; say {which}"
+        raise Unreadable(f"{source}: {told}")
+    return known[0] if known else None
+
+
+def guesses(source: Source, asked: Asked, sample: Sample, columns: Columns) -> list[str]:
+    """Return what was guessed about how an input is written, a sentence each."""
+    dialect, told, flags = source.dialect, [], []
+    usual = "\t" if source.format == "tsv" else ","
+    if asked.sep is None and dialect.sep != usual:
+        told.append(f"{SEPARATORS.get(dialect.sep, repr(dialect.sep))} between fields")
+        flags.append("--sep")
+    if asked.decimal is None and dialect.decimal != ".":
+        told.append("a decimal comma")
+        flags.append("--decimal")
+    if asked.encoding is None and source.encoding != "utf-8":
+        told.append(f"encoding {source.encoding}")
+        flags.append("--encoding")
+    if asked.header is None and not dialect.header:
+        told.append("no names of columns, which are called 1, 2, ...")
+        flags.append("--header")
+    told += ["single quotes"] if dialect.quote == "'" else []
+    made = [f"read with {', '.join(told)} (else: {', '.join(flags)})"] if flags else []
+    return made + _words(sample, columns)
+
+
+def _words(sample: Sample, columns: Columns) -> list[str]:
+    words = columns.wording
+    told = [f"{columns.time} read as {words.time_format!r}"] if words.time_format else []
+    two = two_values(sample.get(columns.outcome, ())) if not columns.vector else None
+    if two is None or {text.lower() for text in two} <= set(PLAIN):
+        return told
+    first, second = (words.outcomes([text]).values[0] for text in two)
+    if {first, second} == {0.0, 1.0}:
+        told.append(f"{columns.outcome}: {two[0]!r} is {first:.0f}, {two[1]!r} is {second:.0f}")
+    return told

@@ -1,0 +1,230 @@
+"""How a text file is written: encoding, separator, quotes, decimals, and whether it has a header.
+
+All of it is guessed from the first bytes, and each guess may be overruled.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from calibrant.errors import InvalidInput
+from calibrant.stream.values import number
+
+SAMPLE: Final = 1 << 16
+"""Bytes that guesses are made from."""
+MOST_ROWS: Final = 200
+"""Rows that guesses are made from."""
+SEPARATORS: Final = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", " ": "spaces"}
+"""What may stand between fields, the commonest first."""
+MARKS: Final = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+"""How files of an encoding begin."""
+HINT: Final = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
+"""A first line for Excel."""
+COMMA: Final = re.compile(r"[-+]?\d*,\d+(\s*%)?")
+POINT: Final = re.compile(r"[-+]?\d*\.\d+(\s*%)?")
+THOUSANDS: Final = re.compile(r"[-+]?[1-9]\d{0,2}(,\d{3})+")
+"""Whole numbers, or decimals with a comma: they tell nothing."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the user says of a dialect, None where nothing is said."""
+
+    sep: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+    header: bool | None = None
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a text file is written.
+
+    Attributes
+    ----------
+    sep, quote, decimal
+        What stands between fields, around them, and before decimals.
+    header
+        Whether the first line names the columns; without one they are called 1, 2, 3, ...
+    hint
+        Whether a line before it tells the separator.
+    rows
+        The first rows of data, for guesses about columns.
+    """
+
+    sep: str = ","
+    quote: str = '"'
+    decimal: str = "."
+    header: bool = True
+    hint: bool = False
+    rows: Sequence[Sequence[str]] = field(default=(), compare=False, repr=False)
+
+
+def encoding_of(start: bytes) -> str:
+    """Return the encoding of a file that begins so.
+
+    Examples
+    --------
+    >>> encoding_of("p;größe".encode()), encoding_of("p;größe".encode("latin-1"))
+    ('utf-8', 'latin-1')
+    >>> encoding_of("p,y".encode("utf-16")), encoding_of("p,y".encode("utf-16-le"))
+    ('utf-16', 'utf-16-le')
+    """
+    for mark, name in MARKS:
+        if start.startswith(mark):
+            return name
+    even, odd = start[0::2].count(0), start[1::2].count(0)
+    if max(even, odd) > len(start) // 4:
+        return "utf-16-le" if odd > even else "utf-16-be"
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(start)
+    except UnicodeDecodeError:
+        return "latin-1"
+    return "utf-8"
+
+
+def check_encoding(name: str) -> str:
+    """Return the name of an encoding; refuse one that nobody knows."""
+    try:
+        return codecs.lookup(name).name
+    except LookupError:
+        told = f"--encoding must be one that Python knows, such as latin-1, got {name!r}"
+        raise InvalidInput(told) from None
+
+
+class Transcoded(io.RawIOBase):
+    """A stream of bytes in any encoding, as UTF-8."""
+
+    def __init__(self, stream: Any, encoding: str) -> None:
+        self._stream, self._rest = stream, b""
+        self._decoder = codecs.getincrementaldecoder(encoding)()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Give what has arrived, in pieces that are no larger than asked for."""
+        while not self._rest:
+            found = self._stream.read1(1 << 16)
+            self._rest = self._decoder.decode(found, final=not found).encode()
+            if not found:
+                break
+        given, self._rest = self._rest[: len(buffer)], self._rest[len(buffer) :]
+        buffer[: len(given)] = given
+        return len(given)
+
+    def close(self) -> None:
+        """Close the stream below, too."""
+        self._stream.close()
+        super().close()
+
+
+def sniff(
+    start: bytes, asked: Asked, columns: Sequence[str] = (), *, tabs: bool = False
+) -> Dialect:
+    """Return the dialect of a file in UTF-8 that begins so.
+
+    The separator is the one that cuts most rows into as many fields as the first line has.
+
+    Parameters
+    ----------
+    start
+        The first bytes.
+    asked
+        What the user says.
+    columns
+        Names of columns that are there: whichever line has them is a header.
+    tabs
+        Whether the name of the file says that tabs stand between fields.
+
+    Examples
+    --------
+    >>> found = sniff(b"prob;won\\n0,83;yes\\n0,4;no\\n", Asked())
+    >>> found.sep, found.decimal, found.header
+    (';', ',', True)
+    >>> sniff(b"0.5\\t1\\n0.25\\t0\\n", Asked()).header
+    False
+    """
+    lines = _lines(start)
+    found = HINT.fullmatch(lines[0].strip()) if lines else None
+    lines = lines[1:] if found else lines
+    quote = _quote(lines)
+    told = asked.sep or (found[1] if found else None) or ("\t" if tabs else None)
+    sep = told or _separator(lines, quote)
+    rows = _rows(lines, sep, quote)
+    header = _is_header(rows, columns) if asked.header is None else asked.header
+    data = rows[1:] if header else rows
+    decimal = asked.decimal or _decimal(data)
+    return Dialect(sep, quote, decimal, header, found is not None, data)
+
+
+def _lines(start: bytes) -> list[str]:
+    """Return the lines that are whole; the last one may be cut."""
+    lines = list(io.StringIO(start.decode("utf-8-sig", errors="replace"), newline=""))
+    cut = len(lines) > 1 and len(start) >= SAMPLE
+    return lines[: len(lines) - cut][:MOST_ROWS]
+
+
+def _rows(lines: list[str], sep: str, quote: str) -> list[list[str]]:
+    try:
+        return [row for row in csv.reader(lines, delimiter=sep, quotechar=quote) if row]
+    except csv.Error:
+        return []
+
+
+def _separator(lines: list[str], quote: str) -> str:
+    scores: dict[str, tuple[float, int]] = {}
+    for sep in SEPARATORS:
+        widths = [len(row) for row in _rows(lines, sep, quote)]
+        if widths and widths[0] > 1:
+            scores[sep] = widths.count(widths[0]) / len(widths), widths[0]
+    if len(scores) > 1 or scores.get(" ", (1.0, 0))[0] < 1.0:
+        # Words with spaces between them are everywhere.
+        scores.pop(" ", None)
+    return max(scores, key=lambda sep: scores[sep], default=",")
+
+
+def _quote(lines: list[str]) -> str:
+    """Return the mark around fields: a single one if lines have no double one and begin with it."""
+    text = "".join(lines)
+    begun = sum(line.startswith("'") for line in lines)
+    return "'" if '"' not in text and lines and begun > len(lines) // 2 else '"'
+
+
+def _is_header(rows: list[list[str]], columns: Sequence[str]) -> bool:
+    """Say whether the first row has names: no number is one, unless the user names it."""
+    first = [] if not rows else [cell.strip() for cell in rows[0]]
+    if not first or any(name in first for name in columns):
+        return True
+    if not any(map(_is_number, first)):
+        return True
+    wordy = [k for k, cell in enumerate(first) if cell and not _is_number(cell)]
+    # A word above numbers is a name, and so are its neighbours.
+    below = [[row[k] for row in rows[1:] if k < len(row)] for k in wordy]
+    return any(cells and all(map(_is_number, cells)) for cells in below)
+
+
+def _is_number(text: str) -> bool:
+    plain = text.strip().removesuffix("%").rstrip().replace(",", ".")
+    return number(plain) == number(plain) and not plain.isalpha()
+
+
+def _decimal(rows: list[list[str]]) -> str:
+    seen: Counter[str] = Counter()
+    for text in (cell.strip() for row in rows for cell in row):
+        seen[","] += COMMA.fullmatch(text) is not None and THOUSANDS.fullmatch(text) is None
+        seen["."] += POINT.fullmatch(text) is not None
+    return "," if seen[","] > seen["."] else "."

@@ -1,0 +1,118 @@
+"""Inputs of JSON: an object a line, or one list of objects."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from collections.abc import Iterator
+from itertools import chain, islice
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from calibrant.stream.failure import Unreadable
+from calibrant.stream.pieces import LinePiece, Piece
+from calibrant.stream.readers import LONGEST_LINE, LOOKED, Misfit, Reader, lines_of
+
+CHUNK: Final = 1 << 18
+BETWEEN: Final = re.compile(r"[\s,]*")
+"""What stands between the objects of a list."""
+
+
+class Row(NamedTuple):
+    """A row: its number, its text, and what that says."""
+
+    number: int
+    text: bytes
+    content: dict[str, Any]
+
+
+class JsonLinesReader(Reader):
+    """JSON Lines: one object a line; empty lines are passed over."""
+
+    def _open(self) -> None:
+        self._numbers: list[int] = []
+        rows = self._objects()
+        with self._unbroken():
+            # More than one row of a pipe might have to be waited for.
+            self._first = list(islice(rows, 1 if self.size is None else LOOKED))
+        if not self._first:
+            raise Unreadable(f"{self.source.name}: must have a line at least, got nothing")
+        self._lines, self.names = chain(self._first, rows), list(self._first[0].content)
+
+    def number(self, row: int) -> int:
+        return self._numbers[row]
+
+    def empty(self) -> Piece:
+        return LinePiece([], [], self.names)
+
+    def sample(self) -> dict[str, list[Any]]:
+        return {name: [row.content.get(name) for row in self._first] for name in self.names}
+
+    def _objects(self) -> Iterator[Row]:
+        """Yield number, text and content of each line."""
+        decode = msgspec.json.Decoder(dict[str, Any]).decode
+        for number, line in enumerate(lines_of(self.source), 1):
+            if text := line.removeprefix(codecs.BOM_UTF8).strip():
+                try:
+                    yield Row(number, text, decode(text))
+                except (msgspec.MsgspecError, RecursionError):
+                    self._refuse(number, text.decode(errors="replace"))
+
+    def _refuse(self, number: int, shown: str, what: str = "line") -> None:
+        told = f"{what} must be a JSON object, got {shown[:60]!r}"
+        self._on_misfit(Misfit(number, told, shown))
+
+    def _pieces(self, wanted: list[str] | None) -> Iterator[Piece]:
+        while found := list(islice(self._lines, self._batch_rows)):
+            self._numbers = [row.number for row in found]
+            texts, contents = [row.text for row in found], [row.content for row in found]
+            yield LinePiece(texts, contents, self.names)
+
+
+class JsonListReader(JsonLinesReader):
+    """One list of objects, read a piece at a time."""
+
+    def _objects(self) -> Iterator[Row]:
+        """Yield number, text on one line and content of each object."""
+        for number, (shown, content) in enumerate(self._elements(), 1):
+            if isinstance(content, dict):
+                text = shown if "\n" not in shown else json.dumps(content, ensure_ascii=False)
+                yield Row(number, text.encode(), content)
+            else:
+                self._refuse(number, shown, "row")
+
+    def _elements(self) -> Iterator[tuple[str, Any]]:
+        """Yield text and content of each element; only what is not complete is kept."""
+        read, decoder = json.JSONDecoder().raw_decode, codecs.getincrementaldecoder("utf-8-sig")()
+        text, place, ended, begun = "", 0, False, False
+        while not ended:
+            content = self.source.stream.read1(CHUNK)
+            ended = not content
+            text, place = text[place:] + decoder.decode(content, final=ended), 0
+            if not begun:
+                begun, text = "[" in text, text.lstrip().removeprefix("[")
+            if len(text) > LONGEST_LINE:
+                told = f"a row must be at most {LONGEST_LINE:,} bytes, got a longer one"
+                raise Unreadable(f"{self.source.name}: {told}")
+            for start, place, found in _complete(read, text, ended):
+                yield text[start:place], found
+        if text[place:].strip() != "]":
+            raise EOFError(f"a list of JSON must end in ']', got {text[place:].strip()[:40]!r}")
+
+
+def _complete(read: Any, text: str, ended: bool) -> Iterator[tuple[int, int, Any]]:
+    """Yield where each complete element begins and ends, and what it says."""
+    place = 0
+    while (gap := BETWEEN.match(text, place)) is not None:
+        start = gap.end()
+        try:
+            found, end = read(text, start)
+        except (json.JSONDecodeError, RecursionError):
+            return
+        if end == len(text) and not ended and not isinstance(found, dict):
+            # A number may go on in the next piece.
+            return
+        yield start, end, found
+        place = end

@@ -1,0 +1,160 @@
+"""Columns as numbers and times, whatever they were written as."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from calibrant.core.arrays import Mask, Reals
+
+WORDS: Final = {"true": 1.0, "false": 0.0}
+
+
+class Numbers(NamedTuple):
+    """A column as doubles: nan where it is not a number, and where there is nothing at all."""
+
+    values: Reals
+    missing: Mask
+
+
+def numbers(column: Any) -> Numbers:
+    """Read a column of numbers, of booleans, or of text that holds either.
+
+    Examples
+    --------
+    >>> numbers(pa.array(["0.5", "", "true", "x"])).values.tolist()
+    [0.5, nan, 1.0, nan]
+    >>> numbers([1, None, "0.25"]).missing.tolist()
+    [False, True, False]
+    """
+    if isinstance(column, list):
+        return one_by_one(column, number)
+    column = decoded(column)
+    if is_text(column):
+        return _of_text(column, pa.float64(), number)
+    if _is_numeric(column.type):
+        return _of_floats(pc.cast(column, pa.float64(), safe=False))
+    return one_by_one(column.to_pylist(), number)
+
+
+def times(column: Any) -> Numbers:
+    """Read a column of times: numbers, time stamps, dates, or text that holds any of them.
+
+    A time stamp counts in seconds since 1970; one without a zone is taken to be in UTC.
+
+    Examples
+    --------
+    >>> times(pa.array(["1970-01-02", "1970-01-02T00:00:01"])).values.tolist()
+    [86400.0, 86401.0]
+    """
+    if isinstance(column, list):
+        return one_by_one(column, _moment)
+    column = decoded(column)
+    if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
+        return _of_stamps(column)
+    if is_text(column):
+        return _of_times_in_text(column)
+    return numbers(column)
+
+
+def decoded(column: Any) -> Any:
+    """Return a column without a dictionary."""
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def is_text(column: Any) -> bool:
+    """Say whether a column of Arrow is text."""
+    return bool(pa.types.is_string(column.type) or pa.types.is_large_string(column.type))
+
+
+def _is_numeric(kind: Any) -> bool:
+    tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
+    return any(test(kind) for test in tests)
+
+
+def _of_floats(column: Any) -> Numbers:
+    values = column.to_numpy(zero_copy_only=False)
+    if column.null_count == 0:
+        return Numbers(values, np.zeros(len(values), np.bool_))
+    return Numbers(values, column.is_null().to_numpy(zero_copy_only=False))
+
+
+def _of_text(column: Any, kind: Any, read: Callable[[Any], float]) -> Numbers:
+    """Try the fast ways first; whatever is odd about a column is told value by value."""
+    for prepare in (None, _without_gaps):
+        try:
+            cast = pc.cast(prepare(column) if prepare else column, kind)
+        except pa.ArrowInvalid:
+            continue
+        return _of_floats(cast) if kind == pa.float64() else _of_stamps(cast)
+    return one_by_one(column.to_pylist(), read)
+
+
+def _without_gaps(column: Any) -> Any:
+    return pc.if_else(pc.equal(column, ""), None, column)
+
+
+def _of_times_in_text(column: Any) -> Numbers:
+    try:
+        return _of_floats(pc.cast(_without_gaps(column), pa.float64()))
+    except pa.ArrowInvalid:
+        return _of_text(column, pa.timestamp("us"), _moment)
+
+
+TICKS: Final = {"s": 1.0, "ms": 1e3, "us": 1e6}
+"""Counts of a time stamp in a second."""
+
+
+def _of_stamps(column: Any) -> Numbers:
+    """Return seconds, however far away: no count is cast to one that may be too small for it."""
+    kind = column.type
+    if pa.types.is_date32(kind):
+        found = _of_floats(pc.cast(pc.cast(column, pa.int32()), pa.float64()))
+        return Numbers(found.values * 86_400.0, found.missing)
+    if getattr(kind, "unit", "") == "ns":
+        column = pc.cast(column, pa.timestamp("us", kind.tz), safe=False)
+    unit = "ms" if pa.types.is_date64(kind) else column.type.unit
+    found = _of_floats(pc.cast(pc.cast(column, pa.int64()), pa.float64(), safe=False))
+    return Numbers(found.values / TICKS[unit], found.missing)
+
+
+def one_by_one(values: list[Any], read: Callable[[Any], float]) -> Numbers:
+    """Read values each by itself; nothing at all is missing."""
+    missing = [value is None or value == "" for value in values]
+    found = [np.nan if gap else read(value) for value, gap in zip(values, missing, strict=True)]
+    return Numbers(np.array(found, np.float64), np.array(missing, np.bool_))
+
+
+def number(value: Any) -> float:
+    """Return a number, or a word for one; nan if it is neither."""
+    if isinstance(value, str):
+        text = value.strip().lower()
+        value = WORDS.get(text, text if "_" not in text else "nan")
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return np.nan
+
+
+def _moment(value: Any) -> float:
+    if isinstance(value, str):
+        found = number(value)
+        return _stamp(value.strip()) if np.isnan(found) else found
+    return number(value)
+
+
+def _stamp(text: str) -> float:
+    try:
+        return seconds(datetime.fromisoformat(text))
+    except ValueError:
+        return np.nan
+
+
+def seconds(found: datetime) -> float:
+    """Return seconds since 1970; a time without a zone is in UTC."""
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()

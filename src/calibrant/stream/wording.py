@@ -1,0 +1,212 @@
+"""How a file words its numbers, outcomes and times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import product
+from typing import Any, Final
+
+import numpy as np
+import pyarrow.compute as pc
+
+from calibrant.stream.values import (
+    Numbers,
+    decoded,
+    is_text,
+    number,
+    numbers,
+    one_by_one,
+    seconds,
+    times,
+)
+
+PAIRS: Final = (
+    ("1", "0"), ("true", "false"), ("t", "f"), ("yes", "no"), ("y", "n"), ("ja", "nein"),
+    ("oui", "non"), ("si", "no"), ("won", "lost"), ("win", "loss"), ("pass", "fail"),
+    ("positive", "negative"), ("pos", "neg"), ("good", "bad"), ("on", "off"), ("1", "-1"),
+)  # fmt: skip
+"""Words for yes and no that go together; which is which is known for the first five only."""
+KNOWN: Final = {word: float(k == 0) for pair in PAIRS[:5] for k, word in enumerate(pair)}
+"""Outcomes that need no explanation."""
+DATES: Final = (
+    "%d.%m.%Y", "%d.%m.%y", "%d/%m/%Y", "%m/%d/%Y", "%d/%m/%y", "%m/%d/%y", "%d-%m-%Y", "%m-%d-%Y",
+    "%Y/%m/%d", "%Y.%m.%d", "%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%b %d %Y",
+    "%d-%b-%Y", "%d-%b-%y", "%a, %d %b %Y", "%a %b %d %Y",
+)  # fmt: skip
+CLOCKS: Final = (
+    "", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p", "T%H:%M:%S",
+    " %H:%M:%S %z", " %H:%M %z", ", %H:%M", ", %H:%M:%S",
+)  # fmt: skip
+"""Forms of times beside ISO 8601 that are tried."""
+
+
+@dataclass(frozen=True)
+class Wording:
+    """How text becomes a number, an outcome or a time.
+
+    Attributes
+    ----------
+    decimal
+        What stands before the decimals, a point or a comma.
+    percent
+        Whether a number may end in a per cent sign.
+    positive
+        The outcome that counts as 1; None if outcomes are 0 and 1, or say so themselves.
+    time_format
+        The form of times, as of :meth:`~datetime.datetime.strptime`; None for ISO 8601 and numbers.
+    other
+        The outcome that counts as 0 beside ``positive``: that of the first rows if they have
+        two, its opposite if that is known, or else the first other one that came.
+
+    Examples
+    --------
+    >>> Wording(decimal=",", percent=True).numbers(["83,5 %", "7"]).values.tolist()
+    [83.5, 7.0]
+    >>> Wording(positive="churned").outcomes(["stayed", "churned", "left"]).values.tolist()
+    [0.0, 1.0, nan]
+    """
+
+    decimal: str = "."
+    percent: bool = False
+    positive: str | None = None
+    time_format: str | None = None
+    other: list[str] = field(default_factory=list, compare=False)
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The words that say this on the command line; the sign of percents needs none."""
+        told = {"positive": self.positive, "time-format": self.time_format}
+        told["decimal"] = None if self.decimal == "." else self.decimal
+        return {name: text for name, text in told.items() if text is not None}
+
+    @property
+    def outcome_rule(self) -> str:
+        """What an outcome must be."""
+        if self.positive is None:
+            return "0 or 1"
+        return f"{self.positive!r} or {repr(self.other[0]) if self.other else 'one other value'}"
+
+    @property
+    def time_rule(self) -> str:
+        """What a time must be."""
+        if self.time_format is None:
+            return "a time (a number, ISO 8601, or as --time-format says)"
+        return f"a time in the form {self.time_format!r}"
+
+    def numbers(self, column: Any) -> Numbers:
+        """Read a column of numbers."""
+        return numbers(self._plain(column))
+
+    def outcomes(self, column: Any) -> Numbers:
+        """Read a column of outcomes as 1 and 0, nan for what is neither."""
+        if self.positive is not None:
+            return one_by_one(_listed(column), self._chosen)
+        found = numbers(column)
+        strange = np.isnan(found.values) & ~found.missing
+        return one_by_one(_listed(column), _outcome) if strange.any() else found
+
+    def read(self, column: Any, *, outcome: bool) -> Numbers:
+        """Read a column of either."""
+        return self.outcomes(column) if outcome else self.numbers(column)
+
+    def times(self, column: Any) -> Numbers:
+        """Read a column of times."""
+        if self.time_format is None or not (isinstance(column, list) or is_text(decoded(column))):
+            return times(column)
+        return one_by_one(_listed(column), self._moment)
+
+    def _plain(self, column: Any) -> Any:
+        """Return numbers as text that anybody reads."""
+        if self.decimal == "." and not self.percent:
+            return column
+        if isinstance(column, list):
+            return [self._point(value) if isinstance(value, str) else value for value in column]
+        column = decoded(column)
+        if not is_text(column):
+            return column
+        if self.percent:
+            column = pc.replace_substring_regex(column, r"\s*%\s*$", "")
+        return pc.replace_substring(column, ",", ".") if self.decimal == "," else column
+
+    def _point(self, text: str) -> str:
+        plain = text.strip().removesuffix("%").rstrip() if self.percent else text
+        return plain.replace(",", ".") if self.decimal == "," else plain
+
+    def _chosen(self, value: Any) -> float:
+        """Return 1 for the positive outcome, 0 for the other one, nan for a third."""
+        text, positive = shown(value), str(self.positive)
+        if _same(text, positive):
+            return 1.0
+        if not self.other:
+            self.other.append(opposite(positive) or text)
+        return 0.0 if _same(text, self.other[0]) else np.nan
+
+    def _moment(self, value: Any) -> float:
+        try:
+            return seconds(datetime.strptime(str(value).strip(), str(self.time_format)))
+        except ValueError:
+            return np.nan
+
+
+def _outcome(value: Any) -> float:
+    found = KNOWN.get(value.strip().lower()) if isinstance(value, str) else None
+    return number(value) if found is None else found
+
+
+def _listed(column: Any) -> list[Any]:
+    return column if isinstance(column, list) else column.to_pylist()
+
+
+def shown(value: Any) -> str:
+    """Return a value as a person would write it: a whole number without a point.
+
+    >>> shown(2.0), shown("yes "), shown(True)
+    ('2', 'yes', 'true')
+    """
+    if isinstance(value, bool):
+        return str(value).lower()
+    whole = isinstance(value, float) and value.is_integer()
+    return str(int(value) if whole else value).strip()
+
+
+def _same(text: str, other: str) -> bool:
+    """Say whether two values are the same but for case and for how a number is written."""
+    return text.casefold() == other.casefold() or number(text) == number(other)
+
+
+def opposite(text: str) -> str | None:
+    """Return the word that goes with another one.
+
+    >>> opposite("Yes"), opposite("lost"), opposite("churned"), opposite("1")
+    ('no', 'won', None, None)
+    """
+    for pair in PAIRS[1:-1]:
+        if text.casefold() in pair:
+            return pair[pair[0] == text.casefold()]
+    return None
+
+
+def forms(texts: Sequence[str]) -> list[str]:
+    """Return the forms that fit all texts; of two that tell the same times the first.
+
+    Examples
+    --------
+    >>> forms(["31.12.2024 9:30", "1.1.2025 10:00"])
+    ['%d.%m.%Y %H:%M']
+    >>> forms(["03/04/2024", "05/06/2024"]), forms(["03/04/2024", "05/26/2024"])
+    (['%d/%m/%Y', '%m/%d/%Y'], ['%m/%d/%Y'])
+    """
+    found: dict[tuple[float, ...], str] = {}
+    for form in _candidates(texts[0]) if texts else ():
+        told = Wording(time_format=form).times(list(texts)).values
+        if np.isfinite(told).all():
+            found.setdefault(tuple(told.tolist()), form)
+    return list(found.values())
+
+
+def _candidates(text: str) -> Iterator[str]:
+    for date, clock in product(DATES, CLOCKS):
+        if np.isfinite(Wording(time_format=date + clock).times([text]).values[0]):
+            yield date + clock

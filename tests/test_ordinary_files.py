@@ -1,0 +1,499 @@
+"""Files as people have them: each replays with one more option at most, or a line says which."""
+
+from __future__ import annotations
+
+import bz2
+import csv
+import gzip
+import io
+import json
+import lzma
+import os
+import shlex
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("typer", reason="needs the extra cli")
+pytest.importorskip("pyarrow", reason="needs the extra cli")
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from calibrant.cli import ExitCode
+from calibrant.cli.app import run
+from calibrant.stream import Job, Options, Stop, Unreadable, replay
+from calibrant.stream.dialect import Asked, sniff
+from calibrant.stream.sheets import SheetReader
+from calibrant.stream.source import open_source
+
+ROWS = 40
+SEED = ("--seed", 7)
+
+
+def rounds() -> list[tuple[str, str]]:
+    generator = np.random.default_rng(12)
+    raw = generator.integers(1, 100, ROWS)
+    happened = generator.integers(0, 100, ROWS) < raw
+    return [(f"0.{p:02d}", str(int(y))) for p, y in zip(raw, happened, strict=True)]
+
+
+def text(sep: str = ",", end: str = "\n", header: str = "prob,won", **words: str) -> str:
+    """Return the rounds as a table; ``words`` says what a point, 1 and 0 become."""
+    told = {"point": ".", "yes": "1", "no": "0", "quote": ""} | words
+    lines = [sep.join(header.split(","))] if header else []
+    for p, y in rounds():
+        cells = p.replace(".", told["point"]), told["yes"] if y == "1" else told["no"]
+        lines.append(sep.join(f"{told['quote']}{cell}{told['quote']}" for cell in cells))
+    return end.join(lines) + end
+
+
+def percent(form: str) -> str:
+    rows = [f"{form.format(int(p[2:]))},{y}" for p, y in rounds()]
+    return "\n".join(["prob,won", *rows]) + "\n"
+
+
+def objects(**options: Any) -> bytes:
+    return json.dumps([{"prob": float(p), "won": int(y)} for p, y in rounds()], **options).encode()
+
+
+def zipped(name: str, *more: str) -> bytes:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        for each in (name, *more):
+            archive.writestr(each, text())
+    return content.getvalue()
+
+
+def parquet(**kinds: Any) -> bytes:
+    columns = zip(*rounds(), strict=True)
+    content = io.BytesIO()
+    made = [pa.array(map(float, c), pa.float64()) for c in columns]
+    pq.write_table(pa.table(made, names=["prob", "won"]), content)
+    return content.getvalue()
+
+
+def squeezed(compress: Callable[[bytes], bytes]) -> bytes:
+    return compress(text().encode())
+
+
+def zstd() -> bytes:
+    content = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(content, "zstd") as stream:
+        stream.write(text().encode())
+    return bytes(content.getvalue())
+
+
+COUNTED = ("--raw", "1", "--outcome", "2")
+MESSY: dict[str, tuple[bytes, tuple[str, ...]]] = {
+    "semicolons.csv": (text(";").encode(), ()),
+    "german.csv": (text(";", "\r\n", point=",").encode(), ()),
+    "quoted.csv": (text(",", point=",", quote='"').encode(), ()),
+    "bars.txt": (text("|").encode(), ()),
+    "tabs.csv": (text("\t").encode(), ()),
+    "spaces.txt": (text(" ").encode(), ()),
+    "no-name": (text(";").encode(), ()),
+    "mark.csv": (text().encode("utf-8-sig"), ()),
+    "excel.txt": (text("\t", "\r\n", point=",").encode("utf-16"), ()),
+    "unmarked.csv": (text().encode("utf-16-le"), ()),
+    "big-end.csv": (text().encode("utf-16-be"), ()),
+    "latin.csv": (text(";").replace("\n", ";größe\n").encode("latin-1"), ()),
+    "single.csv": (text(",", quote="'").encode(), ()),
+    "hint.csv": (b"sep=;\r\n" + text(";", "\r\n").encode(), ()),
+    "headless.csv": (text(";", header="").encode(), COUNTED),
+    "headless-mark.csv": (text(header="").encode("utf-8-sig"), COUNTED),
+    "games.csv.gz": (squeezed(gzip.compress), ()),
+    "games.csv.bz2": (squeezed(bz2.compress), ()),
+    "games.csv.xz": (squeezed(lzma.compress), ()),
+    "games.csv.zst": (zstd(), ()),
+    "games.zip": (zipped("games.csv"), ()),
+    "mac.zip": (zipped("games.csv", "__MACOSX/._games.csv"), ()),
+    "list.json": (objects(), ()),
+    "pretty.json": (objects(indent=2), ()),
+    "list": (objects(), ()),
+    "lines.json": (objects().strip(b"[]").replace(b"}, ", b"}\n"), ()),
+    "list.json.gz": (gzip.compress(objects()), ()),
+    "games.parquet": (parquet(), ()),
+    "yes.csv": (text(yes="yes", no="no").encode(), ()),
+    "Yes.csv": (text(yes="Yes", no="No").encode(), ()),
+    "letters.csv": (text(yes="T", no="F").encode(), ()),
+    "truth.csv": (text(yes="TRUE", no="FALSE").encode(), ()),
+    "words.csv": (text(yes="won", no="lost").encode(), ("--positive", "won")),
+    "anything.csv": (text(yes="blue", no="green").encode(), ("--positive", "blue")),
+    "minus.csv": (text(yes="1", no="-1").encode(), ("--positive", "1")),
+    "two.csv": (text(yes="2", no="1").encode(), ("--positive", "2")),
+    "signs.csv": (percent("{}%").encode(), ("--percent",)),
+    "spaced.csv": (percent("{} %").encode(), ("--percent",)),
+    "hundred.csv": (percent("{}").encode(), ("--percent",)),
+}
+
+
+def ran(*words: Any) -> int:
+    return run([str(word) for word in words])
+
+
+def means(place: Path, *words: Any) -> list[float]:
+    """Return what was made of a file, as a table that every format can become."""
+    out = place.with_name("out.jsonl")
+    assert ran("replay", place, *SEED, *words, "--out", out, "--force") == 0
+    return [json.loads(line)["mean"] for line in out.read_text().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> list[float]:
+    place = tmp_path_factory.mktemp("plain") / "games.csv"
+    place.write_text(text())
+    return means(place)
+
+
+@pytest.mark.parametrize("name", MESSY)
+def test_a_messy_file_gives_what_a_plain_one_gives(
+    name: str, plain: list[float], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place, (content, words) = tmp_path / name, MESSY[name]
+    place.write_bytes(content)
+    assert means(place, *words) == plain
+    if not words:
+        return
+    capsys.readouterr()
+    assert ran("replay", place, *SEED) in (ExitCode.INPUT, ExitCode.ROW)
+    assert shlex.join(words) in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_log_odds_are_proposed_and_never_assumed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "odds.csv"
+    place.write_text("score,won\n-2.3,0\n1.5,1\n")
+    assert ran("replay", place) == ExitCode.ROW
+    assert capsys.readouterr().err.endswith("got '-2.3'; try --logit\n")
+    assert ran("replay", place, "--logit") == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("german.csv", "semicolons between fields, a decimal comma (else: --sep, --decimal)"),
+        ("latin.csv", "semicolons between fields, encoding latin-1 (else: --sep, --encoding)"),
+        ("excel.txt", "read with a decimal comma, encoding utf-16 (else: --decimal, --encoding)"),
+        ("headless.csv", "no names of columns, which are called 1, 2, ... (else: --sep, --header)"),
+        ("yes.csv", "won: 'yes' is 1, 'no' is 0"),
+    ],
+)  # fmt: skip
+def test_every_guess_is_told_in_a_line(
+    name: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    content, words = MESSY[name]
+    (tmp_path / name).write_bytes(content)
+    assert ran("replay", tmp_path / name, *words) == 0
+    assert told in capsys.readouterr().err
+
+
+def test_guesses_are_overruled(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = tmp_path / "d.csv"
+    place.write_bytes("prob;won;€\n0,5;1;\n0,25;0;\n".encode("cp1252"))
+    words = ("--sep", "semicolon", "--decimal", ",", "--encoding", "cp1252", "--header")
+    out = tmp_path / "o.jsonl"
+    assert ran("replay", place, *words, "--out", out) == 0
+    assert "read with" not in capsys.readouterr().err
+    assert "€" in json.loads(out.read_text().splitlines()[0])
+    assert ran("replay", place, "--sep", ",") == ExitCode.INPUT
+    assert ran("replay", place, "--decimal", ".") == ExitCode.ROW
+    assert capsys.readouterr().err.endswith("got '0,5'; try --decimal ,\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--sep", "ab"], "--sep must be one character, got 'ab'"),
+        (["--decimal", "x"], "--decimal must be one of '.', ',', got 'x'"),
+        (["--sep", ",", "--decimal", ","], "--sep and --decimal must be two characters, got ','"),
+        (["--encoding", "klingon"], "--encoding must be one that Python knows, such as latin-1"),
+    ],
+)
+def test_what_cannot_be_said_of_a_file_is_told(
+    words: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ran("replay", tmp_path / "d.csv", *words) == ExitCode.USAGE
+    assert told in capsys.readouterr().err
+
+
+def test_the_command_of_a_summary_reads_a_messy_file_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "d.dat"
+    place.write_text("a^b\n50,5%^x\n20%^z\n")
+    words = ["--raw", "a", "--outcome", "b", "--percent", "--positive", "x", "--sep", "^"]
+    assert ran("replay", place, *SEED, *words, "--header", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    again = shlex.split(told["timing"]["run"]["command"])
+    assert run([*again[1:], "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["raw"] == told["raw"]
+
+
+def test_a_zip_file_has_one_file_in_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = tmp_path / "d.zip"
+    place.write_bytes(zipped("a.csv", "b.csv"))
+    assert ran("replay", place) == ExitCode.INPUT
+    assert "must have one file in it, got 2: a.csv, b.csv" in capsys.readouterr().err
+    place.write_bytes(zipped("a.csv")[:-30])
+    assert ran("replay", place) == ExitCode.INPUT
+    assert "d.zip: cannot be read: File is not a zip file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("content", [zipped("games.csv"), parquet(), text(";").encode("utf-16")])
+def test_messy_files_come_through_pipes(
+    content: bytes, tmp_path: Path, plain: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "o.jsonl"
+    with piped(monkeypatch, content):
+        assert ran("replay", "-", *SEED, "--out", out) == 0
+    assert [json.loads(line)["mean"] for line in out.read_text().splitlines()] == plain
+    with piped(monkeypatch, zipped("games.csv")[:-30]):
+        assert ran("replay", "-") == ExitCode.INPUT
+
+
+@contextmanager
+def piped(monkeypatch: pytest.MonkeyPatch, content: bytes) -> Iterator[None]:
+    """Let standard input be a pipe with some content, short enough to fit."""
+    read, write = os.pipe()
+    os.write(write, content)
+    os.close(write)
+    with open(read) as stream, monkeypatch.context() as patch:
+        patch.setattr("sys.stdin", stream)
+        yield
+
+
+@pytest.mark.parametrize("name", ["o.zip", "o.xlsx"])
+def test_what_is_read_and_not_written_is_told(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "d.csv"
+    place.write_text(text())
+    assert ran("replay", place, "--out", tmp_path / name) == ExitCode.OUTPUT
+    assert "zip and Excel files are read, not written" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["o.csv.bz2", "o.csv.xz", "o.json", "o.json.gz"])
+def test_rows_can_be_written_and_read_again(name: str, tmp_path: Path, plain: list[float]) -> None:
+    place, out = tmp_path / "d.csv", tmp_path / name
+    place.write_text(text())
+    assert ran("replay", place, *SEED, "--out", out) == 0
+    means(out, "--prefix", "new_")
+    with closing(open_source(str(out))) as source:
+        assert source.format in ("csv", "json")
+    again = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [float(row["mean"]) for row in again] == plain
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b'[{"prob": 0.5, "won": 1}, {"prob"', "a list of JSON must end in ']', got ', {\"pr"),
+        (b"[]", "must have a line at least, got nothing"),
+    ],
+)
+def test_a_broken_list_is_one_line(content: bytes, told: str, tmp_path: Path) -> None:
+    place = tmp_path / "d.json"
+    place.write_bytes(content)
+    with pytest.raises(Unreadable) as caught:
+        replay(Job((str(place),)), Options(seed=1).session(), Stop())
+    assert told in str(caught.value)
+
+
+def test_a_list_is_read_across_pieces_and_what_is_no_object_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plain: list[float]
+) -> None:
+    monkeypatch.setattr("calibrant.stream.objects.CHUNK", 7)
+    place = tmp_path / "d.json"
+    place.write_bytes(objects().replace(b"[", b"[12345678901, ", 1))
+    assert means(place, "--on-error", "skip") == plain
+    monkeypatch.setattr("calibrant.stream.objects.LONGEST_LINE", 40)
+    place.write_bytes(b'[{"prob": 0.5, "won": 1, "text": "' + b"x" * 99 + b'"}]')
+    assert ran("replay", place) == ExitCode.INPUT
+
+
+def test_an_excel_file_is_read(tmp_path: Path, plain: list[float]) -> None:
+    openpyxl = pytest.importorskip("openpyxl", reason="needs the extra excel")
+    book = openpyxl.Workbook()
+    book.active.append(["prob", "won", None])
+    for p, y in rounds():
+        book.active.append([float(p), y == "1"])
+    book.active.append([None, None])
+    place = tmp_path / "games.xlsx"
+    book.save(place)
+    assert means(place) == plain
+    place.rename(tmp_path / "games.bin")
+    assert means(tmp_path / "games.bin") == plain
+    assert ran("replay", tmp_path / "games.bin", "--flush", "--out", "-") == ExitCode.INPUT
+    openpyxl.Workbook().save(place)
+    assert ran("replay", place) == ExitCode.INPUT
+
+
+def test_an_excel_file_without_its_extra_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "d.xlsx"
+    place.write_bytes(zipped("xl/workbook.xml"))
+    monkeypatch.setattr("calibrant.stream.sheets.find_spec", lambda name: None)
+    assert ran("replay", place) == ExitCode.MISSING_EXTRA
+    told = "Excel files need openpyxl, not installed here"
+    assert f'{told}: pip install "calibrant[excel]"' in capsys.readouterr().err
+    assert SheetReader.text
+
+
+def test_bytes_that_are_no_utf8_far_into_a_file_propose_an_encoding(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "d.csv"
+    place.write_bytes(b"p,y\n" + b"0.5,1\n" * 20_000 + b"0.5,\xff\n")
+    assert ran("replay", place) == ExitCode.INPUT
+    assert capsys.readouterr().err.endswith("another encoding? --encoding latin-1\n")
+    place.write_bytes(b"\xff,y\n0.5,1\n")
+    assert ran("replay", place, "--encoding", "utf-8") == ExitCode.INPUT
+    assert "cannot be read: 'utf-8' codec can't decode" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("content", "sep", "decimal", "header"),
+    [
+        ("p;y;note\n0.5;1;a, b, c\n0.5;0;d, e, f\n", ";", ".", True),
+        ('p,y,"a;b"\n0.5,1,x;y\n', ",", ".", True),
+        ("name text,p\nnot a word,0.5\n", ",", ".", True),
+        ("n;y\n1,234;1\n2,345;0\n", ";", ".", True),
+        ("p\n0.5\n", ",", ".", True),
+        ("0,1,2,kind\n0.5,0.25,0.25,1\n", ",", ".", True),
+        ("ann,0.5,1\nbob,0.25,0\n", ",", ".", False),
+        (",who,how\n0,ann,well\n", ",", ".", True),
+        ("two words\none\n", ",", ".", True),
+        ("2024-01-31;0,5;yes\n2024-02-01;0,75;no\n", ";", ",", False),
+        ("", ",", ".", True),
+    ],
+)
+def test_a_dialect_is_what_most_rows_agree_with(
+    content: str, sep: str, decimal: str, header: bool
+) -> None:
+    found = sniff(content.encode(), Asked())
+    assert (found.sep, found.decimal, found.header) == (sep, decimal, header)
+
+
+def test_a_name_that_is_asked_for_makes_a_header() -> None:
+    content = b"0,1,kind\n0.5,0.5,cat\n"
+    assert not sniff(content, Asked()).header
+    assert sniff(content, Asked(), ["0", "1"]).header
+
+
+# ----------------------------------------------------------------------------- times
+
+
+def timed(tmp_path: Path, *when: str) -> Path:
+    place = tmp_path / "timed.csv"
+    rows = [f'"{time}",0.5,{k % 2}' for k, time in enumerate(when)]
+    place.write_text("\n".join(["day,prob,won", *rows]) + "\n")
+    return place
+
+
+@pytest.mark.parametrize(
+    "when",
+    [
+        ("31.12.2023", "1.1.2024"),
+        ("12/31/2023", "01/01/2024"),
+        ("31/12/2023 23:59", "01/01/2024 00:00"),
+        ("Dec 31, 2023", "Jan 1, 2024"),
+        ("31 December 2023", "1 January 2024"),
+        ("Sun, 31 Dec 2023 10:00:00 +0000", "Sun, 31 Dec 2023 10:00:00 -0100"),
+        ("12/31/2023 11:59 PM", "01/01/2024 12:00 AM"),
+        ("1704067199", "1704067200"),
+        ("2023-12-31", "2024-01-01"),
+        ("2023-12-31T23:00:00+01:00", "2023-12-31T22:30:00Z"),
+    ],
+)
+def test_times_are_read_in_any_common_form(when: tuple[str, str], tmp_path: Path) -> None:
+    assert ran("replay", timed(tmp_path, *when), "--time", "day") == 0
+    # Read rightly, the other way round goes back in time.
+    assert ran("replay", timed(tmp_path, *when[::-1]), "--time", "day") == ExitCode.ROW
+
+
+def test_day_and_month_that_may_be_either_are_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = timed(tmp_path, "03/04/2024", "02/05/2024")
+    assert ran("replay", place, "--time", "day") == ExitCode.INPUT
+    told = capsys.readouterr().err
+    assert "day may have the day or the month first, e.g. '03/04/2024'; say " in told
+    assert "--time-format %d/%m/%Y or --time-format %m/%d/%Y" in told
+    assert ran("replay", place, "--time", "day", "--time-format", "%d/%m/%Y") == 0
+    assert ran("replay", place, "--time", "day", "--time-format", "%m/%d/%Y") == ExitCode.ROW
+    assert "not before the row above" in capsys.readouterr().err
+
+
+def test_a_wrong_form_of_times_is_called_that(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = timed(tmp_path, "2024-01-01", "soon")
+    assert ran("replay", place, "--time", "day", "--time-format", "%d.%m.%Y") == ExitCode.ROW
+    assert "day must be a time in the form '%d.%m.%Y', got '2024-01-01'" in capsys.readouterr().err
+    assert ran("replay", place, "--time", "day") == ExitCode.ROW
+    told = "day must be a time (a number, ISO 8601, or as --time-format says), got 'soon'"
+    assert told in capsys.readouterr().err
+    late = timed(tmp_path, *["2024-01-01"] * 300, "31.12.2024")
+    assert ran("replay", late, "--time", "day") == ExitCode.ROW
+    assert capsys.readouterr().err.endswith("got '31.12.2024'; try --time-format %d.%m.%Y\n")
+
+
+# ------------------------------------------------------------------ rows that are refused
+
+
+def test_skipped_rows_end_in_reasons_and_examples(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "d.csv"
+    place.write_text("prob,won\n0.5,1\n7,0\n0.5,maybe\n0.5,perhaps\n0.25,0\n1,2,3\n")
+    assert ran("replay", place, "--on-error", "skip") == 0
+    assert capsys.readouterr().err.splitlines()[-4:] == [
+        "calibrant: 4 of 6 rows refused; try --percent:",
+        "calibrant:   2 x won must be 0 or 1, e.g. 'maybe'",
+        "calibrant:   1 x row must be 2 fields, got 3",
+        "calibrant:   1 x prob must be a number in [0, 1], e.g. '7'",
+    ]
+
+
+def test_a_file_of_nothing_but_bad_rows_says_why(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "d.csv"
+    place.write_text("prob,churned\n" + "0.5,left\n0.5,stayed\n0.5,stayed\n" * 400)
+    words = ("--outcome", "churned", "--on-error", "skip")
+    assert ran("replay", place, *words) == ExitCode.INPUT
+    told = "1,200 of 1,200 rows refused: churned must be 0 or 1, e.g. 'left'; try --positive left"
+    assert capsys.readouterr().err.endswith(f"{told}\n")
+
+
+def test_a_third_value_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = tmp_path / "d.csv"
+    place.write_text("prob,won\n0.5,A\n0.5,B\n0.5,a\n0.5,C\n")
+    assert ran("replay", place, "--positive", "A") == ExitCode.ROW
+    assert capsys.readouterr().err.endswith("row 4: won must be 'A' or 'B', got 'C'\n")
+
+
+def test_reasons_beyond_many_are_counted_together(tmp_path: Path) -> None:
+    from calibrant.stream.faults import MOST_REASONS, Fault, Skip
+
+    skip = Skip()
+    for k in range(MOST_REASONS + 5):
+        skip.take(Fault("a", k, None, None, f"rule {k}", "", ""))
+    assert len(skip.told(0)) == MOST_REASONS + 2
+    assert skip.told(0)[1].startswith("  5 x other reasons")
+
+
+def test_directories_stay_clean(tmp_path: Path, plain: list[float]) -> None:
+    (tmp_path / "d.csv").write_text(text())
+    assert means(tmp_path / "d.csv") == plain
+    assert sorted(os.listdir(tmp_path)) == ["d.csv", "out.jsonl"]
+    with (tmp_path / "out.jsonl").open() as file:
+        assert len(list(csv.reader(file))) == ROWS
