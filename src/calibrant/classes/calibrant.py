@@ -87,10 +87,10 @@ class ClassCalibrant(BinaryReduction[MendedTicket, MendedRun]):
         self,
         classes: int,
         *,
-        engine: str = "calibrant",
         seed: int | None = None,
         key: str | int | None = None,
         secret: bytes | None = None,
+        engine: str = "calibrant",
         max_open: int = 1_000_000,
         **options: Any,
     ) -> None:

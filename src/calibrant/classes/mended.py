@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 
 from calibrant.classes.run import TopRun
-from calibrant.classes.ticket import ClassIssuer, Head, PartsTicket, revived_parts
+from calibrant.classes.ticket import ClassIssuer, Head, SureTicket, revived_parts
 from calibrant.classes.vectors import shared_out, vector
 from calibrant.core import check
 from calibrant.core.arrays import Reals, frozen
@@ -34,7 +34,7 @@ class MendedRun(TopRun):
     classwise_mean: Reals
 
 
-class MendedTicket(PartsTicket):
+class MendedTicket(SureTicket):
     """A forecast whose vector was mended; its first class and each class were calibrated.
 
     Attributes
@@ -98,23 +98,6 @@ class MendedTicket(PartsTicket):
     def classwise_mean(self) -> Reals:
         """The number of each class, as expected."""
         return np.array([part.mean for part in self.parts[:-CONFIDENCES]])
-
-    @property
-    def confidence(self) -> float:
-        """The probability of the first class, as drawn."""
-        found: float = self.parts[-1].value
-        return found
-
-    @property
-    def confidence_mean(self) -> float:
-        """The probability of the first class, as expected."""
-        found: float = self.parts[-1].mean
-        return found
-
-    @property
-    def leads(self) -> bool:
-        """Whether no other class has more in ``value``."""
-        return bool(self.confidence >= self.value.max())
 
     def _announced(self, name: str) -> Reals:
         if name == "mean":

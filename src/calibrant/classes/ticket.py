@@ -234,7 +234,30 @@ class OneVsRestTicket(PartsTicket):
         return cls(head, parts, way)
 
 
-class TopTicket(PartsTicket):
+class SureTicket(PartsTicket):
+    """A ticket whose last part is about the class that was announced first."""
+
+    __slots__ = ()
+
+    @property
+    def confidence(self) -> float:
+        """The probability of the first class, as drawn."""
+        found: float = self.parts[-1].value
+        return found
+
+    @property
+    def confidence_mean(self) -> float:
+        """The probability of the first class, as expected."""
+        found: float = self.parts[-1].mean
+        return found
+
+    @property
+    def leads(self) -> bool:
+        """Whether no other class has more in ``value``."""
+        return bool(self.confidence >= self.value.max())
+
+
+class TopTicket(SureTicket):
     """A forecast whose largest class was calibrated.
 
     The raw forecast is known to the ticket that was returned, and not kept for one that is found
@@ -275,23 +298,6 @@ class TopTicket(PartsTicket):
     def agrees(self, fields: tuple[Any, ...]) -> bool:
         """Say whether the desk kept the same of this ticket; a stored one may lack its clock."""
         return self.top == fields[1] and super().agrees(fields[1:])
-
-    @property
-    def confidence(self) -> float:
-        """The probability of the first class, as drawn."""
-        found: float = self.parts[-1].value
-        return found
-
-    @property
-    def confidence_mean(self) -> float:
-        """The probability of the first class, as expected."""
-        found: float = self.parts[-1].mean
-        return found
-
-    @property
-    def leads(self) -> bool:
-        """Whether no other class has more in ``value``."""
-        return bool(self.confidence >= self.value.max())
 
     def _announced(self, name: str) -> Reals:
         sure = np.array([self.confidence if name == "value" else self.confidence_mean])

@@ -187,25 +187,16 @@ def pack_rows(
         ends[k] = end
 
 
-def unpack_rows(
-    told: Any,
-    words: Any,
-    table: Any,
-    values: Any,
-    ratios: Any,
-    factors: Any,
-    flat: Any,
-    reals: Any,
-    sizes: Any,
-    places: Any,
-    ends: Any,
-) -> int:
-    """Write many bodies into fresh rows; return the number of the first that is wrong, or -1."""
+def unpack_rows(told: Any, words: Any, sizes: Any, places: Any, ends: Any, *shares: Any) -> int:
+    """Write many bodies into fresh rows; return the number of the first that is wrong, or -1.
+
+    ``shares`` are table, values, ratios, factors, and the rows as whole words and as reals.
+    """
     start = 0
     for k in range(len(places)):
         sizes[ROW], end = places[k], ends[k]
         body = told[8 * start : 8 * end], words[start:end]
-        if not unpack(*body, table, values, ratios, factors, flat, reals, sizes):
+        if not unpack(*body, *shares, sizes):  # type: ignore[call-arg]
             return k
         start = end
     return -1

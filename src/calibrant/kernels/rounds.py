@@ -15,9 +15,7 @@ import functools
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 from calibrant.kernels import safe as budget
 from calibrant.kernels.alone import Sizes, count_overtaken, make_steps
@@ -30,27 +28,15 @@ from calibrant.kernels.layout import (
     ASIDE,
     BLOCKS,
     BUCKETS,
-    CAPACITY,
     CELL,
     CELLS,
     CLOCK,
     CROWD,
     EDGES,
     EXCESS,
-    HAND,
-    HAND_MIXED,
-    HAND_PLACE,
-    HAND_RAW,
-    HAND_ROW,
-    HAND_WEIGHT,
     ISSUED,
     LAG,
     LONGEST_LAG,
-    LOOK_CLOCK,
-    LOOK_LEARNED,
-    LOOK_MIXED,
-    LOOK_PLACE,
-    LOOK_WEIGHT,
     LOSS,
     MIXED,
     MIXED_INFINITE,
@@ -81,10 +67,16 @@ from calibrant.kernels.layout import (
     Words,
     unpack,
 )
+from calibrant.kernels.on_array import (
+    book_on_array,
+    issue_on_array,
+    learn_on_array,
+    peek_on_array,
+)
 from calibrant.kernels.pairs import FRESH
 from calibrant.kernels.rule import Rule
 from calibrant.kernels.scores import SQUARED, bill, charge, enter, refund
-from calibrant.kernels.tables import make_events_rows, make_replay_rows
+from calibrant.kernels.tables import RowsMachine, machine_of_rows
 from calibrant.kernels.transforms.kernel import Kernel
 from calibrant.kernels.whole import whole, withdraw
 
@@ -100,13 +92,6 @@ Peek = Callable[[Words, Reals, int, float], Peeked]
 Learn = Callable[[Words, Reals, int, int, int, float, float, float, float, int], None]
 Book = Callable[[Words, Reals, int, int, float, float, int, int, float, int], int]
 Absorb = Callable[[Words, Reals, int, float, float, int, float, bool], None]
-
-
-class RowsMachine(NamedTuple):
-    """Compiled loops over many rows; see :mod:`calibrant.kernels.tables`."""
-
-    replay: Callable[..., None]
-    events: Callable[..., None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,11 +141,9 @@ class Program:
         if not available():
             return None
         kept = 0 if self.kernel is None else self.kernel.kept
-        replay = make_replay_rows(_make_replay(self.rule, self.kernel, self.safe))
-        events = make_events_rows(make_events(self.rule, self.issue, self.learn, kept, self.safe))
-        return RowsMachine(
-            compiled(replay, self.name, nogil=True), compiled(events, self.name, nogil=True)
-        )
+        replay = _make_replay(self.rule, self.kernel, self.safe)
+        events = make_events(self.rule, self.issue, self.learn, kept, self.safe)
+        return machine_of_rows(replay, events, self.name)
 
     def steps(self, flat: Any, row: int) -> Program:
         """Return this compiled program with its single steps ready to be called.
@@ -261,10 +244,10 @@ def _assembled(rule: Rule, kernel: Kernel | None, safe: bool) -> Program:
         issue=issue,
         learn=learn,
         book=book,
-        peek_flat=_peek_on_array(peek),
-        issue_flat=_issue_on_array(issue),
-        learn_flat=_learn_on_array(learn),
-        book_flat=_book_on_array(book),
+        peek_flat=peek_on_array(peek),
+        issue_flat=issue_on_array(issue),
+        learn_flat=learn_on_array(learn),
+        book_flat=book_on_array(book),
         replay=_make_replay(rule, kernel, safe),
         events=make_events(rule, issue, learn, kept, safe),
         preview=make_preview(rule, peek),
@@ -464,54 +447,3 @@ def block_at(words: Words, row: int, place: int) -> int:
     """Return where the block of a place starts."""
     at: int = row + words[BLOCKS] + ((place >> 16) & NARROW) * words[STRIDE]
     return at
-
-
-def _peek_on_array(peek: Peek) -> Callable[[Any, int, float], int]:
-    def peek_flat(flat: Any, row: int, raw: float) -> int:
-        reals = flat.view(np.float64)
-        place, weight, mixed, clock, learned = peek(flat, reals, row, raw)
-        flat[LOOK_CLOCK], flat[LOOK_PLACE], flat[LOOK_LEARNED] = clock, place, learned
-        reals[LOOK_WEIGHT], reals[LOOK_MIXED] = weight, mixed
-        return place
-
-    return peek_flat
-
-
-def _issue_on_array(issue: Issue) -> Callable[[Any, int, float], Issued]:
-    def issue_flat(flat: Any, row: int, raw: float) -> tuple[int, int, float, float, int]:
-        reals = flat.view(np.float64)
-        if flat[row + ROUNDS] >= flat[CAPACITY]:
-            return -1, 0, 1.0, raw, 0
-        number, place, weight, mixed, clock = issue(flat, reals, row, raw)
-        flat[HAND], flat[HAND_ROW], flat[HAND_PLACE] = number, row, place
-        reals[HAND_WEIGHT], reals[HAND_MIXED], reals[HAND_RAW] = weight, mixed, raw
-        return number, place, weight, mixed, clock
-
-    return issue_flat
-
-
-def _learn_on_array(learn: Learn) -> Callable[[Any, int, int, float, int], bool]:
-    def learn_flat(flat: Any, row: int, number: int, time: float, outcome: int) -> bool:
-        """Learn the outcome of the forecast in hand, and say whether it is the one meant."""
-        if flat[HAND] != number or flat[HAND_ROW] != row:
-            return False
-        reals, place = flat.view(np.float64), flat[HAND_PLACE]
-        weight, mixed, raw = reals[HAND_WEIGHT], reals[HAND_MIXED], reals[HAND_RAW]
-        flat[HAND] = -1
-        learn(flat, reals, row, number, place, weight, mixed, raw, time, outcome)
-        return True
-
-    return learn_flat
-
-
-def _book_on_array(book: Book) -> Callable[[Any, int, float, int], int]:
-    def book_flat(flat: Any, row: int, raw: float, outcome: int) -> int:
-        reals = flat.view(np.float64)
-        place, clock, learned = flat[LOOK_PLACE], flat[LOOK_CLOCK], flat[LOOK_LEARNED]
-        weight, mixed = reals[LOOK_WEIGHT], reals[LOOK_MIXED]
-        if flat[row + ROUNDS] >= flat[CAPACITY]:
-            return -2
-        flat[HAND] = -1
-        return book(flat, reals, row, place, weight, mixed, clock, learned, raw, outcome)
-
-    return book_flat

@@ -7,7 +7,24 @@ row by row, or in the order of arrival, with a part for every event.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
+
+from calibrant.kernels.compile import compiled
+
+
+class RowsMachine(NamedTuple):
+    """Compiled loops over many rows."""
+
+    replay: Callable[..., None]
+    events: Callable[..., None]
+
+
+def machine_of_rows(
+    replay: Callable[..., None], events: Callable[..., None], name: str
+) -> RowsMachine:
+    """Return loops over rows of a program's batches, compiled."""
+    by_row = make_replay_rows(replay), make_events_rows(events)
+    return RowsMachine(*(compiled(made, name, nogil=True) for made in by_row))
 
 
 def make_replay_rows(replay: Callable[..., None]) -> Callable[..., None]:
@@ -43,28 +60,10 @@ def make_events_rows(events: Callable[..., None]) -> Callable[..., None]:
     """
 
     def events_rows(
-        words: Any,
-        reals: Any,
-        places: Any,
-        bounds: Any,
-        log: Any,
-        raw: Any,
-        outcomes: Any,
-        number: Any,
-        time: Any,
-        forecast: Any,
-        means: Any,
-        weight: Any,
-        place: Any,
-        mixed: Any,
-        clock: Any,
-        advice: Any,
+        words: Any, reals: Any, places: Any, bounds: Any, log: Any, *columns: Any
     ) -> None:
         for k in range(len(places)):
-            part = log[bounds[k] : bounds[k + 1]]
-            told = raw, outcomes, number, time
-            made = forecast, means, weight, place, mixed, clock, advice
-            events(words, reals, places[k], part, *told, *made)
+            events(words, reals, places[k], log[bounds[k] : bounds[k + 1]], *columns)
 
     return events_rows
 

@@ -262,16 +262,16 @@ class GroupWatch(Stateful):
     # ---------------------------------------------------------------- findings
 
     @property
-    def rounds(self) -> int:
-        """Rounds so far."""
-        with passing(self._gate):
-            return self._rounds
-
-    @property
     def alpha(self) -> float:
         """The chance of a false alarm, at most, over all keys and all time."""
         alpha: float = self._settings["alpha"]
         return alpha
+
+    @property
+    def rounds(self) -> int:
+        """Rounds so far."""
+        with passing(self._gate):
+            return self._rounds
 
     @property
     def keys(self) -> Names:

@@ -151,8 +151,8 @@ class Body:
                 self._unpack_row(k, words[a:b], flat, int(places[k]))
             return
         table, values, ratios, factors, sizes = self._tables
-        shares = table, values, ratios, factors, flat, flat.view(np.float64), sizes.copy()
-        wrong = machine[0](words.view(np.uint8), words, *shares, places, ends)
+        shares = table, values, ratios, factors, flat, flat.view(np.float64)
+        wrong = machine[0](words.view(np.uint8), words, sizes.copy(), places, ends, *shares)
         if wrong >= 0:
             raise ValueError(f"a body, that of key number {wrong}, that is not of a row")
 
