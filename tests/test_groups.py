@@ -151,7 +151,8 @@ def test_huge_gaps_do_not_overflow_the_exponential_form() -> None:
 def test_neighbours_with_gaps_of_very_different_size_are_compared_on_one_scale() -> None:
     rec = GroupRecalibrator(form="exponential", resolution=4, buckets=1, prior=0, horizon=1, seed=1)
     block = rec._blocks(rec._arena.flat())[0]
-    gaps = block[FIRST : FIRST + 10 : 2]
+    gaps, visits = block[FIRST : FIRST + 10 : 2], block[FIRST + 1 : FIRST + 10 : 2]
+    visits[:] = 40_000
     for above, weight in ((-2000, 1.0), (-1, 0.5)):
         gaps[:] = [0, 0, 4, 4 * above, 0]
         ticket = rec.copy().forecast(0.5)
@@ -722,7 +723,7 @@ def with_word(place: int, value: int) -> Any:
         ("arrays", {"names": lambda w: text_words([0.5])}, "group must be a string"),
         ("arrays", {"names": lambda w: w + 1}, "Expecting value|codec|Extra data|Invalid"),
         ("arrays", {"groups": lambda w: w[:-1]}, "cannot reshape"),
-        ("arrays", {"groups": lambda w: 0 * w - 1}, "counts below zero"),
+        ("arrays", {"groups": lambda w: 0 * w - 1}, "gaps that -1 visits cannot leave"),
         ("arrays", {"recent": lambda w: w[:-1]}, "cannot reshape"),
         ("arrays", {"recent": lambda w: recent_words([(2.0, 1)])}, "must be a number in"),
         ("arrays", {"tickets": lambda w: w[:-1]}, "cannot reshape"),

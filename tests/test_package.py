@@ -12,13 +12,13 @@ import calibrant
 from calibrant.core.ticket import Ticket
 
 SOURCE = Path(calibrant.__file__).parent
-INSIDE = {"_renamed", "kinds", "loading", "_version", "cli", "core", "demo", "kernels"}
+INSIDE = {"__main__", "_renamed", "kinds", "loading", "_version", "cli", "core", "demo", "kernels"}
 """Not for users: the command, the demo, and what the packages are made of."""
 OLD = {"experts"}
 """Names that still work, with a warning."""
 NEEDY = {"experiments", "frames", "stream"}
 """Packages that can only be imported where their extra is installed."""
-CLASSES = {"Table", "Calibrant", "Certificate", "Pending", "Recalibrator", "Run", "Ticket"}
+CLASSES = {"Calibrant", "Certificate", "Keys", "Pending", "Recalibrator", "Run", "Table", "Ticket"}
 
 
 def packages() -> set[str]:

@@ -21,6 +21,8 @@ DENSE: Final = 4
 
 def checked_key(key: Any) -> Key:
     """Return a key, if it is one."""
+    if isinstance(key, np.integer):
+        return int(key)
     if not isinstance(key, (str, int)) or isinstance(key, bool):
         raise InvalidType(f"key must be a string or a whole number, got {key!r}")
     return key
@@ -141,8 +143,7 @@ def _whole(column: NDArray[Any]) -> Keys:
 
 def _listed(keys: list[Any]) -> Keys:
     if not set(map(type, keys)) <= {str, int}:
-        for t, key in enumerate(keys):
-            _row_key(key, f"row {t}")
+        keys = [_row_key(key, f"row {t}") for t, key in enumerate(keys)]
     found: dict[Key, int] = {}
     codes = [found.setdefault(key, len(found)) for key in keys]
     return Keys(list(found), np.array(codes, np.int64))

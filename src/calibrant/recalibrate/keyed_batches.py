@@ -390,7 +390,7 @@ class KeyedBatches(KeyedState):
                 self._drop_key(name)
         issued = dict(zip(rows.tolist(), first.tolist(), strict=True))
         for word in self._desk.words()[:, 1].tolist():
-            if (word & NUMBER) >= issued.get(word >> SHIFT, word):
+            if (word & NUMBER) >= issued.get(word >> SHIFT, NUMBER + 1):
                 self._desk.pop(word)
         for found in self._taken:
             if self._desk.get_number(found[1], found[2]) is None:

@@ -131,16 +131,9 @@ def read_log(kinds: Any, ids: Any, values: NDArray[Any], counter: Counter[Any], 
     forecasts, names = forecasts_of(kinds), ids_of(ids, values)
     check.same_length(kind=forecasts, id=names, x=values)
     counter.file_latest()
-    reader = Reader(counter.desk, counter.max_open, lambda row: issued, _finder(counter))
+    ways = lambda row: issued, lambda id, row, made: counter.find(id, made).number
+    reader = Reader(counter.desk, counter.max_open, *ways)
     return reader.read(forecasts, names, [0] * len(names))
-
-
-def _finder(counter: Counter[Any]) -> Callable[[Any, int, int], int]:
-    def find(id: Any, row: int, made: int) -> int:
-        number: int = counter.find(id, made).number
-        return number
-
-    return find
 
 
 class Reader:
