@@ -55,6 +55,7 @@ def test_a_batch_of_the_front_is_its_rounds_to_the_bit() -> None:
     assert batch.words().tolist() == singly.words().tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not available(), reason="needs a compiler")
 def test_machine_code_gives_the_same_bits() -> None:
     raw, outcomes = swapped(SHORT + 1, 4)

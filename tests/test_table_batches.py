@@ -152,6 +152,7 @@ def test_batches_in_any_order_leave_each_key_as_a_lone_stream(calls: list[str]) 
         twins.check()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not available(), reason="there is no compiler here")
 @pytest.mark.parametrize(
     "made",
@@ -216,17 +217,6 @@ def test_codes_may_leave_names_out_and_come_in_any_order() -> None:
 def test_what_is_no_column_of_keys_is_refused(column: Any, told: str) -> None:
     with pytest.raises(CalibrantError, match=told):
         Keys.of(column)
-
-
-def test_categories_are_keys() -> None:
-    pandas = pytest.importorskip("pandas")
-    series = pandas.Series(["b", "a", "b"], dtype="category")
-    assert Keys.of(series).names == ["b", "a"]
-    assert Keys.of(series.array).codes.tolist() == [0, 1, 0]
-    arrow = pytest.importorskip("pyarrow")
-    assert Keys.of(arrow.array(["b", "a"]).dictionary_encode()).names == ["b", "a"]
-    with pytest.raises(InvalidInput, match="codes"):
-        Keys.of(arrow.array(["b", None]).dictionary_encode())
 
 
 # ------------------------------------------------------------------ bad input
