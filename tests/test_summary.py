@@ -441,6 +441,7 @@ def test_the_last_and_the_worst_window_are_those_of_the_naive_windows(
     assert places["worst"][name] == {"first": 625 * worst + 1, "last": 625 * worst + 625}
 
 
+@pytest.mark.slow
 def test_on_a_long_stream_the_last_point_tells_how_many_rounds_it_covers() -> None:
     collector = Collector(GRID)
     for _ in range(2):
