@@ -89,7 +89,7 @@ class KeyedBatches(KeyedState):
         with passing(self._gate):
             rows = self._rows_of(named)
             parts = Parts.of(rows, len(self._keys) + len(named.names))
-            self._check_order(rows, when, parts)
+            self._check_order(when, parts)
             prompt = available is None and carry is None and not self._spec.rule.timed
             if prompt and not (self._spec.raw_safe is not None and len(self._desk)):
                 return self._replay_at_once(named, parts, raws, told)
@@ -190,7 +190,7 @@ class KeyedBatches(KeyedState):
     ) -> KeyedRun:
         order, fresh = parts.order, rows[parts.order]
         raw, told, when, known, stamps = (column[order] for column in given)
-        carry, whose = self._carried(carry, parts)
+        carry, whose = self._carried(carry)
         last = np.full(len(self._keys) + len(keys.names), -np.inf)
         last[parts.rows] = when[parts.bounds[1:] - 1]
         arriving = carry.available <= last[whose]
@@ -217,7 +217,7 @@ class KeyedBatches(KeyedState):
             arrives[waits],
             outcomes[waits],
         )
-        rest, _ = self._carried(rest, parts)
+        rest, _ = self._carried(rest)
         made = [np.empty(len(raw)) for _ in range(3)]
         mixed = columns.raw if self._spec.transform is None else columns.mixed
         for column, found in zip(made, (columns.value, columns.mean, mixed), strict=True):
@@ -225,7 +225,7 @@ class KeyedBatches(KeyedState):
         forecast, mean, mixed = made
         return KeyedRun(forecast, mean, self._spec.buckets, mixed, ticket, rest.joined(left))
 
-    def _carried(self, carry: KeyedPending, parts: Parts) -> tuple[KeyedPending, Words]:
+    def _carried(self, carry: KeyedPending) -> tuple[KeyedPending, Words]:
         """Return what is carried over of tickets that did not expire, and their rows."""
         rows = np.array([self._row_of_carried(key) for key in carry.key], np.int64)
         issued = self._own(ISSUED, rows)
@@ -440,7 +440,7 @@ class KeyedBatches(KeyedState):
         full = self._own(ROUNDS, rows) + rounds > most
         check.refuse_first(full, rounds, "rounds", f"at most {most} for each key in all")
 
-    def _check_order(self, rows: Words, when: Reals, parts: Parts) -> None:
+    def _check_order(self, when: Reals, parts: Parts) -> None:
         """Raise unless the times of each row's rounds are finite and in order."""
         bad, sorted_when = ~np.isfinite(when), when[parts.order]
         back = np.diff(sorted_when, prepend=-np.inf) < 0
