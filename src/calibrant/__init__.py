@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from calibrant import advice as advice
     from calibrant import bounds as bounds
     from calibrant import calibrators as calibrators
+    from calibrant import capacity as capacity
     from calibrant import classes as classes
     from calibrant import compare as compare
     from calibrant import errors as errors
@@ -72,6 +73,7 @@ _PACKAGES = frozenset(
         "advice",
         "bounds",
         "calibrators",
+        "capacity",
         "classes",
         "compare",
         "errors",

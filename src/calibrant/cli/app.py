@@ -16,6 +16,7 @@ import typer
 
 from calibrant._version import __version__
 from calibrant.cli import ExitCode, screen
+from calibrant.cli.capacity import capacity
 from calibrant.cli.compare import compare
 from calibrant.cli.methods import bound, methods
 from calibrant.cli.play import play
@@ -55,7 +56,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-for command in (replay, play, compare, bound, methods, report, reproduce):
+for command in (replay, play, compare, bound, methods, report, reproduce, capacity):
     app.command()(guarded(command))
 
 
