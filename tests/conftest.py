@@ -64,14 +64,16 @@ class NoSkips:
 
 ONCE = re.compile(
     r"test_(advice|bounds|compare|diabetes|docs|experiments|frames|losses|metrics|newcomers|plot|report|"
-    r"river|sklearn)|test_(cli_(compare|damage|data|docs|numbers)|demo|groups_(data|plot)|known_rows|ordinary_files|"
-    r"repository)$"
+    r"river|sklearn|stream)|test_(breakdown|capacity|cli|cli_(base|compare|damage|data|docs|numbers)|demo|"
+    r"groups_(data|plot)|kinds|known_rows|notebook|ordinary_files|package|repository|sizing|summary)$"
 )
 """Files whose tests do not depend on the compiler, or hardly, nor cover what must be covered."""
 
 PLAIN = re.compile(
-    r"test_(bounds_played|cli_secret|fork|key_search|late_games|promise|promise_kinds|"
-    r"repeated_corrections|seal|secret|siphash|whole)$"
+    r"test_(bad_input|bounds_played|certificate|check|classes_(data|metrics|simplex_bound|version1)|"
+    r"cli_secret|codec|corrections|fork|gate|grid|groups_proof|key_search|late_(corrections|games)|load|"
+    r"monitor_table|promise|promise_kinds|proof|regression_(data|metrics|version1)|renamed|"
+    r"repeated_corrections|seal|secret|simulate_paper|siphash|ticket_read_only|tickets|whole)$"
 )
 """Files whose tests do not depend on the compiler either, and cover what must be covered."""
 
