@@ -12,9 +12,8 @@ from calibrant.core.arrays import Words
 from calibrant.core.desk import NUMBER, SHIFT
 from calibrant.core.gate import passing
 from calibrant.errors import CorruptState, InvalidInput, RepeatedTicket, UnknownName
-from calibrant.kernels.layout import ISSUED, ROUNDS, SECRET
 from calibrant.recalibrate.binary import possible
-from calibrant.recalibrate.body import AT_ONCE, WrongBody
+from calibrant.recalibrate.body import WrongBody
 from calibrant.recalibrate.corrections import Corrections
 from calibrant.recalibrate.keyed import Key, checked_key
 from calibrant.recalibrate.keyed_batches import KeyedBatches
@@ -68,12 +67,12 @@ class KeyedBodies(KeyedBatches):
         with passing(self._gate):
             stride = 2 + len(self._spec.fields)
             opened = Parcels.opened(names, parcels, stride, self._mark)
-            lines, kept = self._checked_parcels(names, opened)
+            told = self._checked_parcels(names, opened)
             try:
-                self._install(names, opened, lines, kept)
+                self._install(names, opened, *told)
             except BaseException:
                 # From the beginning again, whatever was done: that ends the same.
-                self._install(names, opened, lines, kept)
+                self._install(names, opened, *told)
                 raise
 
     def mark(self) -> int:
@@ -122,8 +121,7 @@ class KeyedBodies(KeyedBatches):
         corrections = np.concatenate([np.empty((0, 2), np.int64), *filter(len, made)])
         room = np.full((len(numbers), 2), HEAD)
         room[:, 1] = TAIL + waits * lines.shape[1] + 2 * corrected
-        flat, places = self._rows.arena.flat(), self._places(numbers)
-        words, ends = self._spec.body.packed_rows(flat, places, room)
+        words, ends = self._tiers.bodies(numbers, room)
         starts = np.concatenate([[0], ends[:-1]])[: len(ends)].astype(np.int64)
         parcels = Parcels(words, starts, ends, lines.shape[1])
         parcels.write(waits, lines, corrected, corrections)
@@ -149,9 +147,9 @@ class KeyedBodies(KeyedBatches):
 
     def _checked_parcels(
         self, names: list[Key], parcels: Parcels
-    ) -> tuple[Words, dict[int, Corrections]]:
-        """Return the tickets and corrections of parcels, if all that they hold is possible."""
-        own = np.concatenate([np.empty((0, 2), np.int64), *self._unpacked(names, parcels)])
+    ) -> tuple[Words, Words, dict[int, Corrections]]:
+        """Return words of their own, tickets and corrections of parcels, if all are possible."""
+        own = self._unpacked(names, parcels)
         lines, waits = parcels.lines, parcels.tickets
         whose = np.repeat(np.arange(len(parcels)), waits)
         key, number = lines[:, 0], lines[:, 1]
@@ -172,24 +170,15 @@ class KeyedBodies(KeyedBatches):
                 kept[k].load(some.reshape(-1), int(own[k, 0]))
             except ValueError:
                 self._refuse_parcel(names, np.arange(len(names)) == k, "corrections that were made")
-        return lines, kept
+        return own, lines, kept
 
-    def _unpacked(self, names: list[Key], parcels: Parcels) -> list[Words]:
-        """Return forecasts and outcomes of rows whose bodies are possible."""
-        layout, made = self._spec.layout, list[Words]()
-        starts, ends = parcels.bodies
-        for first in range(0, len(parcels), AT_ONCE):
-            some = slice(first, first + AT_ONCE)
-            rows = np.tile(layout.fresh, (len(starts[some]), 1))
-            places = np.arange(len(rows)) * len(layout.fresh)
-            told = parcels.words, starts[some], ends[some], rows.reshape(-1), places
-            try:
-                self._spec.body.unpack_rows(*told)
-            except WrongBody as error:
-                wrong = f"body of key {names[first + error.number]!r} must be that of a stream"
-                raise CorruptState(f"{wrong}, got one {error.wrong}") from None
-            made.append(rows[:, [ISSUED, ROUNDS]])
-        return made
+    def _unpacked(self, names: list[Key], parcels: Parcels) -> Words:
+        """Return some words of each row, if its body is possible."""
+        try:
+            return self._looked_at(parcels.words, *parcels.bodies)
+        except WrongBody as error:
+            wrong = f"body of key {names[error.number]!r} must be that of a stream"
+            raise CorruptState(f"{wrong}, got one {error.wrong}") from None
 
     def _refuse_parcel(self, names: list[Key], bad: Any, what: str) -> None:
         if bad.any():
@@ -209,7 +198,12 @@ class KeyedBodies(KeyedBatches):
                 seen.add(key)
 
     def _install(
-        self, names: list[Key], parcels: Parcels, lines: Words, kept: dict[int, Corrections]
+        self,
+        names: list[Key],
+        parcels: Parcels,
+        own: Words,
+        lines: Words,
+        kept: dict[int, Corrections],
     ) -> None:
         """Let rows be those of parcels that were checked."""
         new = [name for name in names if name not in self._numbers]
@@ -218,7 +212,7 @@ class KeyedBodies(KeyedBatches):
         numbers = np.array([self._numbers[name] for name in names], np.int64)
         self._drop_tickets(numbers)
         self._touch(numbers)
-        self._unpack_into(numbers, parcels)
+        self._take_bodies(numbers, parcels.words, *parcels.bodies, own)
         for k, number in enumerate(numbers.tolist()):
             self._corrections.pop(number, None)
             if k in kept:
@@ -228,17 +222,6 @@ class KeyedBodies(KeyedBatches):
             filed[:, 1] |= np.repeat(numbers, parcels.tickets) << SHIFT
             filed[:, 0] = np.where(lines[:, 0] >= NAMED, lines[:, 0], filed[:, 1])
             self._desk.extend(filed)
-
-    def _unpack_into(self, numbers: Words, parcels: Parcels) -> None:
-        rows, flat = self._all_rows(), self._rows.arena.flat()
-        rows[numbers] = self._spec.layout.fresh
-        self._spec.body.unpack_rows(parcels.words, *parcels.bodies, flat, self._places(numbers))
-        for first in range(0, len(numbers), AT_ONCE):
-            some = numbers[first : first + AT_ONCE]
-            made = rows[some]
-            secrets = made[:, SECRET : SECRET + 2].astype("<i8").tobytes()
-            self._spec.seat_many(made, [secrets[k : k + 16] for k in range(0, len(secrets), 16)])
-            rows[some] = made
 
     def _drop_tickets(self, numbers: Words) -> None:
         """Take every ticket of some rows from the desk."""

@@ -95,13 +95,15 @@ class Parcels:
     def lines(self) -> Words:
         """The tickets of all parcels, a line each."""
         places = _spread(self.bodies[1], self.tickets, self.stride)
-        return self.words[places[:, None] + np.arange(self.stride)]
+        found: Words = self.words[places[:, None] + np.arange(self.stride)]
+        return found
 
     @property
     def corrections(self) -> Words:
         """The corrections of all parcels, a line of two words each."""
         places = _spread(self.ends - TAIL - 2 * self.corrected, self.corrected, 2)
-        return self.words[places[:, None] + np.arange(2)]
+        found: Words = self.words[places[:, None] + np.arange(2)]
+        return found
 
     def write(self, tickets: Words, lines: Words, corrected: Words, corrections: Words) -> None:
         """Write all but the bodies and digests, for which there is room."""

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from calibrant.calibrators.arena import Arena
 from calibrant.core import check
 from calibrant.core.arrays import Words
 from calibrant.core.codec import Document
@@ -37,8 +36,8 @@ from calibrant.recalibrate.keyed_record import Certificates, measured
 from calibrant.recalibrate.keyed_state import NAMED
 from calibrant.recalibrate.promise import FAILURE
 from calibrant.recalibrate.recalibrator import Recalibrator
-from calibrant.recalibrate.rows import Rows
 from calibrant.recalibrate.secret import ORIGINS, SEED, SYSTEM, chosen_seed, secret_of
+from calibrant.recalibrate.tiers import Tiers
 
 KINDS: Final[dict[str, type[Recalibrator]]] = {
     made.kind: made for made in (Calibrant, Recalibrator)
@@ -59,6 +58,9 @@ class Table(KeyedBodies):
         own.
     seed
         What the draws depend on, with the keys; None takes secret entropy from the system.
+    hot
+        How many keys are kept ready to play, those that were touched last; the others are packed,
+        which changes nothing but memory and time.  None: as many as fit in 32 MB.
 
     Examples
     --------
@@ -80,18 +82,26 @@ class Table(KeyedBodies):
 
     __slots__ = ("__weakref__", "_earlier", "_made", "_origin")
 
-    def __init__(self, pattern: Recalibrator, *, seed: int | None = None) -> None:
+    def __init__(
+        self, pattern: Recalibrator, *, seed: int | None = None, hot: int | None = None
+    ) -> None:
         if not isinstance(pattern, Recalibrator) or pattern.issued:
             raise InvalidInput(
                 f"pattern must be a recalibrator without a forecast, got {pattern!r}"
             )
         given = chosen_seed() if seed is None else check.whole(seed, "seed", low=-LARGEST)
-        self._begin(type(pattern), pattern, given, SYSTEM if seed is None else SEED)
+        rows = None if hot is None else check.whole(hot, "hot", low=1)
+        self._begin(type(pattern), pattern, given, SYSTEM if seed is None else SEED, rows)
         if seed is None:
             watch(self)
 
     def _begin(
-        self, made: type[Recalibrator], pattern: Recalibrator, seed: int, origin: str | None
+        self,
+        made: type[Recalibrator],
+        pattern: Recalibrator,
+        seed: int,
+        origin: str | None,
+        hot: int | None = None,
     ) -> None:
         self._made, self._spec, self._seed, self._origin = made, pattern.spec, seed, origin
         self._max_open, self._desk = pattern.max_open, Desk(pattern.spec.fields)
@@ -101,8 +111,8 @@ class Table(KeyedBodies):
         self._free: list[int] = []
         self._corrections: dict[int, Corrections] = {}
         self._taken: list[Found] = []
-        self._rows = Rows(self._spec, Arena(self._spec.layout))
-        self._rows.use_views()
+        self._tiers = Tiers(self._spec, self._keys, seed, hot)
+        self._rows = self._tiers.rows
         self._clock, self._stamps = 0, np.zeros(1, np.int64)
         self._gone: dict[Key, int] = {}
         self._mark = self._mark_of(made.kind)
@@ -147,7 +157,7 @@ class Table(KeyedBodies):
         named = tickets[:, 0] >= NAMED
         tickets[:, 1] &= NUMBER
         tickets[:, 0] = np.where(named, tickets[:, 0], tickets[:, 1])
-        words = self._spec.body.packed(self._words(number))
+        words, _ = self._tiers.bodies(np.array([number]), np.zeros((1, 2), np.int64))
         settings = self._spec.settings | {"max_open": self._max_open}
         settings["secret_from"] = self._origin
         arrays = {"body": words, "tickets": tickets.reshape(-1)}
@@ -212,9 +222,9 @@ class Table(KeyedBodies):
         """
         with passing(self._gate):
             numbers = np.fromiter(self._numbers.values(), np.int64, len(self))
-            rows = self._all_rows()[numbers]
             waits = np.bincount(self._desk.words()[:, 1] >> SHIFT, minlength=len(self._keys))
-            return measured(self._spec, list(self._numbers), rows, waits[numbers], failure)
+            told = list(self._numbers), self._tiers.pieces(numbers), waits[numbers]
+            return measured(self._spec, *told, failure)
 
     # ---------------------------------------------------------------- one by one
 
@@ -412,10 +422,11 @@ class Table(KeyedBodies):
     def _renew(self) -> None:
         """Throw coins of its own from now on, in a forked process; open tickets stay open."""
         if self._gate:
-            self._seed = chosen_seed()
             self._touch(np.array([*self._numbers.values()], np.int64))
+            before = {number: self._issuer(number).fingerprint for number in self._numbers.values()}
+            self._earlier |= set(before.values())
+            self._seed = self._tiers.seed = chosen_seed()
             for key, number in self._numbers.items():
-                self._earlier.add(self._issuer(number).fingerprint)
                 self._spec.seat(self._words(number), secret_of(self._seed, key))
 
     # ------------------------------------------------------------------- documents
@@ -427,7 +438,7 @@ class Table(KeyedBodies):
         keys = list(self._numbers)
         numbers = np.fromiter(self._numbers.values(), np.int64, len(keys))
         text = json.dumps(keys).encode()
-        bodies, ends = self._spec.body.packed_rows(self._rows.arena.flat(), self._places(numbers))
+        bodies, ends = self._tiers.bodies(numbers, np.zeros((len(keys), 2), np.int64))
         settings = {
             "made": self._made.kind,
             "seed": str(self._seed),
