@@ -382,10 +382,10 @@ class KeyedBatches(KeyedState):
             raise
         finally:
             self._taken = []
+            self._tiers.tidy()
 
     def _kept(self, rows: Words, many: bool) -> Any:
         """Return what rows are before a batch: their words, or their records if they are many."""
-        self._tiers.tidy()
         if many:
             self._tiers.cool(rows)
             return self._tiers.heap.records[rows]

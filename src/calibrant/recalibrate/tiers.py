@@ -115,12 +115,13 @@ class Tiers:
 
     def copies(self, numbers: Words) -> Words:
         """Return copies of rows, hot or cold; no row changes its tier."""
-        made = np.tile(self.spec.layout.fresh, (len(numbers), 1))
-        hot = self.slots[numbers] >= 0
+        size = len(self.spec.layout.fresh)
+        made, hot = np.empty((len(numbers), size), np.int64), self.slots[numbers] >= 0
         made[hot] = self._table()[self.slots[numbers[hot]]]
         cold = np.flatnonzero(~hot)
         if len(cold):
-            self._unpack(numbers[cold], made, cold)
+            made[cold] = self.spec.layout.fresh
+            self._unpack(numbers[cold], made.reshape(-1), cold * size)
         return made
 
     def pieces(self, numbers: Words) -> Iterator[Words]:
@@ -128,22 +129,18 @@ class Tiers:
         for first in range(0, max(len(numbers), 1), AT_ONCE):
             yield self.copies(numbers[first : first + AT_ONCE])
 
-    def _unpack(self, numbers: Words, rows: Words, which: Words) -> None:
-        """Write cold rows over fresh ones: those of a table that are told."""
+    def _unpack(self, numbers: Words, flat: Words, places: Words) -> None:
+        """Write cold rows over fresh ones of an array."""
         sizes = self.heap.records[numbers, SIZE]
-        flat, places = rows.reshape(-1), which * len(self.spec.layout.fresh)
-        stored = np.flatnonzero(sizes)
+        stored, fresh = np.flatnonzero(sizes), np.flatnonzero(sizes == 0)
         for words, some, begin in self.heap.parts(numbers[stored]):
             of = stored[some]
             self.spec.body.unpack_rows(words, begin, begin + sizes[of], flat, places[of])
-        made = rows[which]
-        secrets = made[:, word.SECRET : word.SECRET + 2].copy()
-        fresh = np.flatnonzero(sizes == 0)
+        secrets = flat[places[:, None] + np.arange(word.SECRET, word.SECRET + 2)]
         if len(fresh):
             keys = [self.keys[number] for number in numbers[fresh].tolist()]
             secrets[fresh] = secrets_of(self.seed, keys)
-        self.spec.seat_many(made, secrets)
-        rows[which] = made
+        self.spec.seat_at(flat, places, secrets)
 
     # -------------------------------------------------------------------- warming
 
@@ -165,10 +162,12 @@ class Tiers:
         slots = self._free_slots(len(cold), numbers, stamps)
         for first in range(0, len(cold), AT_ONCE):
             some, seats = cold[first : first + AT_ONCE], slots[first : first + AT_ONCE]
-            self._table()[seats] = self.copies(some)
+            self._table()[seats] = self.spec.layout.fresh
             self._owners[seats] = some
+            flat = self.rows.arena.flat()
+            self._unpack(some, flat, self.spec.layout.row + seats * len(self.spec.layout.fresh))
             # Nothing that the header tells is of what these slots hold now.
-            self.rows.arena.flat()[[word.HAND, word.NOTES, word.UNDO_NUMBER, word.UNDO_AT]] = -1
+            flat[[word.HAND, word.NOTES, word.UNDO_NUMBER, word.UNDO_AT]] = -1
             self.slots[some] = seats
 
     def _free_slots(self, count: int, wanted: Words, stamps: Words) -> Words:
