@@ -271,9 +271,12 @@ class Tiers:
 
     def take(self, numbers: Words, words: Words, sizes: Words, own: Words) -> None:
         """Let rows be cold with these bodies, one after the other, and these words of their own."""
+        self.point(numbers, self.heap.add(words) + np.cumsum(sizes) - sizes, sizes, own)
+
+    def point(self, numbers: Words, starts: Words, sizes: Words, own: Words) -> None:
+        """Let rows be cold with bodies that stand in the heap."""
         records = np.empty((len(numbers), RECORD), np.int64)
-        records[:, 2:], records[:, SIZE] = own, sizes
-        records[:, START] = self.heap.add(words) + np.cumsum(sizes) - sizes
+        records[:, START], records[:, SIZE], records[:, 2:] = starts, sizes, own
         self.release(numbers, records)
 
     def forget(self, number: int) -> None:
