@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -87,6 +88,7 @@ class KeyedBatches(KeyedState):
         known = when if available is None else arrivals(available, when)
         carried = checked_carry(carry)
         with passing(self._gate):
+            self._recall(itertools.chain(named.names, carried.key))
             rows = self._rows_of(named)
             parts = Parts.of(rows, len(self._keys) + len(named.names))
             self._check_order(when, parts)
@@ -124,6 +126,7 @@ class KeyedBatches(KeyedState):
         check.same_length(kind=made, id=names, x=values)
         named, told = event_keys(keys, made)
         with passing(self._gate):
+            self._recall(named.names, names)
             rows = np.full(len(made), NOBODY)
             rows[told] = self._rows_of(named)
             log = self._read(made, names, rows)

@@ -72,6 +72,7 @@ class KeyedBodies(KeyedBatches):
 
     def _number_of(self, key: Key) -> int:
         """Return the number of the row of a key that is there."""
+        self._recall([checked_key(key)])
         number = self._numbers.get(checked_key(key))
         if number is None:
             raise UnknownName(f"key must be one that the table holds, got {key!r}")
@@ -167,18 +168,22 @@ class KeyedBodies(KeyedBatches):
         if len(set(names)) < len(names):
             raise InvalidInput("keys must differ, got one twice")
         with passing(self._gate):
-            stride = 2 + len(self._spec.fields)
-            opened = Parcels.opened(names, parcels, stride, self._mark)
-            try:
-                told = self._checked_parcels(names, opened)
-            except Refused as refused:
-                raise refused.error from None
-            try:
-                self._install(names, opened, *told)
-            except BaseException:
-                # From the beginning again, whatever was done: that ends the same.
-                self._install(names, opened, *told)
-                raise
+            self._take(names, parcels)
+
+    def _take(self, names: list[Key], parcels: list[bytes]) -> None:
+        """Let the streams of keys be those whose bodies these are, or change nothing."""
+        stride = 2 + len(self._spec.fields)
+        opened = Parcels.opened(names, parcels, stride, self._mark)
+        try:
+            told = self._checked_parcels(names, opened)
+        except Refused as refused:
+            raise refused.error from None
+        try:
+            self._install(names, opened, *told)
+        except BaseException:
+            # From the beginning again, whatever was done: that ends the same.
+            self._install(names, opened, *told)
+            raise
 
     def mark(self) -> int:
         """Return a mark, since which :meth:`changes` tells what changed; 0 is before everything."""
@@ -212,6 +217,7 @@ class KeyedBodies(KeyedBatches):
         if keys is None:
             return np.fromiter(self._numbers.values(), np.int64, len(self._numbers))
         names, numbers = [checked_key(key) for key in keys], self._numbers
+        self._recall(names)
         found = [numbers.get(name, -1) for name in names]
         if -1 in found:
             name = names[found.index(-1)]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from abc import abstractmethod
+from collections.abc import Iterable
+from typing import Any, Final
 
 import numpy as np
 
@@ -75,6 +77,10 @@ class KeyedRows(Stateful):
         clock = self._clock + 1
         self._stamps[numbers] = clock
         self._clock = clock
+
+    @abstractmethod
+    def _recall(self, keys: Iterable[Key], names: Iterable[Any] = ()) -> None:
+        """Take back keys that went elsewhere: those, or of tickets with those names."""
 
     def _number(self, key: Key) -> int:
         """Return the number of a key's row, which is made if the key is new."""

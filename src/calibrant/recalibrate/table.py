@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 from dataclasses import replace
 from typing import Any, ClassVar, Final, Self
 
@@ -30,8 +30,8 @@ from calibrant.recalibrate.calibrant import Calibrant
 from calibrant.recalibrate.corrections import Corrections
 from calibrant.recalibrate.fork import watch
 from calibrant.recalibrate.keyed import Key, KeyedTicket, checked_key
-from calibrant.recalibrate.keyed_files import KeyedFiles
 from calibrant.recalibrate.keyed_record import Certificates, measured
+from calibrant.recalibrate.keyed_store import KeyedStore
 from calibrant.recalibrate.promise import FAILURE
 from calibrant.recalibrate.recalibrator import Recalibrator
 from calibrant.recalibrate.secret import ORIGINS, SEED, SYSTEM, chosen_seed, secret_of
@@ -42,7 +42,7 @@ KINDS: Final[dict[str, type[Recalibrator]]] = {
 }
 
 
-class Table(KeyedFiles):
+class Table(KeyedStore):
     """One recalibrator for each key: a tenant, a segment, a question, an item.
 
     A key's stream begins when the key is first met.  For every key, forecasts, tickets and stored
@@ -59,6 +59,9 @@ class Table(KeyedFiles):
     hot
         How many keys are kept ready to play, those that were touched last; the others are packed,
         which changes nothing but memory and time.  None: as many as fit in 32 MB.
+    store
+        Where :meth:`evict` puts keys, and from where these come back at their next touch: any
+        mapping of keys to bytes.  No part of the state.
 
     Examples
     --------
@@ -81,7 +84,12 @@ class Table(KeyedFiles):
     __slots__ = ("__weakref__", "_earlier")
 
     def __init__(
-        self, pattern: Recalibrator, *, seed: int | None = None, hot: int | None = None
+        self,
+        pattern: Recalibrator,
+        *,
+        seed: int | None = None,
+        hot: int | None = None,
+        store: MutableMapping[Any, bytes] | None = None,
     ) -> None:
         if not isinstance(pattern, Recalibrator) or pattern.issued:
             raise InvalidInput(
@@ -89,6 +97,7 @@ class Table(KeyedFiles):
             )
         given = chosen_seed() if seed is None else check.whole(seed, "seed", low=-LARGEST)
         self._begin(type(pattern), pattern, given, SYSTEM if seed is None else SEED, hot)
+        self.store = store
         if seed is None:
             watch(self)
 
@@ -114,6 +123,8 @@ class Table(KeyedFiles):
         self._clock, self._stamps = 0, np.zeros(1, np.int64)
         self._gone: dict[Key, int] = {}
         self.missing: list[Key] = []
+        self.store: MutableMapping[Any, bytes] | None = None
+        self._away: dict[int, Key] = {}
         self._mark = self._mark_of(made.kind)
         self._gate: Gate = [None]
 
@@ -127,14 +138,6 @@ class Table(KeyedFiles):
 
     def __contains__(self, key: object) -> bool:
         return key in self._numbers
-
-    def __delitem__(self, key: Key) -> None:
-        """Forget a key, its stream and its open tickets."""
-        with passing(self._gate):
-            self._number_of(key)
-            self._clock += 1
-            self._gone[checked_key(key)] = self._clock
-            self._drop_key(key)
 
     def certificates(self, failure: float = FAILURE) -> Certificates:
         """Return what was measured in each stream, and what was promised, as columns.
@@ -163,6 +166,7 @@ class Table(KeyedFiles):
             raise InvalidInput("time must be given to a rule that forgets in time, got None")
         when = None if time is None else check.real(time, "time")
         with passing(self._gate):
+            self._recall([key], [id])
             if id is not None and self._desk.get(name_key(id)) is not None:
                 raise RepeatedTicket(f"id must not be that of an open ticket, got {id!r}")
             before = len(self)
@@ -301,9 +305,11 @@ class Table(KeyedFiles):
         """Return what the desk keeps of an open ticket, and the ticket if it was given."""
         given = ticket if isinstance(ticket, KeyedTicket) else None
         if isinstance(ticket, str):
+            self._recall([], [ticket])
             found = self._desk.get(name_key(ticket))
         else:
             key, n = (ticket.key, ticket.number) if given is not None else _pair(ticket)
+            self._recall([key])
             number = self._numbers.get(key)
             found = None if number is None else self._desk.get_number(number, n)
         if found is None:
