@@ -130,6 +130,11 @@ class Table(KeyedStore):
 
     # ------------------------------------------------------------------ keys
 
+    @property
+    def timed(self) -> bool:
+        """Whether the rule forgets in time, so that every forecast needs one."""
+        return self._spec.rule.timed
+
     def __len__(self) -> int:
         return len(self._numbers)
 
