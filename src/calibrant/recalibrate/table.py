@@ -135,6 +135,13 @@ class Table(KeyedStore):
         """Whether the rule forgets in time, so that every forecast needs one."""
         return self._spec.rule.timed
 
+    def is_like(self, pattern: Any) -> bool:
+        """Say whether each key begins as a recalibrator does, coins apart."""
+        if type(pattern) is not self._made:
+            return False
+        same: bool = (pattern.spec, pattern.max_open) == (self._spec, self._max_open)
+        return same
+
     def __len__(self) -> int:
         return len(self._numbers)
 
