@@ -1,0 +1,77 @@
+"""Columns of Spark's dataframes: which must be there, and what comes out."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from calibrant.errors import InvalidInput, InvalidType
+
+WHOLE: Final = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
+NUMBER: Final = (*WHOLE, T.FloatType, T.DoubleType, T.DecimalType, T.BooleanType)
+MOMENT: Final = (*NUMBER, T.TimestampType, T.TimestampNTZType, T.DateType)
+TEXT: Final = (T.StringType,)
+KEY: Final = (*WHOLE, *TEXT)
+EVENTS: Final[dict[str, tuple[type[T.DataType], ...]]] = {
+    "seq": WHOLE,
+    "kind": TEXT,
+    "key": KEY,
+    "id": KEY,
+    "x": NUMBER,
+}
+"""Columns of a log, and what they may hold; ``time`` and ``body`` may be left out."""
+FAULT: Final = T.StructType(
+    [T.StructField(name, T.StringType()) for name in ("column", "value", "rule")]
+)
+"""What is wrong with a row: null where nothing is."""
+
+
+def check_column(
+    schema: T.StructType, name: str, kinds: tuple[type[T.DataType], ...], what: str
+) -> T.DataType:
+    """Return the type of a column; raise what says that there is none, or of another type."""
+    if name not in schema.names:
+        told = f"got columns {', '.join(schema.names)}"
+        raise InvalidInput(f"{what} must be a column of the dataframe, {name!r} is missing: {told}")
+    found = schema[name].dataType
+    if not isinstance(found, kinds):
+        listed = ", ".join(kind().simpleString() for kind in kinds)
+        told = found.simpleString()
+        raise InvalidType(f"{what} must be a column of {listed}, got {name!r} of {told}")
+    return found
+
+
+def check_free(schema: T.StructType, names: list[str]) -> None:
+    """Raise if a column that is to be added is there already."""
+    taken = [name for name in names if name in schema.names]
+    if taken:
+        raise InvalidInput(f"columns must not be there already, got {', '.join(taken)}")
+
+
+def number(name: str) -> Any:
+    """Return a column as double; text and other things were refused before."""
+    return F.col(name).cast("double")
+
+
+def moment(frame: DataFrame, name: str) -> Any:
+    """Return a column of moments as seconds, exact to the microsecond, and of numbers as double."""
+    found = frame.schema[name].dataType
+    if isinstance(found, (T.TimestampType, T.DateType)):
+        return F.unix_micros(F.col(name).cast("timestamp")).cast("double") / 1e6
+    if isinstance(found, T.TimestampNTZType):
+        return F.timestampdiff("MICROSECOND", F.lit(0).cast("timestamp_ntz"), F.col(name)) / 1e6
+    return number(name)
+
+
+def forecasts(frame: DataFrame) -> DataFrame:
+    """Return the rows that were played, without the column ``fault``."""
+    return frame.where(F.col("fault").isNull()).drop("fault")
+
+
+def faults(frame: DataFrame) -> DataFrame:
+    """Return the rows that break a rule, with ``column``, ``value`` and ``rule``."""
+    bad = frame.where(F.col("fault").isNotNull())
+    return bad.select("*", "fault.*").drop("fault")
