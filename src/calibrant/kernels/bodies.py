@@ -177,28 +177,32 @@ def pack(flat: Any, table: Any, told: Any, words: Any, sizes: Any) -> int:
 
 
 def pack_rows(
-    flat: Any, table: Any, told: Any, words: Any, sizes: Any, places: Any, ends: Any
+    flat: Any, table: Any, told: Any, words: Any, sizes: Any, places: Any, room: Any, ends: Any
 ) -> None:
-    """Write the bodies of many rows one after the other, and where each one ends."""
+    """Write the bodies of many rows one after the other, and where each one ends.
+
+    ``room`` says how many words stay free before each body, and after it.
+    """
     end = 0
     for k in range(len(places)):
         sizes[ROW] = places[k]
-        end += pack(flat, table, told[8 * end :], words[end:], sizes)
+        end += room[k, 0]
+        end += pack(flat, table, told[8 * end :], words[end:], sizes) + room[k, 1]
         ends[k] = end
 
 
-def unpack_rows(told: Any, words: Any, sizes: Any, places: Any, ends: Any, *shares: Any) -> int:
+def unpack_rows(
+    told: Any, words: Any, sizes: Any, places: Any, starts: Any, ends: Any, *shares: Any
+) -> int:
     """Write many bodies into fresh rows; return the number of the first that is wrong, or -1.
 
     ``shares`` are table, values, ratios, factors, and the rows as whole words and as reals.
     """
-    start = 0
     for k in range(len(places)):
-        sizes[ROW], end = places[k], ends[k]
+        sizes[ROW], start, end = places[k], starts[k], ends[k]
         body = told[8 * start : 8 * end], words[start:end]
         if not unpack(*body, *shares, sizes):  # type: ignore[call-arg]
             return k
-        start = end
     return -1
 
 

@@ -367,6 +367,7 @@ class KeyedBatches(KeyedState):
         self._taken = []
         try:
             self._admit(keys)
+            self._touch(rows)
             play()
             finish()
         except BaseException:

@@ -33,16 +33,19 @@ class KeyedRows(Stateful):
     """
 
     __slots__ = (
+        "_clock",
         "_corrections",
         "_desk",
         "_free",
         "_gate",
+        "_gone",
         "_keys",
         "_max_open",
         "_numbers",
         "_rows",
         "_seed",
         "_spec",
+        "_stamps",
         "_taken",
     )
 
@@ -57,6 +60,18 @@ class KeyedRows(Stateful):
     _taken: list[Found]
     _max_open: int
     _seed: int
+    _clock: int
+    """How many calls touched something so far."""
+    _stamps: Words
+    """Which of them touched each row last; 0 for a row that is free."""
+    _gone: dict[Key, int]
+    """Which of them deleted a key that is not there any more."""
+
+    def _touch(self, numbers: Words | int) -> None:
+        """Note that rows change."""
+        clock = self._clock + 1
+        self._stamps[numbers] = clock
+        self._clock = clock
 
     def _number(self, key: Key) -> int:
         """Return the number of a key's row, which is made if the key is new."""
@@ -90,12 +105,18 @@ class KeyedRows(Stateful):
         for number, key in zip(numbers[:again].tolist(), keys, strict=False):
             self._keys[number] = key
         del self._free[len(self._free) - again :]
+        self._touch(numbers)
+        for key in self._gone.keys() & set(keys):
+            self._gone.pop(key, None)
         # What is interrupted before here leaves rows that nobody uses, and no key.
         self._keys += keys[again:]
         self._numbers |= zip(keys, numbers.tolist(), strict=True)
 
     def _make_room(self, rows: int) -> None:
         """Add rows to the arena."""
+        more = np.zeros(self._rows.arena.rows + rows, np.int64)
+        more[: len(self._stamps)] = self._stamps
+        self._stamps = more
         try:
             self._rows.arena.add(rows, fresh=False)
             self._rows.use_views()
@@ -118,6 +139,7 @@ class KeyedRows(Stateful):
         self._words(number)[:] = self._spec.layout.fresh
         self._corrections.pop(number, None)
         self._keys[number] = GONE
+        self._stamps[number] = 0
         self._numbers.pop(key, None)
         if number not in self._free[-1:]:
             self._free.append(number)

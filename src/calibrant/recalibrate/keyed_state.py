@@ -48,10 +48,12 @@ class KeyedState(KeyedRows):
         self._make_room(max(count, 1))
         rows, numbers = self._all_rows(), np.arange(count)
         rows[:count] = self._spec.layout.fresh
-        self._spec.body.unpack_rows(bodies, ends, self._rows.arena.flat(), self._places(numbers))
+        flat, starts = self._rows.arena.flat(), ends - sizes
+        self._spec.body.unpack_rows(bodies, starts, ends, flat, self._places(numbers))
         secrets = [rows[k, SECRET : SECRET + 2].astype("<i8").tobytes() for k in range(count)]
         self._spec.seat_many(rows[:count], secrets)
         self._keys, self._numbers = keys, dict(zip(keys, range(count), strict=True))
+        self._touch(numbers)
         lines = arrays["tickets"].reshape(-1, 2 + len(self._spec.fields))
         self._check_lines(lines)
         if len(lines):

@@ -32,7 +32,7 @@ from calibrant.recalibrate.calibrant import Calibrant
 from calibrant.recalibrate.corrections import Corrections
 from calibrant.recalibrate.fork import watch
 from calibrant.recalibrate.keyed import Key, KeyedTicket, checked_key
-from calibrant.recalibrate.keyed_batches import KeyedBatches
+from calibrant.recalibrate.keyed_bodies import KeyedBodies
 from calibrant.recalibrate.keyed_record import Certificates, measured
 from calibrant.recalibrate.keyed_state import NAMED
 from calibrant.recalibrate.promise import FAILURE
@@ -45,7 +45,7 @@ KINDS: Final[dict[str, type[Recalibrator]]] = {
 }
 
 
-class Table(KeyedBatches):
+class Table(KeyedBodies):
     """One recalibrator for each key: a tenant, a segment, a question, an item.
 
     A key's stream begins when the key is first met.  For every key, forecasts, tickets and stored
@@ -103,6 +103,9 @@ class Table(KeyedBatches):
         self._taken: list[Found] = []
         self._rows = Rows(self._spec, Arena(self._spec.layout))
         self._rows.use_views()
+        self._clock, self._stamps = 0, np.zeros(1, np.int64)
+        self._gone: dict[Key, int] = {}
+        self._mark = self._mark_of(made.kind)
         self._gate: Gate = [None]
 
     # ------------------------------------------------------------------ keys
@@ -181,6 +184,7 @@ class Table(KeyedBatches):
         """Let a key's stream be another one, with these tickets."""
         number = self._number(key)
         self._origin = SEED if stream._secret.origin == SEED else self._origin
+        self._touch(number)
         self._desk.drop_row(number)
         self._take_row(number, stream)
         if len(lines):
@@ -197,6 +201,8 @@ class Table(KeyedBatches):
         """Forget a key, its stream and its open tickets."""
         with passing(self._gate):
             self._number_of(key)
+            self._clock += 1
+            self._gone[checked_key(key)] = self._clock
             self._drop_key(key)
 
     def certificates(self, failure: float = FAILURE) -> Certificates:
@@ -242,6 +248,7 @@ class Table(KeyedBatches):
         self, key: Key, number: int, raw: float, id: str | None, time: float | None
     ) -> KeyedTicket:
         """Make a forecast in a row, wholly or not at all."""
+        self._touch(number)
         place, notes = self._place(number), list[Any]()
         n = self._issued(number)
         try:
@@ -287,6 +294,7 @@ class Table(KeyedBatches):
             when = 0.0 if stamp != stamp else stamp
             given = self._given(ticket, found) if given is None else given
             row = self._place(number)
+            self._touch(number)
             rounds = self._words(number)[ROUNDS]
             try:
                 self._rows.learn(row, n, place, weight, mixed, raw, when, told, tuple(kept))
@@ -310,9 +318,11 @@ class Table(KeyedBatches):
             before = ticket.outcome
             try:
                 stream.correct(ticket, outcome, was=was)
+                self._touch(number)
                 self._take_row(number, stream)
             except BaseException:
                 if ticket.outcome != before:
+                    self._touch(number)
                     self._take_row(number, stream)
                 raise
         return ticket
@@ -323,6 +333,7 @@ class Table(KeyedBatches):
             found, given = self._find(ticket)
             _, number, n, place, weight, raw, *_ = found
             kept = self._words(number).copy()
+            self._touch(number)
             try:
                 self._rows.forget(self._place(number), place, weight, raw)
                 self._desk.pop_number(number, n)
@@ -402,6 +413,7 @@ class Table(KeyedBatches):
         """Throw coins of its own from now on, in a forked process; open tickets stay open."""
         if self._gate:
             self._seed = chosen_seed()
+            self._touch(np.array([*self._numbers.values()], np.int64))
             for key, number in self._numbers.items():
                 self._earlier.add(self._issuer(number).fingerprint)
                 self._spec.seat(self._words(number), secret_of(self._seed, key))
