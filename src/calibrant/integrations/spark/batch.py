@@ -8,8 +8,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql import types as T
+from pyspark.sql import functions as sql
+from pyspark.sql import types as ty
 
 from calibrant.core.arrays import Mask
 from calibrant.errors import InvalidInput
@@ -23,21 +23,22 @@ from calibrant.integrations.spark.columns import (
     moment,
     number,
 )
+from calibrant.integrations.spark.events import Fault, faults_column
+from calibrant.integrations.spark.shard import spread
 from calibrant.recalibrate import Calibrant, Recalibrator, Table
 from calibrant.recalibrate.keyed import Key, KeyedPending
 from calibrant.recalibrate.secret import chosen_seed
 
 MADE: Final = [
-    T.StructField("forecast", T.DoubleType()),
-    T.StructField("mean", T.DoubleType()),
-    T.StructField("ticket", T.LongType()),
-    T.StructField("fault", FAULT),
+    ty.StructField("forecast", ty.DoubleType()),
+    ty.StructField("mean", ty.DoubleType()),
+    ty.StructField("ticket", ty.LongType()),
+    ty.StructField("fault", FAULT),
 ]
 OWN: Final = ("__key", "__raw", "__outcome", "__time", "__available")
 """Columns that travel to the workers beside those of the caller."""
 MOST_KEYS: Final = 4096
 """From so many keys on, those that are over are forgotten."""
-ARROW_FAULT: Final = pa.struct([(name, pa.string()) for name in FAULT.names])
 
 
 def recalibrate(
@@ -86,13 +87,13 @@ def recalibrate(
     order = [order_by] if isinstance(order_by, str) else list(order_by)
     timed = available is not None or pattern.spec.rule.timed
     _check(df, key, order, raw, outcome, available, timed)
-    given = {"__key": F.col(key), "__raw": number(raw), "__outcome": number(outcome)}
-    given["__time"] = moment(df, order[0]) if timed else F.lit(None).cast("double")
-    given["__available"] = F.lit(None).cast("double")
+    given = {"__key": sql.col(key), "__raw": number(raw), "__outcome": number(outcome)}
+    given["__time"] = moment(df, order[0]) if timed else sql.lit(None).cast("double")
+    given["__available"] = sql.lit(None).cast("double")
     if available is not None:
         given["__available"] = moment(df, available)
     sorted_rows = df.withColumns(given).repartition(key).sortWithinPartitions(key, *order)
-    made = T.StructType([*df.schema.fields, *MADE])
+    made = ty.StructType([*df.schema.fields, *MADE])
     coins = chosen_seed() if seed is None else seed
     return sorted_rows.mapInArrow(player(pattern, coins, timed, available is not None), made)
 
@@ -113,7 +114,7 @@ def _check(
         rule = "one column of times" if timed else "one column or several"
         raise InvalidInput(f"order_by must be {rule}, got {order!r}")
     for name in order:
-        check_column(schema, name, MOMENT if timed else (T.DataType,), "order_by")
+        check_column(schema, name, MOMENT if timed else (ty.DataType,), "order_by")
     check_column(schema, raw, NUMBER, "raw")
     check_column(schema, outcome, NUMBER, "outcome")
     if available is not None:
@@ -147,11 +148,7 @@ class Partition:
         found = faults_of(columns, self.timed)
         fine = np.ones(batch.num_rows, bool)
         fine[list(found)] = False
-        made = [np.zeros(len(fine)), np.zeros(len(fine)), np.zeros(len(fine), np.int64)]
-        if fine.any():
-            for column, part in zip(made, self._replayed(columns, fine), strict=True):
-                column[fine] = part
-        forecasts = [pa.array(column, mask=~fine) for column in made]
+        forecasts = [spread(part, ~fine) for part in self._replayed(columns, fine)]
         kept = [name for name in batch.schema.names if name not in OWN]
         return pa.RecordBatch.from_arrays(
             [*(batch.column(name) for name in kept), *forecasts, faults_column(found, len(fine))],
@@ -161,14 +158,17 @@ class Partition:
     def _replayed(self, columns: dict[str, pa.Array], fine: Mask) -> tuple[Any, Any, Any]:
         """Play the rows that can be played."""
         whole = bool(fine.all())
-        given = columns if whole else {name: c.filter(pa.array(fine)) for name, c in columns.items()}
+        given = (
+            columns if whole else {name: c.filter(pa.array(fine)) for name, c in columns.items()}
+        )
         keys, raw, told, time, known = (given[name] for name in OWN)
         named = keys.dictionary_encode() if pa.types.is_string(keys.type) else keys.to_numpy()
         when: dict[str, Any] = {"time": time.to_numpy(False)} if self.timed else {}
         if self.late:
             when |= {"available": known.to_numpy(False), "carry": self.carry}
         run = self.table.replay(named, raw.to_numpy(), told.to_numpy(), **when)
-        self._forget(keys[-1].as_py(), run.pending)
+        if fine.any():
+            self._forget(keys[-1].as_py(), run.pending)
         return run.forecast, run.mean, run.ticket
 
     def _forget(self, last: Key, pending: KeyedPending) -> None:
@@ -179,7 +179,7 @@ class Partition:
             self.table.put(last, row)
 
 
-def faults_of(columns: dict[str, pa.Array], timed: bool) -> dict[int, tuple[str, str, str]]:
+def faults_of(columns: dict[str, pa.Array], timed: bool) -> dict[int, Fault]:
     """Return what is wrong with rows, by their place in a batch: column, value, rule."""
     key, raw, told, time, known = (columns[name] for name in OWN)
     x, y, t = (column.to_numpy(False) for column in (raw, told, time))
@@ -195,13 +195,3 @@ def faults_of(columns: dict[str, pa.Array], timed: bool) -> dict[int, tuple[str,
         for name, column, bad, rule in wrong
         for row in np.flatnonzero(bad).tolist()
     }
-
-
-def faults_column(found: dict[int, tuple[str, str, str]], rows: int) -> pa.Array:
-    """Return what is wrong with each row, as a column of structures."""
-    if not found:
-        return pa.nulls(rows, ARROW_FAULT)
-    told = [None] * rows
-    for row, fault in found.items():
-        told[row] = dict(zip(FAULT.names, fault, strict=True))
-    return pa.array(told, ARROW_FAULT)

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any, Final
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql import types as T
+from pyspark.sql import functions as sql
+from pyspark.sql import types as ty
 
 from calibrant.errors import InvalidInput, InvalidType
 
-WHOLE: Final = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
-NUMBER: Final = (*WHOLE, T.FloatType, T.DoubleType, T.DecimalType, T.BooleanType)
-MOMENT: Final = (*NUMBER, T.TimestampType, T.TimestampNTZType, T.DateType)
-TEXT: Final = (T.StringType,)
+WHOLE: Final = (ty.ByteType, ty.ShortType, ty.IntegerType, ty.LongType)
+NUMBER: Final = (*WHOLE, ty.FloatType, ty.DoubleType, ty.DecimalType, ty.BooleanType)
+MOMENT: Final = (*NUMBER, ty.TimestampType, ty.DateType)
+TEXT: Final = (ty.StringType,)
 KEY: Final = (*WHOLE, *TEXT)
-EVENTS: Final[dict[str, tuple[type[T.DataType], ...]]] = {
+EVENTS: Final[dict[str, tuple[type[ty.DataType], ...]]] = {
     "seq": WHOLE,
     "kind": TEXT,
     "key": KEY,
@@ -23,15 +23,15 @@ EVENTS: Final[dict[str, tuple[type[T.DataType], ...]]] = {
     "x": NUMBER,
 }
 """Columns of a log, and what they may hold; ``time`` and ``body`` may be left out."""
-FAULT: Final = T.StructType(
-    [T.StructField(name, T.StringType()) for name in ("column", "value", "rule")]
+FAULT: Final = ty.StructType(
+    [ty.StructField(name, ty.StringType()) for name in ("column", "value", "rule")]
 )
 """What is wrong with a row: null where nothing is."""
 
 
 def check_column(
-    schema: T.StructType, name: str, kinds: tuple[type[T.DataType], ...], what: str
-) -> T.DataType:
+    schema: ty.StructType, name: str, kinds: tuple[type[ty.DataType], ...], what: str
+) -> ty.DataType:
     """Return the type of a column; raise what says that there is none, or of another type."""
     if name not in schema.names:
         told = f"got columns {', '.join(schema.names)}"
@@ -44,7 +44,7 @@ def check_column(
     return found
 
 
-def check_free(schema: T.StructType, names: list[str]) -> None:
+def check_free(schema: ty.StructType, names: list[str]) -> None:
     """Raise if a column that is to be added is there already."""
     taken = [name for name in names if name in schema.names]
     if taken:
@@ -53,25 +53,23 @@ def check_free(schema: T.StructType, names: list[str]) -> None:
 
 def number(name: str) -> Any:
     """Return a column as double; text and other things were refused before."""
-    return F.col(name).cast("double")
+    return sql.col(name).cast("double")
 
 
 def moment(frame: DataFrame, name: str) -> Any:
     """Return a column of moments as seconds, exact to the microsecond, and of numbers as double."""
     found = frame.schema[name].dataType
-    if isinstance(found, (T.TimestampType, T.DateType)):
-        return F.unix_micros(F.col(name).cast("timestamp")).cast("double") / 1e6
-    if isinstance(found, T.TimestampNTZType):
-        return F.timestampdiff("MICROSECOND", F.lit(0).cast("timestamp_ntz"), F.col(name)) / 1e6
+    if isinstance(found, (ty.TimestampType, ty.DateType)):
+        return sql.unix_micros(sql.col(name).cast("timestamp")).cast("double") / 1e6
     return number(name)
 
 
 def forecasts(frame: DataFrame) -> DataFrame:
     """Return the rows that were played, without the column ``fault``."""
-    return frame.where(F.col("fault").isNull()).drop("fault")
+    return frame.where(sql.col("fault").isNull()).drop("fault")
 
 
 def faults(frame: DataFrame) -> DataFrame:
     """Return the rows that break a rule, with ``column``, ``value`` and ``rule``."""
-    bad = frame.where(F.col("fault").isNotNull())
+    bad = frame.where(sql.col("fault").isNotNull())
     return bad.select("*", "fault.*").drop("fault")

@@ -16,6 +16,18 @@ AT_ONCE: Final = 200_000
 """Events of a partition that are sorted by shard together."""
 FAULT: Final = pa.struct([(name, pa.string()) for name in ("column", "value", "rule")])
 Batches = Iterator[pa.RecordBatch]
+Fault = tuple[str, str, str]
+"""Column, value, rule."""
+
+
+def faults_column(found: dict[int, Fault], rows: int) -> pa.Array:
+    """Return what is wrong with each row, as a column of structures."""
+    if not found:
+        return pa.nulls(rows, FAULT)
+    names, listed = ("column", "value", "rule"), list[dict[str, str] | None]([None] * rows)
+    for row, fault in found.items():
+        listed[row] = dict(zip(names, fault, strict=True))
+    return pa.array(listed, FAULT)
 
 
 def event_schema(key: pa.DataType, id: pa.DataType) -> pa.Schema:

@@ -9,21 +9,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from calibrant.core.arrays import Words
+from calibrant.core.arrays import Mask, Words
 from calibrant.errors import CalibrantError
-from calibrant.integrations.spark.events import FAULT, played_schema
+from calibrant.integrations.spark.events import Fault, faults_column, played_schema
 from calibrant.integrations.spark.shelf import Shelf
+from calibrant.kernels import bodies
+from calibrant.kernels.compile import SHORT, available
 from calibrant.recalibrate import Recalibrator, Table
-from calibrant.recalibrate.keyed import Key
-from calibrant.recalibrate.late import KINDS
+from calibrant.recalibrate.keyed import Key, Keys
+from calibrant.recalibrate.late import KINDS, Played
 from calibrant.recalibrate.sieve import sieve
 
 BODY: Final = "body"
 """Kind of an event that puts a key's body back."""
 IDLE: Final = "idle"
 """Kind of a row that tells the body of a key which went."""
-Fault = tuple[str, str, str]
-"""Column, value, rule."""
+KINDS_HERE: Final = KINDS | {BODY: 2}
+BEFORE: Final = -(1 << 63)
+"""Comes before every sequence number."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,21 @@ class Settings:
     idle: int | None
     schema: pa.Schema
     timed: bool
+
+
+_seen = [0]
+"""How many events this process has played."""
+
+
+def warm(pattern: Recalibrator, events: int) -> None:
+    """Start the compiler once this process has played as many events as are worth it.
+
+    A shard's share of a micro-batch is short, but a worker plays many of them.
+    """
+    _seen[0] += events
+    if _seen[0] > SHORT and available():
+        _ = pattern.spec.program.rows
+        bodies.machine_of_rows()
 
 
 class Shard:
@@ -57,67 +75,65 @@ class Shard:
         """Play events in the order of their sequence; return them with what came of them."""
         order = np.argsort(pc.fill_null(events.column("seq"), 0).to_numpy(), kind="stable")
         events = events.take(pa.array(order)).combine_chunks()
-        log = Log.of(events)
+        log = Log(events)
         self._refuse_known(log)
-        known = [key for key in log.keys_of(log.fine()) if key in self.shelf.bodies]
+        known = [key for key in log.names if key in self.shelf.bodies]
         self.table.take(known, [self.shelf.bodies[key] for key in known])
-        if BODY in log.kind:
-            self._put_back(log)
-        made = self._played(log)
+        self._put_back(log)
+        warm(self.settings.pattern, len(log.seq))
+        rows, played = self._played(log)
         self._put_away(log)
-        return pa.concat_tables([told(events, log.faults, made), self._idle()])
+        return pa.concat_tables([told(events, log.faults, rows, played), self._idle()])
 
     def _refuse_known(self, log: Log) -> None:
         """Refuse events that are not after the last one of their key: they were played before."""
-        last: dict[Key, int] = {}
-        for row, (key, seq) in enumerate(zip(log.key, log.seq, strict=True)):
-            before = last.get(key, self.shelf.last.get(key))
-            if seq is None:
-                log.faults[row] = "seq", "None", "a whole number"
-            elif before is not None and seq <= before:
-                log.faults[row] = "seq", repr(seq), f"after {before}, the last of its key"
-            else:
-                last[key] = seq
+        for row in np.flatnonzero(log.seq_missing).tolist():
+            log.refuse(row, "seq", None, "a whole number")
+        last = np.array([self.shelf.last.get(name, BEFORE) for name in log.names] + [BEFORE])
+        before = last[log.codes]
+        by_key = np.lexsort((log.seq, log.codes))
+        again = (np.diff(log.codes[by_key]) == 0) & (np.diff(log.seq[by_key]) == 0)
+        later = by_key[1:][again]
+        before[later] = log.seq[later]
+        for row in np.flatnonzero((log.seq <= before) & log.fine).tolist():
+            log.refuse(row, "seq", int(log.seq[row]), f"after {before[row]}, the last of its key")
 
     def _put_back(self, log: Log) -> None:
-        """Take over bodies that come back, of keys that are not there."""
-        there: set[Key | None] = {None, *self.shelf.last}
-        for row, (kind, key) in enumerate(zip(log.kind, log.key, strict=True)):
-            if kind == BODY and row not in log.faults:
-                log.faults |= self._put_one_back(row, key, log.body(row), key in there)
-            there.add(key)
+        """Take over bodies that come back, of keys that have no event before."""
+        for row in np.flatnonzero((log.kind == KINDS_HERE[BODY]) & log.fine).tolist():
+            key, body = log.key(row), log.bodies[row].as_py() or b""
+            there = key is None or key in self.table or (log.codes[:row] == log.codes[row]).any()
+            if there:
+                log.refuse(row, "key", key, "one that is not there")
+                continue
+            try:
+                self.table.take([key], [body])
+            except CalibrantError as error:
+                log.refuse(row, "body", body[:16], str(error))
 
-    def _put_one_back(self, row: int, key: Key, body: bytes, there: bool) -> dict[int, Fault]:
-        """Take over one body; return what is wrong with it, if anything is."""
-        if there:
-            return {row: ("key", repr(key), "one that is not there")}
-        try:
-            self.table.take([key], [body])
-        except CalibrantError as error:
-            return {row: ("body", f"{len(body)} bytes", str(error))}
-        return {}
-
-    def _played(self, log: Log) -> tuple[Words, Any]:
+    def _played(self, log: Log) -> tuple[Words, Played]:
         """Play what can be played; return its rows, and what came of it."""
-        rows = log.fine()
+        rows = log.rounds()
         try:
-            if None in log.key:
-                raise CalibrantError
+            if (log.codes[rows] < 0).any() or (log.kind[rows] < 0).any():
+                raise CalibrantError("rows without a key or a kind")
             return rows, self.table.play(*log.columns(rows, self.settings.timed))
         except CalibrantError:
-            some = rows.tolist()
-            for fault in sieve(self.table, *log.lists(some)):
-                log.faults[some[fault.row]] = fault.column, fault.value, fault.rule
-        rows = log.fine()
+            for row, *fault in sieve(self.table, *log.lists(rows.tolist())):
+                log.faults[int(rows[row])] = fault[0], fault[1], fault[2]
+                log.fine[rows[row]] = False
+        rows = log.rounds()
         return rows, self.table.play(*log.columns(rows, self.settings.timed))
 
     def _put_away(self, log: Log) -> None:
-        """Note what the keys that were touched remember now."""
+        """Note what the keys that were touched remember now, and when that was."""
         keys = list(self.table)
         self.shelf.bodies.update(zip(keys, self.table.bodies(keys), strict=True))
-        for row, (key, seq) in enumerate(zip(log.key, log.seq, strict=True)):
-            if row not in log.faults:
-                self.shelf.last[key] = seq
+        last = np.full(len(log.names), BEFORE)
+        np.maximum.at(last, log.codes[log.fine], log.seq[log.fine])
+        for name, seq in zip(log.names, last.tolist(), strict=True):
+            if seq > BEFORE:
+                self.shelf.last[name] = seq
 
     def _idle(self) -> pa.Table:
         """Let keys go that had no event for long; return their bodies as rows."""
@@ -125,9 +141,9 @@ class Shard:
         if self.settings.idle is not None:
             oldest = max(self.shelf.last.values(), default=0) - self.settings.idle
             gone = [key for key, seq in self.shelf.last.items() if seq < oldest]
-        seqs = [self.shelf.last.pop(key) for key in gone]
-        bodies = [self.shelf.bodies.pop(key) for key in gone]
-        given: dict[str, Any] = {"seq": seqs, "kind": [IDLE] * len(gone), "key": gone, "body": bodies}
+        given: dict[str, Any] = {"kind": [IDLE] * len(gone), "key": gone}
+        given["seq"] = [self.shelf.last.pop(key) for key in gone]
+        given["body"] = [self.shelf.bodies.pop(key) for key in gone]
         schema = played_schema(self.settings.schema)
         columns = [
             pa.array(given[f.name], f.type) if f.name in given else pa.nulls(len(gone), f.type)
@@ -136,71 +152,76 @@ class Shard:
         return pa.Table.from_arrays(columns, schema=schema)
 
 
-@dataclass
 class Log:
-    """Events as lists, and which of them break a rule."""
+    """Events in order, and which of them break a rule.
 
-    seq: list[Any]
-    kind: list[str | None]
-    key: list[Any]
-    id: list[Any]
-    x: Any
-    time: Any
-    bodies: pa.ChunkedArray
-    faults: dict[int, Fault]
+    Attributes
+    ----------
+    names, codes
+        The keys, each once, and which one stands in each row; -1 for none.
+    kind
+        What each event is; -1 if nothing that is known.
+    fine
+        Which events break no rule, as far as is known.
+    faults
+        What is wrong with the others, by row.
+    """
 
-    @classmethod
-    def of(cls, events: pa.Table) -> Log:
-        """Read a table of events."""
-        lists = [events.column(name).to_pylist() for name in ("seq", "kind", "key", "id")]
-        reals = [events.column(name).to_numpy() for name in ("x", "time")]
-        return cls(*lists, *reals, events.column("body"), {})
+    def __init__(self, events: pa.Table) -> None:
+        self.names, self.codes = encoded(events.column("key"))
+        kinds, codes = encoded(events.column("kind"))
+        self.kind = np.array([*(KINDS_HERE.get(kind, -1) for kind in kinds), -1])[codes]
+        self._kinds = np.array([*kinds, None], object)[codes]
+        seq = events.column("seq")
+        self.seq, self.seq_missing = pc.fill_null(seq, 0).to_numpy(), seq.is_null().to_numpy()
+        self.ids = events.column("id").to_pylist()
+        self.x, self.time = events.column("x").to_numpy(), events.column("time").to_numpy()
+        self.bodies = events.column("body")
+        self.fine, self.faults = np.ones(len(self.seq), bool), dict[int, Fault]()
 
-    def body(self, row: int) -> bytes:
-        """Return the body that an event brings."""
-        return self.bodies[row].as_py() or b""
+    def key(self, row: int) -> Any:
+        """Return the key of an event."""
+        code = int(self.codes[row])
+        return None if code < 0 else self.names[code]
 
-    def fine(self) -> Words:
-        """Return the rows of forecasts and outcomes that break no rule, as far as is known."""
-        some = (k for k, kind in enumerate(self.kind) if kind != BODY and k not in self.faults)
-        return np.fromiter(some, np.int64)
+    def refuse(self, row: int, column: str, value: Any, rule: str) -> None:
+        """Note that an event breaks a rule."""
+        self.faults[row], self.fine[row] = (column, repr(value), rule), False
 
-    def keys_of(self, rows: Words) -> list[Key]:
-        """Return the keys of some events, each once."""
-        keys = self.key
-        found = dict.fromkeys([keys[row] for row in rows.tolist()])
-        return [key for key in found if key is not None]
+    def rounds(self) -> Words:
+        """Return the rows of events that are to be played."""
+        return np.flatnonzero(self.fine & (self.kind != KINDS_HERE[BODY]))
 
     def columns(self, rows: Words, timed: bool) -> tuple[Any, ...]:
         """Return some events as a table plays them."""
-        kinds = [KINDS.get(str(kind), -1) for kind in self.kind]
-        chosen = rows.tolist()
-        keys, ids = [self.key[k] for k in chosen], [self.id[k] for k in chosen]
-        time = self.time[rows] if timed else None
-        return keys, np.array(kinds, np.int64)[rows], ids, self.x[rows], time
+        ids, time = [self.ids[k] for k in rows.tolist()], self.time[rows] if timed else None
+        return Keys(self.names, self.codes[rows]), self.kind[rows], ids, self.x[rows], time
 
     def lists(self, rows: list[int]) -> list[list[Any]]:
         """Return some events as the sieve takes them."""
-        columns = self.key, self.kind, self.id, self.x.tolist(), self.time.tolist()
-        return [[column[row] for row in rows] for column in columns]
+        keys = [self.key(row) for row in rows]
+        columns = self._kinds.tolist(), self.ids, self.x.tolist(), self.time.tolist()
+        return [keys, *([column[row] for row in rows] for column in columns)]
 
 
-def told(events: pa.Table, faults: dict[int, Fault], made: tuple[Words, Any]) -> pa.Table:
+def encoded(column: pa.ChunkedArray) -> tuple[list[Any], Words]:
+    """Return the values of a column, each once, and which one stands in each row; -1 for none."""
+    array = column.combine_chunks().dictionary_encode()
+    return array.dictionary.to_pylist(), array.indices.fill_null(-1).to_numpy().astype(np.int64)
+
+
+def told(events: pa.Table, faults: dict[int, Fault], rows: Words, played: Played) -> pa.Table:
     """Return events with their forecasts and faults."""
-    rows, played = made
     empty = np.ones(events.num_rows, bool)
     empty[rows] = False
-    columns = []
-    for part in (played.value, played.mean, played.number):
-        column = np.zeros(len(empty), part.dtype)
-        column[rows] = part
-        columns.append(pa.array(column, mask=empty))
-    if faults:
-        listed: list[Any] = [None] * len(empty)
-        for row, fault in faults.items():
-            listed[row] = dict(zip(("column", "value", "rule"), fault, strict=True))
-        columns.append(pa.array(listed, FAULT))
-    else:
-        columns.append(pa.nulls(len(empty), FAULT))
+    columns = [spread(part, empty) for part in (played.value, played.mean, played.number)]
+    columns.append(faults_column(faults, len(empty)))
     schema = played_schema(events.schema)
     return pa.Table.from_arrays([*events.columns, *columns], schema=schema)
+
+
+def spread(values: Any, empty: Mask) -> pa.Array:
+    """Return a column that is null in some rows, and elsewhere has these values."""
+    column = np.zeros(len(empty), values.dtype)
+    column[~empty] = values
+    return pa.array(column, mask=empty)

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, Row
-from pyspark.sql import functions as F
-from pyspark.sql import types as T
+from pyspark.sql import functions as sql
+from pyspark.sql import types as ty
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
 from calibrant.core import check
@@ -32,7 +32,7 @@ from calibrant.integrations.spark.shard import Settings, Shard
 from calibrant.integrations.spark.shelf import Shelf
 from calibrant.recalibrate import Calibrant, Recalibrator, Table
 
-SHARDS: Final = 64
+SHARDS: Final = 32
 STATE: Final = "shelf"
 """Name of the variable in Spark's state."""
 PACKED: Final = "shard int, events binary"
@@ -84,19 +84,16 @@ def recalibrate_stream(
     least = None if idle is None else check.whole(idle, "idle", low=1)
     settings = Settings(pattern, seed, shards, least, schema, "time" in events.columns)
     packed = given.withColumn("shard", shard_of(shards)).mapInArrow(packer(schema), PACKED)
+    groups = None if initial is None else initial.groupBy("shard")
     played = packed.groupBy("shard").transformWithState(
-        ShardProcessor(settings), PACKED, "append", "None", _grouped(initial)
+        ShardProcessor(settings), PACKED, "append", "None", groups
     )
     return played.mapInArrow(unpacker(played_schema(schema)), _out(given.schema))
 
 
 def shard_of(shards: int) -> Any:
     """Return the shard of a column ``key``: it depends on the key and on their number alone."""
-    return F.pmod(F.xxhash64(F.col("key")), F.lit(shards)).cast("int")
-
-
-def _grouped(initial: DataFrame | None) -> Any:
-    return None if initial is None else initial.groupBy("shard")
+    return sql.pmod(sql.xxhash64(sql.col("key")), sql.lit(shards)).cast("int")
 
 
 def _columns(events: DataFrame) -> tuple[DataFrame, pa.Schema]:
@@ -106,15 +103,15 @@ def _columns(events: DataFrame) -> tuple[DataFrame, pa.Schema]:
     if "time" in schema.names:
         check_column(schema, "time", MOMENT, "time")
     if "body" in schema.names:
-        check_column(schema, "body", (T.BinaryType,), "body")
+        check_column(schema, "body", (ty.BinaryType,), "body")
     kinds = {name: _kind(found[name]) for name in ("key", "id")}
-    time = moment(events, "time") if "time" in schema.names else F.lit(None).cast("double")
-    body = F.col("body") if "body" in schema.names else F.lit(None).cast("binary")
+    time = moment(events, "time") if "time" in schema.names else sql.lit(None).cast("double")
+    body = sql.col("body") if "body" in schema.names else sql.lit(None).cast("binary")
     chosen = events.select(
-        F.col("seq").cast("long"),
+        sql.col("seq").cast("long"),
         "kind",
-        F.col("key").cast(kinds["key"]),
-        F.col("id").cast(kinds["id"]),
+        sql.col("key").cast(kinds["key"]),
+        sql.col("id").cast(kinds["id"]),
         number("x").alias("x"),
         time.alias("time"),
         body.alias("body"),
@@ -123,15 +120,15 @@ def _columns(events: DataFrame) -> tuple[DataFrame, pa.Schema]:
     return chosen, event_schema(arrow[kinds["key"]], arrow[kinds["id"]])
 
 
-def _kind(found: T.DataType) -> str:
-    return "string" if isinstance(found, T.StringType) else "long"
+def _kind(found: ty.DataType) -> str:
+    return "string" if isinstance(found, ty.StringType) else "long"
 
 
-def _out(schema: T.StructType) -> T.StructType:
+def _out(schema: ty.StructType) -> ty.StructType:
     """Return the columns of events that were played."""
-    made = [T.StructField(name, T.DoubleType()) for name in ("forecast", "mean")]
-    made += [T.StructField("ticket", T.LongType()), T.StructField("fault", FAULT)]
-    return T.StructType([*schema.fields, *made])
+    made = [ty.StructField(name, ty.DoubleType()) for name in ("forecast", "mean")]
+    made += [ty.StructField("ticket", ty.LongType()), ty.StructField("fault", FAULT)]
+    return ty.StructType([*schema.fields, *made])
 
 
 class ShardProcessor(StatefulProcessor):
@@ -142,7 +139,7 @@ class ShardProcessor(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Ask for the state of a shard: one value."""
-        schema = T.StructType([T.StructField("shelf", T.BinaryType())])
+        schema = ty.StructType([ty.StructField("shelf", ty.BinaryType())])
         self.state = handle.getValueState(STATE, schema)
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
