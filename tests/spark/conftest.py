@@ -21,7 +21,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         # Sockets and files of Spark's own gateway are left to the collector.
         item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
-        item.add_marker(pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"))
+        item.add_marker(
+            pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+        )
 
 
 @pytest.fixture(scope="session")

@@ -95,20 +95,30 @@ def start(frame: Any, folder: Path) -> Any:
     return writer.trigger(availableNow=True).start()
 
 
-def run(spark: Any, folder: Path, **options: Any) -> None:
+def run(spark: Any, folder: Path, **options: Any) -> Any:
     """Play what lies in ``folder/in`` to its end."""
     from calibrant.integrations.spark import recalibrate_stream
 
     given = {"model": MODEL, "seed": SEED, "shards": SHARDS} | options
     schema = given.pop("schema", SCHEMA)
     frame = recalibrate_stream(source(spark, folder / "in", schema), **given)
-    start(frame, folder).awaitTermination()
+    for _ in range(4):
+        query = start(frame, folder)
+        try:
+            return query.awaitTermination()
+        except Exception as error:
+            # Spark gives a Python of its own ten seconds to start, and a busy machine more to do.
+            if "failed to connect back" not in str(error):
+                raise
+    raise AssertionError("Python never started in time")
 
 
 def agrees(out: pa.Table, log: pa.Table, made: Any) -> bool:
     """Say whether rows are those of a log, each once, with what a table said."""
     out = out.sort_by("seq")
-    same = [out.column(name).to_pylist() == log.column(name).to_pylist() for name in log.column_names]
+    same = [
+        out.column(name).to_pylist() == log.column(name).to_pylist() for name in log.column_names
+    ]
     same += [
         np.array_equal(out.column("forecast").to_numpy(), made.value),
         np.array_equal(out.column("mean").to_numpy(), made.mean, equal_nan=True),

@@ -12,7 +12,7 @@ from calibrant import Calibrant, Recalibrator, Table
 from calibrant.errors import CorruptState, InvalidInput
 from calibrant.integrations.spark import events as parcels
 from calibrant.integrations.spark import shard as shards
-from calibrant.integrations.spark.events import event_schema, packed, packer, read, unpacker, written
+from calibrant.integrations.spark.events import event_schema, packer, read, unpacker, written
 from calibrant.integrations.spark.shard import Settings, Shard
 from calibrant.integrations.spark.shelf import Shelf
 from calibrant.integrations.spark.stream import ShardProcessor
@@ -90,7 +90,9 @@ def test_where_a_rule_is_broken_the_rest_is_played_as_if_the_row_were_not_there(
 def test_an_event_that_is_delivered_again_is_told_and_changes_nothing() -> None:
     shelf = Shelf(4)
     first = rows((5, "forecast", "a", "one", 0.5), (5, "forecast", "a", "one", 0.5))
-    assert faults(Shard(settings(), shelf).play(first)) == [(5, "seq", "after 5, the last of its key")]
+    assert faults(Shard(settings(), shelf).play(first)) == [
+        (5, "seq", "after 5, the last of its key")
+    ]
     before = shelf.to_bytes()
     again = rows((5, "forecast", "a", "one", 0.5), (4, "outcome", "a", "one", 1.0))
     told = faults(Shard(settings(), shelf).play(again))
@@ -128,8 +130,16 @@ def test_a_body_that_cannot_be_put_back_is_told() -> None:
     shelf = Shelf(4)
     Shard(settings(), shelf).play(rows((1, "forecast", "a", "one", 0.5)))
     kept = shelf.bodies["a"]
-    log = [(2, "body", "a", None, None), (3, "body", "b", None, None), (4, "body", None, None, None)]
-    log += [(5, "body", "c", None, None), (6, "forecast", "d", "x", 0.5), (7, "body", "d", None, None)]
+    log = [
+        (2, "body", "a", None, None),
+        (3, "body", "b", None, None),
+        (4, "body", None, None, None),
+    ]
+    log += [
+        (5, "body", "c", None, None),
+        (6, "forecast", "d", "x", 0.5),
+        (7, "body", "d", None, None),
+    ]
     out = Shard(settings(), shelf).play(rows(*log, body=[kept, b"torn", kept, None, None, kept]))
     told = [(seq, column) for seq, column, _ in faults(out)]
     assert told == [(2, "key"), (3, "body"), (4, "key"), (5, "body"), (7, "key")]
@@ -209,8 +219,9 @@ def test_a_processor_keeps_one_shelf_for_each_shard() -> None:
     processor = ShardProcessor(settings())
     processor.init(handle)
     played(log.slice(0, 70), table)
-    listed = [(key, 69, bytearray(body)) for key, body in zip(table, table.bodies(), strict=True)]
-    processor.handleInitialState((1,), Row(shard=1, keys=listed), None)
+    bodies = dict(zip(table, table.bodies(), strict=True))
+    begun = Shelf(4, dict.fromkeys(bodies, 69), bodies)
+    processor.handleInitialState((1,), Row(shard=1, shelf=bytearray(begun.to_bytes())), None)
     row = Row(shard=1, events=bytearray(written(whole(log.slice(70)), SCHEMA)))
     (made,) = processor.handleInputRows((1,), iter([row]), None)
     out = read([made["events"]], parcels.played_schema(SCHEMA))
@@ -223,7 +234,8 @@ def test_a_processor_keeps_one_shelf_for_each_shard() -> None:
 def test_the_compiler_starts_once_enough_was_played(monkeypatch) -> None:
     started = []
     monkeypatch.setattr(shards, "_seen", [0])
-    monkeypatch.setattr(shards, "available", lambda: started.append(1) or False)
+    monkeypatch.setattr(shards, "available", lambda: True)
+    monkeypatch.setattr(shards.bodies, "machine_of_rows", lambda: started.append(1))
     shards.warm(MODEL, shards.SHORT)
     assert not started
     shards.warm(MODEL, 1)
@@ -231,6 +243,4 @@ def test_the_compiler_starts_once_enough_was_played(monkeypatch) -> None:
 
 
 def test_packing_nothing_makes_nothing() -> None:
-    log = whole(events(5, 2, 2.0)).append_column("shard", pa.array([0] * 10, pa.int32()))
-    assert packed(log.to_batches(), SCHEMA).num_rows == 1
     assert list(packer(SCHEMA)(iter([]))) == []

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sql
 
-from calibrant.core import check
 from calibrant.integrations.spark.shelf import Shelf
 from calibrant.integrations.spark.stream import SHARDS, STATE, shard_of
 from calibrant.recalibrate import Calibrant, Recalibrator, Table
@@ -30,13 +29,15 @@ def initial_state(
     seq
         Up to where the table has played the log; the query refuses events of its keys up to there.
     """
-    check.whole(shards, "shards", low=1)
     keys = list(table)
-    rows = [(key, seq, body) for key, body in zip(keys, table.bodies(keys), strict=True)]
-    kind = "long" if keys and isinstance(keys[0], int) else "string"
-    frame = spark.createDataFrame(rows, f"key {kind}, seq long, body binary")
-    listed = sql.collect_list(sql.struct("key", "seq", "body"))
-    return frame.groupBy(shard_of(shards).alias("shard")).agg(listed.alias("keys"))
+    whole = bool(keys) and isinstance(keys[0], int)
+    frame = spark.createDataFrame([(key,) for key in keys], f"key {'long' if whole else 'string'}")
+    shelves: defaultdict[int, Shelf] = defaultdict(lambda: Shelf(shards))
+    found = frame.select("key", shard_of(shards)).collect()
+    for (key, shard), body in zip(found, table.bodies(keys), strict=True):
+        shelves[shard].last[key], shelves[shard].bodies[key] = seq, body
+    rows = [(shard, shelf.to_bytes()) for shard, shelf in shelves.items()]
+    return spark.createDataFrame(rows, "shard int, shelf binary")
 
 
 def read_shelves(spark: SparkSession, checkpoint: str, **options: Any) -> Iterator[Shelf]:

@@ -158,9 +158,7 @@ class ShardProcessor(StatefulProcessor):
 
     def handleInitialState(self, key: Any, initialState: Row, timerValues: Any) -> None:
         """Begin a shard with what its keys remember."""
-        shelf = self._shelf()
-        for name, seq, body in initialState["keys"]:
-            shelf.last[name], shelf.bodies[name] = seq, bytes(body)
+        shelf = Shelf.from_bytes(bytes(initialState["shelf"]), self.settings.shards)
         self.state.update((shelf.to_bytes(),))
 
     def close(self) -> None:
