@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Any
@@ -14,7 +13,6 @@ import pytest
 # The environment of the other tests has pandas 3, which PySpark does not take: script/test runs
 # these tests in one of their own.
 collect_ignore_glob = [] if find_spec("pyspark") else ["test_*.py"]
-sys.path.insert(0, os.path.dirname(__file__))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -38,7 +36,7 @@ def java() -> str:
 
 @pytest.fixture(scope="session")
 def spark(java: str) -> Iterator[Any]:
-    from fleet import session
+    from calibrant.integrations.spark.fleet import session
 
     made = session("local[2]")
     yield made

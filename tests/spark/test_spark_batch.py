@@ -113,7 +113,7 @@ def test_a_dataframe_that_cannot_be_played_is_refused_at_once(spark) -> None:
         InvalidInput, match="outcome must be a column of the dataframe, 'y' is miss"
     ):
         recalibrate(frame, **given | {"outcome": "y"})
-    with pytest.raises(InvalidType, match="raw must be a column of .*, got 'raw' of string"):
+    with pytest.raises(InvalidType, match=r"raw must be a column of .*, got 'raw' of string"):
         recalibrate(frame, **given | {"raw": "raw"})
     with pytest.raises(InvalidInput, match="order_by must be one column or several"):
         recalibrate(frame, **given | {"order_by": []})

@@ -3,77 +3,62 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
-from fleet import agrees, events, played, write
 
-from calibrant.integrations.spark import committed_files, read_committed
+from calibrant.integrations.spark import demo, read_committed
+from calibrant.integrations.spark.demo import PATIENCE, Died, driver, kill, wait_for
+from calibrant.integrations.spark.fleet import agrees, events, played, write
 
-HERE = Path(__file__).parent
 ROWS = ["seq", "kind", "key", "id", "x", "forecast", "mean", "ticket", "fault"]
-PATIENCE = 300
 
 
-def driver(folder: Path, master: str = "local[2]") -> subprocess.Popen[bytes]:
-    """Start a query in a process of its own, with all its children in one group."""
-    command = [sys.executable, str(HERE / "fleet.py"), str(folder), master]
-    log = (folder / "driver.log").open("ab")
-    return subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+def test_a_query_that_is_killed_loses_doubles_and_changes_nothing(java, tmp_path, capsys) -> None:
+    demo.main([str(tmp_path)], rounds=1500, models=30, files=4)
+    told = capsys.readouterr().out.splitlines()
+    assert told[0].startswith("3,000 events of 30 models")
+    assert told[1].endswith("of 4 batches are committed: kill -9 in the next")
+    assert told[2] == "4 of 4 batches are committed"
+    assert told[-1] == "nothing lost, nothing doubled, every bit as calibrant.Table plays it"
 
 
-def wait_for(process: subprocess.Popen[bytes], told: Callable[[], bool]) -> None:
-    """Wait until something is so while a process runs."""
-    for _ in range(PATIENCE * 20):
-        if told():
-            return
-        try:
-            process.wait(timeout=0.05)
-        except subprocess.TimeoutExpired:
-            continue
-        break
-    raise AssertionError("the process ended, or took too long")
+def test_rows_that_differ_are_found(tmp_path, monkeypatch, capsys) -> None:
+    log = events(150, 2, 3.0)
+    rows = log.append_column("time", pa.nulls(300)).append_column("body", pa.nulls(300))
+    made = played(log)
+    for name, column in (("forecast", made.value), ("mean", made.mean), ("ticket", made.number)):
+        rows = rows.append_column(name, pa.array(column))
+    rows = rows.append_column("fault", pa.nulls(300, pa.string()))
+    monkeypatch.setattr(demo, "play", lambda *given: None)
+    monkeypatch.setattr(demo, "committed_files", lambda path: [])
+    monkeypatch.setattr(demo, "read_committed", lambda path: rows)
+    monkeypatch.setattr(demo.tempfile, "mkdtemp", lambda prefix: str(tmp_path))
+    demo.main([], rounds=150, models=2, files=1)
+    with pytest.raises(Died, match="got others"):
+        demo.main([str(tmp_path / "other")], rounds=151, models=2, files=1)
 
 
-def batches(folder: Path, kind: str) -> set[str]:
-    place = folder / "checkpoint" / kind
-    return {file.name for file in place.glob("[0-9]*")} if place.is_dir() else set()
+def test_a_query_that_ends_badly_is_told(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(demo, "PROGRAM", "raise SystemExit(3)")
+    with pytest.raises(Died, match="query must run on, got exit status 3"):
+        demo.play(tmp_path, 1, 2, print)
+    with pytest.raises(Died, match="query must end well, got exit status 3"):
+        demo.play(tmp_path, 0, 2, print)
 
 
-def in_the_midst(folder: Path, least: int) -> bool:
-    """Say whether so many batches were committed, and another has begun."""
-    done = batches(folder, "commits")
-    return len(done) >= least and len(batches(folder, "offsets")) > len(done)
-
-
-def kill(process: subprocess.Popen[bytes]) -> None:
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-
-
-def test_a_driver_that_is_killed_loses_doubles_and_changes_nothing(java, tmp_path) -> None:
-    log = events(1500, 30, 50.0)
-    write(log, tmp_path / "in", 5)
-    process = driver(tmp_path)
-    try:
-        wait_for(process, lambda: in_the_midst(tmp_path, 2))
-    finally:
-        kill(process)
-    assert len(batches(tmp_path, "commits")) < 5
-    process = driver(tmp_path)
-    try:
-        assert process.wait(timeout=PATIENCE) == 0
-    finally:
-        if process.poll() is None:
-            kill(process)
-    assert len(batches(tmp_path, "commits")) == 5
-    assert agrees(read_committed(tmp_path / "out").select(ROWS), log, played(log))
-    assert set(committed_files(tmp_path / "out")) <= set((tmp_path / "out").glob("*.parquet"))
+def test_a_query_that_takes_too_long_is_told(monkeypatch) -> None:
+    monkeypatch.setattr(demo, "PATIENCE", 0.2)
+    command = [sys.executable, "-c", "input()"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
+        with pytest.raises(Died, match=r"query must come so far within 0\.2 seconds"):
+            wait_for(process, bool)
+        process.kill()
 
 
 @contextmanager
@@ -119,8 +104,7 @@ def test_a_cluster_says_what_a_table_says(java, tmp_path, unused_port) -> None:
         try:
             assert process.wait(timeout=PATIENCE) == 0
         finally:
-            if process.poll() is None:
-                kill(process)
+            kill(process)
         assert head.poll() is None
         assert second.poll() is None
     assert agrees(read_committed(tmp_path / "out").select(ROWS), log, played(log))

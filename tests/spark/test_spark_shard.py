@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from fleet import MODEL, SEED, agrees, events, played
 from pyspark.sql import Row
 
 from calibrant import Calibrant, Recalibrator, Table
@@ -13,6 +12,7 @@ from calibrant.errors import CorruptState, InvalidInput
 from calibrant.integrations.spark import events as parcels
 from calibrant.integrations.spark import shard as shards
 from calibrant.integrations.spark.events import event_schema, packer, read, unpacker, written
+from calibrant.integrations.spark.fleet import MODEL, SEED, agrees, events, played
 from calibrant.integrations.spark.shard import Settings, Shard
 from calibrant.integrations.spark.shelf import Shelf
 from calibrant.integrations.spark.stream import ShardProcessor

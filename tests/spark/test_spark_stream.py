@@ -6,7 +6,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from fleet import MODEL, SCHEMA, SEED, SHARDS, agrees, events, played, run, source, write
 
 from calibrant import Calibrant, Table
 from calibrant.errors import InvalidInput, InvalidType
@@ -17,6 +16,18 @@ from calibrant.integrations.spark import (
     read_shelves,
     read_table,
     recalibrate_stream,
+)
+from calibrant.integrations.spark.fleet import (
+    MODEL,
+    SCHEMA,
+    SEED,
+    SHARDS,
+    agrees,
+    events,
+    played,
+    run,
+    source,
+    write,
 )
 
 ROWS = ["seq", "kind", "key", "id", "x", "forecast", "mean", "ticket", "fault"]

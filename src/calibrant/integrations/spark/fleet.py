@@ -1,6 +1,6 @@
-"""A fleet of models: a log of forecasts and late outcomes, and a query that plays it.
+"""A made-up fleet of models: a log of forecasts and late outcomes, and a query that plays it.
 
-As a program, ``python fleet.py FOLDER MASTER`` plays what lies in ``FOLDER/in`` until it is through.
+The demo, the tests and the benchmark play it, each in a session that nobody else can reach.
 """
 
 from __future__ import annotations
@@ -8,24 +8,27 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
 
-from calibrant import Recalibrator, Table
+from calibrant.integrations.spark.stream import recalibrate_stream
+from calibrant.recalibrate import Recalibrator, Table
+from calibrant.recalibrate.late import Played
 
-SCHEMA = "seq long, kind string, key string, id string, x double"
-SEED = 7
-SHARDS = 4
-MODEL = Recalibrator(resolution=10, buckets=5)
+SCHEMA: Final = "seq long, kind string, key string, id string, x double"
+SEED: Final = 7
+SHARDS: Final = 4
+MODEL: Final = Recalibrator(resolution=10, buckets=5)
+MOST_STARTS: Final = 4
 
 
-def session(master: str) -> Any:
+def session(master: str) -> SparkSession:
     """Return a session that nobody else can reach."""
-    from pyspark.sql import SparkSession
-
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     options = {
@@ -41,10 +44,11 @@ def session(master: str) -> Any:
             "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
         ),
     }
-    builder = SparkSession.builder.master(master).appName("calibrant")
+    builder: Any = SparkSession.builder.master(master).appName("calibrant")
     for name, value in options.items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    made: SparkSession = builder.getOrCreate()
+    return made
 
 
 def events(rounds: int, keys: int, delay: float, seed: int = 0) -> pa.Table:
@@ -76,49 +80,48 @@ def write(log: pa.Table, folder: Path, files: int, seed: int = 0) -> None:
         os.utime(file, (k + 1, k + 1))
 
 
-def played(log: pa.Table, table: Table | None = None) -> Any:
+def played(log: pa.Table, table: Table | None = None) -> Played:
     """Return what a table says to a log."""
     table = Table(MODEL, seed=SEED) if table is None else table
-    lists = [log.column(name).to_pylist() for name in ("key", "kind", "id", "x")]
-    return table.play(*lists)
+    key, kind, id, x = (log.column(name).to_pylist() for name in ("key", "kind", "id", "x"))
+    return table.play(key, kind, id, x)
 
 
-def source(spark: Any, folder: Path, schema: str = SCHEMA) -> Any:
+def source(spark: SparkSession, folder: Path, schema: str = SCHEMA) -> DataFrame:
+    """Return the files of a folder as a stream, each a micro-batch."""
     reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
     return reader.parquet(str(folder))
 
 
-def start(frame: Any, folder: Path) -> Any:
+def start(frame: DataFrame, folder: Path) -> Any:
     """Start a query that writes its rows to ``out`` and its state to ``checkpoint``."""
     writer = frame.writeStream.format("parquet").option("path", str(folder / "out"))
     writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
     return writer.trigger(availableNow=True).start()
 
 
-def run(spark: Any, folder: Path, **options: Any) -> Any:
-    """Play what lies in ``folder/in`` to its end."""
-    from calibrant.integrations.spark import recalibrate_stream
+def run(spark: SparkSession, folder: Path, schema: str = SCHEMA, **options: Any) -> None:
+    """Play what lies in ``folder/in`` to its end.
 
-    given = {"model": MODEL, "seed": SEED, "shards": SHARDS} | options
-    schema = given.pop("schema", SCHEMA)
+    Spark gives a Python of its own ten seconds to start, and a busy machine may need more: then
+    the query is started again, which changes nothing.
+    """
+    given: dict[str, Any] = {"model": MODEL, "seed": SEED, "shards": SHARDS} | options
     frame = recalibrate_stream(source(spark, folder / "in", schema), **given)
-    for _ in range(4):
-        query = start(frame, folder)
+    for left in reversed(range(MOST_STARTS)):
         try:
-            return query.awaitTermination()
-        except Exception as error:
-            # Spark gives a Python of its own ten seconds to start, and a busy machine more to do.
-            if "failed to connect back" not in str(error):
+            start(frame, folder).awaitTermination()
+            return
+        except StreamingQueryException as error:
+            if not left or "failed to connect back" not in str(error):
                 raise
-    raise AssertionError("Python never started in time")
 
 
-def agrees(out: pa.Table, log: pa.Table, made: Any) -> bool:
+def agrees(out: pa.Table, log: pa.Table, made: Played) -> bool:
     """Say whether rows are those of a log, each once, with what a table said."""
     out = out.sort_by("seq")
-    same = [
-        out.column(name).to_pylist() == log.column(name).to_pylist() for name in log.column_names
-    ]
+    names = log.column_names
+    same = [out.column(name).to_pylist() == log.column(name).to_pylist() for name in names]
     same += [
         np.array_equal(out.column("forecast").to_numpy(), made.value),
         np.array_equal(out.column("mean").to_numpy(), made.mean, equal_nan=True),
@@ -128,5 +131,7 @@ def agrees(out: pa.Table, log: pa.Table, made: Any) -> bool:
     return all(same)
 
 
-if __name__ == "__main__":
-    run(session(sys.argv[2]), Path(sys.argv[1]))
+def main(arguments: list[str]) -> None:
+    """Play the files of a folder in a session of this master."""
+    folder, master = arguments
+    run(session(master), Path(folder))
