@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -62,6 +64,26 @@ def test_the_state_of_a_query_becomes_a_table(spark, stopped) -> None:
     bodies = {key: body for shelf in shelves for key, body in shelf.bodies.items()}
     assert bodies == {key: early.body(key) for key in early}
     assert max(seq for shelf in shelves for seq in shelf.last.values()) == 399
+
+
+def test_state_that_was_divided_anew_goes_on(spark, stopped, tmp_path) -> None:
+    folder, log, table, _ = stopped
+    for name in ("in", "out", "checkpoint"):
+        shutil.copytree(folder / name, tmp_path / name)
+    spark._streamingCheckpointManager.repartition(str(tmp_path / "checkpoint"), 3)
+    more = table_of(log.num_rows, [("forecast", f"model {k}", f"more {k}", 0.5) for k in range(20)])
+    write(more, tmp_path / "more", 1)
+    (tmp_path / "more" / "0000.parquet").rename(tmp_path / "in" / "more.parquet")
+    run(spark, tmp_path)
+    found = read_table(spark, str(tmp_path / "checkpoint"), model=MODEL, seed=SEED)
+    both = table.copy()
+    played(more, both)
+    assert {key: found.body(key) for key in found} == {key: both.body(key) for key in both}
+
+
+def table_of(first: int, told: list[tuple[str, str, str, float]]) -> pa.Table:
+    columns = dict(zip(("kind", "key", "id", "x"), map(list, zip(*told, strict=True)), strict=True))
+    return pa.table({"seq": np.arange(first, first + len(told)), **columns})
 
 
 def test_a_query_goes_on_where_a_table_stopped(spark, tmp_path) -> None:
