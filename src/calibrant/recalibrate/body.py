@@ -21,7 +21,8 @@ from calibrant.kernels import layout as word
 
 Short: Final = np.int16
 MANY: Final = 256
-"""More rows than these are packed, and unpacked, by machine code if there is a compiler."""
+"""More rows than these are packed, and unpacked, by machine code if there is a compiler; so are
+fewer, once there is machine code."""
 AT_ONCE: Final = 1024
 """Bodies that are written together."""
 
@@ -139,7 +140,7 @@ class Body:
         ``room`` says how many words, zeros, stand before each body, and after it.
         """
         left = np.zeros((len(places), 2), np.int64) if room is None else room
-        machine = bodies.machine_of_rows() if len(places) > MANY else None
+        machine = _machine_for(len(places))
         if machine is None:
             return self._packed_one_by_one(flat, places.tolist(), left.tolist())
         table, *_, sizes = self._tables
@@ -169,7 +170,7 @@ class Body:
         self, words: Words, starts: Words, ends: Words, flat: Words, places: Words
     ) -> None:
         """Write bodies into fresh rows of an array; refuse them if one is wrong, and name it."""
-        machine = bodies.machine_of_rows() if len(places) > MANY else None
+        machine = _machine_for(len(places))
         if machine is None:
             for k, (a, b) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
                 self._unpack_row(k, words[a:b], flat, int(places[k]))
@@ -311,3 +312,9 @@ def _bits(told: bytes, size: int) -> Mask:
     if bits[size:].any() or len(bits) < size:
         raise ValueError(f"marks that are not of {size} words")
     return bits[:size]
+
+
+def _machine_for(rows: int) -> Any:
+    """Return compiled functions if they are worth it, or once they exist."""
+    worth = rows > MANY or bodies.machine_of_rows.cache_info().currsize
+    return bodies.machine_of_rows() if worth else None
