@@ -22,8 +22,11 @@ RATE: Final = 10
 """Forecasts of each stream in a step."""
 BEFORE: Final = 200
 """Steps that were made before anybody looks."""
-TURN: Final = 900.0
+TURN: Final = 300.0
 """Seconds after which the drifting model has drifted there and back."""
+LEARNING: Final = 1000
+TOLERANCE: Final = 0.05
+"""How the streams are watched: a recalibrator never stops learning, so it is a little off."""
 PLACES: Final = ("north", "south", "east", "west")
 
 
@@ -36,12 +39,16 @@ class Played:
         What all chances depend on.
     delay
         Seconds that an outcome takes, on average.
+    began
+        When the stream began, in seconds.
+    keyed
+        Whether forecasts are of four places.
     """
 
-    def __init__(self, seed: int, delay: float, keyed: bool = False) -> None:
-        self.stream = Stream(Calibrant(seed=seed), learning=300)
+    def __init__(self, seed: int, delay: float, began: float, keyed: bool = False) -> None:
+        self.stream = Stream(Calibrant(seed=seed), learning=LEARNING, tolerance=TOLERANCE)
         self.rng = np.random.default_rng(seed)
-        self.delay, self.keyed = delay, keyed
+        self.delay, self.began, self.keyed = delay, began, keyed
         self._due: list[tuple[float, int, int]] = []
 
     def step(self, now: float, forecasts: int) -> None:
@@ -71,7 +78,7 @@ class Drifting(Played):
 
     def outcome(self, now: float, ticket: Ticket) -> int:
         """Let outcomes follow the raw forecast less and less, and then more again."""
-        turn = 0.5 - 0.5 * math.cos(2.0 * math.pi * (now % TURN) / TURN)
+        turn = 0.5 - 0.5 * math.cos(2.0 * math.pi * (now - self.began) / TURN)
         odds = (ticket.raw / (1.0 - ticket.raw)) ** (1.0 - 0.7 * turn)
         return int(self.rng.random() < odds / (1.0 + odds))
 
@@ -110,10 +117,11 @@ class Show:
     """
 
     def __init__(self, *, now: float, before: int = BEFORE) -> None:
+        began = now - before * STEP
         self.played = {
-            "drifting model": Drifting(1, 3.0, keyed=True),
-            "rare events": Rare(2, 8.0),
-            "adversary": Adversary(3, 0.3),
+            "drifting model": Drifting(1, 3.0, began, keyed=True),
+            "rare events": Rare(2, 8.0, began),
+            "adversary": Adversary(3, 0.3, began),
         }
         self.source = Memory({name: each.stream for name, each in self.played.items()})
         for k in range(before, 0, -1):

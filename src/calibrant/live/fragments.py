@@ -116,14 +116,13 @@ def duration(seconds: float) -> str:
 def judge(seen: Glance, board: Board) -> Verdict:
     """Say in one sentence whether a stream is calibrated now, and since when not."""
     if not seen.rounds:
-        waiting = f" {seen.open:,} forecasts wait for theirs." if seen.open else ""
-        return Verdict("empty", f"No outcomes yet.{waiting}")
+        return Verdict("empty", "No outcomes yet.")
     found = {alarm.name: alarm for alarm in board.alarms}
     now = found.get("calibrated") or found.get("forecast")
     if now is not None:
         return Verdict("alarm", f"Off since about {_since(now)}.")
     if seen.rounds < max(EARLY, board.learning):
-        return Verdict("early", f"Too early to say after {_outcomes(seen.rounds)}.")
+        return Verdict("early", f"Too early to say after {_many(seen.rounds, 'outcome')}.")
     words = "Calibrated, as far as can be told." if board.alpha else "Nobody watches for alarms."
     if "raw" in found:
         words += f" Raw forecasts are off since about {_since(found['raw'])}."
@@ -136,8 +135,13 @@ def _since(alarm: LateAlarm) -> str:
     return f"{clock(alarm.since_time)} (forecast {alarm.since:,})"
 
 
-def _outcomes(count: int) -> str:
-    return "1 outcome" if count == 1 else f"{count:,} outcomes"
+def _many(count: int, what: str) -> str:
+    """Return so many of something.
+
+    >>> _many(1, "round"), _many(1200, "round")
+    ('1 round', '1,200 rounds')
+    """
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 # --------------------------------------------------------------------- every second
@@ -147,7 +151,7 @@ def overview(rows: Sequence[tuple[str, str, Glance, Board]]) -> Fragment:
     """Return all streams at a glance; a row is name, link, glance and board."""
     told = [_row(*row) for row in rows]
     bad = sum(row["state"] == "alarm" for row in told)
-    words = f"{len(told)} streams" if len(told) != 1 else "1 stream"
+    words = _many(len(told), "stream")
     words += f", {bad} off." if bad else "; none is known to be off."
     html = filled(NEEDS, "calibrant.live", "overview.html", extra="serve", rows=told, words=words)
     return Fragment("overview", "", html)
@@ -175,10 +179,10 @@ def verdict(seen: Glance, board: Board) -> Fragment:
 
 def facts(seen: Glance) -> Fragment:
     """Return the counts and the scores of a stream."""
-    counts = f"{_outcomes(seen.rounds)} known, {seen.open:,} open"
+    counts = f"{_many(seen.rounds, 'outcome')} known, {seen.open:,} open"
     counts += f", {seen.expired:,} expired" if seen.expired else ""
     counts += f". The base rate is {shown(seen.base_rate, 3)}." if seen.rounds else "."
-    header = ("", *(KNOWN[name].label for name in seen.brier))
+    header = ("", "raw", "drawn", "mean")
     scores = (("Brier score", seen.brier), ("C1", seen.c1), ("C2", seen.c2))
     rows = [(label, *(shown(part[name]) for name in part)) for label, part in scores]
     tables = [Table.of("Scores of all outcomes so far", header, rows)] if seen.rounds else []
@@ -230,8 +234,7 @@ def _curve_table(curve: CalibrationCurve, when: str) -> Table:
 def late(seen: Glance) -> Fragment:
     """Return how many forecasts are open and how late outcomes are."""
     title = "How late are outcomes?"
-    counts = f"{seen.open:,} forecasts wait for their outcome."
-    counts = "1 forecast waits for its outcome." if seen.open == 1 else counts
+    counts = f"Without an outcome so far: {_many(seen.open, 'forecast')}."
     if not seen.rounds:
         return fragment("late", title, paragraphs=[counts])
     half, most = (duration(seen.waited(share)) for share in (0.5, 0.9))
@@ -250,8 +253,8 @@ def alarms(board: Board) -> Fragment:
     title = "Alarms"
     if board.alpha is None:
         return fragment("alarms", title, paragraphs=["Nobody watches this stream."])
-    counts = f"{board.judged:,} forecasts judged, {board.missing:,} left out because their "
-    counts += "outcomes were not known in time."
+    counts = f"{_many(board.judged, 'forecast')} judged, {board.missing:,} left out because the "
+    counts += "outcome was not known in time."
     promise = PROMISE.format(
         board.alpha, ", and if ".join(board.assumptions) or "forecasts are right"
     )
@@ -302,23 +305,23 @@ def _time_table(story: Summary) -> Table:
     return Table.of("Errors of the first rounds", header, rows)
 
 
-def windows(found: Windows | None, level: int, link: str) -> Fragment:
+def windows(found: Windows | None, level: int | None, link: str) -> Fragment:
     """Return the errors in windows of one length, and the links to other lengths."""
     title = "Window by window"
-    lengths = [WINDOW << k for k in range(LEVELS)]
-    picker = [
-        (f"{length:,} rounds", f"{link}?window={length}#windows", k == level)
-        for k, length in enumerate(lengths)
-    ]
     if found is None:
         return fragment("windows", title, paragraphs=["There are no windows of this stream."])
+    now = found.window or WINDOW << (level or 0)
+    picker = [
+        (f"{length:,} rounds", f"{link}?window={length}#windows", length == now)
+        for length in (WINDOW << k for k in range(LEVELS))
+    ]
     if not found.window:
-        few = f"There are no {lengths[level]:,} outcomes yet."
+        few = f"There are no {now:,} outcomes yet."
         return fragment("windows", title, paragraphs=[few], picker=picker)
-    told = [f"{KNOWN[name].label}: {shown(found.worst[name][2])}" for name in BOTH]
+    told = ", ".join(f"{KNOWN[name].label} {shown(found.worst[name][2])}" for name in BOTH)
     words = "Squared calibration error of consecutive stretches. Noise adds to each."
     drawn = prepare_windows(found)
-    figure = _figure("windows-p", drawn, "Error in each window", words, f"Worst window: {told}")
+    figure = _figure("windows-p", drawn, "Error in each window", words, f"C2 of the worst: {told}.")
     return fragment("windows", title, figures=[figure], picker=picker, folded=[_worst(found)])
 
 
@@ -370,13 +373,13 @@ def _or_zero(value: float) -> float:
 
 def trust(story: AnySummary, certificate: str) -> Fragment:
     """Return what is promised, beside what was measured."""
-    view, tables = view_of(story), view_of(story).tables(story)
+    view, title = view_of(story), "Can it be trusted?"
+    if not story["n_rounds"]:
+        return fragment("trust", title, paragraphs=[view.promise(story)], text=certificate)
+    tables = view.tables(story)
     found = [table for name in ("promises", "chain") if (table := tables.get(name))]
     words = [view.promise(story), view.guarantee(story)]
-    shown_ = found if story["n_rounds"] else []
-    return fragment(
-        "trust", "Can it be trusted?", paragraphs=words, tables=shown_, text=certificate
-    )
+    return fragment("trust", title, paragraphs=words, tables=found, text=certificate)
 
 
 def settings(told: Mapping[str, Any]) -> Fragment:

@@ -157,7 +157,7 @@ class Memory:
         """Return the whole summary."""
         return self[name].story()
 
-    def windows(self, name: str, level: int) -> Windows | None:
+    def windows(self, name: str, level: int | None) -> Windows | None:
         """Return errors in windows of one length."""
         return windows_of(self[name].follower.collector(), level)
 

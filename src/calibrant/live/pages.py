@@ -16,18 +16,16 @@ from calibrant.report.page import filled
 
 QUICK: Final = 1.0
 SLOW: Final = 10.0
-USUAL: Final = LEVELS - 1
-"""The level of windows that is shown unless another is asked for."""
 
 
-def level_of(window: str | None) -> int:
-    """Return the level of windows of so many rounds; the usual one if nobody knows which.
+def level_of(window: str | None) -> int | None:
+    """Return the level of windows of so many rounds; None where no such ones are followed.
 
     >>> level_of("1250"), level_of(None), level_of("7")
-    (1, 3, 3)
+    (1, None, None)
     """
     known = {str(WINDOW << level): level for level in range(LEVELS)}
-    return known.get(window or "", USUAL)
+    return known.get(window or "")
 
 
 @dataclass
@@ -116,7 +114,7 @@ class Pages:
         first = fragments.verdict(seen, board), fragments.facts(seen), fragments.reliability(seen)
         return [*first, fragments.alarms(board), fragments.late(seen)]
 
-    def _slow(self, name: str, level: int, link: str) -> list[Fragment]:
+    def _slow(self, name: str, level: int | None, link: str) -> list[Fragment]:
         source = self.source
         story, found = source.story(name), source.windows(name, level)
         return [

@@ -55,8 +55,11 @@ class Source(Protocol):
     def story(self, name: str) -> AnySummary:
         """Return the whole summary; asked for every ten seconds at most."""
 
-    def windows(self, name: str, level: int) -> Windows | None:
-        """Return errors in windows of ``625 * 2**level`` rounds; None where there are none."""
+    def windows(self, name: str, level: int | None) -> Windows | None:
+        """Return errors in windows of ``625 * 2**level`` rounds, or of a length that suits.
+
+        None where there are no windows, as of a merged stream.
+        """
 
     def certificate(self, name: str) -> str:
         """Return the certificate in words."""

@@ -30,10 +30,14 @@ from calibrant.plot.over_time import BOUND, EMPTY, TITLES
 from calibrant.plot.reliability import UNSURE
 
 WIDTH: Final = 420.0
-LEFT, RIGHT, TOP, BELOW = 52.0, 12.0, 40.0, 42.0
+LEFT, RIGHT, TOP, BELOW = 56.0, 12.0, 40.0, 42.0
 STRIP: Final = 64.0
 """Height of the counts below a reliability diagram."""
 FIFTHS: Final = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+RARE: Final = 0.3
+"""Where all is below, a picture shows no more than it must."""
+OFTEN: Final = 0.01
+"""Share of the rounds below which a bucket's frequency may lie outside the picture."""
 LETTER: Final = 6.0
 """Width of a letter, about."""
 
@@ -77,6 +81,18 @@ def steps(low: float, high: float, most: int = 5) -> list[float]:
     step = next(size * k for k in (1.0, 2.0, 5.0, 10.0) if size * k >= rough * (1 - 1e-9))
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     return [float(f"{k * step:.12g}") for k in range(first, last + 1)]
+
+
+def small(value: float) -> str:
+    """Return a number of an axis in few letters.
+
+    >>> small(0.25), small(0.0), small(0.0005), small(0.00012)
+    ('0.25', '0', '5e-4', '1.2e-4')
+    """
+    if value == 0.0 or abs(value) >= 0.001:
+        return plain(value)
+    digits, power = f"{value:e}".split("e")
+    return f"{plain(float(digits))}e{int(power)}"
 
 
 def powers(low: float, high: float) -> list[float]:
@@ -204,8 +220,17 @@ def drawable(drawing: Drawing) -> bool:
     return inked.dispatch(type(drawing)) is not inked.dispatch(object)
 
 
-def _unit(height: float) -> tuple[Axis, Axis]:
-    return Axis(0.0, 1.0, LEFT + 6.0, WIDTH - RIGHT - 6.0), Axis(0.0, 1.0, TOP + height, TOP)
+def _unit(height: float, *shown: Reals) -> tuple[Axis, Axis, list[float], list[str]]:
+    """Return both axes of probabilities up to what is shown, their labels, and these as text."""
+    top = max([0.0, *(float(np.nanmax(part, initial=0.0)) for part in shown)])
+    high = 1.0
+    if 0.0 < top < RARE:
+        step = steps(0.0, 1.3 * top)
+        high = step[-1] + step[1]
+    labels = steps(0.0, high)
+    names = [f"{label:.1f}" if high == 1.0 else small(label) for label in labels]
+    x, y = Axis(0.0, high, LEFT + 6.0, WIDTH - RIGHT - 6.0), Axis(0.0, high, TOP + height, TOP)
+    return x, y, labels, names
 
 
 def _series(names: Iterable[str]) -> list[tuple[str, str]]:
@@ -218,10 +243,11 @@ def _series(names: Iterable[str]) -> list[tuple[str, str]]:
 @inked.register
 def _reliability(drawing: Reliability) -> tuple[float, list[str]]:
     height = WIDTH - LEFT - RIGHT - 80.0
-    x, y = _unit(height)
-    names = [f"{value:.1f}" for value in FIFTHS]
+    means = [_often(c.count, *pair) for c in drawing.curves.values()
+             for pair in ((c.mean_forecast, 0.0), (c.mean_outcome, OFTEN))]  # fmt: skip
+    x, y, labels, names = _unit(height, *means)
     parts = legend(_series(drawing.curves))
-    parts += upright(y, FIFTHS, names, x.end, "how often it happened")
+    parts += upright(y, labels, names, x.end, "how often it happened")
     parts.append(line(float(x(0)), float(y(0)), float(x(1)), float(y(1)), "diagonal"))
     most = max([1, *(int(c.count.max(initial=0)) for c in drawing.curves.values())])
     for name, curve in drawing.curves.items():
@@ -231,12 +257,18 @@ def _reliability(drawing: Reliability) -> tuple[float, list[str]]:
     parts += upright(counts, [0, most], ["0", short(most)], x.end, "rounds")
     for place, (name, curve) in enumerate(drawing.curves.items()):
         parts += _strip(curve, name, x, counts, place, len(drawing.curves))
-    return base + BELOW, [*parts, *across(x, FIFTHS, names, base, "forecast")]
+    return base + BELOW, [*parts, *across(x, labels, names, base, "forecast")]
+
+
+def _often(count: Any, values: Reals, share: float) -> Reals:
+    """Return the values of buckets with at least this share of all rounds."""
+    return np.asarray(values[(count > 0) & (count >= share * count.sum())])
 
 
 def _curve(curve: Any, kind: str, x: Axis, y: Axis, most: int) -> list[str]:
     used = np.flatnonzero(curve.count > 0)
-    places, means = x(curve.mean_forecast[used]), y(curve.mean_outcome[used])
+    rates = curve.mean_outcome[used]
+    places, means = x(curve.mean_forecast[used]), np.where(rates <= y.high, y(rates), np.nan)
     low, high = curve.band_low[used], curve.band_high[used]
     parts = [
         line(at, float(y(one)), at, float(y(other)), f"band {kind}")
@@ -245,7 +277,7 @@ def _curve(curve: Any, kind: str, x: Axis, y: Axis, most: int) -> list[str]:
     parts.append(path(places, np.where(high - low < UNSURE, means, np.nan), kind))
     sizes = np.maximum(6.5 * np.sqrt(curve.count[used] / most), 1.8).tolist()
     dots = zip(places.tolist(), means.tolist(), sizes, strict=True)
-    return [*parts, *(mark(across, up, size, kind) for across, up, size in dots)]
+    return [*parts, *(mark(across, up, size, kind) for across, up, size in dots if up == up)]
 
 
 def _strip(curve: Any, kind: str, x: Axis, y: Axis, place: int, many: int) -> list[str]:
@@ -274,12 +306,12 @@ def _over_time(drawing: OverTime) -> tuple[float, list[str]]:
     if np.isfinite(drawing.bound).any():
         told.append(("bound", BOUND if bounded else f"{BOUND} (still above)"))
     parts = legend(told)
-    parts += upright(y, ticks, [plain(tick) for tick in ticks], x.end, TITLES[drawing.quantity])
+    parts += upright(y, ticks, [small(tick) for tick in ticks], x.end, TITLES[drawing.quantity])
     if bounded:
         inside = np.where(drawing.bound <= y.high, y(drawing.bound), np.nan)
         parts.append(path(x(drawing.rounds), inside, "bound"))
     for name, values in drawing.series.items():
-        safe = np.where(values > 0.0, values, np.nan) if y.log else values
+        safe = np.where((values > 0.0 if y.log else True) & (values <= y.high), values, np.nan)
         parts.append(path(x(drawing.rounds), y(safe), name))
         if len(values) and math.isfinite(safe[-1]):
             parts.append(mark(float(x(drawing.rounds[-1])), float(y(safe[-1])), 3.0, name))
@@ -309,7 +341,7 @@ def _windows(drawing: WindowErrors) -> tuple[float, list[str]]:
     y = Axis(0.0, 1.2 * max([0.0, *tops]) or 1.0, base, TOP)
     ticks = steps(0.0, y.high, 4)
     parts = legend(_series(drawing.series))
-    parts += upright(y, ticks, [plain(tick) for tick in ticks], x.end, "C2 in each window")
+    parts += upright(y, ticks, [small(tick) for tick in ticks], x.end, "C2 in each window")
     ends = np.column_stack([drawing.first - 1, drawing.last]).ravel()
     for name, errors in drawing.series.items():
         parts.append(path(x(ends), y(np.repeat(errors, 2)), name))
@@ -323,28 +355,30 @@ def _windows(drawing: WindowErrors) -> tuple[float, list[str]]:
 @inked.register
 def _buckets(drawing: BucketMap) -> tuple[float, list[str]]:
     height = 230.0
-    x, y = _unit(height)
-    names = [f"{value:.1f}" for value in FIFTHS]
+    rates = _often(drawing.count, drawing.rate, OFTEN)
+    x, y, labels, names = _unit(height, drawing.mean_raw, drawing.mean_forecast, rates)
     parts = legend([*_series(["raw", "forecast"]), ("truth", "what happened")])
-    parts += upright(y, FIFTHS, names, x.end, "probability")
+    parts += upright(y, labels, names, x.end, "probability")
     for j in np.flatnonzero(drawing.count > 0).tolist():
         at, rate = float(x(drawing.mean_raw[j])), float(y(drawing.rate[j]))
         said, now = float(y(drawing.mean_raw[j])), float(y(drawing.mean_forecast[j]))
         low, high = float(y(drawing.band_low[j])), float(y(drawing.band_high[j]))
-        parts += [line(at, low, at, high, "wide"), line(at - 6, rate, at + 6, rate, "line truth")]
+        parts.append(line(at, low, at, high, "wide"))
+        if drawing.rate[j] <= y.high:
+            parts.append(line(at - 6, rate, at + 6, rate, "line truth"))
         parts += [line(at, said, at, now, "moved"), mark(at, said, 3.5, "raw")]
         parts.append(mark(at, now, 3.5, "forecast"))
-    below = across(x, FIFTHS, names, TOP + height, "raw forecast, bucket by bucket")
+    below = across(x, labels, names, TOP + height, "raw forecast, bucket by bucket")
     return TOP + height + BELOW, [*parts, *below]
 
 
 @inked.register
 def _spread(drawing: Spread) -> tuple[float, list[str]]:
     base, height = TOP + 170.0, 170.0
-    x, _ = _unit(height)
+    x, _, labels, names = _unit(height)
     shares = {name: drawing.share(name) for name in drawing.counts}
     top = max([0.0, *(float(share.max(initial=0.0)) for share in shares.values())]) or 1.0
-    y, names = Axis(-1.08 * top, 1.08 * top, base, TOP), [f"{value:.1f}" for value in FIFTHS]
+    y = Axis(-1.08 * top, 1.08 * top, base, TOP)
     ticks = [tick for tick in steps(-top, top, 4) if abs(tick) <= top]
     parts = legend(_series(drawing.counts))
     percents = [f"{plain(100.0 * abs(tick))} %" for tick in ticks]
@@ -356,4 +390,4 @@ def _spread(drawing: Spread) -> tuple[float, list[str]]:
             reach = max(abs(float(y(share[j])) - middle), 0.7)
             parts.append(bar(start, middle if place else middle - reach, end - start, reach, name))
     parts.append(line(x.start, middle, x.end, middle, "frame"))
-    return base + BELOW, [*parts, *across(x, FIFTHS, names, base, "forecast")]
+    return base + BELOW, [*parts, *across(x, labels, names, base, "forecast")]
