@@ -249,6 +249,12 @@ class Follower(Stateful):
     def _snapshot(self) -> Followed:
         return Followed.of(self._words.copy(), self._logs, self._ordered)
 
+    def glance(self, **told: Any) -> Any:
+        """Return the stream at a glance: see :func:`calibrant.summary.glance`."""
+        from calibrant.summary.glance import glance
+
+        return glance(self, **told)
+
     def sums(self) -> tuple[Words, Words]:
         """Return all sums, and how many outcomes waited less than 1, then below 2, 4, 8 ...
 
