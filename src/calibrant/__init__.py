@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from calibrant import groups as groups
     from calibrant import integrations as integrations
     from calibrant import learners as learners
+    from calibrant import live as live
     from calibrant import losses as losses
     from calibrant import metrics as metrics
     from calibrant import monitor as monitor
@@ -82,6 +83,7 @@ _PACKAGES = frozenset(
         "groups",
         "integrations",
         "learners",
+        "live",
         "losses",
         "metrics",
         "monitor",

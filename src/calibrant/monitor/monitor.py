@@ -297,6 +297,13 @@ class Monitor(Stateful):
         return self.alarm_after is not None
 
     @property
+    def rang(self) -> bool:
+        """Whether the gambler of the last round has rung; quicker than :attr:`alarm`."""
+        with passing(self._gate):
+            last = (self._rounds - self._before - 1) % len(self._chains)
+            return self._chains[last][kernel.ALARM] > 0
+
+    @property
     def alarm_after(self) -> int | None:
         """After how many rounds the alarm rang, or None."""
         with passing(self._gate):

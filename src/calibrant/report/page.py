@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import shlex
@@ -196,18 +197,26 @@ def filled(who: str, package: str, template: str, *, extra: str = "plot", **valu
         What it asks for, beside the colours.
     """
     try:
-        from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+        made = _templates(package).get_template(template)
     except ModuleNotFoundError as error:
         told = f'{who} jinja2, which is not installed: pip install "calibrant[{extra}]"'
         raise MissingExtra(told) from error
-    made = Environment(
+    page: str = made.render(light=_variables(LIGHT), dark=_variables(DARK), **values)
+    return page
+
+
+@functools.cache
+def _templates(package: str) -> Any:
+    """Return a package's templates, and this one's; each is read once."""
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+
+    return Environment(
         loader=ChoiceLoader([PackageLoader(package), PackageLoader("calibrant.report")]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-    ).get_template(template)
-    return made.render(light=_variables(LIGHT), dark=_variables(DARK), **values)
+    )
 
 
 def _variables(colours: dict[str, str]) -> str:
