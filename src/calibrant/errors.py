@@ -83,7 +83,14 @@ class ForeignTicket(TicketError):
 
 
 class Contradiction(TicketError):
-    """The same id was told before, and otherwise."""
+    """The same id was told before, and otherwise.
+
+    ``stored`` and ``told`` say what differs, where that is known.
+    """
+
+    def __init__(self, message: str, **values: dict[str, object]) -> None:
+        super().__init__(message)
+        self.stored, self.told = values.get("stored"), values.get("told")
 
 
 class StaleForecast(CalibrantError, RuntimeError):

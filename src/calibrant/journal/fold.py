@@ -7,6 +7,8 @@ import json
 import struct
 from typing import Any, Final
 
+import numpy as np
+
 from calibrant.core.desk import name_key
 from calibrant.core.ticket import Issuer, Ticket
 from calibrant.errors import CorruptState, DamagedLog, InvalidInput, InvalidType
@@ -21,6 +23,7 @@ from calibrant.journal.events import (
     Event,
     read_key,
 )
+from calibrant.kernels.layout import ISSUED, ROUNDS
 from calibrant.loading import load
 from calibrant.recalibrate import Recalibrator, Table
 from calibrant.recalibrate.keyed import Key, KeyedTicket
@@ -64,6 +67,21 @@ class Fold:
         """How many outcomes are missing."""
         model = self.model
         return len(model._desk) if isinstance(model, Table) else len(model._counter)
+
+    @property
+    def issued(self) -> int:
+        """How many forecasts were made."""
+        return self._sum(ISSUED) if isinstance(self.model, Table) else self.model.issued
+
+    @property
+    def learned(self) -> int:
+        """How many outcomes were learned."""
+        return self._sum(ROUNDS) if isinstance(self.model, Table) else self.model.rounds
+
+    def _sum(self, word: int) -> int:
+        """Return the sum of a word over all rows of a table."""
+        model: Any = self.model
+        return int(model._own(word, np.array(list(model._numbers.values()), np.int64)).sum())
 
     def waits(self, id: str) -> bool:
         """Say whether a forecast's outcome is still waited for."""

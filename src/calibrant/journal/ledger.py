@@ -167,8 +167,9 @@ class Ledger:
         """Return an event by what it is about, or None."""
         name = stream, kind, id
         event = self._fresh.get(name) or (known or {}).get(name)
-        if event is None and known is None and name in self._seen:
-            event = self._found([name]).get(name)
+        if event is None and name in self._seen:
+            # Asked again even if it was looked up: it may have been written since.
+            event = self.store.find([name]).get(name)
         return None if event is None else event.whole()
 
     def _entered(self, one: Asked, known: dict[Named, Event]) -> Told:
@@ -197,7 +198,7 @@ class Ledger:
             now, was = now[:1], was[:1]
         if now != was:
             told = f"id {one.id!r} must be told as before, with {_said(was)}, got {_said(now)}"
-            raise Contradiction(told)
+            raise Contradiction(told, stored=_values(was), told=_values(now))
         return Told(REPEATED, before)
 
     def _forecast(self, fold: Fold, one: Asked) -> Told:
@@ -283,7 +284,10 @@ def _number(x: object) -> object:
     return float(x) if isinstance(x, (int, float)) else x
 
 
-def _said(told: tuple[object, ...]) -> str:
+def _values(told: tuple[object, ...]) -> dict[str, object]:
     names = ("x", "time", "key")
-    said = (f"{name}={value!r}" for name, value in zip(names, told, strict=False))
-    return ", ".join(part for part in said if not part.endswith("=None"))
+    return {k: v for k, v in zip(names, told, strict=False) if v is not None}
+
+
+def _said(told: tuple[object, ...]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in _values(told).items())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from calibrant.core import check
@@ -26,12 +26,15 @@ class Settings:
         How many outcomes may be missing before forecasts are refused; None for any number.
     alarm
         How probable a false alarm may be.
+    made
+        How the model was asked for, where a service made it.
     """
 
     keyed: bool = False
     unknown: str = "refuse"
     most_open: int | None = None
     alarm: float = 0.05
+    made: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check.choice(self.unknown, "unknown", UNKNOWN)

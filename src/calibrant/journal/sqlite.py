@@ -51,12 +51,13 @@ class SqliteStore:
     path
         The file; made if it is not there.
     alone
-        Whether no other process may use the file meanwhile.
+        Whether no other process may add events meanwhile; None for who adds none.
     """
 
-    def __init__(self, path: str | Path, *, alone: bool = False) -> None:
+    def __init__(self, path: str | Path, *, alone: bool | None = False) -> None:
         self.path = Path(path)
-        self._lock = Lock(self.path.with_name(self.path.name + ".lock"), alone=alone)
+        name = self.path.with_name(self.path.name + ".lock")
+        self._lock = None if alone is None else Lock(name, alone=alone)
         self._turn, self._open = threading.RLock(), list[sqlite3.Connection]()
         try:
             with naming(self.path):
@@ -227,7 +228,8 @@ class SqliteStore:
         for connection in self._open:
             connection.close()
         self._open.clear()
-        self._lock.close()
+        if self._lock is not None:
+            self._lock.close()
 
 
 @contextmanager
