@@ -33,5 +33,7 @@ class Lock:
             raise NotStored(f"{told} must be at work on {path.stem}, got one that is") from None
 
     def close(self) -> None:
-        """Let go."""
-        os.close(self._held)
+        """Let go, once."""
+        held, self._held = self._held, -1
+        if held >= 0:
+            os.close(held)

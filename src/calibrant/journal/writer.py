@@ -87,6 +87,7 @@ class Writer:
         self._drafts: queue.Queue[Batch | None] = queue.Queue(maxsize=1)
         self._failed, self._stopped = threading.Event(), threading.Event()
         self._since, self._written = dict[int, int](), 0
+        self._snapshots: threading.Thread | None = None
         self.ledger = Ledger(store)
         self._threads = [
             threading.Thread(target=self._apply, name="calibrant apply", daemon=True),
@@ -110,8 +111,9 @@ class Writer:
             return
         self._stopped.set()
         self._asked.put(None)
-        for thread in self._threads:
-            thread.join()
+        for thread in (*self._threads, self._snapshots):
+            if thread is not None:
+                thread.join()
         if self.ready and self._written:
             with self.store.writing():
                 take_snapshots(self.store, self.ledger.folds, self.ledger.seq, self._since)
@@ -214,8 +216,10 @@ class Writer:
 
     def _count(self, events: int) -> None:
         before, self._written = self._written, self._written + events
-        if before // self._every != self._written // self._every:
-            threading.Thread(target=self._take_snapshots, daemon=True).start()
+        busy = self._snapshots is not None and self._snapshots.is_alive()
+        if before // self._every != self._written // self._every and not busy:
+            self._snapshots = threading.Thread(target=self._take_snapshots, daemon=True)
+            self._snapshots.start()
 
     def _take_snapshots(self) -> None:
         """Play the tail of the log on copies, and store them: the writer does not wait."""
