@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from calibrant import summary as summary
     from calibrant import transforms as transforms
     from calibrant.core.ticket import Ticket
+    from calibrant.journal import Journal
     from calibrant.loading import load
     from calibrant.recalibrate import (
         Calibrant,
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Calibrant",
     "Certificate",
+    "Journal",
     "Keys",
     "Pending",
     "Recalibrator",
@@ -102,7 +104,11 @@ _PACKAGES = frozenset(
 """Packages for users; some need an extra, so that ``import *`` leaves them out."""
 
 
-HOMES = {"Ticket": "calibrant.core.ticket", "load": "calibrant.loading"}
+HOMES = {
+    "Journal": "calibrant.journal",
+    "Ticket": "calibrant.core.ticket",
+    "load": "calibrant.loading",
+}
 """Where names live that are not the recalibrators'."""
 
 

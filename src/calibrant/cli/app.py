@@ -23,7 +23,8 @@ from calibrant.cli.play import play
 from calibrant.cli.products import report
 from calibrant.cli.replay import replay
 from calibrant.cli.reproduce import reproduce
-from calibrant.errors import CalibrantError, CorruptState, MissingExtra
+from calibrant.cli.service import backup, restore, serve, token, verify
+from calibrant.errors import CalibrantError, CorruptState, MissingExtra, NotStored
 from calibrant.stream import BadRow, StateMismatch, Unreadable, Unwritable
 from calibrant.stream.failure import SIGNALS, noting, settled
 
@@ -56,7 +57,8 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-for command in (replay, play, compare, bound, methods, report, reproduce, capacity):
+COMMANDS: Final = (replay, play, compare, bound, methods, report, reproduce, capacity)
+for command in (*COMMANDS, serve, verify, backup, restore, token):
     app.command()(guarded(command))
 
 
@@ -125,6 +127,7 @@ def code_of(error: CalibrantError) -> ExitCode:
         Unwritable: ExitCode.OUTPUT,
         StateMismatch: ExitCode.STATE,
         CorruptState: ExitCode.STATE,
+        NotStored: ExitCode.OUTPUT,
         MissingExtra: ExitCode.MISSING_EXTRA,
     }
     found = (code for kind, code in kinds.items() if isinstance(error, kind))

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from calibrant.core.files import put
 from calibrant.errors import InvalidInput, MissingExtra
 from calibrant.plot import Drawing, save_drawings
 from calibrant.plot.canvas import DARK, LIGHT, svg
-from calibrant.plot.save import inline, put
+from calibrant.plot.save import inline
 from calibrant.report.tables import Section, Table, shown, view_of
 from calibrant.summary import AnySummary
 
