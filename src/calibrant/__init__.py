@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from calibrant import calibrators as calibrators
     from calibrant import classes as classes
     from calibrant import compare as compare
+    from calibrant import datasets as datasets
     from calibrant import errors as errors
     from calibrant import experiments as experiments
     from calibrant import frames as frames
@@ -74,6 +75,7 @@ _PACKAGES = frozenset(
         "calibrators",
         "classes",
         "compare",
+        "datasets",
         "errors",
         "experiments",
         "frames",

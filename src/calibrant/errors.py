@@ -14,6 +14,7 @@
     ├── CorruptState (ValueError)       bytes or a dictionary that are not a state
     ├── ImproperLoss (ValueError)       a guarantee was asked for that cannot exist
     ├── MissingExtra (ImportError)      an optional part is not installed
+    ├── MissingData (FileNotFoundError) a file of real data did not come along
     └── UnknownName (KeyError)          a name that no registry knows
 
 Every message has the form ``<name> must be <constraint>, got <value!r>`` or says
@@ -33,6 +34,7 @@ __all__ = [
     "ImproperLoss",
     "InvalidInput",
     "InvalidType",
+    "MissingData",
     "MissingExtra",
     "RepeatedTicket",
     "StaleForecast",
@@ -88,6 +90,10 @@ class ImproperLoss(CalibrantError, ValueError):
 
 class MissingExtra(CalibrantError, ImportError):
     """An optional part is not installed; the message names the extra."""
+
+
+class MissingData(CalibrantError, FileNotFoundError):
+    """A file of real data that did not come along; the message says how to get it."""
 
 
 class UnknownName(CalibrantError, KeyError):
