@@ -323,7 +323,7 @@ def load_language_model(
     Examples
     --------
     >>> load_language_model()
-    <Dataset mmlu pro gpt-4.1-nano verbal: 12,032 rounds, groups subject, MIT>
+    <Dataset mmlu pro gpt-4.1-nano verbal: 11,900 rounds, groups subject, MIT>
     """
     check.choice(model, "model", tuple(language_models(data=data)))
     check.choice(confidence, "confidence", tuple(CONFIDENCES))
