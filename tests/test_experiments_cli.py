@@ -149,5 +149,8 @@ def test_what_is_not_installed_is_named(
 
     monkeypatch.setattr(importlib.util, "find_spec", find)
     assert run(["reproduce", "all"]) == ExitCode.MISSING_EXTRA
-    told = 'reproduce needs scipy, not installed here: pip install "calibrant[experiments]"'
+    told = (
+        "reproduce needs scipy, not installed here: "
+        'pip install ".[experiments]" in a clone of calibrant'
+    )
     assert capsys.readouterr().err == f"calibrant: {told}\n"

@@ -430,7 +430,7 @@ def test_each_part_goes_on_without_the_others_data(data: Path, quick: None) -> N
     add_models(data)
     (data / "llm_mmlu_pro" / "gpt-4.1-nano.csv.gz").rename(data / "llm_mmlu_pro" / "x.csv.gz")
     result = run_qa(data)
-    assert "free917_forecasts.csv: not there" in result.missing[0]
+    assert "free917_forecasts.csv.gz: not there" in result.missing[0]
     assert "llm" not in result.figures
     assert "llm_c2" in result.numbers()
 

@@ -24,7 +24,7 @@ what happened and what to do.  Whoever raises has changed nothing.
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import Any, Final
 
 __all__ = [
     "CalibrantError",
@@ -101,6 +101,19 @@ class UnknownName(CalibrantError, KeyError):
 
     def __str__(self) -> str:
         return str(self.args[0])
+
+
+RELEASED: Final = False
+"""Whether a package index has calibrant: it decides which command messages name."""
+
+
+def requirement(extra: str) -> str:
+    """Return what pip installs to get an extra, and where, so that the command works.
+
+    >>> requirement("plot")
+    '".[plot]" in a clone of calibrant'
+    """
+    return f'"calibrant[{extra}]"' if RELEASED else f'".[{extra}]" in a clone of calibrant'
 
 
 def needed(module: str, told: str, install: str) -> Any:
