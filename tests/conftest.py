@@ -22,12 +22,15 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
 @pytest.fixture(scope="session")
-def data_dir() -> Path:
-    """The real streams: $CALIBRANT_DATA, or shared/data beside the repository."""
-    place = Path(os.environ.get("CALIBRANT_DATA", ROOT.parent / "shared" / "data"))
-    if not place.is_dir():
-        pytest.skip("no real streams here: set CALIBRANT_DATA to the directory that holds them")
-    return place
+def fetched_dir() -> Path:
+    """Files that do not travel: $CALIBRANT_DATA, data beside the repository, or the cache."""
+    from calibrant.datasets.shelf import fetched
+
+    beside = ROOT.parent / "shared" / "data"
+    for place in (Path(os.environ.get("CALIBRANT_DATA", beside)), fetched()):
+        if (place / "free917" / "free917.train.examples.canonicalized.json").is_file():
+            return place
+    pytest.skip("no fetched files here: python -m calibrant.datasets fetch free917 (and genotypes)")
 
 
 class NoSkips:
@@ -63,7 +66,7 @@ class NoSkips:
 
 
 ONCE = re.compile(
-    r"test_(advice|bounds|compare|diabetes|docs|experiments|frames|losses|metrics|newcomers|plot|report|"
+    r"test_(advice|bounds|compare|datasets|diabetes|docs|experiments|frames|losses|metrics|newcomers|plot|report|"
     r"river|sklearn|stream)|test_(breakdown|capacity|cli|cli_(base|compare|damage|data|docs|numbers)|demo|"
     r"groups_(data|plot)|kinds|known_rows|notebook|ordinary_files|package|repository|sizing|summary)$"
 )

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from calibrant import capacity as capacity
     from calibrant import classes as classes
     from calibrant import compare as compare
+    from calibrant import datasets as datasets
     from calibrant import errors as errors
     from calibrant import experiments as experiments
     from calibrant import frames as frames
@@ -79,6 +80,7 @@ _PACKAGES = frozenset(
         "capacity",
         "classes",
         "compare",
+        "datasets",
         "errors",
         "experiments",
         "frames",

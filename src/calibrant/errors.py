@@ -18,6 +18,7 @@
     ├── TooManyOpen (RuntimeError)      more outcomes are missing than a stream may wait for
     ├── ImproperLoss (ValueError)       a guarantee was asked for that cannot exist
     ├── MissingExtra (ImportError)      an optional part is not installed
+    ├── MissingData (FileNotFoundError) a file of real data did not come along
     └── UnknownName (KeyError)          a name that no registry knows
 
 Every message has the form ``<name> must be <constraint>, got <value!r>`` or says
@@ -27,7 +28,7 @@ what happened and what to do.  Whoever raises has changed nothing.
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import Any, Final
 
 __all__ = [
     "CalibrantError",
@@ -39,6 +40,7 @@ __all__ = [
     "ImproperLoss",
     "InvalidInput",
     "InvalidType",
+    "MissingData",
     "MissingExtra",
     "NotStored",
     "RepeatedTicket",
@@ -121,11 +123,28 @@ class MissingExtra(CalibrantError, ImportError):
     """An optional part is not installed; the message names the extra."""
 
 
+class MissingData(CalibrantError, FileNotFoundError):
+    """A file of real data that did not come along; the message says how to get it."""
+
+
 class UnknownName(CalibrantError, KeyError):
     """A name that no registry knows; the message lists those it does."""
 
     def __str__(self) -> str:
         return str(self.args[0])
+
+
+RELEASED: Final = False
+"""Whether a package index has calibrant: it decides which command messages name."""
+
+
+def requirement(extra: str) -> str:
+    """Return what pip installs to get an extra, and where, so that the command works.
+
+    >>> requirement("plot")
+    '".[plot]" in a clone of calibrant'
+    """
+    return f'"calibrant[{extra}]"' if RELEASED else f'".[{extra}]" in a clone of calibrant'
 
 
 def needed(module: str, told: str, install: str) -> Any:

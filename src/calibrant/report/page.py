@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from calibrant.core.files import put
-from calibrant.errors import InvalidInput, MissingExtra
+from calibrant.errors import InvalidInput, MissingExtra, requirement
 from calibrant.plot import Drawing, save_drawings
 from calibrant.plot.canvas import DARK, LIGHT, svg
 from calibrant.plot.save import inline
@@ -76,7 +76,8 @@ def _chapter(summary: AnySummary, place: int) -> dict[str, Any]:
     return {
         "anchor": anchor,
         "name": _name(summary),
-        "headline": unbroken(view.headline(summary)),
+        "headline": unbroken(" ".join(view.opening(summary))),
+        "opening": [unbroken(told) for told in view.opening(summary)],
         "facts": view.facts(summary),
         "promise": view.promise(summary),
         "guarantee": view.guarantee(summary),
@@ -116,7 +117,7 @@ def unbroken(sentence: str) -> str:
     >>> unbroken("0.79 ± 0.02").split(" ")
     ['0.79\\xa0±\\xa00.02']
     """
-    return re.sub(" ([±→]) ", "\u00a0\\1\u00a0", sentence)
+    return re.sub(" ([±→]) ", "\u00a0\\1\u00a0", sentence).replace(" %", "\u00a0%")
 
 
 def _overview(chapters: Sequence[dict[str, Any]], summaries: Sequence[AnySummary]) -> Table:
@@ -173,7 +174,9 @@ def figures(summary: AnySummary, prefix: str = "f") -> dict[str, Figure]:
     """
     view = view_of(summary)
     return {
-        name: figure(each, f"{prefix}-{name}", view.WORDS[name], view.describe(name, summary))
+        name: figure(
+            each, f"{prefix}-{name}", view.words(name, summary), view.describe(name, summary)
+        )
         for name, each in view.chosen(summary).items()
     }
 
@@ -200,7 +203,7 @@ def filled(who: str, package: str, template: str, *, extra: str = "plot", **valu
     try:
         made = _templates(package).get_template(template)
     except ModuleNotFoundError as error:
-        told = f'{who} jinja2, which is not installed: pip install "calibrant[{extra}]"'
+        told = f"{who} jinja2, which is not installed: pip install {requirement(extra)}"
         raise MissingExtra(told) from error
     page: str = made.render(light=_variables(LIGHT), dark=_variables(DARK), **values)
     return page
