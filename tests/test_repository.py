@@ -266,7 +266,7 @@ def test_that_is_expected_to_fail(): raise ValueError
 
 SKIPS = {
     "test_tool.py": "import pytest\ndef test_without_its_tool(): pytest.skip('no browser')",
-    "test_data.py": "def test_without_its_data(data_dir): pass",
+    "test_data.py": "def test_without_its_data(fetched_dir): pass",
     "test_extra.py": "import pytest\npytest.importorskip('a_package_that_nobody_has')",
 }
 
@@ -274,7 +274,8 @@ SKIPS = {
 def run_pytest(place: Path, **changes: str) -> subprocess.CompletedProcess[str]:
     shutil.copy(ROOT / "tests" / "conftest.py", place)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(place)]
-    settings = environment(CALIBRANT_DATA=str(place / "nowhere"), **changes)
+    nowhere = dict.fromkeys(("CALIBRANT_DATA", "CALIBRANT_FETCHED"), str(place / "nowhere"))
+    settings = environment(**nowhere, **changes)
     return subprocess.run(command, cwd=place, capture_output=True, text=True, env=settings)
 
 
@@ -283,7 +284,11 @@ def test_skips_fail_the_run_and_are_listed_where_everything_is_required(tmp_path
         (tmp_path / name).write_text(text)
     ran = run_pytest(tmp_path, CALIBRANT_REQUIRE="all")
     assert ran.returncode == 1
-    for pattern in (r"test_tool.*no browser", r"test_data.*no real streams", r"test_extra.*nobody"):
+    for pattern in (
+        r"test_tool.*no browser",
+        r"test_data.*no fetched",
+        r"test_extra.*nobody",
+    ):
         assert re.search(pattern, ran.stdout)
 
 

@@ -23,6 +23,7 @@ PACKAGES: Final = (
     "monitor",
     "learners",
     "outcomes",
+    "summary",
 )
 """Where kinds of states are defined; imported one after the other until the kind is found."""
 

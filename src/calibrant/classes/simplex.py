@@ -21,7 +21,7 @@ from calibrant.core.codec import Document
 from calibrant.core.gate import passing
 from calibrant.core.limits import refuse_large
 from calibrant.core.stateful import Migration
-from calibrant.errors import ForeignTicket, InvalidInput, MissingExtra, RepeatedTicket
+from calibrant.errors import ForeignTicket, InvalidInput, MissingExtra, RepeatedTicket, requirement
 from calibrant.kernels.alone import count_overtaken
 from calibrant.kernels.crowd import count_forecast
 from calibrant.kernels.layout import ISSUED, LONGEST_LAG, ROUNDS
@@ -351,7 +351,7 @@ def solver() -> Any:
     try:
         return importlib.import_module("scipy.optimize").linprog
     except ModuleNotFoundError as error:
-        told = 'a grid over the simplex needs scipy: pip install "calibrant[classes]"'
+        told = f"a grid over the simplex needs scipy: pip install {requirement('classes')}"
         raise MissingExtra(told) from error
 
 

@@ -104,7 +104,9 @@ class Body:
         layout, turn = self.layout, self._ends[0]
         twin = np.full(len(self.places), -1)
         twin[self._later] = self._earlier
-        table = np.stack([self.places, self.fresh, *self._ends[1:], turn, twin], 1)
+        twins = np.zeros(len(twin), np.int64)
+        twins[::8] = np.add.reduceat(twin >= 0, np.arange(0, len(twin), 8))
+        table = np.stack([self.places, self.fresh, *self._ends[1:], turn, twin, twins], 1)
         told = [
             (place, above, below, layout.fresh[below], layout.real[below])
             for place, above, below, *_ in layout.ratios

@@ -95,13 +95,15 @@ class Parcels:
     def lines(self) -> Words:
         """The tickets of all parcels, a line each."""
         places = _spread(self.bodies[1], self.tickets, self.stride)
-        return self.words[places[:, None] + np.arange(self.stride)]
+        found: Words = self.words[places[:, None] + np.arange(self.stride)]
+        return found
 
     @property
     def corrections(self) -> Words:
         """The corrections of all parcels, a line of two words each."""
         places = _spread(self.ends - TAIL - 2 * self.corrected, self.corrected, 2)
-        return self.words[places[:, None] + np.arange(2)]
+        found: Words = self.words[places[:, None] + np.arange(2)]
+        return found
 
     def write(self, tickets: Words, lines: Words, corrected: Words, corrections: Words) -> None:
         """Write all but the bodies and digests, for which there is room."""
@@ -115,10 +117,14 @@ class Parcels:
             places = _spread(self.ends - TAIL - 2 * corrected, corrected, 2)
             self.words[places[:, None] + np.arange(2)] = corrections
 
+    def sealed_words(self, salt: bytes) -> Words:
+        """Write the digests; return all words."""
+        self.words[self.ends - 1] = digests(self.words, self.starts, self.ends - 1, salt)
+        return self.words
+
     def sealed(self, salt: bytes) -> list[bytes]:
         """Write the digests; return the parcels."""
-        self.words[self.ends - 1] = digests(self.words, self.starts, self.ends - 1, salt)
-        data = self.words.astype("<i8", copy=False).tobytes()
+        data = self.sealed_words(salt).astype("<i8", copy=False).tobytes()
         cuts = zip((8 * self.starts).tolist(), (8 * self.ends).tolist(), strict=True)
         return [data[a:b] for a, b in cuts]
 
@@ -132,17 +138,37 @@ class Parcels:
                 told = f"got {type(parcel).__name__}"
                 raise InvalidType(f"body of key {name!r} must be bytes, {told}")
         sizes = np.array([len(parcel) for parcel in parcels], np.int64)
-        _refuse(names, (sizes % 8 != 0) | (sizes < 8 * (HEAD + TAIL)), sizes)
+        _refuse(names, sizes % 8 != 0, sizes)
         words = np.frombuffer(b"".join(parcels), "<i8").astype(np.int64)
         ends = np.cumsum(sizes) // 8
-        made = cls(words, ends - sizes // 8, ends, stride)
-        bad = (words[made.starts] & HALF) != VERSION
-        known = HEAD + TAIL + made.tickets * stride + 2 * made.corrected
-        bad |= made.bodies[1] - made.starts + known - HEAD != sizes // 8
-        bad |= made.bodies[1] < made.bodies[0]
-        _refuse(names, bad, sizes)
-        _refuse(names, digests(words, made.starts, ends - 1, salt) != words[ends - 1], sizes)
-        return made
+        return cls(words, ends - sizes // 8, ends, stride).intact(names, salt)[1]
+
+    def intact(self, names: Sequence[Any], salt: bytes, skip: bool = False) -> tuple[Mask, Parcels]:
+        """Return which parcels are whole, and these; unless others are skipped, refuse the first.
+
+        The array may end before a parcel does.
+        """
+        sizes, whole = 8 * (self.ends - self.starts), np.ones(len(self), bool)
+        whole &= (sizes >= 8 * (HEAD + TAIL)) & (self.starts >= 0) & (self.ends <= len(self.words))
+        some = self.chosen(whole)
+        tickets, corrected, (first, last) = some.tickets, some.corrected, some.bodies
+        fits = ((some.words[some.starts] & HALF) == VERSION) & (last >= first)
+        fits &= last + tickets * self.stride + 2 * corrected + TAIL == some.ends
+        whole[np.flatnonzero(whole)[~fits]] = False
+        some = self.chosen(whole)
+        same = digests(some.words, some.starts, some.ends - 1, salt) == some.words[some.ends - 1]
+        whole[np.flatnonzero(whole)[~same]] = False
+        if not skip:
+            _refuse(names, ~whole, sizes)
+        return whole, self.chosen(whole)
+
+    def chosen(self, some: Mask) -> Parcels:
+        """Return some of the parcels."""
+        return Parcels(self.words, self.starts[some], self.ends[some], self.stride)
+
+    def without(self, number: int) -> Parcels:
+        """Return all parcels but one."""
+        return self.chosen(np.arange(len(self)) != number)
 
 
 def _refuse(names: Sequence[Any], bad: Mask, sizes: Words) -> None:
