@@ -8,11 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import StreamingQueryException
 
 from calibrant import Calibrant, Table
 from calibrant.errors import InvalidInput, InvalidType
 from calibrant.integrations.spark import (
     committed_files,
+    fleet,
     initial_state,
     read_committed,
     read_shelves,
@@ -135,6 +137,30 @@ def test_a_stream_that_cannot_be_played_is_refused_at_once(spark, tmp_path) -> N
         recalibrate_stream(fine, seed=SEED, shards=0)
     with pytest.raises(InvalidInput, match="idle must be a whole number of at least 1"):
         recalibrate_stream(fine, seed=SEED, idle=0)
+
+
+def test_a_query_whose_python_starts_too_late_is_started_again(
+    spark, tmp_path, monkeypatch
+) -> None:
+    (tmp_path / "in").mkdir()
+    told: list[str] = []
+
+    class Query:
+        def awaitTermination(self) -> None:
+            if told:
+                raise StreamingQueryException(told.pop())
+
+    monkeypatch.setattr(fleet, "start", lambda frame, folder: Query())
+    late = "Python worker failed to connect back."
+    told[:] = [late, late]
+    fleet.main([str(tmp_path), "local[2]"])
+    assert not told
+    told[:] = [late] * 4
+    with pytest.raises(StreamingQueryException, match="failed to connect back"):
+        run(spark, tmp_path)
+    told[:] = [late, "another error"]
+    with pytest.raises(StreamingQueryException, match="another error"):
+        run(spark, tmp_path)
 
 
 def test_files_that_were_never_committed_are_not_read(stopped, tmp_path) -> None:

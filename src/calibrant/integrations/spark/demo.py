@@ -1,6 +1,6 @@
 """The demo of Spark: a fleet of models is streamed, killed in mid-batch, and resumed.
 
-Run ``./script/demo spark``, or ``python -m calibrant.integrations.spark.demo``.
+Run ``./script/demo spark``.
 """
 
 from __future__ import annotations
@@ -107,7 +107,3 @@ def main(
     if not same:
         raise Died("rows must be those of a table that was never killed, got others")
     print("nothing lost, nothing doubled, every bit as calibrant.Table plays it")
-
-
-if __name__ == "__main__":
-    main()
