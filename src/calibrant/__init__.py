@@ -22,12 +22,14 @@ if TYPE_CHECKING:
     from calibrant import bounds as bounds
     from calibrant import calibrators as calibrators
     from calibrant import classes as classes
+    from calibrant import client as client
     from calibrant import compare as compare
     from calibrant import errors as errors
     from calibrant import experiments as experiments
     from calibrant import frames as frames
     from calibrant import groups as groups
     from calibrant import integrations as integrations
+    from calibrant import journal as journal
     from calibrant import learners as learners
     from calibrant import losses as losses
     from calibrant import metrics as metrics
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from calibrant import registry as registry
     from calibrant import regression as regression
     from calibrant import report as report
+    from calibrant import serve as serve
     from calibrant import simulate as simulate
     from calibrant import stream as stream
     from calibrant import summary as summary
@@ -75,12 +78,14 @@ _PACKAGES = frozenset(
         "bounds",
         "calibrators",
         "classes",
+        "client",
         "compare",
         "errors",
         "experiments",
         "frames",
         "groups",
         "integrations",
+        "journal",
         "learners",
         "losses",
         "metrics",
@@ -91,6 +96,7 @@ _PACKAGES = frozenset(
         "registry",
         "regression",
         "report",
+        "serve",
         "simulate",
         "stream",
         "summary",
