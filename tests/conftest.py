@@ -64,13 +64,13 @@ class NoSkips:
 
 ONCE = re.compile(
     r"test_(advice|bounds|compare|diabetes|docs|experiments|frames|losses|metrics|newcomers|plot|report|"
-    r"river|sklearn)|test_(cli_(compare|damage|data|docs|numbers)|demo|groups_(data|plot)|known_rows|ordinary_files|"
-    r"repository)$"
+    r"river|serve|sklearn)|test_(cli_(compare|damage|data|docs|numbers)|client|demo|groups_(data|plot)|known_rows|ordinary_files|"
+    r"repository|stores)$"
 )
 """Files whose tests do not depend on the compiler, or hardly, nor cover what must be covered."""
 
 PLAIN = re.compile(
-    r"test_(bounds_played|cli_secret|fork|key_search|late_games|promise|promise_kinds|"
+    r"test_(bounds_played|cli_secret|files|fork|journal|journal_crash|key_search|late_games|promise|promise_kinds|"
     r"repeated_corrections|seal|secret|siphash|whole)$"
 )
 """Files whose tests do not depend on the compiler either, and cover what must be covered."""
