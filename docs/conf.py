@@ -24,7 +24,7 @@ extensions = [
 ]
 exclude_patterns = ["build"]
 source_suffix = {".md": "myst-nb", ".ipynb": "myst-nb"}
-suppress_warnings = ["config.cache"]
+suppress_warnings = ["config.cache", "ref.python"]
 
 # Markdown: the same files that a repository browser shows.
 myst_heading_anchors = 4
@@ -41,6 +41,7 @@ autodoc_member_order = "bysource"
 napoleon_numpy_docstring = True
 napoleon_google_docstring = False
 napoleon_use_rtype = False
+napoleon_use_ivar = True
 add_module_names = False
 default_role = None
 
@@ -51,7 +52,7 @@ html_static_path: list[str] = []
 html_theme_options = {
     "show_toc_level": 2,
     "navigation_with_keys": False,
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 7,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": [],

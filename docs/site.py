@@ -12,7 +12,6 @@ import inspect
 import pkgutil
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -29,22 +28,35 @@ FIRST = ("calibrant", "calibrant.datasets", "calibrant.metrics")
 LEFT_OUT = ("calibrant.__main__", "calibrant.experts")
 """The command, and names that were given up and still work with a warning."""
 BESIDE = {
-    "README.md": "readme.md",
+    "README.md": "index.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
 }
 """Pages of the repository that the site has too."""
-START = ["readme", "tutorial", "gallery", "quality", "benchmarks", "attacks", "changelog"]
+PAGES = Path("pages.md")
+START = [
+    "tutorial",
+    "gallery",
+    "notebooks",
+    "quality",
+    "benchmarks",
+    "attacks",
+    "changelog",
+    "pages",
+]
 SECTIONS = {
-    "Start here": START,
-    "How to": ["how-to"],
-    "Reference": ["reference"],
-    "API": ["api"],
-    "Notebooks": ["notebooks"],
-    "Theory": ["theory"],
-    "Experiments": ["experiments"],
-    "Decisions": ["design", "contributing", "decisions"],
+    "start": (
+        "Start",
+        "The first hour, pictures, and how good and fast it is.",
+        [*START, "changelog", "pages"],
+    ),
+    "guides": ("How to", "One page for each task.", ["how-to"]),
+    "manual": ("Reference", "What everything is and does.", ["reference"]),
+    "names": ("API", "Every public name, from its docstring.", ["api"]),
+    "proofs": ("Theory", "A page for each theorem.", ["theory", "experiments"]),
+    "inside": ("Design", "How it is made, and why.", ["design", "contributing", "decisions"]),
 }
+"""Title, introduction and pages of each section."""
 LINK = re.compile(r"(?<!!)\[(?P<text>[^]]*)\]\((?P<target>[^)\s]+)\)")
 
 
@@ -101,21 +113,31 @@ def shared(value: object) -> bool:
     return inspect.isclass(value) or inspect.isfunction(value) or inspect.ismodule(value)
 
 
-CLASS = "   :members:\n   :inherited-members: object, tuple, dict, Exception\n"
+CLASS = "   :members:\n"
+INHERITED = "   :inherited-members: object, tuple, dict, int, Exception\n"
 
 
 def entry(package: str, name: str, value: object) -> str:
     """Return the directive that makes the entry of one name."""
+    place = f"{package}.{name}"
     if inspect.isclass(value):
-        kind, more = (
-            "autoclass",
-            "   :members:\n   :inherited-members: object, tuple, dict, Exception\n",
-        )
-    elif callable(value) and inspect.isroutine(value):
-        kind, more = "autofunction", ""
+        own = "integrations" in package  # what a host gives its classes is told by the host
+        told = f".. autoclass:: {place}\n{CLASS}{'' if own else INHERITED}"
+    elif inspect.isroutine(value):
+        told = f".. autofunction:: {place}\n"
     else:
-        kind, more = "autodata", "   :no-value:\n"
-    return f"## {name}\n\n```{{eval-rst}}\n.. {kind}:: {package}.{name}\n{more}```\n"
+        told = f".. py:data:: {place}\n\n   {described(value)}\n"
+    return f"## {name}\n\n```{{eval-rst}}\n{told}```\n"
+
+
+def described(value: object) -> str:
+    """Return what a value is, and its names if it is a mapping."""
+    if isinstance(value, dict):
+        return "A mapping with " + ", ".join(f"``{key}``" for key in value) + "."
+    if isinstance(value, (str, int, float, tuple)):
+        return f"``{value!r}``"
+    first = inspect.cleandoc(type(value).__doc__ or "").partition("\n\n")[0]
+    return f"A {type(value).__name__}. " + " ".join(first.split())
 
 
 # Pages.
@@ -125,18 +147,18 @@ def write(source: Path = SOURCE) -> None:
     """Write all pages, pictures and notebooks below ``source``."""
     shutil.rmtree(source, ignore_errors=True)
     for page in sorted(DOCS.rglob("*.md")):
-        put(source / page.relative_to(DOCS), inside(page.read_text(), page, page.relative_to(DOCS)))
+        place = page.relative_to(DOCS)
+        put(source / (PAGES if place.name == "index.md" else place), inside(page, place))
     for name, other in BESIDE.items():
-        text = (ROOT / name).read_text()
-        put(source / other, inside(text, ROOT / name, Path(other)))
+        put(source / other, inside(ROOT / name, Path(other)))
     for name, text in api_pages().items():
         put(source / "api" / f"{name}.md", text)
     for folder, ending in (("images", "*.svg"), ("notebooks", "*.ipynb")):
         for found in sorted((DOCS / folder).glob(ending)):
             put(source / folder / found.name, found.read_text())
     shutil.copy(DOCS / "conf.py", source / "conf.py")
-    index = (source / "index.md").read_text()
-    put(source / "index.md", index + "".join(toctrees(source)))
+    front = source / "index.md"
+    put(front, front.read_text() + sections(source))
 
 
 def put(place: Path, text: str) -> None:
@@ -144,9 +166,9 @@ def put(place: Path, text: str) -> None:
     place.write_text(text)
 
 
-def inside(text: str, page: Path, place: Path) -> str:
+def inside(page: Path, place: Path) -> str:
     """Return a page whose links lead to pages of the site; others become plain text."""
-    parts = re.split(r"(^```.*?^```$)", text, flags=re.MULTILINE | re.DOTALL)
+    parts = re.split(r"(^```.*?^```$)", page.read_text(), flags=re.MULTILINE | re.DOTALL)
     up = "../" * (len(place.parts) - 1)
     return "".join(
         part if part.startswith("```") else LINK.sub(lambda found: linked(found, page, up), part)
@@ -164,23 +186,25 @@ def linked(found: re.Match[str], page: Path, up: str) -> str:
     if place.parent == ROOT and place.name in BESIDE:
         return f"[{found['text']}]({up}{BESIDE[place.name]}{end})"
     if place.is_relative_to(DOCS) and place.suffix == ".md":
-        return f"[{found['text']}]({up}{place.relative_to(DOCS).as_posix()}{end})"
+        other = PAGES if place == DOCS / "index.md" else place.relative_to(DOCS)
+        return f"[{found['text']}]({up}{other.as_posix()}{end})"
     return found["text"]
 
 
-def toctrees(source: Path) -> Iterator[str]:
-    """Yield the tables of contents that make the menus."""
-    for caption, names in SECTIONS.items():
-        entries = "\n".join(page for name in names for page in listed(source, name))
-        if entries:
-            yield f"\n```{{toctree}}\n:hidden:\n:caption: {caption}\n\n{entries}\n```\n"
+def sections(source: Path) -> str:
+    """Write a page for each section, with its table of contents; return that of the sections."""
+    for name, (title, told, names) in SECTIONS.items():
+        entries = "\n".join(page for each in names for page in listed(source, each))
+        tree = f"```{{toctree}}\n:maxdepth: 1\n\n{entries}\n```\n"
+        put(source / f"{name}.md", f"# {title}\n\n{told}\n\n{tree}")
+    return "\n```{toctree}\n:hidden:\n\n" + "\n".join(SECTIONS) + "\n```\n"
 
 
 def listed(source: Path, name: str) -> list[str]:
     """Return the pages of a folder, or the one page of that name."""
     if (source / name).is_dir():
         return [f"{name}/{page.stem}" for page in sorted((source / name).iterdir())]
-    return [name] if (source / f"{name}.md").exists() else []
+    return [name]
 
 
 if __name__ == "__main__":
