@@ -64,7 +64,8 @@ class Body:
         kept = layout.stored & ~derived
         # Gaps, visits and clocks lie side by side, so that they are checked together.
         place = layout.blocks_of(np.arange(len(layout.fresh)))
-        gaps = place[:, head::size].reshape(-1)
+        # A cell of one word is a tally, of which every one can be: its limits are enough.
+        gaps = place[:, head::size].reshape(-1) if size > 1 else np.zeros(0, np.int64)
         first = np.concatenate([gaps, gaps + word.VISITS, place[:, word.CLOCK]])
         kept[first] = False
         rest = [np.flatnonzero(kept & ~layout.real), np.flatnonzero(kept & layout.real)]

@@ -16,6 +16,7 @@ from calibrant.recalibrate.recalibrator import Recalibrator
 from calibrant.recalibrate.secret import secret_of
 from calibrant.recalibrate.sizing import sized_chain
 from calibrant.recalibrate.spec import Spec, made_rule, shared_spec
+from calibrant.registry import calibrators
 from calibrant.transforms import (
     ExpertMixture,
     HatMeans,
@@ -61,9 +62,10 @@ class Calibrant(Recalibrator):
         more falls back to the raw forecast, which is announced instead.  None for no budget.
     method, resolution, grid, buckets, prior, **parameters
         The last stage, as in :class:`Recalibrator`; its rule must learn from the draw alone.
-        By default one bucket with the rule ``"anchored"``, which is pulled towards what the
-        experts say for as long as hedging does not beat them; with the paper's own rule,
-        ``method="foster_hart"``, more buckets and a prior are needed.
+        By default one bucket with the rule ``"refining"``, which is pulled towards what the
+        experts say for as long as hedging does not beat them, on a grid that is fine at both
+        ends and follows the stream; ``method="anchored"`` was the default before.  With the
+        paper's own rule, ``method="foster_hart"``, more buckets and a prior are needed.
     seed, key, secret, max_open
         As in :class:`Recalibrator`.
 
@@ -102,7 +104,7 @@ class Calibrant(Recalibrator):
         share: float = SHARE,
         loss: str = "squared",
         raw_safe: float | None = None,
-        method: str | Calibrator = "anchored",
+        method: str | Calibrator = "refining",
         buckets: int = 1,
         prior: int = 1,
         seed: int | None = None,
@@ -112,7 +114,7 @@ class Calibrant(Recalibrator):
         **parameters: Any,
     ) -> None:
         check.choice(loss, "loss", ("squared", "log"))
-        if isinstance(method, str):
+        if isinstance(method, str) and calibrators.get(method).grid == Calibrator.grid:
             # Under the log loss a draw of 0 or 1 may cost everything.
             parameters = {"grid": natural_grid(get_loss(loss))} | parameters
         rule, transform = made_rule(method, parameters), _transform(experts, share, loss)

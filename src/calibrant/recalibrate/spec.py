@@ -196,11 +196,8 @@ class Spec:
     def account(self, row: Words) -> tuple[Words, Words]:
         """Return rounds and ones of each bucket (row) and grid point (column) of a row."""
         layout, rule = self.layout, self.rule
-        gained = rule.cells_of(layout.blocks_of(row) - layout.blocks_of(layout.fresh))
-        gaps, counts = gained[..., 0], gained[..., 1]
-        scale = int(layout.shared[SCALE])
-        numerators = np.array(rule.lattice.numerators) * (scale // rule.lattice.denominator)
-        return counts, (gaps + counts * numerators) // scale
+        gained = layout.blocks_of(row) - layout.blocks_of(layout.fresh)
+        return rule.tallies_of(gained, int(layout.shared[SCALE]))
 
 
 @functools.lru_cache(maxsize=256)
