@@ -149,6 +149,15 @@ def refining_regret(
     return regret_of(total / rounds, c, rounds, _REFINING, failure)
 
 
+def most_variance(rounds: float, values: ArrayLike, doublings: int) -> float:
+    """Return the largest sum of squared half distances over the rounds of an instance.
+
+    >>> most_variance(1000, [0.0, 0.5, 1.0], 0)
+    62.5
+    """
+    return _most_squares(_pairs(check.probabilities(values, "values"), doublings), 0, rounds)
+
+
 def _spread(table: Reals, variance: float, c: float, end: float) -> float:
     """Return what variances, harmonic sums and the ends of the grid add up to."""
     seen = check.real(variance, "variance", low=0.0, rule="a finite number of at least 0")

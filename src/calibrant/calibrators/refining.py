@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from calibrant import bounds
+from calibrant.bounds.refining import most_variance
 from calibrant.calibrators.anchored import MAX_DOUBLINGS, Anchored
 from calibrant.calibrators.base import Account
 from calibrant.core import check
@@ -140,10 +141,11 @@ class Refining(Anchored):
         return ones + (now[0] & INDEX), ones
 
     def worst_blocks(self, counts: Words) -> Words:
-        """Return blocks whose pairs had the largest variance that the finest grid allows."""
+        """Return blocks whose pairs had the largest variances that can be."""
         blocks = np.zeros((len(counts), len(self.kernels.head) + counts.shape[-1]), np.int64)
-        widest = self.lattice.half_cell**2
-        blocks.view(np.float64)[:, refine.VARIANCE] = counts.sum(-1) * widest
+        told = self.lattice.values, self.doublings
+        most = [most_variance(float(rounds), *told) for rounds in counts.sum(-1)]
+        blocks.view(np.float64)[:, refine.VARIANCE] = most
         return blocks
 
     def scratch(self, cells: int) -> int:

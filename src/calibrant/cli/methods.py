@@ -248,4 +248,5 @@ def _evenly(rule: Calibrator, rounds: int, buckets: int) -> Account:
     counts: Words = np.full(cells, rounds // cells)
     counts[: rounds % cells] += 1
     table = counts.reshape(buckets, -1)
-    return Account(table, np.zeros_like(table), 0, np.zeros(buckets), np.zeros(0, np.int64))
+    blocks = rule.worst_blocks(table)
+    return Account(table, np.zeros_like(table), 0, np.zeros(buckets), blocks)
