@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import naive_calibrators as naive
 from naive_bounds import log_cap, visits
@@ -101,5 +102,6 @@ def regret(r):
 
 
 def _variance(values, mixture):
+    """In parts of 2**-20, rounded up."""
     mean = sum(w * values[k] for k, w in mixture)
-    return sum(w * (values[k] - mean) ** 2 for k, w in mixture)
+    return math.ceil(sum(w * (values[k] - mean) ** 2 for k, w in mixture) * 2**20) / 2**20

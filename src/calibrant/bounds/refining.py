@@ -69,6 +69,8 @@ def refining(
     ``S^2/n`` is ``S^2/(n + 1)`` and ``(S/n)^2 n/(n + 1)``, at most ``n/(n + 1)`` more.  The two are
     ``H(n)`` together: that a cell begins as one draw without a gap costs nothing.
 
+    A run counts each variance in parts of ``2**-20``, rounded up.
+
     Before the game.  A pair is announced until its two points were drawn as often as their split
     asks, which is at most so many rounds, and as many more as outcomes are outstanding; those of
     the finest grid for ever.  Under this the sum of ``h_t^2`` is largest if the widest pairs come

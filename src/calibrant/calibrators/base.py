@@ -300,7 +300,7 @@ class Calibrator:
         count = now[1] - begun[1]
         return count, (now[0] - begun[0] + count * value) // scale
 
-    def worst_blocks(self, counts: Words) -> Words:
+    def worst_blocks(self, counts: Words) -> Any:
         """Return blocks after so many visits of their cells, as far as bounds look at them."""
         return counts
 

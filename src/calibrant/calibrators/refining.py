@@ -140,12 +140,12 @@ class Refining(Anchored):
         ones = now[0] >> refine.ONES
         return ones + (now[0] & INDEX), ones
 
-    def worst_blocks(self, counts: Words) -> Words:
+    def worst_blocks(self, counts: Words) -> Any:
         """Return blocks whose pairs had the largest variances that can be."""
-        blocks = np.zeros((len(counts), len(self.kernels.head) + counts.shape[-1]), np.int64)
+        blocks = np.zeros((len(counts), len(self.kernels.head) + counts.shape[-1]))
         told = self.lattice.values, self.doublings
         most = [most_variance(float(rounds), *told) for rounds in counts.sum(-1)]
-        blocks.view(np.float64)[:, refine.VARIANCE] = most
+        blocks[:, refine.VARIANCE] = np.array(most) * refine.UNIT
         return blocks
 
     def scratch(self, cells: int) -> int:
@@ -162,5 +162,4 @@ class Refining(Anchored):
 
 def _variance(account: Account) -> float:
     """Return the sum of the variances of all pairs whose outcomes were learned."""
-    blocks = np.ascontiguousarray(np.atleast_2d(account.blocks))
-    return float(blocks.view(np.float64)[:, refine.VARIANCE].sum())
+    return float(np.atleast_2d(account.blocks)[:, refine.VARIANCE].sum()) / refine.UNIT

@@ -33,12 +33,12 @@ from calibrant.kernels.anchor import OWN_HEAD, PULL, SETTINGS, TRUST, learned, r
 from calibrant.kernels.layout import (
     CELL,
     CELLS,
+    COUNT,
     FIXED,
     INDEX,
     MIXED,
     ONE,
     PARAMETERS,
-    REAL_COUNT,
     SCALE,
     SCRATCH,
     STATE,
@@ -57,9 +57,14 @@ DOUBLINGS: Final = PARAMETERS + REFINING_SETTINGS.whole(
     "DOUBLINGS", FIXED, "How often a step of the first grid can be halved."
 )
 REFINING_HEAD: Final = Section(OWN_HEAD)
-VARIANCE: Final = REFINING_HEAD.real(
-    "VARIANCE", STATE, "Sum of the variances of the pairs whose outcomes were learned.", REAL_COUNT
+VARIANCE: Final = REFINING_HEAD.whole(
+    "VARIANCE",
+    STATE,
+    "Variances of the pairs whose outcomes were learned, each in units of 2**-20, rounded up.",
+    COUNT,
 )
+UNIT: Final = 1 << 20
+"""Into how many parts a variance is counted: few, so that short streams take little room."""
 FIRST: Final = len(REFINING_HEAD)
 """Words of a block before its cells."""
 
@@ -211,7 +216,8 @@ def update(
     """Count the outcome at the drawn cell, the pair's variance, and what its mean lost."""
     cells = words[CELLS] & INDEX
     words[at + FIRST + k] += ONE if outcome == 1 else 1
-    reals[at + VARIANCE] += variance(reals, table + cells + VALUES, k, side, weight)
+    spread = variance(reals, table + cells + VALUES, k, side, weight)
+    words[at + VARIANCE] += int(spread * UNIT) + (1 if spread > 0.0 else 0)
     learned(words, reals, at, mean(words, reals, cells, table, k, side, weight), outcome)
 
 
