@@ -670,3 +670,11 @@ def test_what_the_experts_said_survives_storage() -> None:
     other = ticket.to_dict() | {"kept": [1] * len(ticket._kept)}
     with pytest.raises(RepeatedTicket):
         model.observe(Ticket.from_dict(other), 1)
+
+
+def test_a_grid_that_cannot_be_refined_has_the_anchored_rule_behind_it() -> None:
+    rules = [Calibrant(grid=grid, seed=1).calibrator for grid in ("endpoints", "logit")]
+    assert [(rule.name, rule.grid) for rule in rules] == [
+        ("refining", "endpoints"),
+        ("anchored", "logit"),
+    ]
