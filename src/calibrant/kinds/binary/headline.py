@@ -342,12 +342,11 @@ def _cost(summary: Summary) -> str:
 def fell(summary: Summary) -> bool:
     """Say whether ranking or log loss got worse, whatever happened to the Brier score.
 
-    Ranking by more than 0.005 of AUC and what the summary cannot tell; log loss by more than a
-    thousandth.
+    Ranking by more than 0.005 of AUC, log loss by more than a thousandth.
     """
     auc, losses = summary["auc"], [number(summary[k]["log_loss"]) for k in ("raw", "forecast")]
     lost = number(auc["raw"]) - number(auc["forecast"])
-    return lost > SLIGHT + number(auc["error"]) or losses[1] > losses[0] * (1.0 + LITTLE)
+    return lost > SLIGHT or losses[1] > losses[0] * (1.0 + LITTLE)
 
 
 def _others(summary: Summary) -> str:
