@@ -78,7 +78,8 @@ SENTENCES = {
     "fixed for rare events": (
         (Group(0.01, 0.0, 0.001, 20_000), Group(0.1, 0.05, 0.05, 2000)),
         "Your 0.010 meant 0.001; now 0.000 means 0.001 ± 0.001, as close as a resolution of 20 "
-        "promises; accuracy improved: Brier 0.00553 → 0.00523.",
+        "promises; accuracy is mixed: Brier 0.00553 → 0.00523, log loss 0.03288 → 0.04945, "
+        "AUC 0.873 → 0.873.",
     ),
     "nothing to fix": (
         (Group(0.5, 0.5, 0.5, 400), Group(0.3, 0.3, 0.29, 300)),
@@ -197,6 +198,27 @@ def test_without_an_interval_the_sentence_claims_nothing_about_accuracy() -> Non
 def test_a_change_too_small_for_three_digits_is_shown_with_more() -> None:
     summary = with_regret(told(Group(0.5, 0.5, 0.5, 3000)), -0.02, -0.03, -0.01)
     assert headline(summary).endswith("accuracy improved: Brier 0.25000 → 0.25000.")
+
+
+def with_scores(summary: Summary, name: str, **scores: float) -> Summary:
+    """The summary with other figures of the forecasts of that name."""
+    return replace(summary, summary=summary.summary | {name: summary[name] | scores})
+
+
+def test_accuracy_is_not_called_improved_while_ranking_fell() -> None:
+    summary = with_scores(told(*FIXED), "auc", raw=0.81, forecast=0.68)
+    assert headline(told(*FIXED)).endswith("accuracy improved: Brier 0.230 → 0.201.")
+    said = headline(summary)
+    assert "improved" not in said
+    assert "AUC 0.810 → 0.680" in said
+    assert "log loss" in said
+
+
+def test_accuracy_is_not_called_improved_while_the_log_loss_rose() -> None:
+    said = headline(with_scores(told(*FIXED), "raw", log_loss=0.25))
+    assert "improved" not in said
+    assert "log loss 0.250 → " in said
+    assert "AUC" in said
 
 
 def test_calibrated_forecasts_are_hardly_ever_called_miscalibrated() -> None:
@@ -446,13 +468,16 @@ def test_the_page_says_the_headline_the_promise_and_how_to_repeat_it(
 def test_the_page_of_the_default_shows_its_chain_and_its_windows() -> None:
     summary = chained(*overconfident(1500))
     page = render([summary])
-    facts = "calibrant, resolution 20, 1 bucket, seed 1"
+    facts = "calibrant, resolution 18, 1 bucket, seed 1"
     assert facts in page
     assert "<caption>The chain, link by link</caption>" in page
     assert "Mixture over identity" in page
     assert "and the mixture&#39;s that of any expert, the raw forecast included." in page
-    code = "Calibrant(method=&#39;anchored&#39;, resolution=20, grid=&#39;endpoints&#39;, "
-    assert f"{code}strength=4.0, patience=3.0, buckets=1, loss=&#39;squared&#39;, seed=1)" in page
+    code = "Calibrant(method=&#39;refining&#39;, resolution=18, grid=&#39;graded&#39;, "
+    assert (
+        f"{code}strength=4.0, patience=3.0, doublings=2, buckets=1, loss=&#39;squared&#39;, seed=1)"
+        in page
+    )
     assert "<caption>Window by window</caption>" in page
     Checker(page)
 

@@ -473,7 +473,7 @@ def chained(rounds: int, **options: Any) -> tuple[Calibrant, Summary]:
 def test_the_summary_of_the_default_tells_its_chain() -> None:
     model, summary = chained(800)
     chain, told_chain = model.certificate(), summary["chain"]
-    assert (summary["method"], summary["calibrator"]) == ("calibrant", "anchored")
+    assert (summary["method"], summary["calibrator"]) == ("calibrant", "refining")
     assert summary["bound"]["regret"] == told_chain["raw_bound"] == chain.promised("regret")
     raw = told_chain["links"][0]["bound"]
     assert told_chain["middle_bound"] + raw == told_chain["raw_bound"]

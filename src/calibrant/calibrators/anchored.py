@@ -111,13 +111,18 @@ class Anchored(Calibrator):
         """Say whether there is a theorem: about late outcomes only in one bucket, of one grid."""
         if super().speaks(account):
             return True
-        return type(self) is Anchored and account.lag > 0 and account.buckets == 1
+        return self.waits and account.lag > 0 and account.buckets == 1
+
+    @property
+    def waits(self) -> bool:
+        """Whether there is a theorem about late outcomes in one bucket."""
+        return type(self) is Anchored
 
     def worst(
         self, account: Account, rounds: int, failure: float | None = None
     ) -> bounds.Bound | None:
         """Return the bound on C2 after so many rounds, with what delays cost that were seen."""
-        found = self._bound(rounds, account.buckets, account.prior, 0, failure)
+        found = self._bound(rounds, account.buckets, account.prior, account.delay, failure)
         if found is None or not self.speaks(account):
             return None
         most = min(rounds, account.counts.size)

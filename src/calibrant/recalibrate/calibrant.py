@@ -7,6 +7,7 @@ from warnings import warn
 
 from calibrant.bounds.horizon import natural_grid
 from calibrant.calibrators import Calibrator
+from calibrant.calibrators.refining import NESTED
 from calibrant.core import check
 from calibrant.errors import InvalidInput
 from calibrant.losses import LossLike, get_loss, registered_name, require_proper
@@ -16,6 +17,7 @@ from calibrant.recalibrate.recalibrator import Recalibrator
 from calibrant.recalibrate.secret import secret_of
 from calibrant.recalibrate.sizing import sized_chain
 from calibrant.recalibrate.spec import Spec, made_rule, shared_spec
+from calibrant.registry import calibrators
 from calibrant.transforms import (
     ExpertMixture,
     HatMeans,
@@ -62,8 +64,10 @@ class Calibrant(Recalibrator):
         more falls back to the raw forecast, which is announced instead.  None for no budget.
     method, resolution, grid, buckets, prior, **parameters
         The last stage, as in :class:`Recalibrator`; its rule must learn from the draw alone.
-        By default one bucket with the rule ``"anchored"``, which is pulled towards what the
-        experts say for as long as hedging does not beat them; with the paper's own rule,
+        By default one bucket with the rule ``"refining"``, which is pulled towards what the
+        experts say for as long as hedging does not beat them, on a grid that is fine at both
+        ends and follows the stream; on a grid that has not all points of its coarser versions
+        ``"anchored"``, the default before.  With the paper's own rule,
         ``method="foster_hart"``, more buckets and a prior are needed.
     seed, key, secret, max_open
         As in :class:`Recalibrator`.
@@ -103,7 +107,7 @@ class Calibrant(Recalibrator):
         share: float = SHARE,
         loss: str = "squared",
         raw_safe: float | None = None,
-        method: str | Calibrator = "anchored",
+        method: str | Calibrator | None = None,
         buckets: int = 1,
         prior: int = 1,
         seed: int | None = None,
@@ -113,7 +117,8 @@ class Calibrant(Recalibrator):
         **parameters: Any,
     ) -> None:
         check.choice(loss, "loss", ("squared", "log"))
-        if isinstance(method, str):
+        method = _last_stage(parameters) if method is None else method
+        if isinstance(method, str) and calibrators.get(method)().grid == Calibrator.grid:
             # Under the log loss a draw of 0 or 1 may cost everything.
             parameters = {"grid": natural_grid(get_loss(loss))} | parameters
         rule, transform = made_rule(method, parameters), _transform(experts, share, loss)
@@ -163,6 +168,11 @@ class Calibrant(Recalibrator):
     def __repr__(self) -> str:
         told = super().__repr__().removeprefix("Recalibrator(")
         return f"Calibrant({self.transform!r}, {told}"
+
+
+def _last_stage(parameters: dict[str, Any]) -> str:
+    """Return the rule that comes last if none is named: the grid at hand must suit it."""
+    return "refining" if parameters.get("grid", "graded") in NESTED else "anchored"
 
 
 def _budget(raw_safe: Any) -> float | None:

@@ -159,6 +159,11 @@ MOST_DIGITS: Final = 4
 SMALL_BRIER: Final = 0.01
 """A score below which three digits show little."""
 
+SMALL_LOG: Final = 0.1
+"""A log loss below which three digits show little."""
+LITTLE: Final = 1e-3
+"""A relative change of the log loss that is too small to name."""
+
 ACCURACY: Final = {
     "same": "accuracy unchanged: ",
     "improved": "accuracy improved: ",
@@ -179,7 +184,8 @@ def headline(summary: Summary) -> str:
     equal intervals.  ``±`` is the larger half of the exact binomial 95 % band there; claims
     that forecasts were off hold at that level over all intervals at once, if outcomes are
     independent.  Changes of accuracy are judged by the interval of the Brier scores'
-    difference.
+    difference; accuracy is not called improved where ranking (AUC) or log loss fell: both are
+    named then.
 
     Examples
     --------
@@ -327,7 +333,28 @@ def _leading(value: float) -> int:
 
 
 def _cost(summary: Summary) -> str:
-    return ACCURACY[accuracy(summary)] + _brier(summary)
+    verdict = accuracy(summary)
+    if "improved" in verdict and fell(summary):
+        return f"accuracy is mixed: {_brier(summary)}, {_others(summary)}"
+    return ACCURACY[verdict] + _brier(summary)
+
+
+def fell(summary: Summary) -> bool:
+    """Say whether ranking or log loss got worse, whatever happened to the Brier score.
+
+    Ranking by more than 0.005 of AUC, log loss by more than a thousandth.
+    """
+    auc, losses = summary["auc"], [number(summary[k]["log_loss"]) for k in ("raw", "forecast")]
+    lost = number(auc["raw"]) - number(auc["forecast"])
+    return lost > SLIGHT or losses[1] > losses[0] * (1.0 + LITTLE)
+
+
+def _others(summary: Summary) -> str:
+    """Tell log loss and AUC before and after."""
+    raw, now = (number(summary[name]["log_loss"]) for name in ("raw", "forecast"))
+    d = 3 if max(raw, now) >= SMALL_LOG else 5
+    before, after = (number(summary["auc"][name]) for name in ("raw", "forecast"))
+    return f"log loss {raw:.{d}f} → {now:.{d}f}, AUC {before:.3f} → {after:.3f}"
 
 
 def _brier(summary: Summary) -> str:
