@@ -28,7 +28,7 @@ class Refining(naive.Anchored):
 
     def splits(self, a, b):
         half, middle = (self.values[b] - self.values[a]) / 2, self.values[(a + b) // 2]
-        return 2 * (self.counts[a] + self.counts[b]) * half**2 >= middle * (1 - middle)
+        return ((self.counts[a] + self.counts[b]) * half**2) ** 2 >= (middle * (1 - middle)) ** 3
 
     def known(self, k):
         count = self.counts[k]
@@ -67,7 +67,7 @@ def halves(values, doublings):
         step = 2**width
         for a in range(0, len(values) - 1, step):
             half, middle = (values[a + step] - values[a]) / 2, values[a + step // 2]
-            due = middle * (1 - middle) / (2 * half**2) if width else float("inf")
+            due = (middle * (1 - middle)) ** 1.5 / half**2 if width else float("inf")
             yield half**2, due, width
 
 

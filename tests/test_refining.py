@@ -140,7 +140,7 @@ def test_a_graded_grid_is_symmetric_increasing_and_leaves_out_both_ends(n) -> No
     numerators = np.array(grid.numerators)
     assert (np.diff(numerators) > 0).all()
     assert (numerators + numerators[::-1] == grid.denominator).all()
-    assert (numerators[0], len(numerators)) == (1 << 9, n + 1)
+    assert (numerators[0], len(numerators)) == (1 << 10, n + 1)
 
 
 @pytest.mark.parametrize(
@@ -168,15 +168,15 @@ def test_without_a_pull_there_is_no_bound_on_the_loss_to_the_anchors() -> None:
 
 
 def test_the_bound_falls_with_the_rounds_until_the_grid_is_finest() -> None:
-    values = Grid("graded", 18 << 4).values
+    values = Grid("graded", 15 << 4).values
     found = [bounds.refining(10**k, values, 4).value for k in (3, 4, 5, 6, 7, 8)]
     assert found == sorted(found, reverse=True)
-    coarse = bounds.refining(10**8, Grid("graded", 18).values).value
+    coarse = bounds.refining(10**8, Grid("graded", 15).values).value
     assert found[-1] < coarse / 50
 
 
 def test_more_outcomes_outstanding_never_lower_the_bound() -> None:
-    values = Grid("graded", 18 << 2).values
+    values = Grid("graded", 15 << 2).values
     found = [bounds.refining(10_000, values, 2, delay=d).value for d in (0, 1, 10, 1000)]
     assert found == sorted(found)
     assert found[0] < found[-1]
@@ -234,4 +234,5 @@ def test_zero_and_one_are_said_only_if_asked_for() -> None:
     run = Calibrant(method="refining", seed=5).replay(raw, outcomes)
     told = Calibrant(method="refining", grid="endpoints", seed=5).replay(raw, outcomes)
     assert run.forecast.min() > 0.0
-    assert told.forecast.max() == 0.0
+    assert told.forecast.min() == 0.0
+    assert (told.forecast == 0.0).mean() > 0.9

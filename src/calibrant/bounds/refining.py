@@ -83,9 +83,9 @@ def refining(
     Examples
     --------
     >>> from calibrant.core.grid import Grid
-    >>> values = Grid("graded", 18 << 2).values
+    >>> values = Grid("graded", 15 << 2).values
     >>> [round(refining(10**k, values, 2).value, 6) for k in (4, 5, 6, 7)]
-    [0.04211, 0.006354, 0.000996, 0.000309]
+    [0.038991, 0.005734, 0.001144, 0.000559]
     """
     T, M = check.whole(rounds, "rounds", low=1), check.whole(buckets, "buckets", low=1)
     D = check.whole(delay, "delay")

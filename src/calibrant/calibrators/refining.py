@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -10,12 +9,10 @@ import numpy as np
 
 from calibrant import bounds
 from calibrant.bounds.refining import most_variance
-from calibrant.calibrators.anchored import MAX_DOUBLINGS, Anchored
+from calibrant.calibrators.anchored import Finer
 from calibrant.calibrators.base import Account
-from calibrant.core import check
 from calibrant.core.arrays import Reals, Words
-from calibrant.core.grid import GRIDS, MAX_SPACED, Grid
-from calibrant.errors import InvalidInput
+from calibrant.core.grid import MAX_SPACED
 from calibrant.kernels import refine
 from calibrant.kernels.layout import INDEX, SCRATCH
 from calibrant.registry import calibrators
@@ -26,13 +23,13 @@ NESTED: Final = ("graded", "endpoints")
 
 @calibrators.add("refining")
 @dataclass(frozen=True, kw_only=True)
-class Refining(Anchored):
+class Refining(Finer):
     """Play as ``anchored`` does, on a grid that follows the stream: cells split where visited.
 
     The grid is fine where forecasts are extreme, and never says 0 or 1.  It begins with
-    ``resolution`` steps; two neighbours get a point between them once half their distance exceeds
-    the standard error of as many outcomes as they were drawn for.  What was learned is kept, since
-    no point is ever left out.
+    ``resolution`` steps; two neighbours get a point between them once half their distance is the
+    larger error, beside that of the mean of as many outcomes as they were drawn for.  What was
+    learned is kept, since no point is ever left out.
 
     Parameters
     ----------
@@ -63,44 +60,25 @@ class Refining(Anchored):
     >>> rule = Refining(resolution=4, doublings=1)
     >>> state = rule.start(centre=0.3)
     >>> [round(value, 3) for value in rule.forecast(state).values]
-    [0.05, 0.5]
+    [0.026, 0.5]
     >>> for k in range(3):
     ...     state = rule.update(state, rule.forecast(state).indices[-1], k % 2)
     >>> [round(value, 3) for value in rule.forecast(state).values]
-    [0.244, 0.5]
+    [0.193, 0.5]
     """
 
     kernels = refine.REFINING
+    nested = NESTED
+    most_steps = MAX_SPACED
     most_rounds = INDEX
     reference = "Foster and Hart 2021, with an anchor and cells that split"
     guarantee = "E C2 <= (c R0 + sum_t Var_t + K(1 + ln(T/K)))/T, Var_t <= h_t^2 of the pair"
     assumption = "the outcome is chosen without sight of the round's coin"
     cost = "O(log K) near the anchor, at most O(K)"
 
-    resolution: int = 18
+    resolution: int = 15
     grid: str = "graded"
     doublings: int = 2
-
-    def __post_init__(self) -> None:
-        check.choice(self.grid, "grid", GRIDS)
-        if self.grid not in NESTED:
-            listed = " or ".join(map(repr, NESTED))
-            raise InvalidInput(f"grid must be {listed} to be refined, got {self.grid!r}")
-        first = Grid(self.grid, self.resolution).resolution
-        doublings = check.whole(self.doublings, "doublings", high=MAX_DOUBLINGS)
-        if first << doublings > MAX_SPACED:
-            told = (
-                f"resolution must be at most {MAX_SPACED >> doublings} with {doublings} doublings"
-            )
-            raise InvalidInput(f"{told}, got {first!r}")
-        object.__setattr__(self, "doublings", doublings)
-        super().__post_init__()
-        object.__setattr__(self, "resolution", first)
-
-    @functools.cached_property
-    def lattice(self) -> Grid:
-        """The finest grid."""
-        return Grid(self.grid, self.resolution << self.doublings)
 
     def _bound(
         self, rounds: int, buckets: int, prior: int, delay: int, failure: float | None = None

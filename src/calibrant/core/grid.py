@@ -19,14 +19,16 @@ from calibrant.core import check
 from calibrant.core.arrays import Reals
 from calibrant.kernels.portable import log, sigmoid
 
-GRIDS: Final = ("endpoints", "midpoints", "logit", "arcsine", "graded")
+SPACED: Final = ("logit", "arcsine", "graded")
+"""Grids that are not even."""
+GRIDS: Final = ("endpoints", "midpoints", *SPACED)
 MAX_RESOLUTION: Final = 16_384
 FINE: Final = 1 << 24
 MAX_SPACED: Final = 4_096
 """Beyond this neighbours of a spaced grid, near 0 and 1, would be less than 2**-24 apart."""
-LEAST: Final = 1 << 9
-"""The first value of a graded grid is this times 2**-24: 2**-15."""
-EVEN: Final = 0.35
+LEAST: Final = 1 << 10
+"""The first value of a graded grid is this times 2**-24: 2**-14."""
+EVEN: Final = 0.22
 """Which part of a graded grid's steps is there for probabilities; the others are for odds."""
 
 
@@ -41,7 +43,7 @@ class Grid:
         it leaves out 0 and 1, where the log loss is infinite.  ``"logit"``: N values
         with equal steps in log-odds between 1/(2N) and 1 - 1/(2N).  ``"arcsine"``:
         sin²(π(2i + 1)/(4N)) for i < N, finer towards 0 and 1, made for the log loss.
-        ``"graded"``: N + 1 values from 2**-15 to 1 - 2**-15 with equal steps of a mean of
+        ``"graded"``: N + 1 values from 2**-14 to 1 - 2**-14 with equal steps of a mean of
         probability and log-odds: even in the middle, in proportion to p and to 1 - p at the
         ends, so that rare events are told apart as well as common ones.
     resolution
@@ -56,7 +58,7 @@ class Grid:
     >>> Grid("arcsine", 3).values.round(3)
     array([0.067, 0.5  , 0.933])
     >>> Grid("graded", 8).values.round(5)[:5]
-    array([3.0000e-05, 1.6300e-03, 4.9550e-02, 2.4391e-01, 5.0000e-01])
+    array([6.0000e-05, 1.3600e-03, 2.5950e-02, 1.9309e-01, 5.0000e-01])
     """
 
     kind: str = "endpoints"
@@ -64,9 +66,8 @@ class Grid:
 
     def __post_init__(self) -> None:
         check.choice(self.kind, "grid", GRIDS)
-        uniform = self.kind in ("endpoints", "midpoints")
-        least = 1 if uniform or self.kind == "graded" else 2
-        most = MAX_RESOLUTION if uniform else MAX_SPACED
+        least = 2 if self.kind in ("logit", "arcsine") else 1
+        most = MAX_SPACED if self.kind in SPACED else MAX_RESOLUTION
         size = check.whole(self.resolution, "resolution", low=least, high=most)
         object.__setattr__(self, "resolution", size)
 

@@ -211,7 +211,9 @@ class Spec:
         """Return the same of many rows."""
         layout, rule = self.layout, self.rule
         part = slice(layout.blocks, layout.transform or len(layout.fresh))
-        gained = (rows[:, part] - layout.fresh[part]).reshape(len(rows), self.buckets, layout.stride)
+        gained = (rows[:, part] - layout.fresh[part]).reshape(
+            len(rows), self.buckets, layout.stride
+        )
         return rule.tallies_of(gained, int(layout.shared[SCALE]))
 
 
