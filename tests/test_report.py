@@ -468,12 +468,12 @@ def test_the_page_says_the_headline_the_promise_and_how_to_repeat_it(
 def test_the_page_of_the_default_shows_its_chain_and_its_windows() -> None:
     summary = chained(*overconfident(1500))
     page = render([summary])
-    facts = "calibrant, resolution 18, 1 bucket, seed 1"
+    facts = "calibrant, resolution 15, 1 bucket, seed 1"
     assert facts in page
     assert "<caption>The chain, link by link</caption>" in page
     assert "Mixture over identity" in page
     assert "and the mixture&#39;s that of any expert, the raw forecast included." in page
-    code = "Calibrant(method=&#39;refining&#39;, resolution=18, grid=&#39;graded&#39;, "
+    code = "Calibrant(method=&#39;refining&#39;, resolution=15, grid=&#39;graded&#39;, "
     assert (
         f"{code}strength=4.0, patience=3.0, doublings=2, buckets=1, loss=&#39;squared&#39;, seed=1)"
         in page
