@@ -88,6 +88,9 @@ class Nowhere:
     def put_token(self, token: Pass) -> None:
         pass
 
+    def tidy(self) -> None:
+        pass
+
     def close(self) -> None:
         pass
 

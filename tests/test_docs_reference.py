@@ -274,6 +274,7 @@ VERBS = {"sample_one"}
 """What every kind of stream calls a look at its next draw."""
 EXCEPTIONS = {
     "calibrant.classes.reductions.TopLabel": "what the literature calls it",
+    "calibrant.client.wrapped.Served.predict_proba": "the verb of the models it wraps",
     "calibrant.losses.custom.CustomLoss.label": "the name of a loss",
     "calibrant.regression.distribution.Distribution.from_samples": "what the literature calls it",
     "calibrant.regression.distribution.Distributions.from_samples": "what the literature calls it",

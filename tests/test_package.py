@@ -16,7 +16,7 @@ INSIDE = {"__main__", "_renamed", "kinds", "loading", "_version", "cli", "core",
 """Not for users: the command, the demo, and what the packages are made of."""
 OLD = {"experts"}
 """Names that still work, with a warning."""
-NEEDY = {"experiments", "frames", "stream"}
+NEEDY = {"client", "experiments", "frames", "serve", "stream"}
 """Packages that can only be imported where their extra is installed."""
 CLASSES = {"Calibrant", "Certificate", "Journal", "Keys", "Pending", "Recalibrator", "Run", "Table"}
 CLASSES |= {"Ticket"}

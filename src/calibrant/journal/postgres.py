@@ -12,6 +12,7 @@ from psycopg import Connection
 
 from calibrant.errors import CorruptState, NotStored
 from calibrant.journal.events import Event
+from calibrant.journal.sql import COLUMNS, KEPT, TABLES, Sql
 from calibrant.journal.store import PAGE, VERSION, Line, Named, Pass, Snapshot
 
 SCHEMA: Final = """
@@ -36,7 +37,6 @@ create table token (
 """
 OWNER: Final = 0x63616C69
 """The advisory lock of who owns the log."""
-COLUMNS: Final = "seq, stream, kind, id, key, x, time, answer, code"
 INSERT: Final = f"""insert into event ({COLUMNS}) select * from unnest(
     %s::bigint[], %s::integer[], %s::smallint[], %s::text[], %s::text[], %s::float8[],
     %s::float8[], %s::bytea[], %s::bigint[])"""
@@ -45,10 +45,9 @@ FIND: Final = f"""select {COLUMNS} from unnest(%s::integer[], %s::smallint[], %s
     as wanted (a, b, c), lateral (
     select * from event where stream = wanted.a and kind = wanted.b and id = wanted.c limit 1
 ) as found"""
-KEPT: Final = 2
 
 
-class PostgresStore:
+class PostgresStore(Sql):
     """A database whose log has one owner at a time.
 
     The owner holds an advisory lock, and an *epoch* that every transaction checks: an owner that
@@ -61,6 +60,8 @@ class PostgresStore:
     alone
         Whether this process shall own the log; None for who adds no events.
     """
+
+    mark = "%s"
 
     def __init__(self, address: str, *, alone: bool | None = None) -> None:
         self._address, self._alone = address, bool(alone)
@@ -159,32 +160,6 @@ class PostgresStore:
                 # Lost since it was used last: who only reads may ask again.
                 return self._reader().execute(text, values).fetchall()
 
-    def last(self) -> int:
-        """Return the place of the last event, or 0; one that was purged counts."""
-        asked = "select greatest(coalesce((select max(seq) from event), 0), "
-        asked += "coalesce((select max(seq) from snapshot), 0))"
-        return int(self._rows(asked)[0][0])
-
-    def tail(self, after: int, upto: int | None = None) -> Iterator[Event]:
-        """Yield the events behind a place, in order."""
-        most = (1 << 62) if upto is None else upto
-        while True:
-            rows = self._rows(
-                f"select {COLUMNS} from event where seq > %s and seq <= %s order by seq limit %s",
-                after,
-                most,
-                PAGE,
-            )
-            yield from map(Event._make, rows)
-            if len(rows) < PAGE:
-                return
-            after = rows[-1][0]
-
-    def events(self, stream: int, after: int, limit: int) -> list[Event]:
-        """Return so many events of a stream behind a place."""
-        asked = f"select {COLUMNS} from event where stream = %s and seq > %s order by seq limit %s"
-        return list(map(Event._make, self._rows(asked, stream, after, limit)))
-
     def names(self) -> Iterator[Named]:
         """Yield stream, kind and id of every event."""
         after = 0
@@ -201,21 +176,6 @@ class PostgresStore:
         columns = [list(column) for column in zip(*wanted, strict=True)]
         found = map(Event._make, self._rows(FIND, *columns)) if columns else ()
         return {event[1:4]: event for event in found}
-
-    def streams(self) -> list[Line]:
-        """Return every stream, also deleted ones."""
-        asked = "select number, name, settings, body, gone from stream order by number"
-        return list(map(Line._make, self._rows(asked)))
-
-    def snapshots(self) -> list[Snapshot]:
-        """Return all snapshots, the latest first."""
-        asked = "select stream, seq, shape, body from snapshot order by seq desc"
-        return list(map(Snapshot._make, self._rows(asked)))
-
-    def tokens(self) -> list[Pass]:
-        """Return every token."""
-        asked = "select hash, name, scope, streams, made, revoked from token order by made"
-        return list(map(Pass._make, self._rows(asked)))
 
     # ------------------------------------------------------------------ writing
 
@@ -234,7 +194,7 @@ class PostgresStore:
 
     def purge(self, number: int) -> None:
         """Remove a stream with its events for good, within :meth:`writing`."""
-        for table, column in (("event", "stream"), ("snapshot", "stream"), ("stream", "number")):
+        for table, column in TABLES:
             self._put(f"delete from {table} where {column} = %s", number)
 
     def put_snapshots(self, new: Sequence[Snapshot], upto: int) -> None:
@@ -260,6 +220,9 @@ class PostgresStore:
         """Add a token, or change one, within :meth:`writing`."""
         self._put("delete from token where hash = %s", token.hash)
         self._put("insert into token values (%s, %s, %s, %s, %s, %s)", *token)
+
+    def tidy(self) -> None:
+        """Do nothing: the server sees to it."""
 
     def close(self) -> None:
         """Let go of the database."""

@@ -12,7 +12,8 @@ from typing import Any, Final
 from calibrant.errors import CorruptState, NotStored
 from calibrant.journal.events import Event
 from calibrant.journal.lock import Lock
-from calibrant.journal.store import PAGE, VERSION, Line, Named, Pass, Snapshot
+from calibrant.journal.sql import EVENT, KEPT, TABLES, Sql
+from calibrant.journal.store import VERSION, Line, Named, Pass, Snapshot
 
 SCHEMA: Final = """
 create table schema (version integer not null);
@@ -36,12 +37,9 @@ create table token (
 """
 WAIT: Final = 60.0
 """Seconds that a process waits for others that write."""
-EVENT: Final = "select seq, stream, kind, id, key, x, time, answer, code from event"
-KEPT: Final = 2
-"""Snapshots of a stream that are kept: the latest, and one before in case it is damaged."""
 
 
-class SqliteStore:
+class SqliteStore(Sql):
     """A file that many processes may write in turn, or one owner.
 
     Every commit is synced: WAL with ``synchronous = FULL``.
@@ -54,6 +52,8 @@ class SqliteStore:
         Whether no other process may add events meanwhile; None for who adds none.
     """
 
+    mark = "?"
+
     def __init__(self, path: str | Path, *, alone: bool | None = False) -> None:
         self.path = Path(path)
         name = self.path.with_name(self.path.name + ".lock")
@@ -63,6 +63,9 @@ class SqliteStore:
             with naming(self.path):
                 self._write = self._connected()
                 self._read = self._connected()
+                if alone:
+                    # An owner moves the log of writes into the file by tidy(), not as it commits.
+                    self._write.execute("pragma wal_autocheckpoint = 0")
                 self._set_up()
         except BaseException:
             self.close()
@@ -125,29 +128,6 @@ class SqliteStore:
     def _turn_is_mine(self) -> bool:
         return self._turn._is_owned()  # type: ignore[attr-defined, no-any-return]
 
-    def last(self) -> int:
-        """Return the place of the last event, or 0; one that was purged counts."""
-        asked = "select max(coalesce((select max(seq) from event), 0), "
-        asked += "coalesce((select max(seq) from snapshot), 0))"
-        return int(self._rows(asked)[0][0])
-
-    def tail(self, after: int, upto: int | None = None) -> Iterator[Event]:
-        """Yield the events behind a place, in order."""
-        most = (1 << 62) if upto is None else upto
-        while True:
-            rows = self._rows(
-                f"{EVENT} where seq > ? and seq <= ? order by seq limit ?", after, most, PAGE
-            )
-            yield from map(Event._make, rows)
-            if len(rows) < PAGE:
-                return
-            after = rows[-1][0]
-
-    def events(self, stream: int, after: int, limit: int) -> list[Event]:
-        """Return so many events of a stream behind a place."""
-        asked = f"{EVENT} where stream = ? and seq > ? order by seq limit ?"
-        return list(map(Event._make, self._rows(asked, stream, after, limit)))
-
     def names(self) -> Iterator[Named]:
         """Yield stream, kind and id of every event."""
         with naming(self.path):
@@ -165,21 +145,6 @@ class SqliteStore:
                     found[name] = Event._make(row)
         return found
 
-    def streams(self) -> list[Line]:
-        """Return every stream, also deleted ones."""
-        asked = "select number, name, settings, body, gone from stream order by number"
-        return list(map(Line._make, self._rows(asked)))
-
-    def snapshots(self) -> list[Snapshot]:
-        """Return all snapshots, the latest first."""
-        asked = "select stream, seq, shape, body from snapshot order by seq desc"
-        return list(map(Snapshot._make, self._rows(asked)))
-
-    def tokens(self) -> list[Pass]:
-        """Return every token."""
-        asked = "select hash, name, scope, streams, made, revoked from token order by made"
-        return list(map(Pass._make, self._rows(asked)))
-
     # ------------------------------------------------------------------ writing
 
     def put_stream(self, line: Line) -> None:
@@ -188,7 +153,7 @@ class SqliteStore:
 
     def purge(self, number: int) -> None:
         """Remove a stream with its events for good, within :meth:`writing`."""
-        for table, column in (("event", "stream"), ("snapshot", "stream"), ("stream", "number")):
+        for table, column in TABLES:
             self._write.execute(f"delete from {table} where {column} = ?", (number,))
 
     def put_snapshots(self, new: Sequence[Snapshot], upto: int) -> None:
@@ -210,6 +175,11 @@ class SqliteStore:
     def put_token(self, token: Pass) -> None:
         """Add a token, or change one, within :meth:`writing`."""
         self._write.execute("insert or replace into token values (?, ?, ?, ?, ?, ?)", token)
+
+    def tidy(self) -> None:
+        """Move what was written from the log of writes into the file, beside whoever writes."""
+        with naming(self.path):
+            self._read.execute("pragma wal_checkpoint(passive)").fetchall()
 
     def backup(self, path: str | Path) -> None:
         """Write a copy of the file while it is in use."""

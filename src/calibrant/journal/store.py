@@ -107,5 +107,8 @@ class Store(Protocol):
     def put_token(self, token: Pass) -> None:
         """Add a token, or change one, within :meth:`writing`."""
 
+    def tidy(self) -> None:
+        """Do what the database wants done now and then, beside whoever writes."""
+
     def close(self) -> None:
         """Let go of the database."""

@@ -27,6 +27,8 @@ BATCH: Final = 2_000
 """Events in one transaction, at most, unless one request holds more."""
 EVERY: Final = 100_000
 """After so many events snapshots are written."""
+TIDY: Final = 2_000
+"""After so many events the store is tidied."""
 PATIENCE: Final = 1.0
 """Seconds until a store that failed is tried again."""
 
@@ -88,7 +90,8 @@ class Writer:
         self._failed, self._stopped = threading.Event(), threading.Event()
         self._door = threading.Lock()
         self._since, self._written = dict[int, int](), 0
-        self._snapshots: threading.Thread | None = None
+        self._helper: threading.Thread | None = None
+        self._noted = 0
         self.ledger = Ledger(store)
         self._threads = [
             threading.Thread(target=self._apply, name="calibrant apply", daemon=True),
@@ -121,7 +124,7 @@ class Writer:
             self.trouble = "a service that was stopped"
             self._stopped.set()
             self._asked.put(None)
-        for thread in (*self._threads, self._snapshots):
+        for thread in (*self._threads, self._helper):
             if thread is not None:
                 thread.join()
         if self.ready and self._written:
@@ -226,10 +229,21 @@ class Writer:
 
     def _count(self, events: int) -> None:
         before, self._written = self._written, self._written + events
-        busy = self._snapshots is not None and self._snapshots.is_alive()
-        if before // self._every != self._written // self._every and not busy:
-            self._snapshots = threading.Thread(target=self._take_snapshots, daemon=True)
-            self._snapshots.start()
+        if self._helper is None or not self._helper.is_alive():
+            work: Callable[[], None] | None = None
+            if before // TIDY != self._written // TIDY:
+                work = self._tidy
+            if self._written - self._noted >= self._every:
+                work, self._noted = self._take_snapshots, self._written
+            if work is not None:
+                self._helper = threading.Thread(target=work, name="calibrant tidy", daemon=True)
+                self._helper.start()
+
+    def _tidy(self) -> None:
+        try:
+            self.store.tidy()
+        except CalibrantError as error:
+            self.trouble = f"not tidied: {error}"
 
     def _take_snapshots(self) -> None:
         """Play the tail of the log on copies, and store them: the writer does not wait."""
@@ -242,6 +256,7 @@ class Writer:
                     folds[event.stream].replay(event.whole())
             with self.store.writing():
                 take_snapshots(self.store, folds, upto, since)
+            self.store.tidy()
         except CalibrantError as error:
             self.trouble = f"no snapshot: {error}"
 

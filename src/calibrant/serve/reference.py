@@ -52,8 +52,8 @@ PROBLEMS: Final = """\
 ## Errors
 
 Every error is a problem as in RFC 9457: `type`, `title`, `status`, `detail`, and where they are
-known the `id` it is about and what is `stored` and was `told`. 429 and 503 say in `Retry-After` when
-to ask again; the same ids make that safe.
+known the `id` it is about and what is `stored` and was `told`. 429 and 503 say in `Retry-After`
+when to ask again; the same ids make that safe.
 
 """
 
