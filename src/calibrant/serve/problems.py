@@ -64,6 +64,7 @@ ERRORS: Final[dict[type[CalibrantError], Told]] = {
     errors.TooManyOpen: Told("too-many-open", 429, "Too many outcomes are missing"),
     errors.ImproperLoss: Told("improper-loss", 422, "No guarantee can exist under this loss"),
     errors.MissingExtra: Told("missing-extra", 501, "An optional part is not installed"),
+    errors.MissingData: Told("missing-data", 501, "Data that is not installed was asked for"),
     errors.UnknownName: Told("unknown-name", 404, "There is no such name"),
     errors.CalibrantError: Told("error", 422, "The request cannot be met"),
 }
