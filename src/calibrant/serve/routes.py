@@ -230,7 +230,7 @@ async def get_stream(desk: Desk, request: Request) -> Response:
 
 
 async def delete_stream(desk: Desk, request: Request) -> Response:
-    """Mark a stream as deleted: it can be restored until it is purged."""
+    """Mark a stream as deleted: it can be restored."""
     name = request.path_params["name"]
     return json_of(await desk.run(lambda ledger: streams.marked(ledger, name, True)))
 

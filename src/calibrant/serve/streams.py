@@ -54,7 +54,7 @@ def put(ledger: Ledger, name: str, asked: StreamIn) -> tuple[StreamOut, bool]:
 
 def _check_same(line: Line, made: dict[str, Any]) -> None:
     if line.gone is not None:
-        raise Refused("deleted", "stream must be restored or purged first, got a deleted one")
+        raise Refused("deleted", "stream must be restored first, got a deleted one")
     before = Settings.from_json(line.settings).made
     if before != made:
         differ = [k for k in {*made, *before} if made.get(k) != before.get(k)]
