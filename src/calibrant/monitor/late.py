@@ -159,7 +159,7 @@ class LateWatch(Stateful):
     def compile(self) -> Self:
         """Let machine code judge rounds from now on, where there is a compiler; return self.
 
-        Changes no result.  It takes a while to compile, and a hundredth of the time from then on.
+        Changes no result.  It takes a while to compile; a round takes less time from then on.
         """
         self._fast = True
         return self
@@ -187,8 +187,7 @@ class LateWatch(Stateful):
         moment = math.nan if time is None else check.real(time, "time")
         with passing(self._gate):
             if len(self._open) == self._limit:
-                first = next(iter(self._open))
-                self._note(first, MISSING)
+                self._note(self._issued - self._limit, MISSING)
             number = self._issued
             self._open[number] = _Waiting(made, moment)
             self._issued += 1
@@ -220,8 +219,8 @@ class LateWatch(Stateful):
     def _note(self, number: int, outcome: int) -> None:
         """Note what became of a forecast that waits, and judge what can be judged."""
         self._open[number] = self._open[number]._replace(outcome=outcome)
-        while self._open:
-            first = next(iter(self._open))
+        # Those that wait are the latest, all of them.
+        for first in range(self._issued - len(self._open), self._issued):
             waiting = self._open[first]
             if waiting.outcome is None:
                 return
@@ -232,7 +231,7 @@ class LateWatch(Stateful):
             del self._open[first]
 
     def _judge(self, number: int, waiting: _Waiting) -> None:
-        judged = self._watch.rounds + len(self._ready)
+        judged = number - self._missing
         if judged % self._stride == 0:
             self._moments.append(_Moment(judged, number, waiting.time))
             if len(self._moments) == MARKS:
@@ -269,12 +268,12 @@ class LateWatch(Stateful):
     @property
     def names(self) -> tuple[str, ...]:
         """What is told of each forecast, which is also what alarms are about."""
-        return tuple(self._monitors())
+        return ("forecast",) if isinstance(self._watch, Monitor) else ("raw", "calibrated")
 
     def _monitors(self) -> dict[str, Monitor]:
-        if isinstance(self._watch, Monitor):
-            return {"forecast": self._watch}
-        return {"raw": self._watch.raw, "calibrated": self._watch.calibrated}
+        watch = self._watch
+        each = (watch,) if isinstance(watch, Monitor) else (watch.raw, watch.calibrated)
+        return dict(zip(self.names, each, strict=True))
 
     @property
     def watch(self) -> Watcher:
@@ -302,7 +301,7 @@ class LateWatch(Stateful):
     def judged(self) -> int:
         """Forecasts whose outcomes were judged."""
         with passing(self._gate):
-            return self._watch.rounds + len(self._ready)
+            return self._issued - len(self._open) - self._missing
 
     @property
     def missing(self) -> int:
@@ -384,12 +383,10 @@ class LateWatch(Stateful):
         self._refuse_unsound()
 
     def _refuse_unsound(self) -> None:
-        numbers, moments = list(self._open), self._moments
-        first = numbers[0] if numbers else self._issued
+        moments, first = self._moments, self._issued - len(self._open)
         sound = (
-            numbers == sorted(set(numbers))
-            and len(numbers) <= self._limit
-            and max(numbers, default=-1) < self._issued
+            list(self._open) == list(range(first, self._issued))
+            and len(self._open) <= self._limit
             and self._watch.rounds + self._missing == first
             and len(moments) < MARKS
             and bool(moments) == bool(self._watch.rounds)
