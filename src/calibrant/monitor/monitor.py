@@ -247,8 +247,7 @@ class Monitor(Stateful):
     ) -> None:
         """Add many rounds in order; exactly the same as one :meth:`update` for each.
 
-        ``compile`` says whether to use the compiler where there is one; by default for long
-        batches.  It changes no result.
+        ``compile`` says whether to use a compiler, by default for long batches; no result changes.
         """
         values = check.probabilities(forecasts, "forecasts")
         told = check.outcomes(outcomes)
