@@ -74,7 +74,11 @@ def measured(rounds: int, repeats: int) -> Iterator[tuple[str, float, str]]:
     full = least(lambda: summarise_collected(follower.collector(), rec), repeats)
     yield "summary", 1e3 * full, "ms"
     yield "to_bytes", 1e3 * least(follower.to_bytes, repeats), "ms"
-    yield "LateWatch, raw and mean", 1e6 * least(lambda: watched(rows[:2000]), 1) / 2000, micro
+    some = rows[:4096]
+    yield "LateWatch, plain", 1e6 * least(lambda: watched(LateWatch(), some), 1) / 4096, micro
+    watched(LateWatch().compile(), some)
+    fast = least(lambda: watched(LateWatch().compile(), some), repeats)
+    yield "LateWatch, machine code", 1e6 * fast / 4096, micro
     yield from drawn(rec, follower, repeats)
 
 
@@ -84,9 +88,8 @@ def take(follower: Follower, rows: list[Row]) -> None:
         follower.take(*row)
 
 
-def watched(rows: list[Row]) -> None:
+def watched(made: LateWatch, rows: list[Row]) -> None:
     """Watch a stream whose outcomes come 50 rounds late."""
-    made = LateWatch()
     for k, (raw, _, mean, _) in enumerate(rows):
         made.forecast(raw, mean)
         if k >= 50:

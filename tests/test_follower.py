@@ -166,18 +166,18 @@ def test_a_corrected_outcome_leaves_no_trace_in_any_sum(number: int) -> None:
     assert told(made) == told(right)
 
 
-def test_windows_and_points_that_come_after_a_correction_are_right() -> None:
+@pytest.mark.parametrize("number", [100, 625, 626, 1000])
+def test_windows_and_points_that_come_after_a_correction_are_right(number: int) -> None:
     rows = rows_of(6000)
     mistaken = rows.copy()
-    mistaken[99] = wrong(rows[99])
+    mistaken[number - 1] = wrong(rows[number - 1])
     made, right = followed(mistaken[:1000]), followed(rows)
-    made.correct(100, *rows[99])
+    made.correct(number, *rows[number - 1])
     for row in rows[1000:]:
         made.take(*row)
     one, other = made.collector(), right.collector()
     for level in range(tallies.LEVELS):
-        length = tallies.WINDOW << level
-        after = 1000 // length + (1000 % length > 0 and length <= 1000)
+        after = 1000 // (tallies.WINDOW << level)
         shown = one.windows(level)[1][after:]
         np.testing.assert_array_equal(shown, other.windows(level)[1][after:])
         assert len(shown) > 0
@@ -190,6 +190,16 @@ def test_a_correction_before_the_next_stop_leaves_no_trace_at_all() -> None:
     made = followed([*rows[:-1], wrong(rows[-1])])
     made.correct(3001, *rows[-1])
     assert made == followed(rows)
+
+
+def test_a_sure_mistake_that_was_none_is_not_counted_any_more() -> None:
+    rows = [(0.0, 0.5, 1.0, 1), (1.0, 0.5, 0.5, 0), (0.5, 0.5, 0.0, 1)]
+    made = followed(rows)
+    made.correct(1, *wrong(rows[0]))
+    seen, right = made.collector(), followed([wrong(rows[0]), *rows[1:]]).collector()
+    for name, clipped in (("raw", 1), ("mean", 2)):
+        assert seen.log_loss(name) == right.log_loss(name)
+        assert seen.log_loss(name).clipped == clipped
 
 
 @pytest.mark.parametrize("number", [0, 3, -1])
@@ -211,6 +221,8 @@ def test_only_a_round_that_was_taken_is_corrected(number: int) -> None:
 def test_merging_in_any_order_gives_the_sums_of_all_rounds() -> None:
     rows = rows_of(3000)
     parts = [followed(rows[k::3]) for k in range(3)]
+    parts[1].take(*rows[0], 100.0)
+    rows.append(rows[0])
     one, other = parts[0].copy(), parts[2].copy()
     one.merge(parts[1])
     one.merge(parts[2])
@@ -220,6 +232,7 @@ def test_merging_in_any_order_gives_the_sums_of_all_rounds() -> None:
     assert one.merged
     assert not parts[0].merged
     assert told(one) == told(followed(rows))
+    assert glance(one).waits[:8].tolist() == [3000, 0, 0, 0, 0, 0, 0, 1]
 
 
 def test_a_merged_follower_has_no_trace_and_no_windows_and_goes_on() -> None:

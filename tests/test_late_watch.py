@@ -173,6 +173,18 @@ def test_the_alarm_is_noted_in_the_round_in_which_the_monitor_rang(lag: int) -> 
     assert late.alarm
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [Monitor, Watch])
+def test_machine_code_judges_alike(make: Any) -> None:
+    plain, fast = LateWatch(make()), LateWatch(make()).compile()
+    for value, outcome in stream(700, chance=0.7):
+        for made in (plain, fast):
+            values = (value,) * len(made.names)
+            made.observe(made.forecast(*values), outcome)
+    assert plain == fast
+    assert plain.alarms == fast.alarms != ()
+
+
 # -------------------------------------------------------------------------- refusals, state
 
 

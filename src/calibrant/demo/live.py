@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from calibrant.core.ticket import Ticket
-from calibrant.errors import needed
+from calibrant.errors import needed, requirement
 from calibrant.live import Memory, Stream, app
 from calibrant.recalibrate import Calibrant
 
@@ -141,7 +141,7 @@ class Show:
 def serve(port: int = PORT) -> int:
     """Show the live page of the three streams on this machine until interrupted."""
     told = "the live page needs uvicorn, which is not installed"
-    uvicorn = needed("uvicorn", told, '"calibrant[serve]"')
+    uvicorn = needed("uvicorn", told, requirement("serve"))
     show, stop = Show(now=clock.time()), threading.Event()
     mover = threading.Thread(target=show.move, args=(stop,), daemon=True)
     mover.start()

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
 
-from calibrant.errors import UnknownName, needed
+from calibrant.errors import UnknownName, needed, requirement
 from calibrant.live.fragments import Fragment
 from calibrant.live.pages import QUICK, SLOW, Pages
 from calibrant.live.source import Source
@@ -69,7 +69,7 @@ def routes(source: Source, *, quick: float = QUICK, slow: float = SLOW) -> list[
 
 def _starlette(part: str) -> Any:
     told = "the live page needs starlette, which is not installed"
-    return needed(f"starlette.{part}", told, '"calibrant[serve]"')
+    return needed(f"starlette.{part}", told, requirement("serve"))
 
 
 def event(part: Fragment) -> str:

@@ -6,14 +6,14 @@
               let the new forecast wait; judge what can be judged
     observe:  note the outcome; judge what can be judged
     judge:    while the outcome of the first that waits is known, or missing:
-              hand forecast and outcome to the watch, unless missing
+              hand forecast and outcome to the watch, unless missing; many rounds together
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
+from typing import Any, ClassVar, Final, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
@@ -30,6 +30,8 @@ KIND: Final = "late_watch"
 MAX_HORIZON: Final = 1_000_000
 MARKS: Final = 256
 """Moments that are kept, so that rounds can be told as forecasts and times."""
+TOGETHER: Final = 256
+"""Rounds that are handed to the watch together, unless somebody asks before."""
 MISSING: Final = -1
 """An outcome that will never come."""
 REPORTED: Final = (
@@ -48,6 +50,14 @@ class _Waiting(NamedTuple):
     values: tuple[float, ...]
     time: float
     outcome: int | None = None
+
+
+class _Ready(NamedTuple):
+    """A forecast with its outcome, and how many forecasts had been made when both were known."""
+
+    number: int
+    waiting: _Waiting
+    issued: int
 
 
 class _Moment(NamedTuple):
@@ -125,7 +135,8 @@ class LateWatch(Stateful):
     kind: ClassVar = KIND
 
     __slots__ = (
-        "_gate", "_issued", "_limit", "_missing", "_moments", "_open", "_rung", "_stride", "_watch",
+        "_fast", "_gate", "_issued", "_limit", "_missing", "_moments", "_open", "_ready", "_rung",
+        "_stride", "_watch",
     )  # fmt: skip
 
     def __init__(self, watch: Watcher | None = None, *, horizon: int = 1000) -> None:
@@ -141,7 +152,17 @@ class LateWatch(Stateful):
         self._moments: list[_Moment] = []
         self._stride = 1
         self._rung: dict[str, tuple[int, float, int]] = {}
+        self._ready: list[_Ready] = []
+        self._fast: bool | None = None
         self._gate: Gate = [None]
+
+    def compile(self) -> Self:
+        """Let machine code judge rounds from now on, where there is a compiler; return self.
+
+        Changes no result.  It takes a while to compile; a round takes less time from then on.
+        """
+        self._fast = True
+        return self
 
     def _horizon(self, horizon: Any) -> None:
         self._limit = check.whole(horizon, "horizon", low=1, high=MAX_HORIZON)
@@ -166,8 +187,7 @@ class LateWatch(Stateful):
         moment = math.nan if time is None else check.real(time, "time")
         with passing(self._gate):
             if len(self._open) == self._limit:
-                first = next(iter(self._open))
-                self._note(first, MISSING)
+                self._note(self._issued - self._limit, MISSING)
             number = self._issued
             self._open[number] = _Waiting(made, moment)
             self._issued += 1
@@ -199,8 +219,8 @@ class LateWatch(Stateful):
     def _note(self, number: int, outcome: int) -> None:
         """Note what became of a forecast that waits, and judge what can be judged."""
         self._open[number] = self._open[number]._replace(outcome=outcome)
-        while self._open:
-            first = next(iter(self._open))
+        # Those that wait are the latest, all of them.
+        for first in range(self._issued - len(self._open), self._issued):
             waiting = self._open[first]
             if waiting.outcome is None:
                 return
@@ -211,20 +231,35 @@ class LateWatch(Stateful):
             del self._open[first]
 
     def _judge(self, number: int, waiting: _Waiting) -> None:
-        judged = self._watch.rounds
+        judged = number - self._missing
         if judged % self._stride == 0:
             self._moments.append(_Moment(judged, number, waiting.time))
             if len(self._moments) == MARKS:
                 self._moments, self._stride = self._moments[::2], 2 * self._stride
-        update: Any = self._watch.update
-        update(*waiting.values, waiting.outcome)
+        self._ready.append(_Ready(number, waiting, self._issued))
+        if len(self._ready) >= TOGETHER:
+            self._hand_over()
+
+    def _hand_over(self) -> None:
+        """Let the watch judge what is ready, and note in which rounds alarms rang."""
+        ready, before = self._ready, self._watch.rounds
+        if not ready:
+            return
+        columns = np.array([each.waiting.values for each in ready]).T
+        update: Any = self._watch.update_many
+        update(*columns, [each.waiting.outcome for each in ready], compile=self._fast)
+        self._ready = []
         for name, monitor in self._monitors().items():
-            if name not in self._rung and monitor.rang:
-                self._rung[name] = number, waiting.time, self._issued
+            after = monitor.alarm_after
+            if name not in self._rung and after is not None:
+                rang = ready[after - before - 1]
+                self._rung[name] = rang.number, rang.waiting.time, rang.issued
+        self._rung = dict(sorted(self._rung.items(), key=lambda rung: rung[1][0]))
 
     def restart(self) -> None:
         """Forget all evidence and begin anew, after a change that was dealt with."""
         with passing(self._gate):
+            self._hand_over()
             self._watch.restart()
             self._rung = {}
 
@@ -233,17 +268,18 @@ class LateWatch(Stateful):
     @property
     def names(self) -> tuple[str, ...]:
         """What is told of each forecast, which is also what alarms are about."""
-        return tuple(self._monitors())
+        return ("forecast",) if isinstance(self._watch, Monitor) else ("raw", "calibrated")
 
     def _monitors(self) -> dict[str, Monitor]:
-        if isinstance(self._watch, Monitor):
-            return {"forecast": self._watch}
-        return {"raw": self._watch.raw, "calibrated": self._watch.calibrated}
+        watch = self._watch
+        each = (watch,) if isinstance(watch, Monitor) else (watch.raw, watch.calibrated)
+        return dict(zip(self.names, each, strict=True))
 
     @property
     def watch(self) -> Watcher:
         """A copy of the monitor or the watch, as far as forecasts are judged."""
         with passing(self._gate):
+            self._hand_over()
             return self._watch.copy()
 
     @property
@@ -264,7 +300,8 @@ class LateWatch(Stateful):
     @property
     def judged(self) -> int:
         """Forecasts whose outcomes were judged."""
-        return self._watch.rounds
+        with passing(self._gate):
+            return self._issued - len(self._open) - self._missing
 
     @property
     def missing(self) -> int:
@@ -274,12 +311,13 @@ class LateWatch(Stateful):
     @property
     def alarm(self) -> bool:
         """Whether an alarm has rung."""
-        return bool(self._rung)
+        return bool(self.alarms)
 
     @property
     def alarms(self) -> tuple[LateAlarm, ...]:
         """The alarms that have rung, in the order in which they did."""
         with passing(self._gate):
+            self._hand_over()
             monitors = self._monitors()
             return tuple(self._told(name, monitors[name]) for name in self._rung)
 
@@ -303,13 +341,14 @@ class LateWatch(Stateful):
     # --------------------------------------------------------------------- state
 
     def __repr__(self) -> str:
-        rung = ", ".join(map(repr, self._rung))
+        rung = ", ".join(repr(alarm.name) for alarm in self.alarms)
         state = f"alarms: {rung}" if rung else "no alarm"
         counts = f"issued={self._issued}, waiting={self.waiting}, missing={self._missing}"
         return f"LateWatch(horizon={self._limit}, {counts}, {state})"
 
     def _document(self) -> Document:
         with passing(self._gate):
+            self._hand_over()
             data = self._watch.to_bytes()
             rows = [[n, *w.values, w.time, _code(w.outcome)] for n, w in self._open.items()]
             rung = {
@@ -325,6 +364,7 @@ class LateWatch(Stateful):
         data = arrays["watch"].astype("<i8").tobytes()[: s["bytes"]]
         watch: type[Watcher] = Monitor if kind_of(data) == Monitor.kind else Watch
         self._watch, self._gate = watch.from_bytes(data), [None]
+        self._ready, self._fast = [], None
         self._horizon(s["horizon"])
         self._issued, self._missing = (check.whole(s[n], n) for n in ("issued", "missing"))
         self._stride = check.whole(s["stride"], "stride", low=1)
@@ -343,15 +383,13 @@ class LateWatch(Stateful):
         self._refuse_unsound()
 
     def _refuse_unsound(self) -> None:
-        numbers, moments = list(self._open), self._moments
-        first = numbers[0] if numbers else self._issued
+        moments, first = self._moments, self._issued - len(self._open)
         sound = (
-            numbers == sorted(set(numbers))
-            and len(numbers) <= self._limit
-            and max(numbers, default=-1) < self._issued
-            and self.judged + self._missing == first
+            list(self._open) == list(range(first, self._issued))
+            and len(self._open) <= self._limit
+            and self._watch.rounds + self._missing == first
             and len(moments) < MARKS
-            and bool(moments) == bool(self.judged)
+            and bool(moments) == bool(self._watch.rounds)
             and moments == sorted(moments)
         )
         if not sound:

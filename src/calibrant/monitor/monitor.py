@@ -242,19 +242,25 @@ class Monitor(Stateful):
             kernel.follow(chain, value, told)
             self._rounds += 1
 
-    def update_many(self, forecasts: ArrayLike, outcomes: ArrayLike) -> None:
-        """Add many rounds in order; exactly the same as one :meth:`update` for each."""
+    def update_many(
+        self, forecasts: ArrayLike, outcomes: ArrayLike, *, compile: bool | None = None
+    ) -> None:
+        """Add many rounds in order; exactly the same as one :meth:`update` for each.
+
+        ``compile`` says whether to use a compiler, by default for long batches; no result changes.
+        """
         values = check.probabilities(forecasts, "forecasts")
         told = check.outcomes(outcomes)
         check.same_length(forecasts=values, outcomes=told)
         with passing(self._gate):
-            self._follow(values, told)
+            self._follow(values, told, compile)
 
-    def _follow(self, values: Reals, told: Bits) -> None:
+    def _follow(self, values: Reals, told: Bits, compile: bool | None = None) -> None:
         lag = len(self._chains)
         for start in range(min(lag, len(values))):
             k = (self._rounds - self._before + start) % lag
-            self._chains[k] = _followed(self._chains[k], values[start::lag], told[start::lag])
+            part = values[start::lag], told[start::lag]
+            self._chains[k] = _followed(self._chains[k], *part, compile)
         self._rounds += len(values)
 
     def skip(self, rounds: int) -> None:
@@ -295,13 +301,6 @@ class Monitor(Stateful):
     def alarm(self) -> bool:
         """Whether the alarm has rung: the evidence was once 1/alpha or more."""
         return self.alarm_after is not None
-
-    @property
-    def rang(self) -> bool:
-        """Whether the gambler of the last round has rung; quicker than :attr:`alarm`."""
-        with passing(self._gate):
-            last = (self._rounds - self._before - 1) % len(self._chains)
-            return self._chains[last][kernel.ALARM] > 0
 
     @property
     def alarm_after(self) -> int | None:
@@ -447,9 +446,11 @@ def _shown(value: Any) -> str:
     return repr(value) if isinstance(value, str) else f"{value:g}"
 
 
-def _followed(chain: list[float], forecasts: Reals, outcomes: Bits) -> list[float]:
-    """Return a gambler's state after more rounds, compiled if they are many."""
-    if len(forecasts) > SHORT and available():
+def _followed(
+    chain: list[float], forecasts: Reals, outcomes: Bits, compile: bool | None
+) -> list[float]:
+    """Return a gambler's state after more rounds, compiled if they are many or it is asked for."""
+    if (len(forecasts) > SHORT if compile is None else compile) and available():
         array = np.array(chain)
         run = compiled(kernel.follow_many, "evidence", nogil=True)
         run(array, np.ascontiguousarray(forecasts), np.ascontiguousarray(outcomes))

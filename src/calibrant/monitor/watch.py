@@ -75,15 +75,22 @@ class Watch(Stateful):
             if self.raw.rounds > self.learning:
                 self.calibrated.update(forecast, outcome)
 
-    def update_many(self, raw: ArrayLike, forecasts: ArrayLike, outcomes: ArrayLike) -> None:
+    def update_many(
+        self,
+        raw: ArrayLike,
+        forecasts: ArrayLike,
+        outcomes: ArrayLike,
+        *,
+        compile: bool | None = None,
+    ) -> None:
         """Add many rounds in order; exactly the same as one :meth:`update` for each."""
         first, second = check.probabilities(raw), check.probabilities(forecasts, "forecasts")
         told = check.outcomes(outcomes)
         check.same_length(raw=first, forecasts=second, outcomes=told)
         with passing(self._gate):
             judged = max(self.learning - self.raw.rounds, 0)
-            self.raw.update_many(first, told)
-            self.calibrated.update_many(second[judged:], told[judged:])
+            self.raw.update_many(first, told, compile=compile)
+            self.calibrated.update_many(second[judged:], told[judged:], compile=compile)
 
     def settle(self, ticket: Ticket) -> None:
         """Add the round of a closed ticket, with its mean forecast."""

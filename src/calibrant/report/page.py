@@ -201,10 +201,11 @@ def filled(who: str, package: str, template: str, *, extra: str = "plot", **valu
         What it asks for, beside the colours.
     """
     try:
-        made = _templates(package).get_template(template)
+        import jinja2 as jinja2
     except ModuleNotFoundError as error:
         told = f"{who} jinja2, which is not installed: pip install {requirement(extra)}"
         raise MissingExtra(told) from error
+    made = _templates(package).get_template(template)
     page: str = made.render(light=_variables(LIGHT), dark=_variables(DARK), **values)
     return page
 
