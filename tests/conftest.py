@@ -67,14 +67,14 @@ class NoSkips:
 
 ONCE = re.compile(
     r"test_(advice|bounds|compare|datasets|diabetes|docs|experiments|frames|losses|metrics|newcomers|plot|report|"
-    r"river|sklearn|stream)|test_(breakdown|capacity|cli|cli_(base|compare|damage|data|docs|numbers)|demo|"
-    r"groups_(data|plot)|kinds|known_rows|notebook|ordinary_files|package|repository|sizing|summary)$"
+    r"river|serve|sklearn|stream)|test_(breakdown|capacity|cli|cli_(base|compare|damage|data|docs|numbers)|client|demo|"
+    r"groups_(data|plot)|kinds|known_rows|notebook|ordinary_files|package|repository|sizing|stores|summary)$"
 )
 """Files whose tests do not depend on the compiler, or hardly, nor cover what must be covered."""
 
 PLAIN = re.compile(
     r"test_(bad_input|bounds_played|certificate|check|classes_(data|metrics|simplex_bound|version1)|"
-    r"cli_secret|codec|corrections|fork|gate|grid|groups_proof|key_search|late_(corrections|games)|load|"
+    r"cli_secret|codec|corrections|files|fork|gate|grid|groups_proof|journal|journal_crash|key_search|late_(corrections|games)|load|"
     r"monitor_table|promise|promise_kinds|proof|regression_(data|metrics|version1)|renamed|"
     r"repeated_corrections|seal|secret|simulate_paper|siphash|ticket_read_only|tickets|whole)$"
 )

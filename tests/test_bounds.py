@@ -400,7 +400,8 @@ def test_gradient_descent_has_an_expected_a_sure_and_a_pathwise_form(bound):
         ),
         (
             lambda: resolution_sharp(0.1, "squared", "linear"),
-            "grid must be one of 'endpoints', 'midpoints', 'logit', 'arcsine', got 'linear'",
+            "grid must be one of 'endpoints', 'midpoints', 'logit', 'arcsine', 'graded', "
+            "got 'linear'",
         ),
         (
             lambda: regret_limit("squared", 10, 0),

@@ -24,6 +24,8 @@ SIZES = {
     "counts": [[5, 0, 7]],
     "resolution": 2,
     "doublings": 0,
+    "values": [0.0, 0.5, 1.0],
+    "variance": 1.0,
     "logs": 1.0,
     "delay": 1,
     "lag": 1,

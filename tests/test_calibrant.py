@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from calibrant import Calibrant, Recalibrator
 from calibrant.bounds import mixture
-from calibrant.calibrators import Anchored
+from calibrant.calibrators import Refining
 from calibrant.core.ticket import Ticket
 from calibrant.errors import (
     CorruptState,
@@ -464,7 +464,7 @@ def test_a_program_has_a_machine_only_where_there_is_a_compiler(monkeypatch) -> 
     monkeypatch.setattr(rounds, "available", lambda: True)
     program = dataclasses.replace(program)
     assert program.machine.replay == (program.replay, program.name)
-    assert program.name.startswith("anchored_behind_")
+    assert program.name.startswith("refining_behind_")
 
 
 def test_compiled_steps_refuse_an_overtaken_prediction() -> None:
@@ -486,7 +486,7 @@ def test_tickets_that_expired_are_swept_while_rounds_need_none() -> None:
 
 
 def test_a_rule_may_be_given_as_itself() -> None:
-    assert Calibrant(method=Anchored(resolution=6), seed=1) == Calibrant(resolution=6, seed=1)
+    assert Calibrant(method=Refining(resolution=6), seed=1) == Calibrant(resolution=6, seed=1)
 
 
 def test_draws_that_are_not_pulled_have_no_bound_on_what_they_lose_to_their_anchors() -> None:
@@ -670,3 +670,11 @@ def test_what_the_experts_said_survives_storage() -> None:
     other = ticket.to_dict() | {"kept": [1] * len(ticket._kept)}
     with pytest.raises(RepeatedTicket):
         model.observe(Ticket.from_dict(other), 1)
+
+
+def test_a_grid_that_cannot_be_refined_has_the_anchored_rule_behind_it() -> None:
+    rules = [Calibrant(grid=grid, seed=1).calibrator for grid in ("endpoints", "logit")]
+    assert [(rule.name, rule.grid) for rule in rules] == [
+        ("refining", "endpoints"),
+        ("anchored", "logit"),
+    ]

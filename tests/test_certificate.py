@@ -7,6 +7,7 @@ from collections import deque
 
 import naive_bounds
 import naive_metrics as naive
+import naive_refining
 import numpy as np
 import players
 import pytest
@@ -288,6 +289,8 @@ def promises_are_what_the_rounds_say(variant, grid, rounds, prior, delay) -> Non
         wanted = [part for bound in found for part in naive_bounds.promises(r, bound, priced)]
         if name == "anchored" and loss == "squared" and not delay:
             wanted.append(("regret", naive_bounds.anchored_regret(r, values)))
+        if name == "refining" and loss == "squared" and not delay:
+            wanted.append(("regret", naive_refining.regret(r)))
         if name == "growing" and loss == "squared" and not delay:
             wanted.append(("regret", naive_bounds.coarse_regret(r, 5)))
         record = certify(rec.calibrator, rec._account(), price, 0.0, 0, 0)

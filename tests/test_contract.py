@@ -21,7 +21,7 @@ import calibrant.calibrators
 from calibrant import Recalibrator
 from calibrant.bounds import Bound
 from calibrant.calibrators import Calibrator
-from calibrant.core.grid import GRIDS
+from calibrant.core.grid import GRIDS, MAX_RESOLUTION, MAX_SPACED
 from calibrant.core.place import bucket
 from calibrant.errors import CalibrantError, InvalidInput, InvalidType, UnknownName
 from calibrant.registry import Registry, calibrators
@@ -78,7 +78,8 @@ def test_a_forecast_is_a_distribution_on_the_grid(variant: str, grid: str, size:
             assert list(mixture.indices) == sorted(set(mixture.indices))
             if not rule.kernels.full_support:
                 low, *rest = mixture.indices
-                assert rest in ([], [low + (1 << rule.parameters.get("doublings", 0))])
+                widths = range(rule.parameters.get("doublings", 0) + 1)
+                assert rest in ([], *([low + (1 << width)] for width in widths))
             drawn = int(rng.choice(mixture.indices))
             state = rule.update(state, drawn, int(rng.integers(2)))
 
@@ -224,6 +225,12 @@ def test_a_calibrator_is_frozen_and_equal_to_its_like(variant: str) -> None:
 
 # Bad parameters.
 
+
+def finest(name: str) -> int:
+    """The finest of the grids that a calibrator comes with."""
+    return MAX_SPACED if calibrators.get(name)().grid == "graded" else MAX_RESOLUTION
+
+
 POSITIVE = "eta must be a finite number above 0, got "
 
 
@@ -235,7 +242,7 @@ POSITIVE = "eta must be a finite number above 0, got "
                 name,
                 {"resolution": 0},
                 InvalidInput,
-                "resolution must be a whole number from 1 to 16384, got 0",
+                f"resolution must be a whole number from 1 to {finest(name)}, got 0",
             )
             for name in NAMES
         ],
@@ -244,7 +251,8 @@ POSITIVE = "eta must be a finite number above 0, got "
                 name,
                 {"grid": "x"},
                 InvalidInput,
-                "grid must be one of 'endpoints', 'midpoints', 'logit', 'arcsine', got 'x'",
+                "grid must be one of 'endpoints', 'midpoints', 'logit', 'arcsine', 'graded', "
+                "got 'x'",
             )
             for name in NAMES
         ],

@@ -59,3 +59,26 @@ def test_a_link_stays_a_link_and_a_device_is_written_as_it_is(tmp_path: Path) ->
     assert link.is_symlink()
     assert goal.read_bytes() == b"new"
     assert put("/dev/null", b"gone") == Path("/dev/null")
+
+
+def played_table() -> Table:
+    table = Table(Recalibrator(resolution=10, buckets=10), seed=7)
+    table.replay(["a", "b", "a"], [0.2, 0.7, 0.3], [0, 1, 0])
+    return table
+
+
+def test_a_saved_table_is_loaded_as_every_state_is(tmp_path: Path) -> None:
+    table = played_table()
+    table.save(tmp_path / "table")
+    assert load(tmp_path / "table") == table
+    with pytest.raises(CorruptState):
+        load(tmp_path / "table", authenticate=b"a key of sixteen bytes or more")
+
+
+def test_a_table_saved_with_a_key_is_read_with_that_key_alone(tmp_path: Path) -> None:
+    table, key = played_table(), b"a key of sixteen bytes or more"
+    table.save(tmp_path / "table", authenticate=key)
+    assert load(tmp_path / "table", authenticate=key) == table
+    assert (tmp_path / "table").stat().st_mode & 0o777 == 0o600
+    with pytest.raises(CorruptState):
+        load(tmp_path / "table")

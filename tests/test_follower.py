@@ -345,7 +345,7 @@ def test_the_collector_of_a_follower_takes_no_rounds() -> None:
         ("words", tallies.ROUNDS, 7),
         ("words", tallies.FILLED, 300),
         ("words", tallies.STRIDE, 0),
-        ("words", tallies.VALUES, 1),
+        ("words", tallies.VALUES, int(np.float64(0.5).view(np.int64))),
         ("words", tallies.level_at(21, 2), 0),
     ],
 )

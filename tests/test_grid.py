@@ -49,7 +49,7 @@ def test_the_spaced_grids_are_their_formulas_to_24_bits(n: int) -> None:
 def test_values_are_the_doubles_nearest_to_their_fractions(kind: str, n: int) -> None:
     grid = Grid(kind, n)
     assert grid.values.tolist() == [float(g) for g in naive.fractions(grid)]
-    assert grid.cells == len(grid.values) == n + (kind == "endpoints")
+    assert grid.cells == len(grid.values) == n + (kind in ("endpoints", "graded"))
 
 
 @pytest.mark.parametrize("kind", GRIDS)
@@ -105,13 +105,14 @@ def test_values_cannot_be_written(kind: str) -> None:
             "even",
             4,
             InvalidInput,
-            "grid must be one of 'endpoints', 'midpoints', 'logit', 'arcsine', got 'even'",
+            "grid must be one of 'endpoints', 'midpoints', 'logit', 'arcsine', 'graded', "
+            "got 'even'",
         ),
         (
             None,
             4,
             InvalidInput,
-            "grid must be one of 'endpoints', 'midpoints', 'logit', 'arcsine', got None",
+            "grid must be one of 'endpoints', 'midpoints', 'logit', 'arcsine', 'graded', got None",
         ),
         (
             "endpoints",

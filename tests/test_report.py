@@ -23,6 +23,7 @@ from calibrant.kinds.binary.view import chosen, guarantee, promise
 from calibrant.metrics import calibration_curve
 from calibrant.plot import canvas, save
 from calibrant.report import headline, render, write, write_many
+from calibrant.report.page import _templates
 from calibrant.report.tables import shown, signed
 from calibrant.summary import Breakdown, Part, Parts, Summary
 from calibrant.transforms import Identity
@@ -721,6 +722,7 @@ def test_a_report_of_nothing_is_refused() -> None:
 
 def test_a_missing_jinja2_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
+    _templates.cache_clear()
     with pytest.raises(MissingExtra) as caught:
         render([awkward()["nothing"]])
     expected = (

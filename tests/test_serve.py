@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import runpy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,15 @@ from calibrant import Journal, Recalibrator, Table
 from calibrant import errors as all_errors
 from calibrant.errors import CalibrantError, NotStored
 from calibrant.journal.sqlite import SqliteStore
-from calibrant.serve import Options, make_app
+from calibrant.serve import Options, make_app, reference
 from calibrant.serve.openapi import document
 from calibrant.serve.problems import ERRORS, PREFIX, REFUSALS, response_of, told_of
 from calibrant.serve.routes import WAYS
 from calibrant.serve.tokens import Guard, create_token, revoke_token
 
 pytestmark = pytest.mark.once
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
 
 
 @pytest.fixture
@@ -371,6 +374,18 @@ def test_the_document_names_every_route_and_every_error(client: TestClient) -> N
     assert listed == {(way.method, way.path) for way in WAYS}
     for name in (*REFUSALS, *(one.name for one in ERRORS.values())):
         assert f"`{PREFIX}{name}`" in told["info"]["description"]
+
+
+def test_the_reference_is_what_the_routes_say(capsys: pytest.CaptureFixture[str]) -> None:
+    told = "make it anew with: python -m calibrant.serve.reference > docs/reference/service.md"
+    text = (DOCS / "reference" / "service.md").read_text()
+    assert text == reference.page(), told
+    for way in WAYS:
+        assert f"`{way.method} {way.path}`" in text
+    for one in (*REFUSALS.values(), *ERRORS.values()):
+        assert f"| `{PREFIX}{one.name}` | {one.status} |" in text
+    runpy.run_path(str(reference.__file__), run_name="__main__")
+    assert capsys.readouterr().out == text
 
 
 def test_every_error_of_the_library_has_a_type_of_its_own() -> None:

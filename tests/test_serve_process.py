@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import os
 import random
-import re
 import signal
 import socket
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing, suppress
@@ -18,7 +16,7 @@ from typing import Any
 
 import pytest
 from cluster import BIN, MISSING, Cluster
-from serving import PLAIN
+from serving import PLAIN, Child
 
 from calibrant.journal.opening import open_store
 from calibrant.journal.recover import verified
@@ -34,49 +32,6 @@ pytestmark = [
 
 CYCLES = int(os.environ.get("CALIBRANT_KILLS", "16"))
 CLIENTS = 16
-
-
-class Child:
-    """A service in a forked process, which need not load anything first."""
-
-    def __init__(self, address: str, **options: Any) -> None:
-        there, here = os.pipe()
-        self.number = os.fork()
-        if not self.number:
-            os.close(there)
-            self._serve(address, here, options)
-        os.close(here)
-        self.said = os.fdopen(there)
-        line = self.said.readline()
-        found = re.search(r"at http://(\S+)", line)
-        if found is None:
-            told = line + self.said.read()
-            self.said.close()
-            os.waitpid(self.number, 0)
-            raise AssertionError(told)
-        self.at = found[1]
-
-    @staticmethod
-    def _serve(address: str, pipe: int, options: Any) -> None:
-        code = 1
-        try:
-            os.dup2(pipe, 2)
-            sys.stderr = os.fdopen(2, "w", closefd=False)
-            signal.signal(signal.SIGTERM, signal.default_int_handler)
-            serve(address, Place(port=0), Options(**options))
-            code = 0
-        except BaseException as error:
-            print(f"failed: {error!r}", file=sys.stderr)
-        finally:
-            sys.stderr.flush()
-            os._exit(code)
-
-    def end(self, how: int) -> int:
-        """Send a signal, and wait; return how the process ended."""
-        os.kill(self.number, how)
-        status = os.waitpid(self.number, 0)[1]
-        self.said.close()
-        return status
 
 
 def ask(

@@ -51,7 +51,7 @@ def test_a_grid_that_is_coarse_somewhere_needs_more_points() -> None:
     for grid in GRIDS:
         rec = Recalibrator.from_epsilon(0.1, method="regret_matching", grid=grid, seed=1)
         sizes[grid] = rec.buckets
-    assert sizes == {"endpoints": 15, "midpoints": 15, "logit": 25, "arcsine": 21}
+    assert sizes == {"endpoints": 15, "midpoints": 15, "logit": 25, "arcsine": 21, "graded": 32}
 
 
 def test_what_is_left_open_makes_up_for_what_is_given() -> None:
@@ -158,7 +158,7 @@ def test_sizes_left_open_grow_for_a_rule_that_needs_more() -> None:
 @pytest.mark.parametrize(("epsilon", "resolution"), [(0.001, 20), (0.01, 6)])
 def test_a_chain_is_as_fine_as_its_epsilon_needs(epsilon: float, resolution: int) -> None:
     model = Calibrant.from_epsilon(epsilon, seed=1)
-    assert model == Calibrant(resolution=resolution, seed=1)
+    assert model == Calibrant(method="anchored", resolution=resolution, seed=1)
     with pytest.raises(InvalidInput) as refused:
         Calibrant.from_epsilon(epsilon, resolution=resolution - 1, seed=1)
     told = f"epsilon must be one that resolution {resolution - 1} can promise"
@@ -167,7 +167,7 @@ def test_a_chain_is_as_fine_as_its_epsilon_needs(epsilon: float, resolution: int
 
 def test_a_chain_keeps_a_resolution_that_is_finer_than_needed() -> None:
     model = Calibrant.from_epsilon(0.001, resolution=40, seed=1)
-    assert model == Calibrant(resolution=40, seed=1)
+    assert model == Calibrant(method="anchored", resolution=40, seed=1)
 
 
 def test_a_chain_with_another_rule_or_loss_is_sized_as_a_recalibrator() -> None:

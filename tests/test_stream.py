@@ -698,7 +698,7 @@ def test_what_only_algorithm_1_knows_is_refused_by_the_default(
 
 
 def test_the_default_under_the_log_loss_never_announces_0_or_1() -> None:
-    assert Options(loss="log").recalibrator(1).calibrator.grid == "midpoints"
+    assert Options(loss="log").recalibrator(1).calibrator.grid == "graded"
     assert Options(loss="log", grid="logit").recalibrator(1).calibrator.grid == "logit"
     assert Options().recalibrator(1) == Calibrant(seed=1)
 

@@ -473,7 +473,7 @@ def chained(rounds: int, **options: Any) -> tuple[Calibrant, Summary]:
 def test_the_summary_of_the_default_tells_its_chain() -> None:
     model, summary = chained(800)
     chain, told_chain = model.certificate(), summary["chain"]
-    assert (summary["method"], summary["calibrator"]) == ("calibrant", "anchored")
+    assert (summary["method"], summary["calibrator"]) == ("calibrant", "refining")
     assert summary["bound"]["regret"] == told_chain["raw_bound"] == chain.promised("regret")
     raw = told_chain["links"][0]["bound"]
     assert told_chain["middle_bound"] + raw == told_chain["raw_bound"]
@@ -529,7 +529,8 @@ def test_raw_forecasts_that_were_announced_are_followed_to_three_digits() -> Non
     budget = summary["chain"]["budget"]
     assert (run.forecast == raw).sum() >= budget["aside"] > 0
     assert budget["excess"] <= budget["epsilon"] == 0.0
-    near = np.round(run.forecast, 3)
+    told = np.append(model.calibrator.lattice.values, np.arange(1001) / 1000)
+    near = told[np.abs(run.forecast[:, None] - told).argmin(1)]
     assert summary["forecast"]["brier"] == pytest.approx(metrics.brier(near, outcomes))
     assert summary["certificate_holds"] is True
     late = Calibrant(seed=5, raw_safe=0.01)

@@ -263,3 +263,20 @@ def test_many_bodies_are_those_of_each(monkeypatch: pytest.MonkeyPatch) -> None:
     other.take(table, expected)
     assert other.bodies() == expected
     assert other == table
+
+
+def test_tickets_of_few_rows_are_looked_up_among_many() -> None:
+    table = Table(Recalibrator(resolution=4, buckets=1), seed=3)
+    table.forecast_many(np.arange(700) % 300, np.full(700, 0.5))
+    table.forecast(7, 0.4, id="name")
+    table.observe((7, 1), 1)
+    table.observe((7, 0), 0)
+    lone = Recalibrator(resolution=4, buckets=1, seed=3, key=7)
+    tickets = [lone.forecast(0.5) for _ in range(3)]
+    lone.forecast(0.4, id="name")
+    lone.observe(tickets[1], 1)
+    lone.observe(tickets[0], 0)
+    assert len(table._open_lines(np.array([7]))) == 2
+    assert len(table._open_lines(np.arange(300))) == 699
+    assert table.row(7) == lone.to_bytes()
+    assert table.body(7) == table.bodies()[7]

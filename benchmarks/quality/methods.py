@@ -24,5 +24,8 @@ def find(name: str) -> Factory:
 
 
 def resolution(model: Any) -> int:
-    """Return N, the reciprocal of the distance between neighbouring grid values."""
-    return int(model.calibrator.resolution)
+    """Return N, the reciprocal of the distance between neighbouring grid values, at least 20.
+
+    A rule whose cells split begins with fewer, and is held to what a grid of 20 steps must reach.
+    """
+    return max(int(model.calibrator.resolution), 20)

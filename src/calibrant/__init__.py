@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from calibrant import calibrators as calibrators
     from calibrant import capacity as capacity
     from calibrant import classes as classes
+    from calibrant import client as client
     from calibrant import compare as compare
     from calibrant import datasets as datasets
     from calibrant import errors as errors
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from calibrant import frames as frames
     from calibrant import groups as groups
     from calibrant import integrations as integrations
+    from calibrant import journal as journal
     from calibrant import learners as learners
     from calibrant import live as live
     from calibrant import losses as losses
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from calibrant import registry as registry
     from calibrant import regression as regression
     from calibrant import report as report
+    from calibrant import serve as serve
     from calibrant import simulate as simulate
     from calibrant import stream as stream
     from calibrant import summary as summary
@@ -79,6 +82,7 @@ _PACKAGES = frozenset(
         "calibrators",
         "capacity",
         "classes",
+        "client",
         "compare",
         "datasets",
         "errors",
@@ -86,6 +90,7 @@ _PACKAGES = frozenset(
         "frames",
         "groups",
         "integrations",
+        "journal",
         "learners",
         "live",
         "losses",
@@ -97,6 +102,7 @@ _PACKAGES = frozenset(
         "registry",
         "regression",
         "report",
+        "serve",
         "simulate",
         "stream",
         "summary",

@@ -176,9 +176,10 @@ def calibrants() -> Iterator[Case]:
     own = (Identity(), BucketMeans(buckets=3, memory=20.0), OnlinePlatt())
     sized = {"resolution": 3, "seed": 4}
     cases: dict[str, Any] = {
-        "looking_back": Calibrant(seed=4),
+        "looking_back": Calibrant(method="anchored", seed=4),
+        "refining": Calibrant(own, doublings=3, **sized),
         "raw_safe": Calibrant(own, raw_safe=0.04, **sized),
-        "log": Calibrant(own, loss="log", grid="midpoints", **sized),
+        "log": Calibrant(own, loss="log", method="anchored", grid="midpoints", **sized),
         "own_experts": Calibrant(own, share=0.01, **sized),
         "one_transform": Calibrant(BucketMeans(buckets=3), **sized),
         "foster_hart": Calibrant(own, method="foster_hart", buckets=3, prior=3, **sized),

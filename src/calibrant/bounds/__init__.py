@@ -73,6 +73,7 @@ from calibrant.bounds.late import (
 )
 from calibrant.bounds.mixture import mixture
 from calibrant.bounds.pairs import exponential_regret, internal_regret, polynomial_regret
+from calibrant.bounds.refining import refining, refining_measured, refining_regret
 
 __all__ = [
     "Bound", "Rate", "Shape", "accuracy_at_the_edge", "accuracy_at_the_midpoint", "accuracy_paper",
@@ -84,7 +85,8 @@ __all__ = [
     "growing_measured", "growing_regret", "half_cell", "harmonic", "horizon",
     "horizon_regret_matching", "internal_regret", "late_by", "late_cost", "mixture",
     "mixture_in_crowds", "multivalid", "multivalid_gap", "multivalid_rate", "paper_table",
-    "pinelis", "polynomial_regret", "probable", "quantile_tracker", "regret_bound", "regret_limit",
-    "regret_matching", "resolution_paper", "resolution_sharp", "saocp", "sf_ogd", "smallest_shape",
-    "step_sizes", "swap_regret_bound", "theorem", "theorem_names",
+    "pinelis", "polynomial_regret", "probable", "quantile_tracker", "refining",
+    "refining_measured", "refining_regret", "regret_bound", "regret_limit", "regret_matching",
+    "resolution_paper", "resolution_sharp", "saocp", "sf_ogd", "smallest_shape", "step_sizes",
+    "swap_regret_bound", "theorem", "theorem_names",
 ]  # fmt: skip

@@ -151,10 +151,11 @@ def anchored_regret(
     c, _, floor = checked_anchor(strength, patience, half_cell, end)
     h, rounds = check.real(half_cell, "half_cell"), float(np.sum(table))
     mean = (floor + float(harmonic(table).sum()) / rounds) / c
-    return _regret(mean + h * h, c, rounds, _ANCHORED, failure)
+    return regret_of(mean + h * h, c, rounds, _ANCHORED, failure)
 
 
-def _regret(value: float, c: float, rounds: float, theorem: str, failure: float | None) -> Bound:
+def regret_of(value: float, c: float, rounds: float, theorem: str, failure: float | None) -> Bound:
+    """Return a bound on regret, with what chance adds to two means if it may fail."""
     excess = 0.0 if failure is None else azuma(int(rounds), probable(failure) / 2.0)
     return Bound(value + excess * (1.0 + 1.0 / c), "regret", probably(failure), theorem, "sharper")
 
@@ -284,7 +285,7 @@ def growing_regret(
     c = check.real(strength, "strength", low=ABOVE_ZERO, rule="a finite number above 0")
     total = (floors + float(harmonic(table).sum())) / c + floors
     rounds = float(table.sum())
-    return _regret(total / rounds, c, rounds, _GROWING, failure)
+    return regret_of(total / rounds, c, rounds, _GROWING, failure)
 
 
 def _levels(resolution: int, doublings: int) -> Iterator[tuple[int, float]]:

@@ -12,7 +12,7 @@ from calibrant.bounds.accuracy import Prices, accuracy_at_the_edge, prices
 from calibrant.bounds.algorithm1 import algorithm1
 from calibrant.bounds.game import Bound, game
 from calibrant.core import check
-from calibrant.core.grid import GRIDS, MAX_SPACED, Grid
+from calibrant.core.grid import GRIDS, MAX_SPACED, SPACED, Grid
 from calibrant.errors import InvalidInput
 from calibrant.losses import Loss, LossLike, Misclassification, require_proper
 
@@ -136,7 +136,7 @@ def grid_for(
     ((11, 0.05, 0.0, 1.0), (10, 0.05, 0.05, 0.95))
     """
     N, kind = check.whole(resolution, "resolution", low=1), _kind(loss, grid)
-    if kind in ("logit", "arcsine"):
+    if kind in SPACED:
         spaced = Grid(kind, N)
         return spaced.cells, spaced.half_cell, float(spaced.values[0]), float(spaced.values[-1])
     h = 1.0 / (2.0 * N)
@@ -214,7 +214,7 @@ def _kind(loss: Loss, grid: str | None) -> str:
 def _sizes(grid: str) -> tuple[int, int]:
     # A grid of one value would do for a large epsilon, and forecast nothing.
     least = 1 if grid == "endpoints" else 2
-    return least, MAX_SPACED if grid in ("logit", "arcsine") else _LARGEST
+    return least, MAX_SPACED if grid in SPACED else _LARGEST
 
 
 def _paper_constant(loss: Loss) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -111,13 +111,18 @@ class Anchored(Calibrator):
         """Say whether there is a theorem: about late outcomes only in one bucket, of one grid."""
         if super().speaks(account):
             return True
-        return type(self) is Anchored and account.lag > 0 and account.buckets == 1
+        return self.waits and account.lag > 0 and account.buckets == 1
+
+    @property
+    def waits(self) -> bool:
+        """Whether there is a theorem about late outcomes in one bucket."""
+        return type(self) is Anchored
 
     def worst(
         self, account: Account, rounds: int, failure: float | None = None
     ) -> bounds.Bound | None:
         """Return the bound on C2 after so many rounds, with what delays cost that were seen."""
-        found = self._bound(rounds, account.buckets, account.prior, 0, failure)
+        found = self._bound(rounds, account.buckets, account.prior, account.delay, failure)
         if found is None or not self.speaks(account):
             return None
         most = min(rounds, account.counts.size)
@@ -163,9 +168,46 @@ MAX_DOUBLINGS: Final = 7
 """A place has three bits for the width of its pair."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Finer(Anchored):
+    """The anchored rule with room for a finer grid: ``resolution`` steps, each of them halved.
+
+    Parameters
+    ----------
+    doublings
+        How often a step can be halved.
+    """
+
+    nested: ClassVar[tuple[str, ...]] = ("endpoints",)
+    """Grids that will do: those that have all points of their coarser versions."""
+    most_steps: ClassVar[int] = MAX_RESOLUTION
+
+    doublings: int = 5
+
+    def __post_init__(self) -> None:
+        check.choice(self.grid, "grid", GRIDS)
+        if self.grid not in self.nested:
+            listed = " or ".join(map(repr, self.nested))
+            raise InvalidInput(f"grid must be {listed} to be refined, got {self.grid!r}")
+        first = Grid(self.grid, self.resolution).resolution
+        doublings = check.whole(self.doublings, "doublings", high=MAX_DOUBLINGS)
+        if first << doublings > self.most_steps:
+            most = self.most_steps >> doublings
+            told = f"resolution must be at most {most} with {doublings} doublings"
+            raise InvalidInput(f"{told}, got {first!r}")
+        object.__setattr__(self, "doublings", doublings)
+        super().__post_init__()
+        object.__setattr__(self, "resolution", first)
+
+    @functools.cached_property
+    def lattice(self) -> Grid:
+        """The finest grid."""
+        return Grid(self.grid, self.resolution << self.doublings)
+
+
 @calibrators.add("growing")
 @dataclass(frozen=True, kw_only=True)
-class Growing(Anchored):
+class Growing(Finer):
     """Play as ``anchored`` does, and double the resolution when a finer grid is worth it.
 
     A grid of N steps cannot announce better than 1/(2N) from the truth.  This rule begins with
@@ -212,27 +254,6 @@ class Growing(Anchored):
     guarantee = "E C2 <= (c R0 + sum_t h_t^2 + K(1 + ln(T/K)))/T, without a floor while N grows"
     assumption = "the outcome is chosen without sight of the round's coin"
     cost = "O(1) near the anchor, at most O(K)"
-
-    doublings: int = 5
-
-    def __post_init__(self) -> None:
-        if self.grid != "endpoints":
-            check.choice(self.grid, "grid", GRIDS)
-            raise InvalidInput(f"grid must be 'endpoints' to be refined, got {self.grid!r}")
-        first = Grid(self.grid, self.resolution).resolution
-        doublings = check.whole(self.doublings, "doublings", high=MAX_DOUBLINGS)
-        if first << doublings > MAX_RESOLUTION:
-            most = MAX_RESOLUTION >> doublings
-            told = f"resolution must be at most {most} with {doublings} doublings"
-            raise InvalidInput(f"{told}, got {first!r}")
-        object.__setattr__(self, "doublings", doublings)
-        super().__post_init__()
-        object.__setattr__(self, "resolution", first)
-
-    @functools.cached_property
-    def lattice(self) -> Grid:
-        """The finest grid."""
-        return Grid("endpoints", self.resolution << self.doublings)
 
     def _bound(
         self, rounds: int, buckets: int, prior: int, delay: int, failure: float | None = None

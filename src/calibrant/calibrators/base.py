@@ -91,6 +91,8 @@ class Calibrator:
     name: ClassVar[str]
     kernels: ClassVar[Rule]
     prior_in_cells: ClassVar[bool] = True
+    most_rounds: ClassVar[int] = (1 << 62) - 1
+    """How many rounds a cell can count."""
     late: ClassVar[bool] = False
     """Whether the rule's theorems say something about late outcomes."""
     reference: ClassVar[str]
@@ -280,6 +282,27 @@ class Calibrator:
             cells = self.cells_of(block)
             cells[:, 0] = prior * (int(centre * scale) - numerators_at(grid, scale))
             cells[:, 1] = prior
+
+    def tallies_of(self, blocks: Words, scale: int) -> tuple[Words, Words]:
+        """Return rounds and ones of each block (row) and grid point (column).
+
+        ``blocks`` are what was learned: the words of blocks less those of fresh ones.
+        """
+        cells = self.cells_of(blocks)
+        gaps, counts = cells[..., 0], cells[..., 1]
+        return counts, (gaps + counts * numerators_at(self.lattice, scale)) // scale
+
+    def counted(self, now: Any, begun: Any, value: int, scale: int) -> tuple[int, int]:
+        """Return rounds and ones of one cell, by its words and those of a fresh row.
+
+        ``value`` is the grid point times the scale of gaps.
+        """
+        count = now[1] - begun[1]
+        return count, (now[0] - begun[0] + count * value) // scale
+
+    def worst_blocks(self, counts: Words) -> Any:
+        """Return blocks after so many visits of their cells, as far as bounds look at them."""
+        return counts
 
     def cells_of(self, block: NDArray[Any]) -> NDArray[Any]:
         """Return the cells of a block, a cell a row; of several blocks, a table each."""

@@ -69,7 +69,7 @@ class SimplexRecalibrator(ClassRecalibrator[SimplexTicket, ClassRun]):
     ``sum_i |S_i|**2 / n_i`` is at most d + 2/(n_i + 1), d the squared distance within
     which every vector has a grid point; among these mixtures it takes one whose expected squared
     distance from the raw forecast is least.  For every distribution q of the outcome the
-    grid point g nearest to q has 2 <E, q - g> - |E|**2 <= |q - g|**2 <= d, so such a mixture
+    grid point g nearest to q has ``2 <E, q - g> - |E|**2 <= |q - g|**2 <= d``, so such a mixture
     exists.  Summing up, the drawn vectors have in expectation
     ``C2 <= d + (2/T) sum over cells and points of H(n)``, H the harmonic numbers, if outcomes
     come before the next forecast.  Late ones are learned where they belong, without a bound.

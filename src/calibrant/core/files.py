@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import secrets
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TypeAlias
+from typing import IO, TypeAlias
 
 FilePath: TypeAlias = str | os.PathLike[str]
 
@@ -29,20 +30,27 @@ def put(path: FilePath, content: bytes, *, private: bool = False) -> Path:
     if given.exists() and not given.is_file():
         given.write_bytes(content)
         return given
-    goal = Path(os.path.realpath(given))
+    with replacing(given, private=private) as file:
+        file.write(content)
+    return given
+
+
+@contextmanager
+def replacing(path: FilePath, *, private: bool = False) -> Iterator[IO[bytes]]:
+    """Open a file that takes its place once all of it is on disk, and leaves no trace before."""
+    goal = Path(os.path.realpath(path))
     beside = goal.with_name(f".{goal.name}.{secrets.token_hex(6)}.part")
     try:
         if private:
             beside.touch(0o600, exist_ok=False)
         with beside.open("r+b" if private else "xb") as file:
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         beside.replace(goal)
     finally:
         beside.unlink(missing_ok=True)
     sync_names(goal.parent)
-    return given
 
 
 def sync_names(place: Path) -> None:

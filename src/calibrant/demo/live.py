@@ -10,10 +10,10 @@ from typing import Final
 
 import numpy as np
 
-from calibrant import Calibrant
 from calibrant.core.ticket import Ticket
 from calibrant.errors import needed
 from calibrant.live import Memory, Stream, app
+from calibrant.recalibrate import Calibrant
 
 PORT: Final = 8765
 STEP: Final = 0.2

@@ -86,6 +86,7 @@ class Writer:
         self._asked: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._drafts: queue.Queue[Batch | None] = queue.Queue(maxsize=1)
         self._failed, self._stopped = threading.Event(), threading.Event()
+        self._door = threading.Lock()
         self._since, self._written = dict[int, int](), 0
         self._snapshots: threading.Thread | None = None
         self.ledger = Ledger(store)
@@ -99,18 +100,27 @@ class Writer:
 
     def submit(self, asked: Sequence[Asked], answer: Answer) -> None:
         """Enter events; ``answer`` gets a :class:`.Told` for each, once they are on disk."""
-        self._asked.put(Job(asked, None, answer))
+        self._put(Job(asked, None, answer))
 
     def run(self, work: Callable[[Ledger], Any], answer: Answer) -> None:
         """Do something with all streams at rest, and nothing that waits to be written."""
-        self._asked.put(Job((), work, answer))
+        self._put(Job((), work, answer))
+
+    def _put(self, job: Job) -> None:
+        with self._door:
+            if not self._stopped.is_set():
+                self._asked.put(job)
+                return
+        self._refuse([job])
 
     def close(self) -> None:
         """Finish what was asked, write snapshots, and let go of the store."""
-        if self._stopped.is_set():
-            return
-        self._stopped.set()
-        self._asked.put(None)
+        with self._door:
+            if self._stopped.is_set():
+                return
+            self.trouble = "a service that was stopped"
+            self._stopped.set()
+            self._asked.put(None)
         for thread in (*self._threads, self._snapshots):
             if thread is not None:
                 thread.join()

@@ -290,6 +290,14 @@ GAP_AND_COUNT: Final = Section()
 GAP: Final = GAP_AND_COUNT.whole("GAP", STATE, "Scaled gap: outcomes less announced values.")
 VISITS: Final = GAP_AND_COUNT.whole("VISITS", STATE, "How often the cell was drawn.", COUNT)
 
+TALLIED: Final = Section()
+"""A cell in one word, for rules with many cells: gap and visits follow from it."""
+TALLIED.whole(
+    "TALLY", STATE, "Draws that met outcome 1, times 2**31, and those that met outcome 0.", COUNT
+)
+ONE: Final = 1 << 31
+"""What a draw that met outcome 1 adds to a tally; one that met outcome 0 adds 1."""
+
 INDEX: Final = 0x7FFF_FFFF
 """Mask for positions read from the state, so that the compiler knows them to be positive."""
 

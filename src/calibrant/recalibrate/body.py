@@ -78,7 +78,8 @@ class Body:
         kept = layout.stored & ~derived
         # Gaps, visits and clocks lie side by side, so that they are checked together.
         place = layout.blocks_of(np.arange(len(layout.fresh)))
-        gaps = place[:, head::size].reshape(-1)
+        # A cell of one word is a tally, of which every one can be: its limits are enough.
+        gaps = place[:, head::size].reshape(-1) if size > 1 else np.zeros(0, np.int64)
         first = np.concatenate([gaps, gaps + word.VISITS, place[:, word.CLOCK]])
         kept[first] = False
         rest = [np.flatnonzero(kept & ~layout.real), np.flatnonzero(kept & layout.real)]
@@ -91,7 +92,7 @@ class Body:
         self._find_twins(layout.twins)
         self._ratios = {below: rest for *rest, below in map(_by_lower, layout.ratios)}
         values, self._scale = layout.values
-        self._values = np.tile(values, len(place))
+        self._values = np.tile(values, len(place))[: len(gaps)]
 
     def _find_twins(self, twins: dict[int, int]) -> None:
         index = {place: k for k, place in enumerate(self.places.tolist())}

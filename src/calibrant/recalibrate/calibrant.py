@@ -7,6 +7,7 @@ from warnings import warn
 
 from calibrant.bounds.horizon import natural_grid
 from calibrant.calibrators import Calibrator
+from calibrant.calibrators.refining import NESTED
 from calibrant.core import check
 from calibrant.errors import InvalidInput
 from calibrant.losses import LossLike, get_loss, registered_name, require_proper
@@ -16,6 +17,7 @@ from calibrant.recalibrate.recalibrator import Recalibrator
 from calibrant.recalibrate.secret import secret_of
 from calibrant.recalibrate.sizing import sized_chain
 from calibrant.recalibrate.spec import Spec, made_rule, shared_spec
+from calibrant.registry import calibrators
 from calibrant.transforms import (
     ExpertMixture,
     HatMeans,
@@ -38,7 +40,8 @@ EXPERTS: Final[tuple[Transform, ...]] = (
 """A line on the log-odds that looks back, two that forget, and corrections of any shape."""
 START: Final = (7.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0)
 """Half of the first weights is the raw forecast's: it is right until something speaks against."""
-SHARE: Final = 3e-4
+SHARES: Final = {"squared": 3e-4, "log": 3e-5}
+"""A tenth under the log loss, where each round pays for what it gives back in full."""
 
 
 class Calibrant(Recalibrator):
@@ -53,7 +56,8 @@ class Calibrant(Recalibrator):
     experts
         The transforms that are mixed, or one transform that is taken as it is.
     share
-        Which part of the experts' weights returns to their first weights in each round.
+        Which part of the experts' weights returns to their first weights in each round; 3e-4 by
+        default, 3e-5 under the log loss.
     loss
         ``"squared"`` or ``"log"``: under which experts are compared and the certificate reads.
     raw_safe
@@ -62,8 +66,10 @@ class Calibrant(Recalibrator):
         more falls back to the raw forecast, which is announced instead.  None for no budget.
     method, resolution, grid, buckets, prior, **parameters
         The last stage, as in :class:`Recalibrator`; its rule must learn from the draw alone.
-        By default one bucket with the rule ``"anchored"``, which is pulled towards what the
-        experts say for as long as hedging does not beat them; with the paper's own rule,
+        By default one bucket with the rule ``"refining"``, which is pulled towards what the
+        experts say for as long as hedging does not beat them, on a grid that is fine at both
+        ends and follows the stream; on a grid that has not all points of its coarser versions
+        ``"anchored"``, the default before.  With the paper's own rule,
         ``method="foster_hart"``, more buckets and a prior are needed.
     seed, key, secret, max_open
         As in :class:`Recalibrator`.
@@ -100,10 +106,10 @@ class Calibrant(Recalibrator):
         self,
         experts: Transform | tuple[Transform, ...] | None = None,
         *,
-        share: float = SHARE,
+        share: float | None = None,
         loss: str = "squared",
         raw_safe: float | None = None,
-        method: str | Calibrator = "anchored",
+        method: str | Calibrator | None = None,
         buckets: int = 1,
         prior: int = 1,
         seed: int | None = None,
@@ -113,7 +119,8 @@ class Calibrant(Recalibrator):
         **parameters: Any,
     ) -> None:
         check.choice(loss, "loss", ("squared", "log"))
-        if isinstance(method, str):
+        method = _last_stage(parameters) if method is None else method
+        if isinstance(method, str) and calibrators.get(method)().grid == Calibrator.grid:
             # Under the log loss a draw of 0 or 1 may cost everything.
             parameters = {"grid": natural_grid(get_loss(loss))} | parameters
         rule, transform = made_rule(method, parameters), _transform(experts, share, loss)
@@ -134,7 +141,7 @@ class Calibrant(Recalibrator):
         20
         """
         name = registered_name(require_proper(loss)) or str(loss)
-        transform = _transform(options.get("experts"), options.get("share", SHARE), name)
+        transform = _transform(options.get("experts"), options.get("share"), name)
         return cls(method=method, **sized_chain(epsilon, name, method, transform, options))
 
     @property
@@ -165,15 +172,21 @@ class Calibrant(Recalibrator):
         return f"Calibrant({self.transform!r}, {told}"
 
 
+def _last_stage(parameters: dict[str, Any]) -> str:
+    """Return the rule that comes last if none is named: the grid at hand must suit it."""
+    return "refining" if parameters.get("grid", "graded") in NESTED else "anchored"
+
+
 def _budget(raw_safe: Any) -> float | None:
     if raw_safe is None:
         return None
     return check.real(raw_safe, "raw_safe", low=0.0, rule="a finite number of at least 0")
 
 
-def _transform(experts: Any, share: float, loss: str) -> Transform:
+def _transform(experts: Any, share: float | None, loss: str) -> Transform:
     if isinstance(experts, Transform):
         return experts
+    share = SHARES.get(loss, SHARES["squared"]) if share is None else share
     if experts is None:
         return ExpertMixture(EXPERTS, share=share, start=START, loss=loss)
     return ExpertMixture(experts, share=share, loss=loss)

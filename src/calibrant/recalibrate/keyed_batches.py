@@ -258,15 +258,11 @@ class KeyedBatches(KeyedState):
         if self._spec.raw_safe is None or not len(self._desk):
             return []
         some, counts = np.unique(rows, return_counts=True)
-        oldest = dict(zip(some.tolist(), (self._own(ISSUED, some) + counts).tolist(), strict=True))
+        oldest = self._own(ISSUED, some) + counts - self._max_open
         apart = {found[1] << SHIFT | found[2] for found in held}
-        words = self._desk.words()[:, 1].tolist()
-        old = [
-            word
-            for word in words
-            if (word & NUMBER) < oldest.get(word >> SHIFT, 0) - self._max_open and word not in apart
-        ]
-        return [found for word in old if (found := self._desk.get(word)) is not None]
+        pairs = zip(some[oldest > 0].tolist(), oldest[oldest > 0].tolist(), strict=True)
+        old = [found for row, least in pairs for found in self._desk.old(row, least)]
+        return [found for found in old if found[1] << SHIFT | found[2] not in apart]
 
     # ----------------------------------------------------------------------- logs
 

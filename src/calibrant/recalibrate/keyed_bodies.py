@@ -10,7 +10,7 @@ import numpy as np
 from calibrant.core import check
 from calibrant.core.arrays import Words
 from calibrant.core.codec import Document
-from calibrant.core.desk import NUMBER, SHIFT
+from calibrant.core.desk import NEAR, NUMBER, SHIFT
 from calibrant.core.gate import passing
 from calibrant.errors import (
     CorruptState,
@@ -19,6 +19,7 @@ from calibrant.errors import (
     RepeatedTicket,
     UnknownName,
 )
+from calibrant.kernels.layout import ISSUED
 from calibrant.recalibrate.binary import possible
 from calibrant.recalibrate.body import WrongBody
 from calibrant.recalibrate.corrections import Corrections
@@ -79,10 +80,7 @@ class KeyedBodies(KeyedBatches):
         return number
 
     def _lone_document(self, number: int) -> Document:
-        tickets = self._desk.words(number)
-        named = tickets[:, 0] >= NAMED
-        tickets[:, 1] &= NUMBER
-        tickets[:, 0] = np.where(named, tickets[:, 0], tickets[:, 1])
+        tickets, _ = self._lone_lines(np.array([number]))
         words, _ = self._tiers.bodies(np.array([number]), np.zeros((1, 2), np.int64))
         settings = self._spec.settings | {"max_open": self._max_open}
         settings["secret_from"] = self._origin
@@ -248,7 +246,7 @@ class KeyedBodies(KeyedBatches):
 
     def _lone_lines(self, numbers: Words) -> tuple[Words, Words]:
         """Return the open tickets of rows as those of lone streams, and how many each row has."""
-        lines = self._desk.words()
+        lines = self._open_lines(numbers)
         rank = np.full(len(self._keys), -1)
         rank[numbers] = np.arange(len(numbers))
         place = rank[lines[:, 1] >> SHIFT]
@@ -257,6 +255,14 @@ class KeyedBodies(KeyedBatches):
         lines[:, 1] &= NUMBER
         lines[:, 0] = np.where(lines[:, 0] >= NAMED, lines[:, 0], lines[:, 1])
         return lines, np.bincount(place, minlength=len(numbers))
+
+    def _open_lines(self, numbers: Words) -> Words:
+        """Return open tickets, those of rows at least: looked up if that is less than all."""
+        issued = self._own(ISSUED, numbers)
+        if int(issued.sum()) > len(self._desk) // NEAR:
+            return self._desk.words()
+        pairs = zip(numbers.tolist(), issued.tolist(), strict=True)
+        return self._desk.lines(found for pair in pairs for found in self._desk.old(*pair))
 
     # ----------------------------------------------------------------------- in
 

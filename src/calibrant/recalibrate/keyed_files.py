@@ -12,15 +12,12 @@ damaged concerns its key alone.  A file takes its place in one step, when all of
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import mmap
 import os
-import tempfile
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, Final, Self
 
@@ -28,6 +25,7 @@ import numpy as np
 
 from calibrant.core import check
 from calibrant.core.arrays import Words
+from calibrant.core.files import FilePath, replacing
 from calibrant.core.gate import passing
 from calibrant.core.stateful import DAMAGE
 from calibrant.errors import CorruptState
@@ -59,10 +57,12 @@ class KeyedFiles(KeyedBodies):
     def _empty(cls, settings: dict[str, Any], hot: int | None) -> Self:
         """Return a table without keys."""
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: FilePath, *, authenticate: bytes | None = None) -> None:
         """Write the whole table to a file, which takes its place when all is on the disk.
 
         Treat the file as secret: it holds the keys of coins.  Nobody else may read it.
+        :meth:`open` maps the file into memory, and :func:`calibrant.load` opens it too.  With a key
+        the file is sealed as a whole: it is read by :func:`calibrant.load` alone, and not mapped.
 
         Examples
         --------
@@ -75,7 +75,10 @@ class KeyedFiles(KeyedBodies):
         ...     Table.open(pathlib.Path(folder) / "table") == table
         True
         """
-        with _replacing(Path(path)) as file, passing(self._gate):
+        if authenticate is not None:
+            super().save(path, authenticate=authenticate)
+            return
+        with replacing(path, private=True) as file, passing(self._gate):
             keys = list(self._numbers)
             numbers = np.fromiter(self._numbers.values(), np.int64, len(keys))
             text = _padded(json.dumps(keys).encode())
@@ -101,9 +104,7 @@ class KeyedFiles(KeyedBodies):
         return np.concatenate(made)
 
     @classmethod
-    def open(
-        cls, path: str | os.PathLike[str], *, on_error: str = "raise", hot: int | None = None
-    ) -> Self:
+    def open(cls, path: FilePath, *, on_error: str = "raise", hot: int | None = None) -> Self:
         """Return the table that :meth:`save` wrote to a file.
 
         The file stays mapped: what is stored of a key is copied when the key is touched.
@@ -195,30 +196,3 @@ def _mapped(path: Path) -> Words:
             raise CorruptState(f"{path} must be what save() wrote, got {size} bytes")
         held = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_COPY)
     return np.frombuffer(held, "<i8").view(np.int64)
-
-
-@contextlib.contextmanager
-def _replacing(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file that takes a place once it is written and on the disk, or leaves no trace."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(name)
-        raise
-    _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Let the name of a file be on the disk too, where a folder can be synced."""
-    with contextlib.suppress(OSError):
-        held = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(held)
-        finally:
-            os.close(held)

@@ -298,9 +298,9 @@ class Rows(Bench):
         where += len(rule.kernels.cell) * cell
         # What the prior put there is there in a fresh row.
         begun = self.spec.layout.fresh if fresh is None else fresh
-        gap, visits = begun[where - row : where - row + 2].tolist()
-        count, value = words[where + 1] - visits, words[words[word.TABLE] + cell]
-        ones = (words[where] - gap + count * value) // words[word.SCALE]
+        size, value = len(rule.kernels.cell), words[words[word.TABLE] + cell]
+        now, then = words[where : where + size], begun[where - row : where - row + size].tolist()
+        count, ones = rule.counted(now, then, value, words[word.SCALE])
         if not 0 <= ones + 2 * outcome - 1 <= count:
             raise RepeatedTicket(
                 f"outcome {1 - outcome} must have been counted where it is corrected, "

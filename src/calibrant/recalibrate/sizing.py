@@ -93,7 +93,7 @@ def _anchored_limit(method: str, options: dict[str, Any]) -> float:
     """Return what the draws of an anchored rule may lose to their anchors for ever."""
     rule = _rule(method, options)
     counts = np.full((1, rule.lattice.cells), LONG)
-    account = Account(counts, counts // 2, 0, np.array([0.5]), counts)
+    account = Account(counts, counts // 2, 0, np.array([0.5]), rule.worst_blocks(counts))
     bound = rule.regret(account)
     return math.inf if bound is None else float(bound)
 

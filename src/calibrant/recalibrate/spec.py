@@ -213,12 +213,10 @@ class Spec:
         """Return the same of many rows."""
         layout, rule = self.layout, self.rule
         part = slice(layout.blocks, layout.transform or len(layout.fresh))
-        gained = rows[:, part] - layout.fresh[part]
-        gained = rule.cells_of(gained.reshape(len(rows), self.buckets, layout.stride))
-        gaps, counts = gained[..., 0], gained[..., 1]
-        scale = int(layout.shared[SCALE])
-        numerators = np.array(rule.lattice.numerators) * (scale // rule.lattice.denominator)
-        return counts, (gaps + counts * numerators) // scale
+        gained = (rows[:, part] - layout.fresh[part]).reshape(
+            len(rows), self.buckets, layout.stride
+        )
+        return rule.tallies_of(gained, int(layout.shared[SCALE]))
 
 
 @functools.lru_cache(maxsize=256)

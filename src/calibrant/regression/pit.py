@@ -179,7 +179,8 @@ class Pit(LevelMethod):
         spec = self._specs[0]
         blocks, size = self._parts(row)[:, spec.layout.blocks :], len(spec.rule.kernels.cell)
         gaps = blocks[:, len(spec.rule.kernels.head) :]
-        check_gaps(gaps[:, ::size], gaps[:, kernel.VISITS :: size], *spec.layout.values)
+        if size > 1:
+            check_gaps(gaps[:, ::size], gaps[:, kernel.VISITS :: size], *spec.layout.values)
         for clock in blocks[:, kernel.CLOCK].tolist():
             check_made(clock, int(row[kernel.ISSUED]))
 

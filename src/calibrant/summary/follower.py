@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.core import check
-from calibrant.core.arrays import Words
+from calibrant.core.arrays import Reals, Words
 from calibrant.core.codec import Document
 from calibrant.core.gate import Gate, passing, wait
 from calibrant.core.stateful import Stateful
@@ -173,7 +174,7 @@ class Follower(Stateful):
         number = check.whole(number, "number", low=1)
         with passing(self._gate):
             self._flush()
-            told = _rounds([(raw, cell, mean, outcome, 0.0)])
+            told, _ = _rounds([(raw, cell, mean, outcome, 0.0)])
             if number > self._rounds or not holds(self._words, told):
                 raise InvalidInput(f"{ROUND} number {number}, raw forecast {raw!r}")
             words, logs = self._words.copy(), list(self._logs)
@@ -220,13 +221,12 @@ class Follower(Stateful):
         """Add the rounds that wait to the sums."""
         if not self._new:
             return
-        told = _rounds(self._new)
-        waits = np.frexp(np.floor([row[4] for row in self._new]))[1]
+        told, waited = _rounds(self._new)
         words, logs = self._words.copy(), list(self._logs)
         absorb(words, told, self._ordered)
         _add_logs(words, logs, told)
-        waited = self._waits + np.bincount(waits, minlength=WAITS)
-        self._words, self._logs, self._waits, self._new = words, logs, waited, []
+        waits = self._waits + np.bincount(np.frexp(np.floor(waited))[1], minlength=WAITS)
+        self._words, self._logs, self._waits, self._new = words, logs, waits, []
 
     # ------------------------------------------------------------------ findings
 
@@ -301,25 +301,27 @@ def _told(ticket: Any) -> tuple[float, float, float]:
     return ticket.raw, ticket.value, min(max(ticket.mean, 0.0), 1.0)
 
 
-def _rounds(rows: list[tuple[float, int, float, int, float]]) -> Rounds:
-    raw, cell, mean, outcome, _ = zip(*rows, strict=True)
-    whole = np.array([cell, outcome], np.int64)
-    return Rounds(np.array(raw), whole[0], np.array(mean), whole[1])
+def _rounds(rows: list[tuple[float, int, float, int, float]]) -> tuple[Rounds, Reals]:
+    """Return rounds as arrays, and how long each waited."""
+    numbers = np.fromiter(chain.from_iterable(rows), np.float64, 5 * len(rows))
+    columns = np.ascontiguousarray(numbers.reshape(-1, 5).T)
+    cell, outcome = columns[1:4:2].astype(np.int64)
+    return Rounds(columns[0:3:2], cell, outcome), columns[4]
 
 
 def _add_logs(words: Words, logs: list[int], told: Rounds, sign: int = 1) -> None:
     """Add the logarithms of rounds, or take them back."""
-    series = (tallies.RAW, told.raw), (tallies.MEAN, told.mean)
-    for place, (at, values) in enumerate(series):
-        units, clipped = surprise(values, told.outcome)
-        logs[place] += sign * units
-        words[at + tallies.CLIPPED] += sign * clipped
+    units, clipped = surprise(told)
+    for place, at in enumerate((tallies.RAW, tallies.MEAN)):
+        logs[place] += sign * units[place]
+        words[at + tallies.CLIPPED] += sign * clipped[place]
 
 
 def _sound(words: Words) -> Words:
     """Return the words of a state, if rounds could have left them."""
     cells, rounds = int(words[tallies.CELLS]), int(words[tallies.ROUNDS])
-    fresh = tallies.flat(words.view(np.float64)[tallies.VALUES : tallies.VALUES + cells])
+    values = Collector(words.view(np.float64)[tallies.VALUES : tallies.VALUES + cells]).values
+    fresh = tallies.flat(values)
     fixed = slice(tallies.EDGES, tallies.TRACE), slice(tallies.FIRST, tallies.counts_at(cells))
     same = all((words[part] == fresh[part]).all() for part in fixed)
     counts: Any = words[tallies.counts_at(cells) : tallies.cross_at(cells)]

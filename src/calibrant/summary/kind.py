@@ -125,7 +125,7 @@ def collector_for(recalibrator: Engine) -> Any:
     --------
     >>> from calibrant import Calibrant
     >>> len(collector_for(Calibrant()).values), len(collector_for(Calibrant(raw_safe=0.1)).values)
-    (21, 1001)
+    (61, 1061)
     """
     return kinds.of(recalibrator).collector(recalibrator)
 

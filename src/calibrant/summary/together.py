@@ -24,27 +24,33 @@ from calibrant.kernels import portable, tallies
 from calibrant.kernels.tallies import BUCKET_WORDS, BUCKETS, COARSE, FINE, FINER, LEVELS, WINDOW
 
 SERIES: Final = (tallies.RAW, tallies.MEAN)
+BEHIND: Final = np.array([[0], [tallies.SERIES_WORDS]])
+"""How far the words of raw and mean forecasts lie behind those of raw ones."""
+NEXT: Final = np.array([[0], [BUCKET_WORDS]])
+"""The same in a table of buckets of both."""
 LOG_UNIT: Final = float(1 << 40)
 """Logarithms are whole numbers of 2**-40, so that their order changes no sum."""
 
 
 class Rounds(NamedTuple):
-    """Rounds as arrays: raw and mean forecasts, places of the draws among the values, outcomes."""
+    """Rounds as arrays: raw and mean forecasts (2, n), places of draws among values, outcomes."""
 
-    raw: Reals
+    values: Reals
     cell: Words
-    mean: Reals
     outcome: Words
 
     def part(self, start: int, end: int) -> Rounds:
         """Return some of the rounds."""
-        columns: list[Any] = [column[start:end] for column in self]
-        return Rounds(*columns)
+        return Rounds(self.values[:, start:end], self.cell[start:end], self.outcome[start:end])
+
+    def homes(self) -> Words:
+        """Return the fine cells of raw and mean forecasts."""
+        return buckets_of(self.values.reshape(-1), FINE).reshape(2, -1)
 
 
 def absorb(words: Words, rounds: Rounds, ordered: bool) -> None:
     """Add rounds to the sums; with ``ordered`` also to the trace and the windows."""
-    start, size = 0, len(rounds.raw)
+    start, size = 0, len(rounds.cell)
     while start < size:
         done = int(words[tallies.ROUNDS])
         end = min(size, start + _until_cut(words, done)) if ordered else size
@@ -60,51 +66,55 @@ def _until_cut(words: Words, done: int) -> int:
 
 
 def _absorb_piece(words: Words, rounds: Rounds, ordered: bool) -> None:
-    done, size = int(words[tallies.ROUNDS]), len(rounds.raw)
+    done, size = int(words[tallies.ROUNDS]), len(rounds.cell)
     stride = int(words[tallies.STRIDE]) if ordered else 1 << 62
     points = (done + size) // stride - done // stride
-    stretch = (done + np.arange(size)) // stride - done // stride
-    tables = [_add_series(words, at, *pair, rounds.outcome, stretch, points + 1)
-              for at, pair in zip(SERIES, _series(rounds), strict=True)]  # fmt: skip
-    drawn = _add_drawn(words, rounds, tables[0][1], stretch, points + 1)
+    stretch = np.arange(done, done + size) // stride - done // stride
+    fine = rounds.homes()
+    series = _add_series(words, rounds, fine, stretch, points + 1)
+    drawn = _add_drawn(words, rounds, fine[0] // tallies.PER, stretch, points + 1)
     words[tallies.ROUNDS] = done + size
     if ordered:
         if points:
-            at = (done // stride + np.arange(1, points + 1)) * stride
-            _mark(words, at, tables[0][0], tables[1][0], drawn)
+            at = np.arange(done // stride + 1, done // stride + points + 1) * stride
+            _mark(words, at, series[:points], drawn[:points])
         _pause(words, done + size)
-
-
-def _series(rounds: Rounds) -> list[tuple[Reals, Words]]:
-    return [(each, buckets_of(each, FINE)) for each in (rounds.raw, rounds.mean)]
 
 
 def _halves(values: Reals) -> tuple[Words, Words]:
     """Return numbers in [0, 1] as whole numbers of 2**-30, and the rest of 2**-60."""
     scaled = values * tallies.UNIT
-    high = np.floor(scaled)
+    high = scaled.astype(np.int64)
     low = ((scaled - high) * tallies.UNIT + tallies.ROUNDING) - tallies.ROUNDING
-    return high.astype(np.int64), low.astype(np.int64)
+    return high, low.astype(np.int64)
 
 
-def _add_series(
-    words: Words, at: int, values: Reals, fine: Words, told: Words, stretch: Words, size: int
-) -> tuple[Words, Words]:
-    """Add forecasts to a series; return its buckets at the end of each stretch, and the homes."""
+def _add_series(words: Words, rounds: Rounds, fine: Words, stretch: Words, size: int) -> Words:
+    """Add forecasts to both series; return the buckets of both at the end of each stretch."""
+    values, told = rounds.values.reshape(-1), rounds.outcome
     sums: list[Any] = [1, *_halves(values), *_halves(values * values)]
-    cells = words[at + FINER : at + FINER + 6 * FINE].reshape(-1, 3)
-    place, coarse = 2 * fine + told, fine // tallies.PER
-    for column, addend in enumerate(sums[:3]):
-        np.add.at(cells[:, column], place, addend)
-    table = np.zeros((size, 2 * COARSE, 5), np.int64)
-    where = stretch, 2 * coarse + told
+    both = words[tallies.RAW : tallies.EDGES]
+    cells = (FINER + 3 * (2 * fine + told) + BEHIND).reshape(-1)
+    table = np.zeros((size, 2, 2 * COARSE, 5), np.int64)
+    flat = table.reshape(-1)
+    homes = 5 * (2 * (fine // tallies.PER) + told) + NEXT
+    # One-dimensional, which is what adding at places is quick for.
+    place = (stretch * (2 * BUCKET_WORDS) + homes).reshape(-1)
     for column, addend in enumerate(sums):
-        np.add.at(table[..., column], where, addend)
-    home = words[at + BUCKETS : at + BUCKETS + BUCKET_WORDS].reshape(-1, 5)
+        np.add.at(flat, place + column, addend)
+        if column < 3:
+            np.add.at(both, cells + column, addend)
+    home = buckets_in(words)
     np.cumsum(table, axis=0, out=table)
     table += home
     home[:] = table[-1]
-    return table, coarse
+    return table
+
+
+def buckets_in(words: Words) -> Words:
+    """Return the buckets of raw and mean forecasts, as they stand in the words."""
+    series = words[tallies.RAW : tallies.EDGES].reshape(2, -1)
+    return series[:, BUCKETS : BUCKETS + BUCKET_WORDS].reshape(2, 2 * COARSE, 5)
 
 
 def _add_drawn(words: Words, rounds: Rounds, coarse: Words, stretch: Words, size: int) -> Words:
@@ -112,7 +122,7 @@ def _add_drawn(words: Words, rounds: Rounds, coarse: Words, stretch: Words, size
     cells = int(words[tallies.CELLS])
     counts, cross = tallies.counts_at(cells), tallies.cross_at(cells)
     table = np.zeros((size, 2 * cells), np.int64)
-    np.add.at(table, (stretch, 2 * rounds.cell + rounds.outcome), 1)
+    np.add.at(table.reshape(-1), stretch * (2 * cells) + 2 * rounds.cell + rounds.outcome, 1)
     np.add.at(words[cross:], coarse * cells + rounds.cell, 1)
     np.cumsum(table, axis=0, out=table)
     table += words[counts : counts + 2 * cells]
@@ -123,13 +133,13 @@ def _add_drawn(words: Words, rounds: Rounds, coarse: Words, stretch: Words, size
 # ------------------------------------------------------------------ trace and windows
 
 
-def _mark(words: Words, rounds: Words, raw: Words, mean: Words, drawn: Words) -> None:
+def _mark(words: Words, rounds: Words, series: Words, drawn: Words) -> None:
     """Write the points of the trace after so many ``rounds``."""
     number, reals = len(rounds), words.view(np.float64)
-    points = np.empty((number, tallies.COLUMNS))
-    points[:, 0], points[:, 4] = _squares(raw[:number]), gaps(raw[:number])
-    points[:, 2], points[:, 6] = _squares(mean[:number]), gaps(mean[:number])
-    points[:, [1, 3, 5]] = exact(words, drawn[:number]).T
+    points, tables = np.empty((number, tallies.COLUMNS)), series.reshape(-1, 2 * COARSE, 5)
+    points[:, [0, 2]] = _squares(tables).reshape(-1, 2)
+    points[:, [4, 6]] = gaps(tables).reshape(-1, 2)
+    points[:, [1, 3, 5]] = exact(words, drawn).T
     points /= rounds[:, None]
     at = tallies.TRACE + tallies.COLUMNS * int(words[tallies.FILLED])
     reals[at : at + points.size] = points.reshape(-1)
@@ -192,9 +202,8 @@ def _close(words: Words, reals: Reals, level: int, rounds: int) -> None:
     base = at + tallies.BASE
     values = base + 2 * BUCKET_WORDS
     drawn = tallies.squared_gaps_of_values(*flat, values)
-    now = np.array([words[s + BUCKETS : s + BUCKETS + BUCKET_WORDS] for s in SERIES])
-    since = words[base:values].reshape(2, -1)
-    raw, mean = gaps((now - since).reshape(2, -1, 5)).tolist()
+    now, since = buckets_in(words), words[base:values].reshape(2, -1, 5)
+    raw, mean = gaps(now - since).tolist()
     for kind, error in enumerate((raw, drawn, mean)):
         tallies.show(*flat, at, kind, window, error / length)
     since[:] = now
@@ -213,15 +222,14 @@ def swap(words: Words, round_: Rounds, number: int, ordered: bool) -> None:
     window under way began after the round, its beginning is corrected as well.
     """
     cells, done = int(words[tallies.CELLS]), int(words[tallies.ROUNDS])
-    counts = tallies.counts_at(cells)
-    places = 2 * int(round_.cell[0])
+    told, fine = int(round_.outcome[0]), round_.homes()[:, 0].tolist()
     bases = [tallies.level_at(cells, level) + tallies.BASE for level in range(LEVELS)
              if ordered and number <= done // (WINDOW << level) * (WINDOW << level)]  # fmt: skip
-    for at, (values, fine) in zip(SERIES, _series(round_), strict=True):
-        _swap_series(words, at, values, int(fine[0]), int(round_.outcome[0]), bases)
-    for start in (counts, *(base + 2 * BUCKET_WORDS for base in bases)):
-        words[start + places + int(round_.outcome[0])] += 1
-        words[start + places + 1 - int(round_.outcome[0])] -= 1
+    for place, at in enumerate(SERIES):
+        _swap_series(words, at, round_.values[place], fine[place], told, bases)
+    for start in (tallies.counts_at(cells), *(base + 2 * BUCKET_WORDS for base in bases)):
+        words[start + 2 * int(round_.cell[0]) + told] += 1
+        words[start + 2 * int(round_.cell[0]) + 1 - told] -= 1
 
 
 def _swap_series(
@@ -241,8 +249,8 @@ def holds(words: Words, round_: Rounds) -> bool:
     """Say whether the sums may hold a round with the other outcome."""
     cells, other = int(words[tallies.CELLS]), 1 - int(round_.outcome[0])
     counts = [tallies.counts_at(cells) + 2 * int(round_.cell[0]) + other]
-    for at, (_, fine) in zip(SERIES, _series(round_), strict=True):
-        counts.append(at + FINER + 3 * (2 * int(fine[0]) + other))
+    for at, fine in zip(SERIES, round_.homes()[:, 0].tolist(), strict=True):
+        counts.append(at + FINER + 3 * (2 * fine + other))
     return bool((words[counts] > 0).all())
 
 
@@ -260,16 +268,16 @@ def summed(words: Words, more: Words) -> Words:
 # -------------------------------------------------------------------------- logarithms
 
 
-def surprise(values: Reals, outcomes: Words) -> tuple[int, int]:
-    """Return what the log loss of rounds adds up to in units of 2**-40, and how many were clipped.
+def surprise(rounds: Rounds) -> tuple[list[int], list[int]]:
+    """Return the log losses of raw and mean forecasts in units of 2**-40, and counts of clips.
 
-    >>> surprise(np.array([0.5, 0.0]), np.array([1, 1]))[1]
-    1
+    >>> surprise(Rounds(np.array([[0.5], [0.0]]), np.array([0]), np.array([1])))[1]
+    [0, 1]
     """
-    given = np.where(outcomes == 1, values, 1.0 - values)
+    given = np.where(rounds.outcome == 1, rounds.values, 1.0 - rounds.values)
     clipped = given < tallies.CLIP
     units = np.rint(-log(np.where(clipped, tallies.CLIP, given)) * LOG_UNIT)
-    return int(units.astype(np.int64).sum()), int(clipped.sum())
+    return units.astype(np.int64).sum(1).tolist(), clipped.sum(1).tolist()
 
 
 def log(values: Any) -> Reals:

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.bounds.horizon import natural_grid
 from calibrant.core import check
 from calibrant.errors import ExpiredTicket, InvalidInput
 from calibrant.kinds.binary import inner, method_of
@@ -162,4 +161,4 @@ def of_default(options: Options) -> dict[str, Any]:
     if loss.name not in LOSSES:
         known = " or ".join(map(repr, LOSSES))
         raise InvalidInput(f"loss must be {known}: {LOSS}, got {loss.name!r}")
-    return {"grid": natural_grid(loss)} | given
+    return given

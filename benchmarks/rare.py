@@ -1,0 +1,148 @@
+"""Rare events: what the draw loses to the mean, and the mean to the raw forecast, by base rate.
+
+``python -m benchmarks.rare`` prints a table with the bars; ``--rounds`` and ``--seeds`` say how
+much is played, ``--method`` with which last stage.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant import Calibrant, metrics
+
+Floats = NDArray[np.float64]
+Bits = NDArray[np.uint8]
+RATES = (0.5, 0.1, 0.01, 0.001)
+SPREAD = 1.25
+"""Standard deviation of the true log-odds."""
+WARPS = ((0.6, 1.0), (1.6, -0.7))
+"""Slope and shift of the raw log-odds, in turns."""
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The figures of one run; AUC and Brier score of the draw are told less the mean's."""
+
+    auc_raw: float
+    auc_mean: float
+    auc_draw: float
+    log_raw: float
+    log_mean: float
+    log_ratio: float
+    log_loss_mean: float
+    brier_raw: float
+    brier_mean: float
+    brier_draw: float
+    c2: float
+    ends: float
+
+
+def stream(rate: float, rounds: int, seed: int) -> tuple[Floats, Bits]:
+    """Return raw forecasts of wrong slope and shift, and outcomes of that base rate."""
+    rng = np.random.default_rng([seed, round(1e5 * rate)])
+    deviation = SPREAD * rng.standard_normal(rounds)
+    centre, (slope, shift) = _centre(rate, deviation), WARPS[seed % len(WARPS)]
+    chance = 1.0 / (1.0 + np.exp(-centre - deviation))
+    raw = 1.0 / (1.0 + np.exp(-centre - slope * deviation - shift))
+    return raw, (rng.random(rounds) < chance).astype(np.uint8)
+
+
+def _centre(rate: float, deviation: Floats) -> float:
+    """Return the log-odds around which the mean chance is the base rate."""
+    low, high = -20.0, 20.0
+    for _ in range(60):
+        middle = (low + high) / 2.0
+        below = float(np.mean(1.0 / (1.0 + np.exp(-middle - deviation)))) < rate
+        low, high = (middle, high) if below else (low, middle)
+    return low
+
+
+def score(rate: float, rounds: int, seed: int, method: str) -> Scores:
+    """Return the figures of one stream."""
+    raw, y = stream(rate, rounds, seed)
+    run = Calibrant(method=method, seed=seed).replay(raw, y)
+    other = Calibrant(method=method, loss="log", seed=seed).replay(raw, y)
+    drawn, mean = run.forecast, run.mean
+    auc = [metrics.auc(p, y) for p in (raw, mean, drawn)]
+    logs = [_log_loss(p, y) for p in (raw, mean, drawn, other.mean)]
+    brier = [metrics.brier(p, y) for p in (raw, mean, drawn)]
+    ends = float(np.mean((drawn == 0.0) | (drawn == 1.0)))
+    return Scores(
+        auc[0],
+        auc[1] - auc[0],
+        auc[2] - auc[1],
+        logs[0],
+        logs[1],
+        logs[2] / logs[1],
+        logs[3],
+        brier[0],
+        brier[1],
+        brier[2] - brier[1],
+        metrics.calibration_error(drawn, y, power=2.0),
+        ends,
+    )
+
+
+def _log_loss(p: Floats, y: Bits) -> float:
+    return metrics.mean_loss(p, y, loss="log")
+
+
+def bars(rate: float, rounds: int, told: Scores) -> dict[str, bool]:
+    """Return each bar, and whether it is met."""
+    return {
+        "log loss of the draw": told.log_ratio <= 1.03,
+        "AUC of the draw": told.auc_draw >= -0.005,
+        "AUC of the mean": rate < 0.01 or told.auc_mean >= -0.01,
+        "Brier of the draw": told.brier_draw <= 0.0003,
+        "C2": told.c2 <= 20.0 / rounds + 0.025**2,
+        'mean under loss="log"': told.log_loss_mean <= told.log_mean,
+    }
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=50_000)
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--method", default="refining")
+    given = parser.parse_args()
+    print(
+        "| base rate | AUC raw | mean's, less raw's | draw's, less mean's | log loss raw | mean "
+        "| draw over mean | mean, `loss=\"log\"` | Brier raw | mean | draw's, less mean's "
+        "| C2 of the draw | said 0 or 1 | missed |"
+    )
+    print("|" + "---|" * 14)
+    for rate in RATES:
+        runs = [score(rate, given.rounds, seed, given.method) for seed in range(given.seeds)]
+        told = Scores(*np.mean([list(vars(run).values()) for run in runs], axis=0).tolist())
+        missed = [name for name, met in bars(rate, given.rounds, told).items() if not met]
+        print(line(rate, told, missed), flush=True)
+
+
+def line(rate: float, told: Scores, missed: list[str]) -> str:
+    """Return a line of the table."""
+    cells = [
+        f"{100 * rate:g} %",
+        f"{told.auc_raw:.4f}",
+        f"{told.auc_mean:+.4f}",
+        f"{told.auc_draw:+.4f}",
+        f"{told.log_raw:.5f}",
+        f"{told.log_mean:.5f}",
+        f"{told.log_ratio:.4f}",
+        f"{told.log_loss_mean:.5f}",
+        f"{told.brier_raw:.6f}",
+        f"{told.brier_mean:.6f}",
+        f"{told.brier_draw:+.6f}",
+        f"{told.c2:.6f}",
+        f"{100 * told.ends:.0f} %",
+        ", ".join(missed),
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+if __name__ == "__main__":
+    main()
