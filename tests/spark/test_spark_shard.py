@@ -232,6 +232,18 @@ def test_a_processor_keeps_one_shelf_for_each_shard() -> None:
     assert handle.value.kept is not None
 
 
+def test_a_processor_without_a_state_begins_anew() -> None:
+    log, handle, table = events(20, 3, 5.0), Handle(), Table(MODEL, seed=SEED)
+    processor = ShardProcessor(settings())
+    processor.init(handle)
+    row = Row(shard=1, events=bytearray(written(whole(log), SCHEMA)))
+    (made,) = processor.handleInputRows((1,), iter([row]), None)
+    out = read([made["events"]], parcels.played_schema(SCHEMA))
+    assert agrees(out.drop_columns(["time", "body"]), log, played(log, table))
+    found = Shelf.from_bytes(handle.value.kept[0])
+    assert found.bodies == dict(zip(table, table.bodies(), strict=True))
+
+
 def test_the_compiler_starts_once_enough_was_played(monkeypatch) -> None:
     started = []
     monkeypatch.setattr(shards, "_seen", [0])

@@ -24,7 +24,7 @@ from calibrant.integrations.spark.columns import (
     number,
 )
 from calibrant.integrations.spark.events import Fault, faults_column
-from calibrant.integrations.spark.shard import spread
+from calibrant.integrations.spark.shard import spread, warm
 from calibrant.recalibrate import Calibrant, Recalibrator, Table
 from calibrant.recalibrate.keyed import Key, KeyedPending
 from calibrant.recalibrate.secret import chosen_seed
@@ -166,6 +166,7 @@ class Partition:
         when: dict[str, Any] = {"time": time.to_numpy(False)} if self.timed else {}
         if self.late:
             when |= {"available": known.to_numpy(False), "carry": self.carry}
+        warm(self.pattern, len(raw))
         run = self.table.replay(named, raw.to_numpy(), told.to_numpy(), **when)
         if fine.any():
             self._forget(keys[-1].as_py(), run.pending)

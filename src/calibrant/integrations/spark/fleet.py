@@ -108,10 +108,12 @@ def run(spark: SparkSession, folder: Path, schema: str = SCHEMA, **options: Any)
     """
     given: dict[str, Any] = {"model": MODEL, "seed": SEED, "shards": SHARDS} | options
     frame = recalibrate_stream(source(spark, folder / "in", schema), **given)
-    for left in reversed(range(MOST_STARTS)):
+    left = MOST_STARTS
+    while left:
+        left -= 1
         try:
             start(frame, folder).awaitTermination()
-            return
+            left = 0
         except StreamingQueryException as error:
             if not left or "failed to connect back" not in str(error):
                 raise
