@@ -43,7 +43,7 @@ class Heap:
         self.records, self.mapped = records, np.empty(0, np.int64)
         self._words = np.empty(64, np.int64) if words is None else words
         self.used = 0 if words is None else len(words)
-        self.limit = max(LEAST, 2 * self.used)
+        self.limit = max(LEAST, 3 * self.used // 2)
 
     @property
     def nbytes(self) -> int:

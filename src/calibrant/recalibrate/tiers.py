@@ -251,14 +251,14 @@ class Tiers:
         self._spare = self._unused()
 
     def tidy(self) -> None:
-        """Sweep the heap if half of it is garbage; nobody may have kept a record."""
+        """Sweep the heap if a third of it is garbage; nobody may have kept a record."""
         heap = self.heap
         if heap.used > heap.limit:
             live = np.flatnonzero((self.slots < 0) & (heap.records[:, SIZE] > 0))
             sizes, starts = heap.records[live, SIZE], heap.records[live, START]
             near = int(sizes[starts < MAPPED].sum())
-            heap.limit = max(LEAST, 2 * near)
-            if 2 * near <= heap.used:
+            heap.limit = max(LEAST, 3 * near // 2)
+            if 3 * near <= 2 * heap.used:
                 self.heap = heap.swept(live)
 
     # --------------------------------------------------------------------- bodies
