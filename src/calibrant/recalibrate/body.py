@@ -317,5 +317,5 @@ def _bits(told: bytes, size: int) -> Mask:
 
 def _machine_for(rows: int) -> Any:
     """Return compiled functions if they are worth it, or once they exist."""
-    worth = rows > MANY or bodies.machine_of_rows.cache_info().currsize
+    worth = rows > MANY or (rows > 0 and bodies.machine_of_rows.cache_info().currsize)
     return bodies.machine_of_rows() if worth else None
