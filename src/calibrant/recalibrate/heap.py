@@ -52,10 +52,9 @@ class Heap:
 
     def make_room(self, count: int) -> None:
         """Have records of so many rows."""
-        if count > len(self.records):
-            records = np.zeros((count, self.records.shape[1]), np.int64)
-            records[: len(self.records)] = self.records
-            self.records = records
+        records = np.zeros((max(count, len(self.records)), self.records.shape[1]), np.int64)
+        records[: len(self.records)] = self.records
+        self.records = records
 
     def add(self, words: Words) -> int:
         """Write words behind the others; return where they start."""
