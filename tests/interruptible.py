@@ -147,7 +147,8 @@ class Keyed:
     """A table of two streams, with an open ticket in one of them and none in the other."""
 
     def __init__(self, pattern: Any, stored: bytes) -> None:
-        self.table = Table(pattern(seed=1), seed=4)
+        # One pattern with rows that are packed in between.
+        self.table = Table(pattern(seed=1), seed=4, hot=1 if "raw_safe" in pattern.keywords else 9)
         for t in range(8):
             ticket = self.table.forecast("ab"[t % 2], 0.1 * t)
             if t % 3:
@@ -155,6 +156,10 @@ class Keyed:
                 self.closed = ticket
         self.ticket = self.table.forecast("a", 0.4, id="old")
         self.stored = stored
+        other = Table(pattern(seed=1), seed=4)
+        other.replay(["b", "d", "b"], [0.3, 0.8, 0.9], [1, 0, 1])
+        other.forecast("d", 0.4, id="another")
+        self.bodies = other.bodies()
 
     def to_bytes(self) -> bytes:
         return self.table.to_bytes()
@@ -180,6 +185,8 @@ KEYED: dict[str, Callable[[Keyed], Any]] = {
         ["b", None, "new"], [0, 1, 0], ["one", "old", None], [0.4, 1, 0.6]
     ),
     "put a new key": lambda made: made.table.put("d", made.stored),
+    "take": lambda made: made.table.take(["b", "d"], made.bodies),
+    "evict": lambda made: made.table.evict(keep=1),
 }
 PATTERNS = {
     "recalibrator": partial(Recalibrator, max_open=2, **SMALL),

@@ -193,3 +193,13 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one(
     monkeypatch.setattr(os, "open", no_folders)
     table.save(path)
     assert Table.open(path) == table
+
+
+GOLDEN = Path(__file__).parent / "golden" / "table_v1"
+
+
+def test_files_that_were_written_once_open_for_ever(tmp_path: Path) -> None:
+    table = played(Recalibrator(resolution=4, buckets=3))
+    assert Table.open(GOLDEN) == table
+    table.save(tmp_path / "table")
+    assert (tmp_path / "table").read_bytes() == GOLDEN.read_bytes()

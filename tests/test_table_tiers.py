@@ -106,6 +106,16 @@ def test_what_is_garbage_is_swept() -> None:
     assert Table.from_bytes(kept)[0].rounds == 600
 
 
+def test_a_heap_that_holds_little_garbage_is_left_alone() -> None:
+    table = Table(Recalibrator(resolution=4, buckets=3), seed=5, hot=1)
+    table.replay(["a", "b", "c"], [0.2, 0.5, 0.7], [1, 0, 1])
+    heap = table._tiers.heap
+    heap.limit = 0
+    table._tiers.tidy()
+    assert table._tiers.heap is heap
+    assert heap.limit > 0
+
+
 def test_fresh_rows_have_their_bodies_before_they_are_hot() -> None:
     table, other = (Table(Recalibrator(), seed=5, hot=hot) for hot in (1, 9))
     for each in (table, other):

@@ -132,7 +132,7 @@ def digest_words(words: Any, starts: Any, ends: Any, begin: Any, room: Any, foun
 
 
 def secrets(told: Any, ends: Any, salt: Any, seeded: Any, keyed: Any, room: Any, out: Any) -> None:
-    """Write the secret of each of many keys, given as text: two words each.
+    """Write the secret of each of many keys, given as text, a line each: two words each.
 
     The text of a key is hashed to a salt of sixteen bytes, under which the text of the seed is
     hashed, as :func:`calibrant.recalibrate.secret.secret_of` says.  ``salt`` and ``keyed`` are what
@@ -164,6 +164,7 @@ def secrets(told: Any, ends: Any, salt: Any, seeded: Any, keyed: Any, room: Any,
         copy(seeded, m, 16)
         compress(h, m, seeded[16], keyed[17], keyed)
         out[2 * k], out[2 * k + 1] = h[0], h[1]
+        start += 1
 
 
 def beginning(size: int, key: int = 0, salt: bytes = bytes(16)) -> Any:

@@ -146,7 +146,7 @@ class Body:
             return self._packed_one_by_one(flat, places.tolist(), left.tolist())
         table, *_, sizes = self._tables
         most = len(table) + len(table) // 16 + 4
-        pieces, ends, end = list[Words](), np.empty(len(places), np.int64), 0
+        pieces, ends, end = [np.empty(0, np.int64)], np.empty(len(places), np.int64), 0
         for first in range(0, len(places), AT_ONCE):
             some = slice(first, first + AT_ONCE)
             made = np.zeros(most * len(places[some]) + int(left[some].sum()), np.int64)
@@ -317,5 +317,5 @@ def _bits(told: bytes, size: int) -> Mask:
 
 def _machine_for(rows: int) -> Any:
     """Return compiled functions if they are worth it, or once they exist."""
-    worth = rows > MANY or bodies.machine_of_rows.cache_info().currsize
+    worth = rows > MANY or (rows > 0 and bodies.machine_of_rows.cache_info().currsize)
     return bodies.machine_of_rows() if worth else None

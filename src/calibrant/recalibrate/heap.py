@@ -43,7 +43,7 @@ class Heap:
         self.records, self.mapped = records, np.empty(0, np.int64)
         self._words = np.empty(64, np.int64) if words is None else words
         self.used = 0 if words is None else len(words)
-        self.limit = max(LEAST, 2 * self.used)
+        self.limit = max(LEAST, 3 * self.used // 2)
 
     @property
     def nbytes(self) -> int:
@@ -52,10 +52,9 @@ class Heap:
 
     def make_room(self, count: int) -> None:
         """Have records of so many rows."""
-        if count > len(self.records):
-            records = np.zeros((count, self.records.shape[1]), np.int64)
-            records[: len(self.records)] = self.records
-            self.records = records
+        records = np.zeros((max(count, len(self.records)), self.records.shape[1]), np.int64)
+        records[: len(self.records)] = self.records
+        self.records = records
 
     def add(self, words: Words) -> int:
         """Write words behind the others; return where they start."""

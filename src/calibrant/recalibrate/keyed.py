@@ -111,7 +111,10 @@ class Keys:
         check.refuse_first(bad, codes, "codes", f"from 0 up to {len(self.names) - 1}")
         used, where = np.unique(codes, return_index=True)
         used = used[np.argsort(where)]
-        names = [_row_key(self.names[code], f"key {code}") for code in used.tolist()]
+        names = [self.names[code] for code in used.tolist()]
+        if not set(map(type, names)) <= {str, int}:
+            told = zip(names, used.tolist(), strict=True)
+            names = [_row_key(name, f"key {code}") for name, code in told]
         if len(set(names)) < len(names):
             raise InvalidInput("names must differ, got one twice")
         if len(used) == len(self.names) and (used == np.arange(len(used))).all():

@@ -158,7 +158,8 @@ class KeyedBatches(KeyedState):
 
         def play() -> None:
             for some, loops in ((crowded, None), (~crowded, machine)):
-                for group in self._tiers.groups(np.flatnonzero(some)):
+                places = np.flatnonzero(some)
+                for group in self._tiers.groups(places, parts.rows, self._stamps):
                     self._play_at_once(parts.chosen(group), loops, raw, told, made)
 
         at_once = machine is not None and not crowded.any()
@@ -169,7 +170,6 @@ class KeyedBatches(KeyedState):
         self, parts: Parts, machine: Any, raw: Reals, told: Bits, made: tuple[Reals, ...]
     ) -> None:
         """Play the rounds of rows, and write what was forecast in them."""
-        self._tiers.warm(parts.rows, self._stamps)
         order, places, bounds = parts.order, self._tiers.places(parts.rows), parts.bounds
         given, size = (raw[order], told[order]), len(order)
         columns = [np.empty(size), np.empty(size), np.empty(size)]
@@ -369,7 +369,6 @@ class KeyedBatches(KeyedState):
         try:
             self._admit(keys)
             self._touch(rows)
-            self._warm_together(rows)
             play()
             finish()
         except BaseException:
@@ -389,11 +388,6 @@ class KeyedBatches(KeyedState):
             self._tiers.cool(rows)
             return self._tiers.heap.records[rows]
         return self._tiers.copies(rows)
-
-    def _warm_together(self, rows: Words) -> None:
-        """Let rows be hot if all of them may be at a time."""
-        if len(rows) <= self._tiers.hot:
-            self._tiers.warm(rows, self._stamps)
 
     def _undo(
         self, new: list[Key], rows: Words, there: Mask, first: Words, kept: Words | None
@@ -422,10 +416,9 @@ class KeyedBatches(KeyedState):
         starts = np.flatnonzero(np.diff(rows, prepend=-1))
         bounds, columns = np.append(starts, len(rows)), due.columns.for_events(due.outcomes)
         listed = [] if machine is not None else [column.tolist() for column in columns]
-        for group in self._tiers.groups(np.arange(len(starts))):
-            some = rows[starts[group]]
-            self._tiers.warm(some, self._stamps)
-            told = self._tiers.places(some), bounds[group[0] : group[-1] + 2], log
+        whose, all_rows = rows[starts], np.arange(len(starts))
+        for group in self._tiers.groups(all_rows, whose, self._stamps):
+            told = self._tiers.places(whose[group]), bounds[group[0] : group[-1] + 2], log
             if machine is not None:
                 flat = self._rows.arena.flat()
                 machine.events(flat, flat.view(np.float64), *told, *columns)

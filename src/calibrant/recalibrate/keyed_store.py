@@ -63,11 +63,14 @@ class KeyedStore(KeyedFiles):
             if self.store is not None:
                 for key, body in zip(keys, bodies, strict=True):
                     self.store[key] = body
+            order, stamps = list(self._numbers), self._stamps[numbers].copy()
             try:
                 self._drop_keys(keys, names)
             except BaseException:
-                # Nobody else has what was dropped: all of it comes back.
+                # Nobody else has what was dropped: all of it comes back, as it was.
                 self._take(keys, bodies)
+                self._stamps[[self._numbers[key] for key in keys]] = stamps
+                self._numbers = {key: self._numbers[key] for key in order}
                 raise
         return list(zip(keys, bodies, strict=True))
 

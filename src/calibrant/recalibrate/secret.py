@@ -90,18 +90,19 @@ def secrets_of(seed: int, keys: Sequence[str | int]) -> Words:
     >>> secrets_of(7, ["a", 3]).tobytes() == secret_of(7, "a") + secret_of(7, 3)
     True
     """
-    seeded, texts = b"seed %d" % seed, [repr(key).encode() for key in keys]
-    machine = blake.machine() if len(texts) > MANY and len(seeded) <= 128 else None
+    seeded = b"seed %d" % seed
+    machine = blake.machine() if len(keys) > MANY and len(seeded) <= 128 else None
     if machine is None:
         hashed = hashlib.blake2b
-        salts = [hashed(text, digest_size=16).digest() for text in texts]
+        salts = [hashed(repr(key).encode(), digest_size=16).digest() for key in keys]
         made = [hashed(seeded, key=salt, digest_size=16).digest() for salt in salts]
         return np.frombuffer(b"".join(made), "<i8").astype(np.int64).reshape(-1, 2)
-    found, block = np.empty(2 * len(texts), np.uint64), np.zeros(17, np.uint64)
+    found, block = np.empty(2 * len(keys), np.uint64), np.zeros(17, np.uint64)
     block[:16] = np.frombuffer(seeded + bytes(128 - len(seeded)), "<u8")
     block[16] = 128 + len(seeded)
-    told = np.frombuffer(b"".join(texts), np.uint8).astype(np.uint64)
-    ends, room = np.cumsum([len(text) for text in texts]), np.empty(24, np.uint64)
+    # No text of a key has an end of line in it.
+    lines = np.frombuffer("\n".join([*map(repr, keys), ""]).encode(), np.uint8)
+    told, ends, room = lines.astype(np.uint64), np.flatnonzero(lines == 10), np.empty(24, np.uint64)
     machine[1](told, ends, blake.beginning(16), block, blake.beginning(16, 16), room, found)
     return found.view(np.int64).reshape(-1, 2)
 

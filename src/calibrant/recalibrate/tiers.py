@@ -33,6 +33,8 @@ BYTES: Final = 1 << 25
 """Hot rows take so many bytes at most, unless a table is told otherwise."""
 INDEX: Final = (1 << 31) - 1
 """Words of an arena, at most: kernels count them in 31 bits."""
+TOGETHER: Final = 512
+"""Rows that are hot in turn, where not all can be."""
 NOWHERE: Final = -1
 
 
@@ -144,9 +146,22 @@ class Tiers:
 
     # -------------------------------------------------------------------- warming
 
-    def groups(self, numbers: Words) -> list[Words]:
-        """Return rows in groups that may be hot at a time."""
-        return [numbers[k : k + self.hot] for k in range(0, len(numbers), self.hot)]
+    def groups(self, places: Words, rows: Words, stamps: Words) -> Iterator[Words]:
+        """Yield places of a column of rows, in groups whose rows are hot then.
+
+        Rows that cannot be hot all at a time are in turn, few enough to stay close to the
+        processor, and cold again afterwards.
+        """
+        if len(rows) <= self.hot and len(places):
+            self.warm(rows[places], stamps)
+            yield places
+            return
+        step = min(self.hot, TOGETHER)
+        for first in range(0, len(places), step):
+            some = places[first : first + step]
+            self.warm(rows[some], stamps)
+            yield some
+            self.cool(rows[some])
 
     def warm_one(self, number: int, stamps: Words) -> None:
         """Let a row be hot."""
@@ -236,14 +251,14 @@ class Tiers:
         self._spare = self._unused()
 
     def tidy(self) -> None:
-        """Sweep the heap if half of it is garbage; nobody may have kept a record."""
+        """Sweep the heap if a third of it is garbage; nobody may have kept a record."""
         heap = self.heap
         if heap.used > heap.limit:
             live = np.flatnonzero((self.slots < 0) & (heap.records[:, SIZE] > 0))
             sizes, starts = heap.records[live, SIZE], heap.records[live, START]
             near = int(sizes[starts < MAPPED].sum())
-            heap.limit = max(LEAST, 2 * near)
-            if 2 * near <= heap.used:
+            heap.limit = max(LEAST, 3 * near // 2)
+            if 3 * near <= 2 * heap.used:
                 self.heap = heap.swept(live)
 
     # --------------------------------------------------------------------- bodies
