@@ -130,6 +130,7 @@ def shared(value: object) -> bool:
 
 
 CLASS = "   :members:\n"
+HOST = "   :exclude-members: set_fit_request, set_partial_fit_request, set_score_request\n"
 INHERITED = "   :inherited-members: object, tuple, dict, int, Exception\n"
 
 
@@ -138,7 +139,7 @@ def entry(package: str, name: str, value: object) -> str:
     place = f"{package}.{name}"
     if inspect.isclass(value):
         own = "integrations" in package  # what a host gives its classes is told by the host
-        told = f".. autoclass:: {place}\n{CLASS}{'' if own else INHERITED}"
+        told = f".. autoclass:: {place}\n{CLASS}{HOST if own else INHERITED}"
     elif inspect.isroutine(value):
         told = f".. autofunction:: {place}\n"
     else:
