@@ -53,3 +53,14 @@ def test_every_picture_that_a_page_shows_is_stored_and_has_words() -> None:
 
 
 IMAGE = re.compile(r"!\[([^]]*)\]\(([^)]+)\)")
+
+
+def test_pages_name_an_install_command_that_works() -> None:
+    from calibrant.errors import RELEASED, requirement
+
+    pages = [ROOT / "README.md", *ROOT.glob("docs/**/*.md")]
+    named = [
+        page.name for page in pages if re.search(r"pip install .calibrant\[", page.read_text())
+    ]
+    assert RELEASED or named == []
+    assert requirement("plot").startswith('"calibrant[' if RELEASED else '".[')
