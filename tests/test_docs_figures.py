@@ -64,3 +64,11 @@ def test_pages_name_an_install_command_that_works() -> None:
     ]
     assert RELEASED or named == []
     assert requirement("plot").startswith('"calibrant[' if RELEASED else '".[')
+
+
+def test_the_readme_quotes_the_certificate_that_its_first_lines_print(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    first, told = re.findall(r"^```(?:python|text)\n(.*?)^```", README, re.M | re.S)[:2]
+    exec(first, {})
+    assert capsys.readouterr().out == told
