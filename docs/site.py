@@ -7,7 +7,9 @@ gets an entry from its docstring, in one package; others that export it point th
 
 from __future__ import annotations
 
+import ast
 import importlib
+import importlib.util
 import inspect
 import pkgutil
 import re
@@ -16,6 +18,7 @@ from pathlib import Path
 from types import ModuleType
 
 import calibrant
+from calibrant.errors import MissingExtra
 
 __all__ = ["api_pages", "public_names", "write"]
 
@@ -45,11 +48,7 @@ START = [
     "pages",
 ]
 SECTIONS = {
-    "start": (
-        "Start",
-        "The first hour, pictures, and how good and fast it is.",
-        [*START, "changelog", "pages"],
-    ),
+    "start": ("Start", "The first hour, pictures, and how good and fast it is.", START),
     "guides": ("How to", "One page for each task.", ["how-to"]),
     "manual": ("Reference", "What everything is and does.", ["reference"]),
     "names": ("API", "Every public name, from its docstring.", ["api"]),
@@ -57,6 +56,7 @@ SECTIONS = {
     "inside": ("Design", "How it is made, and why.", ["design", "contributing", "decisions"]),
 }
 """Title, introduction and pages of each section."""
+MISSING = object()
 LINK = re.compile(r"(?<!!)\[(?P<text>[^]]*)\]\((?P<target>[^)\s]+)\)")
 
 
@@ -67,12 +67,26 @@ def packages() -> list[ModuleType]:
     """Return every package, and every module beside them, that exports names."""
     found = pkgutil.walk_packages(calibrant.__path__, "calibrant.")
     names = [each.name for each in found if each.ispkg or each.name.count(".") == 1]
-    made = [importlib.import_module(name) for name in names if name not in LEFT_OUT]
+    made = [imported(name) for name in names if name not in LEFT_OUT]
     order = {name: place for place, name in enumerate(FIRST)}
     return sorted(
         (each for each in [calibrant, *made] if getattr(each, "__all__", None)),
         key=lambda each: (order.get(each.__name__, len(order)), inner(each), each.__name__),
     )
+
+
+def imported(name: str) -> ModuleType:
+    """Return a package; where its extra is missing, one that has the docstring and names alone."""
+    try:
+        return importlib.import_module(name)
+    except MissingExtra:
+        found = importlib.util.find_spec(name)
+        tree = ast.parse(Path(found.origin).read_text()) if found and found.origin else ast.Module()
+        made = ModuleType(name, ast.get_docstring(tree))
+        listed = (node for node in tree.body if isinstance(node, ast.Assign))
+        named = [node.value for node in listed if ast.unparse(node.targets[0]) == "__all__"]
+        made.__all__ = ast.literal_eval(named[0]) if named else []
+        return made
 
 
 def inner(package: ModuleType) -> bool:
@@ -97,10 +111,12 @@ def page_of(package: ModuleType, homes: dict[int, str]) -> str:
     lines = [f"# {name}\n", inspect.cleandoc(package.__doc__ or "").partition("\n\n")[0] + "\n"]
     rest: list[str] = []
     for each in sorted(package.__all__):
-        value = getattr(package, each)
+        value = getattr(package, each, MISSING)
         home = homes.setdefault(id(value), name) if shared(value) else name
         if home != name:
             rest.append(f"- `{each}`: see [{home}]({home}.md)\n")
+        elif value is MISSING:
+            rest.append(f"- `{each}`: its entry is in the docstring, `help({name}.{each})`\n")
         elif inspect.ismodule(value):
             rest.append(f"- `{each}`: a module\n")
         else:
@@ -114,6 +130,7 @@ def shared(value: object) -> bool:
 
 
 CLASS = "   :members:\n"
+HOST = "   :exclude-members: set_fit_request, set_partial_fit_request, set_score_request\n"
 INHERITED = "   :inherited-members: object, tuple, dict, int, Exception\n"
 
 
@@ -122,7 +139,7 @@ def entry(package: str, name: str, value: object) -> str:
     place = f"{package}.{name}"
     if inspect.isclass(value):
         own = "integrations" in package  # what a host gives its classes is told by the host
-        told = f".. autoclass:: {place}\n{CLASS}{'' if own else INHERITED}"
+        told = f".. autoclass:: {place}\n{CLASS}{HOST if own else INHERITED}"
     elif inspect.isroutine(value):
         told = f".. autofunction:: {place}\n"
     else:

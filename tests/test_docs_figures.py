@@ -53,3 +53,22 @@ def test_every_picture_that_a_page_shows_is_stored_and_has_words() -> None:
 
 
 IMAGE = re.compile(r"!\[([^]]*)\]\(([^)]+)\)")
+
+
+def test_pages_name_an_install_command_that_works() -> None:
+    from calibrant.errors import RELEASED, requirement
+
+    pages = [ROOT / "README.md", *ROOT.glob("docs/**/*.md")]
+    named = [
+        page.name for page in pages if re.search(r"pip install .calibrant\[", page.read_text())
+    ]
+    assert RELEASED or named == []
+    assert requirement("plot").startswith('"calibrant[' if RELEASED else '".[')
+
+
+def test_the_readme_quotes_the_certificate_that_its_first_lines_print(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    first, told = re.findall(r"^```(?:python|text)\n(.*?)^```", README, re.M | re.S)[:2]
+    exec(first, {})
+    assert capsys.readouterr().out == told

@@ -331,7 +331,7 @@ def regret_matching(
     Prior.  The proof speaks of ``S_i + s_i`` and ``n_i + k0`` and starts at
     ``P_0 = sum_i max(|s_i| - h k0, 0)^2``; going back to S costs ``sum |s_i|``:
 
-        T E C1 <= h (T + k0 k) + sqrt(k (P_0 + T (1 + h)^2)) + sum_i |s_i|.
+        ``T E C1 <= h (T + k0 k) + sqrt(k (P_0 + T (1 + h)^2)) + sum_i |s_i|``.
 
     Cells in use.  k is the number of cells that were visited: give it as ``cells``, with one
     bucket and the prior scores of these cells alone, for a bound tightened by a run.  In

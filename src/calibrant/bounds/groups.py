@@ -210,7 +210,7 @@ def multivalid_gap(
     -----
     For all T, whatever T the rate was made for,
 
-        E max_ig |S_ig| <= ln(2 K G)/eta + T (h + eta) + 2 k0.
+        ``E max_ig |S_ig| <= ln(2 K G)/eta + T (h + eta) + 2 k0``.
 
     Proof.  Let L be the sum of ``c_ig = exp(eta S_ig) + exp(-eta S_ig)`` over all pairs, at most
     ``2 K G exp(eta k0)`` at the start.  By ``exp(x) <= 1 + x + x^2`` for x up to 1, a round that

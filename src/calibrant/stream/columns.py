@@ -171,7 +171,7 @@ class Scale:
     ----------
     kind
         ``"probability"``, ``"percent"`` (0 to 100), ``"logit"`` (log-odds) or ``"score"``,
-        an unbounded margin s that becomes (s + m)/2m with m the largest |s| so far, its
+        an unbounded margin s that becomes (s + m)/2m with m the largest ``|s|`` so far, its
         own included.
     largest
         The m to begin with.

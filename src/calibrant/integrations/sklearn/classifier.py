@@ -121,7 +121,7 @@ class OnlineCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         What was learned about its scores: certificate, state, and a picture in notebooks.
     n_features_in_ : int
         If the estimator knows it.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray
         If the estimator knows them.
 
     Notes

@@ -1,10 +1,10 @@
 """calibrant for Spark: a table of streams on many machines, by batch or as a stream of events.
 
-Needs PySpark 4.2 or newer and Java 17: ``pip install "calibrant[spark]"``.  The workers need
+Needs PySpark 4.2 or newer and Java 17: ``pip install ".[spark]"``.  The workers need
 calibrant too, and the same Python: set ``PYSPARK_PYTHON``.
 """
 
-from calibrant.errors import MissingExtra
+from calibrant.errors import MissingExtra, requirement
 
 try:
     from calibrant.integrations.spark.batch import recalibrate
@@ -14,7 +14,7 @@ try:
     from calibrant.integrations.spark.stream import recalibrate_stream
 except ModuleNotFoundError as error:
     told = "calibrant.integrations.spark needs PySpark and PyArrow, which are not installed"
-    raise MissingExtra(f'{told}: pip install "calibrant[spark]"') from error
+    raise MissingExtra(f"{told}: pip install {requirement('spark')}") from error
 
 __all__ = [
     "committed_files",

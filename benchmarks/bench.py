@@ -1,0 +1,193 @@
+"""Measure what the pages quote: subjects made of parts, each a command in a process of its own.
+
+``script/bench [SUBJECT ...] [--peers] [--quick] [--again]`` runs it.  What a part printed, how long
+it took and on which machine goes to ``results/bench/SUBJECT-PART.json`` when the part is done, so
+that a run that was interrupted goes on where it stopped; ``results/bench/index.html`` shows all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import html
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.__main__ import machine
+
+__all__ = ["PARTS", "Part", "chosen", "main", "page", "ratios"]
+
+ROOT = pathlib.Path(__file__).parents[1]
+RESULTS = pathlib.Path(__file__).with_name("results") / "bench"
+SUBJECTS = ("quality", "speed", "memory", "scale", "service")
+RATIO = re.compile(r"(?P<ratio>\d+\.\d+)(?= +[<>]= ?\d)")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A command that measures something.
+
+    Attributes
+    ----------
+    subject, name
+        What it belongs to, and what its results are called.
+    words
+        The command, after ``python -m``.
+    quick
+        What is added to do less.
+    peers
+        Whether it is about other libraries, and left out unless they are asked for.
+    """
+
+    subject: str
+    name: str
+    words: tuple[str, ...]
+    quick: tuple[str, ...] = ()
+    peers: bool = False
+
+    @property
+    def place(self) -> pathlib.Path:
+        """Where results go."""
+        return RESULTS / f"{self.subject}-{self.name}.json"
+
+
+CAPACITY = ("--events", "100000", "--keys", "5000", "--repeats", "1")
+SHORT = "free917,recidivism,truthfulqa"
+PARTS = (
+    Part("quality", "panel", ("benchmarks.quality",), ("--quick", "--seeds", "2", "--only", SHORT)),
+    Part("quality", "late", ("benchmarks.late",), ("--rounds", "3000", "--seeds", "1")),
+    Part("quality", "fast", ("benchmarks.fast",), ("--rounds", "2000")),
+    Part("quality", "alarms", ("benchmarks.alarms",), ("--rounds", "1000", "--seeds", "5")),
+    Part("quality", "groups", ("benchmarks.groups",), ("--seeds", "2")),
+    Part("quality", "intervals", ("benchmarks.intervals",), ("--rounds", "1000")),
+    Part("quality", "vectors", ("benchmarks.vectors",), ("--rounds", "1000"), peers=True),
+    Part("quality", "river", ("benchmarks.river_streams",), peers=True),
+    Part("quality", "scikit-learn", ("benchmarks.sklearn_drift",), peers=True),
+    Part("speed", "kernels", ("benchmarks", "kernels", "one_step", "default"), ("--quick",)),
+    Part("speed", "coins", ("benchmarks", "coins", "exponential"), ("--quick",)),
+    Part("speed", "start-up", ("benchmarks", "start_up"), ("--quick",)),
+    Part("speed", "river", ("benchmarks.river_overhead",), peers=True),
+    Part("memory", "floor", ("benchmarks", "floor"), ("--quick",)),
+    Part("scale", "tables", ("benchmarks.tables",), ("--events", "200000", "--keys", "2000")),
+    Part("scale", "capacity", ("benchmarks.capacity",), CAPACITY),
+    Part("scale", "files", ("benchmarks.replay_cli",), ("--rows", "200000", "--repeats", "1")),
+    Part("service", "requests", ("benchmarks.service",), ("--seconds", "2")),
+)
+"""Everything there is to measure, in the order in which it is run."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the parts that are asked for and not done yet; write the page; return how many failed."""
+    told = parse(arguments)
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    parts = chosen(told.subjects, peers=told.peers)
+    failed = 0
+    for number, part in enumerate(parts, 1):
+        head = f"[{number}/{len(parts)}] {part.subject}: {part.name}"
+        if not told.again and is_done(part, quick=told.quick):
+            say(f"{head}: done before")
+            continue
+        say(head)
+        found = measured(part, quick=told.quick)
+        part.place.write_text(json.dumps(found, indent=1) + "\n")
+        failed += found["code"] != 0
+        say(f"{head}: {'done' if found['code'] == 0 else 'FAILED'}, {found['seconds']:.0f} s")
+    (RESULTS / "index.html").write_text(page())
+    say(f"open {RESULTS / 'index.html'}")
+    return failed
+
+
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    """Return the options of the command line."""
+    parser = argparse.ArgumentParser(prog="script/bench", description=__doc__)
+    parser.add_argument("subjects", nargs="*", metavar="SUBJECT", help=", ".join(SUBJECTS))
+    parser.add_argument("--peers", action="store_true", help="other libraries too")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds and repeats")
+    parser.add_argument("--again", action="store_true", help="also what is done already")
+    told = parser.parse_args(arguments)
+    if unknown := sorted(set(told.subjects) - set(SUBJECTS)):
+        parser.error(f"SUBJECT must be among {', '.join(SUBJECTS)}, got {', '.join(unknown)}")
+    return told
+
+
+def chosen(subjects: list[str], *, peers: bool) -> list[Part]:
+    """Return the parts of some subjects, or of all."""
+    wanted = subjects or list(SUBJECTS)
+    return [part for part in PARTS if part.subject in wanted and (peers or not part.peers)]
+
+
+def is_done(part: Part, *, quick: bool) -> bool:
+    """Say whether the part was measured whole; a quick run does not stand for a whole one."""
+    if not part.place.exists():
+        return False
+    found = json.loads(part.place.read_text())
+    return found["code"] == 0 and (quick or not found["quick"])
+
+
+def measured(part: Part, *, quick: bool) -> dict[str, Any]:
+    """Run one part; return what it printed and where it was measured."""
+    words = [*part.words, *(part.quick if quick else ())]
+    start = time.perf_counter()
+    ran = subprocess.run(
+        [sys.executable, "-m", *words], capture_output=True, text=True, cwd=ROOT, check=False
+    )
+    return {
+        "subject": part.subject,
+        "part": part.name,
+        "command": f"python -m {' '.join(words)}",
+        "quick": quick,
+        "code": ran.returncode,
+        "seconds": time.perf_counter() - start,
+        "machine": machine(),
+        "output": ran.stdout if ran.returncode == 0 else ran.stdout + ran.stderr,
+        "ratios": ratios(ran.stdout),
+    }
+
+
+def ratios(text: str) -> list[float]:
+    """Return the ratios that a table holds against bars."""
+    return [float(found["ratio"]) for found in RATIO.finditer(text)]
+
+
+def page() -> str:
+    """Return a page with all results that are there: outputs, ratios, versions, machine."""
+    return "\n".join([HEAD, *stored(), "</main></body></html>", ""])
+
+
+def stored() -> Iterator[str]:
+    """Yield a section for each part with results, in order."""
+    for part in PARTS:
+        if part.place.exists():
+            found = json.loads(part.place.read_text())
+            where = " · ".join(f"{what} {told}" for what, told in found["machine"].items())
+            state = "" if found["code"] == 0 else " (failed)"
+            title = f"{part.subject}: {part.name}{state}{' (quick)' if found['quick'] else ''}"
+            yield f"<h2>{html.escape(title)}</h2>"
+            yield f"<p><code>{html.escape(found['command'])}</code>, {found['seconds']:.0f} s</p>"
+            yield f"<pre>{html.escape(found['output'])}</pre>"
+            yield f"<p class='soft'>{html.escape(where)}</p>"
+
+
+HEAD = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark"><title>Benchmarks of calibrant</title><style>
+body { font: 1rem/1.5 system-ui, sans-serif; margin: 0; } main { max-width: 70rem; margin: auto; padding: 1rem; }
+pre { overflow-x: auto; font-size: .8rem; border: 1px solid; border-radius: .3rem; padding: .6rem; }
+.soft { opacity: .7; font-size: .85rem; }
+</style></head><body><main><h1>Benchmarks of calibrant</h1>"""  # noqa: E501
+
+
+def say(text: str) -> None:
+    """Tell progress on the error stream."""
+    print(f"calibrant: {text}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,83 @@
+"""One command for all measurements: its parts are there, it goes on, its page shows results."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks import bench
+
+pytestmark = pytest.mark.once
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(bench, "RESULTS", tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = (
+        bench.Part("quality", "works", ("platform",)),
+        bench.Part("speed", "fails", ("json.tool", "nowhere"), peers=True),
+    )
+    monkeypatch.setattr(bench, "PARTS", given)
+
+
+def test_every_part_is_a_module_that_exists() -> None:
+    for part in bench.PARTS:
+        assert part.subject in bench.SUBJECTS
+        if part.subject != "service":
+            assert importlib.util.find_spec(part.words[0]), part
+    places = [part.place for part in bench.PARTS]
+    assert len(set(places)) == len(places)
+
+
+def test_peers_take_part_only_where_they_are_asked_for() -> None:
+    assert not any(part.peers for part in bench.chosen([], peers=False))
+    assert any(part.peers for part in bench.chosen([], peers=True))
+    assert {part.subject for part in bench.chosen(["speed"], peers=True)} == {"speed"}
+
+
+def test_a_run_goes_on_where_it_stopped(
+    place: Path, parts: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert bench.main(["--peers"]) == 1
+    told = json.loads((place / "quality-works.json").read_text())
+    assert told["code"] == 0
+    assert {"processor", "python", "numpy"} <= set(told["machine"])
+    assert "speed: fails: FAILED" in capsys.readouterr().err
+    stamp = (place / "quality-works.json").stat().st_mtime_ns
+    assert bench.main(["--peers", "--quick"]) == 1
+    assert (place / "quality-works.json").stat().st_mtime_ns == stamp
+    assert "quality: works: done before" in capsys.readouterr().err
+
+
+def test_a_quick_run_does_not_stand_for_a_whole_one(place: Path, parts: None) -> None:
+    assert bench.main(["quality", "--quick"]) == 0
+    assert bench.is_done(bench.PARTS[0], quick=True)
+    assert not bench.is_done(bench.PARTS[0], quick=False)
+
+
+def test_the_page_shows_outputs_commands_and_the_machine(place: Path, parts: None) -> None:
+    bench.main(["quality"])
+    page = (place / "index.html").read_text()
+    assert "<h2>quality: works</h2>" in page
+    assert "<code>python -m platform</code>" in page
+    assert "processor" in page
+
+
+def test_ratios_are_read_from_tables() -> None:
+    assert bench.ratios("what  10 ns  20 ns   2.00 >= 1.5 met\nother 1.25 <= 2 met") == [2.0, 1.25]
+
+
+def test_an_unknown_subject_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        bench.main(["taste"])
+    assert "SUBJECT must be among quality, speed" in capsys.readouterr().err
