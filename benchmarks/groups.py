@@ -1,6 +1,6 @@
 """Forecasts by group on real streams: calibration errors before and after, group by group.
 
-Run as ``python -m benchmarks.groups DIRECTORY`` with the directory of the data.  Errors are C2 in
+Run as ``python -m benchmarks.groups [--data DIR]``.  Errors are C2 in
 10 equal buckets, averaged over ten seeds after recalibration; a group of few rounds has a floor of
 noise, about 10 y (1 - y)/rounds.
 """
@@ -8,8 +8,6 @@ noise, about 10 y (1 - y)/rounds.
 from __future__ import annotations
 
 import argparse
-import csv
-import gzip
 import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -20,6 +18,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.datasets.loaders import rows_of
 from calibrant.groups import GroupRecalibrator
 from calibrant.metrics import binned_calibration_error, brier
 
@@ -61,10 +60,9 @@ class Stream:
         return sorted(name for name, count in counts.items() if count >= FEWEST)
 
 
-def recidivism(data: Path, column: str = "mturkpredprobs") -> Stream:
+def recidivism(data: Path | None = None, column: str = "mturkpredprobs") -> Stream:
     """Return 1,000 forecasts about defendants, in the order of the file; groups as coded there."""
-    with open(data / "recidivism" / "recid.csv") as file:
-        rows = list(csv.DictReader(file))
+    rows = rows_of("recidivism/recid.csv.gz", data)
     ages = [int(row["age"]) for row in rows]
     bands = ["under 25" if age < 25 else "over 45" if age > 45 else "25 to 45" for age in ages]
     pairs = zip(rows, bands, strict=True)
@@ -76,16 +74,14 @@ def recidivism(data: Path, column: str = "mturkpredprobs") -> Stream:
     )
 
 
-def survey(data: Path, *, late: bool = True) -> Stream:
+def survey(data: Path | None = None, *, late: bool = True) -> Stream:
     """Return the forecasts of recession by horizon and industry, with their true delays or none.
 
     The outcome of a quarter is known when the next one has begun, in which it is published.
     Without delays forecasters learn from each other's outcomes in the same quarter, which
     nobody could have had: it shows what delay costs.
     """
-    name = data / "spf_recession" / "spf_recession_probabilities.csv.gz"
-    with gzip.open(name, "rt") as file:
-        rows = list(csv.DictReader(file))
+    rows = rows_of("spf_recession/spf_recession_probabilities.csv.gz", data)
     rows.sort(key=lambda row: row["DATE.issued"])
     due = [_quarter(row["DATE.FC.due"]) for row in rows]
     made = Stream(
@@ -156,7 +152,7 @@ def report(stream: Stream, seeds: int = SEEDS) -> Iterator[str]:
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.groups", description=__doc__)
-    parser.add_argument("data", type=Path)
+    parser.add_argument("--data", type=Path)
     parser.add_argument("--seeds", type=int, default=SEEDS)
     given = parser.parse_args()
     columns = ("mturkpredprobs", "compaspredprobs.linear")

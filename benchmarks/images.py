@@ -15,11 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.classes import TopLabel, metrics
+from calibrant.datasets import path
 from calibrant.metrics import binned_calibration_error, calibration_error
 
 __all__ = ["load", "softmax"]
 
-DATA = pathlib.Path(__file__).parents[2] / "shared" / "data"
+DATA: pathlib.Path | None = None
+"""What came along, unless a directory is named."""
 NETS = {
     "LeNet-5, CIFAR-10": "lenet-5-cifar-10",
     "WRN-16-4, CIFAR-10": "wideresnet-16-4-cifar-10",
@@ -37,22 +39,22 @@ def softmax(logits: Reals) -> Reals:
     return made
 
 
-def load(place: pathlib.Path) -> tuple[Reals, Labels]:
+def load(data: pathlib.Path | None, name: str) -> tuple[Reals, Labels]:
     """Return raw forecasts and outcomes of one network."""
-    with np.load(place) as found:
+    with np.load(path(f"image_logits/{name}.npz", data)) as found:
         if "test_logits" in found:
             return softmax(found["test_logits"].astype(float)), found["test_labels"]
         raw = found["predictions"].astype(float)
         return raw / raw.sum(axis=1, keepdims=True), found["ground_truth"]
 
 
-def rows(data: pathlib.Path) -> Iterator[str]:
+def rows(data: pathlib.Path | None = DATA) -> Iterator[str]:
     """Yield the table of all networks."""
     heads = ("network", "raw C2", "ours", "class by class", "its floor", "Brier raw", "ours")
     yield _row(heads)
     yield _row(["---"] * len(heads))
     for title, name in NETS.items():
-        raw, outcomes = load(data / "image_logits" / f"{name}.npz")
+        raw, outcomes = load(data, name)
         run = TopLabel(raw.shape[1], seed=1).replay(raw, outcomes)
         right = raw.argmax(axis=1) == outcomes
         figures = (
@@ -65,12 +67,12 @@ def rows(data: pathlib.Path) -> Iterator[str]:
         yield _row([title, *(f"{x:.5f}" for x in figures), *(f"{x:.4f}" for x in scores)])
 
 
-def switched(data: pathlib.Path) -> Iterator[str]:
+def switched(data: pathlib.Path | None = DATA) -> Iterator[str]:
     """Yield what happens when the logits become five times as steep halfway."""
     yield _row(("network, second half", "raw C2", "temperature of the first half", "ours"))
     yield _row(["---"] * 4)
     for title, name in list(NETS.items())[:2]:
-        raw, outcomes = load(data / "image_logits" / f"{name}.npz")
+        raw, outcomes = load(data, name)
         half = len(raw) // 2
         stream = raw.copy()
         stream[half:] = heated(raw[half:], 0.2)

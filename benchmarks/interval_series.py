@@ -5,13 +5,13 @@ The two halves have no generator in common, and their seeds differ.
 
 from __future__ import annotations
 
-import csv
-import gzip
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+
+from calibrant.datasets import load_ensemble
 
 __all__ = ["CHOICE", "JUDGED", "Series", "real"]
 
@@ -231,20 +231,7 @@ JUDGED: dict[str, Series] = {
 }
 
 
-def real(place: Path) -> dict[str, Pair]:
-    """Return rain and its ensemble mean, Frankfurt 3,617 days and the monsoon 517, if there."""
-    found, folder = {}, place / "weather_pop"
-    if (path := folder / "frankfurt_ecmwf.csv.gz").exists():
-        table = _table(path, 1)
-        found["frankfurt"] = table[:, 2:].mean(axis=1), table[:, 0]
-    if (path := folder / "monsoon_ensemble.csv.gz").exists():
-        table = _table(path, 0)
-        table = table[table[:, 1] == 1]
-        found["monsoon"] = table[:, 3:].mean(axis=1), table[:, 2]
-    return found
-
-
-def _table(path: Path, skipped: int) -> Reals:
-    with gzip.open(path, "rt", newline="") as opened:
-        rows = list(csv.reader(opened))[1:]
-    return np.array([row[skipped:] for row in rows], np.float64)
+def real(data: Path | None = None) -> dict[str, Pair]:
+    """Return rain and its ensemble mean, Frankfurt 3,617 days and the monsoon 517."""
+    found = {place: load_ensemble(place, data=data) for place in ("frankfurt", "monsoon")}
+    return {place: (members.mean(axis=1), fell) for place, (members, fell) in found.items()}

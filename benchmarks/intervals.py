@@ -1,7 +1,7 @@
 """Intervals on series whose errors change: interval score, coverage, and the worst block.
 
 ``python -m benchmarks.intervals`` prints tables; ``--rounds`` and ``--seeds`` say how much is
-played, ``--data`` where real series are (by default ``$CALIBRANT_DATA`` or ``../shared/data``).
+played, ``--data`` where real series are (by default what came along).
 
 The default was chosen by one half of the series, and is judged by the other and by the real ones.
 *ratio* is the interval score over that of the best method in hindsight, *error* how far coverage
@@ -12,7 +12,6 @@ scored.  An end at infinity is taken for twice the largest error so far, or no s
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -103,8 +102,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5_000)
     parser.add_argument("--seeds", type=int, default=1)
-    usual = os.environ.get("CALIBRANT_DATA", str(Path(__file__).parents[2] / "shared" / "data"))
-    parser.add_argument("--data", type=Path, default=Path(usual))
+    parser.add_argument("--data", type=Path)
     told = parser.parse_args()
     halves = {
         "chosen by": made(CHOICE, told.rounds, range(told.seeds)),

@@ -1,7 +1,7 @@
 """Forecasts of numbers: weather ensembles, a stream of normals, and an adversary.
 
-Run as ``python -m benchmarks.regression`` (``--data DIR`` names the directory of real streams, by
-default ``$CALIBRANT_DATA`` or ``../shared/data``; without them the weather is left out).
+Run as ``python -m benchmarks.regression`` (``--data DIR`` names a directory of real streams,
+instead of those that came along).
 Calibration is the PIT's: the sum of squared differences to equal shares of ten intervals, and the
 distance of coverage from its level, averaged over 19 levels.
 """
@@ -9,9 +9,6 @@ distance of coverage from its level, averaged over 19 levels.
 from __future__ import annotations
 
 import argparse
-import csv
-import gzip
-import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.datasets import load_ensemble
 from calibrant.regression import (
     ConformalInterval,
     Distributions,
@@ -28,30 +26,11 @@ from calibrant.regression import (
     metrics,
 )
 
-__all__ = ["adversary", "dressed", "frankfurt", "intervals", "monsoon", "recalibrated", "stream"]
+__all__ = ["adversary", "dressed", "intervals", "recalibrated", "stream"]
 
 Reals = NDArray[np.float64]
 LEVELS = 19
 SCALED = ("aci", "saocp", "sf_ogd")
-
-
-def frankfurt(place: Path) -> tuple[Reals, Reals]:
-    """Return 51 ensemble members and the rain of 3,617 days, in mm."""
-    table = _table(place / "weather_pop" / "frankfurt_ecmwf.csv.gz", 1)
-    return table[:, 2:], table[:, 0]
-
-
-def monsoon(place: Path, lead: int) -> tuple[Reals, Reals]:
-    """Return 51 ensemble members and the rain of 517 days, so many days ahead."""
-    table = _table(place / "weather_pop" / "monsoon_ensemble.csv.gz", 0)
-    own = table[table[:, 1] == lead]
-    return own[:, 3:], own[:, 2]
-
-
-def _table(path: Path, skipped: int) -> Reals:
-    with gzip.open(path, "rt", newline="") as opened:
-        rows = list(csv.reader(opened))[1:]
-    return np.array([row[skipped:] for row in rows], np.float64)
 
 
 def dressed(members: Reals) -> Distributions:
@@ -138,14 +117,12 @@ def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=20_000)
-    usual = os.environ.get("CALIBRANT_DATA", str(Path(__file__).parents[2] / "shared" / "data"))
-    parser.add_argument("--data", type=Path, default=Path(usual))
+    parser.add_argument("--data", type=Path)
     told = parser.parse_args()
     print(f"{'stream':12} {'method':12} {'CRPS':>8} {'PIT':>8} {'coverage':>9} {'us/round':>8}")
-    weather = {}
-    if told.data.is_dir():
-        weather["Frankfurt"] = frankfurt(told.data)
-        weather |= {f"monsoon {k} d": monsoon(told.data, k) for k in (1, 5, 10)}
+    weather = {"Frankfurt": load_ensemble("frankfurt", data=told.data)}
+    for lead in (1, 5, 10):
+        weather[f"monsoon {lead} d"] = load_ensemble("monsoon", lead=lead, data=told.data)
     for name, (members, outcomes) in weather.items():
         for row in recalibrated(name, dressed(members), outcomes):
             print(row, flush=True)

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.quality.streams import DATA, FROZEN, design, noisy_order, table
 from calibrant.core.place import buckets_of
+from calibrant.datasets.loaders import DRIFTING, FROZEN, load_drifting_table
 from calibrant.integrations.sklearn import OnlineCalibratedClassifier
 from calibrant.metrics import binned_calibration_error, brier, calibration_error
 
@@ -28,11 +28,6 @@ __all__ = ["Drift", "run", "streams"]
 
 Floats = NDArray[np.float64]
 
-SETS = (
-    ("bank", "y", {"yes"}, {"ID"}, "age"),
-    ("credit_default", "default payment next month", {"1"}, {"ID"}, "LIMIT_BAL"),
-    ("fetal_health", "fetal_health", {"2.0", "3.0"}, set[str](), "accelerations"),
-)
 BARS = {"bank": 1 / 10, "credit_default": 1 / 4}
 BUCKETS = 20
 BATCH = 50
@@ -67,15 +62,16 @@ class Drift:
         return self.c2_mean / self.c2_frozen
 
 
-def streams(data: pathlib.Path = DATA) -> Iterator[tuple[str, Floats, NDArray[np.int64]]]:
+def streams(data: pathlib.Path | None = None) -> Iterator[tuple[str, Floats, NDArray[np.int64]]]:
     """Yield name, features and labels of each data set in its order of drift."""
-    for name, target, one, leave, by in SETS:
-        rows = noisy_order(table(data / "drift_streams" / f"{name}.csv.gz"), by)
-        labels = np.array([int(row[target] in one) for row in rows])
-        yield name, design(rows, [key for key in rows[0] if key not in leave | {target}]), labels
+    for name in DRIFTING:
+        features, labels = load_drifting_table(name, data=data)
+        yield name, features, labels.astype(np.int64)
 
 
-def run(data: pathlib.Path = DATA, *, method: str = "calibrant", batch: int = BATCH) -> list[Drift]:
+def run(
+    data: pathlib.Path | None = None, *, method: str = "calibrant", batch: int = BATCH
+) -> list[Drift]:
     """Return a result for each data set."""
     return [one(*stream, method=method, batch=batch) for stream in streams(data)]
 

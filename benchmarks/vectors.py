@@ -26,6 +26,7 @@ from sklearn.isotonic import IsotonicRegression
 
 from benchmarks.images import DATA, NETS, load, softmax
 from calibrant.classes import ClassCalibrant, OneVsRest, TopLabel, metrics
+from calibrant.datasets import path
 from calibrant.metrics import calibration_error
 
 __all__ = ["APART", "CHOSEN", "blurred", "leaking", "linear", "scaled"]
@@ -93,14 +94,14 @@ def _drawn(rng: np.random.Generator, chances: Reals) -> Labels:
     return np.minimum(drawn, chances.shape[1] - 1)
 
 
-def image(data: pathlib.Path, title: str) -> Stream:
+def image(data: pathlib.Path | None, title: str) -> Stream:
     """Return the forecasts of a network."""
-    return load(data / "image_logits" / f"{NETS[title]}.npz")
+    return load(data, NETS[title])
 
 
-def answers(data: pathlib.Path, name: str, *models: str) -> Stream:
+def answers(data: pathlib.Path | None, name: str, *models: str) -> Stream:
     """Return which of some models answer right: as if they did so independently of each other."""
-    with gzip.open(data / "llm_multiple_choice" / f"{name}.csv.gz", "rt") as file:
+    with gzip.open(path(f"llm_multiple_choice/{name}.csv.gz", data), "rt") as file:
         rows = [row for row in csv.DictReader(file)
                 if all(row[f"{m}_correct"] in "01" for m in models)]  # fmt: skip
     raw, outcomes = np.ones((len(rows), 1)), np.zeros(len(rows), np.int64)
@@ -112,7 +113,7 @@ def answers(data: pathlib.Path, name: str, *models: str) -> Stream:
     return raw / raw.sum(axis=1, keepdims=True), outcomes
 
 
-Maker = Callable[[pathlib.Path, int], Stream]
+Maker = Callable[[pathlib.Path | None, int], Stream]
 CHOSEN: dict[str, Maker] = {
     "LeNet-5, CIFAR-10": lambda data, t: image(data, "LeNet-5, CIFAR-10"),
     "ARC, two models": lambda data, t: answers(data, "arc", "Llama3-8b", "gpt-3.5-turbo"),

@@ -24,6 +24,7 @@ from typing import Any
 import calibrant.calibrators
 import calibrant.transforms
 from calibrant import Calibrant, Certificate, Recalibrator, Run, Table, Ticket, errors
+from calibrant.datasets import SOURCES, files
 from calibrant.kernels.layout import (
     GAP_AND_COUNT,
     HEAD,
@@ -280,6 +281,20 @@ def rule_table() -> str:
     return table(["calibrators", "word", *WORD_TITLES], rows)
 
 
+# Real streams.
+
+
+def dataset_table() -> str:
+    """Return where each folder of real streams comes from, and under which licence."""
+    rows = []
+    for folder, source in SOURCES.items():
+        size = sum(each.size for name, each in files().items() if name.startswith(f"{folder}/")
+                   and each.shelf != "fetch")  # fmt: skip
+        own = [source.shelf, f"{size / 1e6:.2f} MB", source.licence]
+        rows.append([code(folder), *own, source.origin, source.note])
+    return table(["folder", "where", "size", "licence", "from", "note"], rows)
+
+
 # The list of pages.
 
 
@@ -324,6 +339,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "head words": word_table(HEAD),
     "cell words": word_table(GAP_AND_COUNT),
     "rule words": rule_table,
+    "datasets": dataset_table,
     "pages": page_list,
 }
 

@@ -11,7 +11,8 @@
 # python3.12, python3.11 in that order) and CALIBRANT_VENV. A directory named there belongs to
 # the scripts: they remove whatever else it holds.
 #
-# Everything installed is pinned, hashed and a wheel. The package itself is built offline.
+# Everything installed is pinned, hashed and a wheel, but for PySpark, of which there is no wheel:
+# it is built here from what its hash says. The package itself is built offline.
 # When nothing has changed since the last set-up, nothing is fetched and nothing is written.
 
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd) || exit 1
@@ -126,11 +127,22 @@ make_environment() {
 
 install() {
     say "installing requirements/$1.txt"
+    builder=
+    # PySpark is built without anything fetched meanwhile: what builds it comes first, by its pin.
+    if grep -q '^pyspark==' "requirements/$1.txt"; then
+        builder=$directory/builder.txt
+        sed -n '/^setuptools==/,/[^\\]$/p' "requirements/$1.txt" >"$builder"
+    fi
     if has_uv; then
-        with_uv sync --require-hashes --only-binary :all: "requirements/$1.txt" &&
+        { [ -z "$builder" ] || with_uv install --require-hashes --only-binary :all: -r "$builder"; } &&
+            with_uv sync --require-hashes --only-binary :all: \
+                ${builder:+--no-binary pyspark --no-build-isolation} "requirements/$1.txt" &&
             with_uv install --offline --no-deps --no-build-isolation --editable .
     else
-        with_pip --require-hashes --only-binary :all: --requirement "requirements/$1.txt" &&
+        { [ -z "$builder" ] || with_pip --require-hashes --only-binary :all: -r "$builder"; } &&
+            with_pip --require-hashes --only-binary :all: \
+                ${builder:+--no-binary pyspark --no-build-isolation} \
+                --requirement "requirements/$1.txt" &&
             with_pip --no-index --no-deps --no-build-isolation --editable .
     fi || die "the installation failed; the lines above say why"
     stamp "$1" >"$directory/calibrant.stamp"

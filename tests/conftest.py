@@ -22,12 +22,15 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
 @pytest.fixture(scope="session")
-def data_dir() -> Path:
-    """The real streams: $CALIBRANT_DATA, or shared/data beside the repository."""
-    place = Path(os.environ.get("CALIBRANT_DATA", ROOT.parent / "shared" / "data"))
-    if not place.is_dir():
-        pytest.skip("no real streams here: set CALIBRANT_DATA to the directory that holds them")
-    return place
+def fetched_dir() -> Path:
+    """Files that do not travel: $CALIBRANT_DATA, data beside the repository, or the cache."""
+    from calibrant.datasets.shelf import fetched
+
+    beside = ROOT.parent / "shared" / "data"
+    for place in (Path(os.environ.get("CALIBRANT_DATA", beside)), fetched()):
+        if (place / "free917" / "free917.train.examples.canonicalized.json").is_file():
+            return place
+    pytest.skip("no fetched files here: python -m calibrant.datasets fetch free917 (and genotypes)")
 
 
 class NoSkips:
@@ -63,15 +66,17 @@ class NoSkips:
 
 
 ONCE = re.compile(
-    r"test_(advice|bounds|compare|diabetes|docs|experiments|frames|losses|metrics|newcomers|plot|report|"
-    r"river|sklearn)|test_(cli_(compare|damage|data|docs|numbers)|demo|groups_(data|plot)|known_rows|ordinary_files|"
-    r"repository)$"
+    r"test_(advice|bounds|compare|datasets|diabetes|docs|experiments|frames|losses|metrics|newcomers|plot|report|"
+    r"river|serve|sklearn|stream)|test_(breakdown|capacity|cli|cli_(base|compare|damage|data|docs|numbers)|client|demo|"
+    r"groups_(data|plot)|kinds|known_rows|notebook|ordinary_files|package|repository|sizing|stores|summary)$"
 )
 """Files whose tests do not depend on the compiler, or hardly, nor cover what must be covered."""
 
 PLAIN = re.compile(
-    r"test_(bounds_played|cli_secret|fork|key_search|late_games|promise|promise_kinds|"
-    r"repeated_corrections|seal|secret|siphash|whole)$"
+    r"test_(bad_input|bounds_played|certificate|check|classes_(data|metrics|simplex_bound|version1)|"
+    r"cli_secret|codec|corrections|files|fork|gate|grid|groups_proof|journal|journal_crash|key_search|late_(corrections|games)|load|"
+    r"monitor_table|promise|promise_kinds|proof|regression_(data|metrics|version1)|renamed|"
+    r"repeated_corrections|seal|secret|simulate_paper|siphash|ticket_read_only|tickets|whole)$"
 )
 """Files whose tests do not depend on the compiler either, and cover what must be covered."""
 

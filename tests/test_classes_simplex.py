@@ -131,7 +131,7 @@ def test_the_limit_can_be_raised() -> None:
 
 def test_without_scipy_it_says_what_to_install(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "scipy.optimize", None)
-    with pytest.raises(MissingExtra, match=r'needs scipy: pip install "calibrant\[classes\]"'):
+    with pytest.raises(MissingExtra, match=r'needs scipy: pip install "\.\[classes\]"'):
         SimplexRecalibrator(3)
 
 

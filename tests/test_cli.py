@@ -1091,7 +1091,10 @@ def test_a_report_without_its_extra_says_what_to_install(
         with monkeypatch.context() as patch:
             patch.setitem(sys.modules, missing, None)
             assert ran("replay", games, option, tmp_path / "product") == ExitCode.MISSING_EXTRA
-        told = f'{option} needs {missing}, not installed here: pip install "calibrant[plot]"'
+        told = (
+            f"{option} needs {missing}, not installed here: "
+            'pip install ".[plot]" in a clone of calibrant'
+        )
         assert capsys.readouterr().err == f"calibrant: {told}\n"
     assert os.listdir(tmp_path) == ["games.csv"]
 

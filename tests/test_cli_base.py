@@ -24,7 +24,7 @@ def test_without_the_extra_the_command_says_what_to_install(
     assert main() == ExitCode.MISSING_EXTRA == 7
     assert capsys.readouterr().err == (
         f"calibrant: the command line needs {', '.join(NEEDED)}, not installed here: "
-        'pip install "calibrant[cli]"\n'
+        'pip install ".[cli]" in a clone of calibrant\n'
     )
 
 

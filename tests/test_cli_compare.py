@@ -236,7 +236,10 @@ def test_the_page_needs_its_extra_and_says_so_first(
 ) -> None:
     hide(monkeypatch, "jinja2")
     assert ran("compare", games, "--report", "page.html") == ExitCode.MISSING_EXTRA
-    said = 'calibrant: --report needs jinja2, not installed here: pip install "calibrant[plot]"\n'
+    said = (
+        "calibrant: --report needs jinja2, not installed here: "
+        'pip install ".[plot]" in a clone of calibrant\n'
+    )
     assert capsys.readouterr().err == said
 
 

@@ -96,6 +96,15 @@ def test_reals_must_be_numbers_within_their_limits(value: float) -> None:
 
 
 @pytest.mark.base
+@pytest.mark.parametrize(("word", "value"), [(2, 1.5), (2, -1.5), (3, -2.0)])
+def test_coordinates_that_no_round_leaves_are_refused(word: int, value: float) -> None:
+    model = Recalibrator("blackwell", resolution=3, buckets=1, seed=1)
+    first = model._arena.layout.blocks + len(model.calibrator.kernels.head)
+    with pytest.raises(CorruptState, match=rf"word {first + word} must be from .*, got {value}"):
+        Recalibrator.from_bytes(forged(model, {first + word: value}))
+
+
+@pytest.mark.base
 @pytest.mark.parametrize("gap", [1, -1, 1 << 61])
 def test_a_cell_without_visits_has_no_gap(gap: int) -> None:
     model = Recalibrator(resolution=3, buckets=1, prior=0, seed=1)

@@ -99,9 +99,9 @@ def test_joined_files_are_the_snps_of_one_after_those_of_the_other(tmp_path) -> 
 
 
 @pytest.fixture
-def hapmap(data_dir: Path, tmp_path: Path) -> Path:
+def hapmap(fetched_dir: Path, tmp_path: Path) -> Path:
     """The real genotypes, with origin in the place of a disease: 2 is from Kenya or Nigeria."""
-    place = data_dir / "genotypes"
+    place = fetched_dir / "genotypes"
     rows = (place / "hapmap3_relationships_w_pops.txt").read_text().splitlines()[1:]
     origin = {row.split()[1]: row.split()[-1] for row in rows}
     people = [line.split() for line in (place / "hapmap3.fam").read_text().splitlines()]

@@ -311,8 +311,8 @@ def test_the_bar_shows_only_where_it_can(monkeypatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def quick(data_dir):
-    return diabetes.run(setting(data_dir, seeds=5))
+def quick():
+    return diabetes.run(setting(None, seeds=5))
 
 
 @pytest.mark.slow

@@ -294,8 +294,8 @@ def test_workers_must_be_a_number_above_zero(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("package", "told"),
     [
-        ("msprime", 'simulated genotypes need msprime, which is not installed: pip install "cal'),
-        ("bed_reader", 'PLINK files need bed-reader, which is not installed: pip install "cal'),
+        ("msprime", 'simulated genotypes need msprime, which is not installed: pip install ".[exp'),
+        ("bed_reader", 'PLINK files need bed-reader, which is not installed: pip install ".[exp'),
     ],
 )
 def test_without_the_extra_it_is_named(package, told, tmp_path, monkeypatch) -> None:

@@ -298,7 +298,7 @@ def test_claims_are_columns(lab: Lab) -> None:
 
 def test_the_page_needs_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(MissingExtra, match=r'pip install "calibrant\[experiments\]"'):
+    with pytest.raises(MissingExtra, match=r'pip install "\.\[experiments\]"'):
         render([])
 
 

@@ -150,7 +150,7 @@ def test_endings_are_taken_off(word: str, root: str) -> None:
 
 def test_what_cannot_be_read_is_named(data: Path) -> None:
     place = data / "free917"
-    with pytest.raises(Unreadable, match=r"nothing\.csv: not there; set --data to the directory"):
+    with pytest.raises(Unreadable, match=r"nothing\.csv: not there; leave --data out"):
         require(data, "free917/nothing.csv")
     (place / "torn.gz").write_bytes(gzip.compress(b"x" * 999)[:20])
     with pytest.raises(Unreadable, match=r"torn\.gz: cannot be read"):
@@ -430,7 +430,7 @@ def test_each_part_goes_on_without_the_others_data(data: Path, quick: None) -> N
     add_models(data)
     (data / "llm_mmlu_pro" / "gpt-4.1-nano.csv.gz").rename(data / "llm_mmlu_pro" / "x.csv.gz")
     result = run_qa(data)
-    assert "free917_forecasts.csv: not there" in result.missing[0]
+    assert "free917_forecasts.csv.gz: not there" in result.missing[0]
     assert "llm" not in result.figures
     assert "llm_c2" in result.numbers()
 
@@ -476,10 +476,8 @@ def test_a_stream_that_stays_off_fails_the_language_models_claims() -> None:
 
 
 @pytest.mark.slow
-def test_over_shipped_forecasts_algorithm_1_keeps_the_accuracy(data_dir: Path) -> None:
-    if not (data_dir / "free917").is_dir():
-        pytest.skip("no free917 here")
-    lex = next(stream for stream in free917(data_dir) if stream.name == qa.SHIPPED)
+def test_over_shipped_forecasts_algorithm_1_keeps_the_accuracy() -> None:
+    lex = next(stream for stream in free917(None) if stream.name == qa.SHIPPED)
     run = pass_over(lex, "foster_hart", 10)
     raw = float(((lex.raw - lex.outcomes) ** 2).mean())
     assert len(lex) == 917
@@ -488,10 +486,8 @@ def test_over_shipped_forecasts_algorithm_1_keeps_the_accuracy(data_dir: Path) -
 
 
 @pytest.mark.slow
-def test_where_language_models_are_far_off_the_default_helps(data_dir: Path) -> None:
-    if not (data_dir / "llm_multiple_choice").is_dir():
-        pytest.skip("no llm_multiple_choice here")
-    streams = [each for each in multiple_choice(data_dir) if "truthfulqa" in each.name]
+def test_where_language_models_are_far_off_the_default_helps() -> None:
+    streams = [each for each in multiple_choice(None) if "truthfulqa" in each.name]
     rows = [passes.row_of(stream, pass_over(stream, "default", 1)) for stream in streams]
     assert sum(row.off for row in rows) >= 4
     assert all(claim.holds for claim in passes.claims(rows))
@@ -499,15 +495,13 @@ def test_where_language_models_are_far_off_the_default_helps(data_dir: Path) -> 
 
 @pytest.mark.slow
 def test_words_alone_find_the_relation_of_four_questions_in_ten(
-    data_dir: Path, monkeypatch: pytest.MonkeyPatch
+    fetched_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With embeddings it is six in ten, which takes a package of weights and a minute."""
-    if not (data_dir / "free917").is_dir():
-        pytest.skip("no free917 here")
     monkeypatch.setattr(ranker, "EPOCHS", 20)
     monkeypatch.setattr(ranker, "OVERTRAINED", 20)
-    train, test = (read_questions(data_dir, part) for part in ("train", "test"))
-    schema = read_schema(data_dir)
+    train, test = (read_questions(fetched_dir, part) for part in ("train", "test"))
+    schema = read_schema(fetched_dir)
     assert (len(train), len(test), len(schema.relations)) == (641, 276, 4813)
     assert sum(not schema.answers(each) for each in (*train, *test)) == 49
     first, _ = rank(train, test, schema, embeddings=False)

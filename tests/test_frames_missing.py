@@ -16,6 +16,7 @@ from calibrant.errors import MissingExtra
         ("calibrant.frames", "narwhals", "frames"),
         ("calibrant.integrations.river", "river", "river"),
         ("calibrant.integrations.sklearn", "sklearn", "sklearn"),
+        ("calibrant.integrations.spark", "pyspark", "spark"),
     ],
 )
 def test_a_missing_library_is_told_with_its_extra(monkeypatch, package, library, extra) -> None:

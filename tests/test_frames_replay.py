@@ -21,7 +21,7 @@ import pandas
 import polars
 import pyarrow
 
-from calibrant import Calibrant, Recalibrator
+from calibrant import Calibrant, Recalibrator, Table
 from calibrant.errors import InvalidInput, InvalidType
 from calibrant.frames import replay
 from calibrant.recalibrate.rows import Rows
@@ -169,6 +169,35 @@ def test_recalibrators_of_groups_are_kept_in_a_dictionary(columns) -> None:
     assert polars.concat(parts)["mean"].to_list() == whole["mean"].to_list()
 
 
+@pytest.mark.parametrize(
+    "more", [{}, {"available": "known", "time": "made"}, {"available": "hours"}]
+)
+@pytest.mark.parametrize("by", ["site", ["unit", "site"]])
+def test_groups_play_in_a_table_as_each_by_itself(columns, by, more) -> None:
+    frame, options = polars.DataFrame(columns), {"by": by, "method": "growing"} | more
+    told = {"known": [t or datetime.datetime(2030, 1, 1) for t in columns["known"]]}
+    frame = frame.with_columns(polars.Series("known", told["known"]))
+    one, other = play(frame, **options), play(frame, recalibrator={}, **options)
+    assert one["forecast"].to_list() == other["forecast"].to_list()
+    assert one["mean"].to_list() == other["mean"].to_list()
+
+
+def test_a_table_goes_on_where_it_was(columns) -> None:
+    frame, options = polars.DataFrame(columns), {"resolution": 20, "buckets": 10}
+    table = Table(Recalibrator(**options), seed=8)
+    parts = [play(part, by="site", recalibrator=table) for part in (frame[:90], frame[90:])]
+    assert set(table) == {"north", "south", "None"}
+    lone = Recalibrator(seed=8, key="north", **options)
+    mine = [site == "north" for site in columns["site"]]
+    run = lone.replay(np.array(columns["raw"])[mine], np.array(columns["happened"])[mine])
+    assert polars.concat(parts)["mean"].to_numpy()[mine].tolist() == run.mean.tolist()
+    assert table["north"] == lone
+    pairs = Table(Recalibrator(**options), seed=8)
+    play(frame, by=["unit", "site"], recalibrator=pairs)
+    assert "(1, 'north')" in pairs
+    assert not table.timed
+
+
 def test_a_lazy_frame_is_played_when_it_is_collected(columns) -> None:
     made = play(as_lazy(columns), seed=None)
     assert isinstance(made, polars.LazyFrame)
@@ -238,7 +267,7 @@ def _kept(frame, by):
 def test_compiled_code_is_asked_for_all_groups_together(columns, monkeypatch) -> None:
     asked = []
     monkeypatch.setattr(Rows, "batch", lambda self, rounds: asked.append(rounds))
-    play(polars.DataFrame(columns), by="unit", method="foster_hart")
+    play(polars.DataFrame(columns), by="unit", method="foster_hart", recalibrator={})
     assert asked.count(ROWS) == 2
 
 
@@ -253,7 +282,7 @@ def test_compiled_code_is_asked_for_all_groups_together(columns, monkeypatch) ->
         (
             {"by": "site", "recalibrator": Recalibrator(seed=1)},
             InvalidType,
-            "recalibrator must be a dictionary beside by, got Recalibrator",
+            "recalibrator must be a table or a dictionary beside by, got Recalibrator",
         ),
         ({"outcome": "hours"}, InvalidInput, r"outcomes\[1\] must be 0 or 1, got 0.5"),
         ({"raw": "site"}, InvalidType, "raw forecasts must be a flat array of numbers"),

@@ -30,8 +30,8 @@ bench = load()
 
 
 @pytest.mark.parametrize("column", ["mturkpredprobs", "compaspredprobs.linear"])
-def test_no_large_group_is_left_as_far_off_as_it_was(data_dir: Path, column: str) -> None:
-    stream = bench.recidivism(data_dir, column)
+def test_no_large_group_is_left_as_far_off_as_it_was(column: str) -> None:
+    stream = bench.recidivism(column=column)
     before = bench.measured(stream, stream.raw)
     runs = [bench.measured(stream, bench.recalibrated(stream, seed)) for seed in range(5)]
     assert len(before) == 9
@@ -39,15 +39,15 @@ def test_no_large_group_is_left_as_far_off_as_it_was(data_dir: Path, column: str
         assert np.mean([run[name] for run in runs]) < error
 
 
-def test_with_prompt_outcomes_every_horizon_and_industry_is_mended(data_dir: Path) -> None:
-    stream = bench.survey(data_dir, late=False)
+def test_with_prompt_outcomes_every_horizon_and_industry_is_mended() -> None:
+    stream = bench.survey(late=False)
     before, after = (bench.measured(stream, f) for f in (stream.raw, bench.recalibrated(stream, 0)))
     assert {f"horizon={k}" for k in range(5)} < set(before)
     assert all(after[name] < error / 2 for name, error in before.items())
 
 
-def test_with_true_delays_the_survey_as_a_whole_is_not_made_worse(data_dir: Path) -> None:
-    stream = bench.survey(data_dir)
+def test_with_true_delays_the_survey_as_a_whole_is_not_made_worse() -> None:
+    stream = bench.survey()
     assert all(known > issued for known, issued in zip(stream.known, stream.issued, strict=True))
     drawn = bench.recalibrated(stream, 0)
     before, after = bench.measured(stream, stream.raw), bench.measured(stream, drawn)

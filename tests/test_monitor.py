@@ -613,6 +613,11 @@ DAMAGE = {
     "no stakes": lambda settings, words: (settings.pop("stakes"), words)[1],
     "other stakes": set_setting("stakes", "learned"),
     "debts": set_words(-1, -1e-9),
+    "a sum beyond all": set_words(kernel.LEADER, 1e30),
+    "a sum before all": set_words(kernel.LEADER, -1.0),
+    "an alarm to come": set_words(kernel.ALARM, 5.0),
+    "a change before the first round": set_words(kernel.CHANGE, -1.0),
+    "more rounds than reals count": set_words(kernel.ROUNDS, 1e17),
     "more money than is counted": set_words(-2, 1e260),
 }
 

@@ -243,19 +243,19 @@ def test_importing_the_package_imports_no_other_library() -> None:
             "calibrant.integrations.river",
             "river",
             "calibrant.integrations.river needs River, which is not installed: "
-            'pip install "calibrant[river]"',
+            'pip install ".[river]" in a clone of calibrant',
         ),
         (
             "calibrant.integrations.sklearn",
             "sklearn",
             "calibrant.integrations.sklearn needs scikit-learn, which is not installed: "
-            'pip install "calibrant[sklearn]"',
+            'pip install ".[sklearn]" in a clone of calibrant',
         ),
         (
             "calibrant.frames",
             "narwhals",
             "calibrant.frames needs narwhals, which is not installed: "
-            'pip install "calibrant[frames]"',
+            'pip install ".[frames]" in a clone of calibrant',
         ),
     ],
 )

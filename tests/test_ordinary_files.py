@@ -343,7 +343,7 @@ def test_an_excel_file_without_its_extra_says_what_to_install(
     monkeypatch.setattr("calibrant.stream.sheets.find_spec", lambda name: None)
     assert ran("replay", place) == ExitCode.MISSING_EXTRA
     told = "Excel files need openpyxl, not installed here"
-    assert f'{told}: pip install "calibrant[excel]"' in capsys.readouterr().err
+    assert f'{told}: pip install ".[excel]" in a clone of calibrant' in capsys.readouterr().err
     assert SheetReader.text
 
 

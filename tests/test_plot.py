@@ -371,7 +371,10 @@ def test_a_missing_matplotlib_says_what_to_install(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtra) as caught:
         plot.histogram(RAW)
-    told = 'plots need matplotlib, which is not installed: pip install "calibrant[plot]"'
+    told = (
+        "plots need matplotlib, which is not installed: "
+        'pip install ".[plot]" in a clone of calibrant'
+    )
     assert str(caught.value) == told
 
 

@@ -39,9 +39,10 @@ def test_a_preview_shows_what_the_next_round_announces(kind, rounds, raw) -> Non
     rec = KINDS[kind]()
     for each, outcome in rounds:
         rec.learn_one(each, outcome)
-    seen = Preview(rec).one(raw)
+    seen, whole = Preview(rec).one(raw), Preview(rec).whole(raw)
     ticket = rec.forecast(raw)
     assert seen == (ticket.value, clipped(ticket.mean))
+    assert whole == (*seen, ticket.mixture, ticket.fallback)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -52,6 +53,7 @@ def test_previews_leave_no_trace(kind) -> None:
         before = rec.to_bytes()
         assert look.one(raw) == look.one(raw)
         look.one(1.0 - raw)
+        look.whole(raw)
         look.many([raw, 0.2, 0.9])
         assert rec.to_bytes() == before
         rec.learn_one(raw, outcome)
@@ -129,6 +131,7 @@ def test_compiled_previews_equal_plain_ones(kind) -> None:
         slow, quick = Preview(plain), Preview(fast)
         for raw, outcome in zip(*players.stream(30, 8, edges=3), strict=True):
             assert slow.one(raw) == quick.one(raw)
+            assert slow.whole(raw) == quick.whole(raw)
             for one, other in zip(slow.many([raw, 0.25]), quick.many([raw, 0.25]), strict=True):
                 assert one.tolist() == other.tolist()
             plain.learn_one(raw, outcome)

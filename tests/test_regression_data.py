@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
-from pathlib import Path
-
 import numpy as np
 import pytest
 
+from calibrant.datasets import load_ensemble
 from calibrant.regression import (
     ConformalInterval,
     Distributions,
@@ -18,23 +15,14 @@ from calibrant.regression import (
 )
 
 
-def table(path: Path, skipped: int) -> np.ndarray:
-    if not path.is_file():
-        pytest.skip(f"no {path.name} among the real streams")
-    with gzip.open(path, "rt", newline="") as opened:
-        return np.array([row[skipped:] for row in list(csv.reader(opened))[1:]], float)
+@pytest.fixture(scope="module")
+def frankfurt():
+    return load_ensemble("frankfurt")
 
 
 @pytest.fixture(scope="module")
-def frankfurt(data_dir: Path):
-    rows = table(data_dir / "weather_pop" / "frankfurt_ecmwf.csv.gz", 1)
-    return rows[:, 2:], rows[:, 0]
-
-
-@pytest.fixture(scope="module")
-def monsoon(data_dir: Path):
-    rows = table(data_dir / "weather_pop" / "monsoon_ensemble.csv.gz", 0)
-    return {k: (rows[rows[:, 1] == k, 3:], rows[rows[:, 1] == k, 2]) for k in range(1, 11)}
+def monsoon():
+    return {lead: load_ensemble("monsoon", lead=lead) for lead in range(1, 11)}
 
 
 def dressed(members):

@@ -24,7 +24,7 @@ from calibrant.metrics import calibration_curve
 from calibrant.plot import canvas, save
 from calibrant.report import headline, render, write, write_many
 from calibrant.report.tables import shown, signed
-from calibrant.summary import Part, Parts, Summary
+from calibrant.summary import Breakdown, Part, Parts, Summary
 from calibrant.transforms import Identity
 
 pytest.importorskip("jinja2", reason='needs the extra "plot"')
@@ -38,91 +38,102 @@ FIXED = (Group(0.8, 0.6, 0.62, 5000), Group(0.95, 0.8, 0.79, 5000))
 SENTENCES = {
     "fixed": (
         FIXED,
-        "Your 0.80 meant 0.62; now 0.80 means 0.79 ± 0.01; accuracy improved: Brier 0.230 → 0.201.",
+        "Cases you gave 80 % came true 62 % of the time. calibrant gives them 60 %, as close as "
+        "its grid of 20 steps allows. Accuracy improved: Brier 0.230 → 0.201; ranking "
+        "unchanged: AUC 0.602 → 0.602.",
     ),
     "fixed at no cost": (
         (Group(0.62, 0.5, 0.5, 550), Group(0.3, 0.3, 0.3, 9000)),
-        "Your 0.62 meant 0.50; the forecast in its place is now 0.50 on average; "
-        "accuracy unchanged: Brier 0.213 → 0.212.",
+        "Cases you gave 62 % came true 50 % of the time. calibrant gives them 50 %. Accuracy "
+        "unchanged: Brier 0.213 → 0.212; ranking unchanged: AUC 0.525 → 0.525.",
     ),
     "closer": (
         (Group(0.9, 0.8, 0.6, 4000), Group(0.8, 0.8, 0.6, 4000)),
-        "Your 0.80 meant 0.60; now 0.80 means 0.60 ± 0.01, still off; "
-        "accuracy improved: Brier 0.305 → 0.280.",
+        "Cases you gave 90 % came true 60 % of the time. calibrant gives them 80 %, closer but "
+        "not there yet. Accuracy improved: Brier 0.305 → 0.280; ranking unchanged: AUC 0.500 → "
+        "0.500.",
     ),
     "there but for the resolution": (
         (Group(0.9, 0.65, 0.63, 9000), Group(0.66, 0.65, 0.63, 9000)),
-        "Your 0.66 meant 0.63; now 0.65 means 0.63 ± 0.01, as close as a resolution of 20 "
-        "promises; accuracy improved: Brier 0.270 → 0.234.",
+        "Cases you gave 90 % came true 63 % of the time. calibrant gives them 65 %, as close as "
+        "its grid of 20 steps allows. Accuracy improved: Brier 0.270 → 0.234; ranking "
+        "unchanged: AUC 0.500 → 0.500.",
     ),
     "right there but not elsewhere": (
         (Group(0.8, 0.2, 0.62, 5000), Group(0.95, 0.8, 0.79, 5000), Group(0.1, 0.2, 0.9, 5000)),
-        "Your 0.80 meant 0.62; now 0.80 means 0.79 ± 0.01, though some recalibrated forecasts are "
-        "still off; accuracy improved: Brier 0.397 → 0.386.",
+        "Cases you gave 10 % came true 90 % of the time. calibrant gives them 20 %, closer but "
+        "not there yet. Accuracy improved: Brier 0.397 → 0.386; ranking improved: AUC 0.431 → "
+        "0.519.",
     ),
     "elsewhere": (
         (Group(0.98, 0.6, 0.7, 4000), Group(0.3, 0.3, 0.3, 4000)),
-        "Your 0.98 meant 0.70; the forecast in its place is now 0.60 on average, closer but not "
-        "there yet; accuracy improved: Brier 0.249 → 0.215.",
+        "Cases you gave 98 % came true 70 % of the time. calibrant gives them 60 %, closer but "
+        "not there yet. Accuracy improved: Brier 0.249 → 0.215; ranking unchanged: AUC 0.700 → "
+        "0.700.",
     ),
     "worse": (
         (Group(0.5, 0.6, 0.5, 6000),),
-        "Calibration got worse: your forecasts were off by 0.000 on average, the recalibrated ones "
-        "are by 0.100; accuracy got worse: Brier 0.250 → 0.260.",
+        "Calibration got worse: your forecasts were off by 0.0 points on average, calibrant's "
+        "are by 10.0 points. Accuracy got worse: Brier 0.250 → 0.260; ranking unchanged: AUC "
+        "0.500 → 0.500.",
     ),
     "worse for rare events": (
         (Group(0.002, 0.05, 0.002, 20_000),),
-        "Calibration got worse: your forecasts were off by 0.000 on average, the recalibrated ones "
-        "are by 0.048; accuracy got worse: Brier 0.00200 → 0.00430.",
+        "Calibration got worse: your forecasts were off by 0.0 points on average, calibrant's "
+        "are by 4.8 points. Accuracy got worse: Brier 0.00200 → 0.00430; ranking unchanged: AUC "
+        "0.500 → 0.500.",
     ),
     "fixed for rare events": (
         (Group(0.01, 0.0, 0.001, 20_000), Group(0.1, 0.05, 0.05, 2000)),
-        "Your 0.010 meant 0.001; now 0.000 means 0.001 ± 0.001, as close as a resolution of 20 "
-        "promises; accuracy is mixed: Brier 0.00553 → 0.00523, log loss 0.03288 → 0.04945, "
-        "AUC 0.873 → 0.873.",
+        "Cases you gave 10 % came true 5 % of the time. calibrant gives them 5 %. Accuracy is "
+        "mixed: Brier 0.00553 → 0.00523, log loss 0.03288 → 0.04945; ranking unchanged: AUC "
+        "0.873 → 0.873.",
     ),
     "nothing to fix": (
         (Group(0.5, 0.5, 0.5, 400), Group(0.3, 0.3, 0.29, 300)),
-        "Your forecasts were calibrated already, as far as 700 rounds can tell (off by 0.004 on "
-        "average, within noise), and stayed so; accuracy unchanged: Brier 0.231 → 0.231.",
+        "Your forecasts were right already, as far as 700 rounds can tell (off by 0.4 points on "
+        "average, within noise), and stayed so. Accuracy unchanged: Brier 0.231 → 0.231; "
+        "ranking unchanged: AUC 0.606 → 0.606.",
     ),
     "nothing worth fixing": (
         (Group(0.5, 0.5, 0.508, 19_000),),
-        "Your forecasts were calibrated already, as far as 19,000 rounds can tell (off by 0.008 on "
-        "average, too little to matter), and stayed so; accuracy unchanged: Brier 0.250 → 0.250.",
+        "Your forecasts were right already, as far as 19,000 rounds can tell (off by 0.8 points "
+        "on average, too little to matter), and stayed so. Accuracy unchanged: Brier 0.250 → "
+        "0.250; ranking unchanged: AUC 0.500 → 0.500.",
     ),
     "slightly spoilt": (
         (Group(0.5, 0.5, 0.5, 9000), Group(0.31, 0.35, 0.31, 1800)),
-        "Your forecasts were calibrated already, as far as 10,800 rounds can tell (off by 0.000 on "
-        "average, within noise), and are off by 0.007 now; accuracy unchanged: "
-        "Brier 0.244 → 0.244.",
+        "Your forecasts were right already, as far as 10,800 rounds can tell (off by 0.0 points "
+        "on average, within noise), and are off by 0.7 points now. Accuracy unchanged: Brier "
+        "0.244 → 0.244; ranking unchanged: AUC 0.553 → 0.553.",
     ),
     "too uncertain": (
         tuple(Group(0.62, k / 20, 0.5, 16) for k in (5, 6, 7, 8, 12, 13, 14, 15)),
-        "Your 0.62 meant 0.50; the forecast in its place is now 0.50 on average, too uncertain to "
-        "call it better; no clear change in accuracy: Brier 0.264 → 0.284.",
+        "Cases you gave 62 % came true 50 % of the time. calibrant gives them 50 %, too few "
+        "cases to call it better. No clear change in accuracy: Brier 0.264 → 0.284; ranking "
+        "unchanged: AUC 0.500 → 0.500.",
     ),
     "all happened": (
         (Group(0.9, 0.95, 1.0, 1200),),
-        "All 1,200 outcomes were 1; your forecasts averaged 0.90, the recalibrated ones 0.95; "
-        "accuracy improved: Brier 0.010 → 0.003.",
+        "All 1,200 outcomes were 1. Your forecasts averaged 90 %, calibrant's 95 %. Accuracy "
+        "improved: Brier 0.010 → 0.003.",
     ),
     "none happened": (
         (Group(0.004, 0.0, 0.0, 1200),),
-        "All 1,200 outcomes were 0; your forecasts averaged 0.004, the recalibrated ones 0.000; "
-        "accuracy improved: Brier 0.00002 → 0.00000.",
+        "All 1,200 outcomes were 0. Your forecasts averaged 0.4 %, calibrant's 0.0 %. Accuracy "
+        "improved: Brier 0.00002 → 0.00000.",
     ),
     "few": (
         (Group(0.75, 0.5, 0.5, 10),),
-        "10 rounds are too few to judge calibration; Brier 0.312 → 0.250.",
+        "10 rounds are too few to judge calibration. Brier 0.312 → 0.250.",
     ),
     "few and all alike": (
         (Group(0.75, 0.5, 1.0, 10),),
-        "10 rounds, all with outcome 1, are too few to judge calibration; Brier 0.062 → 0.250.",
+        "10 rounds, all with outcome 1, are too few to judge calibration. Brier 0.062 → 0.250.",
     ),
     "one": (
         (Group(0.75, 0.5, 0.0, 1),),
-        "1 round, with outcome 0, is too few to judge calibration; Brier 0.562 → 0.250.",
+        "1 round, with outcome 0, is too few to judge calibration. Brier 0.562 → 0.250.",
     ),
     "none": (
         (Group(0.75, 0.5, 0.0, 0),),
@@ -192,12 +203,13 @@ def test_a_small_brier_score_makes_small_changes_matter() -> None:
 
 def test_without_an_interval_the_sentence_claims_nothing_about_accuracy() -> None:
     summary = with_regret(told(*FIXED), -0.02, math.nan, math.nan)
-    assert headline(summary).endswith("now 0.80 means 0.79 ± 0.01; Brier 0.230 → 0.201.")
+    told_of = "allows. Brier 0.230 → 0.201; ranking unchanged: AUC 0.602 → 0.602."
+    assert headline(summary).endswith(told_of)
 
 
 def test_a_change_too_small_for_three_digits_is_shown_with_more() -> None:
     summary = with_regret(told(Group(0.5, 0.5, 0.5, 3000)), -0.02, -0.03, -0.01)
-    assert headline(summary).endswith("accuracy improved: Brier 0.25000 → 0.25000.")
+    assert "Accuracy improved: Brier 0.25000 → 0.25000;" in headline(summary)
 
 
 def with_scores(summary: Summary, name: str, **scores: float) -> Summary:
@@ -206,19 +218,86 @@ def with_scores(summary: Summary, name: str, **scores: float) -> Summary:
 
 
 def test_accuracy_is_not_called_improved_while_ranking_fell() -> None:
-    summary = with_scores(told(*FIXED), "auc", raw=0.81, forecast=0.68)
-    assert headline(told(*FIXED)).endswith("accuracy improved: Brier 0.230 → 0.201.")
-    said = headline(summary)
+    assert "Accuracy improved: Brier 0.230 → 0.201;" in headline(told(*FIXED))
+    said = headline(with_scores(told(*FIXED), "auc", raw=0.81, forecast=0.68))
     assert "improved" not in said
-    assert "AUC 0.810 → 0.680" in said
-    assert "log loss" in said
+    assert "ranking got worse: AUC 0.810 → 0.680" in said
+    assert "Accuracy is mixed: Brier 0.230 → 0.201, log loss" in said
 
 
 def test_accuracy_is_not_called_improved_while_the_log_loss_rose() -> None:
     said = headline(with_scores(told(*FIXED), "raw", log_loss=0.25))
     assert "improved" not in said
     assert "log loss 0.250 → " in said
-    assert "AUC" in said
+
+
+def test_a_ranking_that_got_better_is_said_to_have() -> None:
+    said = headline(with_scores(told(*FIXED), "auc", raw=0.61, forecast=0.68))
+    assert said.endswith("ranking improved: AUC 0.610 → 0.680.")
+
+
+def test_nothing_above_the_fold_speaks_of_c2() -> None:
+    for groups, _ in SENTENCES.values():
+        summary = told(*groups)
+        assert "C2" not in headline(summary) + promise(summary)
+    summary = chained(*overconfident(1500))
+    page = render([summary])
+    assert "C2" not in page[page.index("<h1>") : page.index("<section")]
+
+
+def part(rounds: int, before: float, after: float, bound: float = math.nan) -> Part:
+    return Part("north", rounds, 0.5, 0.7, 0.5, 0.2, before, 0.1, after, bound)
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        (part(99, 0.2, 0.0), "too few rounds"),
+        (part(1000, 0.2, 0.04, 0.03), "bound exceeded"),
+        (part(1000, 0.2, 0.001), "fixed"),
+        (part(1000, 0.001, 0.001), "right already"),
+        (part(1000, 0.2, 0.05), "better, still off"),
+        (part(1000, 0.001, 0.05), "worse"),
+        (part(1000, 0.05, 0.06), "no better"),
+    ],
+)
+def test_each_group_has_one_verdict_by_the_numbers_of_its_row(row: Part, expected: str) -> None:
+    assert tables.verdict(row) == expected
+    stored = {**vars(row), "bound": None if math.isnan(row.bound or math.nan) else row.bound}
+    assert tables._judged(stored) == expected
+
+
+def test_right_forecasts_of_a_group_are_hardly_ever_said_to_be_off() -> None:
+    dice = np.random.default_rng(5)
+    wrong = 0
+    for _ in range(200):
+        raw = dice.random(500)
+        followed = Breakdown("group")
+        followed.add(followed.places(["a"] * 500), raw, raw, dice.random(500) < raw)
+        wrong += tables.verdict(followed.parts()[0]) != "right already"
+    assert wrong <= 10
+
+
+def test_verdicts_in_table_sentence_and_screen_agree() -> None:
+    rows = [part(1000, 0.2, 0.001), part(1000, 0.2, 0.05), part(20, 0.1, 0.1)]
+    named = [replace(row, name=name) for row, name in zip(rows, "abc", strict=True)]
+    summary = replace(told(*FIXED), parts=Parts("group", named, {}))
+    table = tables.parts(summary)
+    assert table is not None
+    assert [row[5] for row in table.rows] == ["fixed", "better, still off", "too few rounds"]
+    end = "Group by group: 1 fixed; 1 better, still off; 1 too few rounds."
+    assert headline(summary).endswith(end)
+    shown = tables.parts_table({"kind": "group", "rows": [vars(row) for row in named]})
+    assert [row[-1] for row in shown.rows] == [row[5] for row in table.rows]
+
+
+def test_no_caption_speaks_of_a_bound_that_is_not_drawn() -> None:
+    summary = chained(*overconfident(1500))
+    assert "promises" in view.words("calibration_over_time", summary)[1]
+    empty = np.full_like(summary.trace.bound_c2, math.nan)
+    bare = replace(summary, trace=replace(summary.trace, bound_c2=empty))
+    assert view.words("calibration_over_time", bare)[1].endswith("on a logarithmic axis.")
+    assert "promises" not in view.describe("calibration_over_time", bare)
 
 
 def test_calibrated_forecasts_are_hardly_ever_called_miscalibrated() -> None:
@@ -308,10 +387,10 @@ def test_a_promise_is_kept_exceeded_or_was_never_made() -> None:
         summary, summary=summary.summary | {"bound": bound, "certificate_holds": False}
     )
     assert tables.promises(broken).rows[1][3] == "exceeded in this run"
-    assert promise(broken).startswith("A bound was exceeded in this run. C2 is 0.0")
+    assert promise(broken).startswith("The guarantee was exceeded in this run.")
     assert promise(broken).endswith("in at most 5% of runs, if what is assumed is true.")
     assert promise(summary).startswith(
-        "The guarantee, which holds against any adversary, was kept."
+        "The guarantee was kept: the errors measured here are within what is proven"
     )
     assert {row[3] for row in tables.promises(awkward()["no promise"]).rows} == {"no promise"}
 
@@ -455,9 +534,11 @@ def test_the_page_says_the_headline_the_promise_and_how_to_repeat_it(
 ) -> None:
     rate = f"{summary['base_rate']:.3f}"
     facts = f"1,500 rounds · base rate {rate} · foster_hart, resolution 20, 20 buckets, seed 1"
-    assert f"<h1>{headline(summary)}</h1>" in page.replace("\u00a0", " ")
+    first, *rest = view.opening(summary)
+    assert f"<h1>{first}</h1>" in page.replace("\u00a0", " ")
+    assert all(f'<p class="lead">{told}</p>' in page.replace("\u00a0", " ") for told in rest)
     assert facts in page
-    assert "The guarantee, which holds against any adversary, was kept." in page
+    assert "The guarantee was kept: " in page
     code = "Recalibrator(&#39;foster_hart&#39;, resolution=20, grid=&#39;endpoints&#39;, "
     assert f"{code}buckets=20, prior=1, loss=&#39;squared&#39;, seed=1)" in page
     assert "On the command line" not in page
@@ -474,10 +555,8 @@ def test_the_page_of_the_default_shows_its_chain_and_its_windows() -> None:
     assert "Mixture over identity" in page
     assert "and the mixture&#39;s that of any expert, the raw forecast included." in page
     code = "Calibrant(method=&#39;refining&#39;, resolution=15, grid=&#39;graded&#39;, "
-    assert (
-        f"{code}strength=4.0, patience=3.0, doublings=2, buckets=1, loss=&#39;squared&#39;, seed=1)"
-        in page
-    )
+    code += "strength=4.0, patience=3.0, doublings=2, buckets=1, "
+    assert f"{code}loss=&#39;squared&#39;, seed=1)" in page
     assert "<caption>Window by window</caption>" in page
     Checker(page)
 
@@ -645,5 +724,7 @@ def test_a_missing_jinja2_says_what_to_install(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(MissingExtra) as caught:
         render([awkward()["nothing"]])
-    expected = 'reports need jinja2, which is not installed: pip install "calibrant[plot]"'
+    expected = (
+        'reports need jinja2, which is not installed: pip install ".[plot]" in a clone of calibrant'
+    )
     assert str(caught.value) == expected

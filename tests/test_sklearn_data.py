@@ -11,10 +11,8 @@ from benchmarks.sklearn_drift import BARS, run
 pytestmark = pytest.mark.slow
 
 
-def test_calibration_survives_drift(data_dir) -> None:
-    if not (data_dir / "drift_streams").is_dir():
-        pytest.skip("no drift_streams here")
-    found = {each.name: each for each in run(data_dir)}
+def test_calibration_survives_drift() -> None:
+    found = {each.name: each for each in run()}
     for name, bar in BARS.items():
         assert found[name].ratio <= bar
         assert found[name].brier_mean < found[name].brier_frozen

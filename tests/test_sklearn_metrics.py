@@ -178,5 +178,5 @@ def test_without_axes_the_diagram_is_pyplots() -> None:
 
 def test_without_matplotlib_the_diagram_says_what_to_install(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingExtra, match=r'pip install "calibrant\[plot\]"'):
+    with pytest.raises(MissingExtra, match=r'pip install "\.\[plot\]"'):
         ReliabilityDisplay.from_predictions([0, 1], [0.2, 0.9])

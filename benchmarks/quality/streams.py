@@ -1,35 +1,32 @@
 """The streams of the panel: raw forecasts and outcomes in the order in which they came.
 
-Synthetic streams are made from seeds.  Real ones are read from a data directory that is not
-part of the project; a source that is not there is reported as absent.
+Synthetic streams are made from seeds.  Real ones come from ``calibrant.datasets``, or from a
+directory of the originals; a source that is not there is reported as absent.
 """
 
 from __future__ import annotations
 
-import datetime
 import functools
 import pathlib
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.datasets import Dataset, loaders, path
+from calibrant.errors import MissingData
 from calibrant.experiments import streams as confidences
-from calibrant.experiments.streams import numbers
-from calibrant.experiments.streams import read_table as table
 
 __all__ = ["DATA", "SHORT", "Stream", "panel", "synthetic"]
 
-DATA = pathlib.Path(__file__).parents[3] / "shared" / "data"
+DATA: pathlib.Path | None = None
+"""What came along with the package, unless a directory is named."""
 SHORT = 500
 """Streams with fewer rounds are reported, and held against no bar."""
-FROZEN = 1000
-"""Rounds on which the frozen models of the drift data sets are fitted; the stream follows."""
 Floats = NDArray[np.float64]
-Rows = list[dict[str, str]]
-Loader = Callable[[pathlib.Path], Iterator["Stream"]]
+Data = pathlib.Path | None
+Loader = Callable[[Data], Iterator["Stream"]]
 
 
 @dataclass(frozen=True)
@@ -73,14 +70,16 @@ class Stream:
         return order, known.astype(np.int64)
 
 
-def panel(data: pathlib.Path = DATA) -> tuple[list[Stream], list[str]]:
+def panel(data: Data = DATA) -> tuple[list[Stream], list[str]]:
     """Return all streams, and the names of the sources that are absent."""
     streams, absent = list(synthetic()), []
     for source, load in SOURCES.items():
-        if (data / source).is_dir():
-            streams.extend(load(data / source))
-        else:
+        try:
+            path(source, data)
+        except MissingData:
             absent.append(source)
+        else:
+            streams.extend(load(data))
     return streams, absent
 
 
@@ -131,103 +130,50 @@ def bits(truth: NDArray[np.bool_]) -> NDArray[np.uint8]:
     return truth.astype(np.uint8)
 
 
-def day(text: str) -> float:
-    """Return a date, with or without a time, in days."""
-    date, time = text[:10], text[11:19]
-    whole = datetime.date.fromisoformat(date).toordinal()
-    if not time:
-        return float(whole)
-    hours, minutes, seconds = (int(part) for part in time.split(":"))
-    return whole + (hours + (minutes + seconds / 60.0) / 60.0) / 24.0
+def made(found: Dataset, kind: str = "real") -> Stream:
+    """Return a stream of the panel."""
+    if found.time is None or found.available is None:
+        return Stream(found.name, kind, found.raw, found.outcomes)
+    if not (found.available > found.time).all():
+        raise ValueError(f"{found.name}: an outcome is available before its forecast")
+    return Stream(found.name, kind, found.raw, found.outcomes, found.time, found.available)
 
 
-def plain(name: str, raw: Floats, outcomes: Floats, kind: str = "real") -> Stream:
-    """Make a stream of the rows in which both columns are what they should be."""
-    sound = (raw >= 0.0) & (raw <= 1.0) & ((outcomes == 0.0) | (outcomes == 1.0))
-    return Stream(name, kind, raw[sound], bits(outcomes[sound] == 1.0))
-
-
-def late(name: str, raw: Floats, outcomes: Floats, issued: Floats, available: Floats) -> Stream:
-    """Make a delayed stream in the order of issue."""
-    if not (available > issued).all():
-        raise ValueError(f"{name}: an outcome is available before its forecast")
-    order = np.lexsort((np.arange(len(raw)), issued))
-    columns = (values[order] for values in (raw, outcomes, issued, available))
-    raw, outcomes, issued, available = columns
-    return Stream(name, "real", raw, bits(outcomes == 1.0), issued, available)
-
-
-def fivethirtyeight(folder: pathlib.Path) -> Iterator[Stream]:
+def fivethirtyeight(data: Data) -> Iterator[Stream]:
     """Yield the leagues, oldest game first, and the elections with their delays."""
-    for league in ("nba", "nfl", "nhl", "wnba"):
-        rows = table(folder / f"{league}_games.csv")[::-1]
-        rows.sort(key=lambda row: row["date"])
-        yield plain(f"538 {league}", numbers(rows, "prob1"), numbers(rows, "prob1_outcome"))
-    for name in ("governors_elections.csv.gz", "president_election_night.csv"):
-        yield election(f"538 {name.partition('_')[0]}", table(folder / name))
+    for league in loaders.LEAGUES:
+        yield made(loaders.load_games(league, data=data))
+    for office in loaders.OFFICES:
+        yield made(loaders.load_elections(office, data=data))
 
 
-def election(name: str, rows: Rows) -> Stream:
-    """Return a stream whose outcomes are known two days after the election began."""
-    rows = [row for row in rows if row["probwin_outcome"] in {"0", "1"} and row["probwin"]]
-    rows.sort(key=lambda row: (row["forecast_date"], row["state"], row["candidate"]))
-    issued = np.array([day(row["forecast_date"]) for row in rows])
-    available = np.array([day(row["election_date"]) + 2.0 for row in rows])
-    return late(name, numbers(rows, "probwin"), numbers(rows, "probwin_outcome"), issued, available)
-
-
-def weather(folder: pathlib.Path) -> Iterator[Stream]:
+def weather(data: Data) -> Iterator[Stream]:
     """Yield the precipitation and icing forecasts."""
-    rows = table(folder / "frankfurt_ecmwf.csv.gz")
-    members = ["CTR", *(f"P{k}" for k in range(1, 51))]
-    yield plain("weather Frankfurt", share_above(rows, members, 0.2), wet(rows, "obs", 0.2))
-    rows = table(folder / "tampere_pop_2003.csv")
-    for lead in ("24", "48"):
-        dry = numbers(rows, f"p{lead}_cat0")
-        yield plain(f"weather Tampere {lead} h", 1.0 - dry, wet(rows, "obs", 0.2))
-    rows = table(folder / "niamey_2016.csv")
+    rain = loaders.load_rain
+    yield made(rain("frankfurt", data=data))
+    yield from (made(rain("tampere", system=lead, data=data)) for lead in ("24", "48"))
     for system in ("Logistic", "EMOS", "ENS", "EPC"):
-        yield plain(f"weather Niamey {system}", numbers(rows, system), numbers(rows, "obs"))
-    rows = table(folder / "aviation_icing.csv")
-    yield plain("weather icing", numbers(rows, "frcst") / 100.0, numbers(rows, "obs"))
-    rows = table(folder / "monsoon_ensemble.csv.gz")
-    members = [name for name in rows[0] if name.startswith("ensemble.")]
-    for lead in sorted({row["lead_time"] for row in rows}, key=int):
-        led = [row for row in rows if row["lead_time"] == lead]
-        led.sort(key=lambda row: int(row["effective_time"]))
-        chance, rain = share_above(led, members, 1.0), wet(led, "observation", 1.0)
-        yield plain(f"weather monsoon lead {lead}", chance, rain)
+        yield made(rain("niamey", system=system, data=data))
+    yield made(loaders.load_icing(data=data))
+    yield from (made(rain("monsoon", system=str(lead), data=data)) for lead in range(1, 11))
 
 
-def share_above(rows: Rows, members: list[str], level: float) -> Floats:
-    """Return the share of an ensemble above a level."""
-    return np.mean([numbers(rows, member) > level for member in members], axis=0)
-
-
-def wet(rows: Rows, column: str, level: float) -> Floats:
-    """Return 1 where more than ``level`` fell, nan where it is not known."""
-    fell = numbers(rows, column)
-    return np.where(np.isnan(fell), np.nan, fell > level)
-
-
-def flares(folder: pathlib.Path) -> Iterator[Stream]:
+def flares(data: Data) -> Iterator[Stream]:
     """Yield each forecaster of each class of flare."""
     for size in ("M1", "C1"):
-        rows = sorted(table(folder / f"flares_{size}.csv"), key=lambda row: row["VALID_DATE"])
-        for system in list(rows[0])[1:-1]:
-            raw = numbers(rows, system)
-            if not np.isnan(raw).all():
-                yield plain(f"flares {size} {system}", raw, numbers(rows, f"rlz.{size}"))
+        names = list(loaders.rows_of(f"solar_flares/flares_{size}.csv.gz", data)[0])[1:-1]
+        found = (loaders.load_flares(size, name, data=data) for name in names)
+        yield from (made(each) for each in found if len(each))
 
 
-def mmlu_pro(folder: pathlib.Path) -> Iterator[Stream]:
+def mmlu_pro(data: Data) -> Iterator[Stream]:
     """Yield the verbal and the token confidence of each model."""
-    return (shared(stream, "real") for stream in confidences.mmlu_pro(folder.parent))
+    return (shared(stream, "real") for stream in confidences.mmlu_pro(data))
 
 
-def multiple_choice(folder: pathlib.Path) -> Iterator[Stream]:
+def multiple_choice(data: Data) -> Iterator[Stream]:
     """Yield each model on each set of questions."""
-    return (shared(stream, "real") for stream in confidences.multiple_choice(folder.parent))
+    return (shared(stream, "real") for stream in confidences.multiple_choice(data))
 
 
 def shared(stream: confidences.Stream, kind: str) -> Stream:
@@ -235,84 +181,31 @@ def shared(stream: confidences.Stream, kind: str) -> Stream:
     return Stream(stream.name, kind, stream.raw, stream.outcomes)
 
 
-def spf(folder: pathlib.Path) -> Iterator[Stream]:
+def spf(data: Data) -> Iterator[Stream]:
     """Yield the recession probabilities; a quarter's outcome is known once it is over."""
-    rows = table(folder / "spf_recession_probabilities.csv.gz")
-    rows = [row for row in rows if row["gdp.first.recess"] in {"0", "1"} and row["Prob.Forecast"]]
-    rows.sort(key=lambda row: (row["DATE.issued"], int(row["ID"]), int(row["FC.Horizon"])))
-    issued = np.array([day(row["DATE.issued"]) for row in rows])
-    available = np.array([day(row["DATE.FC.due"]) + 1.0 for row in rows])
-    raw, outcomes = numbers(rows, "Prob.Forecast"), numbers(rows, "gdp.first.recess")
-    yield late("SPF recessions", raw, outcomes, issued, available)
+    yield made(loaders.load_recessions(data=data))
 
 
-def forecastbench(folder: pathlib.Path) -> Iterator[Stream]:
+def forecastbench(data: Data) -> Iterator[Stream]:
     """Yield the crowd's forecasts as if resolved at once, and with their delays."""
-    rows = table(folder / "forecastbench_markets.csv.gz")
-    rows.sort(key=lambda row: (row["forecast_due_date"], row["source"], row["id"]))
-    raw, outcomes = numbers(rows, "crowd_probability"), numbers(rows, "resolved_to")
-    issued = np.array([day(row["forecast_due_date"]) for row in rows])
-    available = np.array([day(row["resolution_date"]) + 1.0 for row in rows])
-    yield plain("ForecastBench", raw, outcomes)
-    yield late("ForecastBench, delayed", raw, outcomes, issued, available)
+    yield made(loaders.load_markets(data=data))
+    yield made(loaders.load_markets(delayed=True, data=data))
 
 
-def drifting(folder: pathlib.Path) -> Iterator[Stream]:
+def drifting(data: Data) -> Iterator[Stream]:
     """Yield the three drift data sets under a logistic model that was fitted once."""
-    for name, target, one, leave, by in (
-        ("bank", "y", {"yes"}, {"ID"}, "age"),
-        ("credit_default", "default payment next month", {"1"}, {"ID"}, "LIMIT_BAL"),
-        ("fetal_health", "fetal_health", {"2.0", "3.0"}, set[str](), "accelerations"),
-    ):
-        rows = noisy_order(table(folder / f"{name}.csv.gz"), by)
-        outcomes = np.array([float(row[target] in one) for row in rows])
-        features = design(rows, [key for key in rows[0] if key not in leave | {target}])
-        yield plain(f"drift data {name}", frozen_model(features, outcomes), outcomes[FROZEN:])
+    return (made(loaders.load_drift(name, data=data)) for name in loaders.DRIFTING)
 
 
-def noisy_order(rows: Rows, by: str, seed: int = 5) -> Rows:
-    """Return the rows sorted by one feature with half of its spread as noise."""
-    values = numbers(rows, by)
-    noise = np.random.default_rng(seed).normal(0.0, 0.5 * values.std(), len(rows))
-    return [rows[k] for k in np.argsort(values + noise, kind="stable")]
-
-
-def design(rows: Rows, names: list[str]) -> Floats:
-    """Return numeric columns as they are and one column for each value of the others."""
-    columns: list[Floats] = []
-    for name in names:
-        values = numbers(rows, name)
-        if not np.isnan(values).any():
-            columns.append(values)
-            continue
-        words = np.array([row[name] for row in rows])
-        columns.extend((words == word).astype(float) for word in np.unique(words)[1:])
-    return np.stack(columns, axis=1)
-
-
-def frozen_model(features: Floats, outcomes: Floats) -> Floats:
-    """Fit on the first rows and forecast all that follow."""
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
-    model.fit(features[:FROZEN], outcomes[:FROZEN])
-    forecasts: Floats = model.predict_proba(features[FROZEN:])[:, 1]
-    return forecasts
-
-
-def free917(folder: pathlib.Path) -> Iterator[Stream]:
+def free917(data: Data) -> Iterator[Stream]:
     """Yield the three question-answering models; not in the panel."""
-    return (shared(stream, "held out") for stream in confidences.free917(folder.parent))
+    return (shared(stream, "held out") for stream in confidences.free917(data))
 
 
-def recidivism(folder: pathlib.Path) -> Iterator[Stream]:
+def recidivism(data: Data) -> Iterator[Stream]:
     """Yield the four forecasters in file order; not in the panel."""
-    rows = table(folder / "recid.csv")
-    for column in ("logitpredprobs", "gbmpredprobs", "mturkpredprobs", "compaspredprobs.linear"):
-        name = "recidivism " + re.sub("predprobs.*", "", column)
-        yield plain(name, numbers(rows, column), numbers(rows, "two_year_recid"), "held out")
+    for name in loaders.FORECASTERS:
+        yield made(loaders.load_recidivism(name, data=data), "held out")
 
 
 SOURCES: dict[str, Loader] = {

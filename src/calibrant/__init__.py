@@ -21,14 +21,19 @@ if TYPE_CHECKING:
     from calibrant import advice as advice
     from calibrant import bounds as bounds
     from calibrant import calibrators as calibrators
+    from calibrant import capacity as capacity
     from calibrant import classes as classes
+    from calibrant import client as client
     from calibrant import compare as compare
+    from calibrant import datasets as datasets
     from calibrant import errors as errors
     from calibrant import experiments as experiments
     from calibrant import frames as frames
     from calibrant import groups as groups
     from calibrant import integrations as integrations
+    from calibrant import journal as journal
     from calibrant import learners as learners
+    from calibrant import live as live
     from calibrant import losses as losses
     from calibrant import metrics as metrics
     from calibrant import monitor as monitor
@@ -38,11 +43,13 @@ if TYPE_CHECKING:
     from calibrant import registry as registry
     from calibrant import regression as regression
     from calibrant import report as report
+    from calibrant import serve as serve
     from calibrant import simulate as simulate
     from calibrant import stream as stream
     from calibrant import summary as summary
     from calibrant import transforms as transforms
     from calibrant.core.ticket import Ticket
+    from calibrant.journal import Journal
     from calibrant.loading import load
     from calibrant.recalibrate import (
         Calibrant,
@@ -57,6 +64,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Calibrant",
     "Certificate",
+    "Journal",
     "Keys",
     "Pending",
     "Recalibrator",
@@ -72,14 +80,19 @@ _PACKAGES = frozenset(
         "advice",
         "bounds",
         "calibrators",
+        "capacity",
         "classes",
+        "client",
         "compare",
+        "datasets",
         "errors",
         "experiments",
         "frames",
         "groups",
         "integrations",
+        "journal",
         "learners",
+        "live",
         "losses",
         "metrics",
         "monitor",
@@ -89,6 +102,7 @@ _PACKAGES = frozenset(
         "registry",
         "regression",
         "report",
+        "serve",
         "simulate",
         "stream",
         "summary",
@@ -98,7 +112,11 @@ _PACKAGES = frozenset(
 """Packages for users; some need an extra, so that ``import *`` leaves them out."""
 
 
-HOMES = {"Ticket": "calibrant.core.ticket", "load": "calibrant.loading"}
+HOMES = {
+    "Journal": "calibrant.journal",
+    "Ticket": "calibrant.core.ticket",
+    "load": "calibrant.loading",
+}
 """Where names live that are not the recalibrators'."""
 
 

@@ -11,6 +11,8 @@ from calibrant.core.codec import kind_of
 from calibrant.core.seal import opened, opened_data
 from calibrant.core.stateful import Stateful, registered
 from calibrant.errors import CorruptState
+from calibrant.recalibrate import Table
+from calibrant.recalibrate.keyed_files import MAGIC
 
 __all__ = ["load"]
 
@@ -23,6 +25,7 @@ PACKAGES: Final = (
     "monitor",
     "learners",
     "outcomes",
+    "summary",
 )
 """Where kinds of states are defined; imported one after the other until the kind is found."""
 
@@ -35,7 +38,8 @@ def load(source: Source, *, authenticate: bytes | None = None, **options: Any) -
     Parameters
     ----------
     source
-        What ``to_bytes()`` or ``to_dict()`` gave, or the path of a file with the former.
+        What ``to_bytes()`` or ``to_dict()`` gave, or the path of a file with the former, or of
+        one that a table's ``save()`` wrote.
     authenticate
         The key with which the state was written, if it was with one.  A state with a key is
         refused without, or with another; a state without one is refused where a key is given.
@@ -56,12 +60,22 @@ def load(source: Source, *, authenticate: bytes | None = None, **options: Any) -
     calibrant.errors.CorruptState: state must be bytes that to_bytes() gave, got 14 bytes
     starting with b'somethin'
     """
-    data: Any = Path(source).read_bytes() if isinstance(source, (str, os.PathLike)) else source
+    if isinstance(source, (str, os.PathLike)):
+        if authenticate is None and _is_snapshot(Path(source)):
+            return Table.open(source, **options)
+        source = Path(source).read_bytes()
+    data: Any = source
     state = (opened_data if isinstance(data, dict) else opened)(data, authenticate)
     made: Any = _class_of(kind_of(state))
     if isinstance(state, dict):
         return made.from_dict(state, **options)
     return made.from_bytes(state, **options)
+
+
+def _is_snapshot(path: Path) -> bool:
+    """Say whether a file is the snapshot of a table."""
+    with path.open("rb") as file:
+        return file.read(len(MAGIC)) == MAGIC
 
 
 def _class_of(kind: str) -> type[Stateful]:

@@ -12,7 +12,7 @@ from calibrant import Calibrant, Recalibrator, Table, registry
 from calibrant.groups import Period
 from calibrant.learners import OnlineL1SVM
 from calibrant.metrics import streaming
-from calibrant.monitor import GroupWatch, Monitor, Watch
+from calibrant.monitor import GroupWatch, LateWatch, Monitor, Watch
 from calibrant.outcomes import ObservedOnly, PendingUnknown, WaitForHorizon
 from calibrant.regression.pit import LevelCalibrator
 from calibrant.transforms import BucketMeans, ExpertMixture, Identity, OnlinePlatt
@@ -321,6 +321,26 @@ def watch_of_groups(raw: list[float], outcomes: list[int]) -> Case:
     return Case("group_watch", watch, [*seen, *more])
 
 
+def watches_of_late_outcomes() -> Iterator[Case]:
+    """Yield watches with forecasts that wait, some of them forgotten, and with an alarm."""
+    raw, outcomes = stream(40, 62)
+    two = LateWatch(Watch(0.3, learning=2, buckets=2), horizon=6)
+    one = LateWatch(Monitor(0.3, lag=2, buckets=2), horizon=6)
+    for k, p in enumerate(raw):
+        two.forecast(p, 0.5, time=2.0 * k)
+        one.forecast(p)
+        for made in (two, one) if k >= 3 and k % 7 else ():
+            made.observe(k - 3, 1 - outcomes[k - 3])
+        if k % 11 == 5:
+            one.forget(k)
+    names = "issued", "waiting", "judged", "missing", "alarm", "alarms", "assumptions", "names"
+    seen: list[Step] = [*map(step, names)]
+    more = [step("observe", 38, 1), step("forget", 39), step("observe", 2, 1), *seen]
+    for name, made, values in (("late_watch", two, [0.2, 0.3]), ("late_monitor", one, [0.2])):
+        last = [step("forecast", *values), step("observe", 40, 0), step("restart"), *seen]
+        yield Case(name, made, [*seen, *more, *last])
+
+
 def unfair() -> Iterator[Case]:
     """Yield what stands around a recalibrator, which is stored beside it."""
 
@@ -377,4 +397,6 @@ def metrics() -> Iterator[Case]:
     yield Case("metric_expected_cells", cells, steps)
 
 
-FAMILIES = (recalibrators, calibrants, tables, transforms, around, metrics)
+FAMILIES = (
+    recalibrators, calibrants, tables, transforms, around, metrics, watches_of_late_outcomes,
+)  # fmt: skip

@@ -19,7 +19,7 @@ from calibrant.regression import (
     interval_methods,
 )
 from calibrant.stream import Options
-from calibrant.summary import Collector, NumberCollector
+from calibrant.summary import Collector, Follower, NumberCollector
 from calibrant.transforms import BucketMeans
 
 SOLVED = 1e-9
@@ -289,4 +289,21 @@ def collectors() -> Iterator[Case]:
     yield Case("collector_of_numbers", follower, [*asked, more, *asked])
 
 
-FAMILIES = (groups, classes, numbers, sessions, collectors)
+def followers() -> Iterator[Case]:
+    """Yield followers of live streams: one in order, one merged."""
+    grid = [0.0, 0.5, 1.0]
+    raw, outcomes = stream(9, 63)
+    rows = [[p, round(2 * p) / 2, 1 - p, y] for p, y in zip(raw, outcomes, strict=True)]
+    for name in ("follower", "follower_merged"):
+        made = Follower(grid)
+        for k, row in enumerate(rows):
+            made.take(*row, 3.0**k)
+        if name == "follower_merged":
+            made.merge(made.copy())
+        asked: list[Step] = [step("rounds"), step("merged"), measured("glance")]
+        wrong = [*rows[2][:3], 1 - rows[2][3]]
+        steps = [*asked, step("take", *rows[4], 7.0), step("correct", 3, *wrong), *asked]
+        yield Case(name, made, [*steps, refused("correct", 99, *wrong)])
+
+
+FAMILIES = (groups, classes, numbers, sessions, collectors, followers)

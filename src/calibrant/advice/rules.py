@@ -259,11 +259,11 @@ class RegretMatching(Rule):
     Notes
     -----
     The stationary law makes the step of the regrets orthogonal to the gradient of
-    Phi = |max(R, 0)|_p^2 (Blackwell's condition), and the p-norm is smooth enough that
-    Phi then grows by at most (p - 1) |step|_p^2 <= (p - 1) B^2 (N - 1)^(2/p) a round.  Hence,
+    ``Phi = |max(R, 0)|_p^2`` (Blackwell's condition), and the p-norm is smooth enough that
+    Phi then grows by at most ``(p - 1) |step|_p^2 <= (p - 1) B^2 (N - 1)^(2/p)`` a round.  Hence,
     for every sequence of losses,
 
-        internal regret <= |max(R, 0)|_p <= B (N - 1)^(1/p) sqrt((p - 1) T).
+        ``internal regret <= |max(R, 0)|_p <= B (N - 1)^(1/p) sqrt((p - 1) T)``.
 
     p = 2 gives B sqrt((N - 1) T); p near 2 ln(N) brings the factor down to sqrt(ln(N)).
 

@@ -21,7 +21,7 @@ from calibrant.core.codec import Document
 from calibrant.core.gate import passing
 from calibrant.core.limits import refuse_large
 from calibrant.core.stateful import Migration
-from calibrant.errors import ForeignTicket, InvalidInput, MissingExtra, RepeatedTicket
+from calibrant.errors import ForeignTicket, InvalidInput, MissingExtra, RepeatedTicket, requirement
 from calibrant.kernels.alone import count_overtaken
 from calibrant.kernels.crowd import count_forecast
 from calibrant.kernels.layout import ISSUED, LONGEST_LAG, ROUNDS
@@ -69,7 +69,7 @@ class SimplexRecalibrator(ClassRecalibrator[SimplexTicket, ClassRun]):
     ``sum_i |S_i|**2 / n_i`` is at most d + 2/(n_i + 1), d the squared distance within
     which every vector has a grid point; among these mixtures it takes one whose expected squared
     distance from the raw forecast is least.  For every distribution q of the outcome the
-    grid point g nearest to q has 2 <E, q - g> - |E|**2 <= |q - g|**2 <= d, so such a mixture
+    grid point g nearest to q has ``2 <E, q - g> - |E|**2 <= |q - g|**2 <= d``, so such a mixture
     exists.  Summing up, the drawn vectors have in expectation
     ``C2 <= d + (2/T) sum over cells and points of H(n)``, H the harmonic numbers, if outcomes
     come before the next forecast.  Late ones are learned where they belong, without a bound.
@@ -351,7 +351,7 @@ def solver() -> Any:
     try:
         return importlib.import_module("scipy.optimize").linprog
     except ModuleNotFoundError as error:
-        told = 'a grid over the simplex needs scipy: pip install "calibrant[classes]"'
+        told = f"a grid over the simplex needs scipy: pip install {requirement('classes')}"
         raise MissingExtra(told) from error
 
 

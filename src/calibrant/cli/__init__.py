@@ -56,8 +56,10 @@ def main() -> int:
         return ExitCode.OK
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
+        from calibrant.errors import requirement
+
         told = f"the command line needs {', '.join(missing)}, not installed here"
-        print(f'calibrant: {told}: pip install "calibrant[cli]"', file=sys.stderr)
+        print(f"calibrant: {told}: pip install {requirement('cli')}", file=sys.stderr)
         return ExitCode.MISSING_EXTRA
     code = _run()
     if code in SIGNALLED or _is_reading():

@@ -16,13 +16,15 @@ import typer
 
 from calibrant._version import __version__
 from calibrant.cli import ExitCode, screen
+from calibrant.cli.capacity import capacity
 from calibrant.cli.compare import compare
 from calibrant.cli.methods import bound, methods
 from calibrant.cli.play import play
 from calibrant.cli.products import report
 from calibrant.cli.replay import replay
 from calibrant.cli.reproduce import reproduce
-from calibrant.errors import CalibrantError, CorruptState, MissingExtra
+from calibrant.cli.service import backup, restore, serve, token, verify
+from calibrant.errors import CalibrantError, CorruptState, MissingExtra, NotStored
 from calibrant.stream import BadRow, StateMismatch, Unreadable, Unwritable
 from calibrant.stream.failure import SIGNALS, noting, settled
 
@@ -55,7 +57,8 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-for command in (replay, play, compare, bound, methods, report, reproduce):
+COMMANDS: Final = (replay, play, compare, bound, methods, report, reproduce, capacity)
+for command in (*COMMANDS, serve, verify, backup, restore, token):
     app.command()(guarded(command))
 
 
@@ -124,6 +127,7 @@ def code_of(error: CalibrantError) -> ExitCode:
         Unwritable: ExitCode.OUTPUT,
         StateMismatch: ExitCode.STATE,
         CorruptState: ExitCode.STATE,
+        NotStored: ExitCode.OUTPUT,
         MissingExtra: ExitCode.MISSING_EXTRA,
     }
     found = (code for kind, code in kinds.items() if isinstance(error, kind))

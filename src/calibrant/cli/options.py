@@ -15,7 +15,7 @@ import typer
 
 from calibrant.core import check
 from calibrant.core.grid import GRIDS
-from calibrant.errors import MissingExtra
+from calibrant.errors import MissingExtra, requirement
 from calibrant.stream import FORMATS, Job
 from calibrant.stream.dialect import Asked, check_encoding
 from calibrant.stream.session import METHODS
@@ -46,7 +46,7 @@ def require(what: str, needed: Iterable[str], extra: str = "plot") -> None:
     missing = [name for name in needed if importlib.util.find_spec(name) is None]
     if missing:
         told = f"{what} needs {', '.join(missing)}, not installed here"
-        raise MissingExtra(f'{told}: pip install "calibrant[{extra}]"')
+        raise MissingExtra(f"{told}: pip install {requirement(extra)}")
 
 
 def among(names: Callable[[], list[str]], default: Any = None) -> Any:

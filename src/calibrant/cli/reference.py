@@ -21,7 +21,7 @@ Made by `python -m calibrant.cli.reference` from the commands themselves. How to
 [Replay a stream](../how-to/replay.md). What they tell: [The summary](summary.md).
 
 ```sh
-pip install "calibrant[cli,plot,fast]"
+pip install ".[cli,plot,fast]"
 ```
 
 `cli` is needed for the command, `plot` for `--report`, `--plots` and `calibrant report`, `fast`

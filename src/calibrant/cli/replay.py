@@ -71,6 +71,9 @@ class Outputs:
         Write the rows and their forecasts; - is stdout.
     prefix TEXT
         Put this before the names of new columns.
+    by COL
+        Let every value of this column be a stream of its own, and name those with the largest
+        errors.
     """
 
     state: str | None = None
@@ -78,6 +81,7 @@ class Outputs:
     authenticate_file: str | None = None
     out: str | None = None
     prefix: str = ""
+    by: str | None = None
 
     @property
     def key(self) -> bytes | None:
@@ -153,7 +157,13 @@ def replay(
     refuse_two_voices(outputs.out, ending.as_json)
     secret = read_secret(outputs.secret_file)
     options = Options(**vars(making), **named, secret=secret, scale=reading.scale)
-    Run(job, options, outputs, products, manner, ending.force, reading.words).go(ending.as_json)
+    told = job, options, outputs, products, manner, ending.force, reading.words
+    if outputs.by is None:
+        Run(*told).go(ending.as_json)
+        return
+    from calibrant.cli.keyed import KeyedRun
+
+    KeyedRun(*told, by=outputs.by).go(ending.as_json)
 
 
 @dataclass
@@ -210,9 +220,13 @@ class Run:
                 self.products.write(summary, self.places, drafts, keep=self.job.one_by_one)
                 if self.outputs.state is not None:
                     with naming(self.outputs.state):
-                        self.places["state"].write_bytes(sealed(dump(session), self.key))
+                        self.places["state"].write_bytes(sealed(self._dumped(session), self.key))
                 drafts.commit()
         return summary
+
+    def _dumped(self, session: Any) -> bytes:
+        """Return what the state holds."""
+        return dump(session)
 
     def _reserve(self, drafts: Drafts) -> None:
         """Find out before the work whether everything can be written after it."""

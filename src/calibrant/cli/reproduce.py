@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias
@@ -19,7 +18,6 @@ from calibrant.stream.failure import naming
 LAYER: Final = "calibrant.experiments"
 """Above this one, so it is looked up by name and only when it is asked for."""
 NEEDED: Final = ("jinja2", "matplotlib", "scipy")
-ELSEWHERE: Final = Path("..", "shared", "data")
 LINE: Final = 140
 """Columns of the table where there is no terminal."""
 
@@ -33,7 +31,7 @@ class Setup:
     """What experiments are run with.
 
     data DIR
-        Where the data are. [default: $CALIBRANT_DATA, or ../shared/data]
+        Where the data are. [default: $CALIBRANT_DATA, or what came along]
     out DIR
         Write page, figures and numbers there.
     seeds K
@@ -63,9 +61,9 @@ def reproduce(which: Which, *, setup: Setup, ending: Ending) -> None:
     """
     require("reproduce", NEEDED, "experiments")
     package: Any = importlib.import_module(LAYER)
-    out, data = setup.out, os.environ.get("CALIBRANT_DATA") or ELSEWHERE
+    out = setup.out
     setting = package.Setting(
-        Path(data if setup.data is None else setup.data),
+        None if setup.data is None else Path(setup.data),
         seeds=setup.seeds,
         quick=setup.quick,
         bed=None if setup.bed is None else Path(setup.bed),

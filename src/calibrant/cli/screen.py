@@ -141,10 +141,15 @@ def table(title: str | None, columns: Mapping[str, str], rows: list[list[str]]) 
 
 
 def show(
-    columns: Mapping[str, str], rows: list[list[str]], title: str | None = None, *, width: int
+    columns: Mapping[str, str],
+    rows: list[list[str]],
+    title: str | None = None,
+    *,
+    width: int,
+    error: bool = False,
 ) -> None:
-    """Print a table, as wide as it may be."""
-    _print(Console(width=width), [table(title, columns, rows)])
+    """Print a table, as wide as it may be; on standard error if standard output holds the rows."""
+    _print(Console(width=width, stderr=error), [table(title, columns, rows)])
 
 
 def _print(console: Console, parts: Iterable[Any]) -> None:

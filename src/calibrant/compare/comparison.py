@@ -10,9 +10,9 @@ from typing import Any, Final, Self
 
 from calibrant._version import __version__
 from calibrant.core import check
+from calibrant.core.files import FilePath, put
 from calibrant.errors import CorruptState, UnknownName
 from calibrant.plot.pareto import front_of, prepare_pareto
-from calibrant.plot.save import FilePath, put
 from calibrant.report.page import Figure, figure, filled
 from calibrant.report.tables import plainly, shown
 from calibrant.summary.summary import bare

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Final, Self, TypeAlias
 
 from calibrant.core.codec import WRONG, Document
+from calibrant.core.files import FilePath, put
 from calibrant.core.seal import opened, opened_data, sealed, sealed_data
 from calibrant.errors import CorruptState
 
@@ -46,6 +47,13 @@ class Stateful(ABC):
         """Return the object whose :meth:`to_bytes` this is, written with that key or without."""
         state = opened(data, authenticate)
         return cls._from_document(Document.from_bytes(state, cls.kind, cls.version))
+
+    def save(self, path: FilePath, *, authenticate: bytes | None = None) -> None:
+        """Write the whole state to a file that :func:`calibrant.load` reads; treat it as secret.
+
+        The file is replaced in one step and is on disk once this returns; nobody else may read it.
+        """
+        put(path, self.to_bytes(authenticate=authenticate), private=True)
 
     def to_dict(self, *, authenticate: bytes | None = None) -> dict[str, Any]:
         """Return the whole state as JSON-ready data; treat it as secret."""

@@ -1,7 +1,7 @@
 """The demo: ``python -m calibrant.demo``.
 
-Without arguments it shows what calibrant does; with arguments it is the command
-``calibrant``.
+Without arguments it shows what calibrant does; with ``live`` the live page of three streams that
+move by themselves; with other arguments it is the command ``calibrant``.
 """
 
 from __future__ import annotations
@@ -18,6 +18,10 @@ __all__ = ["main"]
 
 def main() -> int:
     """Run the demo in the current directory, or the command given; return the exit code."""
+    if sys.argv[1:2] == ["live"]:
+        from calibrant.demo.live import serve
+
+        return serve(*map(int, sys.argv[2:3]))
     if sys.argv[1:]:
         return command()
     from calibrant.demo.show import show

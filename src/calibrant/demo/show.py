@@ -12,6 +12,7 @@ from calibrant.cli import ExitCode
 from calibrant.demo import screen
 from calibrant.demo.games import GAMES, Game, results
 from calibrant.demo.scanner import scan
+from calibrant.errors import requirement
 
 ROUNDS: Final = 100_000
 SEED: Final = 7
@@ -36,7 +37,7 @@ MISSING: Final = """\
 Left out: it needs {names}, not installed here. script/demo
 installs all that it needs (requirements/demo.txt); so does
 
-  pip install "calibrant[all]" scikit-learn"""
+  pip install {install}"""
 RULES: Final = """\
 Averages of five games, with ten buckets, a grid of tenths and no prior. Loss is
 the squared loss, C1 and C2 are calibration errors. The adversary sees all but
@@ -90,7 +91,7 @@ def replay(directory: Path, rounds: int) -> int:
     screen.heading("1. A classifier that is too sure of itself")
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
-        screen.say(MISSING.format(names=", ".join(missing)))
+        screen.say(MISSING.format(names=", ".join(missing), install=requirement("all")))
         return ExitCode.MISSING_EXTRA
     directory.mkdir(parents=True, exist_ok=True)
     source = directory / "stream.csv"

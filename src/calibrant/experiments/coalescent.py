@@ -16,7 +16,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from calibrant.core.arrays import Bits, Reals, Words
-from calibrant.errors import needed
+from calibrant.errors import needed, requirement
 
 if TYPE_CHECKING:
     from msprime import Demography
@@ -111,7 +111,7 @@ def history_of(size: int, length: int, recombination: float, rng: Generator) -> 
 
 def _msprime() -> Any:
     told = "simulated genotypes need msprime, which is not installed"
-    return needed("msprime", told, '"calibrant[experiments]"')
+    return needed("msprime", told, requirement("experiments"))
 
 
 def out_of_africa() -> Demography:

@@ -195,7 +195,7 @@ class Setting:
     Attributes
     ----------
     data
-        The directory of the data that do not come with the package.
+        The directory of the data; None looks at what came along and what was fetched.
     seeds
         How many games are averaged, seeds 0, 1, ...
     quick
@@ -212,7 +212,7 @@ class Setting:
     calibrant.errors.InvalidInput: seeds must be a whole number of at least 2, got 0
     """
 
-    data: Path
+    data: Path | None = None
     seeds: int = SEEDS
     quick: bool = False
     bed: Path | None = None

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from calibrant.core import check
 from calibrant.core.arrays import Bits, Words
-from calibrant.errors import InvalidInput, needed
+from calibrant.errors import InvalidInput, needed, requirement
 from calibrant.experiments import coalescent
 from calibrant.experiments.coalescent import HLA, LOCI, Locus
 from calibrant.simulate.games import Progress
@@ -124,7 +124,7 @@ def join_beds(parts: Sequence[Path], path: Path) -> None:
 
 def _bed_reader() -> Any:
     told = "PLINK files need bed-reader, which is not installed"
-    return needed("bed_reader", told, '"calibrant[experiments]"')
+    return needed("bed_reader", told, requirement("experiments"))
 
 
 VERSION: Final = 1

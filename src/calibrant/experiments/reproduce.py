@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from calibrant.core.files import FilePath, put
 from calibrant.errors import InvalidInput
 from calibrant.experiments.experiment import (
     VERDICTS,
@@ -23,7 +24,7 @@ from calibrant.experiments.experiment import (
     experiments,
 )
 from calibrant.plot.canvas import svg
-from calibrant.plot.save import FilePath, inline, put, save_figure
+from calibrant.plot.save import inline, save_figure
 from calibrant.report.page import Figure, filled
 from calibrant.stream.failure import Unreadable
 

@@ -17,36 +17,31 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from calibrant.core.arrays import Bits, Reals
+from calibrant.datasets.loaders import CONFIDENCES, numbers
+from calibrant.datasets.shelf import path
+from calibrant.errors import MissingData
 from calibrant.stream.failure import Unreadable
 
 Rows: TypeAlias = list[dict[str, str]]
 
-SOURCES: Final = {
-    "free917": "questions from github.com/percyliang/sempre (freebase/data), the schema from "
-    "github.com/sivareddyg/graph-parser (data/freebase/schema)",
-    "llm_mmlu_pro": "github.com/Linwei94/LLM-Calibration-Study (results)",
-    "llm_multiple_choice": "github.com/bplaut/llm-calibration-and-correctness-prediction "
-    "(main_results)",
-}
-"""Where each directory of data comes from."""
 
-
-def require(data: Path, name: str) -> Path:
-    """Return the path of a file below the data directory, or say where to get it.
+def require(data: Path | None, name: str) -> Path:
+    """Return the path of a file below the data directory, or say how to get it.
 
     Examples
     --------
-    >>> require(Path("nowhere"), "free917/free917_forecasts.csv")
+    >>> require(Path("nowhere"), "free917/free917_forecasts.csv.gz")
     Traceback (most recent call last):
-    calibrant.stream.failure.Unreadable: nowhere/free917/free917_forecasts.csv: not there; set
-    --data to the directory that holds free917 (questions from github.com/percyliang/sempre
-    (freebase/data), the schema from github.com/sivareddyg/graph-parser (data/freebase/schema))
+    calibrant.stream.failure.Unreadable: nowhere/free917/free917_forecasts.csv.gz: not there;
+    leave --data out to take what came along
+    >>> require(None, "free917/free917_forecasts.csv.gz").name
+    'free917_forecasts.csv.gz'
     """
-    path, folder = data / name, name.partition("/")[0]
-    if not path.exists():
-        told = f"set --data to the directory that holds {folder} ({SOURCES[folder]})"
-        raise Unreadable(f"{path}: not there; {told}")
-    return path
+    try:
+        return path(name, data)
+    except MissingData as error:
+        told = "" if data is None else "; leave --data out to take what came along"
+        raise Unreadable(f"{error}{told}") from error
 
 
 def read_text(path: Path) -> str:
@@ -75,22 +70,6 @@ def read_table(path: Path, *needed: str) -> Rows:
         if name not in (reader.fieldnames or ()):
             raise Unreadable(f"{path}: no column {name!r}")
     return rows
-
-
-def numbers(rows: Rows, column: str) -> Reals:
-    """Return a column; what is not a number is nan.
-
-    >>> numbers([{"p": "0.5"}, {"p": "NA"}], "p").tolist()
-    [0.5, nan]
-    """
-    return np.array([_number(row[column]) for row in rows], dtype=np.float64)
-
-
-def _number(text: str | None) -> float:
-    try:
-        return float(text or "nan")
-    except ValueError:
-        return float("nan")
 
 
 FOLDER: Final = "free917"
@@ -166,7 +145,7 @@ class Schema:
         return tuple(sorted(found))
 
 
-def read_questions(data: Path, part: str) -> tuple[Question, ...]:
+def read_questions(data: Path | None, part: str) -> tuple[Question, ...]:
     """Return the questions of a part, ``"train"`` or ``"test"``, in the file's order."""
     path = require(data, f"{FOLDER}/free917.{part}.examples.canonicalized.json")
     try:
@@ -178,7 +157,7 @@ def read_questions(data: Path, part: str) -> tuple[Question, ...]:
         raise Unreadable(f"{path}: not a list of questions: {error!r}") from error
 
 
-def read_schema(data: Path) -> Schema:
+def read_schema(data: Path | None) -> Schema:
     """Return the relations of Freebase."""
     path = require(data, f"{FOLDER}/freebase_schema.txt.gz")
     found = {name: (target, inverse) for name, target, inverse in _lines(path)}
@@ -226,10 +205,6 @@ def stem(word: str) -> str:
     return word
 
 
-CONFIDENCES: Final = {
-    "verbal": "verbal_numerical_confidence",
-    "token": "logit_perplexity_confidence",
-}
 MODELS: Final = ("dense", "lex", "lex_oof")
 END: Final = "_confidence"
 SUFFIX: Final = ".csv.gz"
@@ -257,31 +232,31 @@ def sound(name: str, raw: Reals, outcomes: Reals) -> Stream:
     return Stream(name, raw[kept], (outcomes[kept] == 1.0).astype(np.uint8))
 
 
-def free917(data: Path) -> Iterator[Stream]:
+def free917(data: Path | None) -> Iterator[Stream]:
     """Yield the shipped forecasts of three rankers over the 917 questions."""
     needed = [f"{model}_{column}" for model in MODELS for column in ("p", "correct")]
-    rows = read_table(require(data, "free917/free917_forecasts.csv"), *needed)
+    rows = read_table(require(data, "free917/free917_forecasts.csv.gz"), *needed)
     for model in MODELS:
         right = numbers(rows, f"{model}_correct")
         yield sound(f"free917 {model}", numbers(rows, f"{model}_p"), right)
 
 
-def mmlu_pro(data: Path) -> Iterator[Stream]:
+def mmlu_pro(data: Path | None) -> Iterator[Stream]:
     """Yield what six models said of their answers, and how likely their words were."""
-    for path in sorted(require(data, "llm_mmlu_pro").glob(f"*{SUFFIX}")):
-        rows = read_table(path, "correct", *CONFIDENCES.values())
+    for place in sorted(require(data, "llm_mmlu_pro").glob(f"*{SUFFIX}")):
+        rows = read_table(place, "correct", *CONFIDENCES.values())
         for told, column in CONFIDENCES.items():
             raw = numbers(rows, column)
             if not np.isnan(raw).all():
-                name = f"mmlu pro {path.name.removesuffix(SUFFIX)} {told}"
+                name = f"mmlu pro {place.name.removesuffix(SUFFIX)} {told}"
                 yield sound(name, raw, numbers(rows, "correct"))
 
 
-def multiple_choice(data: Path) -> Iterator[Stream]:
+def multiple_choice(data: Path | None) -> Iterator[Stream]:
     """Yield the largest probability of each of five models on five sets of questions."""
-    for path in sorted(require(data, "llm_multiple_choice").glob(f"*{SUFFIX}")):
-        rows = read_table(path)
+    for place in sorted(require(data, "llm_multiple_choice").glob(f"*{SUFFIX}")):
+        rows = read_table(place)
         for column in (name for name in rows[0] if name.endswith(END)):
             model = column.removesuffix(END)
-            name = f"{path.name.removesuffix(SUFFIX)} {model}"
+            name = f"{place.name.removesuffix(SUFFIX)} {model}"
             yield sound(name, numbers(rows, column), numbers(rows, f"{model}_correct"))

@@ -7,12 +7,12 @@
 ['raw', 'happened', 'forecast', 'mean']
 """
 
-from calibrant.errors import MissingExtra
+from calibrant.errors import MissingExtra, requirement
 
 try:
     from calibrant.frames.replay import replay
 except ModuleNotFoundError as error:
     told = "calibrant.frames needs narwhals, which is not installed"
-    raise MissingExtra(f'{told}: pip install "calibrant[frames]"') from error
+    raise MissingExtra(f"{told}: pip install {requirement('frames')}") from error
 
 __all__ = ["replay"]

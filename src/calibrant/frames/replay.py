@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, MutableMapping, Sequence
+from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +15,9 @@ from calibrant.core.arrays import Reals, Words
 from calibrant.errors import InvalidInput, InvalidType
 from calibrant.integrations.live import make
 from calibrant.recalibrate import Recalibrator
+from calibrant.recalibrate.keyed import Keys
 from calibrant.recalibrate.secret import chosen_seed
+from calibrant.recalibrate.table import Table
 from calibrant.summary import kinds
 
 
@@ -27,7 +29,7 @@ def replay(
     by: str | Sequence[str] | None = None,
     available: str | None = None,
     time: str | None = None,
-    recalibrator: Recalibrator | MutableMapping[Any, Recalibrator] | None = None,
+    recalibrator: Recalibrator | Table | MutableMapping[Any, Recalibrator] | None = None,
     forecast: str = "forecast",
     mean: str = "mean",
     method: str = "calibrant",
@@ -49,8 +51,10 @@ def replay(
         Columns that say when each outcome became known and when each forecast was made, as in
         :meth:`calibrant.Recalibrator.replay`: numbers or moments.
     recalibrator
-        What to go on with; it learns.  With ``by``, a dictionary of recalibrators by group (a
-        tuple if there are several columns), which gets an entry for each new group.
+        What to go on with; it learns.  With ``by``, a :class:`calibrant.Table`, whose keys are the
+        groups (strings and whole numbers as they are, others and several columns as their text),
+        or a dictionary of recalibrators by group (a tuple if there are several columns), which
+        gets an entry for each new group.
     forecast, mean
         What to call the new columns: the drawn forecasts, which carry the guarantee, and the
         expected ones, which are sharper.
@@ -138,7 +142,7 @@ class Player:
 
     columns: tuple[str, str, str | None, str | None]
     keys: tuple[str, ...]
-    recalibrator: Recalibrator | MutableMapping[Any, Recalibrator] | None
+    recalibrator: Recalibrator | Table | MutableMapping[Any, Recalibrator] | None
     names: tuple[str, str]
     method: str
     seed: int | None
@@ -154,9 +158,10 @@ class Player:
             if column in there:
                 raise InvalidInput(f"{name} must be the name of a new column, got {column!r}")
         made = self.recalibrator
-        fits = isinstance(made, MutableMapping) if self.keys else kinds.known_as(None).makes(made)
+        many = isinstance(made, (MutableMapping, Table))
+        fits = many if self.keys else kinds.known_as(None).makes(made)
         if made is not None and not fits:
-            rule = "a dictionary beside by" if self.keys else "a recalibrator"
+            rule = "a table or a dictionary beside by" if self.keys else "a recalibrator"
             raise InvalidType(f"recalibrator must be {rule}, got {self.recalibrator!r}")
 
     def play(self, frame: Any) -> Any:
@@ -173,10 +178,29 @@ class Player:
         return _played(engine, self._arrays(frame))
 
     def _by_group(self, frame: Any) -> tuple[Reals, Reals]:
+        if isinstance(self.recalibrator, MutableMapping):
+            return self._by_stream(frame, self.recalibrator)
+        groups, codes = self._groups(frame)
+        if isinstance(self.recalibrator, Table):
+            table, names = self.recalibrator, [_key(group) for group in groups]
+        else:
+            table = Table(make(self.method, None, self.options), seed=self.seed)
+            names = [repr(group) for group in groups]
+        raw, outcomes, available, time = self._arrays(frame)
+        if available is not None and time is None and not table.timed:
+            time = _ranks(codes)
+        told = Keys(names, codes), raw, outcomes
+        run = table.replay(*told, available=available, time=time)
+        return run.forecast, run.mean
+
+    def _by_stream(self, frame: Any, kept: MutableMapping[Any, Any]) -> tuple[Reals, Reals]:
+        """Play each group with a recalibrator of its own."""
         drawn, mean = np.empty(len(frame)), np.empty(len(frame))
         arrays = self._arrays(frame)
-        kept: Any = {} if self.recalibrator is None else self.recalibrator
-        for group, rows in self._groups(frame):
+        groups, codes = self._groups(frame)
+        order = np.argsort(codes, kind="stable")
+        cuts = np.searchsorted(codes[order], np.arange(1, len(groups)))
+        for group, rows in zip(groups, np.split(order, cuts), strict=len(groups) > 0):
             if group not in kept:
                 kept[group] = make(self.method, self.seed, self.options, key=repr(group))
             # Compiled code is shared by all streams: it may be worth it though each is short.
@@ -185,8 +209,8 @@ class Player:
             drawn[rows], mean[rows] = _played(kept[group], parts)
         return drawn, mean
 
-    def _groups(self, frame: Any) -> Iterator[tuple[Any, Words]]:
-        """Yield every group and its rows, in order."""
+    def _groups(self, frame: Any) -> tuple[list[Any], Words]:
+        """Return every group in order, and the place of each row's group among them."""
         values = [frame[key].to_list() for key in self.keys]
         numbers: dict[Any, int] = {}
         known: dict[Any, int] = {}
@@ -196,10 +220,7 @@ class Player:
                 plain = tuple(_plain(value) for value in group)
                 code = known[group] = numbers.setdefault(plain, len(numbers))
             codes[row] = code
-        order = np.argsort(codes, kind="stable")
-        cuts = np.searchsorted(codes[order], np.arange(1, len(numbers)))
-        for group, rows in zip(numbers, np.split(order, cuts), strict=len(numbers) > 0):
-            yield group if len(group) > 1 else group[0], rows
+        return [group if len(group) > 1 else group[0] for group in numbers], codes
 
     def _arrays(self, frame: Any) -> list[NDArray[Any] | None]:
         raw, outcome, *moments = self.columns
@@ -211,6 +232,20 @@ def _played(engine: Recalibrator, arrays: Any) -> tuple[Reals, Reals]:
     raw, outcomes, available, time = arrays
     run = engine.replay(raw, outcomes, available=available, time=time)
     return run.forecast, run.mean
+
+
+def _key(group: Any) -> str | int:
+    """Return the key of a group in a table: itself, or its text."""
+    plain = isinstance(group, (str, int)) and not isinstance(group, bool)
+    return group if plain else repr(group)
+
+
+def _ranks(codes: Words) -> Reals:
+    """Return for each row how many rows of its group came before."""
+    order = np.argsort(codes, kind="stable")
+    counts, ranks = np.bincount(codes), np.empty(len(codes))
+    ranks[order] = np.arange(len(codes)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return ranks
 
 
 def _clock(series: Any) -> NDArray[Any]:

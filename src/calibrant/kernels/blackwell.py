@@ -21,6 +21,7 @@ from calibrant.kernels.layout import (
     INDEX,
     PARAMETERS,
     POSITION,
+    REAL_COUNT,
     SCALE,
     STATE,
     VALUES,
@@ -47,8 +48,10 @@ FIRST: Final = len(OWN_HEAD)
 """Words of a block before its cells."""
 
 OWN_CELL: Final = Section(GAP_AND_COUNT)
-THETA: Final = OWN_CELL.real("THETA", STATE, "Coordinate of the cell, in [-1, 1].")
-SQUARES: Final = OWN_CELL.real("SQUARES", STATE, "Sum of the squared pushes of the coordinate.")
+THETA: Final = OWN_CELL.real("THETA", STATE, "Coordinate of the cell.", (-1.0, 1.0))
+SQUARES: Final = OWN_CELL.real(
+    "SQUARES", STATE, "Sum of the squared pushes of the coordinate.", REAL_COUNT
+)
 
 
 def start(words: Words, reals: Reals, at: int) -> int:

@@ -8,7 +8,7 @@ says what is wrong where these functions only refuse::
 
 A table has a line for each word that may be stored: its place in the row, its fresh value, its
 limits in an order in which reals are whole numbers, what brings a word into that order, and the
-line of its twin, or -1.
+line of its twin, or -1.  The first of each eight lines also tells how many of these have a twin.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ import numpy as np
 from calibrant.kernels.compile import available, compiled, entry_point
 from calibrant.kernels.layout import ISSUED, ROUNDS
 
-PLACE, FRESH, LOW, HIGH, TURN, TWIN = range(6)
+PLACE, FRESH, LOW, HIGH, TURN, TWIN, TWINS = range(7)
 """Columns of a table."""
-COLUMNS: Final = 6
+COLUMNS: Final = 7
 ABOVE, BELOW, UNSEEN, REAL = range(1, 5)
 """Columns of derived words, after their place: which they follow from, the fresh value of the
 lower one, and whether these are reals.  Factors: by what the lower one is multiplied, and what is
@@ -48,15 +48,16 @@ def measure(told: Any, words: Any, lines: int, wholes: int) -> tuple[int, int]:
     if len(told) < head:
         return -1, 0
     count, left, lengthy = 0, 0, 0
-    for k in range(lines):
-        if marked(told, k):
-            if k < wholes:
-                count += 1
-            else:
-                left += 1
-    for k in range(lines, 8 * head):
-        if marked(told, k):
-            return -1, 0
+    for byte in range(head):
+        if told[byte] != 0:
+            for k in range(8 * byte, 8 * byte + 8):
+                if marked(told, k):
+                    if k >= lines:
+                        return -1, 0
+                    if k < wholes:
+                        count += 1
+                    else:
+                        left += 1
     start = head + ((count + 7) >> 3)
     if len(told) < start:
         return -1, 0
@@ -95,27 +96,30 @@ def unpack(
     short = head + ((count + 7) >> 3)
     long = (short + 2 * (count - lengthy) + 7) >> 3
     rest, mark = long + lengthy, 8 * head
-    for k in range(lines):
-        place, twin = row + table[k, PLACE], table[k, TWIN]
-        if marked(told, k):
-            if k >= wholes:
-                flat[place] = words[rest]
-                rest += 1
-            elif marked(told, mark):
-                flat[place] = words[long]
-                long += 1
-                mark += 1
-            else:
-                small = int(told[short]) | (int(told[short + 1]) << 8)
-                flat[place] = small - 2 * SHORT if small >= SHORT else small
-                short += 2
-                mark += 1
-        elif twin >= 0:
-            flat[place] = flat[row + table[twin, PLACE]]
-        found = flat[place]
-        ordered = found ^ ((found >> 63) & table[k, TURN])
-        if found != table[k, FRESH] and (ordered < table[k, LOW] or ordered > table[k, HIGH]):
-            return False
+    for byte in range(head):
+        if told[byte] == 0 and table[8 * byte, TWINS] == 0:
+            continue
+        for k in range(8 * byte, min(8 * byte + 8, lines)):
+            place, twin = row + table[k, PLACE], table[k, TWIN]
+            if marked(told, k):
+                if k >= wholes:
+                    flat[place] = words[rest]
+                    rest += 1
+                elif marked(told, mark):
+                    flat[place] = words[long]
+                    long += 1
+                    mark += 1
+                else:
+                    small = int(told[short]) | (int(told[short + 1]) << 8)
+                    flat[place] = small - 2 * SHORT if small >= SHORT else small
+                    short += 2
+                    mark += 1
+            elif twin >= 0:
+                flat[place] = flat[row + table[twin, PLACE]]
+            found = flat[place]
+            ordered = found ^ ((found >> 63) & table[k, TURN])
+            if found != table[k, FRESH] and (ordered < table[k, LOW] or ordered > table[k, HIGH]):
+                return False
     for k in range(len(ratios)):
         above, below = row + ratios[k, ABOVE], row + ratios[k, BELOW]
         if flat[below] != ratios[k, UNSEEN]:
@@ -160,45 +164,52 @@ def pack(flat: Any, table: Any, told: Any, words: Any, sizes: Any) -> int:
     short = head + ((count + 7) >> 3)
     long = (short + 2 * (count - lengthy) + 7) >> 3
     rest = long + lengthy
-    for k in range(lines):
-        if marked(told, k):
-            found = flat[row + table[k, PLACE]]
-            if k >= wholes:
-                words[rest] = found
-                rest += 1
-            elif -SHORT <= found < SHORT:
-                told[short] = found & 255
-                told[short + 1] = (found >> 8) & 255
-                short += 2
-            else:
-                words[long] = found
-                long += 1
+    for byte in range(head):
+        if told[byte] == 0:
+            continue
+        for k in range(8 * byte, 8 * byte + 8):
+            if marked(told, k):
+                found = flat[row + table[k, PLACE]]
+                if k >= wholes:
+                    words[rest] = found
+                    rest += 1
+                elif -SHORT <= found < SHORT:
+                    told[short] = found & 255
+                    told[short + 1] = (found >> 8) & 255
+                    short += 2
+                else:
+                    words[long] = found
+                    long += 1
     return rest
 
 
 def pack_rows(
-    flat: Any, table: Any, told: Any, words: Any, sizes: Any, places: Any, ends: Any
+    flat: Any, table: Any, told: Any, words: Any, sizes: Any, places: Any, room: Any, ends: Any
 ) -> None:
-    """Write the bodies of many rows one after the other, and where each one ends."""
+    """Write the bodies of many rows one after the other, and where each one ends.
+
+    ``room`` says how many words stay free before each body, and after it.
+    """
     end = 0
     for k in range(len(places)):
         sizes[ROW] = places[k]
-        end += pack(flat, table, told[8 * end :], words[end:], sizes)
+        end += room[k, 0]
+        end += pack(flat, table, told[8 * end :], words[end:], sizes) + room[k, 1]
         ends[k] = end
 
 
-def unpack_rows(told: Any, words: Any, sizes: Any, places: Any, ends: Any, *shares: Any) -> int:
+def unpack_rows(
+    told: Any, words: Any, sizes: Any, places: Any, starts: Any, ends: Any, *shares: Any
+) -> int:
     """Write many bodies into fresh rows; return the number of the first that is wrong, or -1.
 
     ``shares`` are table, values, ratios, factors, and the rows as whole words and as reals.
     """
-    start = 0
     for k in range(len(places)):
-        sizes[ROW], end = places[k], ends[k]
+        sizes[ROW], start, end = places[k], starts[k], ends[k]
         body = told[8 * start : 8 * end], words[start:end]
         if not unpack(*body, *shares, sizes):  # type: ignore[call-arg]
             return k
-        start = end
     return -1
 
 
@@ -228,7 +239,7 @@ def machine() -> Tools | None:
         return None
     tools = Tools(compiled(unpack, "body"), compiled(pack, "body"))
     flat = np.zeros(8, np.int64)
-    table, sizes = np.zeros((1, COLUMNS), np.int64), np.zeros(COLUMNS, np.int64)
+    table, sizes = np.zeros((1, COLUMNS), np.int64), np.zeros(MOST + 1, np.int64)
     table[0, TWIN] = -1
     words = np.zeros(4, np.int64)
     told, ratios, factors = words.view(np.uint8), np.zeros((0, 5), np.int64), np.zeros((0, 2))

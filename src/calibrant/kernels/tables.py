@@ -82,3 +82,11 @@ def sort_by_row(rows: Any, ends: Any, order: Any) -> None:
         row = rows[t]
         order[ends[row]] = t
         ends[row] += 1
+
+
+def copy_parts(source: Any, starts: Any, sizes: Any, target: Any, places: Any) -> None:
+    """Copy many parts of an array to places in another one."""
+    for k in range(len(starts)):
+        start, place = starts[k], places[k]
+        for n in range(sizes[k]):
+            target[place + n] = source[start + n]

@@ -8,7 +8,11 @@
 """
 
 from calibrant.monitor.group_watch import Alarm, GroupWatch
+from calibrant.monitor.late import LateAlarm, LateWatch
 from calibrant.monitor.monitor import BucketEvidence, Change, Evidence, Monitor
 from calibrant.monitor.watch import Watch
 
-__all__ = ["Alarm", "BucketEvidence", "Change", "Evidence", "GroupWatch", "Monitor", "Watch"]
+__all__ = [
+    "Alarm", "BucketEvidence", "Change", "Evidence", "GroupWatch", "LateAlarm", "LateWatch",
+    "Monitor", "Watch",
+]  # fmt: skip

@@ -297,6 +297,13 @@ class Monitor(Stateful):
         return self.alarm_after is not None
 
     @property
+    def rang(self) -> bool:
+        """Whether the gambler of the last round has rung; quicker than :attr:`alarm`."""
+        with passing(self._gate):
+            last = (self._rounds - self._before - 1) % len(self._chains)
+            return self._chains[last][kernel.ALARM] > 0
+
+    @property
     def alarm_after(self) -> int | None:
         """After how many rounds the alarm rang, or None."""
         with passing(self._gate):
@@ -460,6 +467,12 @@ def _remedy(leader: int) -> str:
     return "odds"
 
 
+MOMENTS: Final = [kernel.HIGHEST_AT, kernel.ALARM, kernel.CHANGE, kernel.SINCE]
+"""Words that name a round."""
+MOST_ROUNDS: Final = 2.0**53
+"""Beyond that, reals do not count on."""
+
+
 def _checked(words: Words, fresh: list[list[float]]) -> list[list[float]]:
     """Return the stored states, if they could have come from these fresh ones."""
     stored, start = words.view(np.float64).reshape(len(fresh), -1), np.array(fresh)
@@ -473,9 +486,15 @@ def _checked(words: Words, fresh: list[list[float]]) -> list[list[float]]:
     behind = kernel.size(buckets)
     blocks = stored[:, kernel.blocks_at(buckets) : behind].reshape(len(stored), -1, kernel.STRIDE)
     counts, ones = blocks[..., kernel.COUNT], blocks[..., kernel.ONES]
-    early = (blocks[..., kernel.FIRMNESS] < 1.0).any() or (stored[:, kernel.HIGHEST_AT] < 0.0).any()
+    early = (blocks[..., kernel.FIRMNESS] < 1.0).any()
     if early or ((ones < 0.0) | (ones > counts)).any():
         raise ValueError("buckets that no rounds leave")
+    moments, last = stored[:, MOMENTS], stored[:, kernel.ROUNDS, None]
+    leader = stored[:, kernel.LEADER]
+    if ((moments < 0.0) | (moments > last)).any() or (last > MOST_ROUNDS).any():
+        raise ValueError("moments that no rounds reach")
+    if ((leader < 0.0) | (leader >= kernel.SUMS + buckets)).any():
+        raise ValueError("a sum that there is not")
     if ((stored[:, behind:] < 0.0) | (stored[:, behind:] > kernel.RICHEST)).any():
         raise ValueError("accounts that no rounds leave")
     chains: list[list[float]] = stored.tolist()

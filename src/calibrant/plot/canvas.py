@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeAlias, TypeVar, cast
 
 from calibrant.core.arrays import Words
-from calibrant.errors import InvalidInput, InvalidType, needed
+from calibrant.errors import InvalidInput, InvalidType, needed, requirement
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -143,7 +143,7 @@ def new_axes(size: tuple[float, float]) -> Axes:
 def matplotlib(part: str) -> Any:
     """Return a module of matplotlib, or say what is missing."""
     told = "plots need matplotlib, which is not installed"
-    return needed(f"matplotlib.{part}", told, '"calibrant[plot]"')
+    return needed(f"matplotlib.{part}", told, requirement("plot"))
 
 
 def as_axes(ax: Any) -> Axes:

@@ -209,11 +209,14 @@ class GroupPanels(Drawing):
         Rounds, means and calibration errors of each group, in the same order.
     columns
         How many diagrams stand side by side.
+    kind
+        Whose forecasts they are, ``"raw"`` or ``"forecast"``: it decides the colour.
     """
 
     curves: Mapping[str, CalibrationCurve]
     rows: tuple[GroupRow, ...]
     columns: int
+    kind: str = "forecast"
 
     @property
     def lines(self) -> int:
@@ -231,7 +234,7 @@ class GroupPanels(Drawing):
         for k, row in enumerate(self.rows):
             down, across = divmod(k, self.columns)
             place = (across * width, 1.0 - (down + 0.86) * height, 0.84 * width, 0.66 * height)
-            _ink_panel(ax.inset_axes(place), row, self.curves[row.group])
+            _ink_panel(ax.inset_axes(place), row, self.curves[row.group], self.kind)
         return []
 
 
@@ -300,8 +303,8 @@ def prepare_groups(
     return GroupPanels(curves, tuple(kept), min(wide, max(len(kept), 1)))
 
 
-def _ink_panel(ax: Axes, row: GroupRow, curve: CalibrationCurve) -> None:
-    look = looks(["forecast"])["forecast"]
+def _ink_panel(ax: Axes, row: GroupRow, curve: CalibrationCurve, kind: str) -> None:
+    look = looks([kind])[kind]
     canvas.unit_square(ax)
     used = curve.count > 0
     x, y = curve.mean_forecast[used], curve.mean_outcome[used]
@@ -310,7 +313,8 @@ def _ink_panel(ax: Axes, row: GroupRow, curve: CalibrationCurve) -> None:
     areas = np.maximum(curve.count[used] * (PANEL_LARGEST / curve.count.max()), 2.0)
     ax.scatter(x, y, areas, facecolors=look.face, edgecolors=look.colour, zorder=3.0)
     told = f"{row.group}\n{row.rounds:,} rounds, C2 {row.c2:.4f}"
-    ax.text(0.0, 1.05, told, transform=ax.transAxes, verticalalignment="bottom")
+    style: Style = {"verticalalignment": "bottom", "color": LIGHT["ink"]}
+    ax.text(0.0, 1.05, told, transform=ax.transAxes, **style)
 
 
 SMALL: Final = 0.001

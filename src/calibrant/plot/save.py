@@ -6,15 +6,14 @@ them in order of appearance makes the file depend on its content only.
 
 from __future__ import annotations
 
-import os
 import re
-import secrets
 from collections.abc import Callable, Mapping
 from functools import partial
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
+from calibrant.core.files import FilePath, put
 from calibrant.plot.buckets import prepare_buckets, prepare_histogram
 from calibrant.plot.canvas import LIGHT, Drawing, png, svg
 from calibrant.plot.over_time import prepare_over_time, prepare_windows
@@ -23,40 +22,6 @@ from calibrant.summary import Summary
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-
-FilePath: TypeAlias = str | os.PathLike[str]
-
-
-def put(path: FilePath, content: bytes) -> Path:
-    """Write ``content`` beside ``path``, then move it there in one step; return the path.
-
-    Whatever interrupts it, ``path`` holds all of the new content or all of the old.  A link
-    stays a link, and a device or a pipe is written as it is.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as place:
-    ...     put(Path(place) / "note.txt", b"all of it").read_text()
-    'all of it'
-    """
-    given = Path(path)
-    if given.exists() and not given.is_file():
-        given.write_bytes(content)
-        return given
-    goal = Path(os.path.realpath(given))
-    beside = goal.with_name(f".{goal.name}.{secrets.token_hex(6)}.part")
-    try:
-        with beside.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(goal)
-    finally:
-        beside.unlink(missing_ok=True)
-    return given
-
 
 NAME: Final = re.compile(r'(?<=\bid=")[^"]+')
 MENTION: Final = re.compile(r'(?<=\bid=")[^"]+|(?<=#)[A-Za-z_][\w.-]*')

@@ -21,7 +21,8 @@ from calibrant.kernels import layout as word
 
 Short: Final = np.int16
 MANY: Final = 256
-"""More rows than these are packed, and unpacked, by machine code if there is a compiler."""
+"""More rows than these are packed, and unpacked, by machine code if there is a compiler; so are
+fewer, once there is machine code."""
 AT_ONCE: Final = 1024
 """Bodies that are written together."""
 
@@ -48,6 +49,14 @@ def unpacked(words: Words, layout: Layout) -> Words:
     row = layout.fresh.copy()
     row[changed] = words[head:]
     return row
+
+
+class WrongBody(ValueError):
+    """A body, one of many, that no row has: its number among them, and what is wrong."""
+
+    def __init__(self, number: int, wrong: str) -> None:
+        super().__init__(f"a body, that of key number {number}, {wrong}")
+        self.number, self.wrong = number, wrong
 
 
 class Body:
@@ -96,7 +105,9 @@ class Body:
         layout, turn = self.layout, self._ends[0]
         twin = np.full(len(self.places), -1)
         twin[self._later] = self._earlier
-        table = np.stack([self.places, self.fresh, *self._ends[1:], turn, twin], 1)
+        twins = np.zeros(len(twin), np.int64)
+        twins[::8] = np.add.reduceat(twin >= 0, np.arange(0, len(twin), 8))
+        table = np.stack([self.places, self.fresh, *self._ends[1:], turn, twin, twins], 1)
         told = [
             (place, above, below, layout.fresh[below], layout.real[below])
             for place, above, below, *_ in layout.ratios
@@ -122,51 +133,65 @@ class Body:
 
     # ------------------------------------------------------------------- many rows
 
-    def packed_rows(self, flat: Words, places: Words) -> tuple[Words, Words]:
-        """Return the bodies of rows of an array, one after the other, and where each one ends."""
-        machine = bodies.machine_of_rows() if len(places) > MANY else None
+    def packed_rows(
+        self, flat: Words, places: Words, room: Words | None = None
+    ) -> tuple[Words, Words]:
+        """Return the bodies of rows of an array, one after the other, and where each one ends.
+
+        ``room`` says how many words, zeros, stand before each body, and after it.
+        """
+        left = np.zeros((len(places), 2), np.int64) if room is None else room
+        machine = _machine_for(len(places))
         if machine is None:
-            size = len(self.layout.fresh)
-            made = [self.packed(flat[start : start + size]) for start in places.tolist()]
-            ends = np.cumsum([len(body) for body in made], dtype=np.int64)
-            return np.concatenate([np.empty(0, np.int64), *made]), ends
+            return self._packed_one_by_one(flat, places.tolist(), left.tolist())
         table, *_, sizes = self._tables
-        pieces, ends = [], np.empty(len(places), np.int64)
-        room = np.empty((len(table) + len(table) // 16 + 4) * AT_ONCE, np.int64)
+        most = len(table) + len(table) // 16 + 4
+        pieces, ends, end = list[Words](), np.empty(len(places), np.int64), 0
         for first in range(0, len(places), AT_ONCE):
             some = slice(first, first + AT_ONCE)
-            room[:] = 0
-            machine[1](
-                flat, table, room.view(np.uint8), room, sizes.copy(), places[some], ends[some]
-            )
-            pieces.append(room[: ends[some][-1]].copy())
-            ends[some] += sum(map(len, pieces[:-1]))
+            made = np.zeros(most * len(places[some]) + int(left[some].sum()), np.int64)
+            told = made.view(np.uint8), made, sizes.copy()
+            machine[1](flat, table, *told, places[some], left[some], ends[some])
+            pieces.append(made[: ends[some][-1]].copy())
+            ends[some] += end
+            end += len(pieces[-1])
         return np.concatenate(pieces), ends
 
-    def unpack_rows(self, words: Words, ends: Words, flat: Words, places: Words) -> None:
+    def _packed_one_by_one(
+        self, flat: Words, places: list[int], room: list[list[int]]
+    ) -> tuple[Words, Words]:
+        size, made, sizes = len(self.layout.fresh), [np.empty(0, np.int64)], list[int]()
+        for start, (before, after) in zip(places, room, strict=True):
+            body = self.packed(flat[start : start + size])
+            made += [np.zeros(before, np.int64), body, np.zeros(after, np.int64)]
+            sizes.append(before + len(body) + after)
+        return np.concatenate(made), np.cumsum(sizes, dtype=np.int64)
+
+    def unpack_rows(
+        self, words: Words, starts: Words, ends: Words, flat: Words, places: Words
+    ) -> None:
         """Write bodies into fresh rows of an array; refuse them if one is wrong, and name it."""
-        machine = bodies.machine_of_rows() if len(places) > MANY else None
+        machine = _machine_for(len(places))
         if machine is None:
-            starts = [0, *ends.tolist()][: len(ends)]
-            for k, (a, b) in enumerate(zip(starts, ends.tolist(), strict=True)):
+            for k, (a, b) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
                 self._unpack_row(k, words[a:b], flat, int(places[k]))
             return
         table, values, ratios, factors, sizes = self._tables
         shares = table, values, ratios, factors, flat, flat.view(np.float64)
-        wrong = machine[0](words.view(np.uint8), words, sizes.copy(), places, ends, *shares)
+        wrong = machine[0](words.view(np.uint8), words, sizes.copy(), places, starts, ends, *shares)
         if wrong >= 0:
-            raise ValueError(f"a body, that of key number {wrong}, that is not of a row")
+            raise WrongBody(int(wrong), "that is not of a row")
 
     def _unpack_row(self, number: int, words: Words, flat: Words, place: int) -> None:
         try:
             told = self.told(words)
             self.verify(told)
         except ValueError as error:
-            raise ValueError(f"a body, that of key number {number}, with {error}") from None
+            raise WrongBody(number, f"with {error}") from None
         row, issued, learned = self.layout.row, word.ISSUED, word.ROUNDS
         listed = self.listed(told)
         if not self.made(told) == listed[row + issued] >= listed[row + learned]:
-            raise ValueError(f"a body, that of key number {number}, whose rounds do not add up")
+            raise WrongBody(number, "whose rounds do not add up")
         made = listed_words(listed[row:], self.layout)
         flat[place : place + len(made)] = made
 
@@ -288,3 +313,9 @@ def _bits(told: bytes, size: int) -> Mask:
     if bits[size:].any() or len(bits) < size:
         raise ValueError(f"marks that are not of {size} words")
     return bits[:size]
+
+
+def _machine_for(rows: int) -> Any:
+    """Return compiled functions if they are worth it, or once they exist."""
+    worth = rows > MANY or bodies.machine_of_rows.cache_info().currsize
+    return bodies.machine_of_rows() if worth else None

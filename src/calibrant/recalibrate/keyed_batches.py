@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -87,6 +88,7 @@ class KeyedBatches(KeyedState):
         known = when if available is None else arrivals(available, when)
         carried = checked_carry(carry)
         with passing(self._gate):
+            self._recall(itertools.chain(named.names, carried.key))
             rows = self._rows_of(named)
             parts = Parts.of(rows, len(self._keys) + len(named.names))
             self._check_order(when, parts)
@@ -124,6 +126,7 @@ class KeyedBatches(KeyedState):
         check.same_length(kind=made, id=names, x=values)
         named, told = event_keys(keys, made)
         with passing(self._gate):
+            self._recall(named.names, names)
             rows = np.full(len(made), NOBODY)
             rows[told] = self._rows_of(named)
             log = self._read(made, names, rows)
@@ -155,8 +158,8 @@ class KeyedBatches(KeyedState):
 
         def play() -> None:
             for some, loops in ((crowded, None), (~crowded, machine)):
-                if some.any():
-                    self._play_at_once(parts.chosen(some), loops, raw, told, made)
+                for group in self._tiers.groups(np.flatnonzero(some)):
+                    self._play_at_once(parts.chosen(group), loops, raw, told, made)
 
         at_once = machine is not None and not crowded.any()
         self._wholly(keys, parts.rows, play, lambda: self._expire_rows(parts.rows), at_once)
@@ -166,7 +169,8 @@ class KeyedBatches(KeyedState):
         self, parts: Parts, machine: Any, raw: Reals, told: Bits, made: tuple[Reals, ...]
     ) -> None:
         """Play the rounds of rows, and write what was forecast in them."""
-        order, places, bounds = parts.order, self._places(parts.rows), parts.bounds
+        self._tiers.warm(parts.rows, self._stamps)
+        order, places, bounds = parts.order, self._tiers.places(parts.rows), parts.bounds
         given, size = (raw[order], told[order]), len(order)
         columns = [np.empty(size), np.empty(size), np.empty(size)]
         if self._spec.transform is None:
@@ -254,15 +258,11 @@ class KeyedBatches(KeyedState):
         if self._spec.raw_safe is None or not len(self._desk):
             return []
         some, counts = np.unique(rows, return_counts=True)
-        oldest = dict(zip(some.tolist(), (self._own(ISSUED, some) + counts).tolist(), strict=True))
+        oldest = self._own(ISSUED, some) + counts - self._max_open
         apart = {found[1] << SHIFT | found[2] for found in held}
-        words = self._desk.words()[:, 1].tolist()
-        old = [
-            word
-            for word in words
-            if (word & NUMBER) < oldest.get(word >> SHIFT, 0) - self._max_open and word not in apart
-        ]
-        return [found for word in old if (found := self._desk.get(word)) is not None]
+        pairs = zip(some[oldest > 0].tolist(), oldest[oldest > 0].tolist(), strict=True)
+        old = [found for row, least in pairs for found in self._desk.old(row, least)]
+        return [found for found in old if found[1] << SHIFT | found[2] not in apart]
 
     # ----------------------------------------------------------------------- logs
 
@@ -362,11 +362,14 @@ class KeyedBatches(KeyedState):
         """
         new = [name for name in keys.names if name not in self._numbers]
         first, there = self._own(ISSUED, rows), rows < len(self._keys)
-        kept = None if at_once else self._all_rows()[rows[there]]
         rounds = self._own(ROUNDS, rows)
+        at_once &= len(rows) <= self._tiers.hot
+        kept = None if at_once else self._kept(rows[there], len(rows) > self._tiers.hot)
         self._taken = []
         try:
             self._admit(keys)
+            self._touch(rows)
+            self._warm_together(rows)
             play()
             finish()
         except BaseException:
@@ -378,13 +381,29 @@ class KeyedBatches(KeyedState):
             raise
         finally:
             self._taken = []
+            self._tiers.tidy()
+
+    def _kept(self, rows: Words, many: bool) -> Any:
+        """Return what rows are before a batch: their words, or their records if they are many."""
+        if many:
+            self._tiers.cool(rows)
+            return self._tiers.heap.records[rows]
+        return self._tiers.copies(rows)
+
+    def _warm_together(self, rows: Words) -> None:
+        """Let rows be hot if all of them may be at a time."""
+        if len(rows) <= self._tiers.hot:
+            self._tiers.warm(rows, self._stamps)
 
     def _undo(
         self, new: list[Key], rows: Words, there: Mask, first: Words, kept: Words | None
     ) -> None:
         """Be as before a batch: rows, tickets and keys."""
-        if kept is not None:
-            self._all_rows()[rows[there]] = kept
+        if kept is not None and len(rows) > self._tiers.hot:
+            self._tiers.release(rows[there], kept)
+        elif kept is not None:
+            self._tiers.warm(rows[there], self._stamps)
+            self._tiers.put(rows[there], kept)
         for name in new:
             if name in self._numbers:
                 self._drop_key(name)
@@ -401,17 +420,24 @@ class KeyedBatches(KeyedState):
         tickets = np.where(log < 0, -1 - log, log & NUMBER)
         rows = due.row[tickets]
         starts = np.flatnonzero(np.diff(rows, prepend=-1))
-        bounds = np.append(starts, len(rows))
-        places, columns = self._places(rows[starts]), due.columns.for_events(due.outcomes)
-        if machine is not None:
-            flat = self._rows.arena.flat()
-            machine.events(flat, flat.view(np.float64), places, bounds, log, *columns)
-            return
-        listed, (words, reals) = [column.tolist() for column in columns], self._rows.state()
-        for place, a, b in zip(places.tolist(), bounds[:-1], bounds[1:], strict=True):
-            self._rows.program.events(words, reals, place, log[a:b].tolist(), *listed)
-        for column, played in zip(columns, listed, strict=True):
+        bounds, columns = np.append(starts, len(rows)), due.columns.for_events(due.outcomes)
+        listed = [] if machine is not None else [column.tolist() for column in columns]
+        for group in self._tiers.groups(np.arange(len(starts))):
+            some = rows[starts[group]]
+            self._tiers.warm(some, self._stamps)
+            told = self._tiers.places(some), bounds[group[0] : group[-1] + 2], log
+            if machine is not None:
+                flat = self._rows.arena.flat()
+                machine.events(flat, flat.view(np.float64), *told, *columns)
+            else:
+                self._play_plainly(*told, listed)
+        for column, played in zip(columns, listed, strict=False):
             column[:] = played
+
+    def _play_plainly(self, places: Words, bounds: Words, log: Words, columns: list[Any]) -> None:
+        words, reals = self._rows.state()
+        for place, a, b in zip(places.tolist(), bounds[:-1], bounds[1:], strict=True):
+            self._rows.program.events(words, reals, place, log[a:b].tolist(), *columns)
 
     def _machine(self, rounds: int) -> Any:
         """Return compiled loops over rows if they are worth it, or once they exist."""

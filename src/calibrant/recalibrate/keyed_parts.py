@@ -55,11 +55,14 @@ class Parts:
         """How many rounds each row has."""
         return np.diff(self.bounds)
 
-    def chosen(self, some: Mask) -> Parts:
-        """Return the rounds of some of the rows."""
-        counts = self.counts
-        order = self.order[np.repeat(some, counts)]
-        return Parts(self.rows[some], order, np.concatenate([[0], np.cumsum(counts[some])]))
+    def chosen(self, some: Words) -> Parts:
+        """Return the rounds of some of the rows, given by their places in order."""
+        if len(some) == len(self.rows):
+            return self
+        counts = self.counts[some]
+        bounds = np.concatenate([[0], np.cumsum(counts)])
+        shift = np.repeat(self.bounds[some] - bounds[:-1], counts)
+        return Parts(self.rows[some], self.order[shift + np.arange(len(shift))], bounds)
 
 
 @dataclass(frozen=True)

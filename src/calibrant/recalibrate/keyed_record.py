@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
@@ -12,6 +12,7 @@ import numpy as np
 from calibrant import bounds
 from calibrant.calibrators import Account
 from calibrant.core.arrays import Mask, Reals, Words
+from calibrant.errors import InvalidInput
 from calibrant.kernels import layout as word
 from calibrant.losses import get_loss
 from calibrant.recalibrate.keyed import Key
@@ -86,11 +87,15 @@ class Certificates:
 
 
 def measured(
-    spec: Spec, keys: list[Key], rows: Words, waiting: Words, failure: float
+    spec: Spec, keys: list[Key], pieces: Iterable[Words], waiting: Words, failure: float
 ) -> Certificates:
-    """Measure rows, given as a table of words, of which so many tickets are open."""
-    made = [_measured(spec, part) for part in _pieces(rows)]
+    """Measure rows, given as tables of words, of which so many tickets are open."""
+    made, own = [], []
+    for rows in pieces:
+        made.append(_measured(spec, rows))
+        own.append(rows[:, : len(spec.layout.section)])
     c1, c2, loss = (np.concatenate(column) for column in zip(*made, strict=True))
+    rows = np.concatenate(own)
     reals = rows.view(np.float64)
     rounds = rows[:, word.ROUNDS].astype(np.int64)
     paid = np.where(rows[:, word.RAW_INFINITE] > 0, np.inf, reals[:, word.RAW_LOSS])
@@ -98,11 +103,6 @@ def measured(
     expired = rows[:, word.ISSUED] - rounds - waiting
     promised = _promised(spec, rows, failure)
     return Certificates(keys, rounds, waiting, expired, c1, c2, loss, raw_loss, promised)
-
-
-def _pieces(rows: Words) -> Iterator[Words]:
-    for start in range(0, max(len(rows), 1), AT_ONCE):
-        yield rows[start : start + AT_ONCE]
 
 
 def _measured(spec: Spec, rows: Words) -> tuple[Reals, Reals, Reals]:
@@ -144,7 +144,11 @@ def _promise(spec: Spec, failure: float, rounds: int, lag: int, missing: int) ->
     account = Account(*told)
     if not rounds or not rule.speaks(account):
         return np.nan
-    found = rule.worst(account, rounds, failure)
+    try:
+        found = rule.worst(account, rounds, failure)
+    except InvalidInput:
+        # Of late outcomes this theorem knows the expectation alone.
+        return np.nan
     if found is not None and found.quantity.startswith("pseudo"):
         sizes = {"rounds": rounds, "cells": rule.lattice.cells, "buckets": spec.buckets}
         found = bounds.drawn(found, **sizes, failure=failure)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from abc import abstractmethod
+from collections.abc import Iterable
+from typing import Any, Final
 
 import numpy as np
 
@@ -10,44 +12,50 @@ from calibrant.core.arrays import Words
 from calibrant.core.desk import Desk, Found
 from calibrant.core.gate import Gate
 from calibrant.core.stateful import Stateful
+from calibrant.errors import InvalidInput
 from calibrant.kernels.layout import ISSUED, SECRET
 from calibrant.recalibrate.corrections import Corrections
 from calibrant.recalibrate.keyed import Key, Keys
 from calibrant.recalibrate.rows import Rows
-from calibrant.recalibrate.secret import secrets_of
 from calibrant.recalibrate.spec import Spec
+from calibrant.recalibrate.tiers import Tiers
 
 NOBODY: Final = -1
 """Row of an event that tells no key."""
-AT_ONCE: Final = 64
-"""Rows that are made together: so many stay close to the processor."""
+MOST: Final = 1 << 22
+"""Keys of a table, at most: tickets tell their row in 22 bits."""
 GONE: Final = ""
 """Stands for the key of a row that is free."""
 
 
 class KeyedRows(Stateful):
-    """An arena of rows, a row for each key.
+    """A row for each key, in two tiers.
 
     A key's row has a number as long as the key is there; rows of keys that are gone are free for
     new ones.
     """
 
     __slots__ = (
+        "_clock",
         "_corrections",
         "_desk",
         "_free",
         "_gate",
+        "_gone",
         "_keys",
         "_max_open",
         "_numbers",
         "_rows",
         "_seed",
         "_spec",
+        "_stamps",
         "_taken",
+        "_tiers",
     )
 
     _spec: Spec
     _rows: Rows
+    _tiers: Tiers
     _desk: Desk
     _gate: Gate
     _numbers: dict[Key, int]
@@ -57,6 +65,22 @@ class KeyedRows(Stateful):
     _taken: list[Found]
     _max_open: int
     _seed: int
+    _clock: int
+    """How many calls touched something so far."""
+    _stamps: Words
+    """Which of them touched each row last; 0 for a row that is free."""
+    _gone: dict[Key, int]
+    """Which of them deleted a key that is not there any more."""
+
+    def _touch(self, numbers: Words | int) -> None:
+        """Note that rows change."""
+        clock = self._clock + 1
+        self._stamps[numbers] = clock
+        self._clock = clock
+
+    @abstractmethod
+    def _recall(self, keys: Iterable[Key], names: Iterable[Any] = ()) -> None:
+        """Take back keys that went elsewhere: those, or of tickets with those names."""
 
     def _number(self, key: Key) -> int:
         """Return the number of a key's row, which is made if the key is new."""
@@ -74,34 +98,29 @@ class KeyedRows(Stateful):
 
     def _make(self, keys: list[Key]) -> None:
         """Make rows for new keys."""
-        arena = self._rows.arena
         numbers, old = self._free_rows(len(keys)), len(self._keys)
         end = max(old, int(numbers.max(initial=-1)) + 1)
-        if end > arena.rows:
-            self._make_room(max(8, old, end - arena.rows))
-        secrets = secrets_of(self._seed, keys)
-        rows = self._all_rows()
-        for first in range(0, len(keys), AT_ONCE):
-            some = slice(first, first + AT_ONCE)
-            made = np.tile(self._spec.layout.fresh, (len(numbers[some]), 1))
-            self._spec.seat_many(made, secrets[some])
-            rows[numbers[some]] = made
+        if end > MOST:
+            raise InvalidInput(f"keys must be at most {MOST} in a table, got {end}")
+        self._make_room(end)
         again = len(keys) - (end - old)
         for number, key in zip(numbers[:again].tolist(), keys, strict=False):
             self._keys[number] = key
         del self._free[len(self._free) - again :]
+        self._touch(numbers)
+        for key in self._gone.keys() & set(keys):
+            self._gone.pop(key, None)
         # What is interrupted before here leaves rows that nobody uses, and no key.
         self._keys += keys[again:]
         self._numbers |= zip(keys, numbers.tolist(), strict=True)
 
-    def _make_room(self, rows: int) -> None:
-        """Add rows to the arena."""
-        try:
-            self._rows.arena.add(rows, fresh=False)
-            self._rows.use_views()
-        except BaseException:
-            self._rows.use_views()
-            raise
+    def _make_room(self, count: int) -> None:
+        """Have rows with numbers up to ``count``."""
+        self._tiers.make_room(count)
+        if count > len(self._stamps):
+            stamps = np.zeros(len(self._tiers.slots), np.int64)
+            stamps[: len(self._stamps)] = self._stamps
+            self._stamps = stamps
 
     def _drop_key(self, key: Key) -> None:
         """Forget a key; its row is free."""
@@ -115,9 +134,10 @@ class KeyedRows(Stateful):
 
     def _free_row(self, key: Key, number: int) -> None:
         self._desk.drop_row(number)
-        self._words(number)[:] = self._spec.layout.fresh
+        self._tiers.forget(number)
         self._corrections.pop(number, None)
         self._keys[number] = GONE
+        self._stamps[number] = 0
         self._numbers.pop(key, None)
         if number not in self._free[-1:]:
             self._free.append(number)
@@ -127,29 +147,22 @@ class KeyedRows(Stateful):
         return int(self._words(number)[ISSUED])
 
     def _place(self, number: int) -> int:
-        return self._rows.arena.place(number)
-
-    def _all_rows(self) -> Words:
-        """Return a view of all rows, those that nobody uses too."""
-        size = len(self._spec.layout.fresh)
-        return self._rows.arena.flat()[self._place(0) :].reshape(-1, size)
+        """Return where a row starts, which is hot from now on."""
+        self._tiers.warm_one(number, self._stamps)
+        return self._tiers.place(number)
 
     def _words(self, number: int) -> Words:
-        """Return a view of a row."""
-        start = self._place(number)
-        return self._rows.arena.flat()[start : start + len(self._spec.layout.fresh)]
+        """Return a view of a row, which is hot from now on."""
+        self._tiers.warm_one(number, self._stamps)
+        return self._tiers.words(number)
 
     def _secret(self, number: int) -> bytes:
         return self._words(number)[SECRET : SECRET + 2].astype("<i8").tobytes()
 
-    def _places(self, rows: Words) -> Words:
-        layout = self._spec.layout
-        return layout.row + rows * len(layout.fresh)
-
     def _own(self, word: int, rows: Words) -> Words:
         """Return a word of some rows; rows that are not there yet have zero."""
         found, made = np.zeros(len(rows), np.int64), rows < len(self._keys)
-        found[made] = self._rows.arena.flat()[self._places(rows[made]) + word]
+        found[made] = self._tiers.own(word, rows[made])
         return found
 
     def _rows_of(self, keys: Keys) -> Words:

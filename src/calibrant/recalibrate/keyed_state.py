@@ -8,11 +8,14 @@ import numpy as np
 
 from calibrant.core.arrays import Words
 from calibrant.core.desk import NUMBER, SHIFT
-from calibrant.kernels.layout import ISSUED, ROUNDS, SECRET
+from calibrant.kernels.layout import ISSUED, ROUNDS
 from calibrant.recalibrate.binary import possible
+from calibrant.recalibrate.body import AT_ONCE, WrongBody
 from calibrant.recalibrate.corrections import Corrections
+from calibrant.recalibrate.heap import copied_parts
 from calibrant.recalibrate.keyed import Key
 from calibrant.recalibrate.keyed_rows import KeyedRows
+from calibrant.recalibrate.tiers import OWN
 
 NAMED: Final = 1 << 62
 """Keys of tickets that have a name begin here."""
@@ -45,19 +48,41 @@ class KeyedState(KeyedRows):
         whole = (sizes >= 0).all() and len(bodies) == (ends[-1] if count else 0)
         if not whole or len(sizes) != count or len(set(keys)) < count:
             raise ValueError(f"bodies that are not those of {count} keys")
-        self._make_room(max(count, 1))
-        rows, numbers = self._all_rows(), np.arange(count)
-        rows[:count] = self._spec.layout.fresh
-        self._spec.body.unpack_rows(bodies, ends, self._rows.arena.flat(), self._places(numbers))
-        secrets = [rows[k, SECRET : SECRET + 2].astype("<i8").tobytes() for k in range(count)]
-        self._spec.seat_many(rows[:count], secrets)
-        self._keys, self._numbers = keys, dict(zip(keys, range(count), strict=True))
+        self._make_room(count)
+        self._keys += keys
+        told = bodies, ends - sizes, ends
+        self._take_bodies(np.arange(count), *told, self._looked_at(*told))
+        self._numbers = dict(zip(keys, range(count), strict=True))
+        self._touch(np.arange(count))
         lines = arrays["tickets"].reshape(-1, 2 + len(self._spec.fields))
         self._check_lines(lines)
         if len(lines):
             self._desk.load(lines)
         for rank, *line in arrays["corrected"].reshape(-1, 3).tolist():
             self._load_corrected(rank, line)
+
+    def _take_bodies(
+        self, numbers: Words, words: Words, starts: Words, ends: Words, own: Words
+    ) -> None:
+        """Let rows have bodies that stand in an array, and these words of their own."""
+        sizes = ends - starts
+        packed = np.empty(int(sizes.sum()), np.int64)
+        copied_parts(words, starts, sizes, packed, np.cumsum(sizes) - sizes)
+        self._tiers.take(numbers, packed, sizes, own)
+
+    def _looked_at(self, words: Words, starts: Words, ends: Words) -> Words:
+        """Return some words of each row whose bodies these are, if all of these are possible."""
+        fresh, made = self._spec.layout.fresh, [np.empty((0, len(OWN)), np.int64)]
+        for first in range(0, len(starts), AT_ONCE):
+            some = slice(first, first + AT_ONCE)
+            rows = np.tile(fresh, (len(starts[some]), 1))
+            told = rows.reshape(-1), np.arange(len(rows)) * len(fresh)
+            try:
+                self._spec.body.unpack_rows(words, starts[some], ends[some], *told)
+            except WrongBody as error:
+                raise WrongBody(first + error.number, error.wrong) from None
+            made.append(rows[:, OWN])
+        return np.concatenate(made)
 
     def _check_lines(self, lines: Words) -> None:
         """Refuse tickets that cannot have been issued."""

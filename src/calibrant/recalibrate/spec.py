@@ -130,18 +130,20 @@ class Spec:
 
     def seat(self, row: Words, secret: bytes) -> None:
         """Write a secret, and the keys that follow from it, into a row."""
-        self.seat_many(row.reshape(1, -1), [secret])
+        words = np.frombuffer(secret, "<i8").astype(np.int64)
+        self.seat_at(row, np.zeros(1, np.int64), words.reshape(1, 2))
 
-    def seat_many(self, rows: Words, secrets: list[bytes]) -> None:
-        """Write secrets, and the keys that follow from them, into so many rows."""
-        words = np.frombuffer(b"".join(secrets), "<i8").reshape(-1, 2)
-        rows[:, SECRET : SECRET + 2] = words
-        keys = rows[:, self.layout.blocks + KEY :: self.layout.stride][:, : self.buckets]
+    def seat_at(self, flat: Words, places: Words, secrets: Words) -> None:
+        """Write secrets, two words each, and the keys that follow, into rows of an array."""
+        flat[places[:, None] + np.arange(SECRET, SECRET + 2)] = secrets
         if self.coins == OLD:
-            keys[:] = [[block_key(s, j, OLD) for j in range(self.buckets)] for s in secrets]
+            told = [words.astype("<i8").tobytes() for words in secrets]
+            keys: Any = [[block_key(s, j, OLD) for j in range(self.buckets)] for s in told]
         else:
-            low, high = words.astype(np.int64).view(np.uint64).T[:, :, None]
-            keys[:] = name_of(low, high, np.arange(self.buckets, dtype=np.uint64))
+            low, high = np.ascontiguousarray(secrets).view(np.uint64).T[:, :, None]
+            keys = name_of(low, high, np.arange(self.buckets, dtype=np.uint64)).view(np.int64)
+        blocks = self.layout.blocks + KEY + self.layout.stride * np.arange(self.buckets)
+        flat[places[:, None] + blocks] = keys
 
     def arena(self, secret: bytes) -> Arena:
         """Return an arena of one row with that secret, before its first round."""

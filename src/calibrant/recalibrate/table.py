@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 from dataclasses import replace
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 
-from calibrant.calibrators.arena import Arena
 from calibrant.core import check
 from calibrant.core.arrays import Words
 from calibrant.core.codec import Document
-from calibrant.core.desk import NUMBER, SHIFT, Desk, Found, name_key, number_key
+from calibrant.core.desk import SHIFT, Desk, Found, name_key, number_key
 from calibrant.core.gate import Gate, passing
 from calibrant.core.stateful import Migration
 from calibrant.core.ticket import Issuer
@@ -22,7 +21,6 @@ from calibrant.errors import (
     InvalidInput,
     InvalidType,
     RepeatedTicket,
-    UnknownName,
     UnknownTicket,
 )
 from calibrant.kernels.layout import ROUNDS
@@ -32,20 +30,19 @@ from calibrant.recalibrate.calibrant import Calibrant
 from calibrant.recalibrate.corrections import Corrections
 from calibrant.recalibrate.fork import watch
 from calibrant.recalibrate.keyed import Key, KeyedTicket, checked_key
-from calibrant.recalibrate.keyed_batches import KeyedBatches
 from calibrant.recalibrate.keyed_record import Certificates, measured
-from calibrant.recalibrate.keyed_state import NAMED
+from calibrant.recalibrate.keyed_store import KeyedStore
 from calibrant.recalibrate.promise import FAILURE
 from calibrant.recalibrate.recalibrator import Recalibrator
-from calibrant.recalibrate.rows import Rows
 from calibrant.recalibrate.secret import ORIGINS, SEED, SYSTEM, chosen_seed, secret_of
+from calibrant.recalibrate.tiers import Tiers
 
 KINDS: Final[dict[str, type[Recalibrator]]] = {
     made.kind: made for made in (Calibrant, Recalibrator)
 }
 
 
-class Table(KeyedBatches):
+class Table(KeyedStore):
     """One recalibrator for each key: a tenant, a segment, a question, an item.
 
     A key's stream begins when the key is first met.  For every key, forecasts, tickets and stored
@@ -59,6 +56,12 @@ class Table(KeyedBatches):
         own.
     seed
         What the draws depend on, with the keys; None takes secret entropy from the system.
+    hot
+        How many keys are kept ready to play, those that were touched last; the others are packed,
+        which changes nothing but memory and time.  None: as many as fit in 32 MB.
+    store
+        Where :meth:`evict` puts keys, and from where these come back at their next touch: any
+        mapping of keys to bytes.  No part of the state.
 
     Examples
     --------
@@ -78,20 +81,33 @@ class Table(KeyedBatches):
         2: lambda document: replace(document, version=3),
     }
 
-    __slots__ = ("__weakref__", "_earlier", "_made", "_origin")
+    __slots__ = ("__weakref__", "_earlier")
 
-    def __init__(self, pattern: Recalibrator, *, seed: int | None = None) -> None:
+    def __init__(
+        self,
+        pattern: Recalibrator,
+        *,
+        seed: int | None = None,
+        hot: int | None = None,
+        store: MutableMapping[Any, bytes] | None = None,
+    ) -> None:
         if not isinstance(pattern, Recalibrator) or pattern.issued:
             raise InvalidInput(
                 f"pattern must be a recalibrator without a forecast, got {pattern!r}"
             )
         given = chosen_seed() if seed is None else check.whole(seed, "seed", low=-LARGEST)
-        self._begin(type(pattern), pattern, given, SYSTEM if seed is None else SEED)
+        self._begin(type(pattern), pattern, given, SYSTEM if seed is None else SEED, hot)
+        self.store = store
         if seed is None:
             watch(self)
 
     def _begin(
-        self, made: type[Recalibrator], pattern: Recalibrator, seed: int, origin: str | None
+        self,
+        made: type[Recalibrator],
+        pattern: Recalibrator,
+        seed: int,
+        origin: str | None,
+        hot: int | None = None,
     ) -> None:
         self._made, self._spec, self._seed, self._origin = made, pattern.spec, seed, origin
         self._max_open, self._desk = pattern.max_open, Desk(pattern.spec.fields)
@@ -101,11 +117,30 @@ class Table(KeyedBatches):
         self._free: list[int] = []
         self._corrections: dict[int, Corrections] = {}
         self._taken: list[Found] = []
-        self._rows = Rows(self._spec, Arena(self._spec.layout))
-        self._rows.use_views()
+        rows = None if hot is None else check.whole(hot, "hot", low=1)
+        self._tiers = Tiers(self._spec, self._keys, seed, rows)
+        self._rows = self._tiers.rows
+        self._clock, self._stamps = 0, np.zeros(1, np.int64)
+        self._gone: dict[Key, int] = {}
+        self.missing: list[Key] = []
+        self.store: MutableMapping[Any, bytes] | None = None
+        self._away: dict[int, Key] = {}
+        self._mark = self._mark_of(made.kind)
         self._gate: Gate = [None]
 
     # ------------------------------------------------------------------ keys
+
+    @property
+    def timed(self) -> bool:
+        """Whether the rule forgets in time, so that every forecast needs one."""
+        return self._spec.rule.timed
+
+    def is_like(self, pattern: Any) -> bool:
+        """Say whether each key begins as a recalibrator does, coins apart."""
+        if type(pattern) is not self._made:
+            return False
+        same: bool = (pattern.spec, pattern.max_open) == (self._spec, self._max_open)
+        return same
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -116,89 +151,6 @@ class Table(KeyedBatches):
     def __contains__(self, key: object) -> bool:
         return key in self._numbers
 
-    def __getitem__(self, key: Key) -> Recalibrator:
-        """Return a lone copy of a key's stream."""
-        return self._made.from_bytes(self.row(key))
-
-    def __setitem__(self, key: Key, stream: Recalibrator) -> None:
-        """Take over a lone stream as that of a key; refused if its settings differ."""
-        if not isinstance(stream, Recalibrator):
-            raise InvalidType(f"stream must be a recalibrator, got {stream!r}")
-        self.put(key, stream.to_bytes())
-
-    def row(self, key: Key) -> bytes:
-        """Return a key's stream as the bytes of a lone recalibrator."""
-        with passing(self._gate):
-            document = self._lone_document(self._number_of(key))
-        return document.to_bytes()
-
-    def _number_of(self, key: Key) -> int:
-        """Return the number of the row of a key that is there."""
-        number = self._numbers.get(checked_key(key))
-        if number is None:
-            raise UnknownName(f"key must be one that the table holds, got {key!r}")
-        return number
-
-    def _lone_document(self, number: int) -> Document:
-        tickets = self._desk.words(number)
-        named = tickets[:, 0] >= NAMED
-        tickets[:, 1] &= NUMBER
-        tickets[:, 0] = np.where(named, tickets[:, 0], tickets[:, 1])
-        words = self._spec.body.packed(self._words(number))
-        settings = self._spec.settings | {"max_open": self._max_open}
-        settings["secret_from"] = self._origin
-        arrays = {"body": words, "tickets": tickets.reshape(-1)}
-        if number in self._corrections:
-            arrays |= self._corrections[number].stored()
-        return Document(self._made.kind, settings, arrays, self._made.version)
-
-    def put(self, key: Key, data: bytes) -> None:
-        """Take over the stream whose bytes a lone recalibrator or :meth:`row` gave."""
-        stream = self._made.from_bytes(data)
-        same = stream.spec == self._spec and stream.max_open == self._max_open
-        if not same:
-            raise InvalidInput(f"stream must have the settings of the table, got {stream!r}")
-        lines = stream._counter.desk.words()
-        with passing(self._gate):
-            checked_key(key)
-            taken = [name for name in lines[:, 0].tolist() if name >= NAMED]
-            own = self._numbers.get(key)
-            for name in taken:
-                found = self._desk.get(name)
-                if found is not None and found[1] != own:
-                    raise RepeatedTicket("id must not be that of an open ticket of another key")
-            number = int(self._free_rows(1)[0]) if own is None else own
-            lines[:, 0] = np.where(lines[:, 0] >= NAMED, lines[:, 0], number << SHIFT | lines[:, 1])
-            lines[:, 1] |= number << SHIFT
-            try:
-                self._take_over(key, stream, lines)
-            except BaseException:
-                # From the beginning again, whatever was done: that ends the same.
-                self._take_over(key, stream, lines)
-                raise
-
-    def _take_over(self, key: Key, stream: Recalibrator, lines: Words) -> None:
-        """Let a key's stream be another one, with these tickets."""
-        number = self._number(key)
-        self._origin = SEED if stream._secret.origin == SEED else self._origin
-        self._desk.drop_row(number)
-        self._take_row(number, stream)
-        if len(lines):
-            self._desk.load(lines)
-
-    def _take_row(self, number: int, stream: Recalibrator) -> None:
-        """Let a row be that of a lone stream."""
-        self._words(number)[:] = stream._arena.row()
-        self._corrections.pop(number, None)
-        if stream._counter.corrections.stored():
-            self._corrections[number] = stream._counter.corrections
-
-    def __delitem__(self, key: Key) -> None:
-        """Forget a key, its stream and its open tickets."""
-        with passing(self._gate):
-            self._number_of(key)
-            self._drop_key(key)
-
     def certificates(self, failure: float = FAILURE) -> Certificates:
         """Return what was measured in each stream, and what was promised, as columns.
 
@@ -206,9 +158,9 @@ class Table(KeyedBatches):
         """
         with passing(self._gate):
             numbers = np.fromiter(self._numbers.values(), np.int64, len(self))
-            rows = self._all_rows()[numbers]
             waits = np.bincount(self._desk.words()[:, 1] >> SHIFT, minlength=len(self._keys))
-            return measured(self._spec, list(self._numbers), rows, waits[numbers], failure)
+            told = list(self._numbers), self._tiers.pieces(numbers), waits[numbers]
+            return measured(self._spec, *told, failure)
 
     # ---------------------------------------------------------------- one by one
 
@@ -226,6 +178,7 @@ class Table(KeyedBatches):
             raise InvalidInput("time must be given to a rule that forgets in time, got None")
         when = None if time is None else check.real(time, "time")
         with passing(self._gate):
+            self._recall([key], [id])
             if id is not None and self._desk.get(name_key(id)) is not None:
                 raise RepeatedTicket(f"id must not be that of an open ticket, got {id!r}")
             before = len(self)
@@ -242,6 +195,7 @@ class Table(KeyedBatches):
         self, key: Key, number: int, raw: float, id: str | None, time: float | None
     ) -> KeyedTicket:
         """Make a forecast in a row, wholly or not at all."""
+        self._touch(number)
         place, notes = self._place(number), list[Any]()
         n = self._issued(number)
         try:
@@ -287,6 +241,7 @@ class Table(KeyedBatches):
             when = 0.0 if stamp != stamp else stamp
             given = self._given(ticket, found) if given is None else given
             row = self._place(number)
+            self._touch(number)
             rounds = self._words(number)[ROUNDS]
             try:
                 self._rows.learn(row, n, place, weight, mixed, raw, when, told, tuple(kept))
@@ -310,9 +265,11 @@ class Table(KeyedBatches):
             before = ticket.outcome
             try:
                 stream.correct(ticket, outcome, was=was)
+                self._touch(number)
                 self._take_row(number, stream)
             except BaseException:
                 if ticket.outcome != before:
+                    self._touch(number)
                     self._take_row(number, stream)
                 raise
         return ticket
@@ -323,6 +280,7 @@ class Table(KeyedBatches):
             found, given = self._find(ticket)
             _, number, n, place, weight, raw, *_ = found
             kept = self._words(number).copy()
+            self._touch(number)
             try:
                 self._rows.forget(self._place(number), place, weight, raw)
                 self._desk.pop_number(number, n)
@@ -359,9 +317,11 @@ class Table(KeyedBatches):
         """Return what the desk keeps of an open ticket, and the ticket if it was given."""
         given = ticket if isinstance(ticket, KeyedTicket) else None
         if isinstance(ticket, str):
+            self._recall([], [ticket])
             found = self._desk.get(name_key(ticket))
         else:
             key, n = (ticket.key, ticket.number) if given is not None else _pair(ticket)
+            self._recall([key])
             number = self._numbers.get(key)
             found = None if number is None else self._desk.get_number(number, n)
         if found is None:
@@ -401,9 +361,11 @@ class Table(KeyedBatches):
     def _renew(self) -> None:
         """Throw coins of its own from now on, in a forked process; open tickets stay open."""
         if self._gate:
-            self._seed = chosen_seed()
+            self._touch(np.array([*self._numbers.values()], np.int64))
+            before = {number: self._issuer(number).fingerprint for number in self._numbers.values()}
+            self._earlier |= set(before.values())
+            self._seed = self._tiers.seed = chosen_seed()
             for key, number in self._numbers.items():
-                self._earlier.add(self._issuer(number).fingerprint)
                 self._spec.seat(self._words(number), secret_of(self._seed, key))
 
     # ------------------------------------------------------------------- documents
@@ -415,13 +377,7 @@ class Table(KeyedBatches):
         keys = list(self._numbers)
         numbers = np.fromiter(self._numbers.values(), np.int64, len(keys))
         text = json.dumps(keys).encode()
-        bodies, ends = self._spec.body.packed_rows(self._rows.arena.flat(), self._places(numbers))
-        settings = {
-            "made": self._made.kind,
-            "seed": str(self._seed),
-            "secret_from": self._origin,
-            "pattern": self._spec.settings | {"max_open": self._max_open},
-        }
+        bodies, ends = self._tiers.bodies(numbers, np.zeros((len(keys), 2), np.int64))
         arrays = {
             "keys": _as_words(text),
             "sizes": np.concatenate([[len(text)], np.diff(ends, prepend=0)]).astype(np.int64),
@@ -429,17 +385,35 @@ class Table(KeyedBatches):
             "tickets": self._ticket_lines(numbers).reshape(-1),
             "corrected": self._corrected(numbers),
         }
-        return Document(self.kind, settings, arrays, self.version)
+        return Document(self.kind, self._settings(), arrays, self.version)
 
-    def _restore(self, document: Document) -> None:
-        s, arrays = document.settings, document.arrays
+    def _settings(self) -> dict[str, Any]:
+        return {
+            "made": self._made.kind,
+            "seed": str(self._seed),
+            "secret_from": self._origin,
+            "pattern": self._spec.settings | {"max_open": self._max_open},
+        }
+
+    @classmethod
+    def _empty(cls, settings: dict[str, Any], hot: int | None) -> Self:
+        made = cls.__new__(cls)
+        made._begin_from(settings, hot)
+        return made
+
+    def _begin_from(self, s: dict[str, Any], hot: int | None = None) -> None:
+        """Be a table without keys, with stored settings."""
         made = KINDS[s["made"]]
         empty = Document(made.kind, s["pattern"], {}, made.version)
         if s["secret_from"] not in ORIGINS:
             raise ValueError(f"a secret from {s['secret_from']!r}")
-        self._begin(made, made._unborn(empty), int(s["seed"]), s["secret_from"])
+        self._begin(made, made._unborn(empty), int(s["seed"]), s["secret_from"], hot)
         if self._origin != SEED:
             watch(self)
+
+    def _restore(self, document: Document) -> None:
+        arrays = document.arrays
+        self._begin_from(document.settings)
         first, *sizes = arrays["sizes"].tolist()
         text = arrays["keys"].astype("<i8").tobytes()[:first]
         keys = [checked_key(key) for key in json.loads(text)]

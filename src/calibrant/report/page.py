@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import shlex
@@ -10,10 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from calibrant.errors import InvalidInput, MissingExtra
+from calibrant.core.files import put
+from calibrant.errors import InvalidInput, MissingExtra, requirement
 from calibrant.plot import Drawing, save_drawings
 from calibrant.plot.canvas import DARK, LIGHT, svg
-from calibrant.plot.save import inline, put
+from calibrant.plot.save import inline
 from calibrant.report.tables import Section, Table, shown, view_of
 from calibrant.summary import AnySummary
 
@@ -74,7 +76,8 @@ def _chapter(summary: AnySummary, place: int) -> dict[str, Any]:
     return {
         "anchor": anchor,
         "name": _name(summary),
-        "headline": unbroken(view.headline(summary)),
+        "headline": unbroken(" ".join(view.opening(summary))),
+        "opening": [unbroken(told) for told in view.opening(summary)],
         "facts": view.facts(summary),
         "promise": view.promise(summary),
         "guarantee": view.guarantee(summary),
@@ -114,7 +117,7 @@ def unbroken(sentence: str) -> str:
     >>> unbroken("0.79 ± 0.02").split(" ")
     ['0.79\\xa0±\\xa00.02']
     """
-    return re.sub(" ([±→]) ", "\u00a0\\1\u00a0", sentence)
+    return re.sub(" ([±→]) ", "\u00a0\\1\u00a0", sentence).replace(" %", "\u00a0%")
 
 
 def _overview(chapters: Sequence[dict[str, Any]], summaries: Sequence[AnySummary]) -> Table:
@@ -171,7 +174,9 @@ def figures(summary: AnySummary, prefix: str = "f") -> dict[str, Figure]:
     """
     view = view_of(summary)
     return {
-        name: figure(each, f"{prefix}-{name}", view.WORDS[name], view.describe(name, summary))
+        name: figure(
+            each, f"{prefix}-{name}", view.words(name, summary), view.describe(name, summary)
+        )
         for name, each in view.chosen(summary).items()
     }
 
@@ -196,18 +201,26 @@ def filled(who: str, package: str, template: str, *, extra: str = "plot", **valu
         What it asks for, beside the colours.
     """
     try:
-        from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+        made = _templates(package).get_template(template)
     except ModuleNotFoundError as error:
-        told = f'{who} jinja2, which is not installed: pip install "calibrant[{extra}]"'
+        told = f"{who} jinja2, which is not installed: pip install {requirement(extra)}"
         raise MissingExtra(told) from error
-    made = Environment(
+    page: str = made.render(light=_variables(LIGHT), dark=_variables(DARK), **values)
+    return page
+
+
+@functools.cache
+def _templates(package: str) -> Any:
+    """Return a package's templates, and this one's; each is read once."""
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+
+    return Environment(
         loader=ChoiceLoader([PackageLoader(package), PackageLoader("calibrant.report")]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-    ).get_template(template)
-    return made.render(light=_variables(LIGHT), dark=_variables(DARK), **values)
+    )
 
 
 def _variables(colours: dict[str, str]) -> str:

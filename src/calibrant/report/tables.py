@@ -118,7 +118,8 @@ def plainly(value: Any) -> str:
 class Section:
     """A part of a chapter: its key, its title, and what stands below, by name.
 
-    ``guarantee`` says whether the promise in words stands first.  Pictures and tables that a
+    ``guarantee`` says whether the promise in words stands first, ``wide`` whether pictures take
+    the whole width, one below the other.  Pictures and tables that a
     summary does not have are left out, and so is a section without any.
     """
 
@@ -127,6 +128,7 @@ class Section:
     pictures: tuple[str, ...] = ()
     tables: tuple[str, ...] = ()
     guarantee: bool = False
+    wide: bool = False
 
 
 class View(Protocol):
@@ -149,8 +151,11 @@ class View(Protocol):
     COMPARED: tuple[tuple[str, str], tuple[str, str]]
     FAMILY: str
 
-    def headline(self, summary: Any) -> str:
-        """Return the run in one sentence."""
+    def opening(self, summary: Any) -> tuple[str, ...]:
+        """Return what is said first, a sentence or two each: what changed, then what it cost."""
+
+    def words(self, name: str, summary: Any) -> tuple[str, str]:
+        """Return title and caption of a picture, about what it shows here."""
 
     def facts(self, summary: Any) -> tuple[str, ...]:
         """Return what stands below the headline."""
@@ -187,5 +192,5 @@ def view_of(summary: AnySummary) -> View:
 
 
 def headline(summary: AnySummary) -> str:
-    """Tell in one sentence what forecasts meant, what they mean now, and what it cost."""
-    return view_of(summary).headline(summary)
+    """Tell what became of forecasts, and what it cost, in a few plain sentences."""
+    return " ".join(view_of(summary).opening(summary))

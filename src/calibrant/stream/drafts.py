@@ -20,6 +20,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, Self
 
+from calibrant.core.files import put, sync_names
 from calibrant.stream.failure import Unwritable, naming, settle, uninterrupted
 
 LEFT_BEHIND: Final = 3600.0
@@ -187,15 +188,7 @@ def replace_file(name: str, content: bytes) -> None:
     with naming(name):
         if _is_special(Path(name)):
             return
-        target = Path(os.path.realpath(name))
-        draft = target.with_name(f".{target.name}.{secrets.token_hex(6)}.part")
-        try:
-            draft.touch(0o600, exist_ok=False)
-            draft.write_bytes(content)
-            _sync(draft)
-            _put(draft, target)
-        finally:
-            draft.unlink(missing_ok=True)
+        put(name, content, private=True)
 
 
 def _put(draft: Path, target: Path) -> None:
@@ -203,10 +196,10 @@ def _put(draft: Path, target: Path) -> None:
         for file in sorted(draft.iterdir()):
             os.replace(file, target / file.name)
         draft.rmdir()
-        _sync_names(target)
+        sync_names(target)
     else:
         os.replace(draft, target)
-    _sync_names(target.parent)
+    sync_names(target.parent)
 
 
 def _sync(draft: Path) -> None:
@@ -214,16 +207,6 @@ def _sync(draft: Path) -> None:
     for file in draft.iterdir() if draft.is_dir() else [draft]:
         with open(file, "r+b") as stream:
             os.fsync(stream.fileno())
-
-
-def _sync_names(place: Path) -> None:
-    """Let the names in a directory reach the disk, where the system can be asked for that."""
-    with suppress(OSError):
-        held = os.open(place, os.O_RDONLY)
-        try:
-            os.fsync(held)
-        finally:
-            os.close(held)
 
 
 def _sweep(target: Path, age: float) -> None:

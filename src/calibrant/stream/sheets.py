@@ -13,7 +13,7 @@ from xml.etree.ElementTree import ParseError
 
 import pyarrow as pa
 
-from calibrant.errors import MissingExtra
+from calibrant.errors import MissingExtra, requirement
 from calibrant.stream.failure import Unreadable
 from calibrant.stream.pieces import ArrowPiece, Piece
 from calibrant.stream.readers import LOOKED, Reader
@@ -31,7 +31,7 @@ class SheetReader(Reader):
     def _open(self) -> None:
         if find_spec("openpyxl") is None:
             told = "Excel files need openpyxl, not installed here"
-            raise MissingExtra(f'{self.source.name}: {told}: pip install "calibrant[excel]"')
+            raise MissingExtra(f"{self.source.name}: {told}: pip install {requirement('excel')}")
         try:
             with warnings.catch_warnings():
                 # About looks that a file has and its numbers do not need.

@@ -3,15 +3,17 @@
 from calibrant._renamed import renamed
 from calibrant.summary.collected import Account, Interval, batch_means, measured, summarise
 from calibrant.summary.collector import Breakdown, Collector, LogLoss, Part
+from calibrant.summary.follower import Follower
+from calibrant.summary.glance import Glance, glance
 from calibrant.summary.kind import Kind, collector_for, kinds, read_summary, summarise_collected
 from calibrant.summary.pieces import NAMES, BucketRow, Headline, Histogram, Parts, Trace, Windows
 from calibrant.summary.summary import VERSION, AnySummary, Engine, Summary, Told, read_if
 
 __all__ = [
     "NAMES", "VERSION", "Account", "AnySummary", "Breakdown", "BucketRow", "Collector", "Engine",
-    "Headline", "Histogram", "Interval", "Kind", "LogLoss", "Part", "Parts", "Summary", "Told",
-    "Trace", "Windows", "batch_means", "collector_for", "kinds", "measured", "read_if",
-    "read_summary", "summarise", "summarise_collected",
+    "Follower", "Glance", "Headline", "Histogram", "Interval", "Kind", "LogLoss", "Part", "Parts",
+    "Summary", "Told", "Trace", "Windows", "batch_means", "collector_for", "glance", "kinds",
+    "measured", "read_if", "read_summary", "summarise", "summarise_collected",
 ]  # fmt: skip
 
 __getattr__ = renamed(

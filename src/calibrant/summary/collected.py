@@ -220,11 +220,15 @@ ENOUGH_WINDOWS: Final = 8
 """Windows of one length that there should be before longer ones are chosen."""
 
 
-def windows_of(collector: Collector) -> Windows:
-    """Return the errors of the longest windows of which there are enough, or else the shortest."""
-    rounds, levels = collector.rounds, range(tallies.LEVELS)
-    enough = (k for k in levels if rounds >= ENOUGH_WINDOWS * (tallies.WINDOW << k))
-    level = max(enough, default=0)
+def windows_of(collector: Collector, level: int | None = None) -> Windows:
+    """Return the errors of windows of ``625 * 2**level`` rounds.
+
+    Without a level, of the longest windows of which there are enough, or else the shortest.
+    """
+    rounds, levels = collector.windowed, range(tallies.LEVELS)
+    if level is None:
+        enough = (k for k in levels if rounds >= ENOUGH_WINDOWS * (tallies.WINDOW << k))
+        level = max(enough, default=0)
     window = tallies.WINDOW << level
     group, shown, worst, where = collector.windows(level)
     number = rounds // window

@@ -80,6 +80,11 @@ class Collector:
         """Rounds so far."""
         return int(self._words[tallies.ROUNDS])
 
+    @property
+    def windowed(self) -> int:
+        """Rounds whose order is known, so that there is a trace and there are windows."""
+        return self.rounds
+
     def update(
         self,
         raw: ArrayLike,
@@ -228,7 +233,7 @@ class Collector:
         """
         at = tallies.level_at(len(self.values), level)
         group = int(self._words[at + tallies.GROUP])
-        number = self.rounds // (tallies.WINDOW << level)
+        number = self.windowed // (tallies.WINDOW << level)
         size = 3 * -(-number // group)
         shown = self._reals[at + tallies.SHOWN : at + tallies.SHOWN + size].reshape(-1, 3)
         worst = self._reals[at + tallies.WORST : at + tallies.WORST + 3]

@@ -198,7 +198,7 @@ class PlattSGD(Transform):
     Notes
     -----
     For parameters (a, b) fixed in hindsight the total log loss is at most theirs plus
-    |(a, b) - start|^2 / (2 step) plus step/2 times the sum of squared gradients, whatever
+    ``|(a, b) - start|^2 / (2 step)`` plus step/2 times the sum of squared gradients, whatever
     the outcomes.  No promise of calibration.
 
     References

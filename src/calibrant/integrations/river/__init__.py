@@ -8,7 +8,7 @@
 [False, True]
 """
 
-from calibrant.errors import MissingExtra
+from calibrant.errors import MissingExtra, requirement
 from calibrant.integrations.live import Announced
 
 try:
@@ -24,7 +24,7 @@ try:
     )
 except ModuleNotFoundError as error:
     told = "calibrant.integrations.river needs River, which is not installed"
-    raise MissingExtra(f'{told}: pip install "calibrant[river]"') from error
+    raise MissingExtra(f"{told}: pip install {requirement('river')}") from error
 
 __all__ = [
     "Announced",

@@ -7,7 +7,7 @@
 array([0, 1])
 """
 
-from calibrant.errors import MissingExtra
+from calibrant.errors import MissingExtra, requirement
 
 try:
     from calibrant.integrations.sklearn.classifier import OnlineCalibratedClassifier
@@ -20,7 +20,7 @@ try:
     )
 except ModuleNotFoundError as error:
     told = "calibrant.integrations.sklearn needs scikit-learn, which is not installed"
-    raise MissingExtra(f'{told}: pip install "calibrant[sklearn]"') from error
+    raise MissingExtra(f"{told}: pip install {requirement('sklearn')}") from error
 
 __all__ = [
     "OnlineCalibratedClassifier",

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.core.arrays import Mask
+from calibrant.kinds.binary.tables import tally
 from calibrant.metrics import CalibrationCurve, binomial_band
 from calibrant.report.tables import number
-from calibrant.summary import BucketRow, Headline, Summary
+from calibrant.summary import BucketRow, Summary
 
 LEVEL: Final = 0.05
 """Probability, at most, of calling calibrated independent forecasts miscalibrated."""
@@ -149,61 +150,59 @@ def accuracy(summary: Summary) -> str:
     return "improved" if high < 0.0 else "worse"
 
 
-WIDE: Final = 0.1
-"""Half of a band so wide that the frequency inside says little."""
-THIN: Final = 0.005
-"""Half of a band so narrow that a third digit is known."""
 FEW: Final = 100
 """Rounds below which nothing is claimed about calibration."""
 MOST_DIGITS: Final = 4
 SMALL_BRIER: Final = 0.01
 """A score below which three digits show little."""
-
 SMALL_LOG: Final = 0.1
 """A log loss below which three digits show little."""
 LITTLE: Final = 1e-3
 """A relative change of the log loss that is too small to name."""
 
 ACCURACY: Final = {
-    "same": "accuracy unchanged: ",
-    "improved": "accuracy improved: ",
-    "slightly improved": "accuracy improved slightly: ",
-    "worse": "accuracy got worse: ",
-    "slightly worse": "accuracy got slightly worse: ",
-    "unclear": "no clear change in accuracy: ",
+    "same": "Accuracy unchanged: ",
+    "improved": "Accuracy improved: ",
+    "slightly improved": "Accuracy improved slightly: ",
+    "worse": "Accuracy got worse: ",
+    "slightly worse": "Accuracy got slightly worse: ",
+    "unclear": "No clear change in accuracy: ",
+    "mixed": "Accuracy is mixed: ",
     "unknown": "",
 }
 
 
-def headline(summary: Summary) -> str:
-    """Tell in one sentence what forecasts meant, what they mean now, and what it cost.
+def opening(summary: Summary) -> tuple[str, ...]:
+    """Tell what became of the same cases in per cent, then what it cost: accuracy and ranking.
 
     Notes
     -----
-    Says "0.8 meant 0.62" of the average forecast and the frequency of outcome 1 in one of 20
-    equal intervals.  ``±`` is the larger half of the exact binomial 95 % band there; claims
-    that forecasts were off hold at that level over all intervals at once, if outcomes are
-    independent.  Changes of accuracy are judged by the interval of the Brier scores'
-    difference; accuracy is not called improved where ranking (AUC) or log loss fell: both are
-    named then.
+    "Cases you gave 80 %" are those of one of 20 equal intervals of raw forecasts, the one in which
+    most was to be mended; their frequency and the average of the forecasts drawn for them are
+    told.  Claims that forecasts were off hold at the 95 % level over all intervals at once, if
+    outcomes are independent.  Changes of accuracy are judged by the interval of the Brier
+    scores' difference; accuracy is not called improved where log loss or ranking (AUC) got
+    worse.
 
     Examples
     --------
     >>> from calibrant import Recalibrator
     >>> from calibrant.summary import summarise
     >>> raw, outcomes, now = [0.9, 0.7] * 500, [1, 1, 1, 0] * 250, [1.0, 0.5] * 500
-    >>> print(headline(summarise(Recalibrator(), raw, now, now, outcomes)))
-    Your 0.70 meant 0.50; the forecast in its place is now 0.50 on average; accuracy improved:
-    Brier 0.150 → 0.125.
+    >>> for told in opening(summarise(Recalibrator(), raw, now, now, outcomes)):
+    ...     print(told)
+    Cases you gave 70 % came true 50 % of the time. calibrant gives them 50 %.
+    Accuracy improved: Brier 0.150 → 0.125; ranking unchanged: AUC 0.833 → 0.833.
     """
     rounds = int(summary["n_rounds"])
     if rounds == 0 or summary.headline is None:
-        return "There are no rounds, so there is nothing to judge."
+        return ("There are no rounds, so there is nothing to judge.",)
     if rounds < FEW:
-        return f"{_few(summary, rounds)}; {_brier(summary)}."
+        return f"{_few(summary, rounds)}.", f"{_brier(summary)}."
     if number(summary["base_rate"]) in (0.0, 1.0):
-        return f"{_one_class(summary, rounds)}; {_cost(summary)}."
-    return f"{_calibration(summary, summary.headline)}; {_cost(summary)}."
+        return f"{_one_class(summary, rounds)}.", f"{_cost(summary)}."
+    told = f"{_calibration(summary)}.", f"{_cost(summary)}."
+    return (*told, parts) if (parts := tally(summary)) else told
 
 
 def _few(summary: Summary, rounds: int) -> str:
@@ -216,9 +215,9 @@ def _few(summary: Summary, rounds: int) -> str:
 
 def _one_class(summary: Summary, rounds: int) -> str:
     raw, now = _average(summary.curves["raw"]), _average(summary.curves["forecast"])
-    d = digits(raw, now)
+    before, after = percents(raw, now)
     told = f"All {rounds:,} outcomes were {number(summary['base_rate']):.0f}"
-    return f"{told}; your forecasts averaged {raw:.{d}f}, the recalibrated ones {now:.{d}f}"
+    return f"{told}. Your forecasts averaged {before}, calibrant's {after}"
 
 
 def _average(curve: CalibrationCurve) -> float:
@@ -226,15 +225,15 @@ def _average(curve: CalibrationCurve) -> float:
     return float(curve.mean_forecast[used] @ curve.count[used] / curve.count.sum())
 
 
-def _calibration(summary: Summary, region: Headline) -> str:
+def _calibration(summary: Summary) -> str:
     found = calibration(summary)
     if found.ending == "fine":
         return _fine(summary, found)
     if found.ending == "worse":
         return f"Calibration got worse: {_apart(found)}"
-    here = _compare(summary, region)
+    here = _compare(max(summary.buckets, key=_weight))
     if found.ending == "unclear":
-        return f"{here.told}, too uncertain to call it better"
+        return f"{here.told}, too few cases to call it better"
     return here.told + _remark(here, summary, elsewhere=found.ending == "better")
 
 
@@ -242,15 +241,14 @@ def _fine(summary: Summary, found: Finding) -> str:
     told = f"as far as {int(summary['n_rounds']):,} rounds can tell"
     beyond = bool(beyond_noise(summary.curves["raw"]).any())
     excuse = "too little to matter" if beyond else "within noise"
-    noise = f"off by {found.raw_gap:.3f} on average, {excuse}"
-    since = f"are off by {found.now_gap:.3f} now" if found.now_off else "stayed so"
-    return f"Your forecasts were calibrated already, {told} ({noise}), and {since}"
+    noise = f"off by {points(found.raw_gap)} on average, {excuse}"
+    since = f"are off by {points(found.now_gap)} now" if found.now_off else "stayed so"
+    return f"Your forecasts were right already, {told} ({noise}), and {since}"
 
 
 def _apart(found: Finding) -> str:
-    d = digits(found.raw_gap, found.now_gap)
-    before, now = (f"{gap:.{max(3, d)}f}" for gap in (found.raw_gap, found.now_gap))
-    return f"your forecasts were off by {before} on average, the recalibrated ones are by {now}"
+    before, now = points(found.raw_gap), points(found.now_gap)
+    return f"your forecasts were off by {before} on average, calibrant's are by {now}"
 
 
 @dataclass(frozen=True)
@@ -260,57 +258,54 @@ class Comparison:
     told: str
     before: float
     after: float
-    noise: float
     well: bool
 
 
 def _remark(here: Comparison, summary: Summary, *, elsewhere: bool) -> str:
-    close = here.after <= half_step(summary) + min(here.noise, THIN)
+    close = here.after <= half_step(summary)
     if elsewhere and (here.well or close):
-        return ", though some recalibrated forecasts are still off"
+        return ", though some of its forecasts are still off"
     if here.well:
         return ""
     if close:
-        return f", as close as a resolution of {summary['resolution']} promises"
+        return f", as close as its grid of {summary['resolution']} steps allows"
     return ", closer but not there yet" if here.after < here.before else ", still off"
-
-
-def _compare(summary: Summary, region: Headline) -> Comparison:
-    half = max(region.now_means - region.now_low, region.now_high - region.now_means)
-    if region.now_count > 0 and half <= WIDE and matters(region.raw_said, region.raw_meant):
-        return _by_forecast(region, half)
-    return _by_raw(max(summary.buckets, key=_weight))
 
 
 def _weight(row: BucketRow) -> float:
     return row.count * (row.mean_raw - row.rate) ** 2 if row.count else 0.0
 
 
-def _by_forecast(region: Headline, half: float) -> Comparison:
-    """Compare what a forecast meant with what an equal one means now."""
-    shown = (region.raw_said, region.raw_meant, region.now_said, region.now_means)
-    d = max(digits(*shown), 3 if half < THIN else 2)
-    before, meant, now, means = (f"{value:.{d}f}" for value in shown)
-    told = f"Your {before} meant {meant}; now {now} means {means} ± {half:.{d}f}"
-    return _comparison(told, shown, (region.now_low, region.now_high), half)
-
-
-def _by_raw(row: BucketRow) -> Comparison:
-    """Compare what was said with what is said in its place, where that is elsewhere."""
-    d = digits(row.mean_raw, row.rate, row.mean_forecast)
-    raw, rate, now = (f"{value:.{d}f}" for value in (row.mean_raw, row.rate, row.mean_forecast))
+def _compare(row: BucketRow) -> Comparison:
+    """Compare what was said of some cases with what happened and with what is said of them now."""
+    raw, rate, now = percents(row.mean_raw, row.rate, row.mean_forecast)
     low, high = binomial_band([round(row.rate * row.count)], [row.count])
-    told = f"Your {raw} meant {rate}; the forecast in its place is now {now} on average"
-    pairs = (row.mean_raw, row.rate, row.mean_forecast, row.rate)
-    return _comparison(told, pairs, (low[0], high[0]), 0.0)
+    told = f"Cases you gave {raw} came true {rate} of the time. calibrant gives them {now}"
+    well = not matters(row.mean_forecast, row.rate) or low[0] <= row.mean_forecast <= high[0]
+    before, after = abs(row.mean_raw - row.rate), abs(row.mean_forecast - row.rate)
+    return Comparison(told, before, after, bool(well))
 
 
-def _comparison(
-    told: str, pairs: tuple[float, ...], band: tuple[float, float], noise: float
-) -> Comparison:
-    raw, rate, now, since = pairs
-    well = not matters(now, since) or bool(band[0] <= now <= band[1])
-    return Comparison(told, abs(raw - rate), abs(now - since), noise, well)
+def percents(*values: float) -> list[str]:
+    """Return probabilities in per cent, with as many digits as tell them apart.
+
+    Examples
+    --------
+    >>> percents(0.8, 0.62), percents(0.01, 0.0013), percents(0.9996, 1.0)
+    (['80 %', '62 %'], ['1.0 %', '0.1 %'], ['99.96 %', '100.00 %'])
+    """
+    d = digits(*values) - 2
+    return [f"{100.0 * value:.{d}f} %" for value in values]
+
+
+def points(gap: float) -> str:
+    """Return a distance of probabilities in percentage points.
+
+    >>> points(0.0041), points(0.1), points(0.00002)
+    ('0.4 points', '10.0 points', '0.002 points')
+    """
+    d = 1 if gap >= 0.0005 or gap == 0.0 else 3
+    return f"{100.0 * gap:.{d}f} points"
 
 
 def digits(*values: float) -> int:
@@ -334,9 +329,10 @@ def _leading(value: float) -> int:
 
 def _cost(summary: Summary) -> str:
     verdict = accuracy(summary)
+    told = f"; {ranking}" if (ranking := _ranking(summary)) else ""
     if "improved" in verdict and fell(summary):
-        return f"accuracy is mixed: {_brier(summary)}, {_others(summary)}"
-    return ACCURACY[verdict] + _brier(summary)
+        return f"{ACCURACY['mixed']}{_brier(summary)}, {_log_loss(summary)}{told}"
+    return f"{ACCURACY[verdict]}{_brier(summary)}{told}"
 
 
 def fell(summary: Summary) -> bool:
@@ -344,17 +340,25 @@ def fell(summary: Summary) -> bool:
 
     Ranking by more than 0.005 of AUC, log loss by more than a thousandth.
     """
-    auc, losses = summary["auc"], [number(summary[k]["log_loss"]) for k in ("raw", "forecast")]
-    lost = number(auc["raw"]) - number(auc["forecast"])
-    return lost > SLIGHT or losses[1] > losses[0] * (1.0 + LITTLE)
+    raw, now = (number(summary[name]["log_loss"]) for name in ("raw", "forecast"))
+    before, after = (number(summary["auc"][name]) for name in ("raw", "forecast"))
+    return before - after > SLIGHT or now > raw * (1.0 + LITTLE)
 
 
-def _others(summary: Summary) -> str:
-    """Tell log loss and AUC before and after."""
+def _ranking(summary: Summary) -> str:
+    """Tell whether cases that came true still rank above the others; nothing if it is undefined."""
+    before, after = (number(summary["auc"][name]) for name in ("raw", "forecast"))
+    if math.isnan(before) or math.isnan(after):
+        return ""
+    change = after - before
+    word = "unchanged" if abs(change) <= SLIGHT else "improved" if change > 0.0 else "got worse"
+    return f"ranking {word}: AUC {before:.3f} → {after:.3f}"
+
+
+def _log_loss(summary: Summary) -> str:
     raw, now = (number(summary[name]["log_loss"]) for name in ("raw", "forecast"))
     d = 3 if max(raw, now) >= SMALL_LOG else 5
-    before, after = (number(summary["auc"][name]) for name in ("raw", "forecast"))
-    return f"log loss {raw:.{d}f} → {now:.{d}f}, AUC {before:.3f} → {after:.3f}"
+    return f"log loss {raw:.{d}f} → {now:.{d}f}"
 
 
 def _brier(summary: Summary) -> str:

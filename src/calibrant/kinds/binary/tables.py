@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
 from calibrant.recalibrate.promise import too_early
 from calibrant.report.tables import Table, count_lines, number, printed, settings, shown, signed
-from calibrant.summary import NAMES, Summary
+from calibrant.summary import NAMES, Part, Summary
 
 COLUMNS: Final = ("raw", "recalibrated, drawn", "recalibrated, mean")
 
@@ -59,8 +60,49 @@ def _change(regret: dict[str, Any]) -> str:
 
 MOST: Final = 100
 """Groups or classes that a table lists."""
+ENOUGH: Final = 100
+"""Rounds below which a group or class is not judged."""
+NOISE: Final = 31.41
+"""95 % quantile of chi-squared with 20 degrees of freedom, one for each bucket."""
+
+
+def verdict(row: Part) -> str:
+    """Return what became of one group or class, by the numbers in its row of the table.
+
+    ``C2`` up to ``31.41 y (1 - y)/rounds``, with ``y`` how often it happened, is what chance alone
+    leaves in 20 buckets in 95 % of cases.
+
+    Examples
+    --------
+    >>> verdict(Part("north", 1000, 0.5, 0.7, 0.5, 0.2, 0.04, 0.01, 0.0002, 0.03))
+    'fixed'
+    >>> verdict(Part("south", 20, 0.5, 0.7, 0.5, 0.2, 0.04, 0.01, 0.0002, 0.03))
+    'too few rounds'
+    """
+    if row.rounds < ENOUGH:
+        return "too few rounds"
+    if row.c2_forecast > number(row.bound):
+        return "bound exceeded"
+    noise = NOISE * row.rate * (1.0 - row.rate) / row.rounds
+    if row.c2_forecast <= noise:
+        return "right already" if row.c2_raw <= noise else "fixed"
+    if row.c2_forecast < row.c2_raw:
+        return "better, still off"
+    return "worse" if row.c2_raw <= noise else "no better"
+
+
+def tally(summary: Summary) -> str:
+    """Return how many groups or classes got which verdict, the most frequent first."""
+    if summary.parts is None or not summary.parts.rows:
+        return ""
+    found = Counter(map(verdict, summary.parts.rows)).most_common()
+    told = "; ".join(f"{count:,} {word}" for word, count in found)
+    return f"{summary.parts.kind.capitalize()} by {summary.parts.kind}: {told}."
+
+
 PART_NOTES: Final = {
-    "group": "A round counts in each of its groups. C2 before is over 20 equal buckets, C2 now "
+    "group": "A round counts in each of its groups. Fixed: what is left of the error is what "
+    "chance alone leaves. C2 before is over 20 equal buckets, C2 now "
     "over exact values, and what the theorem promises holds in all groups at once.",
     "class": "Each class against the rest, or beyond 20 classes the rounds in which it came first. "
     "C2 is over 20 equal buckets, but over exact values where there is a bound.",
@@ -128,12 +170,12 @@ def parts(summary: Summary) -> Table | None:
     for row in largest:
         chances = [shown(value, 3) for value in (row.rate, row.mean_raw, row.mean_forecast)]
         errors = [shown(value) for value in (row.c2_raw, row.c2_forecast, row.bound)]
-        rows.append((row.name, f"{row.rounds:,}", *chances, *errors))
-    said = ("it happened", "you said", "now said")
+        rows.append((row.name, f"{row.rounds:,}", *chances, verdict(row), *errors))
+    said = ("it happened", "you said", "now said", "verdict")
     header = (kind, "rounds", *said, "C2 before", "C2 now", "bound")
     more = f"Of {many:,}, those {MOST} with the most rounds; all are in the summary."
     notes = (PART_NOTES[kind], more) if many > MOST else (PART_NOTES[kind],)
-    return Table(f"{kind.capitalize()} by {kind}", header, tuple(rows), (0,), notes)
+    return Table(f"{kind.capitalize()} by {kind}", header, tuple(rows), (0, 5), notes)
 
 
 def promises(summary: Summary) -> Table:
@@ -306,13 +348,22 @@ def parts_table(told: Mapping[str, Any]) -> Table:
     """Return the largest groups or classes: what was said, what happened, and the errors."""
     kind, rows = told["kind"], told["rows"]
     shown = sorted(rows, key=lambda row: -row["rounds"])[:SHOWN]
-    said = ("raw said", "raw C2", "said", "C2", "bound")
+    said = ("raw said", "said", "C2", "bound", "verdict")
     header = (f"{kind} by {kind}", "rounds", "happened", *said)
-    keys = ("rate", "mean_raw", "c2_raw", "mean_forecast", "c2_forecast", "bound")
-    cells = [[_cut(r["name"]), f"{r['rounds']:,}", *(printed(r[k]) for k in keys)] for r in shown]
+    keys = ("rate", "mean_raw", "mean_forecast", "c2_forecast", "bound")
+    cells = [
+        [_cut(r["name"]), f"{r['rounds']:,}", *(printed(r[k]) for k in keys), _judged(r)]
+        for r in shown
+    ]
     if len(rows) > SHOWN:
         cells.append([f"{len(rows) - SHOWN:,} more in --json", *[""] * 7])
-    return Table.of("", header, cells)
+    return Table("", header, tuple(map(tuple, cells)), (0, 7))
+
+
+def _judged(row: Mapping[str, Any]) -> str:
+    """Return the verdict on a row as it is stored, where no number is None."""
+    told: dict[str, Any] = {k: row[k] if k == "name" else number(row[k]) for k in row}
+    return verdict(Part(**told))
 
 
 def _cut(title: str) -> str:

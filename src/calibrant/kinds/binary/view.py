@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from calibrant.groups import GroupRow
-from calibrant.kinds.binary.headline import headline as headline
+from calibrant.kinds.binary.headline import opening as opening
 from calibrant.kinds.binary.headline import spread
 from calibrant.kinds.binary.tables import screen as screen
 from calibrant.kinds.binary.tables import tables as tables
@@ -28,7 +28,7 @@ SECTIONS: Final = (
     Section("time", "Does it hold all the time?", TIME, ("windows",)),
     Section("cost", "Did it cost accuracy?", ("brier_over_time", "decomposition"), ("brier",)),
     Section("buckets", "What became of your forecasts?", ("buckets", "histogram"), ("buckets",)),
-    Section("parts", "Does it hold for each of them?", PARTS, ("parts",)),
+    Section("parts", "Does it hold for each of them?", PARTS, ("parts",), wide=True),
     Section("trust", "Can it be trusted?", tables=("promises", "chain"), guarantee=True),
 )
 
@@ -49,6 +49,14 @@ MAKERS: Final = {
     "top-label": ("TopLabel", ("classes", "engine", *OWN)),
 }
 """Who is made in Python by what a summary calls its method, and with which settings."""
+KEPT: Final = (
+    "The guarantee was kept: the errors measured here are within what is proven for the worst "
+    "case, whoever chooses forecasts and outcomes."
+)
+EXCEEDED: Final = (
+    "The guarantee was exceeded in this run. That happens in at most {:.0%} of runs, if what is "
+    "assumed is true."
+)
 EARLY: Final = "It is too early to promise anything{}."
 UNREPORTED: Final = (
     " {:,} forecasts expired without an outcome; all of this is about the others, and nothing is "
@@ -63,7 +71,7 @@ WITHDRAWN: Final = (
     "that, your own forecast was announced in {:,} rounds, so the promise of calibration is "
     "withdrawn."
 )
-OTHERS: Final = " Of the other rounds C2 is promised to be at most {}."
+OTHERS: Final = " For the other rounds it stands."
 CHAIN: Final = (
     "Nor do they lose much accuracy: their loss exceeds that of the mixture of experts by little, "
     "and the mixture's that of any expert, the raw forecast included."
@@ -95,7 +103,7 @@ def _verdict(summary: Summary) -> str:
         return "What was promised will be checked once there are rounds."
     if (spent := (summary.summary.get("chain") or {}).get("budget")) and spent["aside"]:
         told_so = WITHDRAWN.format(spent["epsilon"], int(spent["aside"]))
-        rest = "" if spent["c2_bound"] is None else OTHERS.format(shown(spent["c2_bound"]))
+        rest = "" if spent["c2_bound"] is None else OTHERS
         return told_so + rest
     if holds is None and (first := told.get("from_round")) is not None:
         return EARLY.format(f": from about round {int(first):,} on")
@@ -103,14 +111,9 @@ def _verdict(summary: Summary) -> str:
         return LATE.format(int(delay))
     if holds is None:
         return f"{summary['method']} makes no promise that could be checked here."
-    measured, c2 = number(summary["certificate"]["c2"]), told["c2"]
-    pair = "" if c2 is None else f" C2 is {shown(measured)}, and the bound is {shown(c2)}."
     if holds:
-        return f"The guarantee, which holds against any adversary, was kept.{pair}"
-    return (
-        f"A bound was exceeded in this run.{pair} That happens in at most "
-        f"{number(told.get('failure', FAILURE)):.0%} of runs, if what is assumed is true."
-    )
+        return KEPT
+    return EXCEEDED.format(number(told.get("failure", FAILURE)))
 
 
 def guarantee(summary: Summary) -> str:
@@ -139,9 +142,11 @@ def code(summary: Summary) -> str:
     return f"Calibrant({', '.join([*experts, f'method={calibrator!r}', *words])})"
 
 
+WHEN: Final = ("raw", "forecast")
 ACROSS: Final = 3
 """Small multiples side by side."""
 
+PROMISED: Final = ", and what the theorem promises in the worst case, against any adversary."
 WORDS: Final = {
     "reliability": (
         "What forecasts meant",
@@ -161,13 +166,11 @@ WORDS: Final = {
     ),
     "calibration_over_time": (
         "Calibration error over time",
-        "Squared calibration error of all rounds so far, on a logarithmic axis, and what the "
-        "theorem promises in the worst case, against any adversary.",
+        f"Squared calibration error of all rounds so far, on a logarithmic axis{PROMISED}",
     ),
     "calibration_l1_over_time": (
         "Calibration error C1 over time",
-        "Of the drawn forecasts over all rounds so far, on a logarithmic axis, and what the "
-        "theorem promises in the worst case, against any adversary.",
+        f"Of the drawn forecasts over all rounds so far, on a logarithmic axis{PROMISED}",
     ),
     "brier_over_time": ("Accuracy over time", "Brier score of all rounds so far; lower is better."),
     "windows": (
@@ -210,14 +213,23 @@ def part_drawings(summary: Summary) -> dict[str, Drawing]:
     for after in (False, True):
         curves = {name: pair[after] for name, pair in summary.parts.curves.items()}
         rows = tuple(_row(part, after) for part in kept)
-        panels.append(GroupPanels(curves, rows, min(ACROSS, len(rows))))
+        panels.append(GroupPanels(curves, rows, min(ACROSS, len(rows)), WHEN[after]))
     return dict(zip(NAMES[summary.parts.kind], panels, strict=True))
 
 
 def _row(part: Part, after: bool) -> GroupRow:
-    when = "forecast" if after else "raw"
+    when = WHEN[after]
     said, c1, c2 = (getattr(part, f"{key}_{when}") for key in ("mean", "c1", "c2"))
     return GroupRow(part.name, part.rounds, said, part.rate, c1, c2)
+
+
+def words(name: str, summary: Summary) -> tuple[str, str]:
+    """Return title and caption of a picture; nothing is said of a bound that is not drawn."""
+    title, caption = WORDS[name]
+    bounds = {"calibration_over_time": "bound_c2", "calibration_l1_over_time": "bound_c1"}
+    if name in bounds and not np.isfinite(getattr(summary.trace, bounds[name])).any():
+        return title, caption.replace(PROMISED, ".")
+    return title, caption
 
 
 def drawings(summary: Summary) -> dict[str, Drawing]:
@@ -246,6 +258,6 @@ def describe(name: str, summary: Summary) -> str:
         "decomposition": ("Miscalibration", [split[kind].reliability for kind in both]),
     }
     if name not in found:
-        return WORDS[name][1]
+        return words(name, summary)[1]
     what, (before, after) = found[name]
-    return f"{WORDS[name][1]} {what}: {shown(before)} before, {shown(after)} after."
+    return f"{words(name, summary)[1]} {what}: {shown(before)} before, {shown(after)} after."

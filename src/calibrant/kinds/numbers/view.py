@@ -78,19 +78,24 @@ WORDS: Final = {
 }
 
 
-def headline(summary: NumberSummary) -> str:
-    """Return the run in one sentence."""
+def words(name: str, summary: NumberSummary) -> tuple[str, str]:
+    """Return title and caption of a picture."""
+    return WORDS[name]
+
+
+def opening(summary: NumberSummary) -> tuple[str, ...]:
+    """Return how often outcomes fell where they should, before and now, and what it cost."""
     told, inside = summary.summary, summary["interval"]
     if not told["n_rounds"]:
-        return "No outcome is known yet, so nothing can be said."
+        return ("No outcome is known yet, so nothing can be said.",)
     before, now = (f"{inside[name]:.1%}" for name in NAMES)
     crps = " → ".join(f"{told[name]['crps']:.4g}" for name in NAMES)
     single = len(told["levels"]) == 1
     what = f"{inside['high']:g} quantile" if single else f"{inside['target']:.0%} interval"
     verb = ("was above", "is above") if single else ("held", "holds")
     return (
-        f"Your {what} {verb[0]} {before} of outcomes; now it {verb[1]} {now}; "
-        f"CRPS {crps} (lower is better)."
+        f"Your {what} {verb[0]} {before} of outcomes; now it {verb[1]} {now}.",
+        f"CRPS {crps} (lower is better).",
     )
 
 

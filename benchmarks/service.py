@@ -1,0 +1,247 @@
+"""How much the service carries: the same routes with storage off, on SQLite and on PostgreSQL.
+
+``python -m benchmarks.service`` prints a table: requests (or events) a second, the ratio to the
+same routes with storage off, CPU of the server a request, and the 99th percentile of the time of a
+request, beside the time of an ``fdatasync`` measured in the same run.  32 connections alternate
+forecasts and outcomes 200 later; in bulk, 8 connections send 100 events at a time.
+``--postgres ADDRESS`` adds a database, ``--recovery N`` measures how long N events take to be
+played again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import signal
+import socket
+import statistics
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import uvicorn
+
+from calibrant import Recalibrator
+from calibrant.journal.events import Asked, Event
+from calibrant.journal.ledger import Ledger
+from calibrant.journal.opening import open_store
+from calibrant.journal.sqlite import SqliteStore
+from calibrant.journal.store import Line, Named, Pass, Snapshot
+from calibrant.serve import Options, make_app
+
+BEHIND = 200
+"""How many forecasts later an outcome is told."""
+HEAD = "POST /v1/streams/s/{} HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n"
+
+
+class Nowhere:
+    """A store that forgets: what the routes cost without one."""
+
+    def __init__(self) -> None:
+        self._lines: list[Line] = []
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        yield
+
+    def add_events(self, events: Sequence[Event]) -> None:
+        pass
+
+    def last(self) -> int:
+        return 0
+
+    def tail(self, after: int, upto: int | None = None) -> Iterator[Event]:
+        return iter(())
+
+    def events(self, stream: int, after: int, limit: int) -> list[Event]:
+        return []
+
+    def names(self) -> Iterator[Named]:
+        return iter(())
+
+    def find(self, wanted: Iterable[Named]) -> dict[Named, Event]:
+        return {}
+
+    def streams(self) -> list[Line]:
+        return self._lines
+
+    def put_stream(self, line: Line) -> None:
+        self._lines.append(line)
+
+    def purge(self, number: int) -> None:
+        pass
+
+    def snapshots(self) -> list[Snapshot]:
+        return []
+
+    def put_snapshots(self, new: Sequence[Snapshot], upto: int) -> None:
+        pass
+
+    def tokens(self) -> list[Pass]:
+        return []
+
+    def put_token(self, token: Pass) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class Measured(NamedTuple):
+    """What a load amounted to."""
+
+    rate: float
+    cpu: float
+    p99: float
+
+
+@contextmanager
+def server(address: str | None) -> Iterator[tuple[int, int]]:
+    """Serve a store, or none, in a process of its own; yields its number and its port."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        held.listen(2048)
+        child = os.fork()
+        if not child:
+            store: Any = Nowhere() if address is None else open_store(address, alone=True)
+            app = make_app(store, Options(open=True, every=1 << 40))
+            config = uvicorn.Config(
+                app, http="httptools", loop="uvloop", access_log=False, log_level="warning"
+            )
+            uvicorn.Server(config).run(sockets=[held])
+            os._exit(0)
+        port = held.getsockname()[1]
+    try:
+        yield child, port
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+def cpu_of(process: int) -> float:
+    """Return the seconds of CPU that a process has used."""
+    words = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+
+async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, data: bytes) -> None:
+    """Send a request and read its answer, which must be a good one."""
+    writer.write(data)
+    head = await reader.readuntil(b"\r\n\r\n")
+    size = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+    body = await reader.readexactly(size)
+    if not head.startswith(b"HTTP/1.1 20"):
+        raise RuntimeError(f"service must answer, got {head!r} {body!r}")
+
+
+def request(what: str, body: Any) -> bytes:
+    data = json.dumps(body).encode()
+    return HEAD.format(what, len(data)).encode() + data
+
+
+async def connection(port: int, name: int, size: int, end: float, taken: list[float]) -> None:
+    """Alternate forecasts and outcomes until the time is over; note how long each request took."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    k = 0
+    while time.perf_counter() < end:
+        rows = range(k, k + size)
+        forecasts = [{"id": f"{name} {n}", "raw": (n * 37 % 100) / 100} for n in rows]
+        old = [n - BEHIND for n in rows if n >= BEHIND]
+        outcomes = [{"id": f"{name} {n}", "outcome": n % 2} for n in old]
+        for what, body in (("forecasts", forecasts), ("outcomes", outcomes)):
+            if body:
+                begun = time.perf_counter()
+                told = body[0] if size == 1 else body
+                await ask(reader, writer, request(what, told))
+                taken.append(time.perf_counter() - begun)
+        k += size
+    writer.close()
+
+
+async def load(process: int, port: int, clients: int, size: int, seconds: float) -> Measured:
+    """Let clients ask for so long."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    stream = json.dumps({"method": "foster_hart", "seed": 7}).encode()
+    head = f"PUT /v1/streams/s HTTP/1.1\r\nHost: a\r\nContent-Length: {len(stream)}\r\n\r\n"
+    await ask(reader, writer, head.encode() + stream)
+    taken, before, begun = list[float](), cpu_of(process), time.perf_counter()
+    end, first = begun + seconds, time.time_ns()
+    jobs = (connection(port, first + n, size, end, taken) for n in range(clients))
+    await asyncio.gather(*jobs)
+    writer.close()
+    used, seconds = cpu_of(process) - before, time.perf_counter() - begun
+    p99 = statistics.quantiles(taken, n=100)[-1]
+    return Measured(len(taken) * size / seconds, used / len(taken), p99)
+
+
+def sync_time(place: Path, tries: int = 200) -> float:
+    """Return the median time of an ``fdatasync`` after a page was written."""
+    found = []
+    with (place / "sync").open("wb") as file:
+        for _ in range(tries):
+            file.write(bytes(4096))
+            file.flush()
+            begun = time.perf_counter()
+            os.fdatasync(file.fileno())
+            found.append(time.perf_counter() - begun)
+    return statistics.median(found)
+
+
+def recovery(place: Path, events: int) -> float:
+    """Return how long an event of the log takes to be played again, in seconds."""
+    store = SqliteStore(place / "recovery.db", alone=True)
+    with store.writing():
+        store.put_stream(Line(1, "s", '{"keyed": false}', Recalibrator(seed=7).to_bytes()))
+    ledger = Ledger(store)
+
+    for start in range(0, events // 2, 1000):
+        asked = [
+            Asked(1, 0, str(k), None, (k * 37 % 100) / 100) for k in range(start, start + 1000)
+        ]
+        told = [Asked(1, 1, str(k), None, k % 2) for k in range(start, start + 1000)]
+        _, rows = ledger.enter([*asked, *told])
+        ledger.write(rows)
+    begun = time.perf_counter()
+    Ledger(store)
+    took = time.perf_counter() - begun
+    store.close()
+    return took / events
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--postgres")
+    parser.add_argument("--recovery", type=int, default=100_000)
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=".") as folder:
+        place = Path(folder)
+        print(f"fdatasync: {sync_time(place) * 1e3:.2f} ms")
+        print("| load | store | a second | ratio | CPU a request, us | ratio | p99, ms |")
+        print("|---|---|---|---|---|---|---|")
+        for name, clients, size in (("single", 32, 1), ("bulk of 100", 8, 100)):
+            stores = {"none": None, "SQLite": str(place / f"{size}.db")}
+            if asked.postgres:
+                stores["PostgreSQL"] = asked.postgres
+            first: Measured | None = None
+            for store, address in stores.items():
+                with server(address) as (process, port):
+                    made = asyncio.run(load(process, port, clients, size, asked.seconds))
+                first = first or made
+                ratios = made.rate / first.rate, made.cpu / first.cpu
+                print(
+                    f"| {name} | {store} | {made.rate:,.0f} | {ratios[0]:.2f} "
+                    f"| {made.cpu * 1e6:.0f} | {ratios[1]:.2f} | {made.p99 * 1e3:.1f} |",
+                    flush=True,
+                )
+        if asked.recovery:
+            print(f"recovery: {recovery(place, asked.recovery) * 1e6:.1f} us an event")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+"""``calibrant replay --by``: every value of a column is a stream of its own."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from calibrant.cli import screen
+from calibrant.cli.options import refuse
+from calibrant.cli.products import command
+from calibrant.cli.replay import Run
+from calibrant.core.seal import opened
+from calibrant.errors import CorruptState
+from calibrant.stream.drafts import locked
+from calibrant.stream.keyed import SAID, KeyedSession, KeyedSummary
+
+HEADINGS: Final = {
+    "key": "left",
+    "rounds": "right",
+    "C1": "right",
+    "C2": "right",
+    "loss": "right",
+    "raw": "right",
+}
+
+
+@dataclass
+class KeyedRun(Run):
+    """One replay by key, from its options to its last file."""
+
+    by: str = ""
+
+    def go(self, as_json: bool) -> None:
+        self._refuse_others()
+        self.job = replace(self.job, group=(self.by,))
+        name, self.key = self.outputs.state, self.outputs.key
+        with nullcontext() if name is None else locked(name):
+            session = self._session(name)
+            self.learned = () if name is None else self._digests(session, name)
+            summary: Any = self._made(session)
+        with screen.telling():
+            self._show(summary, as_json)
+        if self.ended is not None:
+            raise self.ended
+
+    def _refuse_others(self) -> None:
+        others = {
+            "--group, --proba, --quantiles and --normal": self.options.group or self.options.vector,
+            "--report": self.products.report,
+            "--plots": self.products.plots,
+            "--id": self.job.id,
+            "--flush": self.job.one_by_one,
+            "--secret-file": self.options.secret,
+        }
+        for option, given in others.items():
+            refuse(bool(given), f"--by does not go with {option}")
+
+    def _session(self, name: str | None) -> KeyedSession:
+        if name is None or not Path(name).exists():
+            return KeyedSession.start(self.options)
+        try:
+            session = KeyedSession.loaded(opened(Path(name).read_bytes(), self.key), self.by)
+        except CorruptState as problem:
+            raise CorruptState(f"{name}: {problem}") from problem
+        session.check(self.options)
+        return session
+
+    def _dumped(self, session: Any) -> bytes:
+        return bytes(session.dumped(self.by))
+
+    def _summary(self, session: Any, timing: dict[str, float]) -> Any:
+        columns = {} if self.columns is None else dict(self.columns.options)
+        columns.pop("group", None)
+        given = self.options.given((*SAID, "seed"))
+        words = [*self.written, "--by", self.by]
+        words += [word for each in given.items() for word in (_option(each[0]), str(each[1]))]
+        again = command(["replay", *self.job.inputs], columns, *words)
+        told = {"command": again, "inputs": list(self.job.inputs), "columns": columns}
+        return session.told(told | {"by": self.by}, timing)
+
+    def _show(self, summary: KeyedSummary, as_json: bool) -> None:
+        if as_json:
+            screen.tell_json(summary.to_dict())
+            return
+        total = summary.total
+        rows = [_row("all", total | {"rounds": total["n_rounds"]})]
+        rows += [_row(str(each["key"]), each) for each in summary.worst]
+        title = f"{total['keys']} keys, {total['open']} open; those with the largest errors"
+        screen.show(HEADINGS, rows, title, width=100, error=self.outputs.out == "-")
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _row(name: str, told: dict[str, Any]) -> list[str]:
+    numbers = [f"{told[each]:.5f}" for each in ("c1", "c2", "loss", "raw_loss")]
+    return [name, str(told["rounds"]), *numbers]

@@ -1,0 +1,152 @@
+"""``calibrant serve``, and what a service's data need: check, copy, tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Final, TypeAlias
+
+import typer
+
+from calibrant.cli.options import require, spread
+from calibrant.core import check
+from calibrant.errors import InvalidInput
+from calibrant.journal.opening import open_store
+from calibrant.journal.recover import verified
+from calibrant.journal.sqlite import SqliteStore
+from calibrant.stream import Unreadable, Unwritable
+
+NEEDED: Final = ("starlette", "uvicorn", "httptools", "prometheus_client")
+Data: TypeAlias = Annotated[
+    str, typer.Argument(metavar="DATA", help="A file, or postgresql://user@host/database.")
+]
+Action: TypeAlias = Annotated[str, typer.Argument(metavar="ACTION", help="create, list or revoke.")]
+Named: TypeAlias = Annotated[str, typer.Argument(metavar="NAME", help="Whose token.")]
+Copy: TypeAlias = Annotated[str, typer.Argument(metavar="COPY", help="The copy of a file.")]
+
+
+@dataclass(frozen=True)
+class Listening:
+    """Where a service listens, and what it allows.
+
+    host NAME
+        Where to listen; other than this machine only with tokens.
+    port N
+        The port; 0 for any that is free.
+    certificate FILE
+        Certificate for TLS, in PEM.
+    key FILE
+        Its private key.
+    rate R
+        Requests a second that one token may make. [default: any number]
+    snapshot N
+        Write snapshots after so many events.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    certificate: str | None = None
+    key: str | None = None
+    rate: float | None = None
+    snapshot: int = 100_000
+
+
+@dataclass(frozen=True)
+class Permit:
+    """What a token allows.
+
+    scope NAME
+        read, write or admin.
+    streams LIST
+        Names of streams with commas between, or * for all.
+    """
+
+    scope: str = "write"
+    streams: str = "*"
+
+
+@spread
+def serve(data: Data, *, listening: Listening) -> None:
+    """Serve streams over HTTP: forecasts in, calibrated forecasts out, outcomes when they come.
+
+    Every answer is on disk before it is given.
+
+    \b
+    Example:
+      calibrant serve streams.db
+    """
+    require("the service", NEEDED, "serve")
+    from calibrant.serve.options import Options
+    from calibrant.serve.run import Place
+    from calibrant.serve.run import serve as run
+
+    check.whole(listening.port, "port", high=65535)
+    check.whole(listening.snapshot, "snapshot", low=1)
+    place = Place(listening.host, listening.port, listening.certificate, listening.key)
+    run(data, place, Options(rate=listening.rate, every=listening.snapshot))
+
+
+def verify(data: Data) -> None:
+    """Play a whole log again, and compare every answer and every snapshot with it."""
+    _check_there(data)
+    store = open_store(data, alone=None)
+    try:
+        count = verified(store)
+    finally:
+        store.close()
+    print(f"{count:,} events, and every answer is the one that was given")
+
+
+def backup(data: Data, copy: Copy) -> None:
+    """Copy a file of streams, in use or not."""
+    _check_there(data)
+    if Path(copy).exists():
+        raise Unwritable(f"{copy}: is there already")
+    if "://" in data:
+        raise InvalidInput(f"data must be a file; PostgreSQL has pg_dump, got {data!r}")
+    store = SqliteStore(data, alone=None)
+    try:
+        store.backup(copy)
+    finally:
+        store.close()
+
+
+def restore(copy: Copy, data: Data) -> None:
+    """Put a copy in place of a file of streams, after it was verified."""
+    verify(copy)
+    if Path(data).exists():
+        raise Unwritable(f"{data}: is there already; move it away first")
+    backup(copy, data)
+
+
+@spread
+def token(action: Action, data: Data, name: Named = "", *, permit: Permit) -> None:
+    """Make, list or revoke tokens.
+
+    \b
+    Example:
+      calibrant token create streams.db scoring --scope write --streams churn,fraud
+    """
+    require("the service", NEEDED, "serve")
+    from calibrant.serve.tokens import create_token, revoke_token
+
+    check.choice(action, "ACTION", ("create", "list", "revoke"))
+    if action != "list" and not name:
+        raise InvalidInput(f"NAME must be given to {action} a token, got {name!r}")
+    store = open_store(data, alone=None)
+    try:
+        if action == "create":
+            print(create_token(store, name, permit.scope, permit.streams))
+        elif action == "revoke":
+            print(f"{revoke_token(store, name)} revoked")
+        else:
+            for one in store.tokens():
+                state = "revoked" if one.revoked is not None else "valid"
+                print(f"{one.name}\t{one.scope}\t{one.streams}\t{state}")
+    finally:
+        store.close()
+
+
+def _check_there(data: str) -> None:
+    if "://" not in data and not Path(data).is_file():
+        raise Unreadable(f"{data}: no such file")

@@ -1,0 +1,129 @@
+"""What is asked of a service and how its answers are read, whoever sends it."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+from calibrant.errors import CalibrantError
+
+AGAIN: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
+"""Statuses after which the same may be asked again: ids make that safe."""
+LONGEST: Final = 30.0
+"""Seconds between two tries, at most."""
+BATCH: Final = 1_000
+"""Events that are sent in one request."""
+
+Read = TypeVar("Read")
+
+
+class ServiceError(CalibrantError):
+    """What a service refused, or that it could not be reached.
+
+    ``status`` is 0 if there was no answer; ``type`` is the documented one of the problem.
+    """
+
+    def __init__(self, message: str, status: int = 0, type: str = "", **more: Any) -> None:
+        super().__init__(message)
+        self.status, self.type, self.more = status, type, more
+
+
+class Mixture(msgspec.Struct, frozen=True):
+    """The points that could have been drawn, with their probabilities."""
+
+    values: tuple[float, ...]
+    weights: tuple[float, ...]
+
+
+class Forecast(msgspec.Struct, frozen=True):
+    """A calibrated forecast: the draw carries the promise, the mean is sharper and does not."""
+
+    id: str
+    forecast: float
+    mean: float
+    mixture: Mixture
+    sequence: int
+
+
+class Question(NamedTuple):
+    """A request: method, path, JSON or bytes, and which part of a batch it is."""
+
+    method: str
+    path: str
+    body: Any = None
+
+
+def path_of(stream: str, *rest: str) -> str:
+    """Return the path of a stream, or of something of it."""
+    parts = ["v1", "streams", stream, *rest]
+    return "/" + "/".join(quote(part, safe="") for part in parts)
+
+
+def forecasts(
+    stream: str,
+    raw: Sequence[float],
+    ids: Sequence[str] | None,
+    keys: Sequence[str | int] | None,
+    times: Sequence[float] | None,
+) -> list[Question]:
+    """Return the requests for forecasts; without ids they get random ones, kept over retries."""
+    names = [secrets.token_hex(16) for _ in raw] if ids is None else list(ids)
+    rows = [{"id": id, "raw": float(x)} for id, x in zip(names, raw, strict=True)]
+    for name, column in (("key", keys), ("time", times)):
+        if column is not None:
+            for row, value in zip(rows, column, strict=True):
+                row[name] = value
+    return _batches(path_of(stream, "forecasts"), rows)
+
+
+def outcomes(stream: str, told: Mapping[str, int]) -> list[Question]:
+    """Return the requests that tell outcomes by id."""
+    rows = [{"id": id, "outcome": int(outcome)} for id, outcome in told.items()]
+    return _batches(path_of(stream, "outcomes"), rows)
+
+
+def _batches(path: str, rows: list[Any]) -> list[Question]:
+    return [
+        Question("POST", path, rows[start : start + BATCH]) for start in range(0, len(rows), BATCH)
+    ]
+
+
+def body_of(question: Question) -> bytes | None:
+    """Return the body of a request."""
+    body = question.body
+    return body if body is None or isinstance(body, bytes) else msgspec.json.encode(body)
+
+
+def refusal(status: int, content: bytes) -> ServiceError:
+    """Return the error of an answer that is none."""
+    try:
+        told = msgspec.json.decode(content)
+        known = {key: told[key] for key in ("id", "stored", "told") if key in told}
+        return ServiceError(told["detail"], status, told["type"], **known)
+    except (msgspec.DecodeError, KeyError, TypeError):
+        return ServiceError(f"service must answer as documented, got status {status}", status)
+
+
+def read(content: bytes, type: type[Read]) -> Read:
+    """Return an answer of a type."""
+    return msgspec.json.decode(content, type=type)
+
+
+def read_forecasts(content: bytes) -> list[Forecast]:
+    """Return the forecasts of a batch; raise the first problem among them."""
+    rows = msgspec.json.decode(content)
+    for row in rows:
+        if "type" in row:
+            raise refusal(row["status"], msgspec.json.encode(row))
+    return msgspec.convert(rows, list[Forecast])
+
+
+def pause(tries: int, told: str | None, dice: float) -> float:
+    """Return how long to wait before the next try: longer each time, and not all at once."""
+    if told is not None and told.isdigit():
+        return min(float(told), LONGEST)
+    return float(min(0.05 * 2**tries, LONGEST) * (0.5 + dice))

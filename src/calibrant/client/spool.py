@@ -1,0 +1,121 @@
+"""Outcomes that wait on disk until the service has them."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+from calibrant.client.asking import BATCH, ServiceError
+from calibrant.client.clients import Client
+from calibrant.core.files import put
+from calibrant.errors import NotStored
+
+
+class Spool:
+    """Takes outcomes at once, and sends them in order when the service is there.
+
+    Each outcome is on disk before :meth:`outcome` returns, and leaves the file only after the
+    service has acknowledged it; what is sent twice does no harm, for the service knows ids.
+    Problems that the service names are kept in ``problems`` and not sent again.
+
+    Parameters
+    ----------
+    client, stream
+        Who sends, and to which stream.
+    path
+        The file; what an earlier process left there is sent too.
+    size
+        Outcomes that are sent together: so many are waited for.
+    most
+        How many may wait; then :meth:`outcome` raises :class:`calibrant.errors.NotStored`, and
+        the caller has to keep the outcome.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        stream: str,
+        path: str | os.PathLike[str],
+        *,
+        size: int = 100,
+        most: int = 1_000_000,
+    ) -> None:
+        self._client, self._stream, self._path = client, stream, Path(os.fspath(path))
+        self._size, self._most, self._turn = size, most, threading.Lock()
+        self.problems: list[dict[str, Any]] = []
+        self._waiting = self._read()
+        self._file = self._path.open("ab")
+
+    def _read(self) -> list[tuple[str, int]]:
+        """Return what waits in the file; a last line that was not finished was not taken."""
+        if not self._path.exists():
+            return []
+        whole, _, _ = self._path.read_bytes().rpartition(b"\n")
+        lines = [json.loads(line) for line in whole.splitlines()]
+        rest = [(str(id), int(outcome)) for id, outcome in lines]
+        put(self._path, _text(rest), private=True)
+        return rest
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def outcome(self, id: str, outcome: int) -> None:
+        """Take an outcome; it is sent with others once there are enough."""
+        with self._turn:
+            if len(self._waiting) >= self._most:
+                raise NotStored(f"outcomes that wait must be at most {self._most}, got one more")
+            self._file.write(_text([(id, int(outcome))]))
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._waiting.append((id, int(outcome)))
+            if len(self._waiting) >= self._size and len(self._waiting) % self._size == 0:
+                self._send()
+
+    def flush(self) -> int:
+        """Send what waits, as far as the service takes it; return how many still wait."""
+        with self._turn:
+            self._send()
+            return len(self._waiting)
+
+    def _send(self) -> None:
+        sent = 0
+        try:
+            while sent < len(self._waiting):
+                part = self._part(sent)
+                told = self._client.outcomes(self._stream, dict(part))
+                self.problems += [one for one in told if "type" in one]
+                sent += len(part)
+        except ServiceError as error:
+            if error.status not in (0, 408, 429, 500, 502, 503, 504):
+                raise
+        finally:
+            self._forget(sent)
+
+    def _part(self, start: int) -> list[tuple[str, int]]:
+        """Return the next outcomes to send: an id at most once."""
+        part = dict[str, int]()
+        for id, outcome in self._waiting[start : start + BATCH]:
+            if id in part:
+                break
+            part[id] = outcome
+        return list(part.items())
+
+    def _forget(self, sent: int) -> None:
+        """Let go of outcomes that the service has."""
+        if sent:
+            self._waiting = self._waiting[sent:]
+            self._file.close()
+            put(self._path, _text(self._waiting), private=True)
+            self._file = self._path.open("ab")
+
+    def close(self) -> None:
+        """Send what can be sent, and leave the rest in the file."""
+        self.flush()
+        self._file.close()
+
+
+def _text(rows: list[tuple[str, int]]) -> bytes:
+    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)

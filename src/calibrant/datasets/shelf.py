@@ -1,0 +1,252 @@
+"""Where the files of real streams lie, where they come from, and what they must be.
+
+Files travel on three shelves: inside the package, and beside it in the repository those under the
+GPL and those under CC BY-SA.  Texts of others do not travel: whoever needs them fetches them.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import os
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from calibrant.errors import InvalidInput, MissingData
+
+HERE: Final = Path(__file__).parent
+REPOSITORY: Final = HERE.parents[2]
+SHELVES: Final = {
+    "wheel": HERE / "streams",
+    "gpl": REPOSITORY / "data" / "gpl",
+    "cc-by-sa": REPOSITORY / "data" / "cc-by-sa",
+}
+"""Directories of files that travel; the last two are there in a clone and in the sdist."""
+ELSEWHERE: Final = "CALIBRANT_DATA"
+"""Setting that names a directory which is looked at first."""
+FETCHED: Final = "CALIBRANT_FETCHED"
+"""Setting that names where fetched files are kept, instead of the cache of the user."""
+RAW: Final = "https://raw.githubusercontent.com/"
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a folder of files comes from, and under which licence it may be passed on."""
+
+    shelf: str
+    licence: str
+    origin: str
+    note: str = ""
+
+
+_STUDY = "github.com/TimoDimi/replication_DGJ20 at 193cf2f"
+_DRIFT = "github.com/AIgen/df-posthoc-calibration at 55e9cb4"
+SOURCES: Final = {
+    "fivethirtyeight": Source(
+        "wheel",
+        "CC BY 4.0",
+        "FiveThirtyEight, github.com/fivethirtyeight/checking-our-work-data at f6d5b2e",
+        "games and elections; teams are left out, candidates are codes",
+    ),
+    "solar_flares": Source(
+        "wheel", "CC0", f"doi:10.7910/DVN/HYP74O through {_STUDY}", "18 forecasters, 731 days"
+    ),
+    "llm_mmlu_pro": Source(
+        "wheel",
+        "MIT",
+        "github.com/Linwei94/LLM-Calibration-Study at ddc349e",
+        "confidences of six language models in their answers to 12,032 questions",
+    ),
+    "llm_multiple_choice": Source(
+        "wheel",
+        "MIT",
+        "github.com/bplaut/llm-calibration-and-correctness-prediction at c176fdd",
+        "probabilities of five language models on five sets of questions",
+    ),
+    "free917": Source(
+        "wheel",
+        "BSD-3-Clause",
+        "rankers of this project over questions of Cai and Yates (2013)",
+        "forecasts travel; questions (Apache-2.0, github.com/percyliang/sempre at 876338f) and "
+        "schema (CC BY 4.0, github.com/sivareddyg/graph-parser at 10adad6) are texts: fetch them",
+    ),
+    "drift_streams": Source(
+        "wheel",
+        "CC BY 4.0",
+        f"UCI Machine Learning Repository (data sets 222, 350, 193) through {_DRIFT} (MIT)",
+        "customers are anonymous; words are codes",
+    ),
+    "recidivism": Source(
+        "wheel",
+        "CC0",
+        f"doi:10.7910/DVN/KT20FE through {_STUDY}",
+        "1,000 anonymous defendants; a sensitive subject, to be used with care",
+    ),
+    "image_logits": Source(
+        "wheel",
+        "Apache-2.0 and MIT",
+        "github.com/EFS-OpenSource/calibration-framework at 2a3db8d (Apache-2.0), "
+        f"ResNet-50 from {_DRIFT} (MIT)",
+        "probabilities and logits of four networks for 10,000 images each; no images",
+    ),
+    "genotypes": Source(
+        "wheel",
+        "BSD-3-Clause",
+        "simulated by this project with msprime",
+        "3,443 simulated subjects; real ones (HapMap 3, from a repository under GPL-3, "
+        "github.com/gabraham/flashpca at b8044f1) are too large to travel: fetch them",
+    ),
+    "spf_recession": Source(
+        "gpl",
+        "public; compiled under GPL-3",
+        f"Survey of Professional Forecasters, Philadelphia Fed, through {_STUDY}",
+        "probabilities of recession 1968 to 2019",
+    ),
+    "weather_pop": Source(
+        "gpl",
+        "GPL-2 or newer (Niamey: GPL-3)",
+        "R packages isodistrreg at 17546ce, verification at 39e90b9, reliabilitydiag at d26495e",
+        "probabilities and ensembles of rain and icing",
+    ),
+    "forecastbench": Source(
+        "cc-by-sa",
+        "CC BY-SA 4.0",
+        "github.com/forecastingresearch/forecastbench-datasets at 9abcac9",
+        "prices of prediction markets; questions are left out",
+    ),
+}
+"""Every folder of files, by name."""
+
+_LLM = ("Meta-Llama-3.1-8B-Instruct-Turbo", "Qwen2.5-7B-Instruct", "claude-3-haiku-20240307",
+        "deepseek-chat", "gpt-4.1-nano", "gpt-4o-mini-2024-07-18")  # fmt: skip
+_SETS = ("arc", "hellaswag", "mmlu", "truthfulqa", "winogrande")
+PACKED: Final = (
+    *(f"fivethirtyeight/{name}_games.csv.gz" for name in ("nba", "nfl", "nhl", "wnba")),
+    "fivethirtyeight/governors_elections.csv.gz",
+    "fivethirtyeight/president_election_night.csv.gz",
+    "solar_flares/flares_C1.csv.gz",
+    "solar_flares/flares_M1.csv.gz",
+    *(f"llm_mmlu_pro/{name}.csv.gz" for name in _LLM),
+    *(f"llm_multiple_choice/{name}.csv.gz" for name in _SETS),
+    "free917/free917_forecasts.csv.gz",
+    *(f"drift_streams/{name}.csv.gz" for name in ("bank", "credit_default", "fetal_health")),
+    "recidivism/recid.csv.gz",
+    "image_logits/cifar10_resnet50_logits.npz",
+    "image_logits/lenet-5-cifar-10.npz",
+    "image_logits/wideresnet-16-4-cifar-10.npz",
+    "image_logits/wideresnet-16-4-cifar-100_f16.npz",
+    "genotypes/t1d_sim_3443x4655.npz",
+    "spf_recession/spf_recession_probabilities.csv.gz",
+    *(f"weather_pop/{name}.csv.gz" for name in ("aviation_icing", "frankfurt_ecmwf",
+      "monsoon_ensemble", "niamey_2016", "tampere_pop_2003")),
+    "forecastbench/forecastbench_markets.csv.gz",
+)  # fmt: skip
+"""Files that travel, in the order of the list."""
+
+_QUESTIONS = "percyliang/sempre/876338fdbcb47f947969a02a9a12137ecd7203e5/freebase/data/"
+_SCHEMA = "sivareddyg/graph-parser/10adad68826b0f4c62923a09fc40c3978a17f245/data/freebase/schema/"
+_HAPMAP = "gabraham/flashpca/b8044f13607a072125828547684fde8b081d6191/HapMap3/"
+ADDRESSES: Final = {
+    **{
+        f"free917/free917.{part}.examples.canonicalized.json": RAW
+        + f"{_QUESTIONS}free917.{part}.examples.canonicalized.json"
+        for part in ("train", "test")
+    },
+    "free917/freebase_schema.txt": f"{RAW}{_SCHEMA}all_domains_schema.txt",
+    **{f"genotypes/hapmap3.{end}": f"{RAW}{_HAPMAP}data.{end}" for end in ("bed", "bim", "fam")},
+    "genotypes/hapmap3_relationships_w_pops.txt": f"{RAW}{_HAPMAP}relationships_w_pops_121708.txt",
+}
+"""Where files are fetched from that do not travel."""
+
+
+@dataclass(frozen=True)
+class File:
+    """One file of the list: its shelf, its size and its digest."""
+
+    name: str
+    shelf: str
+    size: int
+    sha256: str
+
+    def fits(self, body: bytes) -> bool:
+        """Say whether these bytes are the file.
+
+        >>> File("empty", "wheel", 0, hashlib.sha256().hexdigest()).fits(b"")
+        True
+        """
+        return hashlib.sha256(body).hexdigest() == self.sha256
+
+
+@cache
+def files() -> dict[str, File]:
+    """Return the list of files: those that travel, then those to be fetched.
+
+    >>> len(files()), files()["recidivism/recid.csv.gz"].shelf
+    (43, 'wheel')
+    """
+    with open(HERE / "files.csv", newline="", encoding="utf-8") as lines:
+        rows = list(csv.DictReader(lines))
+    return {
+        row["file"]: File(row["file"], row["shelf"], int(row["bytes"]), row["sha256"])
+        for row in rows
+    }
+
+
+def fetched() -> Path:
+    """Return the directory of fetched files: ``$CALIBRANT_FETCHED``, or one in the user's cache."""
+    if given := os.environ.get(FETCHED):
+        return Path(given)
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache) / "calibrant" / "data"
+
+
+def path(name: str, data: str | Path | None = None) -> Path:
+    """Return where a file or folder of the list is.
+
+    Parameters
+    ----------
+    name
+        Such as ``"recidivism/recid.csv.gz"``; without ``.gz`` where the file is not packed.
+    data
+        Directory to look in, and nowhere else.  By default ``$CALIBRANT_DATA`` if it is set and
+        holds the file, then the shelves, then what was fetched.
+
+    Examples
+    --------
+    >>> path("solar_flares/flares_M1.csv.gz").name
+    'flares_M1.csv.gz'
+    >>> path("solar_flares/flares_M1.csv.gz", "nowhere")
+    Traceback (most recent call last):
+    calibrant.errors.MissingData: nowhere/solar_flares/flares_M1.csv.gz: not there
+    """
+    if data is not None:
+        if (found := _inside(Path(data), name)) is None:
+            raise MissingData(f"{Path(data, name)}: not there")
+        return found
+    given = os.environ.get(ELSEWHERE)
+    places = [*([Path(given)] if given else []), *SHELVES.values(), fetched()]
+    for place in places:
+        if (found := _inside(place, name)) is not None:
+            return found
+    raise MissingData(f"{name}: not there; {_advice(name)}")
+
+
+def _inside(place: Path, name: str) -> Path | None:
+    """Return the file in a directory, packed or not."""
+    whole = place / name
+    plain = whole.with_suffix("") if whole.suffix == ".gz" else Path(f"{whole}.gz")
+    return next((each for each in (whole, plain) if each.exists()), None)
+
+
+def _advice(name: str) -> str:
+    """Say how to get a file."""
+    folder = name.partition("/")[0]
+    if any(each.startswith(name) for each in ADDRESSES):
+        return f"python -m calibrant.datasets fetch {folder}"
+    if folder not in SOURCES:
+        raise InvalidInput(f"name must begin with one of {', '.join(SOURCES)}, got {name!r}")
+    told = f"{SOURCES[folder].licence}, from {SOURCES[folder].origin}"
+    place = f"data/{SOURCES[folder].shelf}"
+    return f"{place} of a clone of the repository has it ({told}): set {ELSEWHERE} to {place}"

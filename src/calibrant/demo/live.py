@@ -1,0 +1,154 @@
+"""Three streams that move by themselves, for the live page: ``python -m calibrant.demo live``."""
+
+from __future__ import annotations
+
+import heapq
+import math
+import threading
+import time as clock
+from typing import Final
+
+import numpy as np
+
+from calibrant.core.ticket import Ticket
+from calibrant.errors import needed
+from calibrant.live import Memory, Stream, app
+from calibrant.recalibrate import Calibrant
+
+PORT: Final = 8765
+STEP: Final = 0.2
+"""Seconds between two steps of the demo."""
+RATE: Final = 10
+"""Forecasts of each stream in a step."""
+BEFORE: Final = 200
+"""Steps that were made before anybody looks."""
+TURN: Final = 300.0
+"""Seconds after which the drifting model has drifted there and back."""
+LEARNING: Final = 1000
+TOLERANCE: Final = 0.05
+"""How the streams are watched: a recalibrator never stops learning, so it is a little off."""
+PLACES: Final = ("north", "south", "east", "west")
+
+
+class Played:
+    """A stream that makes its own forecasts, and learns outcomes when these are due.
+
+    Parameters
+    ----------
+    seed
+        What all chances depend on.
+    delay
+        Seconds that an outcome takes, on average.
+    began
+        When the stream began, in seconds.
+    keyed
+        Whether forecasts are of four places.
+    """
+
+    def __init__(self, seed: int, delay: float, began: float, keyed: bool = False) -> None:
+        self.stream = Stream(Calibrant(seed=seed), learning=LEARNING, tolerance=TOLERANCE)
+        self.rng = np.random.default_rng(seed)
+        self.delay, self.began, self.keyed = delay, began, keyed
+        self._due: list[tuple[float, int, int]] = []
+
+    def step(self, now: float, forecasts: int) -> None:
+        """Make some forecasts, and report the outcomes that are due."""
+        for _ in range(forecasts):
+            raw = self.raw()
+            key = PLACES[int(self.rng.integers(len(PLACES)))] if self.keyed else None
+            ticket = self.stream.forecast(raw, time=now, key=key)
+            outcome = self.outcome(now, ticket)
+            due = now + self.delay * float(self.rng.exponential())
+            heapq.heappush(self._due, (due, ticket.number, outcome))
+        while self._due and self._due[0][0] <= now:
+            _, number, outcome = heapq.heappop(self._due)
+            self.stream.observe(number, outcome, time=now)
+
+    def raw(self) -> float:
+        """Return the next raw forecast."""
+        return float(self.rng.uniform(0.02, 0.98))
+
+    def outcome(self, now: float, ticket: Ticket) -> int:
+        """Choose the outcome of a forecast."""
+        raise NotImplementedError
+
+
+class Drifting(Played):
+    """A model that becomes over-confident and recovers, again and again."""
+
+    def outcome(self, now: float, ticket: Ticket) -> int:
+        """Let outcomes follow the raw forecast less and less, and then more again."""
+        turn = 0.5 - 0.5 * math.cos(2.0 * math.pi * (now - self.began) / TURN)
+        odds = (ticket.raw / (1.0 - ticket.raw)) ** (1.0 - 0.7 * turn)
+        return int(self.rng.random() < odds / (1.0 + odds))
+
+
+class Rare(Played):
+    """A model of events that seldom happen, and half as often as it says."""
+
+    def raw(self) -> float:
+        """Return a small number."""
+        return float(self.rng.beta(1.0, 60.0))
+
+    def outcome(self, now: float, ticket: Ticket) -> int:
+        """Let half as much happen as was said."""
+        return int(self.rng.random() < 0.5 * ticket.raw)
+
+
+class Adversary(Played):
+    """Somebody who sees everything but the draw, and wants forecasts to be wrong."""
+
+    def outcome(self, now: float, ticket: Ticket) -> int:
+        """Do the opposite of what is expected on average."""
+        return int(ticket.mean < 0.5)
+
+
+class Show:
+    """The three streams, and the thread that moves them.
+
+    Examples
+    --------
+    >>> show = Show(now=0.0, before=3)
+    >>> show.source.streams()
+    ('drifting model', 'rare events', 'adversary')
+    >>> show.step(1.0)
+    >>> [show.source.glance(name).open > 0 for name in show.source.streams()]
+    [True, True, True]
+    """
+
+    def __init__(self, *, now: float, before: int = BEFORE) -> None:
+        began = now - before * STEP
+        self.played = {
+            "drifting model": Drifting(1, 3.0, began, keyed=True),
+            "rare events": Rare(2, 8.0, began),
+            "adversary": Adversary(3, 0.3, began),
+        }
+        self.source = Memory({name: each.stream for name, each in self.played.items()})
+        for k in range(before, 0, -1):
+            self.step(now - k * STEP)
+
+    def step(self, now: float) -> None:
+        """Let every stream make a step."""
+        for each in self.played.values():
+            each.step(now, RATE)
+
+    def move(self, stop: threading.Event) -> None:
+        """Make steps until told to stop."""
+        while not stop.wait(STEP):
+            self.step(clock.time())
+
+
+def serve(port: int = PORT) -> int:
+    """Show the live page of the three streams on this machine until interrupted."""
+    told = "the live page needs uvicorn, which is not installed"
+    uvicorn = needed("uvicorn", told, '"calibrant[serve]"')
+    show, stop = Show(now=clock.time()), threading.Event()
+    mover = threading.Thread(target=show.move, args=(stop,), daemon=True)
+    mover.start()
+    print(f"Three streams, live, on http://127.0.0.1:{port}/ until Ctrl-C.", flush=True)
+    quiet = {"log_level": "warning", "timeout_graceful_shutdown": 1}
+    try:
+        uvicorn.run(app(show.source), host="127.0.0.1", port=port, **quiet)
+    finally:
+        stop.set()
+    return 0

@@ -1,0 +1,29 @@
+"""calibrant for Spark: a table of streams on many machines, by batch or as a stream of events.
+
+Needs PySpark 4.2 or newer and Java 17: ``pip install "calibrant[spark]"``.  The workers need
+calibrant too, and the same Python: set ``PYSPARK_PYTHON``.
+"""
+
+from calibrant.errors import MissingExtra
+
+try:
+    from calibrant.integrations.spark.batch import recalibrate
+    from calibrant.integrations.spark.columns import faults, forecasts
+    from calibrant.integrations.spark.handover import initial_state, read_shelves, read_table
+    from calibrant.integrations.spark.sink import committed_files, read_committed
+    from calibrant.integrations.spark.stream import recalibrate_stream
+except ModuleNotFoundError as error:
+    told = "calibrant.integrations.spark needs PySpark and PyArrow, which are not installed"
+    raise MissingExtra(f'{told}: pip install "calibrant[spark]"') from error
+
+__all__ = [
+    "committed_files",
+    "faults",
+    "forecasts",
+    "initial_state",
+    "read_committed",
+    "read_shelves",
+    "read_table",
+    "recalibrate",
+    "recalibrate_stream",
+]

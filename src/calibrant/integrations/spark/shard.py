@@ -1,0 +1,227 @@
+"""The events of a shard in one micro-batch: sorted by sequence, played at once, put away."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from calibrant.core.arrays import Mask, Words
+from calibrant.errors import CalibrantError
+from calibrant.integrations.spark.events import Fault, faults_column, played_schema
+from calibrant.integrations.spark.shelf import Shelf
+from calibrant.kernels import bodies
+from calibrant.kernels.compile import SHORT, available
+from calibrant.recalibrate import Recalibrator, Table
+from calibrant.recalibrate.keyed import Key, Keys
+from calibrant.recalibrate.late import KINDS, Played
+from calibrant.recalibrate.sieve import sieve
+
+BODY: Final = "body"
+"""Kind of an event that puts a key's body back."""
+IDLE: Final = "idle"
+"""Kind of a row that tells the body of a key which went."""
+KINDS_HERE: Final = KINDS | {BODY: 2}
+BEFORE: Final = -(1 << 63)
+"""Comes before every sequence number."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What all shards of a job have in common."""
+
+    pattern: Recalibrator
+    seed: int
+    shards: int
+    idle: int | None
+    schema: pa.Schema
+    timed: bool
+
+
+_seen = [0]
+"""How many events this process has played."""
+
+
+def warm(pattern: Recalibrator, events: int) -> None:
+    """Start the compiler once this process has played as many events as are worth it.
+
+    A shard's share of a micro-batch is short, but a worker plays many of them.
+    """
+    _seen[0] += events
+    if _seen[0] > SHORT and available():
+        _ = pattern.spec.program.rows
+        bodies.machine_of_rows()
+
+
+class Shard:
+    """A shard while a micro-batch is played.
+
+    Parameters
+    ----------
+    settings
+        What all shards have in common.
+    shelf
+        What the shard remembers; it is changed.
+    """
+
+    def __init__(self, settings: Settings, shelf: Shelf) -> None:
+        self.settings, self.shelf = settings, shelf
+        self.table = Table(settings.pattern, seed=settings.seed)
+
+    def play(self, events: pa.Table) -> pa.Table:
+        """Play events in the order of their sequence; return them with what came of them."""
+        order = np.argsort(pc.fill_null(events.column("seq"), 0).to_numpy(), kind="stable")
+        events = events.take(pa.array(order)).combine_chunks()
+        log = Log(events)
+        self._refuse_known(log)
+        known = [key for key in log.names if key in self.shelf.bodies]
+        self.table.take(known, [self.shelf.bodies[key] for key in known])
+        self._put_back(log)
+        warm(self.settings.pattern, len(log.seq))
+        rows, played = self._played(log)
+        self._put_away(log)
+        return pa.concat_tables([told(events, log.faults, rows, played), self._idle()])
+
+    def _refuse_known(self, log: Log) -> None:
+        """Refuse events that are not after the last one of their key: they were played before."""
+        for row in np.flatnonzero(log.seq_missing).tolist():
+            log.refuse(row, "seq", None, "a whole number")
+        last = np.array([self.shelf.last.get(name, BEFORE) for name in log.names] + [BEFORE])
+        before = last[log.codes]
+        by_key = np.lexsort((log.seq, log.codes))
+        again = (np.diff(log.codes[by_key]) == 0) & (np.diff(log.seq[by_key]) == 0)
+        later = by_key[1:][again]
+        before[later] = log.seq[later]
+        for row in np.flatnonzero((log.seq <= before) & log.fine).tolist():
+            log.refuse(row, "seq", int(log.seq[row]), f"after {before[row]}, the last of its key")
+
+    def _put_back(self, log: Log) -> None:
+        """Take over bodies that come back, of keys that have no event before."""
+        for row in np.flatnonzero((log.kind == KINDS_HERE[BODY]) & log.fine).tolist():
+            key, body = log.key(row), log.bodies[row].as_py() or b""
+            there = key is None or key in self.table or (log.codes[:row] == log.codes[row]).any()
+            if there:
+                log.refuse(row, "key", key, "one that is not there")
+                continue
+            try:
+                self.table.take([key], [body])
+            except CalibrantError as error:
+                log.refuse(row, "body", body[:16], str(error))
+
+    def _played(self, log: Log) -> tuple[Words, Played]:
+        """Play what can be played; return its rows, and what came of it."""
+        rows = log.rounds()
+        try:
+            if (log.codes[rows] < 0).any() or (log.kind[rows] < 0).any():
+                raise CalibrantError("rows without a key or a kind")
+            return rows, self.table.play(*log.columns(rows, self.settings.timed))
+        except CalibrantError:
+            for row, *fault in sieve(self.table, *log.lists(rows.tolist())):
+                log.faults[int(rows[row])] = fault[0], fault[1], fault[2]
+                log.fine[rows[row]] = False
+        rows = log.rounds()
+        return rows, self.table.play(*log.columns(rows, self.settings.timed))
+
+    def _put_away(self, log: Log) -> None:
+        """Note what the keys that were touched remember now, and when that was."""
+        keys = list(self.table)
+        self.shelf.bodies.update(zip(keys, self.table.bodies(keys), strict=True))
+        last = np.full(len(log.names), BEFORE)
+        np.maximum.at(last, log.codes[log.fine], log.seq[log.fine])
+        for name, seq in zip(log.names, last.tolist(), strict=True):
+            if seq > BEFORE:
+                self.shelf.last[name] = seq
+
+    def _idle(self) -> pa.Table:
+        """Let keys go that had no event for long; return their bodies as rows."""
+        gone: list[Key] = []
+        if self.settings.idle is not None:
+            oldest = max(self.shelf.last.values(), default=0) - self.settings.idle
+            gone = [key for key, seq in self.shelf.last.items() if seq < oldest]
+        given: dict[str, Any] = {"kind": [IDLE] * len(gone), "key": gone}
+        given["seq"] = [self.shelf.last.pop(key) for key in gone]
+        given["body"] = [self.shelf.bodies.pop(key) for key in gone]
+        schema = played_schema(self.settings.schema)
+        columns = [
+            pa.array(given[f.name], f.type) if f.name in given else pa.nulls(len(gone), f.type)
+            for f in schema
+        ]
+        return pa.Table.from_arrays(columns, schema=schema)
+
+
+class Log:
+    """Events in order, and which of them break a rule.
+
+    Attributes
+    ----------
+    names, codes
+        The keys, each once, and which one stands in each row; -1 for none.
+    kind
+        What each event is; -1 if nothing that is known.
+    fine
+        Which events break no rule, as far as is known.
+    faults
+        What is wrong with the others, by row.
+    """
+
+    def __init__(self, events: pa.Table) -> None:
+        self.names, self.codes = encoded(events.column("key"))
+        kinds, codes = encoded(events.column("kind"))
+        self.kind = np.array([*(KINDS_HERE.get(kind, -1) for kind in kinds), -1])[codes]
+        self._kinds = np.array([*kinds, None], object)[codes]
+        seq = events.column("seq")
+        self.seq, self.seq_missing = pc.fill_null(seq, 0).to_numpy(), seq.is_null().to_numpy()
+        self.ids = events.column("id").to_pylist()
+        self.x, self.time = events.column("x").to_numpy(), events.column("time").to_numpy()
+        self.bodies = events.column("body")
+        self.fine, self.faults = np.ones(len(self.seq), bool), dict[int, Fault]()
+
+    def key(self, row: int) -> Any:
+        """Return the key of an event."""
+        code = int(self.codes[row])
+        return None if code < 0 else self.names[code]
+
+    def refuse(self, row: int, column: str, value: Any, rule: str) -> None:
+        """Note that an event breaks a rule."""
+        self.faults[row], self.fine[row] = (column, repr(value), rule), False
+
+    def rounds(self) -> Words:
+        """Return the rows of events that are to be played."""
+        return np.flatnonzero(self.fine & (self.kind != KINDS_HERE[BODY]))
+
+    def columns(self, rows: Words, timed: bool) -> tuple[Any, ...]:
+        """Return some events as a table plays them."""
+        ids, time = [self.ids[k] for k in rows.tolist()], self.time[rows] if timed else None
+        return Keys(self.names, self.codes[rows]), self.kind[rows], ids, self.x[rows], time
+
+    def lists(self, rows: list[int]) -> list[list[Any]]:
+        """Return some events as the sieve takes them."""
+        keys = [self.key(row) for row in rows]
+        columns = self._kinds.tolist(), self.ids, self.x.tolist(), self.time.tolist()
+        return [keys, *([column[row] for row in rows] for column in columns)]
+
+
+def encoded(column: pa.ChunkedArray) -> tuple[list[Any], Words]:
+    """Return the values of a column, each once, and which one stands in each row; -1 for none."""
+    array = column.combine_chunks().dictionary_encode()
+    return array.dictionary.to_pylist(), array.indices.fill_null(-1).to_numpy().astype(np.int64)
+
+
+def told(events: pa.Table, faults: dict[int, Fault], rows: Words, played: Played) -> pa.Table:
+    """Return events with their forecasts and faults."""
+    empty = np.ones(events.num_rows, bool)
+    empty[rows] = False
+    columns = [spread(part, empty) for part in (played.value, played.mean, played.number)]
+    columns.append(faults_column(faults, len(empty)))
+    schema = played_schema(events.schema)
+    return pa.Table.from_arrays([*events.columns, *columns], schema=schema)
+
+
+def spread(values: Any, empty: Mask) -> pa.Array:
+    """Return a column that is null in some rows, and elsewhere has these values."""
+    column = np.zeros(len(empty), values.dtype)
+    column[~empty] = values
+    return pa.array(column, mask=empty)

@@ -1,0 +1,150 @@
+"""Events as they stand in the log, and what is asked and told about them."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import zlib
+from collections.abc import Sequence
+from importlib.resources import files
+from typing import Final, NamedTuple
+
+from calibrant.errors import CalibrantError, DamagedLog
+from calibrant.recalibrate.keyed import Key
+
+FORECAST: Final = 0
+OUTCOME: Final = 1
+CORRECTION: Final = 2
+EXPIRY: Final = 3
+STATE: Final = 4
+KINDS: Final = ("forecast", "outcome", "correction", "expiry", "state")
+"""What happens in a stream, by number."""
+
+LEARNED: Final = "learned"
+EARLY: Final = "early"
+REPEATED: Final = "repeated"
+MADE: Final = "made"
+CORRECTED: Final = "corrected"
+DROPPED: Final = "expired"
+TAKEN: Final = "taken"
+CHECK: Final = 4
+"""Bytes of the checksum at the end of an answer."""
+
+
+class Asked(NamedTuple):
+    """What is asked of a stream: a forecast, or that something be learned about one.
+
+    Attributes
+    ----------
+    stream, kind
+        Number of the stream, and which kind of event.
+    id
+        Name of the forecast that the event is about.
+    key
+        Which of a keyed stream's rows; None elsewhere, and for outcomes.
+    x, time
+        Raw forecast or outcome, and when it was made or known, if that is told.
+    body
+        A whole state, where a stream is handed over.
+    """
+
+    stream: int
+    kind: int
+    id: str
+    key: Key | None
+    x: float
+    time: float | None = None
+    body: bytes = b""
+
+
+class Event(NamedTuple):
+    """A line of the log: what was asked, in which place, and the answer.
+
+    Attributes
+    ----------
+    seq
+        Place in the order of all events.
+    stream, kind, id, key, x, time
+        What was asked; the key as JSON, or None.
+    answer
+        What was answered, packed, with a checksum of the line at its end.
+    code
+        Digest of the kernels that gave the answer.
+    """
+
+    seq: int
+    stream: int
+    kind: int
+    id: str
+    key: str | None
+    x: float
+    time: float | None
+    answer: bytes
+    code: int
+
+    @property
+    def told(self) -> bytes:
+        """The answer without its checksum."""
+        return self.answer[:-CHECK]
+
+    def whole(self) -> Event:
+        """Return the same event if it is as it was written."""
+        if self.answer[-CHECK:] != _sum(self, self.told):
+            raise DamagedLog(
+                f"event {self.seq} must be as it was written, got one whose checksum differs"
+            )
+        return self
+
+    def sealed(self) -> Event:
+        """Return the event with the checksum behind its answer."""
+        return self._replace(answer=self.answer + _sum(self, self.answer))
+
+
+class Told(NamedTuple):
+    """What came of one request: a status with the event behind it, or an error."""
+
+    status: str
+    event: Event | None
+    error: CalibrantError | None = None
+
+    def result(self) -> Event:
+        """Return the event, or raise the error."""
+        if self.event is None:
+            raise self.error or CalibrantError("nothing was told")
+        return self.event
+
+
+def _sum(event: Event, told: bytes) -> bytes:
+    line = f"{event[:7]!r} {event.code} ".encode() + told
+    return zlib.crc32(line).to_bytes(CHECK, "little")
+
+
+def key_text(key: Key | None) -> str | None:
+    """Return a key as the log holds it.
+
+    >>> key_text("7"), key_text(7), key_text(None)
+    ('"7"', '7', None)
+    """
+    return None if key is None else json.dumps(key)
+
+
+def read_key(text: str | None) -> Key | None:
+    """Return a key from the log."""
+    key: Key | None = None if text is None else json.loads(text)
+    return key
+
+
+def total(events: Sequence[Event]) -> int:
+    """Return the place of the last of some events, or 0."""
+    return events[-1].seq if events else 0
+
+
+@functools.cache
+def code_digest() -> int:
+    """Return a digest of the kernels: which code gave an answer."""
+    hashed = hashlib.blake2b(digest_size=6)
+    for file in sorted(files("calibrant.kernels").iterdir(), key=lambda file: file.name):
+        if file.name.endswith(".py"):
+            hashed.update(file.name.encode() + file.read_bytes())
+    return int.from_bytes(hashed.digest(), "little")

@@ -1,0 +1,372 @@
+"""A durable table in one file."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
+
+from calibrant.core import check
+from calibrant.core.ticket import Ticket
+from calibrant.errors import InvalidInput, InvalidType, UnknownName
+from calibrant.journal.events import (
+    CORRECTION,
+    EXPIRY,
+    FORECAST,
+    OUTCOME,
+    Asked,
+    Event,
+    Told,
+)
+from calibrant.journal.fold import Fold
+from calibrant.journal.ledger import Ledger, check_id
+from calibrant.journal.recover import take_snapshots, verified
+from calibrant.journal.settings import Settings
+from calibrant.journal.sqlite import SqliteStore
+from calibrant.journal.store import Line
+from calibrant.recalibrate import Certificate, Recalibrator, Table
+from calibrant.recalibrate.keyed import Key, checked_key
+from calibrant.recalibrate.keyed_record import Certificates
+
+EVERY: Final = 20_000
+"""After so many events of its own a journal writes snapshots."""
+
+REFUSED: Final = (UnknownName, InvalidInput, InvalidType)
+"""Errors of questions that change nothing."""
+
+Done = TypeVar("Done")
+
+_inherited: list[SqliteStore] = []
+"""Stores of processes from which this one was forked: theirs to close."""
+
+
+class Journal:
+    """A table whose calls are on disk before they are answered, in one file.
+
+    Several processes and threads of one machine may use the same file.  An id is known for ever:
+    to tell the same again returns the same answer, to tell something else raises
+    :class:`calibrant.errors.Contradiction`.
+
+    Parameters
+    ----------
+    path
+        The file; made if it is not there.
+    pattern
+        What each key begins as: a recalibrator without a forecast.  Needed for a new stream;
+        if given for one that is there, it must be the same.
+    stream
+        Which stream of the file.
+    keyed
+        Whether forecasts name a key; without keys the stream is the pattern itself, with its
+        coins.
+    seed
+        What the draws of a new keyed stream depend on, with the keys; None takes secret
+        entropy from the system.
+    unknown, most_open
+        What becomes of outcomes without a forecast, ``"refuse"`` or ``"keep"``, and how many
+        forecasts may be open, for a new stream.
+
+    Notes
+    -----
+    The state is a fold of the log: whoever opens the file plays the events behind the last
+    snapshot again, and compares each answer with the one in the log.  The file holds the secret
+    that decides the draws; nobody who chooses outcomes may read it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from calibrant import Journal, Recalibrator
+    >>> place = tempfile.TemporaryDirectory()
+    >>> file = f"{place.name}/streams.db"
+    >>> with Journal(file, Recalibrator(resolution=10, buckets=10), seed=7) as journal:
+    ...     first = journal.forecast("north", 0.83, id="order 1")
+    >>> with Journal(file) as journal:
+    ...     again = journal.forecast("north", 0.83, id="order 1")
+    ...     closed = journal.observe("order 1", 1)
+    >>> again.value == first.value, closed.outcome
+    (True, 1)
+    >>> place.cleanup()
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        pattern: Recalibrator | None = None,
+        *,
+        stream: str = "main",
+        keyed: bool = True,
+        seed: int | None = None,
+        unknown: str = "refuse",
+        most_open: int | None = None,
+    ) -> None:
+        self._path, self._name = Path(os.fspath(path)), stream
+        self._turn, self._process = threading.RLock(), os.getpid()
+        self._ledger: Ledger | None = None
+        self._since, self._own = dict[int, int](), 0
+        self._store = SqliteStore(self._path)
+        try:
+            self._line = self._opened(pattern, seed, Settings(keyed, unknown, most_open))
+        except BaseException:
+            self._store.close()
+            raise
+
+    def _opened(self, pattern: Recalibrator | None, seed: int | None, wanted: Settings) -> Line:
+        """Return the stream, which is made if it is not there."""
+
+        def opened(ledger: Ledger) -> Line:
+            line = ledger.lines.get(self._name)
+            if line is not None:
+                return _same(ledger, line, pattern)
+            if pattern is None:
+                raise InvalidInput(f"pattern must be given for a new stream, got {pattern!r}")
+            _check_new(pattern)
+            model: Any = Table(pattern, seed=seed) if wanted.keyed else pattern
+            number = 1 + max((line.number for line in ledger.lines.values()), default=0)
+            line = Line(number, self._name, wanted.to_json(), model.to_bytes())
+            ledger.put_stream(line)
+            return line
+
+        return self._within(opened)
+
+    # ------------------------------------------------------------------ one by one
+
+    def forecast(
+        self, key: Key | None, raw: float, *, id: str | None = None, time: float | None = None
+    ) -> Ticket:
+        """Announce a calibrated forecast in a key's stream; return its ticket.
+
+        Under an id that was told before, the same question gets the same answer.
+        """
+        name = secrets.token_hex(16) if id is None else check_id(id)
+        key = None if key is None else checked_key(key)
+        when = None if time is None else check.real(time, "time")
+        ticket: Ticket = self._one(FORECAST, name, key, check.probability(raw), when)
+        return ticket
+
+    def observe(
+        self, ticket: Ticket | str, outcome: int, time: float | None = None
+    ) -> Ticket | None:
+        """Report the outcome of a forecast, given its ticket or its id; return its ticket.
+
+        None if the outcome came before its forecast and is kept until then.
+        """
+        when = None if time is None else check.real(time, "time")
+        closed: Ticket | None = self._one(
+            OUTCOME, _name(ticket), None, check.outcome(outcome), when
+        )
+        return closed
+
+    def correct(self, ticket: Ticket | str, outcome: int) -> Ticket:
+        """Replace the outcome of a forecast, once."""
+        closed: Ticket = self._one(CORRECTION, _name(ticket), None, check.outcome(outcome))
+        return closed
+
+    def expire(self, ticket: Ticket | str) -> Ticket:
+        """Drop an open forecast whose outcome is known never to come; return its ticket."""
+        gone: Ticket = self._one(EXPIRY, _name(ticket), None, 0)
+        return gone
+
+    def _one(self, kind: int, id: str, key: Key | None, x: float, time: float | None = None) -> Any:
+        return self._enter([Asked(self._line.number, kind, id, key, x, time)])[0]
+
+    # ------------------------------------------------------------------ batches
+
+    def play(self, keys: Any, kind: Any, id: Any, x: Any, time: Any = None) -> list[Ticket]:
+        """Play a log of forecasts and outcomes in its order; return the ticket of each.
+
+        Parameters
+        ----------
+        keys
+            Whose forecast each row is; None for outcomes, and in a stream without keys.
+        kind
+            ``"forecast"`` (or 0) or ``"outcome"`` (or 1), for each event.
+        id, x, time
+            Name of each forecast, the raw forecast or the outcome, and when.
+
+        Notes
+        -----
+        All is written in one transaction.  Events before the first that cannot be are kept,
+        and the error of that one is raised; to play the same again does no harm.
+        """
+        columns = (_listed(column, len(x)) for column in (keys, kind, id, x, time))
+        asked = [
+            Asked(self._line.number, _kind(made), check_id(name), key, value, when)
+            for key, made, name, value, when in zip(*columns, strict=True)
+        ]
+        return self._enter(asked)
+
+    def _enter(self, asked: Sequence[Asked]) -> list[Any]:
+        def entered(ledger: Ledger) -> tuple[list[Any], Told | None]:
+            told, tickets = list[Event](), list[Any]()
+            for one in asked:
+                (answer,), rows = ledger.enter([one])
+                told += rows
+                if answer.event is None:
+                    self._store.add_events(told)
+                    return [], answer
+                tickets.append(self._ticket(ledger, answer.event))
+            self._store.add_events(told)
+            self._own += len(told)
+            return tickets, None
+
+        tickets, failed = self._within(entered)
+        if failed is not None:
+            failed.result()
+        return tickets
+
+    def _ticket(self, ledger: Ledger, event: Event) -> Ticket | None:
+        """Return the ticket that an event is about, with its outcome as it stands."""
+        fold = ledger.folds[event.stream]
+        if event.kind == FORECAST and event.id not in fold.early:
+            known = ledger.find(event.stream, OUTCOME, event.id)
+            return fold.ticket(event, None if known is None else int(known.x))
+        forecast = ledger.find(event.stream, FORECAST, event.id)
+        told = None if event.kind == EXPIRY else int(event.x)
+        return None if forecast is None else fold.ticket(forecast, told)
+
+    # ------------------------------------------------------------------ looking
+
+    def __len__(self) -> int:
+        """How many keys there are."""
+        return self._within(lambda ledger: len(_table(self._fold(ledger))))
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._within(lambda ledger: list(_table(self._fold(ledger)))))
+
+    def __contains__(self, key: object) -> bool:
+        return self._within(lambda ledger: key in _table(self._fold(ledger)))
+
+    def __getitem__(self, key: Key) -> Recalibrator:
+        """Return a lone copy of a key's stream, as it is now."""
+        return self._within(lambda ledger: _table(self._fold(ledger))[key])
+
+    def certificates(self) -> Certificates:
+        """Return what was measured in each key's stream, and what was promised."""
+        return self._within(lambda ledger: _table(self._fold(ledger)).certificates())
+
+    def certificate(self) -> Certificate:
+        """Return what was measured and promised in a stream without keys."""
+        found = self.state()
+        if not isinstance(found, Recalibrator):
+            raise InvalidInput("certificate must be asked of a stream without keys")
+        return found.certificate()
+
+    def state(self) -> Recalibrator | Table:
+        """Return a copy of the whole stream as it is now."""
+        return self._within(lambda ledger: self._fold(ledger).model.copy())
+
+    def events(self, after: int = 0, limit: int = 1000) -> list[Event]:
+        """Return so many events of the stream behind a place."""
+        return self._within(lambda _: self._store.events(self._line.number, after, limit))
+
+    def verify(self) -> int:
+        """Play the whole log again from its beginning; return how many events there were.
+
+        Raises :class:`calibrant.errors.DamagedLog` if any answer differs.
+        """
+        return self._within(lambda _: verified(self._store))
+
+    def _fold(self, ledger: Ledger) -> Fold:
+        return ledger.folds[self._line.number]
+
+    # ------------------------------------------------------------------ turns
+
+    def _within(self, work: Callable[[Ledger], Done]) -> Done:
+        """Do something when it is this process's turn, with the log as it stands then."""
+        with self._turn:
+            self._after_fork()
+            ledger, self._ledger = self._ledger, None
+            with self._store.writing():
+                if ledger is None:
+                    ledger = Ledger(self._store)
+                ledger.catch_up()
+                before = ledger.seq
+                try:
+                    done = work(ledger)
+                except REFUSED:
+                    self._ledger = ledger if ledger.seq == before else None
+                    raise
+                if self._own >= EVERY:
+                    take_snapshots(self._store, ledger.folds, ledger.seq, self._since)
+                    self._own = 0
+            ledger.forget_fresh()
+            # Only now: what was applied before an error may not be on disk.
+            self._ledger = ledger
+            return done
+
+    def _after_fork(self) -> None:
+        """Open the file again in a forked process: connections and coins are not inherited."""
+        if self._process != os.getpid():
+            _inherited.append(self._store)
+            self._ledger, self._process = None, os.getpid()
+            self._turn, self._store = threading.RLock(), SqliteStore(self._path)
+
+    def close(self) -> None:
+        """Let go of the file; snapshots are written first, so that it opens soon again."""
+        with self._turn:
+            if self._process != os.getpid():
+                return
+            if self._ledger is not None and self._own:
+                self._own = EVERY
+                self._within(lambda ledger: None)
+            self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Journal({os.fspath(self._path)!r}, stream={self._name!r})"
+
+
+def _same(ledger: Ledger, line: Line, pattern: Recalibrator | None) -> Line:
+    """Return a stream that is there, if it is what was asked for."""
+    spec = ledger.folds[line.number].model._spec
+    if pattern is not None and pattern.spec != spec:
+        raise InvalidInput(f"pattern must be that of the stream, got {pattern!r}")
+    return ledger.stream(line.name)
+
+
+def _check_new(pattern: object) -> None:
+    if not isinstance(pattern, Recalibrator) or pattern.issued:
+        raise InvalidInput(f"pattern must be a recalibrator without a forecast, got {pattern!r}")
+
+
+def _name(ticket: object) -> str:
+    return check_id(ticket.id if isinstance(ticket, Ticket) else ticket)
+
+
+def _table(fold: Fold) -> Table:
+    if not isinstance(fold.model, Table):
+        raise InvalidType("keys must be asked of a keyed stream, got one without keys")
+    return fold.model
+
+
+def _kind(kind: object) -> int:
+    names: dict[str | int, int] = {
+        "forecast": FORECAST,
+        "outcome": OUTCOME,
+        0: FORECAST,
+        1: OUTCOME,
+    }
+    found = names.get(kind) if isinstance(kind, (str, int)) else None
+    if found is None:
+        raise InvalidInput(f"kind must be 'forecast' (0) or 'outcome' (1), got {kind!r}")
+    return int(found)
+
+
+def _listed(column: Any, length: int) -> Iterable[Any]:
+    if column is None:
+        return [None] * length
+    return list(column.tolist() if hasattr(column, "tolist") else column)

@@ -1,0 +1,293 @@
+"""Events entered in order: looked up, applied, written in one transaction, and answered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from calibrant.core import check
+from calibrant.errors import (
+    CalibrantError,
+    Contradiction,
+    ExpiredTicket,
+    InvalidInput,
+    InvalidType,
+    TooManyOpen,
+    UnknownName,
+    UnknownTicket,
+)
+from calibrant.journal.events import (
+    CORRECTED,
+    CORRECTION,
+    DROPPED,
+    EARLY,
+    EXPIRY,
+    FORECAST,
+    LEARNED,
+    MADE,
+    OUTCOME,
+    REPEATED,
+    STATE,
+    TAKEN,
+    Asked,
+    Event,
+    Told,
+    code_digest,
+    key_text,
+    read_key,
+)
+from calibrant.journal.fold import KEPT, Fold, past
+from calibrant.journal.recover import recovered
+from calibrant.journal.seen import Seen
+from calibrant.journal.settings import Settings
+from calibrant.journal.store import Line, Named, Store
+from calibrant.loading import load
+
+LONGEST: Final = 256
+"""Bytes of an id at most."""
+KINDS: Final = (FORECAST, OUTCOME, CORRECTION, EXPIRY)
+
+
+class Ledger:
+    """All streams of a store, as far as the log goes, and what is about to be written.
+
+    One thread at a time may call :meth:`enter`; another may meanwhile :meth:`write` what was
+    entered before.
+
+    Attributes
+    ----------
+    folds, settings
+        State and settings of each stream, by number.
+    lines
+        The streams by name, deleted ones among them.
+    seq
+        Place of the last event that was entered.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.store, self.code = store, code_digest()
+        self._seen, self._fresh = Seen(), dict[Named, Event]()
+        self._read_streams()
+        self.folds, self.seq = recovered(store, store.streams())
+        for name in store.names():
+            self._seen.add(name)
+
+    def _read_streams(self) -> None:
+        lines = self.store.streams()
+        self.lines = {line.name: line for line in lines}
+        self.settings = {line.number: Settings.from_json(line.settings) for line in lines}
+
+    def catch_up(self) -> None:
+        """Take over what other processes have written since."""
+        last = self.store.last()
+        if last == self.seq:
+            return
+        for event in self.store.tail(self.seq, last):
+            if event.stream not in self.folds:
+                self._meet(event.stream)
+            self.folds[event.stream].replay(event.whole())
+            self._seen.add(event[1:4])
+        self.seq = last
+
+    def _meet(self, number: int) -> None:
+        """Take over a stream that another process has made."""
+        self._read_streams()
+        for line in self.lines.values():
+            if line.number == number:
+                self.folds[number] = Fold(load(line.body))
+
+    def stream(self, name: str, *, gone: bool = False) -> Line:
+        """Return a stream by its name."""
+        if name not in self.lines:
+            self._read_streams()
+        line = self.lines.get(name)
+        if line is None or (line.gone is not None and not gone):
+            raise UnknownName(f"stream must be one that is there, got {name!r}")
+        if line.number not in self.folds:
+            self.folds[line.number] = Fold(load(line.body))
+        return line
+
+    def put_stream(self, line: Line) -> None:
+        """Add a stream, or change one, within a transaction of the store."""
+        self.store.put_stream(line)
+        self.lines[line.name] = line
+        self.settings[line.number] = Settings.from_json(line.settings)
+        if line.number not in self.folds:
+            self.folds[line.number] = Fold(load(line.body))
+
+    # ------------------------------------------------------------------ entering
+
+    def enter(self, asked: Sequence[Asked]) -> tuple[list[Told], list[Event]]:
+        """Apply requests in order; return what to tell, and what must be on disk before.
+
+        A request that cannot be met is answered by itself, and leaves no trace.
+        """
+        known, rows = self._looked_up(asked), list[Event]()
+        told = []
+        for one in asked:
+            try:
+                answer = self._entered(one, known)
+            except CalibrantError as error:
+                answer = Told("refused", None, error)
+            else:
+                if answer.status != REPEATED and answer.event is not None:
+                    rows.append(answer.event)
+            told.append(answer)
+        return told, rows
+
+    def write(self, rows: Sequence[Event]) -> None:
+        """Put events on disk in one transaction of their own."""
+        if rows:
+            with self.store.writing():
+                self.store.add_events(rows)
+            self.settle(rows)
+
+    def forget_fresh(self) -> None:
+        """Look for everything in the store from now on."""
+        self._fresh.clear()
+
+    def settle(self, rows: Sequence[Event]) -> None:
+        """Look for events in the store from now on: they are there."""
+        for row in rows:
+            self._fresh.pop(row[1:4], None)
+
+    def _looked_up(self, asked: Sequence[Asked]) -> dict[Named, Event]:
+        """Return what the store knows of the ids of some requests."""
+        seen = self._seen
+        names = {(one.stream, one.kind, one.id) for one in asked}
+        return self._found(name for name in names if name in seen)
+
+    def _found(self, names: Iterable[Named]) -> dict[Named, Event]:
+        wanted = [name for name in names if name not in self._fresh]
+        return self.store.find(wanted) if wanted else {}
+
+    def find(
+        self, stream: int, kind: int, id: str, known: dict[Named, Event] | None = None
+    ) -> Event | None:
+        """Return an event by what it is about, or None."""
+        name = stream, kind, id
+        event = self._fresh.get(name) or (known or {}).get(name)
+        if event is None and name in self._seen:
+            # Asked again even if it was looked up: it may have been written since.
+            event = self.store.find([name]).get(name)
+        return None if event is None else event.whole()
+
+    def _entered(self, one: Asked, known: dict[Named, Event]) -> Told:
+        fold = self.folds.get(one.stream)
+        if fold is None:
+            raise UnknownName(f"stream must be one that is there, got {one.stream!r}")
+        before = self.find(one.stream, one.kind, one.id, known)
+        if before is not None:
+            return self._repeated(one, before)
+        if one.kind == FORECAST:
+            return self._forecast(fold, one)
+        if one.kind == OUTCOME:
+            return self._outcome(fold, one)
+        if one.kind == CORRECTION:
+            return self._correction(fold, one)
+        if one.kind == EXPIRY:
+            self._forecast_of(fold, one)
+            return self._apply(fold, one, DROPPED)
+        return self._apply(fold, one, TAKEN)
+
+    def _repeated(self, one: Asked, before: Event) -> Told:
+        """Return what was told before, if the same was asked."""
+        now: tuple[object, ...] = _number(one.x), one.time, key_text(one.key)
+        was: tuple[object, ...] = before.x, before.time, before.key
+        if one.kind != FORECAST:
+            now, was = now[:1], was[:1]
+        if now != was:
+            told = f"id {one.id!r} must be told as before, with {_said(was)}, got {_said(now)}"
+            raise Contradiction(told, stored=_values(was), told=_values(now))
+        return Told(REPEATED, before)
+
+    def _forecast(self, fold: Fold, one: Asked) -> Told:
+        most = self.settings[one.stream].most_open
+        check_id(one.id)
+        if most is not None and fold.open >= most:
+            raise TooManyOpen(f"open forecasts must be at most {most}, got one more")
+        return self._apply(fold, one, MADE)
+
+    def _outcome(self, fold: Fold, one: Asked) -> Told:
+        check_id(one.id)
+        outcome = check.outcome(one.x)
+        if fold.waits(one.id):
+            return self._apply(fold, one, LEARNED)
+        if self.find(one.stream, FORECAST, one.id) is not None:
+            raise ExpiredTicket(f"forecast {one.id!r} must be open, got one that expired")
+        if self.settings[one.stream].unknown != "keep":
+            raise UnknownTicket(f"forecast must be one that was made here, got {one.id!r}")
+        return self._apply(fold, one._replace(x=float(outcome)), EARLY)
+
+    def _correction(self, fold: Fold, one: Asked) -> Told:
+        forecast = self._forecast_of(fold, one, open=False)
+        outcome = self.find(one.stream, OUTCOME, one.id)
+        if outcome is None:
+            raise UnknownTicket(f"forecast {one.id!r} must have an outcome, got one without")
+        if outcome.x == check.outcome(one.x):
+            return Told(REPEATED, outcome)
+        body = past(forecast, int(outcome.x))
+        return self._apply(fold, one._replace(key=read_key(forecast.key), body=body), CORRECTED)
+
+    def _forecast_of(self, fold: Fold, one: Asked, open: bool = True) -> Event:
+        forecast = self.find(one.stream, FORECAST, one.id)
+        if forecast is None:
+            raise UnknownTicket(f"forecast must be one that was made here, got {one.id!r}")
+        if open and not fold.waits(one.id):
+            if self.find(one.stream, OUTCOME, one.id) is not None:
+                raise Contradiction(f"forecast {one.id!r} must be open, got one with an outcome")
+            raise ExpiredTicket(f"forecast {one.id!r} must be open, got one that expired")
+        return forecast
+
+    def _apply(self, fold: Fold, one: Asked, status: str) -> Told:
+        answer = fold.apply(one)
+        seq = self.seq + 1
+        x = 0.0 if one.kind in (EXPIRY, STATE) else float(one.x)
+        event = Event(
+            seq, one.stream, one.kind, one.id, key_text(one.key), x, one.time, answer, self.code
+        ).sealed()
+        self.seq = fold.seq = seq
+        self._fresh[event[1:4]] = event
+        self._seen.add(event[1:4])
+        return Told(EARLY if answer == KEPT else status, event)
+
+    # ------------------------------------------------------------------ looking
+
+    def standing(self, stream: int, id: str) -> tuple[Event, str, int | None]:
+        """Return a forecast by its id, what became of it, and the outcome that stands."""
+        fold = self.folds[stream]
+        found = {kind: self.find(stream, kind, id) for kind in KINDS}
+        forecast = found[FORECAST]
+        if forecast is None:
+            raise UnknownTicket(f"forecast must be one that was made here, got {id!r}")
+        stands = found[CORRECTION] or found[OUTCOME]
+        if stands is not None:
+            return forecast, "learned" if stands.kind == OUTCOME else "corrected", int(stands.x)
+        return forecast, "open" if fold.waits(id) else "expired", None
+
+
+def check_id(id: object) -> str:
+    """Return an id if it is one: up to 256 bytes of UTF-8 without control characters."""
+    if not isinstance(id, str):
+        raise InvalidType(f"id must be a string that is not empty, got {id!r}")
+    try:
+        size = len(id.encode())
+    except UnicodeEncodeError:
+        size = 0
+    if not 0 < size <= LONGEST or not id.isprintable():
+        rule = f"id must be 1 to {LONGEST} bytes of UTF-8 without control characters"
+        raise InvalidInput(f"{rule}, got {id[:80]!r}")
+    return id
+
+
+def _number(x: object) -> object:
+    return float(x) if isinstance(x, (int, float)) else x
+
+
+def _values(told: tuple[object, ...]) -> dict[str, object]:
+    names = ("x", "time", "key")
+    return {k: v for k, v in zip(names, told, strict=False) if v is not None}
+
+
+def _said(told: tuple[object, ...]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in _values(told).items())

@@ -1,0 +1,23 @@
+"""A store by its address: a file, or a database of PostgreSQL."""
+
+from __future__ import annotations
+
+from calibrant.errors import needed
+from calibrant.journal.sqlite import SqliteStore
+from calibrant.journal.store import Store
+
+PREFIXES = ("postgresql://", "postgres://")
+
+
+def open_store(address: str, *, alone: bool | None) -> Store:
+    """Return the store at an address.
+
+    ``alone`` says whether this process shall be the only one to add events; None is for who adds
+    none.
+    """
+    if not address.startswith(PREFIXES):
+        return SqliteStore(address, alone=alone)
+    needed("psycopg", "PostgreSQL needs psycopg", '"calibrant[postgres]"')
+    from calibrant.journal.postgres import PostgresStore
+
+    return PostgresStore(address, alone=alone)

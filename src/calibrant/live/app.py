@@ -1,0 +1,158 @@
+"""The live page as an ASGI application: pages, server-sent events, script and style."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from importlib import resources
+from typing import TYPE_CHECKING, Any, Final
+
+from calibrant.errors import UnknownName, needed
+from calibrant.live.fragments import Fragment
+from calibrant.live.pages import QUICK, SLOW, Pages
+from calibrant.live.source import Source
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.routing import BaseRoute
+
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS: Final = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+AGAIN: Final = 2000
+"""Milliseconds after which a browser tries again to connect."""
+
+
+def app(source: Source, *, quick: float = QUICK, slow: float = SLOW) -> Starlette:
+    """Return the live page of a source as an application of its own, or to be mounted.
+
+    Parameters
+    ----------
+    source
+        What there is to see.
+    quick, slow
+        Seconds between updates of counts, scores and alarms, and of what takes a summary.
+
+    Examples
+    --------
+    >>> from calibrant.live import Memory
+    >>> [route.path for route in app(Memory()).routes][:3]
+    ['/', '/streams/{name:path}', '/events']
+    """
+    applications = _starlette("applications")
+    made: Starlette = applications.Starlette(routes=routes(source, quick=quick, slow=slow))
+    return made
+
+
+def routes(source: Source, *, quick: float = QUICK, slow: float = SLOW) -> list[BaseRoute]:
+    """Return the routes of the live page, for ``starlette.routing.Mount``."""
+    page = _Page(Pages(source, quick=quick, slow=slow))
+    Route = _starlette("routing").Route
+    return [
+        Route("/", page.overview),
+        Route("/streams/{name:path}", page.stream),
+        Route("/events", page.events),
+        Route("/events/{name:path}", page.events),
+        Route("/live.css", page.style),
+        Route("/live.js", page.script),
+    ]
+
+
+def _starlette(part: str) -> Any:
+    told = "the live page needs starlette, which is not installed"
+    return needed(f"starlette.{part}", told, '"calibrant[serve]"')
+
+
+def event(part: Fragment) -> str:
+    """Return a fragment as a server-sent event.
+
+    >>> event(Fragment("facts", "", "<p>1</p>"))
+    'event: fragment\\ndata: {"id": "facts", "html": "<p>1</p>"}\\n\\n'
+    """
+    return f"event: fragment\ndata: {json.dumps({'id': part.key, 'html': part.html})}\n\n"
+
+
+class _Page:
+    """The answers to requests."""
+
+    def __init__(self, pages: Pages) -> None:
+        self.pages = pages
+
+    async def overview(self, request: Request) -> Response:
+        return await self._html(lambda: self.pages.overview(_root(request)))
+
+    async def stream(self, request: Request) -> Response:
+        name, window = request.path_params["name"], request.query_params.get("window")
+        return await self._html(lambda: self.pages.stream(name, _root(request), window))
+
+    async def style(self, request: Request) -> Response:
+        return self._answer(self.pages.style(), "text/css")
+
+    async def script(self, request: Request) -> Response:
+        text = resources.files("calibrant.live").joinpath("static/live.js").read_text("utf-8")
+        return self._answer(text, "text/javascript")
+
+    async def events(self, request: Request) -> Response:
+        """Answer with fragments as they change, until the browser goes."""
+        name, window = request.path_params.get("name"), request.query_params.get("window")
+        root = _root(request)
+        if name is None:
+            made = lambda: self.pages.all_streams(root)  # noqa: E731
+        else:
+            made = lambda: self.pages.one_stream(name, root, window)  # noqa: E731
+        if (missing := await self._refused(made)) is not None:
+            return missing
+        responses = _starlette("responses")
+        answer: Response = responses.StreamingResponse(
+            self._changes(made), media_type="text/event-stream", headers=HEADERS
+        )
+        return answer
+
+    async def _changes(self, made: Callable[[], list[Fragment]]) -> AsyncIterator[str]:
+        """Yield fragments that differ from those before; a comment where none does."""
+        import anyio
+
+        yield f"retry: {AGAIN}\n\n"
+        sent: dict[str, str] = {}
+        while True:
+            parts = await anyio.to_thread.run_sync(made)
+            new = [part for part in parts if sent.get(part.key) != part.html]
+            sent |= {part.key: part.html for part in new}
+            yield "".join(map(event, new)) or ": nothing new\n\n"
+            await anyio.sleep(self.pages.quick)
+
+    async def _refused(self, made: Callable[[], Any]) -> Response | None:
+        import anyio
+
+        try:
+            await anyio.to_thread.run_sync(made)
+        except UnknownName as problem:
+            return self._answer(f"{problem}\n", "text/plain", 404)
+        return None
+
+    async def _html(self, made: Callable[[], str]) -> Response:
+        import anyio
+
+        try:
+            return self._answer(await anyio.to_thread.run_sync(made), "text/html")
+        except UnknownName as problem:
+            return self._answer(f"{problem}\n", "text/plain", 404)
+
+    def _answer(self, text: str, kind: str, status: int = 200) -> Response:
+        responses = _starlette("responses")
+        made: Response = responses.Response(text, status, HEADERS, f"{kind}; charset=utf-8")
+        return made
+
+
+def _root(request: Request) -> str:
+    """Return where the application is mounted."""
+    return str(request.scope.get("root_path", "")).rstrip("/")

@@ -1,0 +1,393 @@
+"""The parts of the live page, each a pure function of what a source said."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import numpy as np
+
+from calibrant.kernels.tallies import LEVELS, WINDOW
+from calibrant.live.source import Board
+from calibrant.live.svg import picture
+from calibrant.metrics import CalibrationCurve
+from calibrant.monitor import LateAlarm
+from calibrant.plot import (
+    BucketMap,
+    Drawing,
+    Reliability,
+    prepare_histogram,
+    prepare_over_time,
+    prepare_windows,
+)
+from calibrant.plot.canvas import KNOWN
+from calibrant.report.page import Figure, filled
+from calibrant.report.tables import NOTHING, Table, plainly, shown, view_of
+from calibrant.summary import AnySummary, Glance, Part, Summary, Windows
+
+NEEDS: Final = "the live page needs"
+EARLY: Final = 100
+"""Outcomes below which nothing is said about calibration."""
+WORST: Final = 20
+"""Keys that are listed."""
+BOTH: Final = ("raw", "forecast")
+SCORE_BANDS: Final = (
+    "How often it happened against how likely it was said to be, in 20 equal buckets, over all "
+    "outcomes so far. On the dotted line forecasts mean what they say. Marks grow with the number "
+    "of rounds, bars are 95 % score limits, and the strip counts rounds."
+)
+BUCKETS: Final = (
+    "For each bucket of raw forecasts: the average that came in, the average announced instead, "
+    "and how often it happened, with 95 % score limits."
+)
+PROMISE: Final = (
+    "An alarm says that forecasts are not the chances of their outcomes. It is false with "
+    "probability at most {:g}, ever, if {}."
+)
+STILL: Final = (
+    "Drawn forecasts may be calibrated all the same, as they are against an adversary: whether "
+    "they keep their promise is told below."
+)
+UNITS: Final = (("d", 86400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """A part of a page: where it goes, how it is called, and its content.
+
+    ``spoken`` says whether a screen reader tells when it changes.
+    """
+
+    key: str
+    title: str
+    html: str
+    spoken: bool = False
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is said of a stream in one sentence.
+
+    ``state`` is ``"empty"``, ``"early"``, ``"fine"`` or ``"alarm"``.
+    """
+
+    state: str
+    words: str
+
+
+def fragment(key: str, title: str = "", *, spoken: bool = False, **content: Any) -> Fragment:
+    """Return a fragment of what is given: paragraphs, figures, tables, text."""
+    nothing: dict[str, Any] = dict.fromkeys(("paragraphs", "figures", "tables", "folded"), ())
+    nothing |= dict.fromkeys(("state", "verdict", "picker", "text"))
+    values = nothing | {"key": key, "title": title} | content
+    html = filled(NEEDS, "calibrant.live", "fragment.html", extra="serve", **values)
+    return Fragment(key, title, html, spoken)
+
+
+# ----------------------------------------------------------------------------- words
+
+
+def clock(seconds: float | None) -> str:
+    """Return a moment, given in seconds since 1970.
+
+    >>> clock(0.0), clock(None)
+    ('1970-01-01 00:00:00 UTC', 'n/a')
+    """
+    if seconds is None:
+        return NOTHING
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def duration(seconds: float) -> str:
+    """Return a time that something took, in one unit.
+
+    >>> duration(1.0), duration(64.0), duration(8192.0), duration(1e6), duration(float("nan"))
+    ('1 s', '1.1 min', '2.3 h', '12 d', 'n/a')
+    """
+    if math.isnan(seconds):
+        return NOTHING
+    name, size = next((unit for unit in UNITS if seconds >= unit[1]), UNITS[-1])
+    return f"{seconds / size:.2g} {name}"
+
+
+def judge(seen: Glance, board: Board) -> Verdict:
+    """Say in one sentence whether a stream is calibrated now, and since when not."""
+    if not seen.rounds:
+        return Verdict("empty", "No outcomes yet.")
+    found = {alarm.name: alarm for alarm in board.alarms}
+    now = found.get("calibrated") or found.get("forecast")
+    if now is not None:
+        return Verdict("alarm", f"Off since about {_since(now)}.")
+    if seen.rounds < max(EARLY, board.learning):
+        return Verdict("early", f"Too early to say after {_many(seen.rounds, 'outcome')}.")
+    words = "Calibrated, as far as can be told." if board.alpha else "Nobody watches for alarms."
+    if "raw" in found:
+        words += f" Raw forecasts are off since about {_since(found['raw'])}."
+    return Verdict("fine", words)
+
+
+def _since(alarm: LateAlarm) -> str:
+    if alarm.since_time is None:
+        return f"forecast {alarm.since:,}"
+    return f"{clock(alarm.since_time)} (forecast {alarm.since:,})"
+
+
+def _many(count: int, what: str) -> str:
+    """Return so many of something.
+
+    >>> _many(1, "round"), _many(1200, "round")
+    ('1 round', '1,200 rounds')
+    """
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
+# --------------------------------------------------------------------- every second
+
+
+def overview(rows: Sequence[tuple[str, str, Glance, Board]]) -> Fragment:
+    """Return all streams at a glance; a row is name, link, glance and board."""
+    told = [_row(*row) for row in rows]
+    bad = sum(row["state"] == "alarm" for row in told)
+    words = _many(len(told), "stream")
+    words += f", {bad} off." if bad else "; none is known to be off."
+    html = filled(NEEDS, "calibrant.live", "overview.html", extra="serve", rows=told, words=words)
+    return Fragment("overview", "", html)
+
+
+def _row(name: str, link: str, seen: Glance, board: Board) -> dict[str, Any]:
+    found = judge(seen, board)
+    scores = [shown(part[kind]) for part in (seen.brier, seen.c2) for kind in BOTH]
+    late = duration(seen.waited(0.5))
+    cells = f"{seen.rounds:,}", *scores, f"{seen.open:,}", late
+    return {
+        "name": name,
+        "link": link,
+        "state": found.state,
+        "verdict": found.words,
+        "cells": cells,
+    }
+
+
+def verdict(seen: Glance, board: Board) -> Fragment:
+    """Return whether a stream is calibrated now."""
+    found = judge(seen, board)
+    return fragment("verdict", spoken=True, state=found.state, verdict=found.words)
+
+
+def facts(seen: Glance) -> Fragment:
+    """Return the counts and the scores of a stream."""
+    counts = f"{_many(seen.rounds, 'outcome')} known, {seen.open:,} open"
+    counts += f", {seen.expired:,} expired" if seen.expired else ""
+    counts += f". The base rate is {shown(seen.base_rate, 3)}." if seen.rounds else "."
+    header = ("", "raw", "drawn", "mean")
+    scores = (("Brier score", seen.brier), ("C1", seen.c1), ("C2", seen.c2))
+    rows = [(label, *(shown(part[name]) for name in part)) for label, part in scores]
+    tables = [Table.of("Scores of all outcomes so far", header, rows)] if seen.rounds else []
+    return fragment("facts", paragraphs=[counts], tables=tables)
+
+
+def reliability(seen: Glance) -> Fragment:
+    """Return what forecasts meant before and mean now, with bands and counts."""
+    title = "Do forecasts mean what they say?"
+    if not seen.rounds:
+        return fragment("reliability", title, paragraphs=["That will be seen once outcomes come."])
+    curves = {name: seen.curves[name] for name in BOTH}
+    before, now = (_distance(curve) for curve in curves.values())
+    told = f"Average distance from the line: {shown(before)} before, {shown(now)} now."
+    figures = [
+        _figure("reliability", Reliability(curves), "What forecasts meant", SCORE_BANDS, told),
+        _figure("buckets", bucket_map(seen), "What became of forecasts", BUCKETS),
+    ]
+    tables = [*map(_curve_table, curves.values(), ("before", "now"))]
+    return fragment("reliability", title, paragraphs=[told], figures=figures, folded=tables)
+
+
+def _distance(curve: CalibrationCurve) -> float:
+    gaps = np.nan_to_num(np.abs(curve.mean_forecast - curve.mean_outcome))
+    return float((curve.count * gaps).sum() / max(int(curve.count.sum()), 1))
+
+
+def bucket_map(seen: Glance) -> BucketMap:
+    """Return what raw forecasts were turned into, bucket by bucket."""
+    raw = seen.curves["raw"]
+    bands = raw.band_low, raw.band_high
+    means = raw.mean_forecast, seen.drawn, raw.mean_outcome
+    return BucketMap(raw.lower, raw.upper, raw.count, *means, *bands)
+
+
+def _curve_table(curve: CalibrationCurve, when: str) -> Table:
+    columns = (curve.lower, curve.upper, curve.count, curve.mean_forecast, curve.mean_outcome)
+    bands = curve.band_low, curve.band_high
+    lines = zip(*(column.tolist() for column in (*columns, *bands)), strict=True)
+    rows = [
+        (f"{low:.2f} to {high:.2f}", f"{count:,}", *(f"{part:.3f}" for part in rest))
+        for low, high, count, *rest in lines
+        if count
+    ]
+    header = ("forecasts", "rounds", "said", "happened", "from", "to")
+    return Table.of(f"Forecasts {when}, bucket by bucket", header, rows)
+
+
+def late(seen: Glance) -> Fragment:
+    """Return how many forecasts are open and how late outcomes are."""
+    title = "How late are outcomes?"
+    counts = f"Without an outcome so far: {_many(seen.open, 'forecast')}."
+    if not seen.rounds:
+        return fragment("late", title, paragraphs=[counts])
+    half, most = (duration(seen.waited(share)) for share in (0.5, 0.9))
+    told = f"Half of the outcomes were known within {half}, nine in ten within {most}."
+    rows, total = [], int(seen.waits.sum())
+    for k in np.flatnonzero(seen.waits).tolist():
+        start = "below" if k == 0 else f"{duration(2.0 ** (k - 1))} to"
+        count = int(seen.waits[k])
+        rows.append((f"{start} {duration(2.0**k)}", f"{count:,}", f"{count / total:.1%}"))
+    table = Table.of("How long outcomes took", ("time", "outcomes", "share"), rows)
+    return fragment("late", title, paragraphs=[counts, told], folded=[table])
+
+
+def alarms(board: Board) -> Fragment:
+    """Return the alarms with their times, and what they promise."""
+    title = "Alarms"
+    if board.alpha is None:
+        return fragment("alarms", title, paragraphs=["Nobody watches this stream."])
+    counts = f"{_many(board.judged, 'forecast')} judged, {board.missing:,} left out because the "
+    counts += "outcome was not known in time."
+    promise = PROMISE.format(
+        board.alpha, ", and if ".join(board.assumptions) or "forecasts are right"
+    )
+    if not board.alarms:
+        return fragment("alarms", title, paragraphs=["None has rung.", counts, promise])
+    header = ("forecasts", "rang for a forecast of", "number", "off since about", "number ")
+    rows = [
+        (each.name, clock(each.time), f"{each.number:,}", clock(each.since_time), f"{each.since:,}")
+        for each in board.alarms
+    ]
+    table = Table("Alarms that have rung", header, tuple(rows), (0, 1, 3))
+    return fragment("alarms", title, paragraphs=[counts, promise, STILL], tables=[table])
+
+
+# ------------------------------------------------------------------ every ten seconds
+
+
+def over_time(story: AnySummary) -> Fragment:
+    """Return errors and accuracy over time, with what is promised."""
+    title = "Does it hold all the time?"
+    if not isinstance(story, Summary) or not story["n_rounds"]:
+        return fragment("time", title, paragraphs=["That will be seen once outcomes come."])
+    view = view_of(story)
+    pairs = (("calibration_over_time", "c2"), ("brier_over_time", "brier"))
+    figures = [
+        _figure(f"time-{quantity}", prepare_over_time(story, quantity=quantity), *view.WORDS[name],
+                view.describe(name, story))
+        for name, quantity in pairs
+    ]  # fmt: skip
+    return fragment("time", title, figures=figures, folded=[_time_table(story)])
+
+
+def _time_table(story: Summary) -> Table:
+    trace = story.trace
+    chosen = np.unique(np.linspace(0, len(trace.rounds) - 1, min(8, len(trace.rounds))).astype(int))
+    columns = (
+        trace.c2_raw,
+        trace.c2_forecast,
+        trace.bound_c2,
+        trace.brier_raw,
+        trace.brier_forecast,
+    )
+    rows = [
+        (f"{int(trace.rounds[k]):,}", *(shown(column[k]) for column in columns))
+        for k in chosen.tolist()
+    ]
+    header = ("rounds", "C2 before", "C2 now", "bound", "Brier before", "Brier now")
+    return Table.of("Errors of the first rounds", header, rows)
+
+
+def windows(found: Windows | None, level: int | None, link: str) -> Fragment:
+    """Return the errors in windows of one length, and the links to other lengths."""
+    title = "Window by window"
+    if found is None:
+        return fragment("windows", title, paragraphs=["There are no windows of this stream."])
+    now = found.window or WINDOW << (level or 0)
+    picker = [
+        (f"{length:,} rounds", f"{link}?window={length}#windows", length == now)
+        for length in (WINDOW << k for k in range(LEVELS))
+    ]
+    if not found.window:
+        few = f"There are no {now:,} outcomes yet."
+        return fragment("windows", title, paragraphs=[few], picker=picker)
+    told = ", ".join(f"{KNOWN[name].label} {shown(found.worst[name][2])}" for name in BOTH)
+    words = "Squared calibration error of consecutive stretches. Noise adds to each."
+    drawn = prepare_windows(found)
+    figure = _figure("windows-p", drawn, "Error in each window", words, f"C2 of the worst: {told}.")
+    return fragment("windows", title, figures=[figure], picker=picker, folded=[_worst(found)])
+
+
+def _worst(found: Windows) -> Table:
+    rows = []
+    for label, places in (("last", found.latest), ("worst", found.worst)):
+        for name in BOTH:
+            first, last, error = places[name]
+            rows.append((f"{label}, {KNOWN[name].label}", f"{first:,}", f"{last:,}", shown(error)))
+    return Table.of("Last and worst window", ("window", "from round", "to round", "C2"), rows)
+
+
+def spread(story: AnySummary) -> Fragment:
+    """Return where forecasts lie, and all scores."""
+    title = "What became of forecasts?"
+    if not story["n_rounds"]:
+        return fragment("spread", title, paragraphs=["That will be seen once outcomes come."])
+    view, tables = view_of(story), view_of(story).tables(story)
+    figures = []
+    if isinstance(story, Summary):
+        words = view.WORDS["histogram"]
+        figures = [_figure("histogram", prepare_histogram(story), *words)]
+    folded = [table for name in ("scores", "buckets", "brier") if (table := tables.get(name))]
+    return fragment("spread", title, figures=figures, folded=folded)
+
+
+def parts(story: AnySummary, keys: Sequence[Part]) -> Fragment:
+    """Return groups or classes, and the keys with the largest errors."""
+    title = "Does it hold for each of them?"
+    found = view_of(story).tables(story).get("parts")
+    tables = [] if found is None else [found]
+    worst = sorted(keys, key=lambda part: -_or_zero(part.c2_forecast))[:WORST]
+    if worst:
+        rows = [
+            (part.name, f"{part.rounds:,}", shown(part.rate, 3), shown(part.mean_forecast, 3),
+             shown(part.c2_raw), shown(part.c2_forecast))
+            for part in worst
+        ]  # fmt: skip
+        header = ("key", "rounds", "it happened", "now said", "C2 before", "C2 now")
+        many = f"{len(worst)} of {len(keys):,} keys, those with the largest error now"
+        tables.append(Table("Worst keys", header, tuple(rows), (0,), (f"{many}.",)))
+    words = [] if tables else ["This stream has no groups, classes or keys."]
+    return fragment("parts", title, paragraphs=words, tables=tables)
+
+
+def _or_zero(value: float) -> float:
+    return 0.0 if math.isnan(value) else value
+
+
+def trust(story: AnySummary, certificate: str) -> Fragment:
+    """Return what is promised, beside what was measured."""
+    view, title = view_of(story), "Can it be trusted?"
+    if not story["n_rounds"]:
+        return fragment("trust", title, paragraphs=[view.promise(story)], text=certificate)
+    tables = view.tables(story)
+    found = [table for name in ("promises", "chain") if (table := tables.get(name))]
+    words = [view.promise(story), view.guarantee(story)]
+    return fragment("trust", title, paragraphs=words, tables=found, text=certificate)
+
+
+def settings(told: Mapping[str, Any]) -> Fragment:
+    """Return what the stream was made with."""
+    rows = tuple((name, plainly(value)) for name, value in told.items())
+    table = Table("Settings", ("setting", "value"), rows, (0, 1))
+    return fragment("settings", "How is it made?", tables=[table] if rows else [])
+
+
+def _figure(ids: str, drawing: Drawing, title: str, caption: str, told: str = "") -> Figure:
+    return Figure(title, caption, picture(drawing, ids, title, told or caption))

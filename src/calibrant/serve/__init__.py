@@ -1,0 +1,6 @@
+"""The service: streams behind HTTP, each answer on disk before it is given."""
+
+from calibrant.serve.app import make_app
+from calibrant.serve.options import Options
+
+__all__ = ["Options", "make_app"]

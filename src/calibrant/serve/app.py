@@ -1,0 +1,98 @@
+"""The application: routes with their guards, errors in one shape, and an orderly end."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from calibrant.errors import CalibrantError
+from calibrant.journal.store import Store
+from calibrant.journal.writer import Writer
+from calibrant.serve.metrics import Metrics
+from calibrant.serve.openapi import document
+from calibrant.serve.options import Options
+from calibrant.serve.problems import Refused, response_of
+from calibrant.serve.routes import WAYS, Desk, Way
+from calibrant.serve.tokens import Guard
+from calibrant.serve.wire import JSON
+
+audit = logging.getLogger("calibrant.audit")
+log = logging.getLogger("calibrant")
+
+Ends = Callable[[Request], Awaitable[Response]]
+
+
+def make_app(store: Store, options: Options | None = None, more: Sequence[Route] = ()) -> Starlette:
+    """Return the application over a store that this process owns.
+
+    Streams are made from their log here; an error of that is raised.
+    """
+    options = Options() if options is None else options
+    metrics = Metrics()
+    writer = Writer(store, watch=metrics.committed, every=options.every)
+    guard = Guard(store, open=options.open, rate=options.rate)
+    desk = Desk(writer, guard, metrics, options)
+    text = msgspec.json.encode(document(WAYS))
+
+    async def openapi(request: Request) -> Response:
+        return Response(text, media_type=JSON)
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        yield
+        writer.close()
+
+    routes = [route_of(desk, way) for way in WAYS]
+    app = Starlette(
+        routes=[*routes, Route("/openapi.json", openapi), *more],
+        lifespan=lifespan,
+        exception_handlers={HTTPException: _no_route, Exception: _internal},
+    )
+    app.router.redirect_slashes = False
+    app.state.desk = desk
+    return app
+
+
+def route_of(desk: Desk, way: Way) -> Route:
+    """Return a route whose requests are guarded, counted, and refused in one shape."""
+    path = way.path.replace("{id}", "{id:path}")
+    return Route(path, _guarded(desk, way), methods=[way.method], name=way.handler.__name__)
+
+
+def _guarded(desk: Desk, way: Way) -> Ends:
+    label, handler, scope = f"{way.method} {way.path}", way.handler, way.scope
+
+    async def answer(request: Request) -> Response:
+        try:
+            if scope is not None:
+                name = request.path_params.get("name")
+                who = desk.guard.check(request.headers.get("authorization"), scope, name)
+                if scope == "admin":
+                    audit.info("%s by %r: %s", label, who, request.path_params)
+            made = await handler(desk, request)
+        except CalibrantError as error:
+            made = response_of(error)
+        desk.metrics.requests.labels(label, made.status_code).inc()
+        return made
+
+    return answer
+
+
+async def _no_route(request: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 404
+    name = "method-not-allowed" if status == 405 else "not-found"
+    headers = dict(getattr(error, "headers", None) or {})
+    return response_of(Refused(name, "route must be a documented one", headers))
+
+
+async def _internal(request: Request, error: Exception) -> Response:
+    log.exception("error in %s %s", request.method, request.url.path)
+    return response_of(Refused("internal", "an error of the service itself; see its log"))

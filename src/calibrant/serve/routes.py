@@ -1,0 +1,418 @@
+"""The routes: what each takes, what it does, what it answers."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from calibrant.errors import CalibrantError
+from calibrant.journal.events import (
+    CORRECTION,
+    EXPIRY,
+    FORECAST,
+    OUTCOME,
+    STATE,
+    Asked,
+    Told,
+    read_key,
+)
+from calibrant.journal.fold import Fold
+from calibrant.journal.ledger import Ledger, check_id
+from calibrant.journal.store import Line
+from calibrant.journal.writer import Writer
+from calibrant.serve import streams, structs
+from calibrant.serve.metrics import Metrics
+from calibrant.serve.options import Options
+from calibrant.serve.problems import Refused, response_of
+from calibrant.serve.tokens import Guard
+from calibrant.serve.wire import (
+    batch_of,
+    body_of,
+    decoded,
+    encode,
+    event_row,
+    json_of,
+    mixture_of,
+    told_forecast,
+    told_outcome,
+)
+
+BINARY: Final = "application/octet-stream"
+LINES: Final = "application/x-ndjson"
+PARQUET: Final = "application/vnd.apache.parquet"
+MOST_EVENTS: Final = 10_000
+
+Done = TypeVar("Done")
+forecasts_in = msgspec.json.Decoder(structs.ForecastsIn)
+outcomes_in = msgspec.json.Decoder(structs.OutcomesIn)
+stream_in = msgspec.json.Decoder(structs.StreamIn)
+correction_in = msgspec.json.Decoder(structs.CorrectionIn)
+
+
+class Desk:
+    """What handlers work with: the writer, who may ask, what is counted."""
+
+    def __init__(self, writer: Writer, guard: Guard, metrics: Metrics, options: Options) -> None:
+        self.writer, self.guard, self.metrics, self.options = writer, guard, metrics, options
+
+    @property
+    def ledger(self) -> Ledger:
+        """All streams."""
+        return self.writer.ledger
+
+    def stream(self, request: Request, *, gone: bool = False) -> Line:
+        """Return the stream that a request is about."""
+        return self.ledger.stream(request.path_params["name"], gone=gone)
+
+    def fold(self, request: Request) -> tuple[Line, Fold]:
+        """Return the stream that a request is about, and its state."""
+        line = self.stream(request)
+        return line, self.ledger.folds[line.number]
+
+    async def enter(self, asked: Sequence[Asked]) -> list[Told]:
+        """Enter events; return what is told of them once they are on disk."""
+        told: list[Told] = await self._waited(lambda answer: self.writer.submit(asked, answer))
+        self.metrics.answered(told)
+        return told
+
+    async def run(self, work: Callable[[Ledger], Done]) -> Done:
+        """Do something while no event is applied."""
+        done: Done = await self._waited(lambda answer: self.writer.run(work, answer))
+        return done
+
+    async def _waited(self, ask: Callable[[Any], None]) -> Any:
+        if not self.writer.ready:
+            raise Refused("not-ready", f"service must be ready, got {self.writer.trouble!r}")
+        loop = asyncio.get_running_loop()
+        waits: asyncio.Future[Any] = loop.create_future()
+
+        def settle(told: Any, error: Exception | None) -> None:
+            if waits.cancelled():
+                return
+            if error is not None:
+                waits.set_exception(error)
+            else:
+                waits.set_result(told)
+
+        ask(lambda told, error: loop.call_soon_threadsafe(settle, told, error))
+        return await waits
+
+
+Handler = Callable[[Desk, Request], Awaitable[Response]]
+
+
+@dataclass(frozen=True)
+class Way:
+    """A route: how it is asked, who may, what it takes and gives.
+
+    ``takes`` and ``gives`` are types, or the media type of a body that is not JSON; ``fails``
+    lists the statuses of its errors beside those that any route may give.
+    """
+
+    method: str
+    path: str
+    scope: str | None
+    handler: Handler
+    gives: Any
+    takes: Any = None
+    fails: tuple[int, ...] = ()
+    status: int = 200
+    query: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+# ------------------------------------------------------------------------- events
+
+
+async def post_forecasts(desk: Desk, request: Request) -> Response:
+    """Announce calibrated forecasts for one or many raw ones."""
+    line, fold = desk.fold(request)
+    asked = decoded(forecasts_in, await body_of(request, desk.options))
+    wanted = [
+        Asked(line.number, FORECAST, one.id, one.key, one.raw, one.time)
+        for one in batch_of(asked, desk.options)
+    ]
+    told = await desk.enter(wanted)
+    if isinstance(asked, list):
+        pairs = zip(told, asked, strict=True)
+        return json_of([told_forecast(fold, answer, one.id) for answer, one in pairs])
+    if told[0].error is not None:
+        return response_of(told[0].error, asked.id)
+    return json_of(told_forecast(fold, told[0], asked.id))
+
+
+async def post_outcomes(desk: Desk, request: Request) -> Response:
+    """Report one or many outcomes."""
+    line, _ = desk.fold(request)
+    asked = decoded(outcomes_in, await body_of(request, desk.options))
+    wanted = [
+        Asked(line.number, OUTCOME, one.id, None, one.outcome, one.time)
+        for one in batch_of(asked, desk.options)
+    ]
+    told = await desk.enter(wanted)
+    if isinstance(asked, list):
+        pairs = zip(told, asked, strict=True)
+        return json_of([told_outcome(answer, one.id) for answer, one in pairs])
+    if told[0].error is not None:
+        return response_of(told[0].error, asked.id)
+    return json_of(told_outcome(told[0], asked.id))
+
+
+async def put_outcome(desk: Desk, request: Request) -> Response:
+    """Correct an outcome, once."""
+    line, _ = desk.fold(request)
+    asked = decoded(correction_in, await body_of(request, desk.options))
+    id = check_id(request.path_params["id"])
+    (told,) = await desk.enter([Asked(line.number, CORRECTION, id, None, asked.outcome)])
+    event, status = told.result(), told.status
+    return json_of(structs.CorrectionOut(id, status, int(event.x), event.seq))  # type: ignore[arg-type]
+
+
+async def delete_forecast(desk: Desk, request: Request) -> Response:
+    """Drop a forecast whose outcome will never come."""
+    line, _ = desk.fold(request)
+    id = check_id(request.path_params["id"])
+    (told,) = await desk.enter([Asked(line.number, EXPIRY, id, None, 0)])
+    return json_of(structs.Gone(id, told.status, told.result().seq))  # type: ignore[arg-type]
+
+
+async def get_forecast(desk: Desk, request: Request) -> Response:
+    """Show a forecast and what became of it."""
+    line, fold = desk.fold(request)
+    id = check_id(request.path_params["id"])
+    event, status, outcome = await asyncio.to_thread(desk.ledger.standing, line.number, id)
+    ticket = fold.ticket(event)
+    made = structs.Known(
+        id,
+        event.x,
+        ticket.value,
+        ticket.mean,
+        mixture_of(ticket),
+        status,  # type: ignore[arg-type]
+        event.seq,
+        read_key(event.key),
+        event.time,
+        outcome,
+    )
+    return json_of(made)
+
+
+# ------------------------------------------------------------------------- streams
+
+
+async def put_stream(desk: Desk, request: Request) -> Response:
+    """Make a stream; the same again does no harm."""
+    name = request.path_params["name"]
+    try:
+        msgspec.convert(name, structs.Name)
+    except msgspec.ValidationError as error:
+        raise Refused("invalid", f"name must be as documented, got: {error}") from None
+    asked = decoded(stream_in, await body_of(request, desk.options) or b"{}")
+    made, new = await desk.run(lambda ledger: streams.put(ledger, name, asked))
+    return json_of(made, 201 if new else 200)
+
+
+async def get_streams(desk: Desk, request: Request) -> Response:
+    """List the streams, deleted ones too."""
+    ledger = desk.ledger
+    return json_of([streams.shown(ledger, line) for line in list(ledger.lines.values())])
+
+
+async def get_stream(desk: Desk, request: Request) -> Response:
+    """Show a stream."""
+    return json_of(streams.shown(desk.ledger, desk.stream(request)))
+
+
+async def delete_stream(desk: Desk, request: Request) -> Response:
+    """Mark a stream as deleted: it can be restored until it is purged."""
+    name = request.path_params["name"]
+    return json_of(await desk.run(lambda ledger: streams.marked(ledger, name, True)))
+
+
+async def restore_stream(desk: Desk, request: Request) -> Response:
+    """Bring a deleted stream back."""
+    name = request.path_params["name"]
+    return json_of(await desk.run(lambda ledger: streams.marked(ledger, name, False)))
+
+
+async def get_certificate(desk: Desk, request: Request) -> Response:
+    """Show what was measured and what is promised, in a stream without keys."""
+    _, fold = desk.fold(request)
+    model: Any = fold.model
+    if fold.keyed:
+        raise Refused("invalid", "certificate must be asked of a stream without keys; see keys")
+    found = await asyncio.to_thread(model.certificate)
+    return json_of(found.to_dict())
+
+
+async def get_keys(desk: Desk, request: Request) -> Response:
+    """Show what was measured and promised for each key, or for the worst."""
+    _, fold = desk.fold(request)
+    worst = whole(request, "worst", None, 100_000)
+    return json_of(await asyncio.to_thread(streams.keys_of, fold, worst))
+
+
+async def get_events(desk: Desk, request: Request) -> Response:
+    """Return events of a stream behind a place: lines of JSON, or Parquet."""
+    line, fold = desk.fold(request)
+    after = whole(request, "after", 0, 1 << 62) or 0
+    limit = whole(request, "limit", 1000, MOST_EVENTS) or 0
+    found = await asyncio.to_thread(desk.ledger.store.events, line.number, after, limit)
+    rows = [event_row(fold, event) for event in found]
+    if request.query_params.get("format") == "parquet":
+        return Response(await asyncio.to_thread(parquet, rows), media_type=PARQUET)
+    return Response(b"".join(encode(row) + b"\n" for row in rows), media_type=LINES)
+
+
+async def get_state(desk: Desk, request: Request) -> Response:
+    """Return the whole state, which `calibrant.load` takes; whoever reads it knows the coins."""
+    _, fold = desk.fold(request)
+    return Response(await desk.run(lambda _: fold.model.to_bytes()), media_type=BINARY)
+
+
+async def put_state(desk: Desk, request: Request) -> Response:
+    """Take over the state of a stream with the same settings from elsewhere."""
+    line, _ = desk.fold(request)
+    body = await body_of(request, desk.options, desk.options.largest_state)
+    id = hashlib.blake2b(body, digest_size=16).hexdigest()
+    (told,) = await desk.enter([Asked(line.number, STATE, id, None, 0, None, body)])
+    return json_of(structs.Taken(told.status, told.result().seq))  # type: ignore[arg-type]
+
+
+# ------------------------------------------------------------------------- the service itself
+
+
+async def healthz(desk: Desk, request: Request) -> Response:
+    """Say whether the process is alive."""
+    return json_of(structs.Health(desk.writer.ready, desk.writer.trouble))
+
+
+async def readyz(desk: Desk, request: Request) -> Response:
+    """Say whether requests can be met: not while recovering, nor from a failed commit on."""
+    ready = desk.writer.ready
+    return json_of(structs.Health(ready, desk.writer.trouble), 200 if ready else 503)
+
+
+async def metrics(desk: Desk, request: Request) -> Response:
+    """Show numbers for Prometheus."""
+    return Response(desk.metrics.page(desk.writer), media_type="text/plain; version=0.0.4")
+
+
+def whole(request: Request, name: str, usual: int | None, most: int) -> int | None:
+    """Return a whole number that a request asks for."""
+    text = request.query_params.get(name)
+    if text is None:
+        return usual
+    if not (text.isascii() and text.isdigit()) or not 0 <= int(text[:30]) <= most:
+        raise Refused("invalid", f"{name} must be a whole number up to {most}, got {text[:80]!r}")
+    return int(text)
+
+
+def parquet(rows: list[dict[str, Any]]) -> bytes:
+    """Return rows as a Parquet file."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    for row in rows:
+        row["key"] = None if row["key"] is None else str(row["key"])
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.Table.from_pylist(rows, schema=_columns(pa)), sink)
+    made: bytes = sink.getvalue().to_pybytes()
+    return made
+
+
+def _columns(pa: Any) -> Any:
+    text, real = pa.string(), pa.float64()
+    kinds = pa.int64(), text, text, text, real, real, real, real, text
+    names = "sequence", "kind", "id", "key", "x", "time", "forecast", "mean", "code"
+    return pa.schema(list(zip(names, kinds, strict=True)))
+
+
+ONE: Final = "/v1/streams/{name}"
+COUNT: Final = {"type": "integer", "minimum": 0}
+WAYS: Final = (
+    Way("PUT", ONE, "admin", put_stream, structs.StreamOut, structs.StreamIn, (404, 409), 201),
+    Way("GET", "/v1/streams", "read", get_streams, list[structs.StreamOut]),
+    Way("GET", ONE, "read", get_stream, structs.StreamOut, fails=(404,)),
+    Way("DELETE", ONE, "admin", delete_stream, structs.StreamOut, fails=(404,)),
+    Way("POST", f"{ONE}/restore", "admin", restore_stream, structs.StreamOut, fails=(404,)),
+    Way(
+        "POST",
+        f"{ONE}/forecasts",
+        "write",
+        post_forecasts,
+        structs.ForecastsOut,
+        structs.ForecastsIn,
+        (404, 409),
+    ),
+    Way(
+        "POST",
+        f"{ONE}/outcomes",
+        "write",
+        post_outcomes,
+        structs.OutcomesOut,
+        structs.OutcomesIn,
+        (404, 409, 410),
+    ),
+    Way(
+        "PUT",
+        f"{ONE}/outcomes/{{id}}",
+        "write",
+        put_outcome,
+        structs.CorrectionOut,
+        structs.CorrectionIn,
+        (404, 409, 410),
+    ),
+    Way(
+        "DELETE",
+        f"{ONE}/forecasts/{{id}}",
+        "write",
+        delete_forecast,
+        structs.Gone,
+        fails=(404, 409, 410),
+    ),
+    Way("GET", f"{ONE}/forecasts/{{id}}", "read", get_forecast, structs.Known, fails=(404,)),
+    Way("GET", f"{ONE}/certificate", "read", get_certificate, dict[str, Any], fails=(404,)),
+    Way(
+        "GET",
+        f"{ONE}/keys",
+        "read",
+        get_keys,
+        list[structs.KeyOut],
+        fails=(404,),
+        query={"worst": COUNT | {"maximum": 100_000}},
+    ),
+    Way(
+        "GET",
+        f"{ONE}/events",
+        "read",
+        get_events,
+        LINES,
+        fails=(404,),
+        query={
+            "after": COUNT,
+            "limit": COUNT | {"maximum": MOST_EVENTS},
+            "format": {"type": "string", "enum": ["lines", "parquet"]},
+        },
+    ),
+    Way("GET", f"{ONE}/state", "admin", get_state, BINARY, fails=(404,)),
+    Way("PUT", f"{ONE}/state", "admin", put_state, structs.Taken, BINARY, (404, 409)),
+    Way("GET", "/healthz", None, healthz, structs.Health),
+    Way("GET", "/readyz", None, readyz, structs.Health),
+    Way("GET", "/metrics", "read", metrics, "text/plain"),
+)
+"""Every route of the service."""
+
+ANY_FAILS: Final = (400, 401, 403, 408, 413, 422, 429, 503)
+"""Statuses that any route may give."""
+
+
+def refused(error: CalibrantError) -> Response:
+    """Return what is told of an error."""
+    return response_of(error)

@@ -1,0 +1,87 @@
+"""A service as a process."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import uvicorn
+
+from calibrant.errors import InvalidInput
+from calibrant.journal.opening import open_store
+from calibrant.journal.store import Store
+from calibrant.serve.app import make_app
+from calibrant.serve.options import Options
+
+LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
+GRACE: Final = 10
+"""Seconds that requests may take to end once the service is told to stop."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a service listens, and with which certificate."""
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    certificate: str | None = None
+    key: str | None = None
+
+
+def serve(address: str, place: Place, options: Options) -> None:
+    """Serve the streams of a store until the process is told to stop."""
+    store = open_store(address, alone=True)
+    try:
+        options = replace(options, open=is_open(store, place.host))
+        app = make_app(store, options)
+    except BaseException:
+        store.close()
+        raise
+    config = uvicorn.Config(
+        app,
+        host=place.host,
+        port=place.port,
+        http="httptools",
+        loop="uvloop" if sys.platform != "win32" else "asyncio",
+        access_log=False,
+        log_level="warning",
+        ssl_certfile=place.certificate,
+        ssl_keyfile=place.key,
+        timeout_graceful_shutdown=GRACE,
+        server_header=False,
+    )
+    held: Any = config.bind_socket()
+    # From now on whoever asks waits, and is not refused.
+    held.listen(config.backlog)
+    how = "https" if place.certificate else "http"
+    _say(f"serving {_shown(address)} at {how}://{place.host}:{held.getsockname()[1]}")
+    if options.open:
+        _say("warning: there are no tokens, so everybody on this machine may do everything")
+    # The server ends in order and then hands on the signal that ended it.
+    with suppress(KeyboardInterrupt, SystemExit):
+        uvicorn.Server(config).run(sockets=[held])
+    _say("stopped")
+
+
+def is_open(store: Store, host: str) -> bool:
+    """Say whether requests need no token: where there is none, and only this machine asks."""
+    if any(token.revoked is None for token in store.tokens()):
+        return False
+    if host not in LOOPBACK:
+        raise InvalidInput(
+            f"host must be of this machine alone while there are no tokens, got {host!r}; "
+            "make one with: calibrant token create"
+        )
+    return True
+
+
+def _shown(address: str) -> str:
+    """Return an address without a password."""
+    before, at, rest = address.rpartition("@")
+    return f"{before.partition('://')[0]}://...@{rest}" if at else address
+
+
+def _say(text: str) -> None:
+    print(f"calibrant: {text}", file=sys.stderr, flush=True)

@@ -1,0 +1,109 @@
+"""Streams made, shown, deleted and brought back."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import msgspec
+
+from calibrant.errors import Contradiction
+from calibrant.journal.fold import Fold
+from calibrant.journal.ledger import Ledger
+from calibrant.journal.settings import Settings
+from calibrant.journal.store import Line
+from calibrant.recalibrate import Calibrant, Recalibrator, Table
+from calibrant.serve.problems import Refused
+from calibrant.serve.structs import KeyOut, StreamIn, StreamOut
+
+
+def model_of(asked: StreamIn) -> Recalibrator | Table:
+    """Return the model of a stream that is asked for."""
+    options: dict[str, Any] = {"loss": asked.loss, "max_open": asked.horizon, **asked.parameters}
+    for name in ("resolution", "buckets"):
+        if getattr(asked, name) is not None:
+            options[name] = getattr(asked, name)
+    seed = None if asked.keyed else asked.seed
+    if asked.method == "calibrant":
+        made: Recalibrator = Calibrant(raw_safe=asked.raw_safe, seed=seed, **options)
+    else:
+        if asked.raw_safe is not None:
+            raise Refused("invalid", "raw_safe must be asked of the method 'calibrant' alone")
+        made = Recalibrator(asked.method, seed=seed, **options)
+    return Table(made, seed=asked.seed) if asked.keyed else made
+
+
+def put(ledger: Ledger, name: str, asked: StreamIn) -> tuple[StreamOut, bool]:
+    """Make a stream, unless it is there already; say whether it is new."""
+    made = msgspec.to_builtins(asked)
+    line = ledger.lines.get(name)
+    if line is not None:
+        _check_same(line, made)
+        return shown(ledger, line), False
+    try:
+        model = model_of(asked)
+    except TypeError as error:
+        raise Refused("invalid", f"parameters must be those of the method, got {error}") from None
+    settings = Settings(asked.keyed, asked.unknown, asked.most_open, asked.alarm, made)
+    number = 1 + max((line.number for line in ledger.lines.values()), default=0)
+    line = Line(number, name, settings.to_json(), model.to_bytes())
+    with ledger.store.writing():
+        ledger.put_stream(line)
+    return shown(ledger, line), True
+
+
+def _check_same(line: Line, made: dict[str, Any]) -> None:
+    if line.gone is not None:
+        raise Refused("deleted", "stream must be restored or purged first, got a deleted one")
+    before = Settings.from_json(line.settings).made
+    if before != made:
+        differ = [k for k in {*made, *before} if made.get(k) != before.get(k)]
+        stored, told = ({k: of.get(k) for k in differ} for of in (before, made))
+        raise Contradiction(
+            f"stream must have the settings it was made with, {stored}, got {told}",
+            stored=stored,
+            told=told,
+        )
+
+
+def marked(ledger: Ledger, name: str, gone: bool) -> StreamOut:
+    """Mark a stream as deleted, or as there again."""
+    line = ledger.stream(name, gone=True)
+    if (line.gone is not None) != gone:
+        line = line._replace(gone=time.time() if gone else None)
+        with ledger.store.writing():
+            ledger.put_stream(line)
+    return shown(ledger, line)
+
+
+def shown(ledger: Ledger, line: Line) -> StreamOut:
+    """Return a stream as data."""
+    fold, settings = ledger.folds[line.number], Settings.from_json(line.settings)
+    told = settings.made or {
+        "keyed": settings.keyed,
+        "unknown": settings.unknown,
+        "most_open": settings.most_open,
+        "alarm": settings.alarm,
+    }
+    counts = fold.issued, fold.learned, fold.open, len(fold.early), fold.seq
+    return StreamOut(line.name, told, *counts, line.gone is not None)
+
+
+def keys_of(fold: Fold, worst: int | None) -> list[KeyOut]:
+    """Return what was measured in each key's stream, or in so many that are worst."""
+    if not isinstance(fold.model, Table):
+        raise Refused("invalid", "keys must be asked of a keyed stream")
+    found = fold.model.certificates()
+    if worst is not None:
+        found = found.worst(worst)
+    columns = found.key, found.rounds, found.open, found.c1, found.c2, found.promised, found.holds
+    rows = zip(*(list(column) for column in columns), strict=True)
+    return [
+        KeyOut(key, int(rounds), int(waits), _finite(c1), _finite(c2), _finite(bound), bool(holds))
+        for key, rounds, waits, c1, c2, bound, holds in rows
+    ]
+
+
+def _finite(value: Any) -> float | None:
+    number = float(value)
+    return number if abs(number) < float("inf") else None

@@ -1,0 +1,189 @@
+"""What goes in and out, as types: the interface's document is made of them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, NamedTuple
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]{1,64}$", description="Name of a stream.")]
+Id = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=256,
+        description="The caller's name for a forecast, up to 256 bytes of UTF-8 without control "
+        "characters.  What was told once under an id is known for ever.",
+    ),
+]
+Probability = Annotated[float, Meta(ge=0, le=1)]
+Outcome = Annotated[int, Meta(ge=0, le=1)]
+Key = str | Annotated[int, Meta(ge=-(1 << 53), le=1 << 53)]
+
+
+class StreamIn(Struct, forbid_unknown_fields=True):
+    """What a stream shall be."""
+
+    method: Annotated[str, Meta(description="A calibrator's name, or `calibrant`.")] = "calibrant"
+    resolution: Annotated[int, Meta(ge=1, le=1000)] | None = None
+    buckets: Annotated[int, Meta(ge=1, le=1000)] | None = None
+    loss: str = "squared"
+    raw_safe: Annotated[float, Meta(gt=0, le=1)] | None = None
+    parameters: dict[str, float | int | str] = {}
+    keyed: bool = False
+    horizon: Annotated[
+        int, Meta(ge=1, le=1 << 40, description="Newer forecasts after which one expires.")
+    ] = 1_000_000
+    unknown: Annotated[
+        Literal["refuse", "keep"],
+        Meta(description="What becomes of an outcome whose forecast was not made yet."),
+    ] = "refuse"
+    most_open: Annotated[int, Meta(ge=1, le=1 << 40)] | None = None
+    alarm: Annotated[float, Meta(gt=0, lt=1)] = 0.05
+    seed: (
+        Annotated[int, Meta(description="Makes draws repeatable, and gives their secrecy up.")]
+        | None
+    ) = None
+
+
+class StreamOut(Struct):
+    """A stream as it is."""
+
+    name: str
+    settings: dict[str, Any]
+    issued: int
+    learned: int
+    open: int
+    early: int
+    sequence: int
+    deleted: bool = False
+
+
+class ForecastIn(Struct, forbid_unknown_fields=True):
+    """A raw forecast."""
+
+    id: Id
+    raw: Probability
+    key: Key | None = None
+    time: float | None = None
+
+
+class Mixture(Struct):
+    """The points that could have been drawn, with their probabilities."""
+
+    values: list[float]
+    weights: list[float]
+
+
+class ForecastOut(Struct):
+    """A calibrated forecast: the draw carries the promise, the mean is sharper and does not."""
+
+    id: str
+    forecast: float
+    mean: float
+    mixture: Mixture
+    sequence: int
+
+
+class OutcomeIn(Struct, forbid_unknown_fields=True):
+    """What happened."""
+
+    id: Id
+    outcome: Outcome
+    time: float | None = None
+
+
+class OutcomeOut(Struct):
+    """What became of an outcome."""
+
+    id: str
+    status: Literal["learned", "early", "repeated"]
+    sequence: int
+
+
+class CorrectionIn(Struct, forbid_unknown_fields=True):
+    """What happened instead."""
+
+    outcome: Outcome
+
+
+class CorrectionOut(Struct):
+    """A corrected outcome."""
+
+    id: str
+    status: Literal["corrected", "repeated"]
+    outcome: int
+    sequence: int
+
+
+class Known(Struct):
+    """A forecast and what became of it."""
+
+    id: str
+    raw: float
+    forecast: float
+    mean: float
+    mixture: Mixture
+    status: Literal["open", "learned", "corrected", "expired"]
+    sequence: int
+    key: Key | None = None
+    time: float | None = None
+    outcome: int | None = None
+
+
+class Gone(Struct):
+    """A forecast whose outcome is not waited for any more."""
+
+    id: str
+    status: Literal["expired", "repeated"]
+    sequence: int
+
+
+class KeyOut(Struct):
+    """What was measured in a key's stream, and what is promised."""
+
+    key: Key
+    rounds: int
+    open: int
+    c1: float | None
+    c2: float | None
+    promised: float | None
+    holds: bool
+
+
+class Taken(Struct):
+    """A state that was handed over."""
+
+    status: Literal["taken", "repeated"]
+    sequence: int
+
+
+class Health(Struct):
+    """Whether the service is alive, or ready."""
+
+    ready: bool
+    trouble: str = ""
+
+
+class Problem(Struct, omit_defaults=True):
+    """What went wrong, as in RFC 9457."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    id: str | UnsetType = UNSET
+    stored: dict[str, Any] | UnsetType = UNSET
+    told: dict[str, Any] | UnsetType = UNSET
+
+
+class OneOrMany(NamedTuple):
+    """Stands for an answer, or for many answers some of which may be problems."""
+
+    type: type[Struct]
+
+
+ForecastsIn = ForecastIn | list[ForecastIn]
+ForecastsOut = OneOrMany(ForecastOut)
+OutcomesIn = OutcomeIn | list[OutcomeIn]
+OutcomesOut = OneOrMany(OutcomeOut)

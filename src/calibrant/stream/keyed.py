@@ -1,0 +1,197 @@
+"""A table at work on rows that come in pieces: each key is a stream of its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Self
+
+import numpy as np
+
+from calibrant.core.arrays import Mask, Words
+from calibrant.core.codec import Document
+from calibrant.errors import CorruptState
+from calibrant.recalibrate.keyed import KeyedPending, Keys
+from calibrant.recalibrate.keyed_record import Certificates
+from calibrant.recalibrate.table import Table
+from calibrant.stream.columns import Columns, Scale
+from calibrant.stream.failure import StateMismatch
+from calibrant.stream.pieces import Piece
+from calibrant.stream.rows import Problem, Rounds, Rules, value_at
+from calibrant.stream.session import Answers, Options, Session, names_of
+
+KIND: Final = "keyed session"
+WORST: Final = 10
+"""Keys with the largest errors that a summary names."""
+SAID: Final = ("method", "resolution", "buckets", "grid", "epsilon", "loss", "prior", "raw_safe")
+
+
+@dataclass
+class Fleet:
+    """A table, and how many forecasts were made in it."""
+
+    table: Table
+    issued: int = 0
+
+
+class KeyedRules(Rules):
+    """Rules of rows that have a key: the text of one column."""
+
+    def read(self, piece: Piece) -> tuple[Rounds, Mask, list[Problem]]:
+        """Return the rounds of a piece, each with its key, and what is wrong with other rows."""
+        (by,) = self.columns.group
+        there = [str(value) not in ("", "None") for value in _listed(piece, by)]
+        rows = np.flatnonzero(there)
+        if len(rows) == len(there):
+            return super().read(piece)
+        rounds, good, problems = super().read(piece.take(np.array(there)))
+        found = np.zeros(len(there), bool)
+        found[rows[good]] = True
+        told = [problem._replace(row=int(rows[problem.row])) for problem in problems]
+        lost = [row for row, known in enumerate(there) if not known]
+        told += [Problem(row, by, value_at(piece, by, row), "a key") for row in lost]
+        return rounds, found, sorted(told)
+
+
+def _listed(piece: Piece, name: str) -> list[Any]:
+    column = piece.column(name)
+    return column if isinstance(column, list) else column.to_pylist()
+
+
+@dataclass
+class KeyedSession(Session):
+    """A session of a :class:`calibrant.Table`; pending outcomes are those of a table."""
+
+    waiting: KeyedPending = field(default_factory=KeyedPending)
+
+    @classmethod
+    def start(cls, options: Options) -> Self:
+        """Return a session before its first row."""
+        table = Table(options.recalibrator(0), seed=options.seed)
+        return cls(Fleet(table), None, Scale(options.scale or "probability"), options.seed)
+
+    @property
+    def table(self) -> Table:
+        """The table that plays."""
+        table: Table = self.recalibrator.table
+        return table
+
+    def rules(self, columns: Columns) -> Rules:
+        return KeyedRules(columns, self.scale, self.last)
+
+    def play(self, rounds: Rounds) -> Answers:
+        assert rounds.groups is not None
+        keys = Keys.of([named.partition("=")[2] for (named,) in rounds.groups])
+        told: dict[str, Any] = {}
+        prompt = rounds.available is None and bool(rounds.known.all()) and not len(self.waiting)
+        if not prompt or self.table.timed:
+            told = rounds.delivery(self.recalibrator.issued) | {"carry": self.waiting}
+        run = self.table.replay(keys, rounds.raw, rounds.outcomes, **told)
+        self.waiting = run.pending.chosen(np.isfinite(run.pending.available))
+        self.recalibrator.issued += len(rounds)
+        self.unresolved += int((~rounds.known).sum())
+        return Answers(run.forecast, np.minimum(run.mean, 1.0), run.bucket, run.ticket)
+
+    def check(self, options: Options) -> None:
+        """Refuse options that are not those of the state."""
+        if options.given(SAID):
+            made = options.recalibrator(0)
+            if not self.table.is_like(made):
+                raise StateMismatch(f"options must be as in the state, got {options.given(SAID)!r}")
+        for name, found in (("seed", self.seed), ("scale", self.scale.kind)):
+            if getattr(options, name) not in (None, found):
+                told = f"{name} must be as in the state, {found!r}"
+                raise StateMismatch(f"{told}, got {getattr(options, name)!r}")
+
+    def dumped(self, by: str) -> bytes:
+        """Return the session as bytes; treat them as secret."""
+        waits, table = self.waiting, self.table.to_bytes()
+        settings = {
+            "by": by,
+            "scale": self.scale.kind,
+            "largest": self.scale.largest.hex(),
+            "seed": self.seed,
+            "timed": self.timed,
+            "last": self.last.hex(),
+            "counts": [self.recalibrator.issued, self.skipped, self.unresolved, len(table)],
+            "keys": json.dumps(waits.key),
+            "inputs": list(self.inputs),
+        }
+        arrays = {
+            "table": np.frombuffer(table + bytes(-len(table) % 8), "<i8").astype(np.int64),
+            "number": waits.number,
+            "available": np.ascontiguousarray(waits.available).view(np.int64),
+            "outcome": waits.outcome.astype(np.int64),
+        }
+        return Document(KIND, settings, arrays).to_bytes()
+
+    @classmethod
+    def loaded(cls, data: bytes, by: str) -> Self:
+        """Return the session whose :meth:`dumped` this is."""
+        document = Document.from_bytes(data, KIND)
+        try:
+            told, arrays = document.settings, document.arrays
+            if told["by"] != by:
+                raise StateMismatch(f"--by must be as in the state, {told['by']!r}, got {by!r}")
+            issued, skipped, unresolved, size = told["counts"]
+            table = Table.from_bytes(arrays["table"].astype("<i8").tobytes()[:size])
+            scale = Scale(told["scale"], float.fromhex(told["largest"]))
+            last = float.fromhex(told["last"])
+            made = cls(Fleet(table, issued), None, scale, told["seed"], told["timed"], last)
+            made.skipped, made.unresolved = skipped, unresolved
+            made.inputs = names_of(told["inputs"])
+            made.waiting = _pending(json.loads(told["keys"]), arrays)
+        except (KeyError, TypeError, ValueError) as error:
+            if isinstance(error, CorruptState):
+                raise
+            raise CorruptState(f"state must be of a replay by key, got {error!r}") from error
+        return made
+
+    def told(self, settings: Mapping[str, Any], timing: Mapping[str, float]) -> KeyedSummary:
+        """Return what everything so far amounts to."""
+        return KeyedSummary(self.table.certificates(), dict(settings), self.counts, dict(timing))
+
+
+def _pending(keys: Any, arrays: Mapping[str, Words]) -> KeyedPending:
+    available = arrays["available"].view(np.float64)
+    return KeyedPending(keys, arrays["number"], available, arrays["outcome"].astype(np.uint8))
+
+
+@dataclass(frozen=True)
+class KeyedSummary:
+    """What a replay by key amounts to: all keys together, and those with the largest errors."""
+
+    certificates: Certificates
+    settings: dict[str, Any]
+    counts: dict[str, int]
+    timing: dict[str, float]
+
+    @property
+    def total(self) -> dict[str, Any]:
+        """Numbers of all keys; losses and errors are means over all rounds."""
+        told = self.certificates
+        rounds = int(told.rounds.sum())
+        sums = {
+            name: getattr(told, name) * told.rounds for name in ("loss", "raw_loss", "c1", "c2")
+        }
+        means = {name: float(each.sum() / max(rounds, 1)) for name, each in sums.items()}
+        counts = {"keys": len(told), "n_rounds": rounds, "open": int(told.open.sum())}
+        return counts | {"expired": int(told.expired.sum())} | means
+
+    @property
+    def worst(self) -> list[dict[str, Any]]:
+        """The keys with the largest errors beyond what their few rounds explain."""
+        # C2 of a calibrated stream falls like the number of its cells over its rounds.
+        told = self.certificates
+        least = int(np.quantile(told.rounds, 0.5)) if len(told) else 1
+        found = told.worst(WORST, least=max(least, 1))
+        names = ("rounds", "c1", "c2", "loss", "raw_loss")
+        columns = [getattr(found, name).tolist() for name in names]
+        rows = zip(found.key, *columns, strict=True)
+        return [dict(zip(("key", *names), row, strict=True)) for row in rows]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the summary as JSON-ready data."""
+        told = {"kind": "keys", "version": 1, "settings": self.settings, "timing": self.timing}
+        return told | self.counts | self.total | {"worst": self.worst}

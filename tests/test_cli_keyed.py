@@ -1,0 +1,165 @@
+"""``calibrant replay --by``: many streams in one file."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("typer", reason="the command line is an extra")
+
+from calibrant import Recalibrator
+from calibrant.cli.app import run
+from calibrant.stream.keyed import KeyedSession
+
+ROWS = 400
+HOW = ("--raw", "p", "--outcome", "y", "--method", "foster_hart", "--seed", "3", "--by", "site")
+
+
+def ran(*words: Any) -> int:
+    return int(run([str(word) for word in words]))
+
+
+def rows() -> list[dict[str, Any]]:
+    rng = np.random.default_rng(0)
+    raw = rng.random(ROWS)
+    sites, lag = rng.integers(0, 7, ROWS), rng.integers(0, 30, ROWS)
+    return [
+        {
+            "site": f"s{sites[t]}",
+            "p": raw[t],
+            "y": int(rng.random() < raw[t]),
+            "t": t,
+            "k": t + lag[t],
+        }
+        for t in range(ROWS)
+    ]
+
+
+def written(path: Path, lines: list[dict[str, Any]]) -> Path:
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(lines[0]))
+        writer.writeheader()
+        writer.writerows(lines)
+    return path
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def expected(lines: list[dict[str, Any]], late: bool = False) -> list[float]:
+    found = np.empty(len(lines))
+    for site in {line["site"] for line in lines}:
+        mine = [t for t, line in enumerate(lines) if line["site"] == site]
+        raw, y, time, known = (np.array([lines[t][c] for t in mine], float) for c in "pytk")
+        when = {"time": time, "available": known} if late else {}
+        found[mine] = Recalibrator("foster_hart", seed=3, key=site).replay(raw, y, **when).forecast
+    return found.tolist()
+
+
+def forecasts(path: Path) -> list[float]:
+    return [float(line["forecast"]) for line in read(path)]
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_each_key_is_a_stream_of_its_own_in_pieces_and_from_a_state(
+    tmp_path: Path, late: bool
+) -> None:
+    lines, state = rows(), tmp_path / "state"
+    how = (*HOW, "--state", state, "--batch-rows", 50)
+    how += ("--time", "t", "--available", "k") if late else ()
+    made = []
+    for k, part in enumerate((lines[:150], lines[150:])):
+        source, out = written(tmp_path / f"{k}.csv", part), tmp_path / f"out{k}.csv"
+        assert ran("replay", source, "--out", out, *how) == 0
+        made += forecasts(out)
+        assert [line["site"] for line in read(out)] == [line["site"] for line in part]
+    assert made == expected(lines, late)
+
+
+def test_the_summary_names_the_keys_with_the_largest_errors(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = rows()
+    for line in lines:
+        if line["site"] == "s4":
+            line["y"] = 1
+    source, summary = written(tmp_path / "a.csv", lines), tmp_path / "s.json"
+    assert ran("replay", source, *HOW, "--summary", summary) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("7 keys, 0 open; those with the largest errors\n")
+    told = json.loads(summary.read_text())
+    assert (told["keys"], told["n_rounds"], told["kind"]) == (7, ROWS, "keys")
+    assert "--by site --method foster_hart --seed 3" in told["settings"]["command"]
+    assert len(told["worst"]) >= 4
+    assert max(told["worst"], key=lambda each: each["c2"]) == told["worst"][0]
+    assert ran("replay", source, *HOW, "--json") == 0
+    again = json.loads(capsys.readouterr().out)
+    assert again["worst"] == told["worst"]
+    assert ran("replay", source, *HOW, "--out", "-") == 0
+    captured = capsys.readouterr()
+    assert captured.out.startswith("site,p,y")
+    assert "7 keys" in captured.err
+
+
+def test_rows_without_a_key_are_bad_rows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = rows()
+    lines[3]["site"] = ""
+    lines[5]["p"] = 7
+    source, out = written(tmp_path / "a.csv", lines), tmp_path / "o.csv"
+    assert ran("replay", source, *HOW) != 0
+    assert "site must be a key, got nothing" in capsys.readouterr().err
+    assert ran("replay", source, *HOW, "--on-error", "skip", "--out", out) == 0
+    good = [line for t, line in enumerate(lines) if t not in (3, 5)]
+    assert forecasts(out) == expected(good)
+
+
+def test_unknown_outcomes_leave_tickets_open(tmp_path: Path) -> None:
+    lines, state = rows(), tmp_path / "state"
+    lines[9]["y"] = ""
+    assert ran("replay", written(tmp_path / "a.csv", lines), *HOW, "--state", state) == 0
+    session = KeyedSession.loaded(state.read_bytes(), "site")
+    assert session.unresolved == 1
+    assert session.table.certificates().open.sum() == 1
+    assert session.recalibrator.issued == ROWS
+
+
+def test_what_does_not_go_with_keys_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = written(tmp_path / "a.csv", rows())
+    for words in (("--report", tmp_path / "r.html"), ("--id", "t"), ("--group", "t")):
+        assert ran("replay", source, *HOW, *words) != 0
+        assert "--by does not go with" in capsys.readouterr().err
+    assert ran("replay", source, *HOW[:-1], "nothing") != 0
+    assert "nothing" in capsys.readouterr().err
+
+
+def test_a_state_goes_on_as_it_began(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, state = written(tmp_path / "a.csv", rows()), tmp_path / "state"
+    assert ran("replay", source, *HOW, "--state", state) == 0
+    how = (*HOW, "--state", state, "--again")
+    for words, told in (
+        (("--seed", "4"), "seed must be as in the state, 3, got 4"),
+        (("--percent",), "scale must be as in the state"),
+        (("--resolution", "7"), "options must be as in the state"),
+        (("--by", "t"), "--by must be as in the state, 'site', got 't'"),
+    ):
+        capsys.readouterr()
+        assert ran("replay", source, *how, *words) != 0
+        assert told in capsys.readouterr().err
+    assert ran("replay", source, *HOW, "--state", state) != 0
+    assert "was learned already" in capsys.readouterr().err
+    assert ran("replay", source, *how) == 0
+    data = state.read_bytes()
+    state.write_bytes(data[:-9])
+    assert ran("replay", source, *how) != 0
+    assert "state: state must be whole" in capsys.readouterr().err

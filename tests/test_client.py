@@ -1,0 +1,181 @@
+"""Clients: what they ask, how often, and what waits while the service is away."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+from serving import PLAIN, Child
+
+import calibrant
+from calibrant.client import AsyncClient, Client, Served, ServiceError, Spool
+from calibrant.client import clients as home
+from calibrant.client.asking import LONGEST, pause
+from calibrant.errors import NotStored
+
+pytestmark = [
+    pytest.mark.once,
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork"),
+    pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    child = Child(str(tmp_path_factory.mktemp("served") / "streams.db"))
+    yield f"http://{child.at}"
+    child.end(signal.SIGTERM)
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(home.asking, "pause", lambda *given: 0.0)
+
+
+class Flaky(httpx.MockTransport):
+    """Answers as a service would, but only every other time, and after it did what was asked."""
+
+    def __init__(self) -> None:
+        self.asked, self.away = list[Any](), False
+        super().__init__(self.answer)
+
+    def answer(self, request: httpx.Request) -> httpx.Response:
+        body = json.loads(request.content)
+        self.asked.append(body)
+        if self.away or len(self.asked) % 2:
+            raise httpx.ConnectError("away")
+        rows = [{"id": one["id"], "status": "learned", "sequence": 1} for one in body]
+        return httpx.Response(200, json=rows)
+
+
+def test_rounds_through_a_client_are_those_of_the_library(address: str) -> None:
+    lone = calibrant.Recalibrator(resolution=10, buckets=5, seed=7)
+    with Client(address) as client:
+        client.put_stream("lone", **PLAIN)
+        for k in range(10):
+            made = client.forecast("lone", k / 10, id=f"a/{k}")
+            ticket = lone.forecast(k / 10, id=f"a/{k}")
+            assert (made.forecast, made.mean) == (ticket.value, ticket.mean)
+            assert client.outcome("lone", f"a/{k}", k % 2)["status"] == "learned"
+            lone.observe(ticket, k % 2)
+        assert calibrant.load(client.state("lone")) == lone
+        assert client.correct("lone", "a/3", 0)["status"] == "corrected"
+        client.forecast("lone", 0.5, id="gone")
+        assert client.expire("lone", "gone")["status"] == "expired"
+        assert client.get("lone", "forecasts", "a/3")["outcome"] == 0
+
+
+def test_many_are_asked_in_batches(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(home.asking, "BATCH", 7)
+    with Client(address) as client:
+        client.put_stream("many", **PLAIN, keyed=True)
+        ids = [str(k) for k in range(20)]
+        made = client.forecasts("many", [0.5] * 20, ids, ["a", 7] * 10)
+        assert [one.id for one in made] == ids
+        told = client.outcomes("many", dict.fromkeys([*ids, "nobody"], 1))
+        assert [one["status"] for one in told] == ["learned"] * 20 + [404]
+        with pytest.raises(ServiceError) as refused:
+            client.forecasts("many", [0.4, 0.5], ["0", "new"], ["a", "a"])
+        assert (refused.value.status, refused.value.type) == (409, "urn:calibrant:contradiction")
+        with pytest.raises(ServiceError, match="there") as refused:
+            client.forecast("nowhere", 0.5)
+        assert refused.value.status == 404
+
+
+def test_an_async_client_asks_the_same(address: str) -> None:
+    async def run() -> None:
+        async with AsyncClient(address) as client:
+            await client.put_stream("async", **PLAIN)
+            one = await client.forecast("async", 0.5, id="x")
+            (again,) = await client.forecasts("async", [0.5], ["x"])
+            assert one == again
+            assert (await client.outcomes("async", {"x": 1}))[0]["status"] == "learned"
+            assert (await client.get("async"))["learned"] == 1
+            with pytest.raises(ServiceError):
+                await client.get("nowhere")
+
+    asyncio.run(run())
+
+
+def test_a_request_is_sent_again_under_the_same_ids() -> None:
+    service = Flaky()
+    with Client("http://service", transport=service) as client:
+        assert client.outcomes("s", {"a": 1})[0]["status"] == "learned"
+        assert service.asked == [[{"id": "a", "outcome": 1}]] * 2
+        service.away = True
+        with pytest.raises(ServiceError, match="service must answer") as lost:
+            client.outcomes("s", {"b": 1})
+        assert (lost.value.status, len(service.asked)) == (0, 2 + 8)
+
+
+def test_a_client_waits_longer_each_time_and_as_long_as_it_is_told() -> None:
+    # The fixture replaces what clients call, not what is defined.
+    assert [pause(k, None, 0.5) for k in (0, 1, 20)] == [0.05, 0.1, LONGEST]
+    assert pause(0, "7", 0.5) == 7.0
+    assert pause(0, "Thu, 01 Jan", 0.0) == 0.025
+
+
+def test_a_spool_keeps_order_and_loses_nothing(tmp_path: Path) -> None:
+    service, path = Flaky(), tmp_path / "spool"
+    client = Client("http://service", transport=service, tries=2)
+    service.away = True
+    spool = Spool(client, "s", path, size=3, most=5)
+    for k in range(5):
+        spool.outcome(f"id {k}", k % 2)
+    with pytest.raises(NotStored, match="at most 5"):
+        spool.outcome("id 5", 1)
+    assert (spool.flush(), len(spool)) == (5, 5)
+    spool.close()
+    with path.open("ab") as torn:
+        torn.write(b'["half')
+    service.away, service.asked = False, []
+    again = Spool(client, "s", path)
+    assert len(again) == 5
+    assert again.flush() == 0
+    assert [row["id"] for row in service.asked[-1]] == [f"id {k}" for k in range(5)]
+    assert path.read_bytes() == b""
+    again.close()
+
+
+def test_a_spool_keeps_what_the_service_refuses_apart(address: str, tmp_path: Path) -> None:
+    with Client(address) as client:
+        client.put_stream("spooled", **PLAIN)
+        client.forecast("spooled", 0.5, id="a")
+        spool = Spool(client, "spooled", tmp_path / "spool")
+        for id, outcome in (("a", 1), ("a", 1), ("a", 0), ("nobody", 1)):
+            spool.outcome(id, outcome)
+        assert spool.flush() == 0
+        assert [one["status"] for one in spool.problems] == [409, 404]
+        spool.close()
+        lost = Spool(client, "nowhere", tmp_path / "lost")
+        lost.outcome("a", 1)
+        with pytest.raises(ServiceError):
+            lost.flush()
+        assert len(lost) == 1
+        lost._file.close()
+
+
+class Model:
+    """A model that says what it is given."""
+
+    def predict_proba(self, X: Any) -> Any:
+        return np.stack([1 - np.asarray(X), np.asarray(X)], axis=1)
+
+
+def test_any_classifier_is_wrapped(address: str) -> None:
+    with Client(address) as client:
+        client.put_stream("wrapped", **PLAIN)
+        served = Served(Model(), client, "wrapped")
+        both = served.predict_proba([0.2, 0.9], ids=["a", "b"])
+        assert both.shape == (2, 2)
+        assert both.sum(axis=1).tolist() == [1.0, 1.0]
+        assert set(served.draw([0.2, 0.9], ids=["a", "b"])) <= {k / 10 for k in range(11)}
+        served.outcome("a", 1)
+        assert client.get("wrapped")["learned"] == 1

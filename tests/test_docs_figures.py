@@ -1,0 +1,55 @@
+"""Figures on the README and the gallery: quoted is what is stored, and nothing is missing."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.once
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text()
+STORED = json.loads((ROOT / "docs" / "images" / "accuracy-and-safety.json").read_text())
+ROW = re.compile(r"^\| (?P<name>[^|]+) \| (?P<brier>0\.\d{4}) \| (?P<safety>[01]\.\d{4}) \|", re.M)
+
+
+def quoted() -> dict[str, tuple[str, str]]:
+    """Brier score and C2 against the adversary by the name in backquotes."""
+    found = {}
+    for row in ROW.finditer(README):
+        named = re.search(r"`(\w+)`", row["name"])
+        found[named[1] if named else "raw"] = row["brier"], row["safety"]
+    return found
+
+
+def test_the_table_of_the_readme_is_that_of_the_stored_comparison() -> None:
+    stored = {row["name"]: row for row in STORED["rows"]}
+    assert len(quoted()) == 7
+    for name, figures in quoted().items():
+        row = stored[name]
+        assert figures == (f"{row['brier']:.4f}", f"{row['adversarial_l2']:.4f}"), name
+    assert f"{STORED['rounds']:,} confidences" in README
+
+
+def test_no_other_accurate_method_withstands_the_adversary_as_the_picture_says() -> None:
+    rows = {row["name"]: row for row in STORED["rows"]}
+    best = rows["calibrant"]
+    others = [row for row in rows.values() if row["kind"] not in ("default", "calibrator")]
+    assert min(row["adversarial_l2"] for row in others) >= 0.25
+    assert best["brier"] == min(row["brier"] for row in rows.values())
+    assert best["adversarial_l2"] == min(row["adversarial_l2"] for row in rows.values())
+
+
+def test_every_picture_that_a_page_shows_is_stored_and_has_words() -> None:
+    pages = [ROOT / "README.md", *ROOT.glob("docs/**/*.md")]
+    shown = [(page, *each) for page in pages for each in IMAGE.findall(page.read_text())]
+    assert len(shown) >= 8
+    for page, words, target in shown:
+        assert (page.parent / target).is_file()
+        assert len(words) > 10
+
+
+IMAGE = re.compile(r"!\[([^]]*)\]\(([^)]+)\)")

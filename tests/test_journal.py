@@ -1,0 +1,489 @@
+"""A journal: what was answered is on disk, once, and nothing but the log decides."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import sqlite3
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from calibrant import Calibrant, Journal, Recalibrator, Table, load
+from calibrant.errors import (
+    Contradiction,
+    CorruptState,
+    DamagedLog,
+    ExpiredTicket,
+    InvalidInput,
+    InvalidType,
+    NotStored,
+    TooManyOpen,
+    UnknownName,
+    UnknownTicket,
+)
+from calibrant.journal import journal as home
+from calibrant.journal.events import Asked
+from calibrant.journal.ledger import Ledger
+from calibrant.journal.seen import Seen
+from calibrant.journal.sqlite import SqliteStore
+
+pytestmark = [pytest.mark.base, pytest.mark.plain]
+
+PATTERN: dict[str, Any] = {"resolution": 10, "buckets": 5}
+
+
+def pattern(**more: Any) -> Recalibrator:
+    return Recalibrator(**(PATTERN | more))
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "streams.db"
+
+
+def some_events(count: int, seed: int = 1) -> list[tuple[str, int, str, float]]:
+    """Forecasts of three keys, and outcomes in another order."""
+    dice, waiting, made = random.Random(seed), list[str](), list[Any]()
+    for k in range(count):
+        if waiting and dice.random() < 0.45:
+            id = waiting.pop(dice.randrange(len(waiting)))
+            made.append((None, 1, id, float(dice.random() < 0.4)))
+        else:
+            waiting.append(f"id {k}")
+            made.append((dice.choice("abc"), 0, waiting[-1], dice.random()))
+    return made
+
+
+def columns(events: list[Any]) -> list[list[Any]]:
+    return [list(column) for column in zip(*events, strict=True)]
+
+
+@pytest.mark.parametrize("method", ["foster_hart", "regret_matching", "calibrant"])
+def test_a_journal_answers_as_a_table_and_holds_the_same_bytes(method: str, file: Path) -> None:
+    first = Calibrant() if method == "calibrant" else pattern(method=method)
+    events = some_events(200)
+    table = Table(first, seed=7)
+    with Journal(file, first, seed=7) as journal:
+        for key, kind, id, x in events:
+            if kind == 0:
+                mine, theirs = journal.forecast(key, x, id=id), table.forecast(key, x, id=id)
+                assert mine.to_dict() == theirs.to_dict()
+            else:
+                journal.observe(id, int(x))
+                table.observe(id, int(x))
+        assert list(journal) == list(table)
+        assert journal["a"] == table["a"]
+        assert journal.state() == table
+        assert journal.verify() == 200
+    with Journal(file) as again:
+        assert again.state() == table
+        assert again.verify() == 200
+
+
+def test_a_batch_is_the_same_as_its_calls(file: Path, tmp_path: Path) -> None:
+    events = some_events(200)
+    with Journal(file, pattern(), seed=7) as journal:
+        tickets = journal.play(*columns(events))
+        played = journal.state()
+    with Journal(tmp_path / "other.db", pattern(), seed=7) as other:
+        for (key, kind, id, x), ticket in zip(events, tickets, strict=True):
+            mine = other.observe(id, int(x)) if kind else other.forecast(key, x, id=id)
+            assert mine is not None
+            assert mine.to_dict() == ticket.to_dict()
+        assert other.state() == played
+
+
+def test_a_stream_without_keys_is_a_lone_recalibrator(file: Path) -> None:
+    lone = pattern(seed=3)
+    with Journal(file, pattern(seed=3), keyed=False) as journal:
+        for k in range(20):
+            mine, theirs = (
+                journal.forecast(None, k / 20, id=str(k)),
+                lone.forecast(k / 20, id=str(k)),
+            )
+            assert mine.to_dict() == theirs.to_dict()
+            journal.observe(mine, k % 2)
+            lone.observe(theirs, k % 2)
+        assert journal.state() == lone
+        assert journal.certificate() == lone.certificate()
+        with pytest.raises(InvalidInput, match="key must be left out"):
+            journal.forecast("a", 0.5)
+        with pytest.raises(InvalidType, match="keys must be asked of a keyed stream"):
+            len(journal)
+
+
+def test_the_same_question_gets_the_same_answer_for_ever(file: Path) -> None:
+    with Journal(file, pattern()) as journal:
+        first = journal.forecast("a", 0.3, id="x")
+        for k in range(10):
+            journal.observe(journal.forecast("a", 0.3, id=f"x{k}"), 1)
+        before = journal.state()
+        assert journal.forecast("a", 0.3, id="x").to_dict() == first.to_dict()
+        closed = journal.observe("x", 1)
+        assert journal.observe("x", 1).to_dict() == closed.to_dict()  # type: ignore[union-attr]
+        assert journal.forecast("a", 0.3, id="x").outcome == 1
+        assert before != journal.state()
+    with Journal(file) as journal:
+        assert journal.forecast("a", 0.3, id="x").value == first.value
+
+
+def test_a_contradiction_and_an_unknown_id_are_different_errors(file: Path) -> None:
+    with Journal(file, pattern(max_open=3)) as journal:
+        journal.forecast("a", 0.3, id="x")
+        with pytest.raises(Contradiction, match=r"id 'x' must be told as before, with x=0.3, key"):
+            journal.forecast("a", 0.4, id="x")
+        with pytest.raises(Contradiction):
+            journal.forecast("b", 0.3, id="x")
+        journal.observe("x", 1)
+        with pytest.raises(Contradiction, match=r"with x=1.0, got x=0.0"):
+            journal.observe("x", 0)
+        with pytest.raises(UnknownTicket, match="must be one that was made here, got 'y'"):
+            journal.observe("y", 0)
+        journal.forecast("a", 0.3, id="old")
+        for k in range(5):
+            journal.forecast("a", 0.3, id=f"new {k}")
+        with pytest.raises(ExpiredTicket):
+            journal.observe("old", 1)
+        with pytest.raises(UnknownName):
+            journal["nobody"]
+        assert journal.verify() == 8
+
+
+def test_an_outcome_that_comes_first_is_kept_if_asked(file: Path) -> None:
+    table = Table(pattern(), seed=1)
+    with Journal(file, pattern(), seed=1, unknown="keep") as journal:
+        assert journal.observe("x", 1) is None
+        assert journal.observe("x", 1) is None
+        with pytest.raises(Contradiction):
+            journal.observe("x", 0)
+    with Journal(file) as journal:
+        ticket = journal.forecast("a", 0.3, id="x")
+        assert ticket.outcome == 1
+        table.observe(table.forecast("a", 0.3, id="x"), 1)
+        assert journal.state() == table
+        assert journal.verify() == 2
+
+
+def test_outcomes_are_corrected_once_and_forecasts_dropped(file: Path) -> None:
+    table = Table(pattern(), seed=1)
+    kept = [table.forecast("a", k / 10, id=str(k)) for k in range(8)]
+    for ticket in kept[:6]:
+        table.observe(ticket, 1)
+    table.correct(kept[2], 0)
+    table.expire("7")
+    with Journal(file, pattern(), seed=1) as journal:
+        for k in range(8):
+            journal.forecast("a", k / 10, id=str(k))
+        for k in range(6):
+            journal.observe(str(k), 1)
+        assert journal.correct("2", 0).outcome == 0
+        assert journal.correct("2", 0).outcome == 0
+        assert journal.correct("3", 1).outcome == 1
+        with pytest.raises(Contradiction):
+            journal.correct("2", 1)
+        with pytest.raises(UnknownTicket, match="must have an outcome"):
+            journal.correct("6", 1)
+        with pytest.raises(UnknownTicket):
+            journal.correct("no", 1)
+        assert journal.expire("7").id == "7"
+        assert journal.expire("7").id == "7"
+        with pytest.raises(ExpiredTicket):
+            journal.observe("7", 1)
+        with pytest.raises(Contradiction):
+            journal.expire("2")
+        assert journal.state() == table
+    with Journal(file) as journal:
+        assert journal.state() == table
+        assert journal.verify() == 16
+
+
+def test_only_so_many_forecasts_may_be_open(file: Path) -> None:
+    with Journal(file, pattern(), most_open=2) as journal:
+        journal.forecast("a", 0.3, id="x")
+        journal.forecast("b", 0.3, id="y")
+        with pytest.raises(TooManyOpen):
+            journal.forecast("a", 0.3, id="z")
+        journal.observe("x", 1)
+        journal.forecast("a", 0.3, id="z")
+
+
+@pytest.mark.parametrize("id", ["", "a\nb", "\x00", "x" * 257, "\ud800", 7, "é" * 129])
+def test_ids_are_short_text_without_control_characters(file: Path, id: Any) -> None:
+    with Journal(file, pattern()) as journal, pytest.raises((InvalidInput, InvalidType)):
+        journal.forecast("a", 0.3, id=id)
+
+
+def test_a_batch_that_cannot_be_played_keeps_what_came_before(file: Path) -> None:
+    with Journal(file, pattern(), seed=1) as journal:
+        with pytest.raises(UnknownTicket):
+            journal.play(["a", None], [0, 1], ["x", "y"], [0.4, 1])
+        (again,) = journal.play(["a"], ["forecast"], ["x"], [0.4])
+        assert again.id == "x"
+        assert journal.verify() == 1
+        with pytest.raises(InvalidInput, match="kind must be"):
+            journal.play(["a"], [2], ["x"], [0.4])
+
+
+def test_streams_of_one_file_do_not_know_each_other(file: Path) -> None:
+    with Journal(file, pattern(), seed=1) as one, Journal(file, Calibrant(), stream="b") as other:
+        one.forecast("a", 0.2, id="x")
+        other.forecast("a", 0.9, id="x")
+        assert one.observe("x", 1) is not None
+        with pytest.raises(InvalidInput, match="pattern must be that of the stream"):
+            Journal(file, pattern(buckets=7))
+    with pytest.raises(InvalidInput, match="pattern must be given for a new stream"):
+        Journal(file, stream="c")
+    with pytest.raises(InvalidInput, match="without a forecast"):
+        Journal(file, 7, stream="c")  # type: ignore[arg-type]
+
+
+def test_tables_begin_with_coins_that_nobody_chose(file: Path, tmp_path: Path) -> None:
+    with Journal(file, pattern()) as one, Journal(tmp_path / "b.db", pattern()) as other:
+        drawn = []
+        for journal in (one, other):
+            for k in range(40):
+                journal.observe(journal.forecast("a", 0.33, id=str(k)), k % 3 == 0)
+            drawn.append([event.answer for event in journal.events() if event.kind == 0])
+        assert drawn[0] != drawn[1]
+
+
+# ---------------------------------------------------------------------- several at work
+
+
+def work(file: str, name: int, rounds: int) -> None:
+    with Journal(file, pattern(), seed=7) as journal:
+        for k in range(rounds):
+            journal.forecast("shared", 0.4, id=f"{name} {k}")
+            journal.observe(f"{name} {k}", k % 2)
+
+
+def test_three_processes_lose_nothing(file: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    workers = [context.Process(target=work, args=(str(file), n, 20)) for n in range(3)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert [worker.exitcode for worker in workers] == [0] * 3
+    with Journal(file) as journal:
+        assert journal["shared"].rounds == 60
+        assert journal.verify() == 120
+
+
+def test_threads_share_a_journal(file: Path) -> None:
+    with Journal(file, pattern(), seed=7) as journal:
+
+        def run(name: int) -> None:
+            for k in range(20):
+                journal.observe(journal.forecast("a", 0.4, id=f"{name} {k}"), 1)
+
+        threads = [threading.Thread(target=run, args=(n,)) for n in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert journal["a"].rounds == 80
+        assert journal.verify() == 160
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_forked_process_goes_on_with_the_same_stream(file: Path) -> None:
+    with Journal(file, pattern()) as journal:
+        journal.forecast("a", 0.4, id="x")
+        child = os.fork()
+        if not child:
+            code = 1
+            try:
+                journal.forecast("a", 0.4, id="y")
+                journal.close()
+                code = 0
+            finally:
+                os._exit(code)
+        assert os.waitpid(child, 0)[1] == 0
+        journal.forecast("a", 0.4, id="z")
+        assert journal["a"].issued == 3
+        assert journal.verify() == 3
+
+
+def test_two_journals_in_one_process_follow_each_other(file: Path) -> None:
+    with Journal(file, pattern(), seed=1) as one, Journal(file) as other:
+        one.forecast("a", 0.1, id="x")
+        other.observe("x", 1)
+        assert one["a"].rounds == 1
+        with Journal(file, pattern(), stream="new") as third:
+            third.forecast("k", 0.5, id="n")
+        one.forecast("a", 0.1, id="y")
+        assert one.verify() == 4
+
+
+def test_an_owner_keeps_others_out(file: Path) -> None:
+    with Journal(file, pattern()), pytest.raises(NotStored, match="nobody else must be at work"):
+        SqliteStore(file, alone=True)
+    store = SqliteStore(file, alone=True)
+    with pytest.raises(NotStored, match="no service must be at work"):
+        Journal(file)
+    store.close()
+    Journal(file).close()
+
+
+def test_a_writer_that_is_overtaken_fails_on_the_sequence(file: Path) -> None:
+    Journal(file, pattern()).close()
+    one, other = SqliteStore(file), SqliteStore(file)
+    mine, theirs = Ledger(one), Ledger(other)
+    _, rows = mine.enter([Asked(1, 0, "x", "a", 0.4)])
+    mine.write(rows)
+    _, late = theirs.enter([Asked(1, 0, "y", "a", 0.4)])
+    with pytest.raises(NotStored, match="another process must not write now"):
+        theirs.write(late)
+    one.close()
+    other.close()
+
+
+# ---------------------------------------------------------------------- snapshots and damage
+
+
+def test_snapshots_change_nothing(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(home, "EVERY", 10)
+    events = some_events(95)
+    table = Table(pattern(), seed=7)
+    with Journal(file, pattern(), seed=7) as journal:
+        for key, kind, id, x in events:
+            journal.observe(id, int(x)) if kind else journal.forecast(key, x, id=id)
+            table.observe(id, int(x)) if kind else table.forecast(key, x, id=id)
+        with Journal(file) as other:
+            assert other.state() == table
+        assert journal.verify() == 95
+    with sqlite3.connect(file) as held:
+        assert held.execute("select count(*) from snapshot").fetchone() == (2,)
+    held.close()
+
+
+def alter(file: Path, statement: str, *values: Any) -> None:
+    held = sqlite3.connect(file)
+    with held:
+        assert held.execute(statement, values).rowcount == 1
+    held.close()
+
+
+def filled(file: Path, count: int = 60) -> Table:
+    with Journal(file, pattern(), seed=7) as journal:
+        journal.play(*columns(some_events(count)))
+        found = journal.state()
+    assert isinstance(found, Table)
+    return found
+
+
+def flipped(data: bytes, at: int) -> bytes:
+    return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+
+
+@pytest.mark.parametrize("at", [0, 7, 40, -20, -1])
+def test_a_flipped_byte_in_a_snapshot_is_passed_over(file: Path, at: int) -> None:
+    table, held = filled(file), sqlite3.connect(file)
+    (body,) = held.execute("select body from snapshot").fetchone()
+    held.close()
+    alter(file, "update snapshot set body = ?", flipped(body, at % len(body)))
+    with Journal(file) as journal:
+        assert journal.state() == table
+        with pytest.raises(DamagedLog, match="snapshot of stream 1 at event 60 must be as it was"):
+            journal.verify()
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["x = 0.123", "key = '\"zz\"'", "id = 'other'", "time = 5.0", "answer = x'0011223344556677'"],
+)
+def test_a_changed_event_is_named_and_refused(file: Path, change: str) -> None:
+    filled(file)
+    alter(file, f"update event set {change} where seq = 1")
+    with Journal(file) as journal, pytest.raises(DamagedLog, match="event 1 must be as it was"):
+        journal.verify()
+    held = sqlite3.connect(file)
+    held.execute("delete from snapshot")
+    held.commit()
+    held.close()
+    with pytest.raises(DamagedLog, match="event 1 must be as it was written"):
+        Journal(file)
+
+
+def test_an_event_that_was_forged_with_its_checksum_is_named(file: Path) -> None:
+    filled(file)
+    store = SqliteStore(file)
+    first = next(store.tail(0))
+    forged = first._replace(x=0.777, answer=first.told).sealed()
+    store.close()
+    alter(file, "update event set x = ?, answer = ? where seq = 1", forged.x, forged.answer)
+    with Journal(file) as journal, pytest.raises(DamagedLog, match=r"event 1 \(forecast"):
+        journal.verify()
+
+
+def test_a_lost_event_is_named(file: Path) -> None:
+    filled(file)
+    alter(file, "delete from event where seq = 1")
+    with Journal(file) as journal, pytest.raises(DamagedLog, match=r"event [0-9]+ "):
+        journal.verify()
+
+
+def test_a_truncated_file_is_refused(file: Path) -> None:
+    filled(file, 600)
+    data = file.read_bytes()
+    file.write_bytes(data[: len(data) // 2])
+    with pytest.raises((CorruptState, NotStored)):
+        Journal(file).verify()
+
+
+def test_another_file_is_refused(file: Path) -> None:
+    file.write_bytes(b"something else" * 100)
+    with pytest.raises(CorruptState, match="must be a whole journal"):
+        Journal(file, pattern())
+    file.unlink()
+    with sqlite3.connect(file) as held:
+        held.execute("create table a (b)")
+    held.close()
+    with pytest.raises(CorruptState, match="got another database"):
+        Journal(file, pattern())
+
+
+def test_a_later_version_is_refused(file: Path) -> None:
+    filled(file)
+    alter(file, "update schema set version = 99")
+    with pytest.raises(CorruptState, match="later release"):
+        Journal(file)
+
+
+def test_a_backup_is_the_same_journal(file: Path, tmp_path: Path) -> None:
+    table = filled(file)
+    store = SqliteStore(file)
+    store.backup(tmp_path / "copy.db")
+    store.close()
+    with Journal(tmp_path / "copy.db") as copy:
+        assert copy.state() == table
+        assert copy.verify() == 60
+
+
+def test_the_file_is_nobody_elses_to_read(file: Path) -> None:
+    filled(file)
+    assert file.stat().st_mode & 0o077 == 0
+
+
+def test_bytes_of_a_key_load_as_a_lone_recalibrator(file: Path) -> None:
+    table = filled(file)
+    with Journal(file) as journal:
+        assert load(journal["a"].to_bytes()) == table["a"]
+        assert len(journal.certificates()) == len(journal) == 3
+        assert "a" in journal
+        assert "q" not in journal
+        assert [event.seq for event in journal.events(after=10, limit=3)] == [11, 12, 13]
+
+
+def test_what_was_added_is_seen_and_little_else() -> None:
+    seen = Seen()
+    for k in range(50_000):
+        seen.add((1, 0, str(k)))
+    assert all((1, 0, str(k)) in seen for k in range(50_000))
+    assert sum((1, 1, str(k)) in seen for k in range(10_000)) < 400

@@ -1,0 +1,249 @@
+"""Alarms where outcomes come late: judged in the order in which forecasts were made."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from calibrant.core.codec import Document
+from calibrant.errors import CorruptState, InvalidInput, InvalidType
+from calibrant.loading import load
+from calibrant.monitor import LateAlarm, LateWatch, Monitor, Watch
+from calibrant.monitor import late as module
+
+pytestmark = [pytest.mark.base, pytest.mark.once]
+
+
+def stream(rounds: int, seed: int = 1, chance: float = 0.5) -> list[tuple[float, int]]:
+    rng = np.random.default_rng(seed)
+    values = rng.uniform(0.05, 0.95, rounds).tolist()
+    return [(value, int(rng.random() < chance)) for value in values]
+
+
+def in_order(rounds: Any, **options: Any) -> Monitor:
+    monitor = Monitor(**options)
+    for value, outcome in rounds:
+        monitor.update(value, outcome)
+    return monitor
+
+
+delays = st.lists(st.tuples(st.floats(0.0, 1.0), st.integers(0, 1), st.integers(0, 9)), max_size=40)
+
+
+@settings(max_examples=60)
+@given(delays, st.integers(1, 12), st.sampled_from([1, 3]), st.data())
+def test_outcomes_in_any_order_are_judged_as_if_they_had_come_in_order(
+    rounds: list[tuple[float, int, int]], horizon: int, lag: int, data: Any
+) -> None:
+    """An outcome comes after its delay in forecasts; with a delay of the horizon it is missing."""
+    made, due = LateWatch(Monitor(lag=lag), horizon=horizon), dict[int, list[int]]()
+    for number, (value, _, delay) in enumerate(rounds):
+        for place in reversed(due.pop(number, [])):
+            assert made.observe(place, rounds[place][1])
+        assert made.forecast(value) == number
+        if delay < horizon:
+            due.setdefault(number + 1 + delay, []).append(number)
+        if data.draw(st.booleans()):
+            made = LateWatch.from_bytes(made.to_bytes())
+    for place in itertools.chain(*due.values()):
+        made.observe(place, rounds[place][1])
+    known = [(value, outcome) for value, outcome, delay in rounds if delay < horizon]
+    if made.waiting == 0:
+        assert made.watch == in_order(known, lag=lag)
+    assert made.judged + made.missing + made.waiting == made.issued == len(rounds)
+
+
+def test_an_outcome_counts_until_the_forecast_a_horizon_later() -> None:
+    made = LateWatch(Monitor(), horizon=3)
+    for value in (0.1, 0.2, 0.3):
+        made.forecast(value)
+    assert made.observe(1, 1)
+    assert (made.judged, made.waiting) == (0, 3)
+    made.forecast(0.4)
+    assert (made.judged, made.missing, made.waiting) == (1, 1, 2)
+    assert not made.observe(0, 1)
+    assert made.watch == in_order([(0.2, 1)])
+
+
+def test_a_forecast_that_is_forgotten_is_missing_at_its_turn() -> None:
+    made = LateWatch(Monitor(), horizon=9)
+    for value in (0.1, 0.2, 0.3):
+        made.forecast(value)
+    assert made.forget(1)
+    assert made.observe(2, 0)
+    assert (made.judged, made.missing) == (0, 0)
+    assert made.observe(0, 1)
+    assert (made.judged, made.missing, made.waiting) == (2, 1, 0)
+    assert not made.forget(0)
+
+
+def test_an_outcome_that_waits_can_be_replaced() -> None:
+    made = LateWatch(Monitor())
+    for value in (0.1, 0.2):
+        made.forecast(value)
+    made.observe(1, 1)
+    made.observe(1, 0)
+    made.observe(0, 0)
+    assert made.watch == in_order([(0.1, 0), (0.2, 0)])
+
+
+def test_an_alarm_tells_forecasts_and_times() -> None:
+    late = LateWatch(Watch(), horizon=50)
+    rng, outcomes = np.random.default_rng(4), []
+    for k in range(900):
+        raw = float(rng.uniform(0.05, 0.95))
+        outcomes.append(int(rng.random() < (raw if k < 300 else 1.0 - raw)))
+        late.forecast(raw, raw, time=10.0 * k)
+        if k >= 20 and k % 5:
+            late.observe(k - 20, outcomes[k - 20])
+    found = {alarm.name: alarm for alarm in late.alarms}
+    assert set(found) == {"raw", "calibrated"}
+    alarm = found["raw"]
+    assert 300 < alarm.number < 400
+    assert alarm.time == 10.0 * alarm.number
+    assert alarm.number + 20 <= alarm.issued <= alarm.number + 50
+    assert abs(alarm.since - 300) < 25
+    assert alarm.since_time == 10.0 * alarm.since
+    assert (alarm.number + 20) % 5
+    late.restart()
+    assert late.alarms == ()
+    assert not late.alarm
+
+
+def test_moments_are_thinned_and_never_after_what_they_stand_for() -> None:
+    made = LateWatch(Monitor())
+    for k in range(3000):
+        made.observe(made.forecast(0.5), k % 2)
+    assert len(made._moments) < module.MARKS
+    for judged in (0, 1, 700, 2999):
+        found = made._moment(judged)
+        assert judged - made._stride < found.judged <= judged
+        assert found.number == found.judged
+
+
+# ----------------------------------------------------------------------------- the promise
+
+
+def mean_evidence(missing: Any, **options: Any) -> float:
+    """Return the mean evidence over all outcomes of right forecasts, some of which are missing."""
+    forecasts, total = (0.3, 0.6, 0.6, 0.2, 0.7, 0.4), 0.0
+    for outcomes in itertools.product((0, 1), repeat=len(forecasts)):
+        made = LateWatch(Monitor(**options), horizon=3)
+        for number, (value, outcome) in enumerate(zip(forecasts, outcomes, strict=True)):
+            made.forecast(value)
+            (made.forget(number) if missing(number, outcome) else made.observe(number, outcome))
+        weight = math.prod(p if y else 1 - p for p, y in zip(forecasts, outcomes, strict=True))
+        total += weight * made.watch.evidence.now
+    return total
+
+
+def test_outcomes_missing_whatever_they_are_leave_the_mean_evidence_at_one() -> None:
+    assert mean_evidence(lambda number, outcome: number % 3 == 1) == pytest.approx(1.0, abs=1e-9)
+
+
+def test_outcomes_missing_because_of_what_they_are_break_the_promise_as_is_told() -> None:
+    assert mean_evidence(lambda number, outcome: outcome == 0) > 1.05
+    assert LateWatch(horizon=7).assumptions[0] == (
+        "whether an outcome is known before the forecast 7 later is made does not depend on the "
+        "outcome"
+    )
+
+
+def test_with_a_lag_of_the_horizon_outcomes_may_depend_on_one_another() -> None:
+    assert LateWatch(Monitor(lag=7), horizon=7).assumptions == LateWatch(horizon=7).assumptions[:1]
+    assert LateWatch(Monitor(lag=6), horizon=7).assumptions[1] == (
+        "outcomes that are outstanding together do not depend on one another, given the forecasts"
+    )
+
+
+@pytest.mark.parametrize("lag", [1, 3])
+def test_the_alarm_is_noted_in_the_round_in_which_the_monitor_rang(lag: int) -> None:
+    late, monitor = LateWatch(Monitor(lag=lag), horizon=3), Monitor(lag=lag)
+    for value, outcome in stream(600, chance=0.9):
+        late.observe(late.forecast(value), outcome)
+        monitor.update(value, outcome)
+    assert late.alarms[0].number == (monitor.alarm_after or 0) - 1
+    assert late.alarms[0].time is None
+    assert late.alarm
+
+
+# -------------------------------------------------------------------------- refusals, state
+
+
+def test_only_new_monitors_and_watches_are_taken() -> None:
+    with pytest.raises(InvalidType, match="watch must be a Monitor or a Watch, got 3"):
+        LateWatch(3)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="watch must be new, got one after 1 rounds"):
+        LateWatch(in_order([(0.5, 1)]))
+    with pytest.raises(InvalidInput, match="horizon must be"):
+        LateWatch(horizon=0)
+
+
+def test_forecasts_and_numbers_are_checked() -> None:
+    made = LateWatch(horizon=4)
+    with pytest.raises(InvalidInput) as refused:
+        made.forecast(0.5)
+    assert str(refused.value) == "values must be 2 numbers (raw, calibrated), got 1"
+    with pytest.raises(InvalidInput, match="calibrated must be a number in"):
+        made.forecast(0.5, 1.5)
+    with pytest.raises(InvalidInput, match="number must be of a forecast that was made, got 0"):
+        made.observe(0, 1)
+    assert made == LateWatch(horizon=4)
+    assert repr(made) == "LateWatch(horizon=4, issued=0, waiting=0, missing=0, no alarm)"
+    assert made.horizon == 4
+
+
+def used() -> LateWatch:
+    made = LateWatch(Monitor(), horizon=9)
+    for value, outcome in stream(40, chance=0.9):
+        made.observe(made.forecast(value, time=3.0), outcome)
+    for value in (0.1, 0.2, 0.3):
+        made.forecast(value)
+    made.observe(42, 1)
+    made.forget(41)
+    return made
+
+
+def test_a_state_comes_back_whole() -> None:
+    made = used()
+    assert made.alarm
+    for again in (load(made.to_bytes()), LateWatch.from_dict(made.to_dict()), made.copy()):
+        assert again == made
+        assert again.alarms == made.alarms
+        again.observe(40, 0)
+        assert (again.missing, again.judged, again.waiting) == (1, 42, 0)
+    assert isinstance(made.alarms[0], LateAlarm)
+    two = LateWatch(Watch(), horizon=2)
+    assert load(two.to_bytes()).names == ("raw", "calibrated")
+
+
+def altered(place: int, value: float) -> dict[str, Any]:
+    words = used()._document().arrays["open"].copy()
+    words.view(np.float64)[place] = value
+    return {"open": words}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        altered(0, 41.0),
+        altered(0, 39.0),
+        altered(8, 55.0),
+        altered(1, 1.5),
+        altered(3, 2.0),
+        {"open": np.zeros(0, np.int64)},
+        {"moments": np.zeros(0, np.int64)},
+        {"moments": np.zeros(5, np.int64)},
+    ],
+)
+def test_a_state_that_no_stream_leaves_is_refused(change: dict[str, Any]) -> None:
+    stored = used()._document()
+    crafted = Document(stored.kind, stored.settings, stored.arrays | change)
+    with pytest.raises(CorruptState):
+        LateWatch.from_bytes(crafted.to_bytes())

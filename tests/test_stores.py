@@ -1,0 +1,276 @@
+"""One suite over every store: SQLite and PostgreSQL keep the same log."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cluster import BIN, MISSING, Cluster
+from test_journal import columns, pattern, some_events
+
+from calibrant import Table
+from calibrant.errors import CorruptState, DamagedLog, NotStored, UnknownTicket
+from calibrant.journal.events import FORECAST, OUTCOME, Asked, Event, Told
+from calibrant.journal.ledger import Ledger
+from calibrant.journal.opening import open_store
+from calibrant.journal.recover import verified
+from calibrant.journal.settings import Settings
+from calibrant.journal.store import Line, Pass, Snapshot, Store
+from calibrant.journal.writer import Writer
+
+pytestmark = pytest.mark.once
+
+Opened = Callable[..., Any]
+counter = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    if BIN is None:
+        pytest.skip(MISSING)
+    made = Cluster()
+    yield made
+    made.close()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opened]:
+    """Returns what opens the same store again and again."""
+    stores = list[Store]()
+    if request.param == "sqlite":
+        address = str(tmp_path / "streams.db")
+    else:
+        address = request.getfixturevalue("cluster").database(f"db{next(counter)}")
+
+    def open_again(alone: bool | None = True) -> Store:
+        stores.append(open_store(address, alone=alone))
+        return stores[-1]
+
+    yield open_again
+    for store in stores:
+        store.close()
+
+
+def make_stream(store: Store, number: int = 1, **settings: Any) -> None:
+    told = Settings(keyed=True, **settings).to_json()
+    body = Table(pattern(), seed=7).to_bytes()
+    with store.writing():
+        store.put_stream(Line(number, f"stream {number}", told, body))
+
+
+def asked(events: Sequence[Any], stream: int = 1) -> list[Asked]:
+    return [Asked(stream, kind, id, key, x) for key, kind, id, x in events]
+
+
+def waited(writer: Writer, wanted: Sequence[Asked]) -> list[Told]:
+    """Enter events and wait for what is told."""
+    done, found = threading.Event(), list[Any]()
+
+    def answer(told: Any, error: Exception | None) -> None:
+        found.extend((told, error))
+        done.set()
+
+    writer.submit(wanted, answer)
+    done.wait()
+    if found[1] is not None:
+        raise found[1]
+    told: list[Told] = found[0]
+    return told
+
+
+def test_what_is_put_is_found(opened: Opened) -> None:
+    store = opened()
+    make_stream(store)
+    events = [
+        Event(seq, 1, seq % 2, f"id {seq // 2}", '"k"', seq / 8, None, b"abc", 5).sealed()
+        for seq in range(1, 40)
+    ]
+    with store.writing():
+        store.add_events(events)
+    assert store.last() == 39
+    assert list(store.tail(0)) == events
+    assert list(store.tail(10, 12)) == events[10:12]
+    assert store.events(1, 5, 3) == events[5:8]
+    assert store.events(2, 0, 3) == []
+    assert {*store.names()} == {event[1:4] for event in events}
+    wanted = [(1, 0, "id 3"), (1, 1, "id 3"), (2, 0, "id 3"), (1, 0, "nobody")]
+    assert {*store.find(wanted)} == {(1, 0, "id 3"), (1, 1, "id 3")}
+    assert store.find([]) == {}
+    token = Pass(b"hash", "me", "read", "*", 1.5)
+    with store.writing():
+        store.put_token(token)
+        store.put_token(token._replace(revoked=2.5))
+        store.put_snapshots([Snapshot(1, 20, "a", b"x")], 20)
+        store.put_snapshots([Snapshot(1, 30, "a", b"y")], 30)
+        store.put_snapshots([Snapshot(1, 35, "a", b"z")], 35)
+        store.put_snapshots([], 39)
+    assert store.tokens() == [token._replace(revoked=2.5)]
+    assert [(one.seq, one.body) for one in store.snapshots()] == [(39, b"z"), (30, b"y")]
+    with store.writing():
+        store.purge(1)
+    assert (store.streams(), store.last(), store.snapshots()) == ([], 0, [])
+
+
+def test_a_transaction_that_fails_leaves_no_trace(opened: Opened) -> None:
+    store = opened()
+    make_stream(store)
+    event = Event(1, 1, 0, "a", None, 0.5, None, b"", 5).sealed()
+
+    def interrupted() -> None:
+        with store.writing():
+            store.add_events([event])
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        interrupted()
+    assert store.last() == 0
+    with pytest.raises(NotStored), store.writing():
+        store.add_events([event, event._replace(seq=2)])
+    assert store.last() == 0
+
+
+def test_library_and_stores_give_the_same_answers_and_bodies(opened: Opened) -> None:
+    events = some_events(300)
+    table = Table(pattern(), seed=7)
+    played = table.play(*columns(events))
+    store = opened()
+    make_stream(store)
+    writer = Writer(store, every=50)
+    told = list[Told]()
+    for start in range(0, 300, 37):
+        told += waited(writer, asked(events[start : start + 37]))
+    fold = writer.ledger.folds[1]
+    values = [fold.ticket(one.result()).value for one in told if one.result().kind == FORECAST]
+    assert values == [v for v, event in zip(played.value, events, strict=True) if event[1] == 0]
+    assert fold.model == table
+    writer.close()
+    store = opened()
+    assert Ledger(store).folds[1].model.to_bytes() == table.to_bytes()
+    assert verified(store) == 300
+
+
+def test_an_event_that_fails_is_answered_by_itself(opened: Opened) -> None:
+    store = opened()
+    make_stream(store)
+    writer = Writer(store)
+    told = waited(
+        writer,
+        [
+            Asked(1, FORECAST, "a", "k", 0.5),
+            Asked(1, OUTCOME, "nobody", None, 1),
+            Asked(1, FORECAST, "a", "k", 0.5),
+            Asked(1, FORECAST, "b", "k", 0.5),
+            Asked(1, OUTCOME, "b", None, 1),
+        ],
+    )
+    assert [one.status for one in told] == ["made", "refused", "repeated", "made", "learned"]
+    assert isinstance(told[1].error, UnknownTicket)
+    assert told[0].event == told[2].event
+    assert store.last() == 3
+    writer.close()
+
+
+def test_requests_of_many_threads_are_each_answered_once(opened: Opened) -> None:
+    store = opened()
+    make_stream(store)
+    writer, found = Writer(store, every=40), dict[str, Event]()
+
+    def run(name: int) -> None:
+        for k in range(15):
+            (told,) = waited(writer, [Asked(1, FORECAST, f"{name} {k}", "k", 0.5)])
+            found[f"{name} {k}"] = told.result()
+            waited(writer, [Asked(1, OUTCOME, f"{name} {k}", None, 1)])
+
+    threads = [threading.Thread(target=run, args=(n,)) for n in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    again = waited(writer, [Asked(1, FORECAST, id, "k", 0.5) for id in found])
+    assert [one.event for one in again] == list(found.values())
+    assert {one.status for one in again} == {"repeated"}
+    writer.close()
+    assert verified(opened()) == 180
+
+
+def test_a_second_owner_is_refused_and_readers_are_not(opened: Opened) -> None:
+    store = opened()
+    make_stream(store)
+    with pytest.raises(NotStored, match="nobody else must be at work"):
+        opened()
+    beside = opened(alone=None)
+    with beside.writing():
+        beside.put_token(Pass(b"hash", "me", "read", "*", 1.5))
+    assert [token.name for token in store.tokens()] == ["me"]
+    assert verified(beside) == 0
+
+
+def test_an_answer_that_differs_stops_the_start_and_is_named(opened: Opened) -> None:
+    store = opened()
+    make_stream(store)
+    ledger = Ledger(store)
+    _, rows = ledger.enter(asked(some_events(30)))
+    one = next(row for row in rows[6:] if row.kind == FORECAST)
+    forged = one._replace(x=1.0 - one.x, answer=one.told).sealed()
+    with store.writing():
+        store.add_events([forged if row.seq == one.seq else row for row in rows])
+    with pytest.raises(DamagedLog, match=rf"event {one.seq} \(forecast"):
+        Ledger(store)
+
+
+# ---------------------------------------------------------------------- PostgreSQL alone
+
+
+def test_an_owner_that_was_asleep_cannot_write_after_a_takeover(cluster: Cluster) -> None:
+    address = cluster.database(f"db{next(counter)}")
+    asleep: Any = open_store(address, alone=True)
+    make_stream(asleep)
+    with asleep.writing():
+        pass
+    # Its connection is lost, another owner takes over and leaves again.
+    asleep._writer.close()
+    other: Any = open_store(address, alone=True)
+    with other.writing():
+        pass
+    with pytest.raises(NotStored, match="nobody else"), asleep.writing():
+        pass
+    other.close()
+    with pytest.raises(NotStored, match="another owner that took over"), asleep.writing():
+        pass
+    asleep.close()
+
+
+def test_a_server_that_was_killed_and_is_back_is_used_again(cluster: Cluster) -> None:
+    address = cluster.database(f"db{next(counter)}")
+    store = open_store(address, alone=True)
+    make_stream(store)
+    writer = Writer(store)
+    first = waited(writer, [Asked(1, FORECAST, "a", "k", 0.5)])
+    cluster.kill()
+    with pytest.raises(NotStored):
+        waited(writer, [Asked(1, FORECAST, "b", "k", 0.5)])
+    assert not writer.ready
+    cluster.start()
+    while not writer.ready:
+        with suppress(NotStored):
+            waited(writer, [Asked(1, FORECAST, "c", "k", 0.5)])
+    told = waited(writer, [Asked(1, FORECAST, "a", "k", 0.5)])
+    assert told[0].event == first[0].event
+    writer.close()
+    store = open_store(address, alone=True)
+    assert verified(store) >= 1
+    store.close()
+
+
+def test_a_later_version_of_the_tables_is_refused(cluster: Cluster) -> None:
+    address = cluster.database(f"db{next(counter)}")
+    store: Any = open_store(address, alone=None)
+    store._put("update schema set version = 99")
+    store.close()
+    with pytest.raises(CorruptState, match="version"):
+        open_store(address, alone=None)
