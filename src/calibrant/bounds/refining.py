@@ -103,9 +103,9 @@ def refining_measured(
     counts: ArrayLike,
     variance: float,
     *,
+    end: float = 0.0,
     strength: float = 4.0,
     patience: float = 3.0,
-    end: float = 0.0,
     failure: float | None = None,
 ) -> Bound:
     """Bound C2 as :func:`refining` does, with counts and the sum of variances of a run.
@@ -127,8 +127,8 @@ def refining_regret(
     variance: float,
     *,
     strength: float = 4.0,
-    patience: float = 3.0,
     end: float = 0.0,
+    patience: float = 3.0,
     failure: float | None = None,
 ) -> Bound:
     """Bound how much more than the anchors the draws lose, in squared loss.
