@@ -129,14 +129,11 @@ def panel_rows(data: pathlib.Path, seeds: int) -> Iterator[str]:
         now = {s.name: averaged(options, s, seeds) for s in streams}
         change = {which: now[which] / before[which] - 1.0 for which in now}
         ordered = sorted(change, key=lambda which: change[which][0])
-        ends = [
-            f"{100 * change[which][0]:+.2f} %, {which}" for which in ordered[:: 1 - len(ordered)]
-        ]
+        best, worst = (f"{100 * change[k][0]:+.2f} %, {k}" for k in (ordered[0], ordered[-1]))
         mean, draw = 100.0 * np.mean(list(change.values()), axis=0)
         above = [which for which in reversed(ordered) if change[which][0] > BAR]
-        yield f"| {name} | {mean:+.2f} % | {draw:+.2f} % | {len(above)} of {len(now)} | " + (
-            f"{ends[1]} | {ends[0]} |"
-        )
+        told = f"{mean:+.2f} % | {draw:+.2f} % | {len(above)} of {len(now)}"
+        yield f"| {name} | {told} | {worst} | {best} |"
         if not options:
             listed = ", ".join(f"{which} ({100 * change[which][0]:+.2f} %)" for which in above)
             yield f"<!-- refining above +0.2 %: {listed} -->"
