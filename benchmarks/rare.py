@@ -1,17 +1,22 @@
 """Rare events: what the draw loses to the mean, and the mean to the raw forecast, by base rate.
 
 ``python -m benchmarks.rare`` prints a table with the bars; ``--rounds`` and ``--seeds`` say how
-much is played, ``--method`` with which last stage.
+much is played, ``--method`` with which last stage.  ``--panel DIR`` prints instead what the last
+stage costs or saves on prompt streams of the quality panel, beside ``anchored`` on even grids.
 """
 
 from __future__ import annotations
 
 import argparse
+import pathlib
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.quality.streams import panel
 from calibrant import Calibrant, metrics
 
 Floats = NDArray[np.float64]
@@ -103,13 +108,59 @@ def bars(rate: float, rounds: int, told: Scores) -> dict[str, bool]:
     }
 
 
+EVEN: dict[str, Any] = {"method": "anchored", "grid": "endpoints"}
+STAGES: dict[str, dict[str, Any]] = {
+    "refining": {},
+    "anchored, 19 even steps": EVEN | {"resolution": 19},
+    "anchored, 21 even steps": EVEN | {"resolution": 21},
+}
+LONGEST = 12_000
+"""Rounds of the longest stream of the panel that is played."""
+BAR = 0.002
+
+
+def panel_rows(data: pathlib.Path, seeds: int) -> Iterator[str]:
+    """Compare last stages with ``anchored`` on 20 even steps: Brier scores of mean and draw."""
+    streams = [s for s in panel(data)[0] if len(s) <= LONGEST and not s.delayed]
+    before = {s.name: averaged(EVEN, s, seeds) for s in streams}
+    yield "| last stage | mean | draw | streams above +0.2 % | worst | best |"
+    yield "|---|---|---|---|---|---|"
+    for name, options in STAGES.items():
+        now = {s.name: averaged(options, s, seeds) for s in streams}
+        change = {which: now[which] / before[which] - 1.0 for which in now}
+        ordered = sorted(change, key=lambda which: change[which][0])
+        best, worst = (f"{100 * change[k][0]:+.2f} %, {k}" for k in (ordered[0], ordered[-1]))
+        mean, draw = 100.0 * np.mean(list(change.values()), axis=0)
+        above = [which for which in reversed(ordered) if change[which][0] > BAR]
+        told = f"{mean:+.2f} % | {draw:+.2f} % | {len(above)} of {len(now)}"
+        yield f"| {name} | {told} | {worst} | {best} |"
+        if not options:
+            listed = ", ".join(f"{which} ({100 * change[which][0]:+.2f} %)" for which in above)
+            yield f"<!-- refining above +0.2 %: {listed} -->"
+
+
+def averaged(options: dict[str, Any], stream: Any, seeds: int) -> Floats:
+    """Return the Brier scores of mean and draw, averaged over seeds."""
+    runs = [
+        Calibrant(seed=seed, **options).replay(stream.raw, stream.outcomes) for seed in range(seeds)
+    ]
+    y = stream.outcomes
+    pairs = [(metrics.brier(run.mean, y), metrics.brier(run.forecast, y)) for run in runs]
+    return np.mean(pairs, axis=0)
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=50_000)
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--method", default="refining")
+    parser.add_argument("--panel", type=pathlib.Path)
     given = parser.parse_args()
+    if given.panel is not None:
+        for row in panel_rows(given.panel, given.seeds):
+            print(row, flush=True)
+        return
     print(
         "| base rate | AUC raw | mean's, less raw's | draw's, less mean's | log loss raw | mean "
         "| draw over mean | mean, `loss=\"log\"` | Brier raw | mean | draw's, less mean's "

@@ -555,8 +555,9 @@ def test_the_page_of_the_default_shows_its_chain_and_its_windows() -> None:
     assert "<caption>The chain, link by link</caption>" in page
     assert "Mixture over identity" in page
     assert "and the mixture&#39;s that of any expert, the raw forecast included." in page
-    code = "Calibrant(method=&#39;anchored&#39;, resolution=20, grid=&#39;endpoints&#39;, "
-    assert f"{code}strength=4.0, patience=3.0, buckets=1, loss=&#39;squared&#39;, seed=1)" in page
+    code = "Calibrant(method=&#39;refining&#39;, resolution=15, grid=&#39;graded&#39;, "
+    code += "strength=4.0, patience=3.0, doublings=2, buckets=1, "
+    assert f"{code}loss=&#39;squared&#39;, seed=1)" in page
     assert "<caption>Window by window</caption>" in page
     Checker(page)
 

@@ -197,7 +197,9 @@ def test_text_stays_as_it_was_written(tmp_path: Path) -> None:
     out = tmp_path / "o.csv"
     run(source, out=out)
     lines = out.read_text()
-    assert lines.startswith("id,p,y,forecast,mean,bucket,ticket\n007,0.50,1,0.5,0.5,0,0\n")
+    assert lines.startswith(
+        "id,p,y,forecast,mean,bucket,ticket\n007,0.50,1,0.5871586799621582,0.5,0,0\n"
+    )
     assert '\n"a ""b"", c",.25,0.0,' in lines
     assert '\n"x\ny",1e-1,TRUE,' in lines
 
@@ -208,7 +210,9 @@ def test_lines_of_json_stay_as_they_were_written(tmp_path: Path) -> None:
     out = tmp_path / "o.jsonl"
     session = run(source, out=out)
     first, second = out.read_text().splitlines()
-    assert first.startswith('{"p": 0.50, "y": 1, "x": {"a": [1, 2.0]},"forecast":0.5,"mean":')
+    assert first.startswith(
+        '{"p": 0.50, "y": 1, "x": {"a": [1, 2.0]},"forecast":0.5871586799621582,"mean":'
+    )
     assert second.startswith('{"p":0.25,"y":null,"forecast":0.')
     assert second.endswith(',"bucket":0,"ticket":1}')
     assert session.unresolved == 1
