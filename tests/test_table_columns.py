@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from calibrant import Keys
+from calibrant import Keys, Recalibrator, Table
 from calibrant.errors import InvalidInput
 
 
@@ -17,3 +18,14 @@ def test_categories_are_keys() -> None:
     assert Keys.of(arrow.array(["b", "a"]).dictionary_encode()).names == ["b", "a"]
     with pytest.raises(InvalidInput, match="codes"):
         Keys.of(arrow.array(["b", None]).dictionary_encode())
+
+
+def test_a_key_of_numpy_has_the_coins_of_the_plain_one() -> None:
+    names, raw = ["a", "b", "a"], [0.2, 0.7, 0.3]
+    plain, other = (Table(Recalibrator(resolution=10, buckets=10), seed=7) for _ in range(2))
+    plain.replay(names, raw, [0, 1, 0])
+    other.replay([np.str_(name) for name in names], raw, [0, 1, 0])
+    assert [type(key) for key in other] == [str, str]
+    assert other.to_bytes() == plain.to_bytes()
+    lone = Recalibrator(resolution=10, buckets=10, seed=7, key=np.str_("a"))
+    assert lone == Recalibrator(resolution=10, buckets=10, seed=7, key="a")

@@ -13,6 +13,7 @@ from calibrant.core.arrays import Bits, Mask, Reals, Words
 from calibrant.core.place import buckets_of
 from calibrant.core.ticket import Ticket, seen
 from calibrant.errors import InvalidInput, InvalidType
+from calibrant.recalibrate.secret import plain_key
 
 Key: TypeAlias = str | int
 DENSE: Final = 4
@@ -20,12 +21,10 @@ DENSE: Final = 4
 
 
 def checked_key(key: Any) -> Key:
-    """Return a key, if it is one."""
+    """Return a key, if it is one, as a plain string or number: equal keys have equal coins."""
     if isinstance(key, np.integer):
         return int(key)
-    if not isinstance(key, (str, int)) or isinstance(key, bool):
-        raise InvalidType(f"key must be a string or a whole number, got {key!r}")
-    return key
+    return plain_key(key)
 
 
 class KeyedTicket(Ticket):

@@ -76,12 +76,24 @@ def secret_of(seed: Any, key: Any, given: Any = None) -> Secret:
         seeded = secrets.token_bytes(32)
     else:
         seeded = b"seed %d" % check.whole(seed, "seed", low=-(1 << 127), high=1 << 127)
-    if key is not None and (not isinstance(key, (str, int)) or isinstance(key, bool)):
-        raise InvalidType(f"key must be a string or a whole number, got {key!r}")
-    named = b"" if key is None else repr(key).encode()
+    named = b"" if key is None else repr(plain_key(key)).encode()
     salt = hashlib.blake2b(named, digest_size=16).digest()
     made = hashlib.blake2b(seeded, key=salt, digest_size=16).digest()
     return Secret.of(made, origin)
+
+
+def plain_key(key: Any) -> str | int:
+    """Return a key as a plain string or number.
+
+    >>> import numpy as np
+    >>> plain_key(np.str_("a")), plain_key(7)
+    ('a', 7)
+    """
+    if isinstance(key, str):
+        return str.__str__(key)
+    if not isinstance(key, int) or isinstance(key, bool):
+        raise InvalidType(f"key must be a string or a whole number, got {key!r}")
+    return int(key)
 
 
 def secrets_of(seed: int, keys: Sequence[str | int]) -> Words:
