@@ -18,7 +18,8 @@ OLD = {"experts"}
 """Names that still work, with a warning."""
 NEEDY = {"experiments", "frames", "stream"}
 """Packages that can only be imported where their extra is installed."""
-CLASSES = {"Calibrant", "Certificate", "Keys", "Pending", "Recalibrator", "Run", "Table", "Ticket"}
+CLASSES = {"Calibrant", "Certificate", "Journal", "Keys", "Pending", "Recalibrator", "Run", "Table"}
+CLASSES |= {"Ticket"}
 
 
 def packages() -> set[str]:

@@ -23,6 +23,7 @@ from calibrant.kinds.binary.view import chosen, guarantee, promise
 from calibrant.metrics import calibration_curve
 from calibrant.plot import canvas, save
 from calibrant.report import headline, render, write, write_many
+from calibrant.report.page import _templates
 from calibrant.report.tables import shown, signed
 from calibrant.summary import Breakdown, Part, Parts, Summary
 from calibrant.transforms import Identity
@@ -549,7 +550,7 @@ def test_the_page_says_the_headline_the_promise_and_how_to_repeat_it(
 def test_the_page_of_the_default_shows_its_chain_and_its_windows() -> None:
     summary = chained(*overconfident(1500))
     page = render([summary])
-    facts = "calibrant, resolution 15, 1 bucket, seed 1"
+    facts = "calibrant, resolution 20, 1 bucket, seed 1"
     assert facts in page
     assert "<caption>The chain, link by link</caption>" in page
     assert "Mixture over identity" in page
@@ -722,6 +723,7 @@ def test_a_report_of_nothing_is_refused() -> None:
 
 def test_a_missing_jinja2_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
+    _templates.cache_clear()
     with pytest.raises(MissingExtra) as caught:
         render([awkward()["nothing"]])
     expected = (

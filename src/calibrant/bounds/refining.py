@@ -100,14 +100,9 @@ def refining(
 
 
 def refining_measured(
-    counts: ArrayLike,
-    variance: float,
-    *,
-    end: float = 0.0,
-    strength: float = 4.0,
-    patience: float = 3.0,
-    failure: float | None = None,
-) -> Bound:
+    counts: ArrayLike, variance: float, *, strength: float = 4.0, patience: float = 3.0,
+    end: float = 0.0, failure: float | None = None,
+) -> Bound:  # fmt: skip
     """Bound C2 as :func:`refining` does, with counts and the sum of variances of a run.
 
     Examples
@@ -123,14 +118,9 @@ def refining_measured(
 
 
 def refining_regret(
-    counts: ArrayLike,
-    variance: float,
-    *,
-    strength: float = 4.0,
-    end: float = 0.0,
-    patience: float = 3.0,
-    failure: float | None = None,
-) -> Bound:
+    counts: ArrayLike, variance: float, *, strength: float = 4.0, patience: float = 3.0,
+    end: float = 0.0, failure: float | None = None,
+) -> Bound:  # fmt: skip
     """Bound how much more than the anchors the draws lose, in squared loss.
 
     Notes

@@ -103,15 +103,9 @@ def learn_blend(state: Any, at: int, radius: float, below: float, up: float, dow
 
 
 def amend_blend(
-    state: Any,
-    at: int,
-    radius: float,
-    below: float,
-    up: float,
-    down: float,
-    later_up: float,
-    later_down: float,
-) -> None:
+    state: Any, at: int, radius: float, below: float,
+    up: float, down: float, later_up: float, later_down: float,
+) -> None:  # fmt: skip
     """Move the level by the difference; what the learners made of the outcome stays."""
     miss, now = outside(radius, below, up, down), outside(radius, below, later_up, later_down)
     move_level(state, at, recount_sides(state, at, miss, now, later_up, later_down))

@@ -111,15 +111,9 @@ def learn_agaci(state: Any, at: int, radius: float, below: float, up: float, dow
 
 
 def amend_agaci(
-    state: Any,
-    at: int,
-    radius: float,
-    below: float,
-    up: float,
-    down: float,
-    later_up: float,
-    later_down: float,
-) -> None:
+    state: Any, at: int, radius: float, below: float,
+    up: float, down: float, later_up: float, later_down: float,
+) -> None:  # fmt: skip
     """Replace a score in the counts and among the last ones; levels and weights stay."""
     miss, now = outside(radius, below, up, down), outside(radius, below, later_up, later_down)
     recount_sides(state, at, miss, now, later_up, later_down)

@@ -478,16 +478,14 @@ def _checked(words: Words, fresh: list[list[float]]) -> list[list[float]]:
     stored, start = words.view(np.float64).reshape(len(fresh), -1), np.array(fresh)
     if stored.shape != start.shape or not ((stored < np.inf) | (stored == start)).all():
         raise ValueError("chains of another size, or that are no numbers")
-    edges = slice(kernel.HEADER, kernel.sums_at(int(start[0, kernel.BUCKETS])))
-    for part in (slice(0, kernel.ROUNDS), edges):
+    buckets = int(start[0, kernel.BUCKETS])
+    for part in (slice(0, kernel.ROUNDS), slice(kernel.HEADER, kernel.sums_at(buckets))):
         if (stored[:, part] != start[:, part]).any():
             raise ValueError("chains of other settings")
-    buckets = int(start[0, kernel.BUCKETS])
     behind = kernel.size(buckets)
     blocks = stored[:, kernel.blocks_at(buckets) : behind].reshape(len(stored), -1, kernel.STRIDE)
     counts, ones = blocks[..., kernel.COUNT], blocks[..., kernel.ONES]
-    early = (blocks[..., kernel.FIRMNESS] < 1.0).any()
-    if early or ((ones < 0.0) | (ones > counts)).any():
+    if ((blocks[..., kernel.FIRMNESS] < 1.0) | (ones < 0.0) | (ones > counts)).any():
         raise ValueError("buckets that no rounds leave")
     moments, last = stored[:, MOMENTS], stored[:, kernel.ROUNDS, None]
     leader = stored[:, kernel.LEADER]
