@@ -550,7 +550,7 @@ def test_the_page_says_the_headline_the_promise_and_how_to_repeat_it(
 def test_the_page_of_the_default_shows_its_chain_and_its_windows() -> None:
     summary = chained(*overconfident(1500))
     page = render([summary])
-    facts = "calibrant, resolution 20, 1 bucket, seed 1"
+    facts = "calibrant, resolution 15, 1 bucket, seed 1"
     assert facts in page
     assert "<caption>The chain, link by link</caption>" in page
     assert "Mixture over identity" in page
