@@ -76,7 +76,7 @@ SOURCES: Final = {
         "wheel",
         "CC BY 4.0",
         f"UCI Machine Learning Repository (data sets 222, 350, 193) through {_DRIFT} (MIT)",
-        "customers are anonymous; words are codes",
+        "customers are anonymous; words are codes; the licence is as other users quote UCI's pages",
     ),
     "recidivism": Source(
         "wheel",
