@@ -67,16 +67,16 @@ class NoSkips:
 
 ONCE = re.compile(
     r"test_(advice|bounds|compare|datasets|diabetes|docs|experiments|frames|losses|metrics|newcomers|plot|report|"
-    r"river|serve|sklearn|stream)|test_(breakdown|capacity|cli|cli_(base|compare|damage|data|docs|numbers)|client|demo|"
-    r"groups_(data|plot)|kinds|known_rows|notebook|ordinary_files|package|repository|sizing|stores|summary)$"
+    r"river|serve|sklearn|stream_)|test_(breakdown|capacity|cli|cli_(base|compare|damage|data|docs|numbers)|client|demo|"
+    r"groups_(data|plot)|kinds|known_rows|ordinary_files|package|repository|stores)$"
 )
 """Files whose tests do not depend on the compiler, or hardly, nor cover what must be covered."""
 
 PLAIN = re.compile(
     r"test_(bad_input|bounds_played|certificate|check|classes_(data|metrics|simplex_bound|version1)|"
     r"cli_secret|codec|corrections|files|fork|gate|grid|groups_proof|journal|journal_crash|key_search|late_(corrections|games)|load|"
-    r"monitor_table|promise|promise_kinds|proof|regression_(data|metrics|version1)|renamed|"
-    r"repeated_corrections|seal|secret|simulate_paper|siphash|ticket_read_only|tickets|whole)$"
+    r"monitor_table|notebook|promise|promise_kinds|proof|regression_(data|metrics|version1)|renamed|"
+    r"repeated_corrections|seal|secret|simulate_paper|siphash|sizing|stream|summary|ticket_read_only|tickets|whole)$"
 )
 """Files whose tests do not depend on the compiler either, and cover what must be covered."""
 

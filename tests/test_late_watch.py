@@ -17,7 +17,7 @@ from calibrant.loading import load
 from calibrant.monitor import LateAlarm, LateWatch, Monitor, Watch
 from calibrant.monitor import late as module
 
-pytestmark = [pytest.mark.base, pytest.mark.once]
+pytestmark = [pytest.mark.base, pytest.mark.plain]
 
 
 def stream(rounds: int, seed: int = 1, chance: float = 0.5) -> list[tuple[float, int]]:

@@ -19,6 +19,8 @@ from calibrant.errors import InvalidInput
 from calibrant.kernels.anchor import PULL, REGRET
 from calibrant.kernels.layout import MIXED, ONE
 from calibrant.kernels.refine import UNIT, VARIANCE
+from calibrant.registry import calibrators
+from calibrant.regression import Distribution, QuantileRecalibrator
 
 pytestmark = pytest.mark.base
 OUTCOMES = (0, 1)
@@ -236,3 +238,15 @@ def test_zero_and_one_are_said_only_if_asked_for() -> None:
     assert run.forecast.min() > 0.0
     assert told.forecast.min() == 0.0
     assert (told.forecast == 0.0).mean() > 0.9
+
+
+def test_levels_of_a_distribution_may_be_calibrated_by_cells_that_split() -> None:
+    made = QuantileRecalibrator("pit", calibrator="refining", resolution=5, seed=1)
+    for k in range(40):
+        made.observe(made.forecast(Distribution.normal(0.0, 1.0)), float(k % 7 - 3))
+    assert QuantileRecalibrator.from_bytes(made.to_bytes()) == made
+
+
+def test_rules_without_splits_look_at_counts_alone() -> None:
+    counts = np.array([[3, 4, 5]])
+    assert calibrators.get("anchored")().worst_blocks(counts) is counts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from calibrant import Keys, Recalibrator, Table
+from calibrant import Calibrant, Keys, Recalibrator, Table
 from calibrant.errors import InvalidInput
 
 
@@ -29,3 +29,10 @@ def test_a_key_of_numpy_has_the_coins_of_the_plain_one() -> None:
     assert other.to_bytes() == plain.to_bytes()
     lone = Recalibrator(resolution=10, buckets=10, seed=7, key=np.str_("a"))
     assert lone == Recalibrator(resolution=10, buckets=10, seed=7, key="a")
+
+
+def test_a_table_is_like_its_pattern_alone() -> None:
+    table = Table(Recalibrator(resolution=10, buckets=10), seed=7)
+    assert table.is_like(Recalibrator(resolution=10, buckets=10, seed=3))
+    assert not table.is_like(Recalibrator(resolution=11, buckets=10))
+    assert not table.is_like(Calibrant())

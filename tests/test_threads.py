@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -295,6 +296,7 @@ def closed() -> Ticket:
 BOTH = {
     "rounds": lambda watch: watch.rounds,
     "restart": lambda watch: watch.restart(),
+    "save": lambda watch: watch.save(os.devnull),
     "to_bytes": lambda watch: watch.to_bytes(),
     "to_dict": lambda watch: watch.to_dict(),
     "copy": lambda watch: watch.copy(),
