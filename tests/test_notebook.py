@@ -86,7 +86,7 @@ def test_the_page_tells_the_record() -> None:
     model = used(Calibrant)
     text = "".join(parsed(model).itertext())
     record = model.certificate()
-    for part in ("Calibrant", "anchored", "rounds200", "open1", f"{record.c2:.5f}"):
+    for part in ("Calibrant", "refining", "rounds200", "open1", f"{record.c2:.5f}"):
         assert part in text
     assert f"the raw forecast's{record.raw_loss:.4f}" in text
 
