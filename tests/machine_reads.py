@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
+import os
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -72,6 +73,7 @@ def _asked(kind: Kind, rec: Any, raw: Any) -> dict[str, Callable[[], Any]]:
         "sample_one": lambda: kind.predict(rec, raw),
         "predict_mean_one": lambda: kind.predict_mean(rec, raw),
         "preview": lambda: rec.preview(np.array([raw, raw])),
+        "save": lambda: rec.save(os.devnull),
         "table": lambda: rec.table(),
         "to_bytes": lambda: rec.to_bytes(),
         "to_dict": lambda: rec.to_dict(),
