@@ -29,10 +29,10 @@ class Cluster:
         self._run("initdb", "--no-sync", "-U", "tester", "-A", "trust", "-E", "UTF8", "--locale=C")
         self.start()
 
-    def _run(self, name: str, *options: str) -> None:
+    def _run(self, name: str, *options: str, check: bool = True) -> None:
         subprocess.run(
             [str(BIN / name), "-D", str(self.place / "data"), *options],  # type: ignore[operator]
-            check=True,
+            check=check,
             user=self.user,
             cwd="/",
             stdout=subprocess.DEVNULL,
@@ -47,7 +47,8 @@ class Cluster:
         """Kill the server as a power cut would."""
         held = (self.place / "data" / "postmaster.pid").read_text().split("\n")[0]
         os.kill(int(held), signal.SIGQUIT)
-        self._run("pg_ctl", "-w", "-m", "immediate", "stop")
+        # Waits until the server is gone; one that is gone already is as good.
+        self._run("pg_ctl", "-w", "-m", "immediate", "stop", check=False)
 
     def database(self, name: str) -> str:
         """Make an empty database; return its address."""
@@ -63,5 +64,5 @@ class Cluster:
 
     def close(self) -> None:
         """Stop the server and remove its folder."""
-        self._run("pg_ctl", "-w", "-m", "immediate", "stop")
+        self._run("pg_ctl", "-w", "-m", "immediate", "stop", check=False)
         shutil.rmtree(self.place, ignore_errors=True)

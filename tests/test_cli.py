@@ -990,7 +990,7 @@ def test_report_tells_the_headline(
     capsys.readouterr()
     assert ran("report", name, "--out", out) == 0
     shown = capsys.readouterr()
-    assert re.match(rf"{name}: \S.* Brier \S+ → \S+\n$", shown.out)
+    assert re.match(rf"{name}: \S.* Brier \S+ → \S+; ranking \S.* AUC \S+ → \S+\n$", shown.out)
     assert shown.err == f"calibrant: wrote {out}\n"
 
 
