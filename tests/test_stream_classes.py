@@ -241,7 +241,7 @@ def test_the_summary_is_about_the_class_that_comes_first(tmp_path: Path) -> None
     right, sure = tops == outcomes, raw[np.arange(ROWS), tops]
     assert summary["base_rate"] == pytest.approx(right.mean())
     assert summary["raw"]["brier"] == pytest.approx(((sure - right) ** 2).mean())
-    assert (summary["method"], summary["calibrator"]) == ("class-calibrant", "anchored")
+    assert (summary["method"], summary["calibrator"]) == ("class-calibrant", "refining")
     own = session.recalibrator.certificate()
     rows = summary["breakdown"]["rows"]
     assert [row["c2_forecast"] for row in rows] == [own.parts[k].c2 for k in range(3)]
