@@ -50,7 +50,7 @@ def sieve(table: Table, keys: Any, kind: Any, id: Any, x: Any, time: Any) -> lis
     >>> table = Table(Recalibrator(resolution=10), seed=7)
     >>> log = ["a", "a"], ["forecast", "outcome"], ["one", "two"], [0.5, 1.0], [None, None]
     >>> sieve(table, *log)
-    [EventFault(row=1, column='id', value='two', rule='that of an open ticket')]
+    [EventFault(row=1, column='id', value="'two'", rule='that of an open ticket')]
     """
     codes = np.array([KINDS.get(k, k if k in (0, 1) else -1) for k in kind], np.int64)
     x, stamps = np.array(x, np.float64), np.array(time, np.float64)
