@@ -6,6 +6,7 @@ import heapq
 import math
 import threading
 import time as clock
+from abc import ABC, abstractmethod
 from typing import Final
 
 import numpy as np
@@ -30,7 +31,7 @@ TOLERANCE: Final = 0.05
 PLACES: Final = ("north", "south", "east", "west")
 
 
-class Played:
+class Played(ABC):
     """A stream that makes its own forecasts, and learns outcomes when these are due.
 
     Parameters
@@ -68,9 +69,9 @@ class Played:
         """Return the next raw forecast."""
         return float(self.rng.uniform(0.02, 0.98))
 
+    @abstractmethod
     def outcome(self, now: float, ticket: Ticket) -> int:
         """Choose the outcome of a forecast."""
-        raise NotImplementedError
 
 
 class Drifting(Played):
