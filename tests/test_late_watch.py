@@ -173,9 +173,8 @@ def test_the_alarm_is_noted_in_the_round_in_which_the_monitor_rang(lag: int) -> 
     assert late.alarm
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("make", [Monitor, Watch])
-def test_machine_code_judges_alike(make: Any) -> None:
+@pytest.mark.parametrize("make", [Monitor, pytest.param(Watch, marks=pytest.mark.slow)])
+def test_machine_code_judges_alike_where_there_is_a_compiler_and_where_not(make: Any) -> None:
     plain, fast = LateWatch(make()), LateWatch(make()).compile()
     for value, outcome in stream(700, chance=0.7):
         for made in (plain, fast):
