@@ -84,13 +84,15 @@ PLAIN = re.compile(
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what needs to run once; leave out rules on grids that they refuse."""
     for item in items:
+        if item.get_closest_marker("base") and "compiled" not in item.nodeid:
+            item.add_marker(pytest.mark.alone)
         if ONCE.match(item.path.stem):
             item.add_marker(pytest.mark.once)
         if PLAIN.match(item.path.stem):
             item.add_marker(pytest.mark.plain)
-    refused = [item for item in items if _refuses(getattr(item, "callspec", None))]
+    refused = {item for item in items if _refuses(getattr(item, "callspec", None))}
     if refused:
-        config.hook.pytest_deselected(items=refused)
+        config.hook.pytest_deselected(items=list(refused))
         items[:] = [item for item in items if item not in refused]
 
 

@@ -331,6 +331,7 @@ def test_predictions_without_outcome_are_forgotten_in_the_end() -> None:
 # The chain.
 
 
+@pytest.mark.slow
 def test_the_certificate_shows_every_link() -> None:
     model = Calibrant(seed=3)
     model.replay(*overconfident(20_000, 11))

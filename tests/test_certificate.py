@@ -394,6 +394,7 @@ def test_a_calibrator_given_as_itself_is_certified_by_its_name() -> None:
 # What holds of this very run.
 
 
+@pytest.mark.slow
 @every_variant
 @pytest.mark.parametrize("prior", [0, 1])
 def test_what_is_sure_is_kept_in_almost_every_run(variant: str, prior: int) -> None:

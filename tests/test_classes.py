@@ -402,6 +402,7 @@ def test_a_thousand_classes_class_by_class() -> None:
     assert (rec.rounds, len(rec._roster)) == (1, 1000)
 
 
+@pytest.mark.slow
 def test_renormalising_can_undo_what_was_right_class_by_class() -> None:
     # A classifier that knows class 0 and takes the other two for each other.
     rng = np.random.default_rng(1)

@@ -114,6 +114,7 @@ def test_a_curvature_that_is_none_begins_anew() -> None:
     assert np.abs(front.words().view(np.float64)[at : at + 16]).max() <= 0.1
 
 
+@pytest.mark.slow
 def test_confusions_are_put_right_and_both_promises_kept() -> None:
     raw, outcomes = swapped(1000, 4, seed=2)
     rec = ClassCalibrant(4, seed=1)

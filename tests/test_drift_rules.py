@@ -274,6 +274,7 @@ def test_no_promise_is_made_about_late_outcomes_or_without_a_pull() -> None:
     assert rec.calibrator.measured(account).value == pytest.approx(0.25 + 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adversary", ["threshold", "greedy_calibration", "bernoulli"])
 def test_the_draws_get_below_the_floor_of_the_first_grid_whoever_plays(adversary) -> None:
     floor = 1 / 4

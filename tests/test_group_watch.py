@@ -153,6 +153,7 @@ def test_a_wrong_group_moves_that_mean() -> None:
     assert won > 0.01
 
 
+@pytest.mark.slow
 def test_many_groups_for_long_keep_the_false_alarms_below_alpha() -> None:
     rung = 0
     for seed in range(50):

@@ -35,6 +35,7 @@ def test_history_sees_that_labels_repeat_where_a_line_sees_nothing() -> None:
     assert briers["history"] < 0.12 < 0.24 < briers["online_platt"]
 
 
+@pytest.mark.slow
 def test_the_default_follows_the_expert_that_looks_back() -> None:
     raw, outcomes = repeating(2000, 6)
     now, before = (Calibrant(e, seed=1).replay(raw, outcomes) for e in (None, fast.BEFORE))

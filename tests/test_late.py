@@ -26,6 +26,7 @@ HEAVY = ["heavy tail, ones later", "heavy tail, zeros later"]
 # Delays that depend on the outcome.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BY_OUTCOME + HEAVY)
 def test_delays_that_depend_on_the_outcome_leave_calibrated_forecasts_alone(name) -> None:
     raw, mean, _, c2 = score(STREAMS[name], 0)
@@ -179,6 +180,7 @@ def once_late(rounds: int, make=Calibrant, **options) -> Recalibrator:
     return model
 
 
+@pytest.mark.slow
 def test_after_one_late_outcome_the_promise_comes_back() -> None:
     found = [once_late(rounds).certificate() for rounds in (1_000, 20_000, 60_000)]
     assert {made.delay for made in found} == {1}
@@ -209,6 +211,7 @@ def test_a_mixture_that_was_told_wrongly_promises_nothing_to_the_raw_forecast() 
     assert "the mixture's own loss has no bound, for outcomes came late or were" in str(made)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["anchored", "growing"])
 @pytest.mark.parametrize("buckets", [1, 4])
 def test_outcomes_that_never_come_cost_little_and_void_nothing(method, buckets) -> None:
@@ -226,6 +229,7 @@ def test_outcomes_that_never_come_cost_little_and_void_nothing(method, buckets) 
     assert found.holds
 
 
+@pytest.mark.slow
 def test_a_mixture_that_waits_in_vain_pays_for_it_once() -> None:
     rng = np.random.default_rng(8)
     raw = rng.random(20_000)

@@ -230,6 +230,7 @@ def test_no_bet_has_a_mean_above_one_for_a_chance_that_the_forecast_allows(
     assert all(0.0 < p <= 1.0 / clip for p in paid)
 
 
+@pytest.mark.slow
 def test_peeking_after_every_round_keeps_the_false_alarms_below_alpha() -> None:
     rung = 0
     for seed in range(150):
@@ -332,6 +333,7 @@ def overlapping(seed: int, rounds: int, lag: int) -> tuple[Any, Any]:
     return np.full(rounds, 1 - 0.87**lag), seen.astype(int)
 
 
+@pytest.mark.slow
 def test_gamblers_that_take_turns_are_not_fooled_by_overlapping_outcomes() -> None:
     def alarms(lag: int) -> int:
         monitors = [Monitor(alpha=0.1, buckets=1, lag=lag) for _ in range(40)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import random
@@ -76,6 +77,12 @@ KINDS: dict[str, Case] = {
 DRAWN = [name for name in KINDS if name not in ("tracker", "aci")]
 
 
+@functools.cache
+def played(name: str, rounds: int) -> Any:
+    """Return a stream after so many rounds, of which tests only ask."""
+    return play(name, rounds)
+
+
 def play(name: str, rounds: int, seed: int = 1) -> Any:
     make, ask, _ = KINDS[name]
     rec, rng = make(), random.Random(seed)
@@ -122,7 +129,7 @@ def test_a_few_rounds_are_too_early(name: str) -> None:
 @pytest.mark.parametrize("name", KINDS)
 def test_later_something_is_promised_and_kept(name: str) -> None:
     rounds = KINDS[name][2]
-    made = play(name, rounds).certificate()
+    made = played(name, rounds).certificate()
     assert limits(made)
     assert all(value < 2.0 for value in limits(made))
     assert made.holds is True
@@ -146,7 +153,7 @@ def test_the_round_that_is_told_is_about_right(name: str) -> None:
 
 @pytest.mark.parametrize("name", DRAWN)
 def test_a_smaller_chance_to_fail_costs_more(name: str) -> None:
-    rec = play(name, KINDS[name][2])
+    rec = played(name, KINDS[name][2])
     often, seldom = (limits(rec.certificate(failure=chance)) for chance in (0.5, 0.05))
     assert len(often) >= len(seldom) > 0
     assert sum(often) / len(often) < sum(seldom) / len(seldom)
@@ -160,7 +167,7 @@ def test_a_chance_to_fail_lies_between_0_and_1(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["tracker", "aci"])
 def test_what_holds_for_any_outcomes_fails_with_no_probability(name: str) -> None:
-    rec = play(name, KINDS[name][2])
+    rec = played(name, KINDS[name][2])
     assert limits(rec.certificate(0.5)) == limits(rec.certificate(0.001))
     assert "promised for any outcomes whatsoever: " in str(rec.certificate())
 
@@ -185,7 +192,7 @@ def test_tickets_without_an_outcome_are_told(name: str) -> None:
 
 
 def test_groups_pay_for_every_group_of_a_round() -> None:
-    rec = play("groups", 1500)
+    rec = played("groups", 1500)
     made = rec.certificate(failure=0.1)
     extra = made.memberships - 1500
     squares = 1500 + extra * (1 + 2 + 1)
@@ -220,14 +227,14 @@ def test_every_class_has_its_share_of_the_chance_to_fail() -> None:
 
 
 def test_who_chooses_which_class_comes_first_chooses_the_rounds() -> None:
-    rec = play("top label", 600)
+    rec = played("top label", 600)
     for part in rec.certificate(failure=0.3).parts.values():
         j = math.ceil(math.log2(part.rounds))
         assert part.failure == pytest.approx((0.1 / ((j + 1) * (j + 2))) ** 2 / 2)
 
 
 def test_a_class_that_nothing_is_promised_of_counts_as_one() -> None:
-    rec = play("top label", 600)
+    rec = played("top label", 600)
     made = rec.certificate()
     found = [part.promised("C2") for part in made.parts.values()]
     weights = [part.rounds for part in made.parts.values()]
@@ -244,7 +251,7 @@ def test_classes_without_a_theorem_are_promised_nothing() -> None:
 
 
 def test_vectors_pay_twice_what_numbers_do() -> None:
-    made = play("simplex", 1000).certificate(failure=0.1)
+    made = played("simplex", 1000).certificate(failure=0.1)
     assert made.sure == pytest.approx(made.c2_bound + 2 * bounds.azuma(1000, 0.1))
     assert f"full C2 <= {made.c2_bound:.4g}" in made.details()
 

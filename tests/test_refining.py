@@ -219,6 +219,7 @@ def rare(rounds, seed):
     return 1 / (1 + np.exp(-(0.6 * odds - 1.4))), outcomes
 
 
+@pytest.mark.slow
 def test_draws_of_rare_events_lose_little_to_their_means() -> None:
     raw, outcomes = rare(20_000, 5)
     run = Calibrant(method="refining", seed=5).replay(raw, outcomes)

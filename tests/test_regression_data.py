@@ -36,6 +36,7 @@ def pit_error(forecasts, outcomes):
     return metrics.pit_histogram(forecasts, outcomes, intervals=10).error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["mixed", "pit", "tracker"])
 def test_frankfurt_becomes_calibrated_and_no_less_sharp(frankfurt, method) -> None:
     members, outcomes = frankfurt
@@ -61,6 +62,7 @@ def test_the_tracker_keeps_its_promise_on_every_lead_of_the_monsoon(monsoon) -> 
         assert metrics.crps(run.forecast, outcomes) < 1.02 * metrics.crps(raw, outcomes)
 
 
+@pytest.mark.slow
 def test_experts_reach_beyond_the_ensemble_on_every_lead_of_the_monsoon(monsoon) -> None:
     for members, outcomes in monsoon.values():
         raw = dressed(members)
@@ -83,6 +85,7 @@ def test_outcomes_outside_the_ensemble_stay_outside_what_is_recalibrated(monsoon
     assert np.isinf(tracked.quantiles[:, -1]).mean() > 0.2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", interval_methods.names())
 def test_intervals_around_the_ensemble_mean_cover_nine_days_in_ten(frankfurt, method) -> None:
     members, outcomes = frankfurt

@@ -251,6 +251,7 @@ def test_scores_beyond_the_scale_void_the_promise_of_saocp() -> None:
     assert "regret not measured\n  no guarantee" in str(unknown.certificate())
 
 
+@pytest.mark.slow
 @every
 def test_every_method_reaches_its_coverage_on_drifting_scores(method) -> None:
     band = given_scores(method, 0.9)

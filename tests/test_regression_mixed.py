@@ -64,6 +64,7 @@ def test_one_expert_is_heard_where_it_is_right() -> None:
     assert after[0] < 0.001 < 0.3 < after[1:].max()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "told",
     [{}, {"off": 1.5}, {"wide": 0.4}, {"wide": 2.5}, {"off": 10.0, "wide": 0.5}, {"drift": 0.01}],

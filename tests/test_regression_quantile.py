@@ -205,6 +205,7 @@ def test_a_level_starts_as_if_it_were_right() -> None:
     assert ticket.mean.quantile(0.5) == pytest.approx(0.0, abs=0.1)
 
 
+@pytest.mark.slow
 def test_forecasts_become_calibrated_and_better() -> None:
     raw, outcomes = stream(1_100)
     # The tracker's outer levels are often beyond the end, and say nothing about the tails then.
@@ -379,7 +380,7 @@ def test_lists_of_distributions_are_replayed_like_tables() -> None:
     assert len(other.replay([], [])) == 0
 
 
-@settings(max_examples=20)
+@settings(max_examples=5)
 @given(st.integers(0, 1000))
 def test_seeds_fix_the_draws(seed) -> None:
     raw, outcomes = stream(40)
