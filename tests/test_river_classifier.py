@@ -223,61 +223,6 @@ def test_an_empty_score_is_no_round() -> None:
     assert set(model.predict_proba_one({"score": {"ant": 1.0}})) == {"ant", True}
 
 
-def test_labels_of_any_kind_may_turn_up_at_any_time() -> None:
-    model = RecalibratedClassifier(Table(), method="foster_hart", seed=5)
-    rng = random.Random(1)
-    for k in range(300):
-        labels = ["ant", "bee", "cat"] if k < 150 else ["ant", "bee", "cat", "dog"]
-        weights = [rng.random() for _ in labels]
-        score = {a: w / sum(weights) for a, w in zip(labels, weights, strict=True)}
-        first = max(score, key=score.__getitem__)
-        got = model.predict_proba_one({"score": score})
-        assert math.isclose(sum(got.values()), 1.0)
-        assert all(type(p) is float and 0.0 <= p <= 1.0 for p in got.values())
-        if got[first] >= 1 / len(got):
-            assert model.predict_one({"score": score}) == first
-        model.learn_one({"score": score}, rng.choice(labels))
-    assert set(got) == {"ant", "bee", "cat", "dog"}
-    assert set(model.recalibrators) == {"ant", "bee", "cat", "dog"}
-    assert sum(rec.rounds for rec in model.recalibrators.values()) == 300
-
-
-def test_the_first_label_has_a_stream_of_its_own() -> None:
-    model = RecalibratedClassifier(Table(), method="foster_hart", seed=5)
-    rec = Recalibrator(seed=5, key="'ant'")
-    for k in range(40):
-        score = {"ant": 0.6, "bee": 0.4} if k % 2 else {"ant": 0.3, "bee": 0.7}
-        if k % 2:
-            ticket = rec.copy().forecast(0.6)
-            assert model.predict_proba_one({"score": score})["ant"] == ticket.mean
-            assert model.sample_proba_one({"score": score})["ant"] == ticket.value
-            rec.learn_one(0.6, int(k % 3 == 0))
-        model.learn_one({"score": score}, "ant" if k % 3 == 0 else "bee")
-    assert model.recalibrators["ant"] == rec
-
-
-def test_late_outcomes_find_the_stream_of_their_label() -> None:
-    model = RecalibratedClassifier(Table(), method="foster_hart", seed=5)
-    x = {"score": {"ant": 0.6, "bee": 0.4}}
-    announced = model.forecast_one(x)
-    assert announced.label == "ant"
-    assert math.isclose(sum(announced.sample.values()), 1.0)
-    model.learn_one(x, "bee", announced=announced)
-    rec = Recalibrator(seed=5, key="'ant'")
-    rec.observe(rec.forecast(0.6), 0)
-    assert model.recalibrators["ant"] == rec
-
-
-def test_yes_and_no_may_become_other_labels() -> None:
-    model = RecalibratedClassifier(Table(), method="foster_hart", seed=5)
-    model.learn_one(yes(0.7), True)
-    assert set(model.predict_proba_one(yes(0.7))) == {False, True}
-    model.learn_one(yes(0.7), "perhaps")
-    assert set(model.predict_proba_one(yes(0.7))) == {False, True, "perhaps"}
-    model.learn_one(yes(0.7), True)
-    assert model.recalibrators[True].rounds == 1
-
-
 @pytest.mark.parametrize("kind", [bool, np.bool_, int])
 def test_yes_and_no_are_one_stream_however_they_are_written(kind) -> None:
     def model():
@@ -354,9 +299,6 @@ def test_steps_are_compiled_once_it_is_worth_it(monkeypatch) -> None:
     assert asked == [5]
     assert model.compile() is model
     assert asked == [5, 12]
-    model.learn_one({"score": {"a": 1.0}}, "a")
-    model.compile()
-    assert asked == [5, 12, 1]
 
 
 def test_text_and_extra_arguments_go_to_the_wrapped_model() -> None:

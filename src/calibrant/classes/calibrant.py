@@ -11,8 +11,10 @@ import numpy as np
 from calibrant.bounds.game import by_chance
 from calibrant.classes.binary_reduction import BinaryReduction, Both, made_spec
 from calibrant.classes.front import Front
+from calibrant.classes.grown import grown
 from calibrant.classes.mended import CONFIDENCES, MendedRun, MendedTicket
 from calibrant.classes.reductions import OneVsRest, TopLabel
+from calibrant.classes.ticket import letters
 from calibrant.classes.vectors import TOLERANCE, by_top, class_count, shared_out
 from calibrant.core.arrays import Reals, Words
 from calibrant.core.codec import Document
@@ -204,6 +206,23 @@ class ClassCalibrant(BinaryReduction[MendedTicket, MendedRun]):
         return run.forecast, run.mean
 
     # ------------------------------------------------------------------- state
+
+    def grown(self) -> ClassCalibrant:
+        """Return a recalibrator over one class more, which was as the last one is so far.
+
+        Everything learned goes on, and so do counts and certificates.  Where classes may turn up
+        on the way, keep the last one spare: give it no raw forecast and no outcome, and let the
+        first new class have its number once there is another spare one.  Tickets that
+        wait are observed by their id; coins are new.
+
+        >>> rec = ClassCalibrant(classes=3, seed=7)
+        >>> ticket = rec.forecast([0.7, 0.3, 0.0])
+        >>> more = rec.grown()
+        >>> more.observe(ticket.id, 2).outcome, more
+        (2, ClassCalibrant(classes=4, engine='calibrant', rounds=1))
+        """
+        words = len(letters(self._spec.kept))
+        return self._from_document(grown(self._document(), self._secret, words, EACH))
 
     def _leading(self) -> str:
         return "dq" + "dd" * self._classes

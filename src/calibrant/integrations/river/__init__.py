@@ -9,7 +9,7 @@
 """
 
 from calibrant.errors import MissingExtra, requirement
-from calibrant.integrations.live import Announced
+from calibrant.integrations.labels import Announced
 
 try:
     from calibrant.integrations.river.classifier import (

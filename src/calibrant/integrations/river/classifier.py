@@ -10,7 +10,7 @@ from river import base, conf
 
 from calibrant.core import check
 from calibrant.errors import InvalidType
-from calibrant.integrations.live import Announced, First, LabelStreams, Scores
+from calibrant.integrations.labels import Announced, First, LabelStreams, Scores
 from calibrant.regression import ConformalInterval
 
 
@@ -19,8 +19,9 @@ class RecalibratedClassifier(base.Wrapper, base.Classifier):
 
     The wrapped model's score is read before the model learns the outcome, and a recalibrator
     learns which probability such scores deserve.  Works for yes and no (True and False, or 1
-    and 0) and for any other labels, which may turn up at any time: of these the one that
-    the model puts first is calibrated, and the others share the rest.
+    and 0) and for any other labels, which may turn up at any time: these are mended and
+    calibrated together by :class:`calibrant.classes.ClassCalibrant`, where a new label counts as
+    one that was there from the start and never came.
 
     Parameters
     ----------
@@ -138,7 +139,11 @@ class RecalibratedClassifier(base.Wrapper, base.Classifier):
 
     @property
     def recalibrators(self) -> dict[Any, Any]:
-        """The recalibrators by label: for certificates, and for a look in a notebook."""
+        """The recalibrator by label: for certificates, and for a look in a notebook.
+
+        Of yes and no it is that of True.  Other labels have one in common, with the labels in
+        the order of its classes; its last class stands for labels that never came.
+        """
         return self._streams.engines()
 
     def __getstate__(self) -> dict[str, Any]:
