@@ -61,6 +61,7 @@ class Fold:
         self.model = model
         self.keyed = isinstance(model, Table)
         self.kept = model._spec.kept
+        self.whole_laws = model._spec.issuer(bytes(16)).full_support
 
     @property
     def open(self) -> int:
@@ -155,10 +156,7 @@ class Fold:
                 f"event {event.seq} must be possible where it stands, got {error}"
             ) from error
         if answer != event.told:
-            raise DamagedLog(
-                f"event {event.seq} ({KINDS[event.kind]} {event.id!r}) must be answered as in the "
-                f"log, got another answer; it was given by code {event.code:012x}"
-            )
+            raise differs(event)
         self.seq = event.seq
 
     # ------------------------------------------------------------------ tickets
@@ -207,6 +205,14 @@ class Fold:
             raise CorruptState("snapshot must be as it was written, got other bytes")
         end = 4 + int.from_bytes(told[:4], "little")
         return cls(load(told[end:]), json.loads(told[4:end]), seq)
+
+
+def differs(event: Event) -> DamagedLog:
+    """Return the error of an event that is answered otherwise now than it was."""
+    return DamagedLog(
+        f"event {event.seq} ({KINDS[event.kind]} {event.id!r}) must be answered as in the "
+        f"log, got another answer; it was given by code {event.code:012x}"
+    )
 
 
 def packed(ticket: Ticket) -> bytes:

@@ -16,6 +16,7 @@ from calibrant.errors import (
     UnknownName,
     UnknownTicket,
 )
+from calibrant.journal.again import replay_all
 from calibrant.journal.events import (
     CORRECTED,
     CORRECTION,
@@ -37,7 +38,7 @@ from calibrant.journal.events import (
     read_key,
 )
 from calibrant.journal.fold import KEPT, Fold, past
-from calibrant.journal.recover import recovered
+from calibrant.journal.recover import by_stream, recovered
 from calibrant.journal.seen import Seen
 from calibrant.journal.settings import Settings
 from calibrant.journal.store import Line, Named, Store
@@ -82,11 +83,12 @@ class Ledger:
         last = self.store.last()
         if last == self.seq:
             return
-        for event in self.store.tail(self.seq, last):
-            if event.stream not in self.folds:
-                self._meet(event.stream)
-            self.folds[event.stream].replay(event.whole())
-            self._seen.add(event[1:4])
+        for number, events in by_stream(self.store.tail(self.seq, last)).items():
+            if number not in self.folds:
+                self._meet(number)
+            replay_all(self.folds[number], events)
+            for event in events:
+                self._seen.add(event[1:4])
         self.seq = last
 
     def _meet(self, number: int) -> None:

@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 from calibrant.errors import CalibrantError, NotStored
 from calibrant.journal.events import Asked, Event
 from calibrant.journal.ledger import Ledger
-from calibrant.journal.recover import started, take_snapshots
+from calibrant.journal.recover import play, started, take_snapshots
 from calibrant.journal.store import Store
 
 BATCH: Final = 2_000
@@ -251,9 +251,7 @@ class Writer:
             lines, upto = self.store.streams(), self.store.last()
             folds = started(self.store, lines)
             since = {number: fold.seq for number, fold in folds.items()}
-            for event in self.store.tail(min(since.values(), default=0), upto):
-                if event.seq > since[event.stream]:
-                    folds[event.stream].replay(event.whole())
+            play(self.store, folds, min(since.values(), default=0), upto)
             with self.store.writing():
                 take_snapshots(self.store, folds, upto, since)
             self.store.tidy()
