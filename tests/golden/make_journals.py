@@ -72,7 +72,7 @@ def fill(store: Store) -> dict[str, Any]:
         asked = requests(stream)
         ledger.write(ledger.enter(asked[:80])[1])
         with store.writing():
-            take_snapshots(store, ledger.folds, ledger.seq, {})
+            take_snapshots(store, ledger, {})
         ledger.write(ledger.enter(asked[80:])[1])
     counts = {number: [fold.issued, fold.learned] for number, fold in ledger.folds.items()}
     return {"events": ledger.seq, "counts": counts, "next": next_answers(ledger)}
@@ -101,7 +101,11 @@ def main() -> None:
         [f"{BIN}/pg_dump", "--inserts", "--no-owner", address], check=True, capture_output=True
     ).stdout.decode()
     cluster.close()
-    kept = [row for row in written.split("\n") if row and not row.startswith(("--", "\\", "SET ", "SELECT "))]
+    kept = [
+        row
+        for row in written.split("\n")
+        if row and not row.startswith(("--", "\\", "SET ", "SELECT "))
+    ]
     dump.write_text("\n".join(kept) + "\n")
     told.write_text(json.dumps(follows, indent=1) + "\n")
 
