@@ -5,19 +5,21 @@ same routes with storage off, CPU of the server a request, and the 99th percenti
 request, beside the time of an ``fdatasync`` measured in the same run.  32 connections alternate
 forecasts and outcomes 200 later; in bulk, 8 connections send 100 events at a time.
 ``--postgres ADDRESS`` adds a database, ``--recovery N`` measures how long N events take to be
-played again.
+played again, ``--open N`` how long a snapshot with N open tickets stops the writer.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import json
 import os
 import signal
 import socket
 import statistics
 import tempfile
+import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -32,6 +34,7 @@ from calibrant.journal.ledger import Ledger
 from calibrant.journal.opening import open_store
 from calibrant.journal.sqlite import SqliteStore
 from calibrant.journal.store import Line, Named, Pass, Snapshot
+from calibrant.journal.writer import Writer
 from calibrant.serve import Options, make_app
 
 BEHIND = 200
@@ -61,7 +64,7 @@ class Nowhere:
     def events(self, stream: int, after: int, limit: int) -> list[Event]:
         return []
 
-    def names(self) -> Iterator[Named]:
+    def names(self, after: int = 0, upto: int | None = None) -> Iterator[Named]:
         return iter(())
 
     def find(self, wanted: Iterable[Named]) -> dict[Named, Event]:
@@ -195,25 +198,83 @@ def sync_time(place: Path, tries: int = 200) -> float:
     return statistics.median(found)
 
 
-def recovery(place: Path, events: int) -> float:
-    """Return how long an event of the log takes to be played again, in seconds."""
-    store = SqliteStore(place / "recovery.db", alone=True)
+def filled(place: Path, model: Any, asked: Iterable[Asked]) -> SqliteStore:
+    """Return a store of one stream in which this was asked."""
+    store = SqliteStore(place / f"{time.time_ns()}.db", alone=True)
     with store.writing():
-        store.put_stream(Line(1, "s", '{"keyed": false}', Recalibrator(seed=7).to_bytes()))
-    ledger = Ledger(store)
+        store.put_stream(Line(1, "s", '{"keyed": false}', model.to_bytes()))
+    ledger, rest = Ledger(store), iter(asked)
+    while some := list(itertools.islice(rest, 2000)):
+        ledger.write(ledger.enter(some)[1])
+    return store
 
-    for start in range(0, events // 2, 1000):
-        asked = [
-            Asked(1, 0, str(k), None, (k * 37 % 100) / 100) for k in range(start, start + 1000)
-        ]
-        told = [Asked(1, 1, str(k), None, k % 2) for k in range(start, start + 1000)]
-        _, rows = ledger.enter([*asked, *told])
-        ledger.write(rows)
-    begun = time.perf_counter()
-    Ledger(store)
-    took = time.perf_counter() - begun
+
+def recovery(place: Path, events: int) -> list[float]:
+    """Return the CPU for an event of the log that is played again, in seconds: first and second.
+
+    The first time holds what machine code takes to be loaded, the second does not.
+    """
+    asked = (
+        one
+        for k in range(events // 2)
+        for one in (
+            Asked(1, 0, f"order {k}", None, (k * 37 % 100) / 100),
+            Asked(1, 1, f"order {k - BEHIND}", None, k % 2),
+        )
+        if one.kind == 0 or k >= BEHIND
+    )
+    store, took = filled(place, Recalibrator(seed=7), asked), []
+    for _ in range(2):
+        begun = time.process_time()
+        Ledger(store)
+        took.append((time.process_time() - begun) / store.last())
     store.close()
-    return took / events
+    return took
+
+
+def waits(place: Path, open: int, seconds: float) -> tuple[list[float], list[float], list[float]]:
+    """Return how long single events waited beside no snapshot and beside some, and the holds.
+
+    The holds are how long the snapshot kept the store from the writer, transaction by transaction.
+    """
+    asked = (Asked(1, 0, f"open {k}", None, (k * 37 % 100) / 100) for k in range(open))
+    store = filled(place, Recalibrator(seed=7, max_open=2 * open), asked)
+    writer, found = Writer(store, every=1 << 40), (list[float](), list[float]())
+    held, plain = list[float](), store.writing
+
+    @contextmanager
+    def timed() -> Iterator[None]:
+        with plain():
+            begun = time.perf_counter()
+            yield
+        if threading.current_thread().name == "snapshot":
+            held.append(time.perf_counter() - begun)
+
+    store.writing = timed  # type: ignore[method-assign]
+    for which in (0, 1):
+        helper = threading.Thread(target=writer._take_snapshots, name="snapshot")
+        end = time.perf_counter() + seconds
+        if which:
+            helper.start()
+        while helper.is_alive() if which else time.perf_counter() < end:
+            done, begun = threading.Event(), time.perf_counter()
+            one = Asked(1, 0, f"{which} {begun}", None, 0.5)
+            writer.submit([one], lambda told, error, done=done: done.set())  # type: ignore[misc]
+            done.wait()
+            found[which].append(time.perf_counter() - begun)
+    writer.close()
+    return *found, held
+
+
+def show_waits(place: Path, open: int, seconds: float) -> None:
+    """Print how long the writer waits for a snapshot."""
+    without, beside, held = waits(place, open, seconds)
+    for name, took in (("without", without), ("beside", beside)):
+        p99, most = statistics.quantiles(took, n=100)[-1], max(took)
+        print(f"an event {name} a snapshot: p99 {p99 * 1e3:.1f} ms, most {most * 1e3:.1f} ms")
+    print(f"a snapshot of {open:,} open tickets: {len(held)} transactions")
+    middle, most = statistics.median(held), max(held)
+    print(f"the writer waits for one {middle * 1e3:.1f} ms, at most {most * 1e3:.1f} ms")
 
 
 def main() -> None:
@@ -221,13 +282,16 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--postgres")
     parser.add_argument("--recovery", type=int, default=100_000)
+    parser.add_argument("--open", type=int, default=100_000)
+    parser.add_argument("--no-load", action="store_true")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=".") as folder:
         place = Path(folder)
         print(f"fdatasync: {sync_time(place) * 1e3:.2f} ms")
         print("| load | store | a second | ratio | CPU a request, us | ratio | p99, ms |")
         print("|---|---|---|---|---|---|---|")
-        for name, clients, size in (("single", 32, 1), ("bulk of 100", 8, 100)):
+        loads = (("single", 32, 1), ("bulk of 100", 8, 100))
+        for name, clients, size in () if asked.no_load else loads:
             stores = {"none": None, "SQLite": str(place / f"{size}.db")}
             if asked.postgres:
                 stores["PostgreSQL"] = asked.postgres
@@ -243,7 +307,10 @@ def main() -> None:
                     flush=True,
                 )
         if asked.recovery:
-            print(f"recovery: {recovery(place, asked.recovery) * 1e6:.1f} us an event")
+            first, again = recovery(place, asked.recovery)
+            print(f"recovery: {first * 1e6:.1f} us of CPU an event, {again * 1e6:.1f} once loaded")
+        if asked.open:
+            show_waits(place, asked.open, asked.seconds)
 
 
 if __name__ == "__main__":

@@ -270,7 +270,7 @@ def test_a_server_that_was_killed_and_is_back_is_used_again(cluster: Cluster) ->
 def test_a_later_version_of_the_tables_is_refused(cluster: Cluster) -> None:
     address = cluster.database(f"db{next(counter)}")
     store: Any = open_store(address, alone=None)
-    store._put("update schema set version = 99")
+    store._run("update schema set version = 99")
     store.close()
     with pytest.raises(CorruptState, match="version"):
         open_store(address, alone=None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import struct
 from typing import Any, Final
@@ -11,7 +10,7 @@ import numpy as np
 
 from calibrant.core.desk import name_key
 from calibrant.core.ticket import Issuer, Ticket
-from calibrant.errors import CorruptState, DamagedLog, InvalidInput, InvalidType
+from calibrant.errors import DamagedLog, InvalidInput, InvalidType
 from calibrant.journal.events import (
     CORRECTION,
     EXPIRY,
@@ -23,6 +22,8 @@ from calibrant.journal.events import (
     Event,
     read_key,
 )
+from calibrant.journal.parts import closed, opened
+from calibrant.journal.store import Line
 from calibrant.kernels.layout import ISSUED, ROUNDS
 from calibrant.loading import load
 from calibrant.recalibrate import Recalibrator, Table
@@ -30,7 +31,6 @@ from calibrant.recalibrate.keyed import Key, KeyedTicket
 
 SHAPE: Final = "early 1, state"
 """How the body of a snapshot is laid out."""
-DIGEST: Final = 16
 HEAD: Final = struct.Struct("<qqqdd")
 PAST: Final = struct.Struct("<ddB")
 AT_ONCE: Final = b"learned"
@@ -61,6 +61,7 @@ class Fold:
         self.model = model
         self.keyed = isinstance(model, Table)
         self.kept = model._spec.kept
+        self.whole_laws = model._spec.issuer(bytes(16)).full_support
 
     @property
     def open(self) -> int:
@@ -155,10 +156,7 @@ class Fold:
                 f"event {event.seq} must be possible where it stands, got {error}"
             ) from error
         if answer != event.told:
-            raise DamagedLog(
-                f"event {event.seq} ({KINDS[event.kind]} {event.id!r}) must be answered as in the "
-                f"log, got another answer; it was given by code {event.code:012x}"
-            )
+            raise differs(event)
         self.seq = event.seq
 
     # ------------------------------------------------------------------ tickets
@@ -196,17 +194,27 @@ class Fold:
     def body(self) -> bytes:
         """Return all of it as bytes, for a snapshot."""
         early = json.dumps(self.early).encode()
-        told = len(early).to_bytes(4, "little") + early + self.model.to_bytes()
-        return told + hashlib.blake2b(told, digest_size=DIGEST).digest()
+        return closed(len(early).to_bytes(4, "little") + early + self.model.to_bytes())
 
     @classmethod
     def from_body(cls, body: bytes, seq: int) -> Fold:
         """Return what :meth:`body` gave."""
-        told, digest = body[:-DIGEST], body[-DIGEST:]
-        if hashlib.blake2b(told, digest_size=DIGEST).digest() != digest:
-            raise CorruptState("snapshot must be as it was written, got other bytes")
+        told = opened(body)
         end = 4 + int.from_bytes(told[:4], "little")
         return cls(load(told[end:]), json.loads(told[4:end]), seq)
+
+    @classmethod
+    def of(cls, line: Line) -> Fold:
+        """Return a stream as it is before the first event that the log has of it."""
+        return cls.from_body(line.body, line.seq) if line.seq else cls(load(line.body))
+
+
+def differs(event: Event) -> DamagedLog:
+    """Return the error of an event that is answered otherwise now than it was."""
+    return DamagedLog(
+        f"event {event.seq} ({KINDS[event.kind]} {event.id!r}) must be answered as in the "
+        f"log, got another answer; it was given by code {event.code:012x}"
+    )
 
 
 def packed(ticket: Ticket) -> bytes:

@@ -290,7 +290,7 @@ class Journal:
                     self._ledger = ledger if ledger.seq == before else None
                     raise
                 if self._own >= EVERY:
-                    take_snapshots(self._store, ledger.folds, ledger.seq, self._since)
+                    take_snapshots(self._store, ledger, self._since)
                     self._own = 0
             ledger.forget_fresh()
             # Only now: what was applied before an error may not be on disk.

@@ -16,6 +16,7 @@ from calibrant.errors import (
     UnknownName,
     UnknownTicket,
 )
+from calibrant.journal.again import replay_all
 from calibrant.journal.events import (
     CORRECTED,
     CORRECTION,
@@ -37,11 +38,9 @@ from calibrant.journal.events import (
     read_key,
 )
 from calibrant.journal.fold import KEPT, Fold, past
-from calibrant.journal.recover import recovered
-from calibrant.journal.seen import Seen
+from calibrant.journal.recover import by_stream, recovered
 from calibrant.journal.settings import Settings
 from calibrant.journal.store import Line, Named, Store
-from calibrant.loading import load
 
 LONGEST: Final = 256
 """Bytes of an id at most."""
@@ -60,17 +59,17 @@ class Ledger:
         State and settings of each stream, by number.
     lines
         The streams by name, deleted ones among them.
+    seen
+        Which ids may be in the log.
     seq
         Place of the last event that was entered.
     """
 
     def __init__(self, store: Store) -> None:
         self.store, self.code = store, code_digest()
-        self._seen, self._fresh = Seen(), dict[Named, Event]()
+        self._fresh = dict[Named, Event]()
         self._read_streams()
-        self.folds, self.seq = recovered(store, store.streams())
-        for name in store.names():
-            self._seen.add(name)
+        self.folds, self.seen, self.seq = recovered(store, store.streams())
 
     def _read_streams(self) -> None:
         lines = self.store.streams()
@@ -82,11 +81,12 @@ class Ledger:
         last = self.store.last()
         if last == self.seq:
             return
-        for event in self.store.tail(self.seq, last):
-            if event.stream not in self.folds:
-                self._meet(event.stream)
-            self.folds[event.stream].replay(event.whole())
-            self._seen.add(event[1:4])
+        for number, events in by_stream(self.store.tail(self.seq, last)).items():
+            if number not in self.folds:
+                self._meet(number)
+            replay_all(self.folds[number], events)
+            for event in events:
+                self.seen.add(event[1:4])
         self.seq = last
 
     def _meet(self, number: int) -> None:
@@ -94,7 +94,7 @@ class Ledger:
         self._read_streams()
         for line in self.lines.values():
             if line.number == number:
-                self.folds[number] = Fold(load(line.body))
+                self.folds[number] = Fold.of(line)
 
     def stream(self, name: str, *, gone: bool = False) -> Line:
         """Return a stream by its name."""
@@ -104,7 +104,7 @@ class Ledger:
         if line is None or (line.gone is not None and not gone):
             raise UnknownName(f"stream must be one that is there, got {name!r}")
         if line.number not in self.folds:
-            self.folds[line.number] = Fold(load(line.body))
+            self.folds[line.number] = Fold.of(line)
         return line
 
     def put_stream(self, line: Line) -> None:
@@ -113,7 +113,7 @@ class Ledger:
         self.lines[line.name] = line
         self.settings[line.number] = Settings.from_json(line.settings)
         if line.number not in self.folds:
-            self.folds[line.number] = Fold(load(line.body))
+            self.folds[line.number] = Fold.of(line)
 
     # ------------------------------------------------------------------ entering
 
@@ -153,7 +153,7 @@ class Ledger:
 
     def _looked_up(self, asked: Sequence[Asked]) -> dict[Named, Event]:
         """Return what the store knows of the ids of some requests."""
-        seen = self._seen
+        seen = self.seen
         names = {(one.stream, one.kind, one.id) for one in asked}
         return self._found(name for name in names if name in seen)
 
@@ -167,7 +167,7 @@ class Ledger:
         """Return an event by what it is about, or None."""
         name = stream, kind, id
         event = self._fresh.get(name) or (known or {}).get(name)
-        if event is None and name in self._seen:
+        if event is None and name in self.seen:
             # Asked again even if it was looked up: it may have been written since.
             event = self.store.find([name]).get(name)
         return None if event is None else event.whole()
@@ -248,7 +248,7 @@ class Ledger:
         ).sealed()
         self.seq = fold.seq = seq
         self._fresh[event[1:4]] = event
-        self._seen.add(event[1:4])
+        self.seen.add(event[1:4])
         return Told(EARLY if answer == KEPT else status, event)
 
     # ------------------------------------------------------------------ looking

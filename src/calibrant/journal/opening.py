@@ -9,15 +9,15 @@ from calibrant.journal.store import Store
 PREFIXES = ("postgresql://", "postgres://")
 
 
-def open_store(address: str, *, alone: bool | None) -> Store:
+def open_store(address: str, *, alone: bool | None, old: bool = False) -> Store:
     """Return the store at an address.
 
     ``alone`` says whether this process shall be the only one to add events; None is for who adds
-    none.
+    none, and ``old`` whether tables of an earlier version will do.
     """
     if not address.startswith(PREFIXES):
-        return SqliteStore(address, alone=alone)
+        return SqliteStore(address, alone=alone, old=old)
     needed("psycopg", "PostgreSQL needs psycopg", '"calibrant[postgres]"')
     from calibrant.journal.postgres import PostgresStore
 
-    return PostgresStore(address, alone=alone)
+    return PostgresStore(address, alone=alone, old=old)

@@ -5,36 +5,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import psycopg
 from psycopg import Connection
 
-from calibrant.errors import CorruptState, NotStored
+from calibrant.errors import NotStored
 from calibrant.journal.events import Event
-from calibrant.journal.sql import COLUMNS, KEPT, TABLES, Sql
-from calibrant.journal.store import PAGE, VERSION, Line, Named, Pass, Snapshot
+from calibrant.journal.sql import COLUMNS, Sql
+from calibrant.journal.store import Named
 
-SCHEMA: Final = """
-create table schema (version integer not null, epoch bigint not null);
-create table stream (
-    number integer primary key, name text not null unique, settings text not null,
-    body bytea not null, gone double precision
-);
-create table event (
-    seq bigint primary key, stream integer not null, kind smallint not null, id text not null,
-    key text, x double precision not null, time double precision, answer bytea not null,
-    code bigint not null, unique (stream, kind, id)
-);
-create table snapshot (
-    stream integer not null, seq bigint not null, shape text not null, body bytea not null,
-    primary key (stream, seq)
-);
-create table token (
-    hash bytea primary key, name text not null, scope text not null, streams text not null,
-    made double precision not null, revoked double precision
-);
-"""
 OWNER: Final = 0x63616C69
 """The advisory lock of who owns the log."""
 INSERT: Final = f"""insert into event ({COLUMNS}) select * from unnest(
@@ -59,11 +39,22 @@ class PostgresStore(Sql):
         As ``postgresql://user@host/database``.
     alone
         Whether this process shall own the log; None for who adds no events.
+    old
+        Whether tables of an earlier version will do.
     """
 
     mark = "%s"
+    types: ClassVar = {
+        "big": "bigint",
+        "int": "integer",
+        "small": "smallint",
+        "real": "double precision",
+        "blob": "bytea",
+        "epoch": ", epoch bigint not null",
+        "first": ", 0",
+    }
 
-    def __init__(self, address: str, *, alone: bool | None = None) -> None:
+    def __init__(self, address: str, *, alone: bool | None = None, old: bool = False) -> None:
         self._address, self._alone = address, bool(alone)
         self._turn, self._asking = threading.RLock(), threading.RLock()
         self._epoch: int | None = None
@@ -72,6 +63,7 @@ class PostgresStore(Sql):
         try:
             with naming():
                 self._set_up()
+                self._check_version("database", old)
         except BaseException:
             self.close()
             raise
@@ -84,11 +76,7 @@ class PostgresStore(Sql):
             write.execute("select pg_advisory_xact_lock(%s)", (OWNER + 1,))
             row = write.execute("select to_regclass('schema')").fetchone()
             if row is None or row[0] is None:
-                write.execute(SCHEMA)
-                write.execute("insert into schema values (%s, 0)", (VERSION,))
-            found = write.execute("select version from schema").fetchone()
-        if found is None or found[0] != VERSION:
-            raise CorruptState(f"database must be of version {VERSION} or before, got {found}")
+                self._make_tables()
 
     def _connection(self) -> Connection[Any]:
         """Return the connection that writes, made again if it was lost."""
@@ -160,17 +148,6 @@ class PostgresStore(Sql):
                 # Lost since it was used last: who only reads may ask again.
                 return self._reader().execute(text, values).fetchall()
 
-    def names(self) -> Iterator[Named]:
-        """Yield stream, kind and id of every event."""
-        after = 0
-        while True:
-            asked = "select seq, stream, kind, id from event where seq > %s order by seq limit %s"
-            rows = self._rows(asked, after, PAGE)
-            yield from (tuple(row[1:]) for row in rows)
-            if len(rows) < PAGE:
-                return
-            after = rows[-1][0]
-
     def find(self, wanted: Iterable[Named]) -> dict[Named, Event]:
         """Return those of some events that are in the log."""
         columns = [list(column) for column in zip(*wanted, strict=True)]
@@ -179,47 +156,13 @@ class PostgresStore(Sql):
 
     # ------------------------------------------------------------------ writing
 
-    def _put(self, text: Any, *values: Any) -> None:
+    def _run(self, text: Any, *values: Any) -> None:
         self._connection().execute(text, values)
 
     def add_events(self, events: Sequence[Event]) -> None:
         """Add events at the end of the log, within :meth:`writing`."""
         if events:
-            self._put(INSERT, *(list(column) for column in zip(*events, strict=True)))
-
-    def put_stream(self, line: Line) -> None:
-        """Add a stream, or change one, within :meth:`writing`."""
-        self._put("delete from stream where number = %s", line.number)
-        self._put("insert into stream values (%s, %s, %s, %s, %s)", *line)
-
-    def purge(self, number: int) -> None:
-        """Remove a stream with its events for good, within :meth:`writing`."""
-        for table, column in TABLES:
-            self._put(f"delete from {table} where {column} = %s", number)
-
-    def put_snapshots(self, new: Sequence[Snapshot], upto: int) -> None:
-        """Add snapshots; those of other streams hold up to ``upto`` now; within :meth:`writing`."""
-        for snapshot in new:
-            self._put("delete from snapshot where stream = %s and seq = %s", *snapshot[:2])
-            self._put("insert into snapshot values (%s, %s, %s, %s)", *snapshot)
-            self._put(
-                "delete from snapshot where stream = %s and seq not in "
-                "(select seq from snapshot where stream = %s order by seq desc limit %s)",
-                snapshot.stream,
-                snapshot.stream,
-                KEPT,
-            )
-        self._put(
-            "update snapshot set seq = %s where seq < %s and seq = "
-            "(select max(seq) from snapshot other where other.stream = snapshot.stream)",
-            upto,
-            upto,
-        )
-
-    def put_token(self, token: Pass) -> None:
-        """Add a token, or change one, within :meth:`writing`."""
-        self._put("delete from token where hash = %s", token.hash)
-        self._put("insert into token values (%s, %s, %s, %s, %s, %s)", *token)
+            self._run(INSERT, *(list(column) for column in zip(*events, strict=True)))
 
     def tidy(self) -> None:
         """Do nothing: the server sees to it."""

@@ -2,32 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import Any, Final
 
 from calibrant.errors import CorruptState, DamagedLog
+from calibrant.journal.again import replay_all
+from calibrant.journal.events import Event
 from calibrant.journal.fold import SHAPE, Fold
-from calibrant.journal.store import Line, Snapshot, Store
-from calibrant.loading import load
+from calibrant.journal.seen import Seen
+from calibrant.journal.store import Line, Moment, Snapshot, Store
+
+AT_ONCE: Final = 50_000
+"""Events that are played together: enough for machine code to be worth it."""
+FILTER: Final = -1
+"""Under which number the filter of ids is among the snapshots."""
+IDS: Final = "ids 1"
 
 
-def recovered(store: Store, lines: Sequence[Line]) -> tuple[dict[int, Fold], int]:
-    """Return every stream as its log makes it, and the place of the last event.
+def recovered(store: Store, lines: Sequence[Line]) -> tuple[dict[int, Fold], Seen, int]:
+    """Return every stream as its log makes it, the ids that were seen, and the last place.
 
     Each event behind the snapshots is played again, and its answer compared with that in the log.
     """
-    folds, last = started(store, lines), store.last()
-    _play(store, folds, min((fold.seq for fold in folds.values()), default=0), last)
-    return folds, last
+    found, last = store.snapshots(), store.last()
+    folds, (seen, upto) = started(found, lines), seen_of(found)
+    after = min((fold.seq for fold in folds.values()), default=0)
+    for name in store.names(upto, after):
+        seen.add(name)
+    play(store, folds, after, last, seen)
+    return folds, seen, last
 
 
-def started(store: Store, lines: Sequence[Line]) -> dict[int, Fold]:
+def started(snapshots: Sequence[Snapshot], lines: Sequence[Line]) -> dict[int, Fold]:
     """Return every stream as its latest snapshot holds it; a damaged one is passed over."""
     found = dict[int, Fold]()
-    for snapshot in store.snapshots():
+    for snapshot in snapshots:
         fold = None if snapshot.stream in found else _opened(snapshot)
         if fold is not None:
             found[snapshot.stream] = fold
-    return {line.number: found.get(line.number) or Fold(load(line.body)) for line in lines}
+    return {line.number: found.get(line.number) or Fold.of(line) for line in lines}
+
+
+def seen_of(snapshots: Sequence[Snapshot]) -> tuple[Seen, int]:
+    """Return the ids that were seen up to a place; none up to 0 where no filter is whole."""
+    for snapshot in snapshots:
+        if snapshot.stream == FILTER and snapshot.shape == IDS:
+            with suppress(CorruptState):
+                return Seen.from_body(snapshot.body), snapshot.seq
+    return Seen(), 0
 
 
 def _opened(snapshot: Snapshot) -> Fold | None:
@@ -37,17 +63,31 @@ def _opened(snapshot: Snapshot) -> Fold | None:
         return None
 
 
-def _play(store: Store, folds: dict[int, Fold], after: int, upto: int) -> int:
-    """Play the events behind a place; return how many there were."""
-    count = 0
-    for event in store.tail(after, upto):
-        fold = folds.get(event.stream)
-        if fold is None:
-            raise DamagedLog(f"event {event.seq} must be of a stream, got number {event.stream}")
-        if event.seq > fold.seq:
-            fold.replay(event.whole())
-        count += 1
+def play(
+    store: Store, folds: dict[int, Fold], after: int, upto: int, seen: Seen | None = None
+) -> int:
+    """Play the events behind a place, many at a time; return how many there were."""
+    count, tail = 0, store.tail(after, upto)
+    while events := list(itertools.islice(tail, AT_ONCE)):
+        for number, some in by_stream(events).items():
+            fold = folds.get(number)
+            if fold is None:
+                told = f"event {some[0].seq} must be of a stream"
+                raise DamagedLog(f"{told}, got number {number}")
+            replay_all(fold, some)
+        if seen is not None:
+            for event in events:
+                seen.add(event[1:4])
+        count += len(events)
     return count
+
+
+def by_stream(events: Iterable[Event]) -> dict[int, list[Event]]:
+    """Return the events of each stream, in their order."""
+    found = defaultdict[int, list[Event]](list)
+    for event in events:
+        found[event.stream].append(event.whole())
+    return found
 
 
 def verified(store: Store) -> int:
@@ -56,15 +96,17 @@ def verified(store: Store) -> int:
     Returns how many events there were; raises :class:`calibrant.errors.DamagedLog` of the first
     that differs.
     """
-    lines = store.streams()
-    folds = {line.number: Fold(load(line.body)) for line in lines}
+    folds = {line.number: Fold.of(line) for line in store.streams()}
     waiting = sorted(store.snapshots(), key=lambda snapshot: snapshot.seq)
     count, done = 0, 0
     for snapshot in waiting:
-        count += _play(store, folds, done, snapshot.seq)
+        count += play(store, folds, done, snapshot.seq)
         done = max(done, snapshot.seq)
-        _compare(folds[snapshot.stream], snapshot)
-    return count + _play(store, folds, done, store.last())
+        if snapshot.stream == FILTER:
+            _compare_ids(store, snapshot)
+        else:
+            _compare(folds[snapshot.stream], snapshot)
+    return count + play(store, folds, done, store.last())
 
 
 def _compare(fold: Fold, snapshot: Snapshot) -> None:
@@ -75,12 +117,33 @@ def _compare(fold: Fold, snapshot: Snapshot) -> None:
         raise DamagedLog(f"{where} must be what its events amount to, got another state")
 
 
-def take_snapshots(store: Store, folds: dict[int, Fold], upto: int, since: dict[int, int]) -> None:
-    """Write a snapshot of each stream that has changed, within a transaction of the store.
+def _compare_ids(store: Store, snapshot: Snapshot) -> None:
+    seen, upto = seen_of([snapshot])
+    where = f"filter of ids at event {snapshot.seq}"
+    if not upto:
+        raise DamagedLog(f"{where} must be as it was written, got other bytes")
+    lost = next((name for name in store.names(0, upto) if name not in seen), None)
+    if lost is not None:
+        raise DamagedLog(f"{where} must hold every id, got one without {lost[2]!r}")
+
+
+def snapshots_of(
+    folds: dict[int, Fold], seen: Seen, upto: int, since: dict[int, int]
+) -> list[Snapshot]:
+    """Return a snapshot of each stream that has changed, and of the ids if many are new.
 
     ``since`` holds up to which event each stream has a snapshot, and is brought up to date.
     """
     changed = {number: fold for number, fold in folds.items() if fold.seq > since.get(number, -1)}
     made = [Snapshot(number, upto, SHAPE, fold.body()) for number, fold in changed.items()]
-    store.put_snapshots(made, upto)
+    if seen.is_due():
+        made.append(Snapshot(FILTER, upto, IDS, seen.body()))
     since.update(dict.fromkeys(folds, upto))
+    return made
+
+
+def take_snapshots(store: Store, ledger: Any, since: dict[int, int]) -> None:
+    """Write snapshots of a ledger at rest, within a transaction of the store."""
+    made = snapshots_of(ledger.folds, ledger.seen, ledger.seq, since)
+    store.put_snapshots(made, ledger.seq)
+    store.put_moment(Moment(ledger.seq, time.time()))

@@ -2,47 +2,96 @@
 
 from __future__ import annotations
 
+import hashlib
+import secrets
 from array import array
 from typing import Final
 
+from calibrant.errors import CorruptState
+from calibrant.journal.parts import closed, opened
+
 FIRST: Final = 1 << 12
 """Words of the first layer, each of 64 bits."""
+LARGEST: Final = 1 << 20
+"""Words of a layer, at most."""
 FILL: Final = 4
 """Ids for each word of a full layer: one in a hundred that were not seen is taken for seen."""
+OFTEN: Final = 16
+"""A filter is written again when one in so many ids is new."""
+KEY: Final = 16
+HEAD: Final = KEY + 16
+
+Name = tuple[int, int, str]
 
 
 class Seen:
     """A filter of ids: what was added is always found, anything else hardly ever.
 
-    An id sets three bits of one word, chosen by its hash, which differs from process to process so
-    that nobody can choose ids that collide.  A full layer stays as it is and gets another, twice
-    as large, beside it.
+    An id sets three bits of one word, chosen by its hash under a random key, so that nobody can
+    choose ids that collide.  A full layer stays as it is and gets another, twice as large, beside
+    it.
 
     >>> seen = Seen()
-    >>> seen.add("a")
-    >>> "a" in seen, "b" in seen
+    >>> seen.add((1, 0, "a"))
+    >>> (1, 0, "a") in seen, (1, 0, "b") in seen
     (True, False)
     """
 
-    __slots__ = ("_layers", "_room")
+    __slots__ = ("_key", "_layers", "_room", "_saved", "count")
 
     def __init__(self) -> None:
+        self._key = secrets.token_bytes(KEY)
         self._layers: list[array[int]] = []
-        self._room = 0
+        self._room = self.count = self._saved = 0
 
-    def __contains__(self, item: object) -> bool:
-        h = hash(item)
-        bits = 1 << (h >> 40 & 63) | 1 << (h >> 46 & 63) | 1 << (h >> 52 & 63)
+    def _hash(self, name: Name) -> tuple[int, int]:
+        text = f"{name[0]} {name[1]} {name[2]}".encode("utf-8", "surrogatepass")
+        h = int.from_bytes(hashlib.blake2b(text, digest_size=8, key=self._key).digest(), "little")
+        return h, 1 << (h >> 40 & 63) | 1 << (h >> 46 & 63) | 1 << (h >> 52 & 63)
+
+    def __contains__(self, name: Name) -> bool:
+        h, bits = self._hash(name)
         return any(words[h & (len(words) - 1)] & bits == bits for words in self._layers)
 
-    def add(self, item: object) -> None:
+    def add(self, name: Name) -> None:
         """Add an id."""
         if not self._room:
-            size = 2 * len(self._layers[-1]) if self._layers else FIRST
+            size = _size(len(self._layers))
             self._layers.append(array("Q", bytes(8 * size)))
             self._room = FILL * size
-        h, words = hash(item), self._layers[-1]
-        words[h & (len(words) - 1)] |= (
-            1 << (h >> 40 & 63) | 1 << (h >> 46 & 63) | 1 << (h >> 52 & 63)
-        )
+        h, bits = self._hash(name)
+        words = self._layers[-1]
+        words[h & (len(words) - 1)] |= bits
         self._room -= 1
+        self.count += 1
+
+    def is_due(self) -> bool:
+        """Say whether enough is new for a filter of this size to be written again."""
+        return self.count > self._saved + self.count // OFTEN
+
+    def body(self) -> bytes:
+        """Return the filter as bytes, for a snapshot."""
+        self._saved = self.count
+        head = self._key, self.count.to_bytes(8, "little"), self._room.to_bytes(8, "little")
+        return closed(b"".join((*head, *(words.tobytes() for words in self._layers))))
+
+    @classmethod
+    def from_body(cls, body: bytes) -> Seen:
+        """Return the filter of which :meth:`body` told."""
+        told = opened(body)
+        made, start = cls(), HEAD
+        made._key = told[:KEY]
+        made.count = made._saved = int.from_bytes(told[KEY : KEY + 8], "little")
+        made._room = int.from_bytes(told[KEY + 8 : HEAD], "little")
+        while start < len(told):
+            end = start + 8 * _size(len(made._layers))
+            if end > len(told):
+                raise CorruptState("filter of ids must have whole layers, got a part of one")
+            made._layers.append(array("Q", told[start:end]))
+            start = end
+        return made
+
+
+def _size(layer: int) -> int:
+    """Return the words of a layer by its number."""
+    return min(FIRST << layer, LARGEST)

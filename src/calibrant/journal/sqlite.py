@@ -7,34 +7,14 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from calibrant.errors import CorruptState, NotStored
 from calibrant.journal.events import Event
 from calibrant.journal.lock import Lock
-from calibrant.journal.sql import EVENT, KEPT, TABLES, Sql
-from calibrant.journal.store import VERSION, Line, Named, Pass, Snapshot
+from calibrant.journal.sql import EVENT, Sql
+from calibrant.journal.store import Named
 
-SCHEMA: Final = """
-create table schema (version integer not null);
-create table stream (
-    number integer primary key, name text not null unique, settings text not null,
-    body blob not null, gone real
-);
-create table event (
-    seq integer primary key, stream integer not null, kind integer not null, id text not null,
-    key text, x real not null, time real, answer blob not null, code integer not null,
-    unique (stream, kind, id)
-);
-create table snapshot (
-    stream integer not null, seq integer not null, shape text not null, body blob not null,
-    primary key (stream, seq)
-);
-create table token (
-    hash blob primary key, name text not null, scope text not null, streams text not null,
-    made real not null, revoked real
-);
-"""
 WAIT: Final = 60.0
 """Seconds that a process waits for others that write."""
 
@@ -50,11 +30,22 @@ class SqliteStore(Sql):
         The file; made if it is not there.
     alone
         Whether no other process may add events meanwhile; None for who adds none.
+    old
+        Whether tables of an earlier version will do.
     """
 
     mark = "?"
+    types: ClassVar = {
+        "big": "integer",
+        "int": "integer",
+        "small": "integer",
+        "real": "real",
+        "blob": "blob",
+        "epoch": "",
+        "first": "",
+    }
 
-    def __init__(self, path: str | Path, *, alone: bool | None = False) -> None:
+    def __init__(self, path: str | Path, *, alone: bool | None = False, old: bool = False) -> None:
         self.path = Path(path)
         name = self.path.with_name(self.path.name + ".lock")
         self._lock = None if alone is None else Lock(name, alone=alone)
@@ -67,6 +58,7 @@ class SqliteStore(Sql):
                     # An owner moves the log of writes into the file by tidy(), not as it commits.
                     self._write.execute("pragma wal_autocheckpoint = 0")
                 self._set_up()
+                self._check_version(str(self.path), old)
         except BaseException:
             self.close()
             raise
@@ -86,17 +78,9 @@ class SqliteStore(Sql):
         with self.writing():
             there = self._write.execute("select name from sqlite_master").fetchall()
             if not there:
-                for statement in SCHEMA.split(";\n"):
-                    self._write.execute(statement)
-                self._write.execute("insert into schema values (?)", (VERSION,))
+                self._make_tables()
             elif ("schema",) not in there:
                 raise CorruptState(f"{self.path} must be a journal, got another database")
-            (version,) = self._write.execute("select version from schema").fetchone()
-        if version != VERSION:
-            raise CorruptState(
-                f"{self.path} must be of version {VERSION} or before, got {version}; "
-                "it was written by a later release of calibrant"
-            )
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -128,11 +112,6 @@ class SqliteStore(Sql):
     def _turn_is_mine(self) -> bool:
         return self._turn._is_owned()  # type: ignore[attr-defined, no-any-return]
 
-    def names(self) -> Iterator[Named]:
-        """Yield stream, kind and id of every event."""
-        with naming(self.path):
-            yield from self._read.execute("select stream, kind, id from event")
-
     def find(self, wanted: Iterable[Named]) -> dict[Named, Event]:
         """Return those of some events that are in the log."""
         with naming(self.path):
@@ -147,34 +126,8 @@ class SqliteStore(Sql):
 
     # ------------------------------------------------------------------ writing
 
-    def put_stream(self, line: Line) -> None:
-        """Add a stream, or change one, within :meth:`writing`."""
-        self._write.execute("insert or replace into stream values (?, ?, ?, ?, ?)", line)
-
-    def purge(self, number: int) -> None:
-        """Remove a stream with its events for good, within :meth:`writing`."""
-        for table, column in TABLES:
-            self._write.execute(f"delete from {table} where {column} = ?", (number,))
-
-    def put_snapshots(self, new: Sequence[Snapshot], upto: int) -> None:
-        """Add snapshots; those of other streams hold up to ``upto`` now; within :meth:`writing`."""
-        write = self._write
-        write.executemany("insert or replace into snapshot values (?, ?, ?, ?)", new)
-        for stream in {snapshot.stream for snapshot in new}:
-            write.execute(
-                "delete from snapshot where stream = ? and seq not in "
-                "(select seq from snapshot where stream = ? order by seq desc limit ?)",
-                (stream, stream, KEPT),
-            )
-        write.execute(
-            "update snapshot set seq = ? where seq < ? and seq = "
-            "(select max(seq) from snapshot other where other.stream = snapshot.stream)",
-            (upto, upto),
-        )
-
-    def put_token(self, token: Pass) -> None:
-        """Add a token, or change one, within :meth:`writing`."""
-        self._write.execute("insert or replace into token values (?, ?, ?, ?, ?, ?)", token)
+    def _run(self, text: str, *values: Any) -> None:
+        self._write.execute(text, values)
 
     def tidy(self) -> None:
         """Move what was written from the log of writes into the file, beside whoever writes."""

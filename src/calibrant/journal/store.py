@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from calibrant.journal.events import Event
 
-VERSION: Final = 1
-"""Version of the tables."""
 PAGE: Final = 10_000
 """Events that are read at a time."""
 
@@ -30,6 +28,8 @@ class Line(NamedTuple):
         The model before its first event, as bytes.
     gone
         When the stream was deleted; None while it is there.
+    seq
+        Up to which event ``body`` holds: 0, unless events were purged.
     """
 
     number: int
@@ -37,6 +37,7 @@ class Line(NamedTuple):
     settings: str
     body: bytes
     gone: float | None = None
+    seq: int = 0
 
 
 class Snapshot(NamedTuple):
@@ -46,6 +47,13 @@ class Snapshot(NamedTuple):
     seq: int
     shape: str
     body: bytes
+
+
+class Moment(NamedTuple):
+    """When the log had come to a place, by the clock of who wrote."""
+
+    seq: int
+    time: float
 
 
 class Pass(NamedTuple):
@@ -60,7 +68,7 @@ class Pass(NamedTuple):
 
 
 class Store(Protocol):
-    """A database with the tables ``event``, ``snapshot``, ``stream``, ``token`` and ``schema``.
+    """A database with the tables of :mod:`calibrant.journal.schema`.
 
     Whatever cannot be written raises :class:`calibrant.errors.NotStored`.
     """
@@ -80,8 +88,8 @@ class Store(Protocol):
     def events(self, stream: int, after: int, limit: int) -> list[Event]:
         """Return so many events of a stream behind a place."""
 
-    def names(self) -> Iterator[Named]:
-        """Yield stream, kind and id of every event."""
+    def names(self, after: int = 0, upto: int | None = None) -> Iterator[Named]:
+        """Yield stream, kind and id of every event behind a place."""
 
     def find(self, wanted: Iterable[Named]) -> dict[Named, Event]:
         """Return those of some events that are in the log."""
@@ -95,11 +103,35 @@ class Store(Protocol):
     def purge(self, number: int) -> None:
         """Remove a stream with its events for good, within :meth:`writing`."""
 
+    def drop_events(self, seqs: Sequence[int]) -> None:
+        """Remove events by their places, within :meth:`writing`."""
+
     def snapshots(self) -> list[Snapshot]:
-        """Return all snapshots, the latest first."""
+        """Return all snapshots that were written whole, the latest first."""
 
     def put_snapshots(self, new: Sequence[Snapshot], upto: int) -> None:
         """Add snapshots; those of other streams hold up to ``upto`` now; within :meth:`writing`."""
+
+    def put_pieces(self, pieces: Sequence[Any]) -> None:
+        """Add pieces of snapshots, which count once all are there; within :meth:`writing`."""
+
+    def settle_snapshots(self, new: set[int], upto: int) -> None:
+        """Keep the latest snapshots, and let others hold up to ``upto``; within :meth:`writing`."""
+
+    def drop_snapshots(self, stream: int) -> None:
+        """Remove the snapshots of a stream, within :meth:`writing`."""
+
+    def moments(self) -> list[Moment]:
+        """Return when the log had come to which place, in order."""
+
+    def put_moment(self, moment: Moment) -> None:
+        """Note when the log had come to a place, within :meth:`writing`."""
+
+    def version(self) -> int:
+        """Return the version of the tables."""
+
+    def migrate(self) -> list[int]:
+        """Bring the tables up to date, a transaction for each version; return those passed."""
 
     def tokens(self) -> list[Pass]:
         """Return every token."""

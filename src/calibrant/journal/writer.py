@@ -20,8 +20,9 @@ from typing import Any, Final, NamedTuple
 from calibrant.errors import CalibrantError, NotStored
 from calibrant.journal.events import Asked, Event
 from calibrant.journal.ledger import Ledger
-from calibrant.journal.recover import started, take_snapshots
-from calibrant.journal.store import Store
+from calibrant.journal.parts import cut
+from calibrant.journal.recover import play, snapshots_of, started, take_snapshots
+from calibrant.journal.store import Moment, Store
 
 BATCH: Final = 2_000
 """Events in one transaction, at most, unless one request holds more."""
@@ -129,7 +130,7 @@ class Writer:
                 thread.join()
         if self.ready and self._written:
             with self.store.writing():
-                take_snapshots(self.store, self.ledger.folds, self.ledger.seq, self._since)
+                take_snapshots(self.store, self.ledger, self._since)
         self.store.close()
 
     # ------------------------------------------------------------------ stage 1
@@ -248,14 +249,17 @@ class Writer:
     def _take_snapshots(self) -> None:
         """Play the tail of the log on copies, and store them: the writer does not wait."""
         try:
-            lines, upto = self.store.streams(), self.store.last()
-            folds = started(self.store, lines)
+            store, seen, upto = self.store, self.ledger.seen, self.store.last()
+            folds = started(store.snapshots(), store.streams())
             since = {number: fold.seq for number, fold in folds.items()}
-            for event in self.store.tail(min(since.values(), default=0), upto):
-                if event.seq > since[event.stream]:
-                    folds[event.stream].replay(event.whole())
-            with self.store.writing():
-                take_snapshots(self.store, folds, upto, since)
+            play(store, folds, min(since.values(), default=0), upto)
+            made = snapshots_of(folds, seen, upto, since)
+            for pieces in cut(made):
+                with store.writing():
+                    store.put_pieces(pieces)
+            with store.writing():
+                store.settle_snapshots({one.stream for one in made}, upto)
+                store.put_moment(Moment(upto, time.time()))
             self.store.tidy()
         except CalibrantError as error:
             self.trouble = f"no snapshot: {error}"

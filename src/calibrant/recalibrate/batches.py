@@ -197,9 +197,7 @@ class Batches(Binary):
         self._note_closed(log, np.concatenate([settled, plan.expired]), numbers, len(settled))
         keys = log.keys[plan.waiting - len(log.held)]
         self._counter.desk.extend(columns.lines(plan.waiting, keys))
-        t = log.ticket
-        value, mean, weight = columns.value[t], columns.mean[t], columns.weight[t]
-        return Played(value, mean, weight, columns.place[t], columns.clock[t], numbers[t])
+        return columns.told(log.ticket, numbers[log.ticket])
 
     def _note_closed(self, log: Log, rows: Words, numbers: Words, settled: int) -> None:
         """Remember what became of named tickets, of one name in the order of their numbers."""

@@ -306,9 +306,7 @@ class KeyedBatches(KeyedState):
         late = (made - number > self._max_open)[left]
         plan = Schedule(log.events[order], left[~late], left[late])
         self._carry_out(keys, plan, Due(held, row, number, columns, outcomes, log.keys))
-        t = ticket
-        value, mean, weight = columns.value[t], columns.mean[t], columns.weight[t]
-        return Played(value, mean, weight, columns.place[t], columns.clock[t], number[t])
+        return columns.told(ticket, number[ticket])
 
     # ------------------------------------------------------------------ rows
 

@@ -42,6 +42,8 @@ class Played:
         How many forecasts the ticket's bucket had made before.
     number
         The ticket's number.
+    mixed, kept
+        What the transform made of the raw forecast, and what the ticket keeps of its advice.
     """
 
     value: Reals
@@ -50,6 +52,8 @@ class Played:
     place: Words
     clock: Words
     number: Words
+    mixed: Reals
+    kept: Words
 
     def __len__(self) -> int:
         return len(self.value)
@@ -84,6 +88,11 @@ class Columns:
         told = self.raw, np.asarray(outcomes, np.uint8), self.number, np.nan_to_num(self.time)
         made = self.value, self.mean, self.weight, self.place, self.mixed, self.clock
         return *told, *made, self.advice.reshape(-1)
+
+    def told(self, rows: Words, number: Words) -> Played:
+        """Return what was announced for the tickets in some rows, which have these numbers."""
+        announced = self.value[rows], self.mean[rows], self.weight[rows], self.place[rows]
+        return Played(*announced, self.clock[rows], number, self.mixed[rows], self.advice[rows])
 
     def lines(self, rows: Words, keys: Words) -> Words:
         """Return tickets as the desk keeps them, under these keys."""

@@ -1,0 +1,97 @@
+"""Events of a log again, many at once: their answers are compared as columns.
+
+1. Cut the events where one cannot be part of a batch: what is no forecast and no outcome, an
+   outcome that was kept for later, and the forecast that it was kept for.
+2. Play each run of them by the model's own ``play``; lay the answers out as the log has them.
+3. If the bytes differ, name the first event that does.  What cannot be played as a batch is played
+   one by one, which says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from calibrant.errors import CalibrantError
+from calibrant.journal.events import CHECK, FORECAST, OUTCOME, Event, read_key
+from calibrant.journal.fold import AT_ONCE, Fold, differs
+from calibrant.recalibrate import Table
+from calibrant.recalibrate.late import Played
+
+FEW: Final = 50
+"""Up to so many events are played one by one."""
+NEVER: Final = float("nan")
+
+
+def replay_all(fold: Fold, events: Sequence[Event]) -> None:
+    """Let events of a stream happen again; those before the state that is there are left out."""
+    rest = [event for event in events if event.seq > fold.seq]
+    for run in _runs(fold, rest):
+        if len(run) <= FEW or not _play(fold, run):
+            for event in run:
+                fold.replay(event)
+
+
+def _runs(fold: Fold, events: Sequence[Event]) -> Iterator[list[Event]]:
+    """Yield the events in order, cut where one cannot be part of a batch."""
+    if fold.whole_laws:
+        yield from ([event] for event in events)
+        return
+    run, early = list[Event](), {*fold.early}
+    for event in events:
+        kept = event.kind == OUTCOME and event.told != AT_ONCE
+        if event.kind > OUTCOME or kept or event.id in early:
+            yield run
+            yield [event]
+            run = []
+            if kept:
+                early.add(event.id)
+        else:
+            run.append(event)
+    yield run
+
+
+def _play(fold: Fold, run: Sequence[Event]) -> bool:
+    """Play a run as one batch; say whether that could be done."""
+    try:
+        played = _played(fold, run)
+    except (CalibrantError, ArithmeticError, LookupError, TypeError, ValueError):
+        return False
+    made = np.array([event.kind == FORECAST for event in run])
+    told = b"".join(event.answer for event in run if event.kind == FORECAST)
+    found = _answers(fold, played, made)
+    if len(told) != len(found) * (found.itemsize + CHECK):
+        raise differs(next(event for event in run if event.kind == FORECAST))
+    logged = np.frombuffer(told, np.uint8).reshape(len(found), -1)[:, :-CHECK]
+    same = (logged == found.view(np.uint8).reshape(logged.shape)).all(axis=1)
+    if not same.all():
+        raise differs(run[int(np.flatnonzero(made)[int(np.argmin(same))])])
+    fold.seq = run[-1].seq
+    return True
+
+
+def _played(fold: Fold, run: Sequence[Event]) -> Played:
+    """Return what came of a run."""
+    _, _, kind, id, key, x, time, _, _ = zip(*run, strict=True)
+    stamps = [NEVER if moment is None else moment for moment in time]
+    given: Any = list(kind), list(id), list(x), stamps
+    model = fold.model
+    if isinstance(model, Table):
+        read = {text: read_key(text) for text in {*key}}
+        return model.play([read[text] for text in key], *given)
+    if any(text is not None for text in key):
+        raise ValueError("a stream without keys has none in its log")
+    return model.play(*given)
+
+
+def _answers(fold: Fold, played: Played, made: Any) -> Any:
+    """Return the forecasts of a run as the log has them, without their checksums."""
+    form = [(name, "<i8") for name in ("number", "place", "clock")]
+    form += [(name, "<f8") for name in ("weight", "mixed")]
+    columns: list[tuple[Any, ...]] = [*form, ("kept", "<i8", (fold.kept,))]
+    answers = np.empty(int(made.sum()), columns)
+    for name in answers.dtype.names or ():
+        answers[name] = getattr(played, name)[made]
+    return answers

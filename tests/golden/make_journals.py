@@ -1,0 +1,114 @@
+"""The golden journals: ``python tests/golden/make_journals.py v1`` writes them into ``journals``.
+
+Run by hand, once for a version of the tables, with the code that writes that version: a file of
+SQLite, the same streams as a dump of PostgreSQL, and what must follow from both.  A file that
+exists stays as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from cluster import BIN, Cluster
+
+from calibrant import Calibrant, Recalibrator, Table
+from calibrant.journal.events import CORRECTION, EXPIRY, FORECAST, OUTCOME, Asked
+from calibrant.journal.ledger import Ledger
+from calibrant.journal.opening import open_store
+from calibrant.journal.recover import take_snapshots
+from calibrant.journal.settings import Settings
+from calibrant.journal.store import Line, Pass, Store
+
+PLACE = Path(__file__).resolve().parent / "journals"
+COUNT = 60
+
+
+def lines() -> list[Line]:
+    """A stream without keys, one with keys that keeps early outcomes, and a deleted one."""
+    keyed = Table(Recalibrator(resolution=10, buckets=5), seed=7)
+    lone = Recalibrator("regret_matching", seed=5)
+    told = (
+        ("lone", Settings(), Calibrant(seed=3), None),
+        ("keyed", Settings(keyed=True, unknown="keep"), keyed, None),
+        ("gone", Settings(), lone, 1.5),
+    )
+    return [
+        Line(number, name, settings.to_json(), model.to_bytes(), gone)
+        for number, (name, settings, model, gone) in enumerate(told, 1)
+    ]
+
+
+def requests(stream: int, count: int = COUNT) -> list[Asked]:
+    """Forecasts, late and early outcomes, a correction and an expiry."""
+    dice, made = random.Random(stream), list[Asked]()
+    keys: tuple[Any, ...] = ("a", 7, "b") if stream == 2 else (None,)
+    for k in range(count):
+        made.append(Asked(stream, FORECAST, f"é {k}", dice.choice(keys), dice.random(), float(k)))
+        if k >= 5:
+            made.append(Asked(stream, OUTCOME, f"é {k - 5}", None, float(dice.random() < 0.4)))
+    stands = next(one for one in made if one.kind == OUTCOME)
+    made.append(Asked(stream, CORRECTION, stands.id, None, 1.0 - stands.x))
+    made.append(Asked(stream, EXPIRY, f"é {count - 1}", None, 0.0))
+    if stream == 2:
+        made.append(Asked(stream, OUTCOME, "early", None, 1.0))
+    return made
+
+
+def fill(store: Store) -> dict[str, Any]:
+    """Put streams, events, snapshots and a token into a store; return what must follow."""
+    with store.writing():
+        for line in lines():
+            store.put_stream(line)
+        store.put_token(Pass(bytes(32), "scoring", "write", "*", 2.5))
+    ledger = Ledger(store)
+    for stream in (1, 2, 3):
+        asked = requests(stream)
+        ledger.write(ledger.enter(asked[:80])[1])
+        with store.writing():
+            take_snapshots(store, ledger, {})
+        ledger.write(ledger.enter(asked[80:])[1])
+    counts = {number: [fold.issued, fold.learned] for number, fold in ledger.folds.items()}
+    return {"events": ledger.seq, "counts": counts, "next": next_answers(ledger)}
+
+
+def next_answers(ledger: Ledger) -> list[str]:
+    """Return the answers to what is asked next, which are not written."""
+    asked = [Asked(1, FORECAST, "next", None, 0.3), Asked(2, FORECAST, "early", "a", 0.7)]
+    return [told.result().told.hex() for told in ledger.enter(asked)[0]]
+
+
+def main() -> None:
+    version = sys.argv[1]
+    file, dump, told = (PLACE / f"{version}.{ending}" for ending in ("db", "sql", "json"))
+    if file.exists():
+        raise SystemExit(f"{file} must stay as it is")
+    store = open_store(str(file), alone=None)
+    follows = fill(store)
+    store.close()
+    cluster = Cluster()
+    address = cluster.database("golden")
+    store = open_store(address, alone=None)
+    assert fill(store) == follows
+    store.close()
+    written = subprocess.run(
+        [f"{BIN}/pg_dump", "--inserts", "--no-owner", address], check=True, capture_output=True
+    ).stdout.decode()
+    cluster.close()
+    kept = [
+        row
+        for row in written.split("\n")
+        if row and not row.startswith(("--", "\\", "SET ", "SELECT "))
+    ]
+    dump.write_text("\n".join(kept) + "\n")
+    told.write_text(json.dumps(follows, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
