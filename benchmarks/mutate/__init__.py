@@ -1,0 +1,1 @@
+"""Mutation testing: the code is broken on purpose, one place at a time, and tests must notice."""

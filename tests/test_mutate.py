@@ -1,0 +1,154 @@
+"""Tests notice what is broken: mutants are made, named, tried and explained."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.mutate.__main__ import everyone, explanations, summary
+from benchmarks.mutate.mutants import SOURCES, Mutant, mutants_of, name_of, sample, sources
+from benchmarks.mutate.relevant import UNTOUCHED, relevant_to
+
+pytestmark = pytest.mark.once
+
+ROOT = Path(__file__).resolve().parent.parent
+IN_CI = 8
+"""Mutants that every run of all tests tries."""
+
+EXAMPLE = '''"""What this is."""
+from math import sqrt
+__all__ = ["f"]
+
+def f(x: int, y: float = 0.5) -> float:
+    """Say something."""
+    if x < 3 and not y:
+        raise ValueError(f"x must be {3 + 1}")
+    x += 1
+    return -sqrt(x) if True else x - y
+'''
+
+
+@pytest.fixture(scope="module")
+def mutants() -> list[Mutant]:
+    return everyone()
+
+
+def shown(text: str) -> list[str]:
+    return [f"{mutant.was} -> {mutant.became}" for mutant in mutants_of("f.py", text)]
+
+
+def test_every_place_that_runs_is_broken_once_and_no_other() -> None:
+    assert shown(EXAMPLE) == [
+        "0.5 -> 1.0",
+        "x < 3 and (not y) -> x < 3 or not y",
+        "x < 3 -> x <= 3",
+        "3 -> 4",
+        "not y -> y",
+        "raise ValueError(f'x must be {3 + 1}') -> pass",
+        "x += 1 -> pass",
+        "1 -> 2",
+        "-sqrt(x) if True else x - y -> x - y if True else -sqrt(x)",
+        "True -> False",
+        "-sqrt(x) -> sqrt(x)",
+        "x - y -> x + y",
+    ]
+
+
+def test_a_mutant_differs_from_the_file_in_its_place_alone() -> None:
+    for mutant in mutants_of("f.py", EXAMPLE):
+        lines = mutant.within(EXAMPLE).splitlines()
+        differ = [k for k, pair in enumerate(zip(lines, EXAMPLE.splitlines(), strict=True), 1)]
+        changed = [k for k in differ if lines[k - 1] != EXAMPLE.splitlines()[k - 1]]
+        assert changed == [mutant.span[0]]
+
+
+def test_a_name_outlives_changes_elsewhere() -> None:
+    longer = EXAMPLE.replace("def f", "SIZE = 7\n\n\ndef f")
+    names = {mutant.name for mutant in mutants_of("f.py", EXAMPLE)}
+    assert names < {mutant.name for mutant in mutants_of("f.py", longer)}
+
+
+def test_mutants_have_names_of_their_own_and_can_be_read_by_python(mutants: list[Mutant]) -> None:
+    assert len(mutants) > 10_000
+    assert len({mutant.name for mutant in mutants}) == len(mutants)
+    for mutant in sample(mutants, 100, seed=2):
+        text = (SOURCES / mutant.file).read_text()
+        assert ast.dump(ast.parse(mutant.within(text))) != ast.dump(ast.parse(text)), mutant.name
+
+
+def test_a_small_sample_begins_a_large_one() -> None:
+    mutants = everyone(("bounds/",))
+    assert sample(mutants, 5, seed=1) == sample(mutants, 50, seed=1)[:5]
+    assert sample(mutants, 5, seed=1) != sample(mutants, 5, seed=2)
+
+
+def test_every_file_has_tests_and_every_test_is_there() -> None:
+    files = {name_of(path) for path in sources()}
+    assert set(UNTOUCHED) < files
+    for file in files:
+        listed = [name for name, _ in relevant_to(file)]
+        assert listed, file
+        assert all((ROOT / "tests" / f"test_{name}.py").exists() for name in listed), file
+
+
+def test_whatever_is_explained_is_still_a_mutant(mutants: list[Mutant]) -> None:
+    assert set(explanations()) <= {mutant.name for mutant in mutants}
+
+
+def test_a_mutant_that_lives_must_be_explained_and_few_may(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    mutants = everyone(("bounds/gaps",))[:40]
+    known = {mutant.name: {"fate": "killed"} for mutant in mutants}
+    assert summary(mutants, known) == 0
+    known[mutants[3].name]["fate"] = "alive"
+    assert summary(mutants, known) == 1
+    told = capsys.readouterr().out
+    assert "40 of 40 mutants tried: 1 alive, 39 killed" in told
+    assert "NOT EXPLAINED" in told
+
+
+def run(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "benchmarks.mutate", *words]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=dict(os.environ))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_tests_notice_a_sample_of_mutants(tmp_path: Path) -> None:
+    place = tmp_path / "mutants.json"
+    ran = run("--sample", str(IN_CI), "--no-control", "--results", str(place))
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert len(json.loads(place.read_text())) == IN_CI
+    again = run("--sample", str(IN_CI), "--no-control", "--results", str(place))
+    assert again.stdout == ran.stdout
+    assert not again.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_what_is_not_broken_stays_alive() -> None:
+    program = """
+import tempfile
+from pathlib import Path
+from benchmarks.mutate.lab import Lab
+from benchmarks.mutate.__main__ import everyone
+with tempfile.TemporaryDirectory() as place:
+    lab = Lab(Path(place))
+    print(lab.run("bounds_mixture"))
+    file = lab.place / "calibrant" / "bounds" / "mixture.py"
+    file.write_text("raise SystemError")
+    print(lab.run("bounds_mixture"))
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    sound, broken = map(int, ran.stdout.split())
+    assert sound == 0
+    assert broken
