@@ -2,8 +2,9 @@
 
 ``python -m benchmarks.spark batch stream`` prints two tables; ``crash`` kills a query three times
 in mid-batch and compares every row with a table's; ``million`` fills the state with many keys.
-Needs the environment that ``script/test`` makes for Spark, ``.venv-spark``.  CPU seconds are those
-of all processes of the session: driver, Java and Python workers.
+``--docs`` also writes what is printed to the page about Spark.  Needs the environment that
+``script/test`` makes for Spark, ``.venv-spark``.  CPU seconds are those of all processes of the
+session: driver, Java and Python workers.
 """
 
 from __future__ import annotations
@@ -11,7 +12,10 @@ from __future__ import annotations
 import argparse
 import functools
 import os
+import re
+import shlex
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -31,13 +35,17 @@ from calibrant.integrations.spark.events import Batches, played_schema, read, wr
 from calibrant.integrations.spark.fleet import agrees, events, played, session, source, start, write
 from calibrant.integrations.spark.shard import Settings, Shard
 from calibrant.integrations.spark.shelf import Shelf
-from calibrant.integrations.spark.sink import committed_files, read_committed
+from calibrant.integrations.spark.sink import read_committed
 
 MODELS: dict[str, Recalibrator] = {
     "Recalibrator(10, 10)": Recalibrator(resolution=10, buckets=10),
     "Calibrant()": Calibrant(),
 }
 TICKS = os.sysconf("SC_CLK_TCK")
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "how-to" / "spark.md"
+MARKS = "(<!-- measured {0} -->\n).*?(<!-- end of {0} -->\n)"
+TITLES = "| {} | CPU seconds | µs a row | share |\n|---|---|---|---|"
+Lines = Iterator[str]
 
 
 def cpu() -> float:
@@ -83,14 +91,33 @@ def once(job: Callable[[], object]) -> float:
             return cpu() - before
 
 
-def show(title: str, found: dict[str, list[float]], floor: str, rows: int) -> None:
-    """Print the CPU seconds of jobs, and how they compare with the one that does nothing."""
-    print(f"\n{title}")
+def shown(title: str, found: dict[str, list[float]], floor: str, rows: int) -> Lines:
+    """Yield CPU seconds of jobs as a table, and their shares of the one that does nothing."""
+    yield TITLES.format(title)
     for name, seconds in found.items():
         pairs = zip(found[floor], seconds, strict=True)
         ratio = statistics.median(least / own for least, own in pairs)
-        each = statistics.median(seconds) / rows * 1e6
-        print(f"  {name:38} {statistics.median(seconds):7.1f} s {each:8.1f} us/row   {ratio:.2f}")
+        median = statistics.median(seconds)
+        yield f"| {name} | {median:.1f} | {median / rows * 1e6:.1f} | {ratio:.2f} |"
+    yield ""
+
+
+def told(name: str, lines: Lines, write: bool) -> None:
+    """Print what was measured, with the command and the load, and put it on the page if asked."""
+    began = os.getloadavg()[0]
+    kept = []
+    for line in lines:
+        print(line, flush=True)
+        kept.append(line)
+    given = [word for word in sys.argv[1:] if word not in ("batch", "stream", "crash", "million")]
+    command = shlex.join(["python", "-m", "benchmarks.spark", name, *given])
+    load = f"load {began:.1f} before and {os.getloadavg()[0]:.1f} after, {os.cpu_count()} cores"
+    kept.append(f"From `{command}`; {load}.")
+    print(kept[-1], flush=True)
+    if write:
+        text = "\n".join(kept) + "\n"
+        marks = re.compile(MARKS.format(name), re.DOTALL)
+        PAGE.write_text(marks.sub(lambda mark: mark[1] + text + mark[2], PAGE.read_text()))
 
 
 # ------------------------------------------------------------------------------- batch
@@ -132,7 +159,7 @@ def nothing(batches: Batches) -> Batches:
         yield pa.RecordBatch.from_arrays([*columns, *made], names=names)
 
 
-def batches(spark: SparkSession, folder: str, repeats: int) -> None:
+def batches(spark: SparkSession, folder: str, repeats: int) -> Lines:
     """Compare batches with the same job that does nothing."""
     player = batch.player
     for keys, each in ((30_000, 10), (300, 1_000)):
@@ -146,9 +173,8 @@ def batches(spark: SparkSession, folder: str, repeats: int) -> None:
 
         jobs = {"nothing": lambda job=job: job(None)}
         jobs |= {name: lambda m=model, job=job: job(m) for name, model in MODELS.items()}
-        show(
-            f"batch: {keys:,} keys of {each} rows", measured(jobs, repeats), "nothing", keys * each
-        )
+        title = f"dataframe: {keys:,} keys of {each:,} rows"
+        yield from shown(title, measured(jobs, repeats), "nothing", keys * each)
     batch.player = player
 
 
@@ -202,7 +228,7 @@ class Mapped(StatefulProcessor):
 
 def streams(
     spark: SparkSession, folder: str, repeats: int, many: int, files: int, shards: int
-) -> None:
+) -> Lines:
     """Compare streams with a job of the same shape that only reads and writes states."""
     log = events(many // 2, 1_000, many / 100)
     write(log, Path(folder) / "in", files)
@@ -234,46 +260,60 @@ def streams(
         }
         found = measured(jobs, repeats, warm=0)
         rate = log.num_rows / min(seconds[name])
-        state = f"{sum(sizes[name]) / 1e6:.1f} MB of state, {rate:,.0f} events/s at best"
         title = f"stream: {log.num_rows:,} events, 1,000 keys, {shards} shards, {files} batches"
-        show(f"{title}; {state}", found, "reads and writes states", log.num_rows)
+        yield from shown(title, found, "reads and writes states", log.num_rows)
+        state = f"{sum(sizes[name]) / 1e6:.1f} MB of state"
+        yield f"`{name}`: {state}, {rate:,.0f} events a second at best.\n"
     stream.ShardProcessor = ours  # type: ignore[misc]
 
 
-def crash(folder: str, many: int, files: int) -> None:
+def crash(folder: str, many: int, files: int) -> Lines:
     """Kill a query three times in mid-batch; compare every row with a table's."""
     place, log = Path(folder) / "crash", events(many // 2, 1_000, many / 100)
     write(log, place / "in", files)
     began = time.perf_counter()
     demo.play(place, 3, files, print)
+    took = time.perf_counter() - began
     out = read_committed(place / "out").drop_columns(["time", "body"])
-    left = len(set((place / "out").glob("*.parquet")) - set(committed_files(place / "out")))
-    same = agrees(out, log, played(log))
-    print(
-        f"{log.num_rows:,} events, 1,000 keys, 3 kills, {time.perf_counter() - began:.0f} s in all:"
+    left = len(demo.uncommitted(place))
+    same = "the same" if agrees(out, log, played(log)) else "NOT the same"
+    yield (
+        f"{log.num_rows:,} events of 1,000 keys, late and shuffled, {files} batches, three kill -9 "
+        f"in mid-batch: {out.num_rows:,} rows in {took:.0f} s, {same} to the bit as a table's, each "
+        f"once; {left} files of batches that died lay beside the committed ones.\n"
     )
-    print(f"  {out.num_rows:,} rows, the same to the bit: {same}; {left} files left uncommitted")
 
 
-def million(spark: SparkSession, folder: str, keys: int, files: int) -> None:
+def million(spark: SparkSession, folder: str, keys: int, files: int) -> Lines:
     """Fill the state with many keys; tell its size, the time of a batch, and that of a restart."""
-    place, log = Path(folder) / "million", events(keys, keys, 1_000.0)
+    place, log = Path(folder) / "million", events(keys, 1, 1_000.0)
+    whose = [f"model {id[6:]}" for id in log.column("id").to_pylist()]
+    log = log.set_column(2, "key", [whose])
     write(log, place / "in", files)
     frame = stream.recalibrate_stream(
         source(spark, place / "in"), model=MODELS["Recalibrator(10, 10)"], seed=7, shards=256
     )
-    query = start(frame, place)
+    query, began = start(frame, place), cpu()
     query.awaitTermination()
-    told = [progress["batchDuration"] / 1000 for progress in query.recentProgress]
+    spent = cpu() - began
+    seconds = [progress["batchDuration"] / 1000 for progress in query.recentProgress]
     size = sum(file.stat().st_size for file in (place / "checkpoint").rglob("*") if file.is_file())
-    met = len(set(log.column("key").to_pylist()))
-    print(f"\n{log.num_rows:,} events of {met:,} keys: batches of {told} s")
-    print(f"  checkpoint of {size / 1e6:.0f} MB")
-    write(log.slice(0, 0), place / "more", 1)
+    parts = spark.read.format("statestore").option("stateVarName", stream.STATE)
+    state = parts.load(str(place / "checkpoint")).selectExpr("sum(length(value.shelf))").first()[0]
+    more = log.slice(0, 1_000).set_column(0, "seq", [np.arange(1_000) + log.num_rows])
+    more = more.set_column(3, "id", [[f"more {k}" for k in range(1_000)]])
+    write(more, place / "more", 1)
     (place / "more" / "0000.parquet").rename(place / "in" / "more.parquet")
-    began = time.perf_counter()
+    again = time.perf_counter()
     start(frame, place).awaitTermination()
-    print(f"  a restart with nothing to do: {time.perf_counter() - began:.1f} s")
+    restart = time.perf_counter() - again
+    yield "| a million keys | |\n|---|---|"
+    yield f"| events, keys, shards, batches | {log.num_rows:,}, {keys:,}, 256, {files} |"
+    yield f"| state | {state / 1e6:.0f} MB, {state / keys:.0f} bytes a key |"
+    yield f"| checkpoint on disk, with what it keeps of earlier batches | {size / 1e6:.0f} MB |"
+    yield f"| seconds a batch | {', '.join(f'{took:.0f}' for took in seconds)} |"
+    yield f"| CPU seconds in all | {spent:.0f} |"
+    yield f"| restart, with a batch of 1,000 events | {restart:.0f} s |\n"
 
 
 def main() -> None:
@@ -285,21 +325,26 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=5)
     parser.add_argument("--shards", type=int, default=16)
     parser.add_argument("--keys", type=int, default=1_000_000)
+    parser.add_argument("--docs", action="store_true")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         if "crash" in chosen.names:
-            crash(folder, chosen.events, chosen.files)
+            told("crash", crash(folder, chosen.events, chosen.files), chosen.docs)
         if {"batch", "stream", "million"} & set(chosen.names):
-            spark = session("local[2]")
-            spark.conf.set("spark.sql.adaptive.coalescePartitions.enabled", "false")
-            if "batch" in chosen.names:
-                batches(spark, folder, chosen.repeats)
-            if "stream" in chosen.names:
-                told = chosen.repeats, chosen.events, chosen.files, chosen.shards
-                streams(spark, folder, *told)
-            if "million" in chosen.names:
-                million(spark, folder, chosen.keys, chosen.files)
-    print(f"load {os.getloadavg()[0]:.1f}, {os.cpu_count()} cores")
+            in_session(chosen, folder)
+
+
+def in_session(chosen: argparse.Namespace, folder: str) -> None:
+    """Run what shares a session."""
+    spark = session("local[2]")
+    spark.conf.set("spark.sql.adaptive.coalescePartitions.enabled", "false")
+    if "batch" in chosen.names:
+        told("batch", batches(spark, folder, chosen.repeats), chosen.docs)
+    if "stream" in chosen.names:
+        given = chosen.repeats, chosen.events, chosen.files, chosen.shards
+        told("stream", streams(spark, folder, *given), chosen.docs)
+    if "million" in chosen.names:
+        told("million", million(spark, folder, chosen.keys, chosen.files), chosen.docs)
 
 
 if __name__ == "__main__":

@@ -23,9 +23,13 @@ def test_a_query_that_is_killed_loses_doubles_and_changes_nothing(java, tmp_path
     demo.main([str(tmp_path)], rounds=1500, models=30, files=4)
     told = capsys.readouterr().out.splitlines()
     assert told[0].startswith("3,000 events of 30 models")
-    assert told[1].endswith("of 4 batches are committed: kill -9 in the next")
-    assert told[2] == "4 of 4 batches are committed"
-    assert told[-1] == "nothing lost, nothing doubled, every bit as calibrant.Table plays it"
+    committed = [f"  batch {k} of 4 is committed" for k in range(1, 5)]
+    assert [line for line in told if line.startswith("  batch")] == committed
+    killed = [line for line in told if line.startswith("kill -9")]
+    assert [line.partition(";")[0][-7:-1] for line in killed] == ["batch "]
+    assert told.index("  batch 2 of 4 is committed") < told.index(killed[0])
+    assert told.index(killed[0]) < told.index("  batch 4 of 4 is committed")
+    assert told[-1].startswith("3,000 rows: nothing lost, nothing doubled, every bit as")
 
 
 def test_rows_that_differ_are_found(tmp_path, monkeypatch, capsys) -> None:

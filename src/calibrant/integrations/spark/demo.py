@@ -10,7 +10,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -34,20 +35,26 @@ def driver(folder: Path, master: str = "local[2]") -> subprocess.Popen[bytes]:
     """Start a query in a process of its own, with Spark in its group; it writes to a log."""
     with (folder / "driver.log").open("ab") as log:
         command = [sys.executable, "-c", PROGRAM, str(folder), master]
-        return subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+        # Each start would compile, or wait for who compiles, longer than it plays.
+        plain = os.environ | {"CALIBRANT_COMPILE": "off"}
+        return subprocess.Popen(command, stdout=log, stderr=log, env=plain, start_new_session=True)
+
+
+def followed(process: subprocess.Popen[bytes], told: Callable[[], bool]) -> int | None:
+    """Return None once something is so, or the exit status of a process that ended before."""
+    for _ in range(int(PATIENCE / TICK)):
+        if told():
+            return None
+        with suppress(subprocess.TimeoutExpired):
+            return process.wait(timeout=TICK)
+    raise Died(f"query must come so far within {PATIENCE} seconds, got none of it")
 
 
 def wait_for(process: subprocess.Popen[bytes], told: Callable[[], bool]) -> None:
     """Wait until something is so, while a process runs."""
-    for _ in range(int(PATIENCE / TICK)):
-        if told():
-            return
-        try:
-            process.wait(timeout=TICK)
-        except subprocess.TimeoutExpired:
-            continue
-        raise Died(f"query must run on, got exit status {process.returncode}")
-    raise Died(f"query must come so far within {PATIENCE} seconds, got none of it")
+    status = followed(process, told)
+    if status is not None:
+        raise Died(f"query must run on, got exit status {status}")
 
 
 def batches(folder: Path, kind: str) -> int:
@@ -56,10 +63,12 @@ def batches(folder: Path, kind: str) -> int:
     return len(list(place.glob("[0-9]*"))) if place.is_dir() else 0
 
 
-def in_the_midst(folder: Path, least: int) -> bool:
-    """Say whether so many batches were committed, and another has begun."""
-    done = batches(folder, "commits")
-    return done >= least and batches(folder, "offsets") > done
+def uncommitted(folder: Path) -> list[Path]:
+    """Return files of a query's output that belong to no batch which was committed."""
+    out = folder / "out"
+    if not (out / "_spark_metadata").is_dir():
+        return []
+    return sorted(set(out.glob("*.parquet")) - set(committed_files(out)))
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:
@@ -69,20 +78,63 @@ def kill(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
+class Watch:
+    """Tells of each batch that a query commits.
+
+    Parameters
+    ----------
+    folder
+        Where the query has its files.
+    files
+        How many batches there will be.
+    say
+        Takes a line.
+    """
+
+    def __init__(self, folder: Path, files: int, say: Callable[[str], None]) -> None:
+        self.folder, self.files, self.say, self.done = folder, files, say, 0
+
+    def look(self) -> bool:
+        """Tell what is new; say that it is not over."""
+        before, self.done = self.done, batches(self.folder, "commits")
+        for batch in range(before, self.done):
+            self.say(f"  batch {batch + 1} of {self.files} is committed")
+        return False
+
+    def midst(self, least: int, dead: int) -> bool:
+        """Say whether so many batches were committed and another is being written.
+
+        ``dead`` files belong to batches that died before.  The last batches are as good before
+        they write: there may be none after.
+        """
+        self.look()
+        begun = batches(self.folder, "offsets") > self.done >= least
+        return begun and (self.done >= self.files - 2 or len(uncommitted(self.folder)) > dead)
+
+
 def play(folder: Path, kills: int, files: int, say: Callable[[str], None]) -> None:
     """Play a fleet; kill the query so many times in the midst of a batch, and resume it."""
-    for k in range(kills + 1):
-        process = driver(folder)
-        try:
-            if k < kills:
-                least = files * (k + 1) // (kills + 1)
-                wait_for(process, lambda least=least: in_the_midst(folder, least))  # type: ignore[misc]
-            elif process.wait(timeout=PATIENCE):
-                raise Died(f"query must end well, got exit status {process.returncode}")
-        finally:
-            kill(process)
-        done = batches(folder, "commits")
-        say(f"{done} of {files} batches are committed" + (": kill -9 in the next" * (k < kills)))
+    watch = Watch(folder, files, say)
+    for k in range(kills):
+        least, dead = files * (k + 1) // (kills + 1), len(uncommitted(folder))
+        with running(folder) as process:
+            wait_for(process, lambda n=least, m=dead: watch.midst(n, m))  # type: ignore[misc]
+        say(f"kill -9 in the midst of batch {watch.done + 1}; it starts again from its checkpoint")
+    with running(folder) as process:
+        status = followed(process, watch.look)
+    if status:
+        raise Died(f"query must end well, got exit status {status}")
+    watch.look()
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a query, and kill it at the end if it still runs."""
+    process = driver(folder)
+    try:
+        yield process
+    finally:
+        kill(process)
 
 
 def main(
@@ -98,12 +150,13 @@ def main(
     folder = Path(given[0]) if given else Path(tempfile.mkdtemp(prefix="calibrant-fleet-"))
     log = events(rounds, models, rounds / 50)
     print(f"{log.num_rows:,} events of {models:,} models, outcomes late, in {folder}", flush=True)
+    print("Spark starts; each batch is on disk before the next begins", flush=True)
     write(log, folder / "in", files)
     play(folder, kills, files, lambda line: print(line, flush=True))
     out, made = read_committed(folder / "out"), played(log)
-    left = len(set((folder / "out").glob("*.parquet")) - set(committed_files(folder / "out")))
-    print(f"{left} files of batches that died lie beside those that were committed")
+    print(f"{len(uncommitted(folder))} files of the batch that died lie beside the committed ones")
     same = agrees(out.drop_columns(["time", "body"]), log, made)
     if not same:
         raise Died("rows must be those of a table that was never killed, got others")
-    print("nothing lost, nothing doubled, every bit as calibrant.Table plays it")
+    print(f"{out.num_rows:,} rows: nothing lost, nothing doubled,", end=" ")
+    print("every bit as calibrant.Table plays it")
