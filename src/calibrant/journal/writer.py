@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 from calibrant.errors import CalibrantError, NotStored
 from calibrant.journal.events import Asked, Event
 from calibrant.journal.ledger import Ledger
-from calibrant.journal.recover import started, take_snapshots
+from calibrant.journal.recover import Witnesses, play_again, started, take_snapshots
 from calibrant.journal.store import Store
 
 BATCH: Final = 2_000
@@ -69,6 +69,8 @@ class Writer:
         Is told of each commit.
     every
         After how many events snapshots are written.
+    witnesses
+        Makes who follows a stream; None where nobody does.
 
     Attributes
     ----------
@@ -82,8 +84,10 @@ class Writer:
         *,
         watch: Callable[[Watched], None] = lambda told: None,
         every: int = EVERY,
+        witnesses: Witnesses | None = None,
     ) -> None:
         self.store, self.ready, self.trouble = store, False, ""
+        self._witnesses = witnesses
         self._watch, self._every = watch, every
         self._asked: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._drafts: queue.Queue[Batch | None] = queue.Queue(maxsize=1)
@@ -92,7 +96,7 @@ class Writer:
         self._since, self._written = dict[int, int](), 0
         self._helper: threading.Thread | None = None
         self._noted = 0
-        self.ledger = Ledger(store)
+        self.ledger = Ledger(store, witnesses)
         self._threads = [
             threading.Thread(target=self._apply, name="calibrant apply", daemon=True),
             threading.Thread(target=self._commit, name="calibrant commit", daemon=True),
@@ -249,11 +253,11 @@ class Writer:
         """Play the tail of the log on copies, and store them: the writer does not wait."""
         try:
             lines, upto = self.store.streams(), self.store.last()
-            folds = started(self.store, lines)
+            folds = started(self.store, lines, self._witnesses)
             since = {number: fold.seq for number, fold in folds.items()}
             for event in self.store.tail(min(since.values(), default=0), upto):
                 if event.seq > since[event.stream]:
-                    folds[event.stream].replay(event.whole())
+                    play_again(self.store, folds[event.stream], event)
             with self.store.writing():
                 take_snapshots(self.store, folds, upto, since)
             self.store.tidy()
@@ -272,7 +276,7 @@ class Writer:
         while not self._stopped.is_set():
             try:
                 with self.store.writing():
-                    ledger = Ledger(self.store)
+                    ledger = Ledger(self.store, self._witnesses)
             except CalibrantError as error:
                 self.trouble = str(error)
                 self._refuse_waiting()
