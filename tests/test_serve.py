@@ -430,6 +430,11 @@ SHOULD = [
     ("GET", "/v1/streams/{}", "read"),
     ("GET", "/v1/streams/{}/events", "read"),
     ("GET", "/v1/streams/{}/certificate", "read"),
+    ("GET", "/v1/streams/{}/keys", "read"),
+    ("GET", "/v1/streams/{}/report", "read"),
+    ("GET", "/v1/streams/{}/curve", "read"),
+    ("GET", "/v1/streams/{}/alarms", "read"),
+    ("GET", "/v1/streams/{}/preview", "read"),
     ("GET", "/v1/streams/{}/forecasts/x", "read"),
     ("POST", "/v1/streams/{}/forecasts", "write"),
     ("POST", "/v1/streams/{}/outcomes", "write"),
@@ -444,6 +449,9 @@ SHOULD = [
 
 
 def test_every_route_by_every_token_by_every_stream(file: Path) -> None:
+    walked = {(way.method, way.path) for way in WAYS if "{name}" in way.path}
+    named = [(m, path.replace("/x", "/{id}").replace("{}", "{name}")) for m, path, _ in SHOULD]
+    assert walked == set(named)
     scopes = ("read", "write", "admin")
     store = SqliteStore(file)
     tokens = {

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -25,18 +25,21 @@ FEW: Final = 50
 NEVER: Final = float("nan")
 
 
-def replay_all(fold: Fold, events: Sequence[Event]) -> None:
-    """Let events of a stream happen again; those before the state that is there are left out."""
+def replay_all(fold: Fold, events: Sequence[Event], since: Callable[[Event], int]) -> None:
+    """Let events of a stream happen again; those before the state that is there are left out.
+
+    ``since`` says by which event a corrected outcome was learned.
+    """
     rest = [event for event in events if event.seq > fold.seq]
     for run in _runs(fold, rest):
         if len(run) <= FEW or not _play(fold, run):
             for event in run:
-                fold.replay(event)
+                fold.replay(event, 0 if fold.witness is None else since(event))
 
 
 def _runs(fold: Fold, events: Sequence[Event]) -> Iterator[list[Event]]:
     """Yield the events in order, cut where one cannot be part of a batch."""
-    if fold.whole_laws:
+    if fold.whole_laws or fold.witness is not None:
         yield from ([event] for event in events)
         return
     run, early = list[Event](), {*fold.early}

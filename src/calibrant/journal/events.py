@@ -47,6 +47,8 @@ class Asked(NamedTuple):
         Raw forecast or outcome, and when it was made or known, if that is told.
     body
         A whole state, where a stream is handed over.
+    since
+        The event by which a corrected outcome was learned.
     """
 
     stream: int
@@ -56,6 +58,7 @@ class Asked(NamedTuple):
     x: float
     time: float | None = None
     body: bytes = b""
+    since: int = 0
 
 
 class Event(NamedTuple):

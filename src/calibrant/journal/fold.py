@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -30,7 +30,11 @@ from calibrant.recalibrate import Recalibrator, Table
 from calibrant.recalibrate.keyed import Key, KeyedTicket
 
 SHAPE: Final = "early 1, state"
-"""How the body of a snapshot is laid out."""
+WITNESSED: Final = "early 1, witness 1, state"
+"""How the body of a snapshot is laid out: a part is as long as the four bytes before it say, and
+the state goes to the end."""
+PARTS: Final = {SHAPE: 1, WITNESSED: 2}
+"""How many parts there are before the state."""
 HEAD: Final = struct.Struct("<qqqdd")
 PAST: Final = struct.Struct("<ddB")
 AT_ONCE: Final = b"learned"
@@ -38,6 +42,28 @@ KEPT: Final = b"early"
 GONE: Final = b"expired"
 
 Model = Recalibrator | Table
+
+
+class Witness(Protocol):
+    """Who follows a stream, and is told of each event once it has happened."""
+
+    def forecast(self, ticket: Ticket) -> None:
+        """Note a forecast."""
+
+    def learned(self, ticket: Ticket, seq: int, time: float | None) -> None:
+        """Note an outcome that was learned by event ``seq``."""
+
+    def corrected(self, ticket: Ticket, outcome: int, since: int) -> None:
+        """Note that the outcome that was learned by event ``since`` is another one."""
+
+    def expired(self, id: str) -> None:
+        """Note that an outcome will never come."""
+
+    def anew(self, model: Model, seq: int) -> None:
+        """Begin again: by event ``seq`` the stream was handed over from elsewhere."""
+
+    def to_bytes(self) -> bytes:
+        """Return all of it as bytes."""
 
 
 class Fold:
@@ -51,10 +77,18 @@ class Fold:
         Outcomes whose forecasts were not made yet, by id.
     seq
         Place of the last event that is in here.
+    witness
+        Who follows the stream, if anybody does.
     """
 
-    def __init__(self, model: Model, early: dict[str, int] | None = None, seq: int = 0) -> None:
-        self.early, self.seq = {} if early is None else early, seq
+    def __init__(
+        self,
+        model: Model,
+        early: dict[str, int] | None = None,
+        seq: int = 0,
+        witness: Witness | None = None,
+    ) -> None:
+        self.early, self.seq, self.witness = {} if early is None else early, seq, witness
         self._take(model)
 
     def _take(self, model: Model) -> None:
@@ -96,20 +130,22 @@ class Fold:
 
     # ------------------------------------------------------------------ events
 
-    def apply(self, asked: Asked) -> bytes:
-        """Let an event happen; return its answer, packed."""
+    def apply(self, asked: Asked, seq: int) -> bytes:
+        """Let an event happen, at its place in the log; return its answer, packed."""
         if asked.kind == FORECAST:
-            return self._forecast(asked)
+            return self._forecast(asked, seq)
         if asked.kind == OUTCOME:
-            return self._outcome(asked)
+            return self._outcome(asked, seq)
         if asked.kind == CORRECTION:
             return self._correct(asked)
         if asked.kind == EXPIRY:
             self.model.expire(asked.id)
+            if self.witness is not None:
+                self.witness.expired(asked.id)
             return GONE
-        return self._become(asked.body)
+        return self._become(asked.body, seq)
 
-    def _forecast(self, asked: Asked) -> bytes:
+    def _forecast(self, asked: Asked, seq: int) -> bytes:
         model, id, key, time = self.model, asked.id, asked.key, asked.time
         if isinstance(model, Table):
             if key is None:
@@ -120,37 +156,51 @@ class Fold:
                 raise InvalidInput(f"key must be left out in a stream without keys, got {key!r}")
             ticket = model.forecast(asked.x, id=id, time=time)
         told = packed(ticket)
+        if self.witness is not None:
+            self.witness.forecast(ticket)
         if id in self.early:
-            model.observe(id, self.early.pop(id))
+            self._learn(id, self.early.pop(id), None, seq)
         return told
 
-    def _outcome(self, asked: Asked) -> bytes:
+    def _outcome(self, asked: Asked, seq: int) -> bytes:
         if not self.waits(asked.id):
             self.early[asked.id] = int(asked.x)
             return KEPT
-        self.model.observe(asked.id, int(asked.x), asked.time)
+        self._learn(asked.id, int(asked.x), asked.time, seq)
         return AT_ONCE
+
+    def _learn(self, id: str, outcome: int, time: float | None, seq: int) -> None:
+        closed = self.model.observe(id, outcome, time)
+        if self.witness is not None:
+            self.witness.learned(closed, seq, time)
 
     def _correct(self, asked: Asked) -> bytes:
         raw, time, was = PAST.unpack_from(asked.body)
         told = asked.body[PAST.size :]
         made: Any = self.revived(told, asked.id, asked.key, raw, None if time != time else time)
         self.model.correct(made, int(asked.x), was=was)
+        if self.witness is not None:
+            self.witness.corrected(made, int(asked.x), asked.since)
         return asked.body
 
-    def _become(self, body: bytes) -> bytes:
+    def _become(self, body: bytes, seq: int) -> bytes:
         model = load(body)
         fits = isinstance(model, Table if self.keyed else Recalibrator)
         if not fits or model._spec != self.model._spec:
             raise InvalidInput(f"state must have the settings of the stream, got {model!r}")
         self._take(model)
         self.early = {}
+        if self.witness is not None:
+            self.witness.anew(model, seq)
         return body
 
-    def replay(self, event: Event) -> None:
-        """Let an event of the log happen again; its answer must be the one in the log."""
+    def replay(self, event: Event, since: int = 0) -> None:
+        """Let an event of the log happen again; its answer must be the one in the log.
+
+        ``since`` is the event by which a corrected outcome was learned.
+        """
         try:
-            answer = self.apply(_asked(event))
+            answer = self.apply(_asked(event, since), event.seq)
         except (LookupError, ValueError, TypeError, RuntimeError) as error:
             raise DamagedLog(
                 f"event {event.seq} must be possible where it stands, got {error}"
@@ -191,22 +241,39 @@ class Fold:
 
     # ------------------------------------------------------------------ snapshots
 
+    @property
+    def shape(self) -> str:
+        """How :meth:`body` is laid out."""
+        return SHAPE if self.witness is None else WITNESSED
+
     def body(self) -> bytes:
         """Return all of it as bytes, for a snapshot."""
-        early = json.dumps(self.early).encode()
-        return closed(len(early).to_bytes(4, "little") + early + self.model.to_bytes())
+        parts = [json.dumps(self.early).encode()]
+        if self.witness is not None:
+            parts.append(self.witness.to_bytes())
+        told = b"".join(len(part).to_bytes(4, "little") + part for part in parts)
+        return closed(told + self.model.to_bytes())
 
     @classmethod
-    def from_body(cls, body: bytes, seq: int) -> Fold:
-        """Return what :meth:`body` gave."""
-        told = opened(body)
-        end = 4 + int.from_bytes(told[:4], "little")
-        return cls(load(told[end:]), json.loads(told[4:end]), seq)
+    def from_body(cls, body: bytes, seq: int, shape: str = SHAPE) -> Fold:
+        """Return what :meth:`body` gave, without a witness."""
+        early, *_, state = parts_of(body, shape)
+        return cls(load(state), json.loads(early), seq)
 
     @classmethod
     def of(cls, line: Line) -> Fold:
         """Return a stream as it is before the first event that the log has of it."""
         return cls.from_body(line.body, line.seq) if line.seq else cls(load(line.body))
+
+
+def parts_of(body: bytes, shape: str) -> list[bytes]:
+    """Return the parts of a snapshot, the state last."""
+    told, parts, start = opened(body), list[bytes](), 0
+    for _ in range(PARTS[shape]):
+        end = start + 4 + int.from_bytes(told[start : start + 4], "little")
+        parts.append(told[start + 4 : end])
+        start = end
+    return [*parts, told[start:]]
 
 
 def differs(event: Event) -> DamagedLog:
@@ -238,8 +305,8 @@ def past(forecast: Event, was: int) -> bytes:
     return PAST.pack(forecast.x, time, was) + forecast.told
 
 
-def _asked(event: Event) -> Asked:
+def _asked(event: Event, since: int) -> Asked:
     """Return what was asked by an event."""
     body = event.told if event.kind in (CORRECTION, STATE) else b""
     key = read_key(event.key)
-    return Asked(event.stream, event.kind, event.id, key, event.x, event.time, body)
+    return Asked(event.stream, event.kind, event.id, key, event.x, event.time, body, since)

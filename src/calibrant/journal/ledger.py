@@ -38,7 +38,7 @@ from calibrant.journal.events import (
     read_key,
 )
 from calibrant.journal.fold import KEPT, Fold, past
-from calibrant.journal.recover import by_stream, recovered
+from calibrant.journal.recover import Witnesses, begun, by_stream, learned_by, recovered
 from calibrant.journal.settings import Settings
 from calibrant.journal.store import Line, Named, Store
 
@@ -65,11 +65,11 @@ class Ledger:
         Place of the last event that was entered.
     """
 
-    def __init__(self, store: Store) -> None:
-        self.store, self.code = store, code_digest()
+    def __init__(self, store: Store, witnesses: Witnesses | None = None) -> None:
+        self.store, self.code, self._witnesses = store, code_digest(), witnesses
         self._fresh = dict[Named, Event]()
         self._read_streams()
-        self.folds, self.seen, self.seq = recovered(store, store.streams())
+        self.folds, self.seen, self.seq = recovered(store, store.streams(), witnesses)
 
     def _read_streams(self) -> None:
         lines = self.store.streams()
@@ -84,7 +84,7 @@ class Ledger:
         for number, events in by_stream(self.store.tail(self.seq, last)).items():
             if number not in self.folds:
                 self._meet(number)
-            replay_all(self.folds[number], events)
+            replay_all(self.folds[number], events, learned_by(self.store))
             for event in events:
                 self.seen.add(event[1:4])
         self.seq = last
@@ -94,7 +94,7 @@ class Ledger:
         self._read_streams()
         for line in self.lines.values():
             if line.number == number:
-                self.folds[number] = Fold.of(line)
+                self.folds[number] = begun(line, self._witnesses)
 
     def stream(self, name: str, *, gone: bool = False) -> Line:
         """Return a stream by its name."""
@@ -104,7 +104,7 @@ class Ledger:
         if line is None or (line.gone is not None and not gone):
             raise UnknownName(f"stream must be one that is there, got {name!r}")
         if line.number not in self.folds:
-            self.folds[line.number] = Fold.of(line)
+            self.folds[line.number] = begun(line, self._witnesses)
         return line
 
     def put_stream(self, line: Line) -> None:
@@ -113,7 +113,7 @@ class Ledger:
         self.lines[line.name] = line
         self.settings[line.number] = Settings.from_json(line.settings)
         if line.number not in self.folds:
-            self.folds[line.number] = Fold.of(line)
+            self.folds[line.number] = begun(line, self._witnesses)
 
     # ------------------------------------------------------------------ entering
 
@@ -226,8 +226,9 @@ class Ledger:
             raise UnknownTicket(f"forecast {one.id!r} must have an outcome, got one without")
         if outcome.x == check.outcome(one.x):
             return Told(REPEATED, outcome)
-        body = past(forecast, int(outcome.x))
-        return self._apply(fold, one._replace(key=read_key(forecast.key), body=body), CORRECTED)
+        key, body = read_key(forecast.key), past(forecast, int(outcome.x))
+        told = one._replace(key=key, body=body, since=max(forecast.seq, outcome.seq))
+        return self._apply(fold, told, CORRECTED)
 
     def _forecast_of(self, fold: Fold, one: Asked, open: bool = True) -> Event:
         forecast = self.find(one.stream, FORECAST, one.id)
@@ -240,8 +241,8 @@ class Ledger:
         return forecast
 
     def _apply(self, fold: Fold, one: Asked, status: str) -> Told:
-        answer = fold.apply(one)
         seq = self.seq + 1
+        answer = fold.apply(one, seq)
         x = 0.0 if one.kind in (EXPIRY, STATE) else float(one.x)
         event = Event(
             seq, one.stream, one.kind, one.id, key_text(one.key), x, one.time, answer, self.code

@@ -5,14 +5,14 @@ from __future__ import annotations
 import itertools
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
 from calibrant.errors import CorruptState, DamagedLog
 from calibrant.journal.again import replay_all
-from calibrant.journal.events import Event
-from calibrant.journal.fold import SHAPE, Fold
+from calibrant.journal.events import CORRECTION, FORECAST, OUTCOME, Event
+from calibrant.journal.fold import PARTS, WITNESSED, Fold, Model, Witness, parts_of
 from calibrant.journal.seen import Seen
 from calibrant.journal.store import Line, Moment, Snapshot, Store
 
@@ -22,14 +22,27 @@ FILTER: Final = -1
 """Under which number the filter of ids is among the snapshots."""
 IDS: Final = "ids 1"
 
+Witnesses = Callable[[Model, Line, bytes | None], Witness]
+"""Returns who follows a stream: somebody new, or as stored."""
 
-def recovered(store: Store, lines: Sequence[Line]) -> tuple[dict[int, Fold], Seen, int]:
+
+def begun(line: Line, witnesses: Witnesses | None = None) -> Fold:
+    """Return a stream as it is before the first event that the log has of it."""
+    fold = Fold.of(line)
+    if witnesses is not None:
+        fold.witness = witnesses(fold.model, line, None)
+    return fold
+
+
+def recovered(
+    store: Store, lines: Sequence[Line], witnesses: Witnesses | None = None
+) -> tuple[dict[int, Fold], Seen, int]:
     """Return every stream as its log makes it, the ids that were seen, and the last place.
 
     Each event behind the snapshots is played again, and its answer compared with that in the log.
     """
     found, last = store.snapshots(), store.last()
-    folds, (seen, upto) = started(found, lines), seen_of(found)
+    folds, (seen, upto) = started(found, lines, witnesses), seen_of(found)
     after = min((fold.seq for fold in folds.values()), default=0)
     for name in store.names(upto, after):
         seen.add(name)
@@ -37,14 +50,24 @@ def recovered(store: Store, lines: Sequence[Line]) -> tuple[dict[int, Fold], See
     return folds, seen, last
 
 
-def started(snapshots: Sequence[Snapshot], lines: Sequence[Line]) -> dict[int, Fold]:
-    """Return every stream as its latest snapshot holds it; a damaged one is passed over."""
-    found = dict[int, Fold]()
+def started(
+    snapshots: Sequence[Snapshot], lines: Sequence[Line], witnesses: Witnesses | None = None
+) -> dict[int, Fold]:
+    """Return every stream as its latest snapshot holds it; a damaged one is passed over.
+
+    So is, where streams are followed, one that was written while nobody did.
+    """
+    found, known = dict[int, Fold](), {line.number: line for line in lines}
     for snapshot in snapshots:
-        fold = None if snapshot.stream in found else _opened(snapshot)
+        line = known.get(snapshot.stream)
+        if line is None or line.number in found:
+            continue
+        fold = _opened(snapshot)
+        if fold is not None and witnesses is not None:
+            fold = _followed(fold, snapshot, line, witnesses)
         if fold is not None:
-            found[snapshot.stream] = fold
-    return {line.number: found.get(line.number) or Fold.of(line) for line in lines}
+            found[line.number] = fold
+    return {line.number: found.get(line.number) or begun(line, witnesses) for line in lines}
 
 
 def seen_of(snapshots: Sequence[Snapshot]) -> tuple[Seen, int]:
@@ -58,28 +81,54 @@ def seen_of(snapshots: Sequence[Snapshot]) -> tuple[Seen, int]:
 
 def _opened(snapshot: Snapshot) -> Fold | None:
     try:
-        return Fold.from_body(snapshot.body, snapshot.seq) if snapshot.shape == SHAPE else None
+        if snapshot.shape not in PARTS:
+            return None
+        return Fold.from_body(snapshot.body, snapshot.seq, snapshot.shape)
     except CorruptState:
         return None
+
+
+def _followed(fold: Fold, snapshot: Snapshot, line: Line, witnesses: Witnesses) -> Fold | None:
+    """Return a stream with who followed it, if the snapshot holds them."""
+    if snapshot.shape != WITNESSED:
+        return None
+    try:
+        told = parts_of(snapshot.body, snapshot.shape)[1]
+        fold.witness = witnesses(fold.model, line, told)
+    except CorruptState:
+        return None
+    return fold
 
 
 def play(
     store: Store, folds: dict[int, Fold], after: int, upto: int, seen: Seen | None = None
 ) -> int:
     """Play the events behind a place, many at a time; return how many there were."""
-    count, tail = 0, store.tail(after, upto)
+    count, tail, since = 0, store.tail(after, upto), learned_by(store)
     while events := list(itertools.islice(tail, AT_ONCE)):
         for number, some in by_stream(events).items():
             fold = folds.get(number)
             if fold is None:
                 told = f"event {some[0].seq} must be of a stream"
                 raise DamagedLog(f"{told}, got number {number}")
-            replay_all(fold, some)
+            replay_all(fold, some, since)
         if seen is not None:
             for event in events:
                 seen.add(event[1:4])
         count += len(events)
     return count
+
+
+def learned_by(store: Store) -> Callable[[Event], int]:
+    """Return a function that says by which event a corrected outcome was learned, else 0."""
+
+    def since(event: Event) -> int:
+        if event.kind != CORRECTION:
+            return 0
+        names = [(event.stream, kind, event.id) for kind in (FORECAST, OUTCOME)]
+        return max((each.seq for each in store.find(names).values()), default=0)
+
+    return since
 
 
 def by_stream(events: Iterable[Event]) -> dict[int, list[Event]]:
@@ -96,7 +145,7 @@ def verified(store: Store) -> int:
     Returns how many events there were; raises :class:`calibrant.errors.DamagedLog` of the first
     that differs.
     """
-    folds = {line.number: Fold.of(line) for line in store.streams()}
+    folds = {line.number: begun(line) for line in store.streams()}
     waiting = sorted(store.snapshots(), key=lambda snapshot: snapshot.seq)
     count, done = 0, 0
     for snapshot in waiting:
@@ -113,7 +162,8 @@ def _compare(fold: Fold, snapshot: Snapshot) -> None:
     where = f"snapshot of stream {snapshot.stream} at event {snapshot.seq}"
     if _opened(snapshot) is None:
         raise DamagedLog(f"{where} must be as it was written, got other bytes")
-    if fold.body() != snapshot.body:
+    early, *_, state = parts_of(snapshot.body, snapshot.shape)
+    if [early, state] != parts_of(fold.body(), fold.shape):
         raise DamagedLog(f"{where} must be what its events amount to, got another state")
 
 
@@ -135,7 +185,7 @@ def snapshots_of(
     ``since`` holds up to which event each stream has a snapshot, and is brought up to date.
     """
     changed = {number: fold for number, fold in folds.items() if fold.seq > since.get(number, -1)}
-    made = [Snapshot(number, upto, SHAPE, fold.body()) for number, fold in changed.items()]
+    made = [Snapshot(number, upto, fold.shape, fold.body()) for number, fold in changed.items()]
     if seen.is_due():
         made.append(Snapshot(FILTER, upto, IDS, seen.body()))
     since.update(dict.fromkeys(folds, upto))

@@ -21,7 +21,7 @@ from calibrant.errors import CalibrantError, NotStored
 from calibrant.journal.events import Asked, Event
 from calibrant.journal.ledger import Ledger
 from calibrant.journal.parts import cut
-from calibrant.journal.recover import play, snapshots_of, started, take_snapshots
+from calibrant.journal.recover import Witnesses, play, snapshots_of, started, take_snapshots
 from calibrant.journal.store import Moment, Store
 
 BATCH: Final = 2_000
@@ -70,6 +70,8 @@ class Writer:
         Is told of each commit.
     every
         After how many events snapshots are written.
+    witnesses
+        Makes who follows a stream; None where nobody does.
 
     Attributes
     ----------
@@ -83,8 +85,10 @@ class Writer:
         *,
         watch: Callable[[Watched], None] = lambda told: None,
         every: int = EVERY,
+        witnesses: Witnesses | None = None,
     ) -> None:
         self.store, self.ready, self.trouble = store, False, ""
+        self._witnesses = witnesses
         self._watch, self._every = watch, every
         self._asked: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._drafts: queue.Queue[Batch | None] = queue.Queue(maxsize=1)
@@ -93,7 +97,7 @@ class Writer:
         self._since, self._written = dict[int, int](), 0
         self._helper: threading.Thread | None = None
         self._noted = 0
-        self.ledger = Ledger(store)
+        self.ledger = Ledger(store, witnesses)
         self._threads = [
             threading.Thread(target=self._apply, name="calibrant apply", daemon=True),
             threading.Thread(target=self._commit, name="calibrant commit", daemon=True),
@@ -250,7 +254,7 @@ class Writer:
         """Play the tail of the log on copies, and store them: the writer does not wait."""
         try:
             store, seen, upto = self.store, self.ledger.seen, self.store.last()
-            folds = started(store.snapshots(), store.streams())
+            folds = started(store.snapshots(), store.streams(), self._witnesses)
             since = {number: fold.seq for number, fold in folds.items()}
             play(store, folds, min(since.values(), default=0), upto)
             made = snapshots_of(folds, seen, upto, since)
@@ -276,7 +280,7 @@ class Writer:
         while not self._stopped.is_set():
             try:
                 with self.store.writing():
-                    ledger = Ledger(self.store)
+                    ledger = Ledger(self.store, self._witnesses)
             except CalibrantError as error:
                 self.trouble = str(error)
                 self._refuse_waiting()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
+from typing import Final
 
 import msgspec
 from starlette.applications import Starlette
@@ -16,16 +19,21 @@ from starlette.routing import Route
 from calibrant.errors import CalibrantError
 from calibrant.journal.store import Store
 from calibrant.journal.writer import Writer
+from calibrant.serve.chronicle import catch_up, chronicle_of
+from calibrant.serve.desk import Desk, Way
 from calibrant.serve.metrics import Metrics
 from calibrant.serve.openapi import document
 from calibrant.serve.options import Options
 from calibrant.serve.problems import Refused, response_of
-from calibrant.serve.routes import WAYS, Desk, Way
+from calibrant.serve.routes import WAYS
 from calibrant.serve.tokens import Guard
 from calibrant.serve.wire import JSON
 
 audit = logging.getLogger("calibrant.audit")
 log = logging.getLogger("calibrant")
+
+EVERY: Final = 0.5
+"""Seconds after which what was noted is worked off."""
 
 Ends = Callable[[Request], Awaitable[Response]]
 
@@ -37,7 +45,8 @@ def make_app(store: Store, options: Options | None = None, more: Sequence[Route]
     """
     options = Options() if options is None else options
     metrics = Metrics()
-    writer = Writer(store, watch=metrics.committed, every=options.every)
+    follow = partial(chronicle_of, fast=options.fast)
+    writer = Writer(store, watch=metrics.committed, every=options.every, witnesses=follow)
     guard = Guard(store, open=options.open, rate=options.rate)
     desk = Desk(writer, guard, metrics, options)
     text = msgspec.json.encode(document(WAYS))
@@ -47,7 +56,9 @@ def make_app(store: Store, options: Options | None = None, more: Sequence[Route]
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        following = asyncio.create_task(_follow(writer))
         yield
+        following.cancel()
         writer.close()
 
     routes = [route_of(desk, way) for way in WAYS]
@@ -59,6 +70,13 @@ def make_app(store: Store, options: Options | None = None, more: Sequence[Route]
     app.router.redirect_slashes = False
     app.state.desk = desk
     return app
+
+
+async def _follow(writer: Writer) -> None:
+    """Work off what chronicles have noted, so that nobody who asks waits for it."""
+    while True:
+        await asyncio.sleep(EVERY)
+        await asyncio.to_thread(catch_up, list(writer.ledger.folds.values()))
 
 
 def route_of(desk: Desk, way: Way) -> Route:

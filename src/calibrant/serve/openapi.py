@@ -9,8 +9,10 @@ from typing import Any, Final
 import msgspec
 
 from calibrant._version import __version__
+from calibrant.serve.desk import Way
+from calibrant.serve.findings import HTML
 from calibrant.serve.problems import ERRORS, MEDIA, PREFIX, REFUSALS
-from calibrant.serve.routes import ANY_FAILS, Way
+from calibrant.serve.routes import ANY_FAILS
 from calibrant.serve.structs import OneOrMany, Problem
 from calibrant.serve.wire import JSON
 
@@ -63,6 +65,8 @@ def _operation(way: Way, takes: Any, gives: Any) -> dict[str, Any]:
     for status in (*ANY_FAILS, *way.fails):
         told = {"description": _titles(status), "content": {MEDIA: {"schema": PROBLEM}}}
         answers.setdefault(str(status), told)
+    if "html" in way.query.get("format", {}).get("enum", ()):
+        answers["200"]["content"][HTML] = {"schema": {}}
     made: dict[str, Any] = {
         "operationId": way.handler.__name__,
         "summary": text.split("\n")[0],
@@ -95,7 +99,7 @@ def _parameters(way: Way) -> list[dict[str, Any]]:
     there = re.findall(r"\{(\w+)\}", way.path)
     path = [{"name": name, "in": "path", "required": True, "schema": text} for name in there]
     return path + [
-        {"name": name, "in": "query", "required": False, "schema": schema}
+        {"name": name, "in": "query", "required": name in way.needs, "schema": schema}
         for name, schema in way.query.items()
     ]
 

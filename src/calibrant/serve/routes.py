@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from calibrant.errors import CalibrantError
 from calibrant.journal.events import (
     CORRECTION,
     EXPIRY,
@@ -20,18 +17,12 @@ from calibrant.journal.events import (
     OUTCOME,
     STATE,
     Asked,
-    Told,
     read_key,
 )
-from calibrant.journal.fold import Fold
-from calibrant.journal.ledger import Ledger, check_id
-from calibrant.journal.store import Line
-from calibrant.journal.writer import Writer
-from calibrant.serve import streams, structs
-from calibrant.serve.metrics import Metrics
-from calibrant.serve.options import Options
+from calibrant.journal.ledger import check_id
+from calibrant.serve import findings, streams, structs
+from calibrant.serve.desk import Desk, Way, whole
 from calibrant.serve.problems import Refused, response_of
-from calibrant.serve.tokens import Guard
 from calibrant.serve.wire import (
     batch_of,
     body_of,
@@ -49,82 +40,10 @@ LINES: Final = "application/x-ndjson"
 PARQUET: Final = "application/vnd.apache.parquet"
 MOST_EVENTS: Final = 10_000
 
-Done = TypeVar("Done")
 forecasts_in = msgspec.json.Decoder(structs.ForecastsIn)
 outcomes_in = msgspec.json.Decoder(structs.OutcomesIn)
 stream_in = msgspec.json.Decoder(structs.StreamIn)
 correction_in = msgspec.json.Decoder(structs.CorrectionIn)
-
-
-class Desk:
-    """What handlers work with: the writer, who may ask, what is counted."""
-
-    def __init__(self, writer: Writer, guard: Guard, metrics: Metrics, options: Options) -> None:
-        self.writer, self.guard, self.metrics, self.options = writer, guard, metrics, options
-
-    @property
-    def ledger(self) -> Ledger:
-        """All streams."""
-        return self.writer.ledger
-
-    def stream(self, request: Request, *, gone: bool = False) -> Line:
-        """Return the stream that a request is about."""
-        return self.ledger.stream(request.path_params["name"], gone=gone)
-
-    def fold(self, request: Request) -> tuple[Line, Fold]:
-        """Return the stream that a request is about, and its state."""
-        line = self.stream(request)
-        return line, self.ledger.folds[line.number]
-
-    async def enter(self, asked: Sequence[Asked]) -> list[Told]:
-        """Enter events; return what is told of them once they are on disk."""
-        told: list[Told] = await self._waited(lambda answer: self.writer.submit(asked, answer))
-        self.metrics.answered(told)
-        return told
-
-    async def run(self, work: Callable[[Ledger], Done]) -> Done:
-        """Do something while no event is applied."""
-        done: Done = await self._waited(lambda answer: self.writer.run(work, answer))
-        return done
-
-    async def _waited(self, ask: Callable[[Any], None]) -> Any:
-        if not self.writer.ready:
-            raise Refused("not-ready", f"service must be ready, got {self.writer.trouble!r}")
-        loop = asyncio.get_running_loop()
-        waits: asyncio.Future[Any] = loop.create_future()
-
-        def settle(told: Any, error: Exception | None) -> None:
-            if waits.cancelled():
-                return
-            if error is not None:
-                waits.set_exception(error)
-            else:
-                waits.set_result(told)
-
-        ask(lambda told, error: loop.call_soon_threadsafe(settle, told, error))
-        return await waits
-
-
-Handler = Callable[[Desk, Request], Awaitable[Response]]
-
-
-@dataclass(frozen=True)
-class Way:
-    """A route: how it is asked, who may, what it takes and gives.
-
-    ``takes`` and ``gives`` are types, or the media type of a body that is not JSON; ``fails``
-    lists the statuses of its errors beside those that any route may give.
-    """
-
-    method: str
-    path: str
-    scope: str | None
-    handler: Handler
-    gives: Any
-    takes: Any = None
-    fails: tuple[int, ...] = ()
-    status: int = 200
-    query: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 # ------------------------------------------------------------------------- events
@@ -304,16 +223,6 @@ async def metrics(desk: Desk, request: Request) -> Response:
     return Response(desk.metrics.page(desk.writer), media_type="text/plain; version=0.0.4")
 
 
-def whole(request: Request, name: str, usual: int | None, most: int) -> int | None:
-    """Return a whole number that a request asks for."""
-    text = request.query_params.get(name)
-    if text is None:
-        return usual
-    if not (text.isascii() and text.isdigit()) or not 0 <= int(text[:30]) <= most:
-        raise Refused("invalid", f"{name} must be a whole number up to {most}, got {text[:80]!r}")
-    return int(text)
-
-
 def parquet(rows: list[dict[str, Any]]) -> bytes:
     """Return rows as a Parquet file."""
     import pyarrow as pa
@@ -390,6 +299,30 @@ WAYS: Final = (
     ),
     Way(
         "GET",
+        f"{ONE}/report",
+        "read",
+        findings.get_report,
+        dict[str, Any],
+        fails=(404, 501),
+        query={"format": {"type": "string", "enum": list(findings.FORMATS)}},
+    ),
+    Way("GET", f"{ONE}/curve", "read", findings.get_curve, structs.CurveOut, fails=(404,)),
+    Way("GET", f"{ONE}/alarms", "read", findings.get_alarms, structs.AlarmsOut, fails=(404,)),
+    Way(
+        "GET",
+        f"{ONE}/preview",
+        "read",
+        findings.get_preview,
+        structs.PreviewOut,
+        fails=(404,),
+        query={
+            "raw": {"type": "number", "minimum": 0, "maximum": 1},
+            "key": {"type": "string"},
+        },
+        needs=("raw",),
+    ),
+    Way(
+        "GET",
         f"{ONE}/events",
         "read",
         get_events,
@@ -411,8 +344,3 @@ WAYS: Final = (
 
 ANY_FAILS: Final = (400, 401, 403, 408, 413, 422, 429, 503)
 """Statuses that any route may give."""
-
-
-def refused(error: CalibrantError) -> Response:
-    """Return what is told of an error."""
-    return response_of(error)

@@ -12,6 +12,7 @@ import uvicorn
 from calibrant.errors import InvalidInput
 from calibrant.journal.opening import open_store
 from calibrant.journal.store import Store
+from calibrant.kernels.compile import available
 from calibrant.serve.app import make_app
 from calibrant.serve.options import Options
 
@@ -34,7 +35,7 @@ def serve(address: str, place: Place, options: Options) -> None:
     """Serve the streams of a store until the process is told to stop."""
     store = open_store(address, alone=True)
     try:
-        options = replace(options, open=is_open(store, place.host))
+        options = replace(options, open=is_open(store, place.host), fast=available())
         app = make_app(store, options)
     except BaseException:
         store.close()

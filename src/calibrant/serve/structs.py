@@ -151,6 +151,63 @@ class KeyOut(Struct):
     holds: bool
 
 
+class Bucket(Struct):
+    """Forecasts in an interval: how many, what was said, what happened, and a band around that."""
+
+    lower: float
+    upper: float
+    count: int
+    mean_forecast: float
+    mean_outcome: float
+    band_low: float
+    band_high: float
+
+
+class CurveOut(Struct):
+    """Reliability of raw, drawn and mean forecasts, in those of 20 buckets that were used."""
+
+    rounds: int
+    confidence: float
+    raw: list[Bucket]
+    forecast: list[Bucket]
+    mean: list[Bucket]
+
+
+class AlarmOut(Struct):
+    """An alarm: whose, at the outcome of which forecast it rang, and since when about it is off."""
+
+    name: Literal["raw", "calibrated"]
+    number: int
+    time: float | None
+    issued: int
+    since: int
+    since_time: float | None
+
+
+class AlarmsOut(Struct):
+    """What the alarms of a stream say."""
+
+    alarm: Annotated[float, Meta(description="The chance of a false alarm, ever, at most.")]
+    learning: Annotated[
+        int, Meta(description="Rounds in which recalibrated forecasts are not judged.")
+    ]
+    judged: int
+    missing: Annotated[int, Meta(description="Outcomes that were not known in time.")]
+    waiting: int
+    horizon: Annotated[int, Meta(description="Newer forecasts that an outcome is waited for.")]
+    assumptions: Annotated[list[str], Meta(description="What the chance of a false alarm needs.")]
+    alarms: list[AlarmOut]
+
+
+class PreviewOut(Struct):
+    """What the next forecast would be drawn from; `fallback` says that it is the raw one."""
+
+    raw: float
+    mean: float
+    mixture: Mixture
+    fallback: bool
+
+
 class Taken(Struct):
     """A state that was handed over."""
 

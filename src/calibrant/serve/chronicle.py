@@ -1,0 +1,275 @@
+"""What is remembered of a stream beside its model: scores, curves, how late outcomes are, alarms.
+
+::
+
+    the writer:   notes each event in a queue, which takes no time to speak of
+    who asks, or a thread of the service, works the queue off, in the order of the log:
+        forecast:   let it wait in the watch, under its number there
+        outcome:    hand the round to the follower and to the watch
+        correction: take the round back from the follower; from the watch if it waits there still
+
+The order is that of the log, so a replay of the log gives the same numbers to the last bit.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import Any, Final
+
+import msgspec
+
+from calibrant.core.codec import Document
+from calibrant.core.ticket import Ticket
+from calibrant.errors import CorruptState
+from calibrant.journal.fold import Fold, Model
+from calibrant.journal.settings import Settings
+from calibrant.journal.store import Line
+from calibrant.kernels.tallies import LEVELS, WINDOW
+from calibrant.monitor import LateWatch, Watch
+from calibrant.recalibrate import Recalibrator, Table
+from calibrant.summary import Collector, Follower, Glance, collector_for, glance
+
+LEARNING: Final = 500
+"""Rounds at the beginning in which recalibrated forecasts are not judged."""
+TOLERANCE: Final = 0.02
+"""How far a forecast may be from the chance of its outcome and still count as right."""
+PATIENCE: Final = 10_000
+"""Newer forecasts, at most, for which the alarm waits for an outcome."""
+MOST: Final = 20_000
+"""Events that may be in the queue; the writer works off more by itself."""
+MEANS: Final = 1 << 20
+"""Means that are kept, of rules whose tickets do not tell them once they are closed."""
+AT_ONCE: Final = 500
+"""Events that are worked off before others may look."""
+
+
+class Stored(msgspec.Struct):
+    """A chronicle as it is stored."""
+
+    follower: bytes
+    watch: bytes
+    waiting: dict[str, int]
+    means: dict[str, float]
+    starts: list[int]
+    began: int
+    untimed: int
+
+
+class Chronicle:
+    """Follows a stream in the order of its log, in constant memory.
+
+    Parameters
+    ----------
+    model
+        Whose forecasts: a recalibrator, or a table of them.
+    alarm
+        The chance, at most, of a false alarm.
+    fast
+        Whether machine code shall judge rounds.
+    told
+        What :meth:`to_bytes` gave, to go on from there.
+
+    Attributes
+    ----------
+    follower, watch
+        Who reckons scores, and who watches for alarms.
+    alpha
+        The chance of a false alarm.
+    """
+
+    def __init__(
+        self, model: Model, alarm: float, *, fast: bool = False, told: bytes | None = None
+    ) -> None:
+        self.alpha, self._fast = alarm, fast
+        self._queue: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
+        self._turn = threading.RLock()
+        if told is None:
+            self._begin(model, 0)
+        else:
+            self._restore(told)
+
+    def _begin(self, model: Model, seq: int) -> None:
+        self.follower = Follower(collector_for(pattern_of(model)).values)
+        horizon = min(PATIENCE, model._max_open if isinstance(model, Table) else model.max_open)
+        watch = Watch(self.alpha, learning=LEARNING, tolerance=TOLERANCE)
+        self._set_watch(LateWatch(watch, horizon=horizon))
+        self._waiting: dict[str, int] = {}
+        self._means: dict[str, float] = {}
+        self._starts, self._began, self.untimed = [seq] * LEVELS, seq, 0
+
+    def _set_watch(self, watch: LateWatch) -> None:
+        self.watch = watch.compile() if self._fast else watch
+
+    # ------------------------------------------------------------------ the writer
+
+    def forecast(self, ticket: Ticket) -> None:
+        """Note a forecast."""
+        self._note(self._made, ticket)
+
+    def learned(self, ticket: Ticket, seq: int, time: float | None) -> None:
+        """Note an outcome that was learned by event ``seq``."""
+        self._note(self._closed, ticket, seq, time)
+
+    def corrected(self, ticket: Ticket, outcome: int, since: int) -> None:
+        """Note that the outcome that was learned by event ``since`` is another one."""
+        self._note(self._changed, ticket, outcome, since)
+
+    def expired(self, id: str) -> None:
+        """Note that an outcome will never come."""
+        self._note(self._gone, id)
+
+    def anew(self, model: Model, seq: int) -> None:
+        """Begin again: by event ``seq`` the stream was handed over from elsewhere."""
+        self._note(self._begin, model, seq)
+
+    def _note(self, what: Callable[..., None], *told: Any) -> None:
+        self._queue.append((what, told))
+        if len(self._queue) > MOST:
+            self.catch_up()
+
+    # ------------------------------------------------------------------ working off
+
+    def catch_up(self) -> None:
+        """Work off what was noted so far."""
+        left = len(self._queue)
+        while left > 0:
+            with self._turn:
+                for _ in range(min(AT_ONCE, len(self._queue))):
+                    what, told = self._queue.popleft()
+                    what(*told)
+            left -= AT_ONCE
+
+    def _made(self, ticket: Ticket) -> None:
+        id, mean = str(ticket.id), mean_of(ticket)
+        self._waiting[id] = self.watch.forecast(ticket.raw, mean, time=ticket.time)
+        self._drop_judged()
+        if ticket._law is not None:
+            self._means[id] = mean
+            if len(self._means) > MEANS:
+                del self._means[next(iter(self._means))]
+
+    def _closed(self, ticket: Ticket, seq: int, time: float | None) -> None:
+        timed = time is not None and ticket.time is not None
+        waited = max(time - ticket.time, 0.0) if timed else 0.0  # type: ignore[operator]
+        id, outcome = str(ticket.id), ticket.outcome
+        assert outcome is not None
+        mean = mean_of(ticket) if ticket._law is None else self._means.pop(id, ticket.value)
+        rounds = self.follower.take(ticket.raw, ticket.value, mean, outcome, waited)
+        self.untimed += not timed
+        for level in range(LEVELS):
+            if rounds % (WINDOW << level) == 0:
+                self._starts[level] = seq
+        if id in self._waiting:
+            self.watch.observe(self._waiting[id], outcome)
+            self._drop_judged()
+
+    def _changed(self, ticket: Ticket, outcome: int, since: int) -> None:
+        if since > self._began:
+            round_ = ticket.raw, ticket.value, mean_of(ticket), outcome
+            self.follower.correct(self._round(since), *round_)
+        number = self._waiting.get(str(ticket.id))
+        if number is not None:
+            self.watch.observe(number, outcome)
+
+    def _round(self, since: int) -> int:
+        """Return a round in the same windows as that which was learned by event ``since``."""
+        rounds = self.follower.rounds
+        ended = [
+            rounds // (WINDOW << level) * (WINDOW << level)
+            for level in range(LEVELS)
+            if since <= self._starts[level]
+        ]
+        return min(ended, default=rounds)
+
+    def _gone(self, id: str) -> None:
+        self._means.pop(id, None)
+        number = self._waiting.get(id)
+        if number is not None:
+            self.watch.forget(number)
+            self._drop_judged()
+
+    def _drop_judged(self) -> None:
+        """Forget the numbers of forecasts that the watch waits for no more."""
+        waiting, first = self._waiting, self.watch.issued - self.watch.waiting
+        if waiting and next(iter(waiting.values())) < first:
+            for id in list(islice(waiting, len(waiting) - self.watch.waiting)):
+                del waiting[id]
+
+    # ------------------------------------------------------------------ looking
+
+    def glance(self, open: int = 0, expired: int = 0) -> Glance:
+        """Return scores, curves and waiting times of all rounds so far."""
+        self.catch_up()
+        with self._turn:
+            seen, untimed = glance(self.follower, open=open, expired=expired), self.untimed
+        waits = seen.waits.copy()
+        waits[0] -= untimed
+        return replace(seen, waits=waits)
+
+    def collector(self) -> Collector:
+        """Return all rounds so far, for a summary."""
+        self.catch_up()
+        return self.follower.collector()
+
+    def watched(self) -> LateWatch:
+        """Return who watches for alarms, with all that was noted so far."""
+        self.catch_up()
+        return self.watch
+
+    # ------------------------------------------------------------------ stored
+
+    def to_bytes(self) -> bytes:
+        """Return all of it as bytes."""
+        self.catch_up()
+        with self._turn:
+            stored = Stored(
+                self.follower.to_bytes(),
+                self.watch.to_bytes(),
+                self._waiting,
+                self._means,
+                self._starts,
+                self._began,
+                self.untimed,
+            )
+            return msgspec.msgpack.encode(stored)
+
+    def _restore(self, told: bytes) -> None:
+        try:
+            stored = msgspec.msgpack.decode(told, type=Stored)
+        except msgspec.MsgspecError as error:
+            raise CorruptState(f"chronicle must be as it was written, got {error}") from error
+        self.follower = Follower.from_bytes(stored.follower)
+        self._set_watch(LateWatch.from_bytes(stored.watch))
+        self._waiting, self._starts = stored.waiting, stored.starts
+        self._means, self._began, self.untimed = stored.means, stored.began, stored.untimed
+
+
+def mean_of(ticket: Ticket) -> float:
+    """Return the mean of a ticket: a sum of products, which may round to just above 1."""
+    return min(max(ticket.mean, 0.0), 1.0)
+
+
+def chronicle_of(model: Model, line: Line, told: bytes | None, *, fast: bool = False) -> Chronicle:
+    """Return who follows a stream: somebody new, or as stored."""
+    return Chronicle(model, Settings.from_json(line.settings).alarm, fast=fast, told=told)
+
+
+def catch_up(folds: Sequence[Fold]) -> None:
+    """Work off what the chronicles of some streams have noted."""
+    for fold in folds:
+        if isinstance(fold.witness, Chronicle):
+            fold.witness.catch_up()
+
+
+def pattern_of(model: Model) -> Recalibrator:
+    """Return a recalibrator without rounds, as each key of a table begins; or the model itself."""
+    if isinstance(model, Recalibrator):
+        return model
+    made = model._made
+    empty = Document(made.kind, model._settings()["pattern"], {}, made.version)
+    pattern: Recalibrator = made._unborn(empty)
+    return pattern
