@@ -224,6 +224,32 @@ def test_a_restart_and_a_replay_of_the_log_see_the_same_to_the_last_bit(
     assert found.witness.to_bytes() == last
 
 
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_a_replay_tells_of_tickets_that_were_open_before(file: Path, elsewhere: bool) -> None:
+    ids = [str(k) for k in range(120)]
+    other = Recalibrator(resolution=10, buckets=5, seed=9)
+    with served(file, every=1 << 40) as client:
+        at = stream(client)
+        if elsewhere:
+            for id in ids:
+                other.forecast(0.4, id=id)
+            client.put(f"{at}/state", content=other.to_bytes())
+        else:
+            client.post(f"{at}/forecasts", json=[{"id": id, "raw": 0.4} for id in ids])
+            client.delete(f"{at}/forecasts/0")
+        told = [{"id": id, "outcome": int(id) % 2} for id in ids[1:]]
+        assert client.post(f"{at}/outcomes", json=told).status_code == 200
+        seen = recorded(client)
+    store = SqliteStore(file)
+    with store.writing():
+        store._write.execute("delete from snapshot")
+    (found,) = Ledger(store, chronicle_of).folds.values()
+    store.close()
+    assert isinstance(found.witness, Chronicle)
+    assert found.witness.glance().rounds == 119
+    assert found.witness.to_bytes() == seen
+
+
 def test_corrections_leave_no_trace_in_scores_nor_in_windows_under_way(tmp_path: Path) -> None:
     """The same outcomes, told right at once or after a correction."""
     wrong, found = (3, 640, 1299), []

@@ -14,9 +14,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from calibrant.core.ticket import Ticket
 from calibrant.errors import CalibrantError
-from calibrant.journal.events import CHECK, FORECAST, OUTCOME, Event, read_key
-from calibrant.journal.fold import AT_ONCE, Fold, differs
+from calibrant.journal.events import CHECK, CORRECTION, FORECAST, OUTCOME, Event, read_key
+from calibrant.journal.fold import AT_ONCE, Fold, Witness, differs
+from calibrant.journal.store import Named
 from calibrant.recalibrate import Table
 from calibrant.recalibrate.late import Played
 
@@ -25,21 +27,33 @@ FEW: Final = 50
 NEVER: Final = float("nan")
 
 
-def replay_all(fold: Fold, events: Sequence[Event], since: Callable[[Event], int]) -> None:
+Find = Callable[[list[Named]], dict[Named, Event]]
+"""Looks events up by stream, kind and id."""
+
+
+def replay_all(fold: Fold, events: Sequence[Event], find: Find) -> None:
     """Let events of a stream happen again; those before the state that is there are left out.
 
-    ``since`` says by which event a corrected outcome was learned.
+    ``find`` looks up earlier events, of which whoever follows the stream is told again.
     """
     rest = [event for event in events if event.seq > fold.seq]
     for run in _runs(fold, rest):
-        if len(run) <= FEW or not _play(fold, run):
+        if len(run) <= FEW or not _play(fold, run, find):
             for event in run:
-                fold.replay(event, 0 if fold.witness is None else since(event))
+                fold.replay(event, _since(fold, event, find))
+
+
+def _since(fold: Fold, event: Event, find: Find) -> int:
+    """Return the event by which a corrected outcome was learned."""
+    if event.kind != CORRECTION or fold.witness is None:
+        return 0
+    names = [(event.stream, kind, event.id) for kind in (FORECAST, OUTCOME)]
+    return max((each.seq for each in find(names).values()), default=0)
 
 
 def _runs(fold: Fold, events: Sequence[Event]) -> Iterator[list[Event]]:
     """Yield the events in order, cut where one cannot be part of a batch."""
-    if fold.whole_laws or fold.witness is not None:
+    if fold.whole_laws:
         yield from ([event] for event in events)
         return
     run, early = list[Event](), {*fold.early}
@@ -56,8 +70,11 @@ def _runs(fold: Fold, events: Sequence[Event]) -> Iterator[list[Event]]:
     yield run
 
 
-def _play(fold: Fold, run: Sequence[Event]) -> bool:
+def _play(fold: Fold, run: Sequence[Event], find: Find) -> bool:
     """Play a run as one batch; say whether that could be done."""
+    open = _open(fold, run, find)
+    if open is None:
+        return False
     try:
         played = _played(fold, run)
     except (CalibrantError, ArithmeticError, LookupError, TypeError, ValueError):
@@ -65,14 +82,44 @@ def _play(fold: Fold, run: Sequence[Event]) -> bool:
     made = np.array([event.kind == FORECAST for event in run])
     told = b"".join(event.answer for event in run if event.kind == FORECAST)
     found = _answers(fold, played, made)
-    if len(told) != len(found) * (found.itemsize + CHECK):
+    wide = found.itemsize + CHECK
+    if len(told) != len(found) * wide:
         raise differs(next(event for event in run if event.kind == FORECAST))
-    logged = np.frombuffer(told, np.uint8).reshape(len(found), -1)[:, :-CHECK]
+    logged = np.frombuffer(told, np.uint8).reshape(len(found), wide)[:, :-CHECK]
     same = (logged == found.view(np.uint8).reshape(logged.shape)).all(axis=1)
     if not same.all():
         raise differs(run[int(np.flatnonzero(made)[int(np.argmin(same))])])
     fold.seq = run[-1].seq
+    if fold.witness is not None:
+        _tell(fold, fold.witness, run, open)
     return True
+
+
+def _open(fold: Fold, run: Sequence[Event], find: Find) -> dict[str, Ticket] | None:
+    """Return tickets of before that a run closes, for who follows; None if one is not in the log.
+
+    A state that was handed over may have brought such a ticket along.
+    """
+    if fold.witness is None:
+        return {}
+    made = {event.id for event in run if event.kind == FORECAST}
+    missing = [event.id for event in run if event.kind == OUTCOME and event.id not in made]
+    found = find([(run[0].stream, FORECAST, id) for id in missing])
+    if len(found) < len(missing):
+        return None
+    return {event.id: fold.ticket(event.whole()) for event in found.values()}
+
+
+def _tell(fold: Fold, witness: Witness, run: Sequence[Event], open: dict[str, Ticket]) -> None:
+    """Tell who follows the stream what happened, in order."""
+    for event in run:
+        if event.kind == FORECAST:
+            open[event.id] = ticket = fold.ticket(event)
+            witness.forecast(ticket)
+        else:
+            closed = open.pop(event.id)
+            closed._outcome = int(event.x)
+            witness.learned(closed, event.seq, event.time)
 
 
 def _played(fold: Fold, run: Sequence[Event]) -> Played:

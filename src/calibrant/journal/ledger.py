@@ -38,7 +38,7 @@ from calibrant.journal.events import (
     read_key,
 )
 from calibrant.journal.fold import KEPT, Fold, past
-from calibrant.journal.recover import Witnesses, begun, by_stream, learned_by, recovered
+from calibrant.journal.recover import Witnesses, begun, by_stream, recovered
 from calibrant.journal.settings import Settings
 from calibrant.journal.store import Line, Named, Store
 
@@ -84,7 +84,7 @@ class Ledger:
         for number, events in by_stream(self.store.tail(self.seq, last)).items():
             if number not in self.folds:
                 self._meet(number)
-            replay_all(self.folds[number], events, learned_by(self.store))
+            replay_all(self.folds[number], events, self.store.find)
             for event in events:
                 self.seen.add(event[1:4])
         self.seq = last

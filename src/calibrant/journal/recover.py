@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from calibrant.errors import CorruptState, DamagedLog
 from calibrant.journal.again import replay_all
-from calibrant.journal.events import CORRECTION, FORECAST, OUTCOME, Event
+from calibrant.journal.events import Event
 from calibrant.journal.fold import PARTS, WITNESSED, Fold, Model, Witness, parts_of
 from calibrant.journal.seen import Seen
 from calibrant.journal.store import Line, Moment, Snapshot, Store
@@ -104,31 +104,19 @@ def play(
     store: Store, folds: dict[int, Fold], after: int, upto: int, seen: Seen | None = None
 ) -> int:
     """Play the events behind a place, many at a time; return how many there were."""
-    count, tail, since = 0, store.tail(after, upto), learned_by(store)
+    count, tail = 0, store.tail(after, upto)
     while events := list(itertools.islice(tail, AT_ONCE)):
         for number, some in by_stream(events).items():
             fold = folds.get(number)
             if fold is None:
                 told = f"event {some[0].seq} must be of a stream"
                 raise DamagedLog(f"{told}, got number {number}")
-            replay_all(fold, some, since)
+            replay_all(fold, some, store.find)
         if seen is not None:
             for event in events:
                 seen.add(event[1:4])
         count += len(events)
     return count
-
-
-def learned_by(store: Store) -> Callable[[Event], int]:
-    """Return a function that says by which event a corrected outcome was learned, else 0."""
-
-    def since(event: Event) -> int:
-        if event.kind != CORRECTION:
-            return 0
-        names = [(event.stream, kind, event.id) for kind in (FORECAST, OUTCOME)]
-        return max((each.seq for each in store.find(names).values()), default=0)
-
-    return since
 
 
 def by_stream(events: Iterable[Event]) -> dict[int, list[Event]]:
