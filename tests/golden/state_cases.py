@@ -216,9 +216,15 @@ SMALL: dict[str, dict[str, Any]] = {
 
 
 def tables() -> Iterator[Case]:
-    """Yield tables of both faces, with tickets of several keys open."""
-    for name, pattern in (("calibrant", Calibrant()), ("recalibrator", Recalibrator(buckets=3))):
-        table, (raws, outcomes) = Table(pattern, seed=6), stream(24, 9)
+    """Yield tables of both faces, with tickets of several keys open; one keeps the youngest."""
+    capped = {"most_open": 4, "when_full": "expire"}
+    some: list[tuple[str, Any, Any]] = [
+        ("calibrant", Calibrant(), {}),
+        ("recalibrator", Recalibrator(buckets=3), {}),
+        ("capped", Calibrant(raw_safe=0.01), capped),
+    ]
+    for name, pattern, told in some:
+        table, (raws, outcomes) = Table(pattern, seed=6, **told), stream(24, 9)
         tickets = []
         for t, (raw, outcome) in enumerate(zip(raws, outcomes, strict=True)):
             key = ("north", "south", 7)[t % 3]
@@ -230,8 +236,8 @@ def tables() -> Iterator[Case]:
         steps = [
             step("__len__"),
             step("forecast", "south", 0.3),
-            step("observe", "n0", 1),
-            step("observe", {"ticket": 1}, 0),
+            refused("observe", "n0", 1) if told else step("observe", "n0", 1),
+            refused("observe", {"ticket": 1}, 0) if told else step("observe", {"ticket": 1}, 0),
             refused("observe", "n1", 1),
             step("forecast", "new", 0.8, id="first"),
             step("observe", "first", 1),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -13,14 +13,15 @@ from calibrant.core.arrays import Bits, Mask, Reals, Words
 from calibrant.core.desk import NUMBER, SHIFT, Found
 from calibrant.core.gate import passing
 from calibrant.errors import InvalidInput, InvalidType, RepeatedTicket, UnknownTicket
-from calibrant.kernels.compile import SHORT
-from calibrant.kernels.crowd import counts_by_lag
-from calibrant.kernels.layout import ISSUED, MOST_OUTSTANDING, ROUNDS
-from calibrant.recalibrate.delivery import Schedule, arrivals, moments, schedule
+from calibrant.kernels.batches import FORGET
+from calibrant.kernels.layout import ISSUED
+from calibrant.recalibrate.crowd import places_of, words_of
+from calibrant.recalibrate.delivery import Schedule, arrivals, moments
 from calibrant.recalibrate.keyed import Key, KeyedPending, KeyedRun, Keys
+from calibrant.recalibrate.keyed_late import LateRounds, Plan
 from calibrant.recalibrate.keyed_parts import Due, Parts, checked_carry, event_keys
+from calibrant.recalibrate.keyed_rounds import KeyedRounds
 from calibrant.recalibrate.keyed_rows import NOBODY
-from calibrant.recalibrate.keyed_state import KeyedState
 from calibrant.recalibrate.late import (
     Columns,
     Log,
@@ -33,7 +34,7 @@ from calibrant.recalibrate.late import (
 )
 
 
-class KeyedBatches(KeyedState):
+class KeyedBatches(KeyedRounds):
     """How batches are played on the rows of a table."""
 
     __slots__ = ()
@@ -93,7 +94,8 @@ class KeyedBatches(KeyedState):
             parts = Parts.of(rows, len(self._keys) + len(named.names))
             self._check_order(when, parts)
             prompt = available is None and carry is None and not self._spec.rule.timed
-            if prompt and not (self._spec.raw_safe is not None and len(self._desk)):
+            apart = self._spec.raw_safe is None or not len(self._desk)
+            if prompt and apart and (self._most_open is None or len(self._desk) < self._most_open):
                 return self._replay_at_once(named, parts, raws, told)
             stamps = when if time is not None else np.full(len(when), np.nan)
             return self._replay_late(named, rows, parts, (raws, told, when, known, stamps), carried)
@@ -133,7 +135,8 @@ class KeyedBatches(KeyedState):
             raws = check.probabilities(values[made], "x of a forecast")
             outcomes = check.outcomes(values[~made], "x of an outcome")
             check_times(log, stamps, self._spec.rule.timed)
-            log = log.with_aging(self._aging(rows[made], log.held))
+            lost = [] if log.crowd is None else log.crowd.lost_before(log.held)
+            log = log.with_aging(lost + self._aging(rows[made], log.held + lost))
             return self._play_log(named, log, rows[made], raws, outcomes, stamps[made])
 
     def forecast_many(self, keys: Any, raw: Any, *, id: Any = None, time: Any = None) -> Played:
@@ -192,7 +195,7 @@ class KeyedBatches(KeyedState):
     def _replay_late(
         self, keys: Keys, rows: Words, parts: Parts, given: tuple[Any, ...], carry: KeyedPending
     ) -> KeyedRun:
-        order, fresh = parts.order, rows[parts.order]
+        order = parts.order
         raw, told, when, known, stamps = (column[order] for column in given)
         carry, whose = self._carried(carry)
         last = np.full(len(self._keys) + len(keys.names), -np.inf)
@@ -201,33 +204,34 @@ class KeyedBatches(KeyedState):
         due, rest = carry.chosen(arriving), carry.chosen(~arriving)
         pairs = zip(whose[arriving].tolist(), due.number.tolist(), strict=True)
         held = [self._held(row, number) for row, number in pairs]
-        gone = self._aging(rows, held)
-        ticket = self._numbers_of(parts)
-        held += gone
-        before = np.array([found[1:3] for found in held], np.int64).reshape(-1, 2)
-        row = np.concatenate([before[:, 0], fresh])
-        number = np.concatenate([before[:, 1], ticket[order]])
-        arrives = np.concatenate([due.available, np.full(len(gone), np.inf), known])
-        outcomes = np.concatenate([due.outcome, np.zeros(len(gone), np.uint8), told])
-        columns = Columns(held, raw, stamps, self._spec.kept)
-        tickets = Due(held, row, number, columns, outcomes, fresh << SHIFT | ticket[order])
-        _, part = np.unique(row, return_inverse=True)
-        plan = schedule(len(held), number, arrives, when, self._max_open, part)
-        self._carry_out(keys, plan, tickets)
-        waits = plan.waiting
-        left = KeyedPending(
-            [self._keys[k] for k in row[waits].tolist()],
-            number[waits],
-            arrives[waits],
-            outcomes[waits],
-        )
-        rest, _ = self._carried(rest)
+        ticket, sizes = self._numbers_of(parts), (self._max_open, self._spec.kept)
+        columns = raw, told, when, known, stamps
+        rounds = LateRounds(rows[order], ticket[order], order, *columns, due, *sizes)
+        plan = rounds.plan(held + self._aging(rows, held))
+        crowd = self._crowd()
+        if crowd is not None:
+            plan = rounds.limited(plan, crowd, self._spec.raw_safe is not None)
+        self._carry_out(keys, plan.events, plan.tickets)
         made = [np.empty(len(raw)) for _ in range(3)]
+        self._columns_of(plan.tickets, made, order)
+        forecast, mean, mixed = made
+        left = self._carried(rest)[0].joined(self._left(plan))
+        return KeyedRun(forecast, mean, self._spec.buckets, mixed, ticket, left)
+
+    def _left(self, plan: Plan) -> KeyedPending:
+        """Return the outcomes of tickets that wait."""
+        waits, tickets = plan.events.waiting, plan.tickets
+        keys = [self._keys[k] for k in tickets.row[waits].tolist()]
+        return KeyedPending(
+            keys, tickets.number[waits], plan.arrives[waits], tickets.outcomes[waits]
+        )
+
+    def _columns_of(self, tickets: Due, made: list[Reals], order: Words) -> None:
+        """Write what was forecast into the rows of a batch."""
+        columns, first = tickets.columns, len(tickets.held)
         mixed = columns.raw if self._spec.transform is None else columns.mixed
         for column, found in zip(made, (columns.value, columns.mean, mixed), strict=True):
-            column[order] = found[len(held) :]
-        forecast, mean, mixed = made
-        return KeyedRun(forecast, mean, self._spec.buckets, mixed, ticket, rest.joined(left))
+            column[order] = found[first:]
 
     def _carried(self, carry: KeyedPending) -> tuple[KeyedPending, Words]:
         """Return what is carried over of tickets that did not expire, and their rows."""
@@ -235,6 +239,10 @@ class KeyedBatches(KeyedState):
         issued = self._own(ISSUED, rows)
         check.refuse_first(carry.number >= issued, carry.number, "carry.number", "of a ticket")
         fresh = carry.number >= issued - self._max_open
+        if self._ages is not None:
+            # One that is not there any more went when there were too many.
+            words = words_of(rows, carry.number).tolist()
+            fresh &= np.array([self._desk.get(word) is not None for word in words], bool)
         return carry.chosen(fresh), rows[fresh]
 
     def _row_of_carried(self, key: Key) -> int:
@@ -272,8 +280,8 @@ class KeyedBatches(KeyedState):
         if unnamed.any():
             event = int(np.argmax(unnamed))
             raise InvalidType(f"event {event}: key of a forecast must be given, got None")
-        reader = Reader(self._desk, self._max_open, self._issued_by, self._unknown)
-        return reader.read(made, names, rows.tolist())
+        ways = self._issued_by, self._unknown, self._crowd()
+        return Reader(self._desk, self._max_open, *ways).read(made, names, rows.tolist())
 
     def _issued_by(self, row: int) -> int:
         return int(self._own(ISSUED, np.array([row]))[0])
@@ -298,178 +306,21 @@ class KeyedBatches(KeyedState):
         fill_held(columns, held, self._spec.issuer(bytes(16)))
         outcomes, settled = np.zeros(len(row), np.uint8), ticket[~log.forecasts]
         outcomes[settled] = told
-        order = np.argsort(row[ticket], kind="stable")
-        left = np.setdiff1d(np.arange(len(row)), settled)
+        lost = {} if log.crowd is None else log.crowd.lost
+        gone = np.isin(words_of(row, number), list(lost))
+        left = np.setdiff1d(np.flatnonzero(~gone), settled)
         made = (
             self._own(ISSUED, row) + np.bincount(rows, minlength=int(row.max(initial=0)) + 1)[row]
         )
         late = (made - number > self._max_open)[left]
-        plan = Schedule(log.events[order], left[~late], left[late])
-        self._carry_out(keys, plan, Due(held, row, number, columns, outcomes, log.keys))
+        events = log.events
+        if lost and self._spec.raw_safe is not None:
+            some, moments = places_of(lost, words_of(row, number))
+            events = np.insert(events, moments + 1, FORGET + some)
+        about = np.where(events < 0, -1 - events, events & NUMBER)
+        order = np.argsort(row[about], kind="stable")
+        plan = Schedule(events[order], left[~late], left[late])
+        self._carry_out(
+            keys, plan, Due(held, row, number, columns, outcomes, log.keys, np.arange(len(rows)))
+        )
         return columns.told(ticket, number[ticket])
-
-    # ------------------------------------------------------------------ rows
-
-    def _carry_out(self, keys: Keys, plan: Schedule, due: Due) -> None:
-        """Play events that are known to fit; open, close and expire tickets."""
-        learned = due.row[-1 - plan.events[plan.events < 0]]
-        self._check_room(*np.unique(learned, return_counts=True))
-        if self._spec.raw_safe is not None:
-            _, part = np.unique(due.row, return_inverse=True)
-            plan = plan.with_expiry(due.number, self._max_open, part)
-        machine, rows = self._machine(len(plan.events)), np.unique(due.row)
-
-        def play() -> None:
-            self._play_events(plan.events, due, machine)
-
-        def finish() -> None:
-            self._drop(due.held)
-            # First the old ones go: a new ticket may have the name of one that expired.
-            self._expire_rows(rows)
-            self._open(due, plan.waiting)
-
-        self._wholly(keys, rows, play, finish, machine is not None)
-
-    def _open(self, due: Due, waits: Words) -> None:
-        """File the tickets that wait, as far as that is not done."""
-        words = due.row[waits] << SHIFT | due.number[waits]
-        new = np.array([self._desk.get(word) is None for word in words.tolist()], bool)
-        if new.any():
-            due.columns.number[waits] = words
-            lines = due.columns.lines(waits, due.names[waits - len(due.held)])
-            self._desk.extend(lines[new])
-
-    def _drop(self, gone: Iterable[Found]) -> None:
-        """Take tickets from the desk."""
-        for found in gone:
-            self._taken.append(found)
-            self._desk.pop_number(found[1], found[2])
-
-    def _wholly(
-        self,
-        keys: Keys,
-        rows: Words,
-        play: Callable[[], None],
-        finish: Callable[[], None],
-        at_once: bool,
-    ) -> None:
-        """Play a batch on its rows, and then close and open tickets; or change nothing.
-
-        If playing is one step that nothing can interrupt, then the batch is finished whatever
-        comes; else the rows are put back as they were.
-        """
-        new = [name for name in keys.names if name not in self._numbers]
-        first, there = self._own(ISSUED, rows), rows < len(self._keys)
-        rounds = self._own(ROUNDS, rows)
-        at_once &= len(rows) <= self._tiers.hot
-        kept = None if at_once else self._kept(rows[there], len(rows) > self._tiers.hot)
-        self._taken = []
-        try:
-            self._admit(keys)
-            self._touch(rows)
-            play()
-            finish()
-        except BaseException:
-            begun = (self._own(ISSUED, rows) != first) | (self._own(ROUNDS, rows) != rounds)
-            if at_once and begun.any():
-                finish()
-            else:
-                self._undo(new, rows, there, first, kept)
-            raise
-        finally:
-            self._taken = []
-            self._tiers.tidy()
-
-    def _kept(self, rows: Words, many: bool) -> Any:
-        """Return what rows are before a batch: their words, or their records if they are many."""
-        if many:
-            self._tiers.cool(rows)
-            return self._tiers.heap.records[rows]
-        return self._tiers.copies(rows)
-
-    def _undo(
-        self, new: list[Key], rows: Words, there: Mask, first: Words, kept: Words | None
-    ) -> None:
-        """Be as before a batch: rows, tickets and keys."""
-        if kept is not None and len(rows) > self._tiers.hot:
-            self._tiers.release(rows[there], kept)
-        elif kept is not None:
-            self._tiers.warm(rows[there], self._stamps)
-            self._tiers.put(rows[there], kept)
-        for name in new:
-            if name in self._numbers:
-                self._drop_key(name)
-        issued = dict(zip(rows.tolist(), first.tolist(), strict=True))
-        for word in self._desk.words()[:, 1].tolist():
-            if (word & NUMBER) >= issued.get(word >> SHIFT, NUMBER + 1):
-                self._desk.pop(word)
-        for found in self._taken:
-            if self._desk.get_number(found[1], found[2]) is None:
-                self._desk.add(*found)
-
-    def _play_events(self, log: Words, due: Due, machine: Any) -> None:
-        """Play the log of each row, which stands together, on its row."""
-        tickets = np.where(log < 0, -1 - log, log & NUMBER)
-        rows = due.row[tickets]
-        starts = np.flatnonzero(np.diff(rows, prepend=-1))
-        bounds, columns = np.append(starts, len(rows)), due.columns.for_events(due.outcomes)
-        listed = [] if machine is not None else [column.tolist() for column in columns]
-        whose, all_rows = rows[starts], np.arange(len(starts))
-        for group in self._tiers.groups(all_rows, whose, self._stamps):
-            told = self._tiers.places(whose[group]), bounds[group[0] : group[-1] + 2], log
-            if machine is not None:
-                flat = self._rows.arena.flat()
-                machine.events(flat, flat.view(np.float64), *told, *columns)
-            else:
-                self._play_plainly(*told, listed)
-        for column, played in zip(columns, listed, strict=False):
-            column[:] = played
-
-    def _play_plainly(self, places: Words, bounds: Words, log: Words, columns: list[Any]) -> None:
-        words, reals = self._rows.state()
-        for place, a, b in zip(places.tolist(), bounds[:-1], bounds[1:], strict=True):
-            self._rows.program.events(words, reals, place, log[a:b].tolist(), *columns)
-
-    def _machine(self, rounds: int) -> Any:
-        """Return compiled loops over rows if they are worth it, or once they exist."""
-        program = self._rows.program
-        made = program.__dict__.get("rows")
-        return made if made is not None or rounds <= SHORT else program.rows
-
-    def _numbers_of(self, parts: Parts) -> Words:
-        """Return the number that the ticket of each round of a batch will have in its stream."""
-        ticket = np.empty(len(parts.order), np.int64)
-        shift = self._own(ISSUED, parts.rows) - parts.bounds[:-1]
-        ticket[parts.order] = np.arange(len(ticket)) + np.repeat(shift, parts.counts)
-        return ticket
-
-    def _has_crowds(self, rows: Words) -> Mask:
-        """Say which rows count outcomes as some of many, because others were missing."""
-        rule, words = self._rows.program.rule, self._rows.arena.flat()
-        if counts_by_lag(words) or not (rule.anchored or self._spec.kept > 0):
-            return np.zeros(len(rows), bool)
-        waiting = self._own(ISSUED, rows) - self._own(ROUNDS, rows)
-        crowded: Mask = (self._own(MOST_OUTSTANDING, rows) != 0) | (waiting != 0)
-        return crowded
-
-    def _check_room(self, rows: Words, rounds: Words) -> None:
-        most = self._rows.capacity
-        full = self._own(ROUNDS, rows) + rounds > most
-        check.refuse_first(full, rounds, "rounds", f"at most {most} for each key in all")
-
-    def _check_order(self, when: Reals, parts: Parts) -> None:
-        """Raise unless the times of each row's rounds are finite and in order."""
-        bad, sorted_when = ~np.isfinite(when), when[parts.order]
-        back = np.diff(sorted_when, prepend=-np.inf) < 0
-        back[parts.bounds[:-1][parts.bounds[:-1] < len(back)]] = False
-        bad[parts.order] |= back
-        check.refuse_first(bad, when, "time", "finite and not before the row above it of its key")
-
-    def _expire_rows(self, rows: Words) -> None:
-        """Close the tickets of rows that are too old by now."""
-        if not len(self._desk):
-            return
-        oldest = self._own(ISSUED, rows) - self._max_open
-        for row, least in zip(rows[oldest > 0].tolist(), oldest[oldest > 0].tolist(), strict=True):
-            self._drop(self._desk.old(row, least))
-            self._desk.pass_by(row, least)

@@ -122,7 +122,13 @@ class KeyedBodies(KeyedBatches):
         self._desk.drop_row(number)
         self._take_row(number, stream)
         if len(lines):
+            self._note_taken(lines[:, 1])
             self._desk.load(lines)
+
+    def _note_taken(self, words: Words) -> None:
+        """Let tickets that are taken over be the youngest."""
+        if self._ages is not None:
+            self._ages.add(words.tolist())
 
     def _take_row(self, number: int, stream: Recalibrator) -> None:
         """Let a row be that of a lone stream."""
@@ -350,6 +356,7 @@ class KeyedBodies(KeyedBatches):
             filed = lines.copy()
             filed[:, 1] |= np.repeat(numbers, parcels.tickets) << SHIFT
             filed[:, 0] = np.where(lines[:, 0] >= NAMED, lines[:, 0], filed[:, 1])
+            self._note_taken(filed[:, 1])
             self._desk.extend(filed)
 
     def _drop_tickets(self, numbers: Words) -> None:

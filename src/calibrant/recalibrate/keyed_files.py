@@ -3,11 +3,13 @@
 A snapshot is made of words of eight bytes, little-endian::
 
     magic (8) | length of the head (8) | head: JSON, padded | digest (8)
-    keys: JSON, padded | where each parcel ends, in words | digest (8)
+    keys: JSON, padded | where each parcel ends, in words | open tickets by age | digest (8)
     parcels
 
-Parcels are those of :mod:`calibrant.recalibrate.parcel`, each with a digest of its own: what is
-damaged concerns its key alone.  A file takes its place in one step, when all of it is on the disk.
+Open tickets are told by age where the oldest one goes when there are too many, and only there: the
+place of the key and the number in a word each.  Parcels are those of
+:mod:`calibrant.recalibrate.parcel`, each with a digest of its own: what is damaged concerns its
+key alone.  A file takes its place in one step, when all of it is on the disk.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ import numpy as np
 
 from calibrant.core import check
 from calibrant.core.arrays import Words
+from calibrant.core.desk import NUMBER, SHIFT
 from calibrant.core.files import FilePath, replacing
 from calibrant.core.gate import passing
 from calibrant.core.stateful import DAMAGE
@@ -81,16 +84,18 @@ class KeyedFiles(KeyedBodies):
         with replacing(path, private=True) as file, passing(self._gate):
             keys = list(self._numbers)
             numbers = np.fromiter(self._numbers.values(), np.int64, len(keys))
-            text = _padded(json.dumps(keys).encode())
+            text, ages = _padded(json.dumps(keys).encode()), self._age_words(numbers)
             head = {"version": VERSION, "keys": len(text), "count": len(keys)}
+            if self._ages is not None:
+                head["ages"] = len(ages)
             told = _padded(json.dumps(head | {"settings": self._settings()}).encode())
             start = MAGIC + len(told).to_bytes(8, "little") + told
             file.write(start + _digest(start))
             place = file.tell()
-            file.write(text + bytes(8 * (len(keys) + 1)))
+            file.write(text + bytes(8 * (len(keys) + len(ages) + 1)))
             ends = self._write_parcels(file, numbers)
             file.seek(place)
-            index = text + ends.astype("<i8").tobytes()
+            index = text + np.append(ends, ages).astype("<i8").tobytes()
             file.write(index + _digest(index))
 
     def _write_parcels(self, file: IO[bytes], numbers: Words) -> Words:
@@ -122,16 +127,19 @@ class KeyedFiles(KeyedBodies):
         """
         check.choice(on_error, "on_error", RULES)
         words = _mapped(Path(path))
-        made, keys, parcels = cls._begun(Path(path), words, hot)
+        made, keys, parcels, ages = cls._begun(Path(path), words, hot)
         with passing(made._gate):
             made._open_parcels(keys, parcels, on_error == "skip")
+            made._take_ages(keys, ages)
         if made.missing:
             told = f"{path}: damaged, and so left out: {len(made.missing)} keys"
             warnings.warn(f"{told}, the first is {made.missing[0]!r}", stacklevel=2)
         return made
 
     @classmethod
-    def _begun(cls, path: Path, words: Words, hot: int | None) -> tuple[Self, list[Key], Parcels]:
+    def _begun(
+        cls, path: Path, words: Words, hot: int | None
+    ) -> tuple[Self, list[Key], Parcels, Words]:
         """Read all but the parcels."""
         data = words.astype("<i8", copy=False).data.cast("B")
         try:
@@ -142,19 +150,32 @@ class KeyedFiles(KeyedBodies):
             head = json.loads(bytes(data[16:end]))
             if head["version"] != VERSION:
                 raise ValueError(f"version {head['version']!r}")
-            first, count = end + 8, head["count"]
-            place = first + head["keys"] + 8 * count
+            first, count, waiting = end + 8, head["count"], head.get("ages", 0)
+            text = first + head["keys"]
+            place = text + 8 * (count + waiting)
             if not _is_whole(data, first, place):
                 raise ValueError("another list of keys")
-            keys = [checked_key(key) for key in json.loads(bytes(data[first : place - 8 * count]))]
+            keys = [checked_key(key) for key in json.loads(bytes(data[first:text]))]
             if len(keys) != count or len(set(keys)) < count:
                 raise ValueError(f"{len(keys)} keys where {count} were written")
-            ends = words[(place - 8 * count) // 8 : place // 8] + place // 8 + 1
+            ends, ages = np.split(words[text // 8 : place // 8], [count])
+            ends = ends + place // 8 + 1
             made = cls._empty(head["settings"], hot)
         except DAMAGE as error:
             raise CorruptState(f"{path} must be what save() wrote, got {error}") from error
         starts = np.concatenate([[place // 8 + 1], ends[:-1]])[:count].astype(np.int64)
-        return made, keys, Parcels(words, starts, ends, 2 + len(made._spec.fields))
+        return made, keys, Parcels(words, starts, ends, 2 + len(made._spec.fields)), ages
+
+    def _take_ages(self, keys: list[Key], ages: Words) -> None:
+        """Let open tickets be as old as a file says; those of keys that are missing are gone."""
+        if self._ages is None:
+            return
+        try:
+            names = [keys[rank] for rank in (ages >> SHIFT).tolist()]
+            rows = np.array([self._numbers.get(name, -1) for name in names], np.int64)
+            self._restore_ages((rows << SHIFT | ages & NUMBER)[rows >= 0])
+        except DAMAGE as error:
+            raise CorruptState(f"tickets must be those of the keys, got {error}") from error
 
     def _open_parcels(self, keys: list[Key], parcels: Parcels, skip: bool) -> None:
         """Take over parcels where they are, or those that are whole."""

@@ -13,6 +13,7 @@ from calibrant.core.desk import Found
 from calibrant.errors import InvalidType, RepeatedTicket
 from calibrant.kernels.compile import SHORT, available, compiled
 from calibrant.kernels.tables import sort_by_row
+from calibrant.recalibrate.crowd import words_of
 from calibrant.recalibrate.delivery import moments
 from calibrant.recalibrate.keyed import KeyedPending, Keys
 from calibrant.recalibrate.late import Columns
@@ -76,6 +77,13 @@ class Due:
     outcomes: Bits
     names: Words
     """Under which key each new ticket is filed if it stays open."""
+    turns: Words
+    """In which order the new tickets are opened."""
+
+    @property
+    def words(self) -> Words:
+        """Row and number of each ticket in a word."""
+        return words_of(self.row, self.number)
 
 
 def checked_carry(carry: Any) -> KeyedPending:

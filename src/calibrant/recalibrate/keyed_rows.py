@@ -15,6 +15,7 @@ from calibrant.core.stateful import Stateful
 from calibrant.errors import InvalidInput
 from calibrant.kernels.layout import ISSUED, SECRET
 from calibrant.recalibrate.corrections import Corrections
+from calibrant.recalibrate.crowd import Ages, Crowd
 from calibrant.recalibrate.keyed import Key, Keys
 from calibrant.recalibrate.rows import Rows
 from calibrant.recalibrate.spec import Spec
@@ -36,6 +37,7 @@ class KeyedRows(Stateful):
     """
 
     __slots__ = (
+        "_ages",
         "_clock",
         "_corrections",
         "_desk",
@@ -44,6 +46,7 @@ class KeyedRows(Stateful):
         "_gone",
         "_keys",
         "_max_open",
+        "_most_open",
         "_numbers",
         "_rows",
         "_seed",
@@ -64,6 +67,10 @@ class KeyedRows(Stateful):
     _corrections: dict[int, Corrections]
     _taken: list[Found]
     _max_open: int
+    _most_open: int | None
+    """How many tickets may be open in the whole table."""
+    _ages: Ages | None
+    """Their order, if the oldest go where there are more; None if one more is refused."""
     _seed: int
     _clock: int
     """How many calls touched something so far."""
@@ -77,6 +84,10 @@ class KeyedRows(Stateful):
         clock = self._clock + 1
         self._stamps[numbers] = clock
         self._clock = clock
+
+    def _crowd(self) -> Crowd | None:
+        """Return what counts open tickets along, if there may be only so many."""
+        return None if self._most_open is None else Crowd(self._desk, self._most_open, self._ages)
 
     @abstractmethod
     def _recall(self, keys: Iterable[Key], names: Iterable[Any] = ()) -> None:

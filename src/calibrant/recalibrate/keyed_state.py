@@ -12,6 +12,7 @@ from calibrant.kernels.layout import ISSUED, ROUNDS
 from calibrant.recalibrate.binary import possible
 from calibrant.recalibrate.body import AT_ONCE, WrongBody
 from calibrant.recalibrate.corrections import Corrections
+from calibrant.recalibrate.crowd import Ages, words_of
 from calibrant.recalibrate.heap import copied_parts
 from calibrant.recalibrate.keyed import Key
 from calibrant.recalibrate.keyed_rows import KeyedRows
@@ -33,6 +34,21 @@ class KeyedState(KeyedRows):
         lines[:, 1] = rank[lines[:, 1] >> SHIFT] << SHIFT | lines[:, 1] & NUMBER
         lines[:, 0] = np.where(lines[:, 0] >= NAMED, lines[:, 0], lines[:, 1])
         return lines[np.argsort(lines[:, 1])]
+
+    def _age_words(self, numbers: Words) -> Words:
+        """Return open tickets by age: the place of the key among all keys, and the number."""
+        ages = Ages() if self._ages is None else self._ages
+        words = np.array([*ages.waiting(self._desk)], np.int64)
+        rank = np.zeros(len(self._keys), np.int64)
+        rank[numbers] = np.arange(len(numbers))
+        return words_of(rank[words >> SHIFT], words & NUMBER)
+
+    def _restore_ages(self, words: Words) -> None:
+        """Let open tickets be as old as they were, if these are all of them."""
+        there = np.sort(self._desk.words()[:, 1])
+        if self._ages is None or not np.array_equal(np.sort(words), there):
+            raise ValueError("another order of tickets than that of those that are open")
+        self._ages = Ages(words.tolist())
 
     def _corrected(self, numbers: Words) -> Words:
         """Return which tickets were corrected: place of the key, number, outcome."""
@@ -58,6 +74,8 @@ class KeyedState(KeyedRows):
         self._check_lines(lines)
         if len(lines):
             self._desk.load(lines)
+        if self._ages is not None or "ages" in arrays:
+            self._restore_ages(arrays["ages"])
         for rank, *line in arrays["corrected"].reshape(-1, 3).tolist():
             self._load_corrected(rank, line)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -21,6 +21,7 @@ from calibrant.errors import (
     RepeatedTicket,
 )
 from calibrant.recalibrate.counter import Counter, checked_id
+from calibrant.recalibrate.crowd import Crowd
 
 FORECAST: Final = 0
 OUTCOME: Final = 1
@@ -116,18 +117,21 @@ class Log:
         Tickets that were open before and get their outcome, or expire, here.
     keys
         Under which key each new ticket is filed if it stays open.
+    crowd
+        Which tickets were lost because there were too many, if there may be only so many.
     """
 
     ticket: Words
     forecasts: Mask
     held: list[tuple[Any, ...]]
     keys: Words
+    crowd: Crowd | None = None
 
     def with_aging(self, gone: list[tuple[Any, ...]]) -> Log:
         """Return the same log that holds also tickets which expire while it is played."""
         first = len(self.held)
         ticket = self.ticket + len(gone) * (self.ticket >= first)
-        return Log(ticket, self.forecasts, [*self.held, *gone], self.keys)
+        return replace(self, ticket=ticket, held=[*self.held, *gone])
 
     @property
     def events(self) -> Words:
@@ -157,6 +161,8 @@ class Reader:
     find
         Takes an id, the number of its row or -1, and how many forecasts that row has made;
         returns the ticket's word, or raises what says why there is none.
+    crowd
+        Counts the open tickets of all rows, if there may be only so many.
     """
 
     def __init__(
@@ -165,8 +171,10 @@ class Reader:
         max_open: int,
         issued: Callable[[int], int],
         find: Callable[[Any, int, int], int],
+        crowd: Crowd | None = None,
     ) -> None:
         self.desk, self.max_open, self._issued, self._find = desk, max_open, issued, find
+        self.crowd = crowd
         self.held: list[tuple[Any, ...]] = []
         self.keys: list[int] = []
         self._made: dict[int, int] = {}
@@ -179,9 +187,10 @@ class Reader:
         ticket = np.empty(len(names), np.int64)
         events = zip(forecasts.tolist(), names, rows, strict=True)
         for event, (made, id, row) in enumerate(events):
-            ticket[event] = self._forecast(id, row) if made else self._outcome(id, row, event)
+            happens = self._forecast if made else self._outcome
+            ticket[event] = happens(id, row, event)
         ticket[ticket < 0] = len(self.held) - 1 - ticket[ticket < 0]
-        return Log(ticket, forecasts, self.held, np.array(self.keys, np.int64))
+        return Log(ticket, forecasts, self.held, np.array(self.keys, np.int64), self.crowd)
 
     def made(self, row: int) -> int:
         """Return how many forecasts a row has made up to the present event."""
@@ -190,7 +199,7 @@ class Reader:
             made = self._made[row] = self._issued(row)
         return made
 
-    def _forecast(self, id: Any, row: int) -> int:
+    def _forecast(self, id: Any, row: int, event: int) -> int:
         """Open a ticket; return its place among the new ones, below 0."""
         number = self.made(row)
         word = row << SHIFT | number
@@ -200,6 +209,9 @@ class Reader:
             waits = self._named(id)
             if waits is not None and waits not in self._settled and not self._is_old(waits):
                 raise RepeatedTicket(f"id must not be that of an open ticket, got {id!r}")
+        if self.crowd is not None:
+            self.crowd.opened(word, self.max_open, event, f"event {event}")
+        if id is not None:
             self._names[id] = word
         self._made[row], self._new[word] = number + 1, len(self.keys)
         self.keys.append(word if id is None else name_key(id))
@@ -226,6 +238,8 @@ class Reader:
             place = -1 - len(self.held)
             self.held.append(found)  # type: ignore[arg-type]
         self._settled.add(word)
+        if self.crowd is not None:
+            self.crowd.closed(word)
         return -1 - place
 
     def _numbered(self, id: Any, row: int) -> int | None:
@@ -240,6 +254,8 @@ class Reader:
         return None if found is None else found[1] << SHIFT | found[2]
 
     def _is_old(self, word: int) -> bool:
+        if self.crowd is not None and word in self.crowd.lost:
+            return True
         return self.made(word >> SHIFT) - (word & NUMBER) > self.max_open
 
 

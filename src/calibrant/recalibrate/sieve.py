@@ -14,6 +14,7 @@ from calibrant.errors import (
     ForeignTicket,
     InvalidType,
     RepeatedTicket,
+    TooManyOpen,
     UnknownTicket,
 )
 from calibrant.recalibrate.keyed import Keys
@@ -26,6 +27,7 @@ RULES: Final[dict[type[CalibrantError], str]] = {
     UnknownTicket: "that of an open ticket",
     ExpiredTicket: "that of an open ticket, got one that expired",
     ForeignTicket: "that of a ticket of its key",
+    TooManyOpen: "of a forecast that the table has room for",
     InvalidType: "a string that is not empty, or for an outcome its ticket's number",
 }
 
@@ -87,7 +89,8 @@ class _Sieve(Reader):
     """A reader that says of each event what is wrong, and goes on."""
 
     def __init__(self, table: Table, x: Reals, stamps: Reals) -> None:
-        super().__init__(table._desk, table._max_open, table._issued_by, table._unknown)
+        ways = table._issued_by, table._unknown, table._crowd()
+        super().__init__(table._desk, table._max_open, *ways)
         self.table, self.x, self.stamps = table, x.tolist(), stamps.tolist()
         self._events: dict[tuple[bool, int], int] = {}
 
@@ -98,7 +101,7 @@ class _Sieve(Reader):
             if not made and self.stamps[event] < self._known(word)[1]:
                 return "time", "not before the forecast's"
             if made:
-                self._forecast(id, row)
+                self._forecast(id, row, event)
             else:
                 self._outcome(id, row, event)
         except CalibrantError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, MutableMapping
 from dataclasses import replace
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final, Self, cast
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from calibrant.errors import (
     InvalidInput,
     InvalidType,
     RepeatedTicket,
+    TooManyOpen,
     UnknownTicket,
 )
 from calibrant.kernels.layout import ROUNDS
@@ -28,6 +29,7 @@ from calibrant.kernels.whole import copied
 from calibrant.recalibrate import version2
 from calibrant.recalibrate.calibrant import Calibrant
 from calibrant.recalibrate.corrections import Corrections
+from calibrant.recalibrate.crowd import EXPIRE, REFUSE, WHEN_FULL, Ages, told
 from calibrant.recalibrate.fork import watch
 from calibrant.recalibrate.keyed import Key, KeyedTicket, checked_key
 from calibrant.recalibrate.keyed_record import Certificates, measured
@@ -59,6 +61,12 @@ class Table(KeyedStore):
     hot
         How many keys are kept ready to play, those that were touched last; the others are packed,
         which changes nothing but memory and time.  None: as many as fit in 32 MB.
+    most_open
+        How many tickets may be open in the whole table; None: as many as the keys may have.  Keys
+        that went to a store do not count, and streams that are taken over bring their tickets.
+    when_full
+        What happens to a forecast that would open one more: "refuse", or "expire" the ticket that
+        was opened first.
     store
         Where :meth:`evict` puts keys, and from where these come back at their next touch: any
         mapping of keys to bytes.  No part of the state.
@@ -89,6 +97,8 @@ class Table(KeyedStore):
         *,
         seed: int | None = None,
         hot: int | None = None,
+        most_open: int | None = None,
+        when_full: str = REFUSE,
         store: MutableMapping[Any, bytes] | None = None,
     ) -> None:
         if not isinstance(pattern, Recalibrator) or pattern.issued:
@@ -97,6 +107,7 @@ class Table(KeyedStore):
             )
         given = chosen_seed() if seed is None else check.whole(seed, "seed", low=-LARGEST)
         self._begin(type(pattern), pattern, given, SYSTEM if seed is None else SEED, hot)
+        self._limit(most_open, when_full)
         self.store = store
         if seed is None:
             watch(self)
@@ -111,6 +122,7 @@ class Table(KeyedStore):
     ) -> None:
         self._made, self._spec, self._seed, self._origin = made, pattern.spec, seed, origin
         self._max_open, self._desk = pattern.max_open, Desk(pattern.spec.fields)
+        self._most_open, self._ages = None, None
         self._numbers: dict[Key, int] = {}
         self._keys: list[Key] = []
         self._earlier: set[str] = set()
@@ -127,6 +139,14 @@ class Table(KeyedStore):
         self._away: dict[int, Key] = {}
         self._mark = self._mark_of(made.kind)
         self._gate: Gate = [None]
+
+    def _limit(self, most_open: int | None, when_full: str) -> None:
+        """Let only so many tickets be open."""
+        expires = check.choice(when_full, "when_full", WHEN_FULL) == EXPIRE
+        if most_open is None:
+            return
+        self._most_open = check.whole(most_open, "most_open", low=1)
+        self._ages = Ages() if expires else None
 
     # ------------------------------------------------------------------ keys
 
@@ -184,6 +204,7 @@ class Table(KeyedStore):
             before = len(self)
             try:
                 number = self._number(key)
+                self._check_crowd(number)
                 ticket = self._issue(key, number, raw, id, when)
             except BaseException:
                 if len(self) != before and not self._issued(self._numbers[key]):
@@ -202,6 +223,7 @@ class Table(KeyedStore):
             own, *drawn = self._rows.issue_part(place, raw, notes)
             ticket = self._ticket(key, number, own if id is None else id, own, raw, time, drawn)
             name = number_key(number, n) if id is None else name_key(id)
+            self._note_age(number, n)
             self._desk.add(name, number, n, *ticket.fields)
             self._expire_old(number)
         except BaseException:
@@ -211,20 +233,41 @@ class Table(KeyedStore):
             raise
         return ticket
 
+    def _check_crowd(self, number: int) -> None:
+        """Refuse a forecast of a row for whose ticket there is no room."""
+        if self._most_open is None or self._ages is not None or len(self._desk) < self._most_open:
+            return
+        aged = self._desk.old(number, self._issued(number) + 1 - self._max_open)
+        if len(self._desk) - len(aged) >= self._most_open:
+            raise TooManyOpen(told(self._most_open))
+
+    def _note_age(self, number: int, n: int) -> None:
+        if self._ages is not None:
+            self._ages = self._ages.swept(self._desk)
+            self._ages.add([number_key(number, n)])
+
     def _expire_old(self, number: int) -> None:
-        """Drop the tickets of a row that are too old; give back what was reserved for them."""
-        place, oldest = self._place(number), self._issued(number) - self._max_open
+        """Drop the tickets of a row that are too old, and those that are too many."""
+        oldest = self._issued(number) - self._max_open
         for found in self._desk.old(number, oldest):
-            words = self._rows.state()[0]
-            kept = copied(words, place, place + len(self._spec.layout.section))
-            try:
-                self._rows.forget(place, found[3], found[4], found[5])
-                self._desk.pop_number(number, found[2])
-            except BaseException:
-                if self._desk.get_number(number, found[2]) is not None:
-                    words[place : place + len(kept)] = kept
-                raise
+            self._expire_found(found)
         self._desk.pass_by(number, oldest)
+        while self._ages is not None and len(self._desk) > (self._most_open or 0):
+            surplus = cast(Found, self._desk.get(self._ages.oldest(self._desk)))
+            self._touch(surplus[1])
+            self._expire_found(surplus)
+
+    def _expire_found(self, found: Found) -> None:
+        """Drop a ticket, and give back what was reserved for it."""
+        place, words = self._place(found[1]), self._rows.state()[0]
+        kept = copied(words, place, place + len(self._spec.layout.section))
+        try:
+            self._rows.forget(place, found[3], found[4], found[5])
+            self._desk.pop_number(found[1], found[2])
+        except BaseException:
+            if self._desk.get_number(found[1], found[2]) is not None:
+                words[place : place + len(kept)] = kept
+            raise
 
     def observe(
         self, ticket: KeyedTicket | str | tuple[Key, int], outcome: int, time: float | None = None
@@ -384,7 +427,7 @@ class Table(KeyedStore):
             "bodies": bodies,
             "tickets": self._ticket_lines(numbers).reshape(-1),
             "corrected": self._corrected(numbers),
-        }
+        } | ({} if self._ages is None else {"ages": self._age_words(numbers)})
         return Document(self.kind, self._settings(), arrays, self.version)
 
     def _settings(self) -> dict[str, Any]:
@@ -393,7 +436,13 @@ class Table(KeyedStore):
             "seed": str(self._seed),
             "secret_from": self._origin,
             "pattern": self._spec.settings | {"max_open": self._max_open},
-        }
+        } | self._crowd_settings()
+
+    def _crowd_settings(self) -> dict[str, Any]:
+        if self._most_open is None:
+            return {}
+        rule = REFUSE if self._ages is None else EXPIRE
+        return {"most_open": self._most_open, "when_full": rule}
 
     @classmethod
     def _empty(cls, settings: dict[str, Any], hot: int | None) -> Self:
@@ -408,6 +457,7 @@ class Table(KeyedStore):
         if s["secret_from"] not in ORIGINS:
             raise ValueError(f"a secret from {s['secret_from']!r}")
         self._begin(made, made._unborn(empty), int(s["seed"]), s["secret_from"], hot)
+        self._limit(s.get("most_open"), s.get("when_full", REFUSE))
         if self._origin != SEED:
             watch(self)
 
