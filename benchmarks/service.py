@@ -239,7 +239,7 @@ def waits(place: Path, open: int, seconds: float) -> tuple[list[float], list[flo
     """
     asked = (Asked(1, 0, f"open {k}", None, (k * 37 % 100) / 100) for k in range(open))
     store = filled(place, Recalibrator(seed=7, max_open=2 * open), asked)
-    writer, found = Writer(store, every=1 << 40), (list[float](), list[float]())
+    writer, found = Writer(store, every=1 << 40, apart=str(store.path)), (list[float](), list[float]())
     held, plain = list[float](), store.writing
 
     @contextmanager

@@ -18,10 +18,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from calibrant.errors import CalibrantError, NotStored
+from calibrant.journal.apart import snapshots_apart
 from calibrant.journal.events import Asked, Event
 from calibrant.journal.ledger import Ledger
 from calibrant.journal.parts import cut
-from calibrant.journal.recover import play, snapshots_of, started, take_snapshots
+from calibrant.journal.recover import fresh_snapshots, ids_of, take_snapshots
 from calibrant.journal.store import Moment, Store
 
 BATCH: Final = 2_000
@@ -70,6 +71,8 @@ class Writer:
         Is told of each commit.
     every
         After how many events snapshots are written.
+    apart
+        Address of the store, if another process shall make the snapshots.
 
     Attributes
     ----------
@@ -83,9 +86,10 @@ class Writer:
         *,
         watch: Callable[[Watched], None] = lambda told: None,
         every: int = EVERY,
+        apart: str | None = None,
     ) -> None:
         self.store, self.ready, self.trouble = store, False, ""
-        self._watch, self._every = watch, every
+        self._watch, self._every, self._apart = watch, every, apart
         self._asked: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._drafts: queue.Queue[Batch | None] = queue.Queue(maxsize=1)
         self._failed, self._stopped = threading.Event(), threading.Event()
@@ -247,13 +251,12 @@ class Writer:
             self.trouble = f"not tidied: {error}"
 
     def _take_snapshots(self) -> None:
-        """Play the tail of the log on copies, and store them: the writer does not wait."""
+        """Play the tail of the log on copies, and store them: the writer hardly waits."""
         try:
             store, seen, upto = self.store, self.ledger.seen, self.store.last()
-            folds = started(store.snapshots(), store.streams())
-            since = {number: fold.seq for number, fold in folds.items()}
-            play(store, folds, min(since.values(), default=0), upto)
-            made = snapshots_of(folds, seen, upto, since)
+            apart, address = self._apart is not None, self._apart or ""
+            made = snapshots_apart(address, upto) if apart else fresh_snapshots(store, upto)
+            made += ids_of(seen, upto)
             for pieces in cut(made):
                 with store.writing():
                     store.put_pieces(pieces)

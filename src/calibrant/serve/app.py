@@ -37,7 +37,7 @@ def make_app(store: Store, options: Options | None = None, more: Sequence[Route]
     """
     options = Options() if options is None else options
     metrics = Metrics()
-    writer = Writer(store, watch=metrics.committed, every=options.every)
+    writer = Writer(store, watch=metrics.committed, every=options.every, apart=options.apart)
     guard = Guard(store, open=options.open, rate=options.rate)
     desk = Desk(writer, guard, metrics, options)
     text = msgspec.json.encode(document(WAYS))

@@ -23,6 +23,8 @@ class Options:
         Whether anybody may ask, without a token: for services that only this machine reaches.
     every
         After how many events snapshots are written.
+    apart
+        Address of the store, if another process shall make snapshots.
     """
 
     largest_body: int = 1 << 20
@@ -32,3 +34,4 @@ class Options:
     rate: float | None = None
     open: bool = False
     every: int = 100_000
+    apart: str | None = None
