@@ -23,12 +23,14 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import uvicorn
 
 from calibrant import Recalibrator
+from calibrant.journal.apart import snapshots_apart
 from calibrant.journal.events import Asked, Event
 from calibrant.journal.ledger import Ledger
 from calibrant.journal.opening import open_store
@@ -239,7 +241,9 @@ def waits(place: Path, open: int, seconds: float) -> tuple[list[float], list[flo
     """
     asked = (Asked(1, 0, f"open {k}", None, (k * 37 % 100) / 100) for k in range(open))
     store = filled(place, Recalibrator(seed=7, max_open=2 * open), asked)
-    writer, found = Writer(store, every=1 << 40), (list[float](), list[float]())
+    apart = partial(snapshots_apart, str(store.path), "calibrant.journal.apart")
+    writer = Writer(store, every=1 << 40, apart=apart)
+    found = (list[float](), list[float]())
     held, plain = list[float](), store.writing
 
     @contextmanager

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final, TypeAlias
@@ -12,6 +14,7 @@ from calibrant.cli.options import require, spread
 from calibrant.core import check
 from calibrant.errors import InvalidInput
 from calibrant.journal.opening import open_store
+from calibrant.journal.purge import purge as purged
 from calibrant.journal.recover import verified
 from calibrant.journal.sqlite import SqliteStore
 from calibrant.stream import Unreadable, Unwritable
@@ -89,11 +92,8 @@ def serve(data: Data, *, listening: Listening) -> None:
 def verify(data: Data) -> None:
     """Play a whole log again, and compare every answer and every snapshot with it."""
     _check_there(data)
-    store = open_store(data, alone=None)
-    try:
+    with closing(open_store(data, alone=None)) as store:
         count = verified(store)
-    finally:
-        store.close()
     print(f"{count:,} events, and every answer is the one that was given")
 
 
@@ -104,11 +104,8 @@ def backup(data: Data, copy: Copy) -> None:
         raise Unwritable(f"{copy}: is there already")
     if "://" in data:
         raise InvalidInput(f"data must be a file; PostgreSQL has pg_dump, got {data!r}")
-    store = SqliteStore(data, alone=None)
-    try:
+    with closing(SqliteStore(data, alone=None, old=True)) as store:
         store.backup(copy)
-    finally:
-        store.close()
 
 
 def restore(copy: Copy, data: Data) -> None:
@@ -117,6 +114,22 @@ def restore(copy: Copy, data: Data) -> None:
     if Path(data).exists():
         raise Unwritable(f"{data}: is there already; move it away first")
     backup(copy, data)
+
+
+def migrate(data: Data) -> None:
+    """Bring the tables of an earlier release up to date; copy them first."""
+    _check_there(data)
+    with closing(open_store(data, alone=True, old=True)) as store:
+        passed = store.migrate()
+        print(f"version {store.version()}, after {len(passed)} steps")
+
+
+def purge(data: Data) -> None:
+    """Remove deleted streams for good, and ids that are older than their stream keeps them."""
+    _check_there(data)
+    with closing(open_store(data, alone=True)) as store:
+        gone = purged(store, time.time())
+    print(f"{gone.streams} streams and {gone.events:,} events of others are gone")
 
 
 @spread
@@ -133,8 +146,7 @@ def token(action: Action, data: Data, name: Named = "", *, permit: Permit) -> No
     check.choice(action, "ACTION", ("create", "list", "revoke"))
     if action != "list" and not name:
         raise InvalidInput(f"NAME must be given to {action} a token, got {name!r}")
-    store = open_store(data, alone=None)
-    try:
+    with closing(open_store(data, alone=None)) as store:
         if action == "create":
             print(create_token(store, name, permit.scope, permit.streams))
         elif action == "revoke":
@@ -143,8 +155,6 @@ def token(action: Action, data: Data, name: Named = "", *, permit: Permit) -> No
             for one in store.tokens():
                 state = "revoked" if one.revoked is not None else "valid"
                 print(f"{one.name}\t{one.scope}\t{one.streams}\t{state}")
-    finally:
-        store.close()
 
 
 def _check_there(data: str) -> None:

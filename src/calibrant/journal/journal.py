@@ -68,6 +68,9 @@ class Journal:
     unknown, most_open
         What becomes of outcomes without a forecast, ``"refuse"`` or ``"keep"``, and how many
         forecasts may be open, for a new stream.
+    keep
+        For how many seconds the ids of a new stream are known at least, until ``calibrant
+        purge`` forgets older ones; None for ever.
 
     Notes
     -----
@@ -101,6 +104,7 @@ class Journal:
         seed: int | None = None,
         unknown: str = "refuse",
         most_open: int | None = None,
+        keep: float | None = None,
     ) -> None:
         self._path, self._name = Path(os.fspath(path)), stream
         self._turn, self._process = threading.RLock(), os.getpid()
@@ -108,7 +112,7 @@ class Journal:
         self._since, self._own = dict[int, int](), 0
         self._store = SqliteStore(self._path)
         try:
-            self._line = self._opened(pattern, seed, Settings(keyed, unknown, most_open))
+            self._line = self._opened(pattern, seed, Settings(keyed, unknown, most_open, keep=keep))
         except BaseException:
             self._store.close()
             raise

@@ -101,13 +101,24 @@ def _followed(fold: Fold, snapshot: Snapshot, line: Line, witnesses: Witnesses) 
 
 
 def play(
-    store: Store, folds: dict[int, Fold], after: int, upto: int, seen: Seen | None = None
+    store: Store,
+    folds: dict[int, Fold],
+    after: int,
+    upto: int,
+    seen: Seen | None = None,
+    *,
+    strict: bool = True,
 ) -> int:
-    """Play the events behind a place, many at a time; return how many there were."""
+    """Play the events behind a place, many at a time; return how many there were.
+
+    Events of streams that are not among those to be played are refused, or left out.
+    """
     count, tail = 0, store.tail(after, upto)
     while events := list(itertools.islice(tail, AT_ONCE)):
         for number, some in by_stream(events).items():
             fold = folds.get(number)
+            if fold is None and not strict:
+                continue
             if fold is None:
                 told = f"event {some[0].seq} must be of a stream"
                 raise DamagedLog(f"{told}, got number {number}")
@@ -165,23 +176,32 @@ def _compare_ids(store: Store, snapshot: Snapshot) -> None:
         raise DamagedLog(f"{where} must hold every id, got one without {lost[2]!r}")
 
 
-def snapshots_of(
-    folds: dict[int, Fold], seen: Seen, upto: int, since: dict[int, int]
-) -> list[Snapshot]:
-    """Return a snapshot of each stream that has changed, and of the ids if many are new.
+def fresh_snapshots(store: Store, upto: int, witnesses: Witnesses | None = None) -> list[Snapshot]:
+    """Return a snapshot of each stream that has changed, made by playing the tail on copies."""
+    folds = started(store.snapshots(), store.streams(), witnesses)
+    since = {number: fold.seq for number, fold in folds.items()}
+    play(store, folds, min(since.values(), default=0), upto)
+    return snapshots_of(folds, upto, since)
+
+
+def snapshots_of(folds: dict[int, Fold], upto: int, since: dict[int, int]) -> list[Snapshot]:
+    """Return a snapshot of each stream that has changed.
 
     ``since`` holds up to which event each stream has a snapshot, and is brought up to date.
     """
     changed = {number: fold for number, fold in folds.items() if fold.seq > since.get(number, -1)}
     made = [Snapshot(number, upto, fold.shape, fold.body()) for number, fold in changed.items()]
-    if seen.is_due():
-        made.append(Snapshot(FILTER, upto, IDS, seen.body()))
     since.update(dict.fromkeys(folds, upto))
     return made
 
 
+def ids_of(seen: Seen, upto: int) -> list[Snapshot]:
+    """Return a snapshot of the ids that were seen, if many are new."""
+    return [Snapshot(FILTER, upto, IDS, seen.body())] if seen.is_due() else []
+
+
 def take_snapshots(store: Store, ledger: Any, since: dict[int, int]) -> None:
     """Write snapshots of a ledger at rest, within a transaction of the store."""
-    made = snapshots_of(ledger.folds, ledger.seen, ledger.seq, since)
+    made = snapshots_of(ledger.folds, ledger.seq, since) + ids_of(ledger.seen, ledger.seq)
     store.put_snapshots(made, ledger.seq)
     store.put_moment(Moment(ledger.seq, time.time()))

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from calibrant.core import check
+from calibrant.errors import InvalidInput
 
 UNKNOWN: Final = ("refuse", "keep")
 
@@ -28,6 +29,8 @@ class Settings:
         How probable a false alarm may be.
     made
         How the model was asked for, where a service made it.
+    keep
+        For how many seconds ids are known, at least: older ones may be purged; None for ever.
     """
 
     keyed: bool = False
@@ -35,12 +38,15 @@ class Settings:
     most_open: int | None = None
     alarm: float = 0.05
     made: dict[str, Any] = field(default_factory=dict)
+    keep: float | None = None
 
     def __post_init__(self) -> None:
         check.choice(self.unknown, "unknown", UNKNOWN)
         if self.most_open is not None:
             check.whole(self.most_open, "most_open", low=1)
         check.probability(self.alarm, "alarm")
+        if self.keep is not None and not check.real(self.keep, "keep") > 0:
+            raise InvalidInput(f"keep must be above 0, got {self.keep!r}")
 
     def to_json(self) -> str:
         """Return the settings as text."""

@@ -19,6 +19,8 @@ KEPT: Final = 2
 """Snapshots of a stream that are kept: the latest, and one before in case it is damaged."""
 TABLES: Final = (("event", "stream"), ("snapshot", "stream"), ("stream", "number"))
 """Where a stream is, and the column that names it."""
+PLACES: Final = ("event", "snapshot", "stream", "moment")
+"""Tables that know to which place the log had come."""
 PUT_STREAM: Final = """insert into stream values (?, ?, ?, ?, ?, ?) on conflict (number)
     do update set name = excluded.name, settings = excluded.settings, body = excluded.body,
     gone = excluded.gone, seq = excluded.seq"""
@@ -91,7 +93,7 @@ class Sql(ABC):
 
     def last(self) -> int:
         """Return the place of the last event, or 0; one that was purged counts."""
-        found = (self._rows(f"select max(seq) from {of}") for of in ("event", "snapshot", "stream"))
+        found = (self._rows(f"select max(seq) from {table}") for table in PLACES)
         return max(rows[0][0] or 0 for rows in found)
 
     def _paged(self, columns: str, after: int, upto: int | None) -> Iterator[Any]:

@@ -15,14 +15,15 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from calibrant.errors import CalibrantError, NotStored
 from calibrant.journal.events import Asked, Event
 from calibrant.journal.ledger import Ledger
 from calibrant.journal.parts import cut
-from calibrant.journal.recover import Witnesses, play, snapshots_of, started, take_snapshots
-from calibrant.journal.store import Moment, Store
+from calibrant.journal.recover import Witnesses, fresh_snapshots, ids_of, take_snapshots
+from calibrant.journal.store import Moment, Snapshot, Store
 
 BATCH: Final = 2_000
 """Events in one transaction, at most, unless one request holds more."""
@@ -72,6 +73,8 @@ class Writer:
         After how many events snapshots are written.
     witnesses
         Makes who follows a stream; None where nobody does.
+    apart
+        Makes snapshots up to an event, if another process shall: see ``journal/apart.py``.
 
     Attributes
     ----------
@@ -86,9 +89,10 @@ class Writer:
         watch: Callable[[Watched], None] = lambda told: None,
         every: int = EVERY,
         witnesses: Witnesses | None = None,
+        apart: Callable[[int], list[Snapshot]] | None = None,
     ) -> None:
         self.store, self.ready, self.trouble = store, False, ""
-        self._witnesses = witnesses
+        self._witnesses, self._apart = witnesses, apart
         self._watch, self._every = watch, every
         self._asked: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._drafts: queue.Queue[Batch | None] = queue.Queue(maxsize=1)
@@ -251,13 +255,11 @@ class Writer:
             self.trouble = f"not tidied: {error}"
 
     def _take_snapshots(self) -> None:
-        """Play the tail of the log on copies, and store them: the writer does not wait."""
+        """Play the tail of the log on copies, and store them: the writer hardly waits."""
         try:
             store, seen, upto = self.store, self.ledger.seen, self.store.last()
-            folds = started(store.snapshots(), store.streams(), self._witnesses)
-            since = {number: fold.seq for number, fold in folds.items()}
-            play(store, folds, min(since.values(), default=0), upto)
-            made = snapshots_of(folds, seen, upto, since)
+            apart = self._apart or partial(fresh_snapshots, store, witnesses=self._witnesses)
+            made = apart(upto) + ids_of(seen, upto)
             for pieces in cut(made):
                 with store.writing():
                     store.put_pieces(pieces)

@@ -17,6 +17,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from calibrant.errors import CalibrantError
+from calibrant.journal.apart import snapshots_apart
 from calibrant.journal.store import Store
 from calibrant.journal.writer import Writer
 from calibrant.serve.chronicle import catch_up, chronicle_of
@@ -32,6 +33,8 @@ from calibrant.serve.wire import JSON
 audit = logging.getLogger("calibrant.audit")
 log = logging.getLogger("calibrant")
 
+APART: Final = "calibrant.serve.apart"
+"""What makes snapshots, in a process of its own."""
 EVERY: Final = 0.5
 """Seconds after which what was noted is worked off."""
 
@@ -45,8 +48,13 @@ def make_app(store: Store, options: Options | None = None, more: Sequence[Route]
     """
     options = Options() if options is None else options
     metrics = Metrics()
-    follow = partial(chronicle_of, fast=options.fast)
-    writer = Writer(store, watch=metrics.committed, every=options.every, witnesses=follow)
+    writer = Writer(
+        store,
+        watch=metrics.committed,
+        every=options.every,
+        witnesses=partial(chronicle_of, fast=options.fast),
+        apart=None if options.apart is None else partial(snapshots_apart, options.apart, APART),
+    )
     guard = Guard(store, open=options.open, rate=options.rate)
     desk = Desk(writer, guard, metrics, options)
     text = msgspec.json.encode(document(WAYS))

@@ -25,6 +25,8 @@ class Options:
         After how many events snapshots are written.
     fast
         Whether machine code judges rounds for the alarms: it takes a while to compile.
+    apart
+        Address of the store, if another process shall make snapshots.
     """
 
     largest_body: int = 1 << 20
@@ -35,3 +37,4 @@ class Options:
     open: bool = False
     every: int = 100_000
     fast: bool = False
+    apart: str | None = None

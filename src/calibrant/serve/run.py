@@ -35,7 +35,7 @@ def serve(address: str, place: Place, options: Options) -> None:
     """Serve the streams of a store until the process is told to stop."""
     store = open_store(address, alone=True)
     try:
-        options = replace(options, open=is_open(store, place.host), fast=available())
+        options = replace(options, open=is_open(store, place.host), fast=available(), apart=address)
         app = make_app(store, options)
     except BaseException:
         store.close()

@@ -44,7 +44,8 @@ def put(ledger: Ledger, name: str, asked: StreamIn) -> tuple[StreamOut, bool]:
         model = model_of(asked)
     except TypeError as error:
         raise Refused("invalid", f"parameters must be those of the method, got {error}") from None
-    settings = Settings(asked.keyed, asked.unknown, asked.most_open, asked.alarm, made)
+    told = asked.keyed, asked.unknown, asked.most_open, asked.alarm, made, asked.keep
+    settings = Settings(*told)
     number = 1 + max((line.number for line in ledger.lines.values()), default=0)
     line = Line(number, name, settings.to_json(), model.to_bytes())
     with ledger.store.writing():
@@ -56,8 +57,9 @@ def _check_same(line: Line, made: dict[str, Any]) -> None:
     if line.gone is not None:
         raise Refused("deleted", "stream must be restored first, got a deleted one")
     before = Settings.from_json(line.settings).made
-    if before != made:
-        differ = [k for k in {*made, *before} if made.get(k) != before.get(k)]
+    # A setting that an earlier release did not know is as good as its default.
+    differ = [k for k in {*made, *before} if made.get(k) != before.get(k)]
+    if differ:
         stored, told = ({k: of.get(k) for k in differ} for of in (before, made))
         raise Contradiction(
             f"stream must have the settings it was made with, {stored}, got {told}",

@@ -40,6 +40,9 @@ class StreamIn(Struct, forbid_unknown_fields=True):
     ] = "refuse"
     most_open: Annotated[int, Meta(ge=1, le=1 << 40)] | None = None
     alarm: Annotated[float, Meta(gt=0, lt=1)] = 0.05
+    keep: (
+        Annotated[float, Meta(gt=0, description="Seconds after which ids may be purged.")] | None
+    ) = None
     seed: (
         Annotated[int, Meta(description="Makes draws repeatable, and gives their secrecy up.")]
         | None
