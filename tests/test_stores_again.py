@@ -69,9 +69,9 @@ def singly(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Notes which events are played one by one."""
     found, plain = list[int](), Fold.replay
 
-    def replay(fold: Fold, event: Event) -> None:
+    def replay(fold: Fold, event: Event, since: int = 0) -> None:
         found.append(event.seq)
-        plain(fold, event)
+        plain(fold, event, since)
 
     monkeypatch.setattr(Fold, "replay", replay)
     return found
