@@ -13,8 +13,10 @@ pytest.importorskip("starlette", reason="the service is an extra")
 from cluster import BIN, MISSING, Cluster
 
 from benchmarks.one_log.__main__ import compared, for_command
+from benchmarks.one_log.command import by_command
 from benchmarks.one_log.log import TRAITS, Event, batches, made_log, trait_of
-from benchmarks.one_log.ways import Result, by_command, by_service, by_table, told_once
+from benchmarks.one_log.service import by_service
+from benchmarks.one_log.ways import Result, by_table, told_once
 
 pytestmark = pytest.mark.once
 

@@ -23,8 +23,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from benchmarks.one_log.command import BY_COMMAND, by_command, given_up
 from benchmarks.one_log.log import Event, made_log
-from benchmarks.one_log.ways import BY_COMMAND, Result, by_command, by_service, by_table, given_up
+from benchmarks.one_log.service import by_service
+from benchmarks.one_log.ways import Result, by_table
 
 ROOT = Path(__file__).parents[2]
 
