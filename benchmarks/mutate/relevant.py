@@ -57,15 +57,32 @@ TESTS = (
 )
 """Patterns of source files, and what runs them; a file has the tests of every pattern it fits."""
 
-GOLDEN = {
-    "monitor": "Watch or Monitor or monitor",
-    "groups": "roup",
-    "classes": "lass or OneVsRest or TopLabel or implex",
-    "regression": "uantile or nterval or onformal or istribution",
-    "calibrators": "v3 or v5",
-    "kernels": "v3 or v5",
-}
-"""Which stored states a mutant of a package must not change; they are played last."""
+FIRST = (
+    (r"kernels/(anchor|crowd)", "recalibrator_anchored or recalibrator_fading or growing"),
+    (r"kernels/refine", "recalibrator_refining or calibrant_refining"),
+    (r"kernels/blackwell", "recalibrator_blackwell"),
+    (r"kernels/pairs", "recalibrator_exponential or recalibrator_polynomial"),
+    (r"kernels/gaps", "recalibrator_foster or recalibrator_regret_matching"),
+    (r"kernels/running_mean", "recalibrator_running_mean"),
+    (r"kernels/evidence", "monitor or watch"),
+    (r"kernels/groups", "v3 and groups"),
+    (r"kernels/(intervals|blend|opinions|gammas)", "v3 and interval_"),
+    (r"kernels/(quantiles|shifts|odds)", "v3 and quantiles_"),
+    (r"kernels/scaling", "v3 and class_calibrant"),
+    (r"kernels/tallies", "follower or collector"),
+    (r"kernels/(safe|scores)", "v3 and (raw_safe or growing_safe or calibrant_log)"),
+    (r"kernels/transforms/(platt|window)", "v3 and platt"),
+    (r"kernels/transforms/beta", "v3 and beta"),
+    (r"kernels/transforms/(hats|means)", "v3 and (hat_means or bucket_means)"),
+    (r"kernels/transforms", "v3 and transform"),
+    (r"kernels/[^/]*$", "v3 and (foster_hart or table_recalibrator or calibrant_default)"),
+    (r"calibrators", "v3 and recalibrator_"),
+    (r"monitor", "monitor or watch"),
+    (r"groups", "v3 and (groups or session_group)"),
+    (r"classes", "v3 and (class or one_vs_rest or top_label or simplex)"),
+    (r"regression", "v3 and (interval_ or quantiles_ or level)"),
+)
+"""Which stored states a mutant must not change: they are played first, for they are fast."""
 
 UNTOUCHED = {"kernels/compile.py": "its tests compile, and the others run without a compiler"}
 """Files without mutants, and why."""
@@ -73,7 +90,6 @@ UNTOUCHED = {"kernels/compile.py": "its tests compile, and the others run withou
 
 def relevant_to(file: str) -> list[tuple[str, str]]:
     """Return test files with the words that choose among their tests, in order."""
+    golden = [("golden_states", words) for pattern, words in FIRST if re.match(pattern, file)][:1]
     named = [name for pattern, names in TESTS if re.match(pattern, file) for name in names.split()]
-    near = [(name, "") for name in dict.fromkeys(named)]
-    golden = GOLDEN.get(file.split("/")[0])
-    return [*near, ("golden_states", golden)] if golden else near
+    return golden + [(name, "") for name in dict.fromkeys(named)]

@@ -1,0 +1,1 @@
+"""One log, four ways: the same events through library, command line, service and Spark."""

@@ -1,0 +1,18 @@
+"""One log: Spark comes to the answers and bodies of a table, and sets aside what is told again."""
+
+from __future__ import annotations
+
+from benchmarks.one_log.log import made_log
+from benchmarks.one_log.spark import arrow_of, chosen, repeated, result_of
+from benchmarks.one_log.ways import by_table
+from calibrant.integrations.spark.fleet import run, write
+
+
+def test_a_log_on_spark_comes_to_what_a_table_comes_to(spark, tmp_path) -> None:
+    log = chosen(made_log(2000, 50))
+    write(arrow_of(log), tmp_path / "in", 3)
+    run(spark, tmp_path)
+    found, aside = result_of(spark, tmp_path)
+    assert found == by_table(log)
+    assert aside == repeated(log)
+    assert len(aside) > 20
