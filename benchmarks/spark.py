@@ -279,8 +279,8 @@ def crash(folder: str, many: int, files: int) -> Lines:
     same = "the same" if agrees(out, log, played(log)) else "NOT the same"
     yield (
         f"{log.num_rows:,} events of 1,000 keys, late and shuffled, {files} batches, three kill -9 "
-        f"in mid-batch: {out.num_rows:,} rows in {took:.0f} s, {same} to the bit as a table's, each "
-        f"once; {left} files of batches that died lay beside the committed ones.\n"
+        f"in mid-batch: {out.num_rows:,} rows in {took:.0f} s, {same} to the bit as a table's, "
+        f"each once; {left} files of batches that died lay beside the committed ones.\n"
     )
 
 
