@@ -9,7 +9,13 @@ from calibrant.errors import MissingExtra, requirement
 try:
     from calibrant.integrations.spark.batch import recalibrate
     from calibrant.integrations.spark.columns import faults, forecasts
-    from calibrant.integrations.spark.handover import initial_state, read_shelves, read_table
+    from calibrant.integrations.spark.handover import (
+        initial_state,
+        read_service,
+        read_shelves,
+        read_table,
+    )
+    from calibrant.integrations.spark.log import PostgresLog
     from calibrant.integrations.spark.sink import committed_files, read_committed
     from calibrant.integrations.spark.stream import recalibrate_stream
 except ModuleNotFoundError as error:
@@ -17,11 +23,13 @@ except ModuleNotFoundError as error:
     raise MissingExtra(f"{told}: pip install {requirement('spark')}") from error
 
 __all__ = [
+    "PostgresLog",
     "committed_files",
     "faults",
     "forecasts",
     "initial_state",
     "read_committed",
+    "read_service",
     "read_shelves",
     "read_table",
     "recalibrate",

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from calibrant.errors import InvalidInput
 from calibrant.integrations.spark.shelf import Shelf
 from calibrant.integrations.spark.stream import SHARDS, STATE, shard_of
+from calibrant.journal.fold import Fold
+from calibrant.journal.opening import open_store
+from calibrant.journal.recover import started
+from calibrant.journal.store import PAGE, Store
+from calibrant.loading import load
 from calibrant.recalibrate import Calibrant, Recalibrator, Table
 
 
 def initial_state(
-    spark: SparkSession, table: Table, *, shards: int = SHARDS, seq: int = -1
+    spark: SparkSession, table: Table | bytes, *, shards: int = SHARDS, seq: int = -1
 ) -> DataFrame:
     """Return what the keys of a table remember, as the ``initial`` of a query.
 
@@ -23,12 +30,14 @@ def initial_state(
     spark
         The session.
     table
-        Has the settings and the seed that the query will have.
+        Has the settings and the seed that the query will have; or such a table as bytes, as a
+        service gives the state of a stream.
     shards
         Those of the query.
     seq
         Up to where the table has played the log; the query refuses events of its keys up to there.
     """
+    table = _table(load(table) if isinstance(table, bytes) else table)
     keys = list(table)
     whole = bool(keys) and isinstance(keys[0], int)
     frame = spark.createDataFrame([(key,) for key in keys], f"key {'long' if whole else 'string'}")
@@ -38,6 +47,41 @@ def initial_state(
         shelves[shard].last[key], shelves[shard].bodies[key] = seq, body
     rows = [(shard, shelf.to_bytes()) for shard, shelf in shelves.items()]
     return spark.createDataFrame(rows, "shard int, shelf binary")
+
+
+def _table(model: Any) -> Table:
+    """Return a table, if it is one."""
+    if not isinstance(model, Table):
+        raise InvalidInput(f"table must be one, or the state of a stream with keys, got {model!r}")
+    return model
+
+
+def read_service(address: str, stream: str) -> tuple[Table, int]:
+    """Return a stream of a service as a table, and the place of its last event in the log.
+
+    The service may be at work: the log is read, and every answer behind the latest snapshot is
+    compared with what the table says.  ``address`` is that of the service's store, a file or
+    ``postgresql://user@host/database``.
+    """
+    with closing(open_store(address, alone=None)) as store:
+        lines = [line for line in store.streams() if line.name == stream]
+        if not lines:
+            raise InvalidInput(f"stream must be in the log, got {stream!r}")
+        fold = started(store, lines)[lines[0].number]
+        _play_on(store, lines[0].number, fold)
+    if fold.early:
+        told = f"got {len(fold.early)} of them"
+        raise InvalidInput(f"outcomes must not wait for forecasts that are yet to come, {told}")
+    return _table(fold.model), fold.seq
+
+
+def _play_on(store: Store, number: int, fold: Fold) -> None:
+    """Play the events of a stream behind those that are in its state."""
+    found = store.events(number, fold.seq, PAGE)
+    while found:
+        for event in found:
+            fold.replay(event.whole())
+        found = store.events(number, fold.seq, PAGE)
 
 
 def read_shelves(spark: SparkSession, checkpoint: str, **options: Any) -> Iterator[Shelf]:

@@ -39,6 +39,7 @@ class Settings:
     idle: int | None
     schema: pa.Schema
     timed: bool
+    idle_seconds: float | None = None
 
 
 _seen = [0]
@@ -141,6 +142,10 @@ class Shard:
         if self.settings.idle is not None:
             oldest = max(self.shelf.last.values(), default=0) - self.settings.idle
             gone = [key for key, seq in self.shelf.last.items() if seq < oldest]
+        return self.let_go(gone)
+
+    def let_go(self, gone: list[Key]) -> pa.Table:
+        """Forget keys; return their bodies as rows."""
         given: dict[str, Any] = {"kind": [IDLE] * len(gone), "key": gone}
         given["seq"] = [self.shelf.last.pop(key) for key in gone]
         given["body"] = [self.shelf.bodies.pop(key) for key in gone]

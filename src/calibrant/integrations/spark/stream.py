@@ -12,6 +12,8 @@ from pyspark.sql import types as ty
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
 from calibrant.core import check
+from calibrant.core.codec import Document
+from calibrant.errors import InvalidInput
 from calibrant.integrations.spark.columns import (
     EVENTS,
     FAULT,
@@ -35,16 +37,18 @@ from calibrant.recalibrate import Calibrant, Recalibrator, Table
 SHARDS: Final = 32
 STATE: Final = "shelf"
 """Name of the variable in Spark's state."""
+TIMERS: Final = "ProcessingTime"
 PACKED: Final = "shard int, events binary"
 
 
 def recalibrate_stream(
     events: DataFrame,
     *,
-    model: Recalibrator | None = None,
-    seed: int,
+    model: Recalibrator | Table | None = None,
+    seed: int | None = None,
     shards: int = SHARDS,
     idle: int | None = None,
+    idle_seconds: float | None = None,
     initial: DataFrame | None = None,
 ) -> DataFrame:
     """Return a stream of events with the forecasts that came of them.
@@ -61,7 +65,7 @@ def recalibrate_stream(
         outcome), and if wanted ``time`` and ``body``.
     model
         The pattern of all keys, which has made no forecast; a :class:`calibrant.Calibrant` if
-        None.
+        None.  A table stands for its pattern and seed.
     seed
         What the draws depend on, with the keys: the same at every start.
     shards
@@ -69,6 +73,9 @@ def recalibrate_stream(
     idle
         Keys whose last event is so many sequence numbers behind that of their shard go: a row of
         kind ``"idle"`` tells their ``body``, which an event of kind ``"body"`` puts back.
+    idle_seconds
+        All keys of a shard that had no event for so long go in the same way, by timers of Spark;
+        without it there are none.
     initial
         What keys remember before the first event: see :func:`.initial_state`.
 
@@ -77,18 +84,34 @@ def recalibrate_stream(
     A row that breaks a rule has a ``fault`` instead of a forecast: column, value and rule.  So has
     one whose ``seq`` is not after the last one of its key, as when it is delivered again.
     """
-    pattern = Calibrant() if model is None else model
-    Table(pattern, seed=check.whole(seed, "seed", low=-(1 << 127)))
+    pattern, coins = _chosen(model, seed)
     check.whole(shards, "shards", low=1, high=1 << 30)
     given, schema = _columns(events)
     least = None if idle is None else check.whole(idle, "idle", low=1)
-    settings = Settings(pattern, seed, shards, least, schema, "time" in events.columns)
+    rule = "a number of seconds, from 0 on"
+    wait = None
+    if idle_seconds is not None:
+        wait = check.real(idle_seconds, "idle_seconds", low=0.0, rule=rule)
+    settings = Settings(pattern, coins, shards, least, schema, "time" in events.columns, wait)
     packed = given.withColumn("shard", shard_of(shards)).mapInArrow(packer(schema), PACKED)
     groups = None if initial is None else initial.groupBy("shard")
     played = packed.groupBy("shard").transformWithState(
-        ShardProcessor(settings), PACKED, "append", "None", groups
+        ShardProcessor(settings), PACKED, "append", "None" if wait is None else TIMERS, groups
     )
     return played.mapInArrow(unpacker(played_schema(schema)), _out(given.schema))
+
+
+def _chosen(model: Recalibrator | Table | None, seed: int | None) -> tuple[Recalibrator, int]:
+    """Return the pattern and the seed of a query."""
+    if isinstance(model, Table):
+        if seed is not None:
+            raise InvalidInput(f"seed must be left out where a table is given, got {seed!r}")
+        kind, told = model._made, model._settings()["pattern"]
+        return kind._unborn(Document(kind.kind, told, {}, kind.version)), model._seed
+    pattern = Calibrant() if model is None else model
+    coins = check.whole(seed, "seed", low=-(1 << 127))
+    Table(pattern, seed=coins)
+    return pattern, coins
 
 
 def shard_of(shards: int) -> Any:
@@ -139,6 +162,7 @@ class ShardProcessor(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Ask for the state of a shard: one value."""
+        self.handle = handle
         schema = ty.StructType([ty.StructField("shelf", ty.BinaryType())])
         self.state = handle.getValueState(STATE, schema)
 
@@ -148,7 +172,25 @@ class ShardProcessor(StatefulProcessor):
         shelf = self._shelf()
         made = Shard(self.settings, shelf).play(events)
         self.state.update((shelf.to_bytes(),))
+        self._wind_up(timerValues)
         yield Row(shard=key[0], events=written(made, made.schema))
+
+    def _wind_up(self, now: Any) -> None:
+        """Set the timer of a shard anew, if timers are asked for."""
+        wait = self.settings.idle_seconds
+        if wait is not None:
+            for timer in list(self.handle.listTimers()):
+                self.handle.deleteTimer(timer)
+            self.handle.registerTimer(now.getCurrentProcessingTimeInMs() + round(1000 * wait) + 1)
+
+    def handleExpiredTimer(
+        self, key: Any, timerValues: Any, expiredTimerInfo: Any
+    ) -> Iterator[Row]:
+        """Let all keys of a shard go that had no event for long."""
+        shelf = self._shelf()
+        gone = Shard(self.settings, shelf).let_go(list(shelf.last))
+        self.state.update((shelf.to_bytes(),))
+        yield Row(shard=key[0], events=written(gone, gone.schema))
 
     def _shelf(self) -> Shelf:
         found = self.state.get()
