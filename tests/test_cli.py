@@ -30,8 +30,9 @@ import pyarrow.parquet as pq
 
 from calibrant import Calibrant, Recalibrator
 from calibrant.cli import ExitCode, main, methods, options, play, screen
-from calibrant.cli.app import _terminate, run
+from calibrant.cli.app import _terminate, guarded, run
 from calibrant.cli.methods import draw_to_front
+from calibrant.kernels.compile import begins
 from calibrant.kinds.binary.tables import closing_lines
 from calibrant.losses import get_loss
 from calibrant.registry import calibrators
@@ -1108,3 +1109,15 @@ def test_the_closing_lines_fit_the_numbers(games: Path, tmp_path: Path) -> None:
     assert "is exceeded" in closing_lines({**told, "certificate_holds": False})[1]
     bare = {**told, "bound": dict.fromkeys(("c1", "c2", "regret"))}
     assert len(closing_lines(bare)) == 1
+
+
+def test_a_command_says_once_that_it_compiles(capsys) -> None:
+    def command() -> None:
+        begins()
+        begins()
+
+    for _ in range(2):
+        guarded(command)()
+        told = capsys.readouterr()
+        assert told.err.count("compiling for some seconds") == 1
+        assert told.out == ""

@@ -447,7 +447,7 @@ class FunctionCache:
 
     def load_overload(self, sig, target_context):
         self.fail("load")
-        return "code"
+        return None if self.broken == "empty" else "code"
 
     def save_overload(self, sig, data) -> None:
         self.fail("save")
@@ -484,6 +484,47 @@ def test_a_cache_that_fails_costs_one_warning(numba, compiler, monkeypatch, brok
     with pytest.warns(RuntimeWarning, match="its cache cannot be used") as told:
         work()
     assert len(told) == 1
+
+
+@pytest.mark.parametrize(("broken", "told"), [(None, 0), ("empty", 1), ("load", 1)])
+@pytest.mark.filterwarnings("ignore:machine code is compiled anew")
+def test_who_wants_to_hear_is_told_once_that_the_compiler_begins(
+    numba, compiler, monkeypatch, broken, told
+) -> None:
+    monkeypatch.setattr(FunctionCache, "broken", broken)
+    heard: list[bool] = []
+    compiler.tellers.append(lambda: heard.append(True))
+    made = compiler.compiled(lambda: None, "it")
+    for _ in range(2):
+        made._cache.load_overload((), None)
+    assert len(heard) == told
+
+
+class Made:
+    """Stands for a compiled function with machine code in the process or on disk."""
+
+    def __init__(self, here=(), disk=(), broken=False) -> None:
+        self.overloads, self.disk, self.broken = here, disk, broken
+        self.targetctx = self._cache = self._cache_file = self
+
+    def codegen(self):
+        return self
+
+    def magic_tuple(self):
+        return "this machine"
+
+    def _load_index(self):
+        if self.broken:
+            raise OSError(13, "Permission denied")
+        return dict.fromkeys(self.disk)
+
+
+def test_machine_code_is_made_if_it_is_in_the_process_or_on_disk_for_this_machine() -> None:
+    key = ("types", "this machine", "code")
+    here, disk = Made(here=("code",)), Made(disk=(key,))
+    assert compile_module.are_made(here, disk)
+    for other in (Made(), Made(disk=(("types", "another machine", "code"),)), Made(broken=True)):
+        assert not compile_module.are_made(here, other)
 
 
 @pytest.fixture

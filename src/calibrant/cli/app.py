@@ -25,6 +25,7 @@ from calibrant.cli.replay import replay
 from calibrant.cli.reproduce import reproduce
 from calibrant.cli.service import backup, migrate, purge, restore, serve, token, verify
 from calibrant.errors import CalibrantError, CorruptState, MissingExtra, NotStored
+from calibrant.kernels.compile import tellers
 from calibrant.stream import BadRow, StateMismatch, Unreadable, Unwritable
 from calibrant.stream.failure import SIGNALS, noting, settled
 
@@ -41,6 +42,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def run(**arguments: Any) -> None:
+        tellers[:] = [_compiling]
         try:
             command(**arguments)
             _flush()
@@ -55,6 +57,10 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             raise typer.Exit(code_of(error)) from None
 
     return run
+
+
+def _compiling() -> None:
+    screen.say("compiling for some seconds, for there is no machine code on disk yet")
 
 
 COMMANDS: Final = (replay, play, compare, bound, methods, report, reproduce, capacity)

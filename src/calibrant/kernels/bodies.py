@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from calibrant.kernels.compile import available, compiled, entry_point
+from calibrant.kernels.compile import are_made, available, compiled, entry_point
 from calibrant.kernels.layout import ISSUED, ROUNDS
 
 PLACE, FRESH, LOW, HIGH, TURN, TWIN, TWINS = range(7)
@@ -232,12 +232,21 @@ made: Final[list[Tools]] = []
 """The compiled functions, once somebody asked for them."""
 
 
+def _singly() -> tuple[Any, Any]:
+    return compiled(unpack, "body"), compiled(pack, "body")
+
+
+def is_made() -> bool:
+    """Say whether the functions have their machine code, in this process or on disk."""
+    return are_made(*_singly())
+
+
 @functools.cache
 def machine() -> Tools | None:
     """Return the compiled functions, or None where there is no compiler."""
     if not available():
         return None
-    tools = Tools(compiled(unpack, "body"), compiled(pack, "body"))
+    tools = Tools(*_singly())
     flat = np.zeros(8, np.int64)
     table, sizes = np.zeros((1, COLUMNS), np.int64), np.zeros(MOST + 1, np.int64)
     table[0, TWIN] = -1

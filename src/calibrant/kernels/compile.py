@@ -127,9 +127,13 @@ def _cached(made: Any, function: Callable[..., Any]) -> None:
 
         def load_overload(self, sig: Any, target_context: Any) -> Any:
             try:
-                return super().load_overload(sig, target_context)
+                found = super().load_overload(sig, target_context)
+                if found is None:
+                    begins()
+                return found
             except Exception as error:
                 _without_cache(error)
+            begins()
             with contextlib.suppress(Exception):
                 # What is damaged is forgotten, and written anew once it is compiled.
                 self.flush()
@@ -145,6 +149,31 @@ def _cached(made: Any, function: Callable[..., Any]) -> None:
         made._cache = Spare(function)
     except Exception as error:
         _without_cache(error)
+
+
+tellers: Final[list[Callable[[], None]]] = []
+"""Who wants to hear once that the compiler begins: machine code was not on disk."""
+
+
+def begins() -> None:
+    """Tell whoever wants to hear that the compiler begins."""
+    while tellers:
+        tellers.pop()()
+
+
+def are_made(*functions: Any) -> bool:
+    """Say whether compiled functions have their machine code, in this process or on disk."""
+    try:
+        return all(map(_is_made, functions))
+    except Exception:
+        # What cannot be read now cannot be loaded either.
+        return False
+
+
+def _is_made(made: Any) -> bool:
+    machine = made.targetctx.codegen().magic_tuple()
+    found = made._cache._cache_file._load_index()
+    return bool(made.overloads) or any(key[1] == machine for key in found)
 
 
 _told: Final[list[bool]] = []

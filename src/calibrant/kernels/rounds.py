@@ -21,7 +21,7 @@ from calibrant.kernels import safe as budget
 from calibrant.kernels.alone import Sizes, count_overtaken, make_steps
 from calibrant.kernels.batches import make_events, make_preview, make_replay, make_replay_mixed
 from calibrant.kernels.coin import toss
-from calibrant.kernels.compile import available, compiled, entry_point, mark
+from calibrant.kernels.compile import are_made, available, compiled, entry_point, mark
 from calibrant.kernels.crowd import count_forecast, counts_by_lag, crowd_of
 from calibrant.kernels.layout import (
     ADVICE,
@@ -134,6 +134,11 @@ class Program:
             events=compiled(self.events, self.name, nogil=True),
             preview=compiled(self.preview, self.name, nogil=True),
         )
+
+    def is_made(self) -> bool:
+        """Say whether the single steps have their machine code, in this process or on disk."""
+        single = self.peek_flat, self.issue_flat, self.learn_flat, self.book_flat
+        return available() and are_made(*(compiled(step, self.name) for step in single))
 
     @functools.cached_property
     def rows(self) -> RowsMachine | None:

@@ -208,6 +208,14 @@ class Binary(Stream[Ticket]):
         self._note_asked()
         self._rows.compile()
 
+    def _go_over(self) -> None:
+        """Go on with machine code if there is some: of this process, or from the cache on disk.
+
+        Of a rule alone the plain steps take as long as a ticket: for that nothing is loaded.
+        """
+        if self._spec.transform is not None and self._spec.is_made():
+            self._compile()
+
     def _account(self) -> Account:
         """Return the counts from which every measured quantity follows."""
         return account_of(self._spec, self._arena.row())

@@ -26,6 +26,8 @@ from calibrant.recalibrate.spec import Spec, made_rule, shared_spec
 blank: Final = object.__new__
 ZERO: Final = 0
 ONE: Final = 1
+OFTEN: Final = 1023
+"""In rounds whose number has all of these bits, plain steps look whether there is machine code."""
 """The usual outcomes as objects: to compare these is quicker than to compare numbers."""
 
 
@@ -193,6 +195,8 @@ class Recalibrator(Batches):
             words, told = self._arena.listed, found._time
             if words is None or found._kept:
                 self._rows.settle(self._row, found, outcome)
+                if words is not None and found._number & OFTEN == OFTEN:
+                    self._go_over()
             else:
                 self._rows.plain_learn(
                     words,
@@ -286,6 +290,9 @@ class Recalibrator(Batches):
                 elif words is not None and words[self._row + ISSUED] < self._most:
                     told = words, words, self._row, *look, raw, outcome
                     number = self._rows.plain_book(*told)
+                    if number & OFTEN == OFTEN and number > 0:
+                        self._asked = self._looked = None
+                        self._go_over()
             if number < 0:
                 self._book(raw, outcome)
             elif number >= self._most:

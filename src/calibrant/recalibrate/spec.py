@@ -175,6 +175,10 @@ class Spec:
             machine.__dict__["ready"] = machine.steps(self.layout.alone.copy(), self.layout.row)
         return self.ready
 
+    def is_made(self) -> bool:
+        """Say whether the single steps have their machine code, in this process or on disk."""
+        return self.ready is not None or (self.program.is_made() and bodies.is_made())
+
     @functools.cached_property
     def body(self) -> Body:
         """How rows are stored."""

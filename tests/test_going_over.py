@@ -1,0 +1,102 @@
+"""Plain streams go over to machine code that is there already, without being asked."""
+
+from __future__ import annotations
+
+import pytest
+
+from calibrant import Calibrant, Recalibrator
+from calibrant.errors import StaleForecast
+from calibrant.kernels import bodies, rounds
+from calibrant.kernels.compile import available
+from calibrant.recalibrate.recalibrator import OFTEN
+from calibrant.recalibrate.spec import Spec
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Return which streams went over after how many rounds, where machine code is made."""
+    found: list[int] = []
+    monkeypatch.setattr(Spec, "is_made", lambda spec: True)
+    monkeypatch.setattr(Calibrant, "_compile", lambda rec: found.append(rec.rounds))
+    return found
+
+
+def nearly(rec, rounds=OFTEN - 1):
+    """Bring a stream to where it looks whether there is machine code two rounds later."""
+    rec.replay([0.3, 0.6] * (rounds // 2), [0, 1] * (rounds // 2))
+    return rec
+
+
+def test_a_stream_of_tickets_goes_over(asked) -> None:
+    rec = nearly(Calibrant(seed=1))
+    for _ in range(3):
+        rec.observe(rec.forecast(0.3), 1)
+    assert (asked, rec.rounds) == ([OFTEN + 1], OFTEN + 2)
+
+
+def test_a_stream_of_predictions_goes_over(asked) -> None:
+    rec, other = nearly(Calibrant(seed=1)), nearly(Calibrant(seed=1))
+    for _ in range(3):
+        rec.predict_one(0.3)
+        rec.learn_one(0.3, 1)
+        other.observe(other.forecast(0.3), 1)
+    assert asked == [OFTEN + 1, OFTEN + 1]
+    assert rec == other
+
+
+def test_a_refused_round_does_not_look(asked) -> None:
+    rec = Calibrant(seed=1)
+    rec.predict_one(0.3)
+    rec.observe(rec.forecast(0.3), 1)
+    with pytest.raises(StaleForecast):
+        rec.learn_one(0.3, 1)
+    assert asked == []
+
+
+def test_a_rule_alone_stays_as_it_is(monkeypatch) -> None:
+    monkeypatch.setattr(Spec, "is_made", lambda spec: 1 / 0)
+    rec = nearly(Recalibrator("foster_hart", seed=1))
+    for _ in range(3):
+        rec.predict_one(0.3)
+        rec.learn_one(0.3, 1)
+        rec.observe(rec.forecast(0.3), 1)
+
+
+def test_a_stream_stays_plain_where_machine_code_would_have_to_be_made(monkeypatch) -> None:
+    monkeypatch.setattr(Spec, "is_made", lambda spec: False)
+    monkeypatch.setattr(Calibrant, "_compile", lambda rec: 1 / 0)
+    rec = nearly(Calibrant(seed=1))
+    for _ in range(3):
+        rec.observe(rec.forecast(0.3), 1)
+
+
+def test_both_steps_and_what_stores_rows_must_be_made(monkeypatch) -> None:
+    spec = Calibrant(seed=1, buckets=7).spec
+    monkeypatch.setattr(rounds, "available", lambda: True)
+    for module in (rounds, bodies):
+        monkeypatch.setattr(module, "compiled", lambda step, name: step)
+    for steps, stored in ((True, True), (True, False), (False, True)):
+        monkeypatch.setattr(rounds, "are_made", lambda *made, told=steps: told)
+        monkeypatch.setattr(bodies, "are_made", lambda *made, told=stored: told)
+        assert spec.is_made() is (steps and stored)
+
+
+def test_without_a_compiler_nothing_is_made(monkeypatch) -> None:
+    monkeypatch.setattr(rounds, "available", lambda: False)
+    assert not Calibrant(seed=1, buckets=9).spec.is_made()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not available(), reason="there is no compiler")
+def test_machine_code_goes_on_to_the_bit() -> None:
+    Calibrant(seed=1).compile()
+    tickets, predictions, plain = (nearly(Calibrant(seed=1)) for _ in range(3))
+    for k in range(40):
+        raw, outcome = (k % 7) / 7, k % 2
+        tickets.observe(tickets.forecast(raw), outcome)
+        predictions.predict_one(raw)
+        predictions.learn_one(raw, outcome)
+    plain.replay([(k % 7) / 7 for k in range(40)], [k % 2 for k in range(40)])
+    assert tickets._rows.steps is not None
+    assert predictions._rows.steps is not None
+    assert tickets == predictions == plain
