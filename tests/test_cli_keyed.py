@@ -163,3 +163,23 @@ def test_a_state_goes_on_as_it_began(tmp_path: Path, capsys: pytest.CaptureFixtu
     state.write_bytes(data[:-9])
     assert ran("replay", source, *how) != 0
     assert "state: state must be whole" in capsys.readouterr().err
+
+
+def test_in_several_threads_the_forecasts_are_the_same(tmp_path: Path) -> None:
+    source, forecast = written(tmp_path / "in.csv", rows()), []
+    for jobs in (1, 3):
+        out = tmp_path / f"out{jobs}.csv"
+        assert ran("replay", source, *HOW, "--out", out, "--jobs", jobs) == 0
+        forecast.append(forecasts(out))
+    assert forecast[0] == forecast[1] == expected(rows())
+
+
+@pytest.mark.parametrize(
+    ("how", "rule"), [(HOW[:-2], "--jobs needs --by"), (HOW, "--jobs must be a whole number")]
+)
+def test_threads_that_cannot_be_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], how: Any, rule: str
+) -> None:
+    source, jobs = written(tmp_path / "in.csv", rows()), 0 if how == HOW else 2
+    assert ran("replay", source, *how, "--jobs", jobs) == 2
+    assert rule in capsys.readouterr().err

@@ -182,6 +182,17 @@ def test_groups_play_in_a_table_as_each_by_itself(columns, by, more) -> None:
     assert one["mean"].to_list() == other["mean"].to_list()
 
 
+def test_groups_in_several_threads_are_the_same(columns) -> None:
+    frame = polars.DataFrame(columns)
+    table = Table(Recalibrator(resolution=20), seed=8)
+    one = play(frame, by="site", recalibrator=table, jobs=3)
+    other = play(frame, by="site", recalibrator=Table(Recalibrator(resolution=20), seed=8))
+    assert table.jobs == 3
+    assert one["forecast"].to_list() == other["forecast"].to_list()
+    with pytest.raises(InvalidInput, match="jobs must be"):
+        play(frame, by="site", jobs=0)
+
+
 def test_a_table_goes_on_where_it_was(columns) -> None:
     frame, options = polars.DataFrame(columns), {"resolution": 20, "buckets": 10}
     table = Table(Recalibrator(**options), seed=8)

@@ -74,6 +74,8 @@ class Outputs:
     by COL
         Let every value of this column be a stream of its own, and name those with the largest
         errors.
+    jobs N
+        With --by, play the streams in so many threads; the forecasts are the same.
     """
 
     state: str | None = None
@@ -82,6 +84,7 @@ class Outputs:
     out: str | None = None
     prefix: str = ""
     by: str | None = None
+    jobs: int = 1
 
     @property
     def key(self) -> bytes | None:
@@ -158,6 +161,8 @@ def replay(
     secret = read_secret(outputs.secret_file)
     options = Options(**vars(making), **named, secret=secret, scale=reading.scale)
     told = job, options, outputs, products, manner, ending.force, reading.words
+    check.whole(outputs.jobs, "--jobs", low=1)
+    refuse(outputs.jobs > 1 and outputs.by is None, "--jobs needs --by")
     if outputs.by is None:
         Run(*told).go(ending.as_json)
         return

@@ -11,6 +11,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.core import check
 from calibrant.core.arrays import Reals, Words
 from calibrant.errors import InvalidInput, InvalidType
 from calibrant.integrations.live import make
@@ -27,6 +28,7 @@ def replay(
     raw: str,
     outcome: str,
     by: str | Sequence[str] | None = None,
+    jobs: int = 1,
     available: str | None = None,
     time: str | None = None,
     recalibrator: Recalibrator | Table | MutableMapping[Any, Recalibrator] | None = None,
@@ -47,6 +49,10 @@ def replay(
         The columns of raw forecasts, in [0, 1], and of outcomes, 0 and 1.
     by
         One column or several: every group of rows is a stream of its own.
+    jobs
+        With ``by``, in how many threads the groups of a large frame are played, where there is a
+        compiler; the forecasts are the same.  A table that is given keeps its own number if
+        that is larger.
     available, time
         Columns that say when each outcome became known and when each forecast was made, as in
         :meth:`calibrant.Recalibrator.replay`: numbers or moments.
@@ -77,7 +83,8 @@ def replay(
     """
     keys = (by,) if isinstance(by, str) else tuple(by or ())
     columns = raw, outcome, available, time
-    player = Player(columns, keys, recalibrator, (forecast, mean), method, seed, options)
+    threads = check.whole(jobs, "jobs", low=1)
+    player = Player(columns, keys, recalibrator, (forecast, mean), method, seed, options, threads)
     found = _known(frame)
     player.check(found.collect_schema().names())
     if isinstance(found, nw.DataFrame):
@@ -138,6 +145,8 @@ class Player:
         Of the new columns.
     method, seed, options
         How new recalibrators are made.
+    jobs
+        In how many threads groups are played.
     """
 
     columns: tuple[str, str, str | None, str | None]
@@ -147,6 +156,7 @@ class Player:
     method: str
     seed: int | None
     options: dict[str, Any]
+    jobs: int
 
     def check(self, there: list[str]) -> None:
         """Raise unless all columns are there, and the new ones are not."""
@@ -186,6 +196,7 @@ class Player:
         else:
             table = Table(make(self.method, None, self.options), seed=self.seed)
             names = [repr(group) for group in groups]
+        table.jobs = max(table.jobs, self.jobs)
         raw, outcomes, available, time = self._arrays(frame)
         if available is not None and time is None and not table.timed:
             time = _ranks(codes)

@@ -174,21 +174,37 @@ class KeyedBatches(KeyedRounds):
     ) -> None:
         """Play the rounds of rows, and write what was forecast in them."""
         order, places, bounds = parts.order, self._tiers.places(parts.rows), parts.bounds
-        given, size = (raw[order], told[order]), len(order)
+        size = len(order)
+        given = np.empty(size), np.empty(size, told.dtype)
         columns = [np.empty(size), np.empty(size), np.empty(size)]
         if self._spec.transform is None:
             columns[2] = np.empty(0)
-        if machine is not None:
-            flat = self._rows.arena.flat()
-            machine.replay(flat, flat.view(np.float64), places, bounds, *given, *columns)
+
+        def play(flat: Words, start: int, first: int, last: int) -> None:
+            part = slice(bounds[first], bounds[last])
+            np.take(raw, order[part], out=given[0][part], mode="clip")
+            np.take(told, order[part], out=given[1][part], mode="clip")
+            told_rows = places[first:last] - start, bounds[first : last + 1]
+            if machine is not None:
+                machine.replay(flat, flat.view(np.float64), *told_rows, *given, *columns)
+            else:
+                self._play_row_by_row(*told_rows, given, columns)
+            for target, found in zip(made, columns, strict=True):
+                if len(found):
+                    target[order[part]] = found[part]
+
+        if machine is None:
+            play(self._rows.arena.flat(), 0, 0, len(places))
         else:
-            for place, a, b in zip(places.tolist(), bounds[:-1], bounds[1:], strict=True):
-                found = self._rows.replay(place, given[0][a:b], given[1][a:b])
-                for column, part in zip(columns, found, strict=True):
-                    column[a:b] = part if len(column) else column
-        for column, part in zip(made, columns, strict=True):
-            if len(part):
-                column[order] = part
+            self._share_out(bounds, play)
+
+    def _play_row_by_row(
+        self, places: Words, bounds: Words, given: tuple[Any, ...], columns: list[Reals]
+    ) -> None:
+        for place, a, b in zip(places.tolist(), bounds[:-1], bounds[1:], strict=True):
+            found = self._rows.replay(place, given[0][a:b], given[1][a:b])
+            for column, part in zip(columns, found, strict=True):
+                column[a:b] = part if len(column) else column
 
     # ------------------------------------------------------------------- late
 

@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from calibrant.core import check
 from calibrant.core.arrays import Mask, Reals, Words
 from calibrant.core.desk import NUMBER, SHIFT, Found
+from calibrant.core.together import together
 from calibrant.kernels.compile import SHORT
 from calibrant.kernels.crowd import counts_by_lag
-from calibrant.kernels.layout import ISSUED, MOST_OUTSTANDING, ROUNDS
+from calibrant.kernels.layout import (
+    HAND,
+    ISSUED,
+    MOST_OUTSTANDING,
+    NOTES,
+    ROUNDS,
+    UNDO_AT,
+    UNDO_NUMBER,
+)
 from calibrant.recalibrate.delivery import Schedule
 from calibrant.recalibrate.keyed import Key, Keys
 from calibrant.recalibrate.keyed_parts import Due, Parts
 from calibrant.recalibrate.keyed_state import KeyedState
+
+WORTH: Final = 20_000
+"""A thread more is worth it for so many rounds or events more."""
 
 
 class KeyedRounds(KeyedState):
@@ -88,6 +101,7 @@ class KeyedRounds(KeyedState):
         kept = None if at_once else self._kept(rows[there], len(rows) > self._tiers.hot)
         self._taken = []
         try:
+            self._tiers.set_apart(self.jobs - 1)
             self._admit(keys)
             self._touch(rows)
             play()
@@ -141,12 +155,36 @@ class KeyedRounds(KeyedState):
         for group in self._tiers.groups(all_rows, whose, self._stamps):
             told = self._tiers.places(whose[group]), bounds[group[0] : group[-1] + 2], log
             if machine is not None:
-                flat = self._rows.arena.flat()
-                machine.events(flat, flat.view(np.float64), *told, *columns)
+                self._play_compiled(machine, *told, columns)
             else:
                 self._play_plainly(*told, listed)
         for column, played in zip(columns, listed, strict=False):
             column[:] = played
+
+    def _play_compiled(
+        self, machine: Any, places: Words, bounds: Words, log: Words, columns: tuple[Any, ...]
+    ) -> None:
+        def play(flat: Words, start: int, a: int, b: int) -> None:
+            told = places[a:b] - start, bounds[a : b + 1], log
+            machine.events(flat, flat.view(np.float64), *told, *columns)
+
+        self._share_out(bounds, play)
+
+    def _share_out(self, bounds: Words, play: Callable[[Words, int, int, int], None]) -> None:
+        """Let rows be played, some in each thread if they are worth it.
+
+        ``play`` is given an array that begins with a header, where that is, and which rows.
+        """
+        flat, size = self._rows.arena.flat(), int(bounds[-1] - bounds[0])
+        jobs = min(self.jobs, 1 + size // WORTH)
+        if jobs == 1:
+            play(flat, 0, 0, len(bounds) - 1)
+            return
+        fair = bounds[0] + size * np.arange(1, jobs) // jobs
+        cuts = [0, *np.searchsorted(bounds, fair).tolist(), len(bounds) - 1]
+        told = zip(self._tiers.headers(jobs), cuts[:-1], cuts[1:], strict=True)
+        together([functools.partial(play, flat[first:], first, a, b) for first, a, b in told])
+        flat[[HAND, NOTES, UNDO_NUMBER, UNDO_AT]] = -1
 
     def _play_plainly(self, places: Words, bounds: Words, log: Words, columns: list[Any]) -> None:
         words, reals = self._rows.state()

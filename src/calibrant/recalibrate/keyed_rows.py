@@ -54,6 +54,7 @@ class KeyedRows(Stateful):
         "_stamps",
         "_taken",
         "_tiers",
+        "jobs",
     )
 
     _spec: Spec
@@ -76,6 +77,8 @@ class KeyedRows(Stateful):
     """How many calls touched something so far."""
     _stamps: Words
     """Which of them touched each row last; 0 for a row that is free."""
+    jobs: int
+    """In how many threads a large batch is played, if its loops are compiled."""
     _gone: dict[Key, int]
     """Which of them deleted a key that is not there any more."""
 

@@ -70,6 +70,9 @@ class Table(KeyedStore):
     store
         Where :meth:`evict` puts keys, and from where these come back at their next touch: any
         mapping of keys to bytes.  No part of the state.
+    jobs
+        In how many threads a large batch is played where there is a compiler, which changes nothing
+        but time.  No part of the state.
 
     Examples
     --------
@@ -100,6 +103,7 @@ class Table(KeyedStore):
         most_open: int | None = None,
         when_full: str = REFUSE,
         store: MutableMapping[Any, bytes] | None = None,
+        jobs: int = 1,
     ) -> None:
         if not isinstance(pattern, Recalibrator) or pattern.issued:
             raise InvalidInput(
@@ -108,7 +112,7 @@ class Table(KeyedStore):
         given = chosen_seed() if seed is None else check.whole(seed, "seed", low=-LARGEST)
         self._begin(type(pattern), pattern, given, SYSTEM if seed is None else SEED, hot)
         self._limit(most_open, when_full)
-        self.store = store
+        self.store, self.jobs = store, check.whole(jobs, "jobs", low=1)
         if seed is None:
             watch(self)
 
@@ -136,6 +140,7 @@ class Table(KeyedStore):
         self._gone: dict[Key, int] = {}
         self.missing: list[Key] = []
         self.store: MutableMapping[Any, bytes] | None = None
+        self.jobs = 1
         self._away: dict[int, Key] = {}
         self._mark = self._mark_of(made.kind)
         self._gate: Gate = [None]

@@ -54,7 +54,18 @@ class Tiers:
         turn.
     """
 
-    __slots__ = ("_owners", "_spare", "heap", "hot", "keys", "rows", "seed", "slots", "spec")
+    __slots__ = (
+        "_owners",
+        "_spare",
+        "_taken",
+        "heap",
+        "hot",
+        "keys",
+        "rows",
+        "seed",
+        "slots",
+        "spec",
+    )
 
     def __init__(self, spec: Spec, keys: list[Key], seed: int, hot: int | None = None) -> None:
         self.spec, self.keys, self.seed = spec, keys, seed
@@ -64,7 +75,7 @@ class Tiers:
         self.heap, self._spare = Heap(np.zeros((1, RECORD), np.int64)), list[int]()
         self.rows = Rows(spec, Arena(spec.layout))
         self.rows.use_views()
-        self._owners = np.full(1, NOWHERE)
+        self._owners, self._taken = np.full(1, NOWHERE), 0
         self.slots = np.full(1, NOWHERE)
 
     @property
@@ -191,7 +202,7 @@ class Tiers:
             self._spare = self._unused()
         if len(self._spare) < count:
             total = len(self._owners)
-            grown = min(self.hot, max(8, 2 * total, total + count))
+            grown = min(self.hot + self._taken, max(8, 2 * total, total + count))
             if grown > total:
                 self._add_slots(grown - total)
         if len(self._spare) < count:
@@ -204,6 +215,7 @@ class Tiers:
         """Return the slots in which no row is hot, the first one last."""
         owners = self._owners
         free = (owners < 0) | (self.slots[owners] != np.arange(len(owners)))
+        free[: self._taken] = False
         found: list[int] = np.flatnonzero(free)[::-1].tolist()
         return found
 
@@ -219,6 +231,29 @@ class Tiers:
             raise
         self._owners = owners
         self._spare = self._unused()
+
+    def set_apart(self, headers: int) -> None:
+        """Have room for so many more headers, before all rows: one for each thread but the first.
+
+        A thread that is given the array from its header on finds there what is the same for all
+        rows, scratch words of its own, and the rows at places that are less by as much.
+        """
+        layout = self.spec.layout
+        slots = -(-headers * layout.row // len(layout.fresh))
+        if slots > self._taken:
+            there = self._owners[:slots]
+            self.cool(np.unique(there[there >= 0]))
+            if slots >= len(self._owners):
+                self._add_slots(slots + 1 - len(self._owners))
+            self._owners[:slots] = NOWHERE
+            self._taken = slots
+            self._spare = self._unused()
+
+    def headers(self, count: int) -> list[int]:
+        """Return where the header of each thread starts, all of them as the first one is."""
+        flat, size = self.rows.arena.flat(), self.spec.layout.row
+        flat[size : count * size].reshape(-1, size)[:] = flat[:size]
+        return [number * size for number in range(count)]
 
     def _make_cold(self, count: int, wanted: Words, stamps: Words) -> None:
         """Free slots of rows that rested longest, and a few more for those who come next."""
