@@ -5,7 +5,8 @@ same routes with storage off, CPU of the server a request, and the 99th percenti
 request, beside the time of an ``fdatasync`` measured in the same run.  32 connections alternate
 forecasts and outcomes 200 later; in bulk, 8 connections send 100 events at a time.
 ``--postgres ADDRESS`` adds a database, ``--recovery N`` measures how long N events take to be
-played again, ``--open N`` how long a snapshot with N open tickets stops the writer.
+played again, ``--open N`` how long a snapshot with N open tickets stops the writer, ``--idle N``
+how soon a service answers beside N connections that say nothing.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import asyncio
 import itertools
 import json
 import os
+import resource
 import signal
 import socket
 import statistics
@@ -281,12 +283,45 @@ def show_waits(place: Path, open: int, seconds: float) -> None:
     print(f"the writer waits for one {middle * 1e3:.1f} ms, at most {most * 1e3:.1f} ms")
 
 
+async def idle(port: int, connections: int) -> list[float]:
+    """Return how long single requests take beside so many connections that say nothing."""
+    held = []
+    for start in range(0, connections, 500):
+        some = (asyncio.open_connection("127.0.0.1", port) for _ in range(500))
+        held += await asyncio.gather(*some)
+        if len(held) < start:
+            raise RuntimeError("connections must stay open")
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    taken = []
+    for _ in range(200):
+        begun = time.perf_counter()
+        await ask(reader, writer, b"GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n")
+        taken.append(time.perf_counter() - begun)
+    for _, one in [*held, (reader, writer)]:
+        one.close()
+    return taken
+
+
+def show_idle(place: Path, connections: int) -> None:
+    """Print what a service does beside idle connections."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    with server(str(place / "idle.db")) as (process, port):
+        taken = asyncio.run(idle(port, connections))
+        status = Path(f"/proc/{process}/status").read_text()
+    size = int(status.partition("VmRSS:")[2].split()[0])
+    p99 = statistics.quantiles(taken, n=100)[-1]
+    told = f"p99 of a request {p99 * 1e3:.1f} ms, {size / 1024:.0f} MB"
+    print(f"beside {connections:,} idle connections: {told}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--postgres")
     parser.add_argument("--recovery", type=int, default=100_000)
     parser.add_argument("--open", type=int, default=100_000)
+    parser.add_argument("--idle", type=int, default=10_000)
     parser.add_argument("--no-load", action="store_true")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=".") as folder:
@@ -315,6 +350,8 @@ def main() -> None:
             print(f"recovery: {first * 1e6:.1f} us of CPU an event, {again * 1e6:.1f} once loaded")
         if asked.open:
             show_waits(place, asked.open, asked.seconds)
+        if asked.idle:
+            show_idle(place, asked.idle)
 
 
 if __name__ == "__main__":

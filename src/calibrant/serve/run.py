@@ -17,6 +17,8 @@ from calibrant.serve.app import make_app
 from calibrant.serve.options import Options
 
 LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
+APART: Final = 10_000
+"""From so many events between snapshots on, another process is worth its start."""
 GRACE: Final = 10
 """Seconds that requests may take to end once the service is told to stop."""
 
@@ -35,7 +37,8 @@ def serve(address: str, place: Place, options: Options) -> None:
     """Serve the streams of a store until the process is told to stop."""
     store = open_store(address, alone=True)
     try:
-        options = replace(options, open=is_open(store, place.host), fast=available(), apart=address)
+        apart = address if options.every >= APART else None
+        options = replace(options, open=is_open(store, place.host), fast=available(), apart=apart)
         app = make_app(store, options)
     except BaseException:
         store.close()
