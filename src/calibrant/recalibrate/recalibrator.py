@@ -24,10 +24,10 @@ from calibrant.recalibrate.sizing import sized
 from calibrant.recalibrate.spec import Spec, made_rule, shared_spec
 
 blank: Final = object.__new__
-ZERO: Final = 0
-ONE: Final = 1
 OFTEN: Final = 1023
 """In rounds whose number has all of these bits, plain steps look whether there is machine code."""
+ZERO: Final = 0
+ONE: Final = 1
 """The usual outcomes as objects: to compare these is quicker than to compare numbers."""
 
 
@@ -199,17 +199,9 @@ class Recalibrator(Batches):
                     self._go_over()
             else:
                 self._rows.plain_learn(
-                    words,
-                    words,
-                    self._row,
-                    found._number,
-                    found._place,
-                    found._weight,
-                    found._mixed,
-                    found._raw,
-                    0.0 if told is None else told,
-                    outcome,
-                )
+                    words, words, self._row, found._number, found._place, found._weight,
+                    found._mixed, found._raw, 0.0 if told is None else told, outcome,
+                )  # fmt: skip
             found._outcome = outcome
             if found is counter.latest and found._id is found._number:
                 counter.latest = None

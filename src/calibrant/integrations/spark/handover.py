@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from calibrant.errors import InvalidInput
 from calibrant.integrations.spark.shelf import Shelf
 from calibrant.integrations.spark.stream import SHARDS, STATE, shard_of
+from calibrant.journal.again import replay_all
 from calibrant.journal.fold import Fold
 from calibrant.journal.opening import open_store
 from calibrant.journal.recover import started
@@ -67,7 +68,7 @@ def read_service(address: str, stream: str) -> tuple[Table, int]:
         lines = [line for line in store.streams() if line.name == stream]
         if not lines:
             raise InvalidInput(f"stream must be in the log, got {stream!r}")
-        fold = started(store, lines)[lines[0].number]
+        fold = started(store.snapshots(), lines)[lines[0].number]
         _play_on(store, lines[0].number, fold)
     if fold.early:
         told = f"got {len(fold.early)} of them"
@@ -77,11 +78,8 @@ def read_service(address: str, stream: str) -> tuple[Table, int]:
 
 def _play_on(store: Store, number: int, fold: Fold) -> None:
     """Play the events of a stream behind those that are in its state."""
-    found = store.events(number, fold.seq, PAGE)
-    while found:
-        for event in found:
-            fold.replay(event.whole())
-        found = store.events(number, fold.seq, PAGE)
+    while found := store.events(number, fold.seq, PAGE):
+        replay_all(fold, [event.whole() for event in found], store.find)
 
 
 def read_shelves(spark: SparkSession, checkpoint: str, **options: Any) -> Iterator[Shelf]:
