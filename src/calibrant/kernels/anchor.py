@@ -217,7 +217,8 @@ def adjust(words: Words, reals: Reals, at: int, lost: float) -> None:
     if reals[CROWD] > 1.0:
         impatience = slowed(impatience, reals[CROWD], words[at + LEARNED] * 1.0)
     reals[at + REGRET] = regret
-    reals[at + PULL] = reals[STRENGTH] * exp_plain(min(regret * impatience, 0.0))
+    fall = regret * impatience
+    reals[at + PULL] = reals[STRENGTH] * exp_plain(0.0 if fall > 0.0 else fall)
 
 
 def slowed(impatience: float, crowd: float, count: float) -> float:

@@ -33,7 +33,7 @@ from calibrant.kernels.coin import (
     toss,
 )
 from calibrant.kernels.layout import COINS, KEY, SECRET
-from calibrant.kernels.place import place_after
+from calibrant.kernels.place import place_after, point_before, point_by_halves
 
 SHORT: Final = 20_000
 """Batches up to this long do not start the compiler: it would take longer than they do."""
@@ -50,6 +50,7 @@ INSTEAD: Final[dict[Any, Callable[..., Any]]] = {
     portable.scaled: bits.scaled,
     portable.lanes: bits.lanes,
     bisect_right: place_after,
+    point_before: point_by_halves,
     ahead.turn: ahead.turn_ahead,
     ahead.turn_alone: ahead.turn_alone_ahead,
     ahead.prepare: ahead.prepare_ahead,

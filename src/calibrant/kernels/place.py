@@ -7,7 +7,9 @@ so that every k/M that a user can write falls into bucket k.
 
 from __future__ import annotations
 
-from calibrant.kernels.layout import INDEX, Reals
+from bisect import bisect_right
+
+from calibrant.kernels.layout import INDEX, MIXED, Reals
 
 
 def bucket_of(reals: Reals, edges: int, buckets: int, raw: float) -> int:
@@ -29,3 +31,28 @@ def place_after(reals: Reals, raw: float, edges: int, end: int) -> int:
     2
     """
     return edges + bucket_of(reals, edges, end - edges, raw) + 1
+
+
+def point_before(reals: Reals, values: int, cells: int) -> int:
+    """Return the last grid point that is not above the anchor, the first if all are, not the end.
+
+    The grid may be uneven.  Plain Python has this search at hand, compiled code halves.
+    """
+    return bisect_right(reals, reals[MIXED], values + 1, values + cells - 1) - 1 - values
+
+
+def point_by_halves(reals: Reals, values: int, cells: int) -> int:
+    """Return the same.
+
+    >>> grid = [0.0] * MIXED + [0.7] + [0.0, 0.5, 0.6, 0.9, 1.0]
+    >>> point_by_halves(grid, MIXED + 1, 5), point_before(grid, MIXED + 1, 5)
+    (2, 2)
+    """
+    low, high, anchor = 0, cells - 1, reals[MIXED]
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if reals[values + middle] <= anchor:
+            low = middle
+        else:
+            high = middle
+    return low

@@ -131,7 +131,8 @@ def exp_plain(x: float) -> float:
     (1.0, 0.36787944117144233, True)
     """
     # In this order, what is no number becomes one.
-    x = min(max(-700.0, x), 700.0)
+    x = x if x > -700.0 else -700.0
+    x = x if x < 700.0 else 700.0
     # Adding 1.5 * 2**52 rounds to a whole number.
     k = (x * PER_LN2 + ROUNDING) - ROUNDING
     r = (x - k * LN2_HIGH) - k * LN2_LOW
@@ -214,7 +215,7 @@ def log_ratio(p: float, q: float, more: float = 0.0) -> float:
     """
     m, j = split(p)
     n, k = split(q)
-    over, under = int(m > SQRT2 * n), int(n > SQRT2 * m)
+    over, under = m > SQRT2 * n, n > SQRT2 * m
     e = j - k + over - under
     m *= 1.0 - 0.5 * over + under
     s = (m - n) / (m + n)

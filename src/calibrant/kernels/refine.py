@@ -60,6 +60,7 @@ from calibrant.kernels.layout import (
     Section,
     Words,
 )
+from calibrant.kernels.place import point_before
 from calibrant.kernels.rule import Rule
 from calibrant.kernels.two_point import recall
 
@@ -106,8 +107,9 @@ def thresholds(values: list[float], doublings: int) -> list[float]:
 def score(words: Words, reals: Reals, at: int, table: int, k: int) -> float:
     """Return the average gap of cell ``k``, as far as believed, and the pull."""
     pull = reals[at + PULL] * (reals[MIXED] - reals[table + words[CELLS] + VALUES + k])
-    ones, scale = words[at + FIRST + k] >> ONES, words[SCALE]
-    visits = ones + (words[at + FIRST + k] & INDEX)
+    tally, scale = words[at + FIRST + k], words[SCALE]
+    ones = tally >> ONES
+    visits = ones + (tally & INDEX)
     gap = (scale * ones - words[table + k] * visits) * 1.0
     found: float = gap / ((visits + BALLAST) * scale) * reals[at + TRUST] + pull
     return found
@@ -141,24 +143,9 @@ def below(words: Words, reals: Reals, at: int, k: int) -> int:
     return step
 
 
-def place(reals: Reals, values: int, cells: int) -> int:
-    """Return the last grid point that is not above the anchor, the first if all are, not the end.
-
-    Of all points, in use or not.
-    """
-    low, high, anchor = 0, cells - 1, reals[MIXED]
-    while high - low > 1:
-        middle = (low + high) >> 1
-        if reals[values + middle] <= anchor:
-            low = middle
-        else:
-            high = middle
-    return low
-
-
 def around(words: Words, reals: Reals, at: int, cells: int, table: int) -> tuple[int, int]:
     """Return the lower of the neighbours in use around the anchor, and their distance."""
-    here, step = place(reals, table + cells + VALUES, cells), 1 << (words[DOUBLINGS] & 7)
+    here, step = point_before(reals, table + cells + VALUES, cells), 1 << (words[DOUBLINGS] & 7)
     low = here & -step
     while step > 1 and split(words, reals, at, low, step):
         step >>= 1

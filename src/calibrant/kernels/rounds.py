@@ -175,8 +175,11 @@ class Program:
         rule = self.rule
         if self.kernel is None and not rule.full_support and not rule.anchored:
             return replace(self, **make_steps(rule.draw, rule.update, sizes))
-        issue, learn = whole(self.issue, sizes.row), whole(self.learn, sizes.row)
-        return replace(self, issue=issue, learn=learn, book=whole(self.book, sizes.row))
+        learn, book = whole(self.learn, sizes.row), whole(self.book, sizes.row)
+        if self.safe or rule.full_support:
+            return replace(self, issue=whole(self.issue, sizes.row), learn=learn, book=book)
+        # Any other forecast changes its words at the end, and without a call in between.
+        return replace(self, learn=learn, book=book)
 
     def withdraw(self, words: Words, row: int, number: int) -> None:
         """Take back the forecast of that number, announced last, of which nobody got the ticket."""
@@ -274,6 +277,8 @@ def _make_forecast(
     def forecast(words: Words, reals: Reals, row: int, raw: float) -> Any:
         mixed = raw
         if predict is not None:
+            # An interrupt leaves no notes, rather than those of two forecasts.
+            words[NOTES] = -1
             mixed = predict(words, reals, row + words[TRANSFORM], raw)
             if not 0.0 <= mixed <= 1.0:
                 mixed = raw
@@ -342,7 +347,8 @@ def _make_learn(rule: Rule, kernel: Kernel | None, safe: bool) -> Learn:
             words[row + LONGEST_LAG] = lag - 1
         crowd = lag * 1.0
         if weighs and not counts_by_lag(words):
-            crowd = crowd_of(words, row) * 1.0
+            # Where nothing ever waited, without a look at how long.
+            crowd = crowd_of(words, row) * 1.0 if words[row + MOST_OUTSTANDING] > 0 else 1.0
             reals[CROWD] = crowd
         if safe:
             budget.hold(words, reals, row, raw, place, weight, -1)
@@ -431,8 +437,12 @@ def _make_absorb(kernel: Kernel) -> Absorb:
         crowd: float,
         prompt: bool,
     ) -> None:
-        cost = charge(words[LOSS], mixed, outcome)
-        enter(words, reals, row + MIXED_LOSS, row + MIXED_INFINITE, cost)
+        if words[LOSS] == SQUARED:
+            miss = outcome - mixed
+            reals[row + MIXED_LOSS] += miss * miss
+        else:
+            cost = charge(words[LOSS], mixed, outcome)
+            enter(words, reals, row + MIXED_LOSS, row + MIXED_INFINITE, cost)
         at, told = row + words[TRANSFORM], mixed
         # The notes of a prediction are a function of the state and the raw forecast.
         if (prompt or late is None) and (words[NOTES] != row or reals[NOTED] != raw):

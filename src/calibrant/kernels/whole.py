@@ -34,7 +34,7 @@ def whole(step: Callable[..., Any], size: int) -> Callable[..., Any]:
 
     def guarded(words: Words, reals: Any, row: int, *told: Any) -> Any:
         end = row + size
-        kept = copied(words, row, end)
+        kept = words[row:end] if type(words) is list else copied(words, row, end)
         try:
             return step(words, reals, row, *told)
         except BaseException:

@@ -158,7 +158,7 @@ class Recalibrator(Batches):
             ticket._issuer, ticket._number, ticket._clock = self._issuer, number, clock
             ticket._id, ticket._time = number if id is None else id, time
             ticket._raw, ticket._place, ticket._weight, ticket._mixed = raw, place, weight, mixed
-            ticket._law, ticket._kept = NOTHING if rows.bare else rows.law_and_advice()
+            ticket._law, ticket._kept = NOTHING if rows.bare else rows.law_and_advice(words)
             ticket._outcome = None
             if counter.latest is not None:
                 counter.file_latest()
@@ -192,16 +192,16 @@ class Recalibrator(Batches):
                 found = counter.find(ticket, self._own(ISSUED))
             if time is not None or self._timed:
                 self._check_time(time, found)
-            words, told = self._arena.listed, found._time
-            if words is None or found._kept:
-                self._rows.settle(self._row, found, outcome)
-                if words is not None and found._number & OFTEN == OFTEN:
-                    self._go_over()
+            words, told, row = self._arena.listed, found._time, self._row
+            if words is None or (found._kept and words[row + ISSUED] - found._number > 1):
+                self._rows.settle(row, found, outcome)
             else:
                 self._rows.plain_learn(
-                    words, words, self._row, found._number, found._place, found._weight,
+                    words, words, row, found._number, found._place, found._weight,
                     found._mixed, found._raw, 0.0 if told is None else told, outcome,
                 )  # fmt: skip
+            if words is not None and found._kept and found._number & OFTEN == OFTEN:
+                self._go_over()
             found._outcome = outcome
             if found is counter.latest and found._id is found._number:
                 counter.latest = None

@@ -112,9 +112,14 @@ class Rows(Bench):
             self.check_room(row)
         return found
 
-    def law_and_advice(self) -> tuple[tuple[float, ...] | None, tuple[int, ...]]:
-        """Return what else a ticket keeps of the forecast that was just made."""
-        words, reals = self.state()
+    def law_and_advice(
+        self, listed: Any = None
+    ) -> tuple[tuple[float, ...] | None, tuple[int, ...]]:
+        """Return what else a ticket keeps of the forecast that was just made.
+
+        Where the words are a list, that may be given.
+        """
+        words, reals = (listed, listed) if listed else self.state()
         return None if self._law is None else tuple(reals[self._law]), tuple(words[self._advice])
 
     def issue(self, row: int, raw: float) -> Issued:

@@ -15,7 +15,7 @@ from calibrant.errors import InvalidInput, InvalidType
 from calibrant.kernels import bits
 from calibrant.kernels.layout import MIXED_LOSS, RAW_LOSS, REAL, SHARE
 from calibrant.kernels.portable import log
-from calibrant.kernels.transforms import hats, identity, mixture
+from calibrant.kernels.transforms import hats, identity, mixture, parts
 from calibrant.kernels.transforms.kernel import Kernel
 from calibrant.registry import transforms
 from calibrant.transforms.base import Ratio, State, Transform, shifted
@@ -289,8 +289,8 @@ def _shared(numbered: tuple[int, Transform]) -> tuple[str, int]:
     return "alone", number
 
 
-def _part(group: tuple[Transform, ...]) -> mixture.Part:
-    return mixture.single(group[0].kernel) if len(group) == 1 else mixture.bank(len(group))
+def _part(group: tuple[Transform, ...]) -> parts.Part:
+    return parts.single(group[0].kernel) if len(group) == 1 else parts.bank(len(group))
 
 
 def _fresh(group: tuple[Transform, ...]) -> State:

@@ -36,8 +36,9 @@ REACH, MOST, FEATURES = range(12, 15)
 def given(words: Words, reals: Reals, at: int, raw: float, odds: float, less: float) -> float:
     """Return the probability whose log-odds are a log(raw) + b log(1 - raw) + c."""
     reach = reals[at + REACH]
-    z = min(max(less, reals[at + LEAST]), reals[at + MOST])
-    x = min(max(odds, -reach), reach) + z
+    least, most = reals[at + LEAST], reals[at + MOST]
+    z = least if less < least else (most if less > most else less)
+    x = (-reach if odds < -reach else (reach if odds > reach else odds)) + z
     reals[at + FEATURES] = x
     reals[at + FEATURES + 1] = z
     return sigmoid_short(reals[at + THETA] * x + reals[at + THETA + 1] * z + reals[at + THETA + 2])

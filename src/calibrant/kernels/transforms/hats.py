@@ -15,8 +15,7 @@ error that follows from them; notes: the cell and where in it the round fell.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import Final
 
 from calibrant.kernels.layout import NARROW, Reals, Words
 from calibrant.kernels.transforms.kernel import NONE, ODDS, Kernel, by_logs
@@ -36,58 +35,53 @@ CELLS, FORGOTTEN, PRIOR, SCALE, SHIFT, REACH, CELL, PART, KNOTS = range(9)
 WIDTH: Final = 3
 MEAN: Final = 2
 
-Measure: TypeAlias = Callable[[Reals, int, float, float], float]
 
+def make_hats(logs: int) -> Kernel:
+    """Return the kernel for one way to place knots: by the raw forecast itself, or by log-odds.
 
-def plainly(reals: Reals, at: int, raw: float, odds: float) -> float:
-    """Measure by the raw forecast itself."""
-    knots: float = raw * reals[at + SCALE]
-    return knots
-
-
-def by_log_odds(reals: Reals, at: int, raw: float, odds: float) -> float:
-    """Measure by log-odds: finer near 0 and 1."""
-    reach = reals[at + REACH]
-    knots: float = min(max(odds, -reach), reach) * reals[at + SCALE] + reals[at + SHIFT]
-    return knots
-
-
-def make_hats(measure: Measure, logs: int) -> Kernel:
-    """Return the kernel for one way to place knots."""
+    The latter are finer near 0 and 1.
+    """
 
     def given(words: Words, reals: Reals, at: int, raw: float, odds: float, less: float) -> float:
-        place = measure(reals, at, raw, odds)
-        cell = min(max(int(place), 0), (words[at + CELLS] & NARROW) - 1)
+        if logs == NONE:
+            place = raw * reals[at + SCALE]
+        else:
+            reach = reals[at + REACH]
+            x = -reach if odds < -reach else (reach if odds > reach else odds)
+            place = x * reals[at + SCALE] + reals[at + SHIFT]
+        cell, last = int(place), (words[at + CELLS] & NARROW) - 1
+        cell = 0 if cell < 0 else (last if cell > last else cell)
         part = place - cell
         words[at + CELL] = cell
         reals[at + PART] = part
         knot = at + KNOTS + WIDTH * cell
         left, right = reals[knot + MEAN], reals[knot + WIDTH + MEAN]
         corrected: float = raw + ((1.0 - part) * left + part * right)
-        return min(max(corrected, 0.0), 1.0)
-
-    def partly(
-        words: Words, reals: Reals, at: int, raw: float, told: float, outcome: int, part: float
-    ) -> None:
-        knot, far = at + KNOTS + WIDTH * (words[at + CELL] & NARROW), reals[at + PART]
-        error, forgotten, prior = outcome - raw, reals[at + FORGOTTEN], reals[at + PRIOR]
-        visit(reals, knot, (1.0 - far) * part, error, forgotten, prior)
-        visit(reals, knot + WIDTH, far * part, error, forgotten, prior)
+        return 0.0 if corrected < 0.0 else (1.0 if corrected > 1.0 else corrected)
 
     return by_logs(given, partly, logs)
 
 
-def visit(
-    reals: Reals, knot: int, weight: float, error: float, forgotten: float, prior: float
+def partly(
+    words: Words, reals: Reals, at: int, raw: float, told: float, outcome: int, part: float
 ) -> None:
-    """Count an error at a knot, after forgetting in proportion to how near it was."""
-    kept = 1.0 - forgotten * weight
-    visits = reals[knot] * kept + weight
-    errors = reals[knot + 1] * kept + weight * error
-    reals[knot] = visits
-    reals[knot + 1] = errors
-    reals[knot + MEAN] = errors / (visits + prior)
+    """Count an error at both knots, after forgetting in proportion to how near it was."""
+    low, far = at + KNOTS + WIDTH * (words[at + CELL] & NARROW), reals[at + PART]
+    error, forgotten, prior = outcome - raw, reals[at + FORGOTTEN], reals[at + PRIOR]
+    left, right, high = (1.0 - far) * part, far * part, low + WIDTH
+    kept = 1.0 - forgotten * left
+    visits = reals[low] * kept + left
+    errors = reals[low + 1] * kept + left * error
+    reals[low] = visits
+    reals[low + 1] = errors
+    reals[low + MEAN] = errors / (visits + prior)
+    kept = 1.0 - forgotten * right
+    visits = reals[high] * kept + right
+    errors = reals[high + 1] * kept + right * error
+    reals[high] = visits
+    reals[high + 1] = errors
+    reals[high + MEAN] = errors / (visits + prior)
 
 
-PLAIN: Final = make_hats(plainly, NONE)
-LOG_ODDS: Final = make_hats(by_log_odds, ODDS)
+PLAIN: Final = make_hats(NONE)
+LOG_ODDS: Final = make_hats(ODDS)

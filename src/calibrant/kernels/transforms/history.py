@@ -38,7 +38,7 @@ PARAMETERS: Final = (1.0, 0.0, 0.0, 0.0)
 def given(words: Words, reals: Reals, at: int, raw: float, odds: float, less: float) -> float:
     """Return the probability whose log-odds are theta . x."""
     reach, theta = reals[at + REACH], at + THETA
-    x = min(max(odds, -reach), reach)
+    x = -reach if odds < -reach else (reach if odds > reach else odds)
     reals[at + FEATURE] = x
     line = reals[theta] * x + reals[theta + 1]
     return sigmoid_short(
@@ -68,7 +68,8 @@ def step(reals: Reals, at: int, x: float, c: float, l: float, gap: float) -> Non
     v = reals[i + 1] * x + reals[i + 4] + (reals[i + 5] * c + reals[i + 6] * l)
     w = reals[i + 2] * x + reals[i + 5] + (reals[i + 7] * c + reals[i + 8] * l)
     z = reals[i + 3] * x + reals[i + 6] + (reals[i + 8] * c + reals[i + 9] * l)
-    shrink = gap / max(1.0 + gap * gap * (u * x + v + (w * c + z * l)), TINY)
+    grown = 1.0 + gap * gap * (u * x + v + (w * c + z * l))
+    shrink = gap / (TINY if grown < TINY else grown)
     inner, push = gap * shrink, reals[at + STEP] * shrink
     a, b, d, e = inner * u, inner * v, inner * w, inner * z
     reals[i] -= a * u

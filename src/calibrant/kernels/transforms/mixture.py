@@ -15,15 +15,32 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from calibrant.kernels import bits
 from calibrant.kernels.layout import INDEX, Reals, Words
-from calibrant.kernels.portable import exp, exp_short, lanes, log, log_ratio, logit
+from calibrant.kernels.portable import (
+    POWER_2,
+    POWER_3,
+    POWER_4,
+    POWER_5,
+    POWER_6,
+    POWER_7,
+    POWER_8,
+    POWER_9,
+    POWER_10,
+    POWER_11,
+    exp,
+    exp_short,
+    lanes,
+    log,
+    log_ratio,
+    logit,
+)
 from calibrant.kernels.transforms import kernel as types
-from calibrant.kernels.transforms.kernel import BOTH, NONE, ODDS, Kernel, ask
-from calibrant.kernels.transforms.means import Absorb, Advise, make_bank
+from calibrant.kernels.transforms.kernel import BOTH, ODDS, Kernel, ask
+from calibrant.kernels.transforms.means import Absorb, Advise
+from calibrant.kernels.transforms.parts import Part, fold
 
 REST, RATE, UNIT, LOSS, NOTES, PARTS = range(6)
 """Which word is which.
@@ -52,111 +69,10 @@ Reweigh: TypeAlias = Callable[[Words, Reals, int, int, float, int], None]
 Soften: TypeAlias = Callable[[Words, Reals, int, int, float, int, float], None]
 
 
-@dataclass(frozen=True)
-class Part:
-    """One part of a mixture: the functions that serve its experts, and how many they are.
-
-    ``logs`` says which logarithms of the raw forecast they look at.
-    """
-
-    advise: Advise
-    absorb: Absorb
-    width: int
-    logs: int = NONE
-
-
-@functools.cache
-def single(kernel: Kernel) -> Part:
-    """Return a transform as a part with one expert."""
-    advise = _asking(kernel.predict) if kernel.given is None else _giving(kernel.given)
-    absorb = _teaching(kernel.learn) if kernel.partly is None else _parting(kernel.partly)
-    return Part(advise, absorb, 1, kernel.logs)
-
-
-def _asking(predict: types.Predict) -> Advise:
-    def advise(
-        words: Words, reals: Reals, at: int, raw: float, odds: float, less: float, out: int
-    ) -> None:
-        reals[out] = predict(words, reals, at, raw)
-
-    return advise
-
-
-def _giving(given: types.Given) -> Advise:
-    def advise(
-        words: Words, reals: Reals, at: int, raw: float, odds: float, less: float, out: int
-    ) -> None:
-        reals[out] = given(words, reals, at, raw, odds, less)
-
-    return advise
-
-
-def _teaching(learn: types.Learn) -> Absorb:
-    def absorb(
-        words: Words, reals: Reals, at: int, raw: float, out: int, outcome: int, part: float
-    ) -> None:
-        learn(words, reals, at, raw, reals[out], outcome)
-
-    return absorb
-
-
-def _parting(partly: types.Partly) -> Absorb:
-    def absorb(
-        words: Words, reals: Reals, at: int, raw: float, out: int, outcome: int, part: float
-    ) -> None:
-        partly(words, reals, at, raw, reals[out], outcome, part)
-
-    return absorb
-
-
-@functools.cache
-def bank(count: int) -> Part:
-    """Return a bank of bucket means as a part with ``count`` experts."""
-    return Part(*make_bank(count), count)
-
-
-def fold(parts: tuple[Part, ...]) -> tuple[Advise, Absorb]:
-    """Return two functions that serve the experts of all parts, in their order."""
-    advise: Any = None
-    absorb: Any = None
-    width = 0
-    for where, part in enumerate(parts, PARTS):
-        advise = _after(advise, part.advise, where, width)
-        absorb = _then(absorb, part.absorb, where, width)
-        width += part.width
-    return advise, absorb
-
-
-def _after(before: Advise | None, inner: Advise, where: int, first: int) -> Advise:
-    """Return what asks the parts before, and then one more, which starts at a word's place."""
-
-    def advise(
-        words: Words, reals: Reals, at: int, raw: float, odds: float, less: float, out: int
-    ) -> None:
-        if before is not None:
-            before(words, reals, at, raw, odds, less, out)
-        inner(words, reals, at + (words[at + where] & INDEX), raw, odds, less, out + first)
-
-    return advise
-
-
-def _then(before: Absorb | None, inner: Absorb, where: int, first: int) -> Absorb:
-    """Return what teaches the parts before, and then one more."""
-
-    def absorb(
-        words: Words, reals: Reals, at: int, raw: float, out: int, outcome: int, part: float
-    ) -> None:
-        if before is not None:
-            before(words, reals, at, raw, out, outcome, part)
-        inner(words, reals, at + (words[at + where] & INDEX), raw, out + first, outcome, part)
-
-    return absorb
-
-
 @functools.cache
 def make_mixture(parts: tuple[Part, ...], form: Forms) -> Kernel:
     """Return the kernel of a mixture of all experts of ``parts``."""
-    advise, absorb = fold(parts)
+    advise, absorb = fold(parts, PARTS)
     count = sum(part.width for part in parts)
     combine, reweigh = form(len(parts), count)
     soften = log_softened if form is bayes else squared_softened
@@ -198,11 +114,16 @@ def packed(count: int) -> int:
 def _make_keep(count: int) -> types.Keep:
     def keep(words: Words, reals: Reals, at: int, to: Any, first: int) -> None:
         out = at + (words[at + NOTES] & INDEX)
-        for i in range((count + 3) // 4):
+        for i in range(count // 4):
+            k = out + 4 * i
+            low = (int(reals[k + 1] * FINE + 0.5) << BITS) + int(reals[k] * FINE + 0.5)
+            high = (int(reals[k + 3] * FINE + 0.5) << BITS) + int(reals[k + 2] * FINE + 0.5)
+            to[first + i] = (high << 2 * BITS) + low
+        if count & 3:
             word = 0
-            for k in range(min(4 * i + 4, count) - 1, 4 * i - 1, -1):
-                word = word * (FIELD + 1) + int(reals[out + k] * FINE + 0.5)
-            to[first + i] = word
+            for k in range(count - 1, (count & ~3) - 1, -1):
+                word = (word << BITS) + int(reals[out + k] * FINE + 0.5)
+            to[first + count // 4] = word
 
     return keep
 
@@ -303,20 +224,16 @@ def substitution(parts: int, count: int) -> tuple[Combine, Reweigh]:
 
     def combine(words: Words, reals: Reals, at: int, out: int) -> float:
         at, out = at & INDEX, out & INDEX
-        rate = reals[at + RATE]
-        # Compiled, several at a time.
-        for k in range(lanes(count)):
-            p = reals[out + k]
-            reals[out + padded + k] = exp_short(rate * (p * p))
-            reals[out + 2 * padded + k] = exp_short(rate * ((1.0 - p) * (1.0 - p)))
+        likelihoods(reals, out, count, padded, reals[at + RATE])
         none, one = 0.0, 0.0
         for k in range(count):
-            none += reals[at + weights + k] * reals[out + padded + k]
-            one += reals[at + weights + k] * reals[out + 2 * padded + k]
+            weight = reals[at + weights + k]
+            none += weight * reals[out + padded + k]
+            one += weight * reals[out + 2 * padded + k]
         reals[out + totals] = none
         reals[out + totals + 1] = one
-        told: float = min(max(0.5 + log_ratio(one, none) * reals[at + UNIT], 0.0), 1.0)
-        return told
+        told: float = 0.5 + log_ratio(one, none) * reals[at + UNIT]
+        return 0.0 if told < 0.0 else (1.0 if told > 1.0 else told)
 
     def reweigh(words: Words, reals: Reals, at: int, out: int, told: float, outcome: int) -> None:
         at, out = at & INDEX, out & INDEX
@@ -328,6 +245,31 @@ def substitution(parts: int, count: int) -> tuple[Combine, Reweigh]:
         charge(reals, at, at + weights + count, out, count, told, outcome)
 
     return combine, reweigh
+
+
+def likelihoods(reals: Reals, out: int, count: int, padded: int, rate: float) -> None:
+    """Write exp(-eta loss) of forecasts for both outcomes behind them.
+
+    That is :func:`~calibrant.kernels.portable.exp_short` of both, in line: plain Python would spend
+    as long on the calls.
+    """
+    # Compiled, several at a time.
+    for k in range(lanes(count)):
+        p = reals[out + k]
+        q = 1.0 - p
+        r, s = 0.125 * (rate * (p * p)), 0.125 * (rate * (q * q))
+        z, y = r * r, s * s
+        w, v = z * z, y * y
+        third = (POWER_8 + POWER_9 * r) + z * (POWER_10 + POWER_11 * r)
+        inner = (POWER_4 + POWER_5 * r) + z * (POWER_6 + POWER_7 * r) + w * third
+        root = (1.0 + r) + z * (POWER_2 + POWER_3 * r) + w * inner
+        third = (POWER_8 + POWER_9 * s) + y * (POWER_10 + POWER_11 * s)
+        inner = (POWER_4 + POWER_5 * s) + y * (POWER_6 + POWER_7 * s) + v * third
+        other = (1.0 + s) + y * (POWER_2 + POWER_3 * s) + v * inner
+        root, other = root * root, other * other
+        root, other = root * root, other * other
+        reals[out + padded + k] = root * root
+        reals[out + 2 * padded + k] = other * other
 
 
 def mean(parts: int, count: int) -> tuple[Combine, Reweigh]:

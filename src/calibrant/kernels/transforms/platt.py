@@ -51,7 +51,7 @@ def log_odds(raw: float, low: float) -> float:
 def given(words: Words, reals: Reals, at: int, raw: float, odds: float, less: float) -> float:
     """Return the probability whose log-odds are the line through those of ``raw``."""
     reach = reals[at + REACH]
-    x = min(max(odds, -reach), reach)
+    x = -reach if odds < -reach else (reach if odds > reach else odds)
     reals[at + FEATURE] = x
     return sigmoid_short(reals[at + SLOPE] * x + reals[at + INTERCEPT])
 
@@ -65,7 +65,8 @@ def partly(
     # With v = A^-1 x and g = gap x, the new inverse is A^-1 - gap^2 v v' / (1 + gap^2 x'v), and
     # its product with g is gap v / (1 + gap^2 x'v).
     u, v = p * x + q, q * x + r
-    shrink = gap / max(1.0 + gap * gap * (u * x + v), TINY)
+    grown = 1.0 + gap * gap * (u * x + v)
+    shrink = gap / (TINY if grown < TINY else grown)
     inner = gap * shrink
     reals[at + INVERSE] = p - inner * u * u
     reals[at + INVERSE + 1] = q - inner * u * v
@@ -118,7 +119,8 @@ def partly_forgetting(
     reals[at + SUM] = a
     reals[at + SUM + 1] = b
     reals[at + SUM + 2] = c
-    each = 1.0 / max(a * c - b * b, TINY)
+    whole = a * c - b * b
+    each = 1.0 / (TINY if whole < TINY else whole)
     p, q, r = c * each, -b * each, a * each
     reals[at + INVERSE] = p
     reals[at + INVERSE + 1] = q
