@@ -307,3 +307,27 @@ def test_reading_leaves_the_data_alone(note: Document) -> None:
     before = copy.deepcopy(data)
     Document.from_dict(data, "note")
     assert data == before
+
+
+def test_many_words_are_written_as_few_are() -> None:
+    large = document({}, {"a": list(range(codec.FEW + 1)), "b": [5]})
+    data = large.to_bytes()
+    assert data[-codec.DIGEST :] == codec._digest(data[: -codec.DIGEST])
+    read = Document.from_bytes(data, "note")
+    assert read.arrays["a"].tolist() == list(range(codec.FEW + 1))
+    assert read.arrays["b"].tolist() == [5]
+
+
+def test_kinds_are_told_after_any_number_of_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(codec, "MOST_KINDS", 2)
+    written = [Document(f"kind {k}", {"a": k}).to_bytes() for k in range(5)]
+    for _ in range(2):
+        assert [codec.kind_of(data) for data in written] == [f"kind {k}" for k in range(5)]
+
+
+def test_a_known_shape_does_not_vouch_for_the_rest(note: Document) -> None:
+    data = bytearray(note.to_bytes())
+    assert codec.kind_of(data) == "note"
+    data[-1] ^= 1
+    with pytest.raises(CorruptState, match="whose checksum differs"):
+        Document.from_bytes(data, codec.kind_of(data))

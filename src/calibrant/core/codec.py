@@ -33,6 +33,9 @@ MAGIC: Final = b"calibrn2"
 FIRST_MAGIC: Final = b"calibrnt"
 START: Final = len(MAGIC) + 4
 DIGEST: Final = 16
+STORED: Final = np.dtype("<i8")
+FEW: Final = 4096
+"""Words that are copied sooner than their bytes are told one after the other."""
 WRONG: Final = (AttributeError, TypeError, ValueError, ArithmeticError, RecursionError)
 """What reading crafted data may run into; the last where it is nested too deep."""
 
@@ -111,7 +114,10 @@ class Document:
             lengths = np.frombuffer(body[end:start], "<u4").tolist()
             arrays = _arrays(body[start:], dict(zip(names, lengths, strict=True)))
             made = cls(head["kind"], head["settings"], arrays, head["version"])
-            made.__dict__["origin"] = body[START:end]
+            made.__dict__["origin"] = origin = body[START:end]
+            if len(_kinds) >= MOST_KINDS:
+                _kinds.clear()
+            _kinds[origin] = made.kind
             return made
 
     def to_dict(self) -> dict[str, Any]:
@@ -156,11 +162,15 @@ class Document:
 
 def bound_bytes(shape: bytes, arrays: Arrays) -> bytes:
     """Return the bytes of a document, given its shape and its arrays."""
-    names, hashed = sorted(arrays), hashlib.blake2b(digest_size=DIGEST)
+    names = sorted(arrays)
     lengths = b"".join(len(arrays[name]).to_bytes(4, "little") for name in names)
-    words = [np.ascontiguousarray(arrays[name], "<i8").data for name in names]
-    # Large arrays are copied once.
+    words = [np.ascontiguousarray(arrays[name], STORED).data for name in names]
     parts: list[Any] = [MAGIC, len(shape).to_bytes(4, "little"), shape, lengths, *words]
+    if sum(map(len, words)) <= FEW:
+        told = b"".join(parts)
+        return told + _digest(told)
+    # Large arrays are copied once.
+    hashed = hashlib.blake2b(digest_size=DIGEST)
     for part in parts:
         hashed.update(part)
     return b"".join([*parts, hashed.digest()])
@@ -172,7 +182,18 @@ def kind_of(data: Any) -> str:
     >>> kind_of(Document("note", {}).to_bytes()), kind_of(Document("note", {}).to_dict())
     ('note', 'note')
     """
-    return (Document.read_dict(data) if isinstance(data, dict) else Document.read(data)).kind
+    if isinstance(data, dict):
+        return Document.read_dict(data).kind
+    # A shape that was read before tells its kind; whether the rest is whole is seen in reading.
+    told = _as_bytes(data)
+    end = START + int.from_bytes(told[len(MAGIC) : START], "little")
+    known = _kinds.get(told[START:end]) if told.startswith(MAGIC) else None
+    return Document.read(told).kind if known is None else known
+
+
+MOST_KINDS: Final = 256
+_kinds: dict[bytes, str] = {}
+"""By shape, of which kind it is."""
 
 
 def _first_bytes(document: Document) -> bytes:
@@ -221,7 +242,7 @@ def _head(head: Any) -> dict[str, Any]:
 
 
 def _arrays(words: bytes, lengths: dict[str, int]) -> dict[str, Words]:
-    flat = np.frombuffer(words, "<i8").astype(np.int64)
+    flat = np.frombuffer(words, STORED).astype(np.int64)
     if sum(lengths.values()) != len(flat) or min(lengths.values(), default=0) < 0:
         raise ValueError(f"{len(flat)} words where {lengths} were said to be")
     arrays, start = {}, 0

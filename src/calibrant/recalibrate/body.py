@@ -88,9 +88,15 @@ class Body:
         self.fresh, self.real = layout.fresh[self.places], layout.real[self.places]
         self._cells, self._clocks = len(gaps), slice(2 * len(gaps), len(first))
         self._ends = tuple(ends[self.places] for ends in layout.ordered)
+        self._span = (self._ends[2] - self._ends[1]).view(np.uint64)
         self._bytes = -(-len(self.places) // 8)
         self._find_twins(layout.twins)
-        self._ratios = {below: rest for *rest, below in map(_by_lower, layout.ratios)}
+        # Where words and ratios stand behind the shared part.
+        self._spots, row = self.places + layout.row, layout.row
+        self._ratios = {
+            row + below: (row + place, row + above, times, plus)
+            for place, above, below, times, plus in layout.ratios
+        }
         values, self._scale = layout.values
         self._values = np.tile(values, len(place))[: len(gaps)]
 
@@ -203,8 +209,8 @@ class Body:
         base = self.fresh.copy()
         base[self._later] = told[self._earlier]
         changed = told != base
-        words = told[changed]
-        count = np.count_nonzero(changed[: self.wholes])
+        which = changed.nonzero()[0]
+        words, count = told[which], int(which.searchsorted(self.wholes))
         whole = words[:count]
         short = whole.astype(Short)
         long = short != whole
@@ -220,35 +226,37 @@ class Body:
         """Return what a body tells of its row."""
         told, size = words.tobytes(), len(self.places)
         changed = _bits(told[: self._bytes], size)
-        count = int(np.count_nonzero(changed[: self.wholes]))
+        which = changed.nonzero()[0]
+        count = int(which.searchsorted(self.wholes))
         start = self._bytes + -(-count // 8)
         long = _bits(told[self._bytes : start], count)
         lengthy = int(np.count_nonzero(long))
         end = start + 2 * (count - lengthy)
         first = -(-end // 8)
-        left = int(np.count_nonzero(changed)) - count
-        if len(words) != first + lengthy + left or any(told[end : 8 * first]):
+        if len(words) != first + lengthy + len(which) - count or any(told[end : 8 * first]):
             raise ValueError(f"{len(words)} words that are not of a row of {size}")
-        whole = np.empty(count, np.int64)
-        whole[~long] = np.frombuffer(told[start:end], "<i2")
-        whole[long] = words[first : first + lengthy]
+        listed = np.empty(len(which), np.int64)
+        listed[:count][~long] = np.frombuffer(told, "<i2", count - lengthy, start)
+        listed[:count][long] = words[first : first + lengthy]
+        listed[count:] = words[first + lengthy :]
         found: Words = self.fresh.copy()
-        found[changed] = np.concatenate([whole, words[first + lengthy :]])
-        same = ~changed[self._later]
+        found[which] = listed
+        same = (~changed[self._later]).nonzero()[0]
         found[self._later[same]] = found[self._earlier[same]]
         return found
 
     def verify(self, told: Words) -> None:
         """Refuse what is told of a row with which kernels would go astray."""
-        turn, low, high = self._ends
         # Nearly always all is well, which one comparison of whole numbers shows.
-        ordered = told ^ ((told >> 63) & turn)
-        if not ((ordered >= low) & (ordered <= high)).all():
+        ordered = (told >> 63) & self._ends[0]
+        ordered ^= told
+        ordered -= self._ends[1]
+        if (ordered.view(np.uint64) > self._span).any():
             ends = self.layout.low[self.places], self.layout.high[self.places]
             refuse_outside(told, self.fresh, self.real, *ends, self.places)
-        check_gaps(
-            told[: self._cells], told[self._cells : 2 * self._cells], self._values, self._scale
-        )
+        if self._cells:
+            told = told[: 2 * self._cells]
+            check_gaps(told[: self._cells], told[self._cells :], self._values, self._scale)
 
     def verify_row(self, row: Words) -> None:
         """Refuse a row with which kernels would go astray, or whose blocks made other forecasts."""
@@ -262,19 +270,19 @@ class Body:
 
     def listed(self, told: Words) -> list[Any]:
         """Return the shared part and the row of which this is told, as a list."""
-        row, ratios = self.layout.row, self._ratios
-        changed = np.flatnonzero(told != self.fresh)
+        ratios = self._ratios
+        changed = (told != self.fresh).nonzero()[0]
         words: list[Any] = self.layout.alone_list.copy()
-        cut = int(np.searchsorted(changed, self.wholes))
         values = told[changed]
-        spots = self.places[changed].tolist()
-        listed = values[:cut].tolist() + values[cut:].view(np.float64).tolist()
+        spots = self._spots[changed].tolist()
+        listed = values.tolist()
+        cut = int(changed.searchsorted(self.wholes))
+        listed[cut:] = values[cut:].view(np.float64).tolist()
         for place, value in zip(spots, listed, strict=True):
-            words[row + place] = value
-        for below in spots:
-            if below in ratios:
-                place, above, times, plus = ratios[below]
-                words[row + place] = words[row + above] / (words[row + below] * times + plus)
+            words[place] = value
+        for below in ratios.keys() & spots:
+            place, above, times, plus = ratios[below]
+            words[place] = words[above] / (words[below] * times + plus)
         return words
 
 
@@ -302,17 +310,13 @@ def check_gaps(gap: Words, visits: Words, values: Words, scale: int) -> None:
         raise ValueError(f"cells with gaps that {int(visits[lost][0])} visits cannot leave")
 
 
-def _by_lower(ratio: tuple[int, int, int, float, float]) -> tuple[Any, ...]:
-    place, above, below, times, plus = ratio
-    return place, above, times, plus, below
-
-
 def _bits(told: bytes, size: int) -> Mask:
     """Return so many bits."""
-    bits: NDArray[np.bool_] = np.unpackbits(np.frombuffer(told, np.uint8)).view(bool)
-    if bits[size:].any() or len(bits) < size:
+    spare = 8 * len(told) - size
+    if spare < 0 or (spare and told[-1] & ((1 << spare) - 1)):
         raise ValueError(f"marks that are not of {size} words")
-    return bits[:size]
+    bits: NDArray[np.bool_] = np.unpackbits(np.frombuffer(told, np.uint8), count=size).view(bool)
+    return bits
 
 
 def _machine_for(rows: int) -> Any:
