@@ -8,9 +8,11 @@ Events fall on the keys by Zipf's law with exponent 1.1; whose events they are i
 from __future__ import annotations
 
 import argparse
+import os
 import pathlib
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -29,6 +31,12 @@ WARM = 30_000
 """Events of a batch that compiles what is measured."""
 MADE = 5_000
 """Keys that are made to see what that costs."""
+ORDERED = 300_000
+"""Events that are played in two orders."""
+SINGLE = 30_000
+"""Keys that have one event each."""
+IDLE = 1.8
+"""Cores that must be idle for two threads to be measured by the clock."""
 EVERYWHERE = 300
 """Rounds of a key that uses all its buckets."""
 BARS: dict[str, tuple[str, str, str, str]] = {
@@ -87,8 +95,88 @@ def line(name: str, make: Make, given: tuple[Any, ...], repeats: int) -> list[st
         "bytes a key, state": (f"{made._tiers.nbytes / len(made):.0f}", BARS[name][2]),
         "bytes a key, names": (f"{_names(made) / len(made):.0f}", ""),
     }
-    told |= snapshots(made, keys, raw, outcomes) | used_everywhere(make, BARS[name][3])
+    told |= threads(make, keys, raw, outcomes) | orders(make, keys, raw, outcomes)
+    told |= single_events(make) | snapshots(made, keys, raw, outcomes)
+    told |= used_everywhere(make, BARS[name][3])
     return [f"| {name} | {what} | {found} | {bar} |" for what, (found, bar) in told.items()]
+
+
+def threads(make: Make, keys: Keys, raw: Any, outcomes: Any) -> dict[str, tuple[str, str]]:
+    """Measure two threads beside one: by the clock where two cores are idle, else by CPU time.
+
+    By CPU time the batch takes what the calling thread spends, and half of what the two others do.
+    """
+    made = [Table(make(), seed=1, hot=len(keys.names), jobs=jobs) for jobs in (1, 2)]
+    clock, spent = [np.inf, np.inf], [np.inf, np.inf]
+    for _ in range(4):
+        for k, table in enumerate(made):
+            before = time.perf_counter(), time.process_time(), time.thread_time()
+            table.replay(keys, raw, outcomes)
+            after = time.perf_counter(), time.process_time(), time.thread_time()
+            took, both, own = (b - a for a, b in zip(before, after, strict=True))
+            clock[k], spent[k] = min(clock[k], took), min(spent[k], own + (both - own) / (k + 1))
+    idle = _idle_cores() >= IDLE
+    what = "two threads, times as fast as one"
+    if idle:
+        return {f"{what}, by the clock": (f"{clock[0] / clock[1]:.2f}", "1.7")}
+    return {f"{what}, by CPU time (cores were not idle)": (f"{spent[0] / spent[1]:.2f}", "")}
+
+
+def _idle_cores() -> float:
+    """Return how many cores nobody uses."""
+    return (os.cpu_count() or 1) - os.getloadavg()[0] + 1.0
+
+
+def orders(make: Make, keys: Keys, raw: Any, outcomes: Any) -> dict[str, tuple[str, str]]:
+    """Measure the loop over events in the order of arrival beside that over keys.
+
+    The order of arrival spares sorting, and goes to another row with every event.
+    """
+    found = {}
+    for count in (100, 10_000, len(keys.names)):
+        some = np.flatnonzero(keys.codes < count)[:ORDERED]
+        named = Keys.of(keys.codes[some])
+        ratio = _two_orders(make, named, raw[some], outcomes[some])
+        found[f"in the order of arrival, times grouped, {len(named.names)} keys"] = (ratio, "")
+    return found
+
+
+def _two_orders(make: Make, keys: Keys, raw: Any, outcomes: Any) -> str:
+    table = Table(make(), seed=1, hot=len(keys.names))
+    table.replay(keys, raw, outcomes)
+    machine, flat, bounds = (
+        table._rows.program.rows,
+        table._rows.arena.flat(),
+        np.arange(len(raw) + 1),
+    )
+    made = [np.empty(len(raw)) for _ in range(3)]
+    if table._spec.transform is None:
+        made[2] = np.empty(0)
+
+    def arrival() -> None:
+        places = table._tiers.places(table._rows_of(keys))
+        machine.replay(flat, flat.view(np.float64), places, bounds, raw, outcomes, *made)
+
+    def grouped() -> None:
+        table.replay(keys, raw, outcomes)
+
+    jobs: dict[str, Any] = {"arrival": lambda: arrival, "grouped": lambda: grouped}
+    return f"{interleave(jobs, rounds=len(raw), repeats=3).ratio('arrival', 'grouped'):.2f}"
+
+
+def single_events(make: Make) -> dict[str, tuple[str, str]]:
+    """Measure batches with one event for each key."""
+    rng, keys = np.random.default_rng(2), Keys.of(np.arange(SINGLE))
+    raw = rng.random(SINGLE)
+    told = keys, raw, (rng.random(SINGLE) < raw).astype(np.uint8)
+    old = Table(make(), seed=1, hot=2_000)
+    old.replay(*told)
+    cold = min(cpu_seconds(lambda: old.replay(*told)) for _ in range(4))
+    new = min(cpu_seconds(lambda: Table(make(), seed=1, hot=2_000).replay(*told)) for _ in range(4))
+    return {
+        "one event a key, all keys new, us": (f"{1e6 * new / SINGLE:.2f}", ""),
+        "one event a key, all keys packed, us": (f"{1e6 * cold / SINGLE:.2f}", ""),
+    }
 
 
 def _making(make: Make) -> float:

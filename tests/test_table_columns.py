@@ -20,6 +20,20 @@ def test_categories_are_keys() -> None:
         Keys.of(arrow.array(["b", None]).dictionary_encode())
 
 
+def test_keys_that_were_read_are_not_read_again_unless_somebody_wrote_to_them() -> None:
+    keys = Keys.of(["b", "a", "b"])
+    assert Keys.of(keys) is keys
+    with pytest.raises(ValueError, match="read-only"):
+        keys.codes[0] = 1
+    keys.codes.flags.writeable = True
+    keys.codes[0] = 1
+    assert Keys.of(keys).names == ["a", "b"]
+    own = np.array([1, 0, 1])
+    again = Keys.of(Keys(["b", "a", "c"], own))
+    assert (again.names, again.codes.tolist()) == (["a", "b"], [0, 1, 0])
+    assert own.flags.writeable
+
+
 def test_a_key_of_numpy_has_the_coins_of_the_plain_one() -> None:
     names, raw = ["a", "b", "a"], [0.2, 0.7, 0.3]
     plain, other = (Table(Recalibrator(resolution=10, buckets=10), seed=7) for _ in range(2))

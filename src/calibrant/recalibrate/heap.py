@@ -7,15 +7,23 @@ from typing import Final
 import numpy as np
 
 from calibrant.core.arrays import Words
+from calibrant.core.region import region
 from calibrant.kernels.compile import available, compiled
 from calibrant.kernels.tables import copy_parts
 
 MANY: Final = 256
 """More parts than these are copied by machine code if there is a compiler."""
+LARGE: Final = 1 << 20
+"""Heaps of so many words do not move any more when they grow."""
 LEAST: Final = 1 << 16
 """Heaps of fewer words are never swept."""
 MAPPED: Final = 1 << 56
 """Places from here on are those of a file that is mapped into memory."""
+
+
+def _room(count: int) -> Words:
+    """Return room for so many words, and some more: a large one takes memory as it is written."""
+    return region(count) if count >= LARGE else np.empty(64 + count + count // 4, np.int64)
 
 
 def copied_parts(source: Words, starts: Words, sizes: Words, target: Words, places: Words) -> None:
@@ -39,16 +47,16 @@ class Heap:
 
     START, SIZE = 0, 1
 
-    def __init__(self, records: Words, words: Words | None = None) -> None:
+    def __init__(self, records: Words, used: int = 0) -> None:
         self.records, self.mapped = records, np.empty(0, np.int64)
-        self._words = np.empty(64, np.int64) if words is None else words
-        self.used = 0 if words is None else len(words)
+        self._words, self.used = _room(used), used
         self.limit = max(LEAST, 3 * self.used // 2)
 
     @property
     def nbytes(self) -> int:
         """Bytes of memory held; those of a mapped file are not."""
-        return self._words.nbytes + self.records.nbytes
+        large = len(self._words) >= LARGE
+        return (8 * self.used if large else self._words.nbytes) + self.records.nbytes
 
     def make_room(self, count: int) -> None:
         """Have records of so many rows."""
@@ -60,7 +68,7 @@ class Heap:
         """Write words behind the others; return where they start."""
         start, end = self.used, self.used + len(words)
         if end > len(self._words):
-            grown = np.empty(end + end // 4, np.int64)
+            grown = _room(end)
             grown[:start] = self._words[:start]
             self._words = grown
         self._words[start:end] = words
@@ -88,9 +96,8 @@ class Heap:
         starts, sizes = self.records[numbers, self.START], self.records[numbers, self.SIZE]
         near = np.flatnonzero(starts < MAPPED)
         ends, kept = np.cumsum(sizes[near]), numbers[near]
-        words, records = np.empty(int(sizes[near].sum()), np.int64), self.records.copy()
-        copied_parts(self._words, starts[near], sizes[near], words, ends - sizes[near])
-        records[kept, self.START] = ends - sizes[near]
-        made = Heap(records, words)
+        made = Heap(self.records.copy(), int(sizes[near].sum()))
+        copied_parts(self._words, starts[near], sizes[near], made._words, ends - sizes[near])
+        made.records[kept, self.START] = ends - sizes[near]
         made.mapped = self.mapped
         return made

@@ -73,6 +73,8 @@ class Keys:
 
     names: list[Key]
     codes: Words
+    read: bool = field(default=False, repr=False, init=False)
+    """Whether :meth:`of` made this, so that no row need be looked at again."""
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -83,6 +85,18 @@ class Keys:
 
         A pandas categorical and a column of Arrow that is a dictionary are taken as they are.
         """
+        if isinstance(keys, Keys) and keys.read and not keys.codes.flags.writeable:
+            return keys
+        return cls._read(keys)._sealed()
+
+    def _sealed(self) -> Keys:
+        """Let nobody write to the codes, which were looked at."""
+        self.codes.flags.writeable = False
+        object.__setattr__(self, "read", True)
+        return self
+
+    @classmethod
+    def _read(cls, keys: Any) -> Keys:
         if isinstance(keys, Keys):
             return keys._checked()
         if hasattr(keys, "cat"):
@@ -108,8 +122,9 @@ class Keys:
             raise InvalidType(f"codes must be a flat column of whole numbers, got {codes!r}")
         bad = (codes < 0) | (codes >= len(self.names))
         check.refuse_first(bad, codes, "codes", f"from 0 up to {len(self.names) - 1}")
-        used, where = np.unique(codes, return_index=True)
-        used = used[np.argsort(where)]
+        first = np.full(len(self.names), len(codes), np.int64)
+        np.minimum.at(first, codes, np.arange(len(codes)))
+        used = np.argsort(first, kind="stable")[: np.count_nonzero(first < len(codes))]
         names = [self.names[code] for code in used.tolist()]
         if not set(map(type, names)) <= {str, int}:
             told = zip(names, used.tolist(), strict=True)
@@ -117,7 +132,7 @@ class Keys:
         if len(set(names)) < len(names):
             raise InvalidInput("names must differ, got one twice")
         if len(used) == len(self.names) and (used == np.arange(len(used))).all():
-            return Keys(names, codes.astype(np.int64, copy=False))
+            return Keys(names, codes.astype(np.int64))
         place = np.zeros(len(self.names), np.int64)
         place[used] = np.arange(len(used))
         return Keys(names, place[codes])

@@ -92,7 +92,8 @@ class KeyedBatches(KeyedRounds):
             self._recall(itertools.chain(named.names, carried.key))
             rows = self._rows_of(named)
             parts = Parts.of(rows, len(self._keys) + len(named.names))
-            self._check_order(when, parts)
+            if time is not None:
+                self._check_order(when, parts)
             prompt = available is None and carry is None and not self._spec.rule.timed
             apart = self._spec.raw_safe is None or not len(self._desk)
             if prompt and apart and (self._most_open is None or len(self._desk) < self._most_open):
