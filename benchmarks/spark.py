@@ -43,7 +43,7 @@ MODELS: dict[str, Recalibrator] = {
 }
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "how-to" / "spark.md"
-MARKS = "(<!-- measured {0} -->\n).*?(<!-- end of {0} -->\n)"
+MARKS = "(<!-- measured {0} -->\n).*?(<!-- that was {0} -->\n)"
 TITLES = "| {} | CPU seconds | µs a row | share |\n|---|---|---|---|"
 Lines = Iterator[str]
 
