@@ -43,7 +43,7 @@ MODELS: dict[str, Recalibrator] = {
 }
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "how-to" / "spark.md"
-MARKS = "(<!-- measured {0} -->\n).*?(<!-- measured: {0} -->\n)"
+MARKS = "(<!-- measured {0} -->\n).*?(<!-- that was {0} -->\n)"
 TITLES = "| {} | CPU seconds | µs a row | share |\n|---|---|---|---|"
 Lines = Iterator[str]
 
@@ -278,8 +278,8 @@ def crash(folder: str, many: int, files: int) -> Lines:
     left = len(demo.uncommitted(place))
     same = "the same" if agrees(out, log, played(log)) else "NOT the same"
     yield (
-        f"{log.num_rows:,} events of 1,000 keys, late and shuffled, {files} batches, three kill "
-        f"-9 in mid-batch: {out.num_rows:,} rows in {took:.0f} s, {same} to the bit as a table's, "
+        f"{log.num_rows:,} events of 1,000 keys, late and shuffled, {files} batches, three kill -9 "
+        f"in mid-batch: {out.num_rows:,} rows in {took:.0f} s, {same} to the bit as a table's, "
         f"each once; {left} files of batches that died lay beside the committed ones.\n"
     )
 

@@ -101,7 +101,7 @@ def read(reader: Any, parts: Any) -> list[dict[str, Any]]:
 
 
 def test_a_log_is_read_in_parts_and_in_pages(address, monkeypatch) -> None:
-    monkeypatch.setattr(log, "PAGE", 7)
+    monkeypatch.setattr(log, "PAGE", 8)
     told = events(30, 3, 4.0)
     fill(address, [Asked(2, 0, "x", "elsewhere", 0.5), *questions(told)], Table(MODEL, seed=SEED))
     source = PostgresLog(options(address, parts=3, after=11))

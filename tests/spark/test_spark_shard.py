@@ -20,8 +20,8 @@ from calibrant.integrations.spark.stream import ShardProcessor
 SCHEMA = event_schema(pa.string(), pa.string())
 
 
-def settings(model=MODEL, idle=None, timed=False) -> Settings:
-    return Settings(model, SEED, 4, idle, SCHEMA, timed)
+def settings(model=MODEL, idle=None, timed=False, seconds=None) -> Settings:
+    return Settings(model, SEED, 4, idle, SCHEMA, timed, seconds)
 
 
 def whole(log: pa.Table) -> pa.Table:
@@ -207,7 +207,16 @@ class Handle:
     """Stands for what Spark hands to a processor."""
 
     def __init__(self) -> None:
-        self.value = Value()
+        self.value, self.timers = Value(), set[int]()
+
+    def listTimers(self):
+        return iter(self.timers)
+
+    def deleteTimer(self, timer):
+        self.timers.remove(timer)
+
+    def registerTimer(self, timer):
+        self.timers.add(timer)
 
     def getValueState(self, name, schema):
         assert (name, schema.names) == ("shelf", ["shelf"])
@@ -242,6 +251,47 @@ def test_a_processor_without_a_state_begins_anew() -> None:
     assert agrees(out.drop_columns(["time", "body"]), log, played(log, table))
     found = Shelf.from_bytes(handle.value.kept[0])
     assert found.bodies == dict(zip(table, table.bodies(), strict=True))
+
+
+class Now:
+    """Stands for the time that Spark tells."""
+
+    def __init__(self, now: int) -> None:
+        self.now = now
+
+    def getCurrentProcessingTimeInMs(self) -> int:
+        return self.now
+
+
+def parcel(*told: tuple[object, ...]) -> Row:
+    return Row(shard=1, events=bytearray(written(rows(*told), SCHEMA)))
+
+
+def test_a_shard_that_is_quiet_for_long_goes_to_rows_of_its_own() -> None:
+    handle, processor = Handle(), ShardProcessor(settings(seconds=2.5))
+    processor.init(handle)
+    first = parcel((1, "forecast", "a", "one", 0.5), (2, "forecast", "b", "two", 0.5))
+    list(processor.handleInputRows((1,), iter([first]), Now(1000)))
+    assert handle.timers == {3501}
+    list(
+        processor.handleInputRows((1,), iter([parcel((3, "outcome", "a", "one", 1.0))]), Now(2000))
+    )
+    assert handle.timers == {4501}
+    kept = Shelf.from_bytes(handle.value.kept[0]).bodies
+    (gone,) = processor.handleExpiredTimer((1,), Now(4501), None)
+    out = read([gone["events"]], parcels.played_schema(SCHEMA))
+    assert out.select(["kind", "seq", "key", "body"]).to_pylist() == [
+        {"kind": "idle", "seq": 3, "key": "a", "body": kept["a"]},
+        {"kind": "idle", "seq": 2, "key": "b", "body": kept["b"]},
+    ]
+    assert Shelf.from_bytes(handle.value.kept[0]) == Shelf(4)
+
+
+def test_without_seconds_there_are_no_timers() -> None:
+    handle, processor = Handle(), ShardProcessor(settings())
+    processor.init(handle)
+    list(processor.handleInputRows((1,), iter([parcel((1, "forecast", "a", "one", 0.5))]), None))
+    assert handle.timers == set()
 
 
 def test_the_compiler_starts_once_enough_was_played(monkeypatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -101,6 +102,33 @@ def test_a_query_goes_on_where_a_table_stopped(spark, tmp_path) -> None:
     assert agrees(out.slice(50), rest, played(rest, table))
 
 
+@pytest.fixture
+def no_empty_batches(spark) -> Iterator[None]:
+    """A query with timers ends where its log does."""
+    name = "spark.sql.streaming.noDataMicroBatches.enabled"
+    spark.conf.set(name, "false")
+    yield
+    spark.conf.unset(name)
+
+
+def test_a_shard_that_is_quiet_goes_by_a_timer(spark, tmp_path, no_empty_batches) -> None:
+    table = Table(MODEL, seed=SEED)
+    log = table_of(0, [("forecast", f"model {k}", f"first {k}", 0.5) for k in range(20)])
+    write(log, tmp_path / "in", 1)
+    played(log, table)
+    more = table_of(20, [("forecast", "model 0", "later", 0.5)])
+    write(more, tmp_path / "more", 1)
+    run(spark, tmp_path, idle_seconds=0)
+    (tmp_path / "more" / "0000.parquet").rename(tmp_path / "in" / "more.parquet")
+    run(spark, tmp_path, idle_seconds=0)
+    out = read_committed(tmp_path / "out")
+    gone = out.filter(pa.compute.equal(out.column("kind"), "idle")).to_pylist()
+    stay = read_table(spark, str(tmp_path / "checkpoint"), model=MODEL, seed=SEED)
+    assert gone
+    assert {row["key"] for row in gone} | set(stay) == set(table)
+    assert all(row["body"] == table.body(row["key"]) for row in gone if row["key"] != "model 0")
+
+
 def test_whole_numbers_moments_and_bodies_travel(spark, tmp_path) -> None:
     (tmp_path / "in").mkdir()
     table = Table(Calibrant(), seed=SEED)
@@ -137,6 +165,10 @@ def test_a_stream_that_cannot_be_played_is_refused_at_once(spark, tmp_path) -> N
         recalibrate_stream(fine, seed=SEED, shards=0)
     with pytest.raises(InvalidInput, match="idle must be a whole number of at least 1"):
         recalibrate_stream(fine, seed=SEED, idle=0)
+    with pytest.raises(InvalidInput, match="idle_seconds must be a number of seconds, from 0 on"):
+        recalibrate_stream(fine, seed=SEED, idle_seconds=-1)
+    with pytest.raises(InvalidType, match="seed must be a whole number"):
+        recalibrate_stream(fine)
 
 
 def test_a_query_whose_python_starts_too_late_is_started_again(
