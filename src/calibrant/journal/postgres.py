@@ -14,6 +14,7 @@ from calibrant.errors import NotStored
 from calibrant.journal.events import Event
 from calibrant.journal.sql import COLUMNS, Sql
 from calibrant.journal.store import Named
+from calibrant.journal.vault import Vault
 
 OWNER: Final = 0x63616C69
 """The advisory lock of who owns the log."""
@@ -41,6 +42,8 @@ class PostgresStore(Sql):
         Whether this process shall own the log; None for who adds no events.
     old
         Whether tables of an earlier version will do.
+    vault
+        Seals what holds secrets.
     """
 
     mark = "%s"
@@ -54,7 +57,15 @@ class PostgresStore(Sql):
         "first": ", 0",
     }
 
-    def __init__(self, address: str, *, alone: bool | None = None, old: bool = False) -> None:
+    def __init__(
+        self,
+        address: str,
+        *,
+        alone: bool | None = None,
+        old: bool = False,
+        vault: Vault | None = None,
+    ) -> None:
+        self.vault = vault or Vault()
         self._address, self._alone = address, bool(alone)
         self._turn, self._asking = threading.RLock(), threading.RLock()
         self._epoch: int | None = None
@@ -64,6 +75,7 @@ class PostgresStore(Sql):
             with naming():
                 self._set_up()
                 self._check_version("database", old)
+                self._seal_all()
         except BaseException:
             self.close()
             raise
@@ -151,7 +163,7 @@ class PostgresStore(Sql):
     def find(self, wanted: Iterable[Named]) -> dict[Named, Event]:
         """Return those of some events that are in the log."""
         columns = [list(column) for column in zip(*wanted, strict=True)]
-        found = map(Event._make, self._rows(FIND, *columns)) if columns else ()
+        found = map(self._event, self._rows(FIND, *columns)) if columns else ()
         return {event[1:4]: event for event in found}
 
     # ------------------------------------------------------------------ writing
@@ -162,7 +174,7 @@ class PostgresStore(Sql):
     def add_events(self, events: Sequence[Event]) -> None:
         """Add events at the end of the log, within :meth:`writing`."""
         if events:
-            self._run(INSERT, *(list(column) for column in zip(*events, strict=True)))
+            self._run(INSERT, *(list(column) for column in zip(*self._sealed(events), strict=True)))
 
     def tidy(self) -> None:
         """Do nothing: the server sees to it."""
