@@ -25,6 +25,13 @@ Data: TypeAlias = Annotated[
 ]
 Action: TypeAlias = Annotated[str, typer.Argument(metavar="ACTION", help="create, list or revoke.")]
 Named: TypeAlias = Annotated[str, typer.Argument(metavar="NAME", help="Whose token.")]
+Address: TypeAlias = Annotated[
+    str, typer.Argument(metavar="ADDRESS", help="Where the service is: http://host:port.")
+]
+Stream: TypeAlias = Annotated[str, typer.Argument(metavar="STREAM", help="Which stream of it.")]
+TokenFile: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="FILE", help="A file that holds the token.")
+]
 SecretFile: TypeAlias = Annotated[
     str | None, typer.Option(metavar="FILE", help="Key of data whose secrets are sealed.")
 ]
@@ -94,6 +101,22 @@ def serve(data: Data, *, listening: Listening) -> None:
     told = listening.host, listening.port, listening.certificate, listening.key
     place = Place(*told, listening.secret_file)
     run(data, place, Options(rate=listening.rate, every=listening.snapshot))
+
+
+def mcp(address: Address, stream: Stream, token_file: TokenFile = None) -> None:
+    """Serve agents over standard input and output: the Model Context Protocol over a service.
+
+    \b
+    Example:
+      calibrant mcp http://127.0.0.1:8000 agent
+    """
+    require("the server for agents", ("httpx", "mcp"), "mcp")
+    from calibrant.client.mcp import run_stdio
+
+    if token_file is not None:
+        _check_there(token_file)
+    token = None if token_file is None else Path(token_file).read_text().strip()
+    run_stdio(address, stream, token)
 
 
 def verify(data: Data, secret_file: SecretFile = None) -> None:
