@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, ClassVar, Final
@@ -18,6 +19,8 @@ from calibrant.journal.vault import Vault
 
 OWNER: Final = 0x63616C69
 """The advisory lock of who owns the log."""
+WAIT: Final = 2.0
+"""Seconds until the server has noticed that an owner was killed."""
 INSERT: Final = f"""insert into event ({COLUMNS}) select * from unnest(
     %s::bigint[], %s::integer[], %s::smallint[], %s::text[], %s::text[], %s::float8[],
     %s::float8[], %s::bytea[], %s::bigint[])"""
@@ -107,12 +110,18 @@ class PostgresStore(Sql):
     def _own(self, made: Connection[Any]) -> None:
         if not self._alone:
             return
-        row = made.execute("select pg_try_advisory_lock(%s)", (OWNER,)).fetchone()
-        if row is None or not row[0]:
-            raise NotStored("nobody else must be at work on the database, got one that is")
+        end = time.monotonic() + WAIT
+        while not self._is_mine(made):
+            if time.monotonic() >= end:
+                raise NotStored("nobody else must be at work on the database, got one that is")
+            time.sleep(WAIT / 20)
         there = made.execute("select to_regclass('schema')").fetchone()
         if self._epoch is None and there is not None and there[0] is not None:
             self._take_over(made)
+
+    def _is_mine(self, made: Connection[Any]) -> bool:
+        row = made.execute("select pg_try_advisory_lock(%s)", (OWNER,)).fetchone()
+        return row is not None and bool(row[0])
 
     def _take_over(self, made: Connection[Any]) -> None:
         row = made.execute("update schema set epoch = epoch + 1 returning epoch").fetchone()

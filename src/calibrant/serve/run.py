@@ -39,8 +39,8 @@ def serve(address: str, place: Place, options: Options) -> None:
     store = open_store(address, alone=True, secret_file=place.secret_file)
     try:
         apart = address if options.every >= APART else None
-        told = {"open": is_open(store, place.host), "fast": available(), "apart": apart}
-        options = replace(options, **told, secret_file=place.secret_file)
+        options = replace(options, open=is_open(store, place.host), fast=available())
+        options = replace(options, apart=apart, secret_file=place.secret_file)
         app = make_app(store, options)
     except BaseException:
         store.close()
