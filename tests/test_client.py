@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 from serving import PLAIN, Child
 
 import calibrant
+from calibrant import Journal, Recalibrator
 from calibrant.client import AsyncClient, Client, Served, ServiceError, Spool
 from calibrant.client import clients as home
 from calibrant.client.asking import LONGEST, pause
@@ -179,3 +181,70 @@ def test_any_classifier_is_wrapped(address: str) -> None:
         assert set(served.draw([0.2, 0.9], ids=["a", "b"])) <= {k / 10 for k in range(11)}
         served.outcome("a", 1)
         assert client.get("wrapped")["learned"] == 1
+
+
+def test_a_classifier_is_wrapped_by_a_journal_too(tmp_path: Path) -> None:
+    pattern = Recalibrator(resolution=10, buckets=5, seed=7)
+    lone = pattern.copy()
+    with Journal(tmp_path / "streams.db", pattern, keyed=False) as journal:
+        served = Served(Model(), journal)
+        drawn = served.draw([0.2, 0.9], ids=["a", "b"])
+        assert served.draw([0.2, 0.9], ids=["a", "b"]).tolist() == drawn.tolist()
+        tickets = [lone.forecast(raw, id=id) for raw, id in ((0.2, "a"), (0.9, "b"))]
+        assert drawn.tolist() == [ticket.value for ticket in tickets]
+        mean = served.predict_proba([0.2, 0.9], ids=["a", "b"])[:, 1]
+        assert mean.tolist() == [ticket.mean for ticket in tickets]
+        served.outcome("a", 1)
+        assert journal.certificate().rounds == 1
+        assert len(served.draw([0.5])) == 1
+
+
+class Waited(Flaky):
+    """A service that tells when it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heard, self.answered = threading.Semaphore(0), threading.Semaphore(0)
+
+    def answer(self, request: httpx.Request) -> httpx.Response:
+        self.heard.release()
+        made = super().answer(request)
+        self.answered.release()
+        return made
+
+
+def test_a_spool_sends_in_time_though_few_wait(tmp_path: Path) -> None:
+    service = Waited()
+    client = Client("http://service", transport=service, tries=2)
+    service.away = True
+    spool = Spool(client, "s", tmp_path / "spool", size=100, seconds=0.01)
+    spool.outcome("a", 1)
+    # Sent in vain, and again: what waits is kept.
+    for _ in range(5):
+        assert service.heard.acquire(timeout=60)
+    assert len(spool) == 1
+    service.away = False
+    spool.close()
+    assert len(spool) == 0
+    assert [row["id"] for row in service.asked[-1]] == ["a"]
+    assert service.answered.acquire(timeout=60)
+    (tmp_path / "left").write_bytes(b'["b", 0]\n')
+    left = Spool(client, "s", tmp_path / "left", seconds=0.01)
+    assert service.answered.acquire(timeout=60)
+    count = len(service.asked)
+    left.close()
+    assert (len(left), len(service.asked)) == (0, count)
+    assert [row["id"] for row in service.asked[-1]] == ["b"]
+
+
+def test_a_refusal_in_time_is_noted(address: str, tmp_path: Path) -> None:
+    with Client(address) as client:
+        lost = Spool(client, "nowhere", tmp_path / "lost", seconds=0.001)
+        lost.outcome("a", 1)
+        while not lost.problems:
+            with pytest.raises(ServiceError):
+                lost.flush()
+        assert "stream must be one that is there" in lost.problems[0]["detail"]
+        with pytest.raises(ServiceError):
+            lost.close()
+        lost._file.close()

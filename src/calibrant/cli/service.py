@@ -25,6 +25,16 @@ Data: TypeAlias = Annotated[
 ]
 Action: TypeAlias = Annotated[str, typer.Argument(metavar="ACTION", help="create, list or revoke.")]
 Named: TypeAlias = Annotated[str, typer.Argument(metavar="NAME", help="Whose token.")]
+Address: TypeAlias = Annotated[
+    str, typer.Argument(metavar="ADDRESS", help="Where the service is: http://host:port.")
+]
+Stream: TypeAlias = Annotated[str, typer.Argument(metavar="STREAM", help="Which stream of it.")]
+TokenFile: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="FILE", help="A file that holds the token.")
+]
+SecretFile: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="FILE", help="Key of data whose secrets are sealed.")
+]
 Copy: TypeAlias = Annotated[str, typer.Argument(metavar="COPY", help="The copy of a file.")]
 
 
@@ -44,6 +54,8 @@ class Listening:
         Requests a second that one token may make. [default: any number]
     snapshot N
         Write snapshots after so many events.
+    secret-file FILE
+        Key under which secrets are sealed in the data; made if it is not there.
     """
 
     host: str = "127.0.0.1"
@@ -52,6 +64,7 @@ class Listening:
     key: str | None = None
     rate: float | None = None
     snapshot: int = 100_000
+    secret_file: str | None = None
 
 
 @dataclass(frozen=True)
@@ -85,14 +98,31 @@ def serve(data: Data, *, listening: Listening) -> None:
 
     check.whole(listening.port, "port", high=65535)
     check.whole(listening.snapshot, "snapshot", low=1)
-    place = Place(listening.host, listening.port, listening.certificate, listening.key)
+    told = listening.host, listening.port, listening.certificate, listening.key
+    place = Place(*told, listening.secret_file)
     run(data, place, Options(rate=listening.rate, every=listening.snapshot))
 
 
-def verify(data: Data) -> None:
+def mcp(address: Address, stream: Stream, token_file: TokenFile = None) -> None:
+    """Serve agents over standard input and output: the Model Context Protocol over a service.
+
+    \b
+    Example:
+      calibrant mcp http://127.0.0.1:8000 agent
+    """
+    require("the server for agents", ("httpx", "mcp"), "mcp")
+    from calibrant.client.mcp import run_stdio
+
+    if token_file is not None:
+        _check_there(token_file)
+    token = None if token_file is None else Path(token_file).read_text().strip()
+    run_stdio(address, stream, token)
+
+
+def verify(data: Data, secret_file: SecretFile = None) -> None:
     """Play a whole log again, and compare every answer and every snapshot with it."""
     _check_there(data)
-    with closing(open_store(data, alone=None)) as store:
+    with closing(open_store(data, alone=None, secret_file=secret_file)) as store:
         count = verified(store)
     print(f"{count:,} events, and every answer is the one that was given")
 
@@ -108,9 +138,9 @@ def backup(data: Data, copy: Copy) -> None:
         store.backup(copy)
 
 
-def restore(copy: Copy, data: Data) -> None:
+def restore(copy: Copy, data: Data, secret_file: SecretFile = None) -> None:
     """Put a copy in place of a file of streams, after it was verified."""
-    verify(copy)
+    verify(copy, secret_file)
     if Path(data).exists():
         raise Unwritable(f"{data}: is there already; move it away first")
     backup(copy, data)
@@ -124,10 +154,10 @@ def migrate(data: Data) -> None:
         print(f"version {store.version()}, after {len(passed)} steps")
 
 
-def purge(data: Data) -> None:
+def purge(data: Data, secret_file: SecretFile = None) -> None:
     """Remove deleted streams for good, and ids that are older than their stream keeps them."""
     _check_there(data)
-    with closing(open_store(data, alone=True)) as store:
+    with closing(open_store(data, alone=True, secret_file=secret_file)) as store:
         gone = purged(store, time.time())
     print(f"{gone.streams} streams and {gone.events:,} events of others are gone")
 

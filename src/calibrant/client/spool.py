@@ -27,8 +27,9 @@ class Spool:
         Who sends, and to which stream.
     path
         The file; what an earlier process left there is sent too.
-    size
-        Outcomes that are sent together: so many are waited for.
+    size, seconds
+        Outcomes are sent together once so many wait, or the first of them has waited so long; None
+        for however long that takes.
     most
         How many may wait; then :meth:`outcome` raises :class:`calibrant.errors.NotStored`, and
         the caller has to keep the outcome.
@@ -41,6 +42,7 @@ class Spool:
         path: str | os.PathLike[str],
         *,
         size: int = 100,
+        seconds: float | None = None,
         most: int = 1_000_000,
     ) -> None:
         self._client, self._stream, self._path = client, stream, Path(os.fspath(path))
@@ -48,6 +50,13 @@ class Spool:
         self.problems: list[dict[str, Any]] = []
         self._waiting = self._read()
         self._file = self._path.open("ab")
+        self._some, self._seconds, self._ends = threading.Event(), seconds, threading.Event()
+        self._sender: threading.Thread | None = None
+        if seconds is not None:
+            self._sender = threading.Thread(target=self._send_in_time, daemon=True)
+            self._sender.start()
+        if self._waiting:
+            self._some.set()
 
     def _read(self) -> list[tuple[str, int]]:
         """Return what waits in the file; a last line that was not finished was not taken."""
@@ -71,8 +80,23 @@ class Spool:
             self._file.flush()
             os.fsync(self._file.fileno())
             self._waiting.append((id, int(outcome)))
+            self._some.set()
             if len(self._waiting) >= self._size and len(self._waiting) % self._size == 0:
                 self._send()
+
+    def _send_in_time(self) -> None:
+        """Send what has waited long enough, until the spool is closed."""
+        while True:
+            self._some.wait()
+            if self._ends.wait(self._seconds):
+                return
+            self._some.clear()
+            try:
+                if self.flush():
+                    self._some.set()
+            except ServiceError as error:
+                # Refused for good: who closes the spool, or flushes it, is told.
+                self.problems.append({"type": error.type, "detail": str(error)})
 
     def flush(self) -> int:
         """Send what waits, as far as the service takes it; return how many still wait."""
@@ -113,6 +137,10 @@ class Spool:
 
     def close(self) -> None:
         """Send what can be sent, and leave the rest in the file."""
+        self._ends.set()
+        self._some.set()
+        if self._sender is not None:
+            self._sender.join()
         self.flush()
         self._file.close()
 

@@ -18,12 +18,14 @@ from calibrant.journal.recover import Witnesses, fresh_snapshots
 from calibrant.journal.store import Snapshot
 
 
-def snapshots_apart(address: str, module: str, upto: int) -> list[Snapshot]:
+def snapshots_apart(
+    address: str, module: str, upto: int, *, secret_file: str | None = None
+) -> list[Snapshot]:
     """Return a snapshot of each stream that has changed, made by another process.
 
     The process runs a module that calls :func:`run`, with whoever follows the streams.
     """
-    asked = json.dumps([address, upto]).encode()
+    asked = json.dumps([address, upto, secret_file]).encode()
     command = [sys.executable, "-m", module]
     done = subprocess.run(command, input=asked, capture_output=True, check=False)
     if done.returncode:
@@ -44,8 +46,8 @@ def _read(told: bytes) -> Iterator[Snapshot]:
 
 def main(asked: IO[bytes], told: IO[bytes], witnesses: Witnesses | None = None) -> None:
     """Make snapshots as they are asked for."""
-    address, upto = json.load(asked)
-    store = open_store(address, alone=None)
+    address, upto, secret_file = json.load(asked)
+    store = open_store(address, alone=None, secret_file=secret_file)
     try:
         for stream, seq, shape, body in fresh_snapshots(store, upto, witnesses):
             told.write(json.dumps([stream, seq, shape, len(body)]).encode() + b"\n" + body)

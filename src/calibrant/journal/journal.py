@@ -27,6 +27,7 @@ from calibrant.journal.recover import take_snapshots, verified
 from calibrant.journal.settings import Settings
 from calibrant.journal.sqlite import SqliteStore
 from calibrant.journal.store import Line
+from calibrant.journal.vault import Vault
 from calibrant.recalibrate import Certificate, Recalibrator, Table
 from calibrant.recalibrate.keyed import Key, checked_key
 from calibrant.recalibrate.keyed_record import Certificates
@@ -71,6 +72,8 @@ class Journal:
     keep
         For how many seconds the ids of a new stream are known at least, until ``calibrant
         purge`` forgets older ones; None for ever.
+    secret_file
+        A file with the key under which secrets are sealed in ``path``; made if it is not there.
 
     Notes
     -----
@@ -105,12 +108,14 @@ class Journal:
         unknown: str = "refuse",
         most_open: int | None = None,
         keep: float | None = None,
+        secret_file: str | os.PathLike[str] | None = None,
     ) -> None:
         self._path, self._name = Path(os.fspath(path)), stream
         self._turn, self._process = threading.RLock(), os.getpid()
         self._ledger: Ledger | None = None
         self._since, self._own = dict[int, int](), 0
-        self._store = SqliteStore(self._path)
+        self._vault = Vault(secret_file)
+        self._store = SqliteStore(self._path, vault=self._vault)
         try:
             self._line = self._opened(pattern, seed, Settings(keyed, unknown, most_open, keep=keep))
         except BaseException:
@@ -306,7 +311,7 @@ class Journal:
         if self._process != os.getpid():
             _inherited.append(self._store)
             self._ledger, self._process = None, os.getpid()
-            self._turn, self._store = threading.RLock(), SqliteStore(self._path)
+            self._turn, self._store = threading.RLock(), SqliteStore(self._path, vault=self._vault)
 
     def close(self) -> None:
         """Let go of the file; snapshots are written first, so that it opens soon again."""

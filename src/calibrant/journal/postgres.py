@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, ClassVar, Final
@@ -14,9 +15,12 @@ from calibrant.errors import NotStored
 from calibrant.journal.events import Event
 from calibrant.journal.sql import COLUMNS, Sql
 from calibrant.journal.store import Named
+from calibrant.journal.vault import Vault
 
 OWNER: Final = 0x63616C69
 """The advisory lock of who owns the log."""
+WAIT: Final = 2.0
+"""Seconds until the server has noticed that an owner was killed."""
 INSERT: Final = f"""insert into event ({COLUMNS}) select * from unnest(
     %s::bigint[], %s::integer[], %s::smallint[], %s::text[], %s::text[], %s::float8[],
     %s::float8[], %s::bytea[], %s::bigint[])"""
@@ -41,6 +45,8 @@ class PostgresStore(Sql):
         Whether this process shall own the log; None for who adds no events.
     old
         Whether tables of an earlier version will do.
+    vault
+        Seals what holds secrets.
     """
 
     mark = "%s"
@@ -54,7 +60,15 @@ class PostgresStore(Sql):
         "first": ", 0",
     }
 
-    def __init__(self, address: str, *, alone: bool | None = None, old: bool = False) -> None:
+    def __init__(
+        self,
+        address: str,
+        *,
+        alone: bool | None = None,
+        old: bool = False,
+        vault: Vault | None = None,
+    ) -> None:
+        self.vault = vault or Vault()
         self._address, self._alone = address, bool(alone)
         self._turn, self._asking = threading.RLock(), threading.RLock()
         self._epoch: int | None = None
@@ -64,6 +78,7 @@ class PostgresStore(Sql):
             with naming():
                 self._set_up()
                 self._check_version("database", old)
+                self._seal_all()
         except BaseException:
             self.close()
             raise
@@ -95,12 +110,18 @@ class PostgresStore(Sql):
     def _own(self, made: Connection[Any]) -> None:
         if not self._alone:
             return
-        row = made.execute("select pg_try_advisory_lock(%s)", (OWNER,)).fetchone()
-        if row is None or not row[0]:
-            raise NotStored("nobody else must be at work on the database, got one that is")
+        end = time.monotonic() + WAIT
+        while not self._is_mine(made):
+            if time.monotonic() >= end:
+                raise NotStored("nobody else must be at work on the database, got one that is")
+            time.sleep(WAIT / 20)
         there = made.execute("select to_regclass('schema')").fetchone()
         if self._epoch is None and there is not None and there[0] is not None:
             self._take_over(made)
+
+    def _is_mine(self, made: Connection[Any]) -> bool:
+        row = made.execute("select pg_try_advisory_lock(%s)", (OWNER,)).fetchone()
+        return row is not None and bool(row[0])
 
     def _take_over(self, made: Connection[Any]) -> None:
         row = made.execute("update schema set epoch = epoch + 1 returning epoch").fetchone()
@@ -151,7 +172,7 @@ class PostgresStore(Sql):
     def find(self, wanted: Iterable[Named]) -> dict[Named, Event]:
         """Return those of some events that are in the log."""
         columns = [list(column) for column in zip(*wanted, strict=True)]
-        found = map(Event._make, self._rows(FIND, *columns)) if columns else ()
+        found = map(self._event, self._rows(FIND, *columns)) if columns else ()
         return {event[1:4]: event for event in found}
 
     # ------------------------------------------------------------------ writing
@@ -162,7 +183,7 @@ class PostgresStore(Sql):
     def add_events(self, events: Sequence[Event]) -> None:
         """Add events at the end of the log, within :meth:`writing`."""
         if events:
-            self._run(INSERT, *(list(column) for column in zip(*events, strict=True)))
+            self._run(INSERT, *(list(column) for column in zip(*self._sealed(events), strict=True)))
 
     def tidy(self) -> None:
         """Do nothing: the server sees to it."""

@@ -8,10 +8,11 @@ from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Final
 
 from calibrant.errors import CorruptState
-from calibrant.journal.events import Event
+from calibrant.journal.events import STATE, Event
 from calibrant.journal.parts import Piece, cut, joined
 from calibrant.journal.schema import MIGRATIONS, VERSION, schema
 from calibrant.journal.store import PAGE, Line, Moment, Named, Pass, Snapshot
+from calibrant.journal.vault import Vault, is_sealed
 
 COLUMNS: Final = "seq, stream, kind, id, key, x, time, answer, code"
 EVENT: Final = f"select {COLUMNS} from event"
@@ -37,6 +38,7 @@ class Sql(ABC):
 
     mark: ClassVar[str]
     types: ClassVar[dict[str, str]]
+    vault: Vault
 
     @abstractmethod
     def writing(self) -> AbstractContextManager[None]:
@@ -73,6 +75,24 @@ class Sql(ABC):
                 what = "bring it up to date with: calibrant migrate"
             raise CorruptState(f"{where} must be of version {VERSION}, got {version}; {what}")
 
+    def _seal_all(self) -> None:
+        """Seal what was written without a key."""
+        if not self.vault.sealing or self.version() < VERSION:
+            return
+        with self.writing():
+            for number, body in self._rows("select number, body from stream"):
+                if not is_sealed(body):
+                    (line,) = (line for line in self.streams() if line.number == number)
+                    self.put_stream(line)
+                    self.drop_snapshots(number)
+                    states = [e for e in self.tail(0) if e.stream == number and e.kind == STATE]
+                    self.drop_events([event.seq for event in states])
+                    self.add_events(states)
+
+    @abstractmethod
+    def add_events(self, events: Sequence[Event]) -> None:
+        """Add events at the end of the log, within :meth:`writing`."""
+
     def version(self) -> int:
         """Return the version of the tables."""
         found = self._rows("select version from schema")
@@ -108,7 +128,7 @@ class Sql(ABC):
 
     def tail(self, after: int, upto: int | None = None) -> Iterator[Event]:
         """Yield the events behind a place, in order."""
-        return map(Event._make, self._paged(COLUMNS, after, upto))
+        return map(self._event, self._paged(COLUMNS, after, upto))
 
     def names(self, after: int = 0, upto: int | None = None) -> Iterator[Named]:
         """Yield stream, kind and id of every event behind a place."""
@@ -117,17 +137,44 @@ class Sql(ABC):
     def events(self, stream: int, after: int, limit: int) -> list[Event]:
         """Return so many events of a stream behind a place."""
         asked = f"{EVENT} where stream = ? and seq > ? order by seq limit ?"
-        return list(map(Event._make, self._asked(asked, stream, after, limit)))
+        return list(map(self._event, self._asked(asked, stream, after, limit)))
+
+    def _event(self, row: Any) -> Event:
+        """Return an event as it was before it was sealed."""
+        event = Event._make(row)
+        if event.kind == STATE:
+            return event._replace(answer=self.vault.open(event.answer, _state(event)))
+        return event
+
+    def _sealed(self, events: Sequence[Event]) -> Sequence[Event]:
+        """Return events as they are stored: whole states among their answers are sealed."""
+        if not self.vault.sealing or all(event.kind != STATE for event in events):
+            return events
+        return [
+            event._replace(answer=self.vault.seal(event.answer, _state(event)))
+            if event.kind == STATE
+            else event
+            for event in events
+        ]
 
     def streams(self) -> list[Line]:
         """Return every stream, also deleted ones."""
         asked = "select number, name, settings, body, gone, seq from stream order by number"
-        return list(map(Line._make, self._rows(asked)))
+        lines = map(Line._make, self._rows(asked))
+        return [line._replace(body=self.vault.open(line.body, _stream(line))) for line in lines]
 
     def snapshots(self) -> list[Snapshot]:
         """Return all snapshots that were written whole, the latest first."""
         asked = "select stream, seq, part, parts, shape, body from snapshot order by seq desc, part"
-        return joined(map(Piece._make, self._rows(asked)))
+        return joined(map(self._piece, self._rows(asked)))
+
+    def _piece(self, row: Any) -> Piece:
+        """Return a piece as it was before it was sealed; a damaged one is empty."""
+        piece = Piece._make(row)
+        try:
+            return piece._replace(body=self.vault.open(piece.body, _place(piece)))
+        except CorruptState:
+            return piece._replace(body=b"")
 
     def tokens(self) -> list[Pass]:
         """Return every token."""
@@ -142,7 +189,7 @@ class Sql(ABC):
 
     def put_stream(self, line: Line) -> None:
         """Add a stream, or change one, within :meth:`writing`."""
-        self._put(PUT_STREAM, *line)
+        self._put(PUT_STREAM, *line._replace(body=self.vault.seal(line.body, _stream(line))))
 
     def purge(self, number: int) -> None:
         """Remove a stream with its events for good, within :meth:`writing`."""
@@ -163,7 +210,8 @@ class Sql(ABC):
     def put_pieces(self, pieces: Sequence[Piece]) -> None:
         """Add pieces of snapshots, which count once all are there; within :meth:`writing`."""
         for piece in pieces:
-            self._put(PUT_PIECE, *piece)
+            sealed = self.vault.seal(piece.body, _place(piece))
+            self._put(PUT_PIECE, *piece._replace(body=sealed))
 
     def settle_snapshots(self, new: set[int], upto: int) -> None:
         """Keep the latest snapshots, and let others hold up to ``upto``; within :meth:`writing`."""
@@ -189,3 +237,16 @@ class Sql(ABC):
     def put_moment(self, moment: Moment) -> None:
         """Note when the log had come to a place, within :meth:`writing`."""
         self._put(PUT_MOMENT, *moment)
+
+
+def _stream(line: Line) -> str:
+    return f"stream {line.number}"
+
+
+def _state(event: Event) -> str:
+    return f"state {event.stream} {event.seq}"
+
+
+def _place(piece: Piece) -> str:
+    # Without the place in the log: a snapshot of a stream at rest is moved on.
+    return f"snapshot {piece.stream} {piece.part} {piece.parts} {piece.shape}"

@@ -14,6 +14,7 @@ from calibrant.journal.events import Event
 from calibrant.journal.lock import Lock
 from calibrant.journal.sql import EVENT, Sql
 from calibrant.journal.store import Named
+from calibrant.journal.vault import Vault
 
 WAIT: Final = 60.0
 """Seconds that a process waits for others that write."""
@@ -32,6 +33,8 @@ class SqliteStore(Sql):
         Whether no other process may add events meanwhile; None for who adds none.
     old
         Whether tables of an earlier version will do.
+    vault
+        Seals what holds secrets.
     """
 
     mark = "?"
@@ -45,8 +48,15 @@ class SqliteStore(Sql):
         "first": "",
     }
 
-    def __init__(self, path: str | Path, *, alone: bool | None = False, old: bool = False) -> None:
-        self.path = Path(path)
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        alone: bool | None = False,
+        old: bool = False,
+        vault: Vault | None = None,
+    ) -> None:
+        self.path, self.vault = Path(path), vault or Vault()
         name = self.path.with_name(self.path.name + ".lock")
         self._lock = None if alone is None else Lock(name, alone=alone)
         self._turn, self._open = threading.RLock(), list[sqlite3.Connection]()
@@ -59,6 +69,7 @@ class SqliteStore(Sql):
                     self._write.execute("pragma wal_autocheckpoint = 0")
                 self._set_up()
                 self._check_version(str(self.path), old)
+                self._seal_all()
         except BaseException:
             self.close()
             raise
@@ -72,6 +83,8 @@ class SqliteStore(Sql):
         self._open.append(made)
         made.execute("pragma journal_mode = wal")
         made.execute("pragma synchronous = full")
+        if self.vault.sealing:
+            made.execute("pragma secure_delete = on")
         return made
 
     def _set_up(self) -> None:
@@ -97,7 +110,9 @@ class SqliteStore(Sql):
 
     def add_events(self, events: Sequence[Event]) -> None:
         """Add events at the end of the log, within :meth:`writing`."""
-        self._write.executemany("insert into event values (?, ?, ?, ?, ?, ?, ?, ?, ?)", events)
+        self._write.executemany(
+            "insert into event values (?, ?, ?, ?, ?, ?, ?, ?, ?)", self._sealed(events)
+        )
 
     # ------------------------------------------------------------------ reading
 
@@ -121,7 +136,7 @@ class SqliteStore(Sql):
                     f"{EVENT} where stream = ? and kind = ? and id = ?", name
                 ).fetchone()
                 if row is not None:
-                    found[name] = Event._make(row)
+                    found[name] = self._event(row)
         return found
 
     # ------------------------------------------------------------------ writing

@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 from calibrant.errors import CalibrantError
 from calibrant.journal.apart import snapshots_apart
-from calibrant.journal.store import Store
+from calibrant.journal.store import Snapshot, Store
 from calibrant.journal.writer import Writer
 from calibrant.serve.chronicle import catch_up, chronicle_of
 from calibrant.serve.desk import Desk, Way
@@ -53,7 +53,7 @@ def make_app(store: Store, options: Options | None = None, more: Sequence[Route]
         watch=metrics.committed,
         every=options.every,
         witnesses=partial(chronicle_of, fast=options.fast),
-        apart=None if options.apart is None else partial(snapshots_apart, options.apart, APART),
+        apart=_apart(options),
     )
     guard = Guard(store, open=options.open, rate=options.rate)
     desk = Desk(writer, guard, metrics, options)
@@ -85,6 +85,13 @@ async def _follow(writer: Writer) -> None:
     while True:
         await asyncio.sleep(EVERY)
         await asyncio.to_thread(catch_up, list(writer.ledger.folds.values()))
+
+
+def _apart(options: Options) -> Callable[[int], list[Snapshot]] | None:
+    """Return what has another process make snapshots, if one shall."""
+    if options.apart is None:
+        return None
+    return partial(snapshots_apart, options.apart, APART, secret_file=options.secret_file)
 
 
 def route_of(desk: Desk, way: Way) -> Route:

@@ -27,6 +27,8 @@ class Options:
         Whether machine code judges rounds for the alarms: it takes a while to compile.
     apart
         Address of the store, if another process shall make snapshots.
+    secret_file
+        Holds the key of a store whose secrets are sealed.
     """
 
     largest_body: int = 1 << 20
@@ -38,3 +40,4 @@ class Options:
     every: int = 100_000
     fast: bool = False
     apart: str | None = None
+    secret_file: str | None = None

@@ -25,20 +25,22 @@ GRACE: Final = 10
 
 @dataclass(frozen=True)
 class Place:
-    """Where a service listens, and with which certificate."""
+    """Where a service listens, with which certificate, and what opens its store."""
 
     host: str = "127.0.0.1"
     port: int = 8000
     certificate: str | None = None
     key: str | None = None
+    secret_file: str | None = None
 
 
 def serve(address: str, place: Place, options: Options) -> None:
     """Serve the streams of a store until the process is told to stop."""
-    store = open_store(address, alone=True)
+    store = open_store(address, alone=True, secret_file=place.secret_file)
     try:
         apart = address if options.every >= APART else None
-        options = replace(options, open=is_open(store, place.host), fast=available(), apart=apart)
+        options = replace(options, open=is_open(store, place.host), fast=available())
+        options = replace(options, apart=apart, secret_file=place.secret_file)
         app = make_app(store, options)
     except BaseException:
         store.close()
