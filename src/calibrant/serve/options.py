@@ -27,6 +27,8 @@ class Options:
         Whether machine code judges rounds for the alarms: it takes a while to compile.
     apart
         Address of the store, if another process shall make snapshots.
+    quick, slow
+        Seconds between updates of the live page: of counts, and of what takes a summary.
     """
 
     largest_body: int = 1 << 20
@@ -38,3 +40,5 @@ class Options:
     every: int = 100_000
     fast: bool = False
     apart: str | None = None
+    quick: float = 1.0
+    slow: float = 10.0
