@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import time
 from contextlib import closing
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ NEEDED: Final = ("starlette", "uvicorn", "httptools", "prometheus_client")
 Data: TypeAlias = Annotated[
     str, typer.Argument(metavar="DATA", help="A file, or postgresql://user@host/database.")
 ]
+What: TypeAlias = Annotated[str, typer.Argument(metavar="WHAT", help="serve or live.")]
+Port: TypeAlias = Annotated[int, typer.Option(metavar="N", help="The port.")]
 Action: TypeAlias = Annotated[str, typer.Argument(metavar="ACTION", help="create, list or revoke.")]
 Named: TypeAlias = Annotated[str, typer.Argument(metavar="NAME", help="Whose token.")]
 Copy: TypeAlias = Annotated[str, typer.Argument(metavar="COPY", help="The copy of a file.")]
@@ -87,6 +90,20 @@ def serve(data: Data, *, listening: Listening) -> None:
     check.whole(listening.snapshot, "snapshot", low=1)
     place = Place(listening.host, listening.port, listening.certificate, listening.key)
     run(data, place, Options(rate=listening.rate, every=listening.snapshot))
+
+
+def demo(what: What = "serve", *, port: Port = 8765) -> None:
+    """Show a drifting model, rare events and an adversary, live on this machine until Ctrl-C.
+
+    \b
+    Example:
+      calibrant demo serve
+    """
+    check.choice(what, "WHAT", ("serve", "live"))
+    check.whole(port, "port", low=1, high=65535)
+    require("the demo", (*NEEDED, *(("httpx",) if what == "serve" else ())), "all")
+    # Above this layer, so it is looked up by name.
+    importlib.import_module(f"calibrant.demo.{what}").serve(port)
 
 
 def verify(data: Data) -> None:
