@@ -39,7 +39,7 @@ TOLERANCE: Final = 0.02
 """How far a forecast may be from the chance of its outcome and still count as right."""
 PATIENCE: Final = 1000
 """Newer forecasts for which the alarm waits for an outcome, unless a stream says otherwise."""
-MOST: Final = 20_000
+MOST: Final = 50_000
 """Events that may be in the queue; the writer works off more by itself."""
 MEANS: Final = 1 << 20
 """Means that are kept, of rules whose tickets do not tell them once they are closed."""
@@ -167,9 +167,9 @@ class Chronicle:
         mean = mean_of(ticket) if ticket._law is None else self._means.pop(id, ticket.value)
         rounds = self.follower.take(ticket.raw, ticket.value, mean, outcome, waited)
         self.untimed += not timed
-        for level in range(LEVELS):
-            if rounds % (WINDOW << level) == 0:
-                self._starts[level] = seq
+        if rounds % WINDOW == 0:
+            ended = [level for level in range(LEVELS) if rounds % (WINDOW << level) == 0]
+            self._starts[: len(ended)] = [seq] * len(ended)
         if id in self._waiting:
             self.watch.observe(self._waiting[id], outcome)
             self._drop_judged()
