@@ -29,7 +29,7 @@ PLAIN = {"method": "foster_hart", "resolution": 10, "buckets": 5, "seed": 7}
 @contextmanager
 def served(file: Path, **options: Any) -> Iterator[TestClient]:
     """Serve a file to whoever asks, until the block ends."""
-    options = {"open": True} | options
+    options = {"open": True, "quick": 0.0, "slow": 0.0} | options
     app = make_app(SqliteStore(file, alone=True), Options(**options))
     with TestClient(app, raise_server_exceptions=False) as client:
         yield client

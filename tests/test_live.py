@@ -18,7 +18,7 @@ from calibrant import Calibrant, Recalibrator
 from calibrant.demo.live import Show
 from calibrant.errors import InvalidInput, UnknownName
 from calibrant.live import Memory, Pages, Stream, app, fragments, routes, svg
-from calibrant.live.app import _Page
+from calibrant.live.app import Door, _Page
 from calibrant.monitor import LateAlarm
 from calibrant.plot import Pareto, prepare_over_time, prepare_reliability, prepare_windows
 from calibrant.summary import Follower, glance, summarise_collected
@@ -59,7 +59,8 @@ class Many(Stream):
 
     def __init__(self) -> None:
         super().__init__(Calibrant(seed=1))
-        part = played(700).follower
+        made = played(700)
+        part, self.watch = made.follower, made.watch
         for _ in range(14):
             part.merge(part.copy())
         self.follower = part
@@ -232,9 +233,16 @@ def followed(rounds: int) -> Follower:
     return made
 
 
+def test_nothing_is_called_calibrated_that_was_not_judged() -> None:
+    board = fragments.Board((), 0.01, judged=2, learning=150)
+    found = fragments.judge(glance(followed(200)), board)
+    assert found.state == "early"
+    assert "2 forecasts judged so far" in found.words
+
+
 def test_raw_forecasts_that_are_off_are_told_beside_calibrated_ones_that_are_not() -> None:
     alarm = LateAlarm("raw", 13, 5.0, 14, 12, 4.0)
-    found = fragments.judge(glance(followed(200)), fragments.Board((alarm,), 0.01))
+    found = fragments.judge(glance(followed(200)), fragments.Board((alarm,), 0.01, 200))
     assert found.state == "fine"
     expected = "Raw forecasts are off since about 1970-01-01 00:00:04 UTC (forecast 12)."
     assert found.words == f"Calibrated, as far as can be told. {expected}"
@@ -383,8 +391,8 @@ def sent(pages: Pages, name: str, between: list[Any]) -> list[list[str]]:
     """Return which fragments are sent at first, and after each of some calls."""
 
     async def listen() -> list[list[str]]:
-        page, told = _Page(pages), []
-        changes = page._changes(lambda: pages.one_stream(name))
+        page, told = _Page(pages, Door()), []
+        changes = page._changes(lambda: pages.one_stream(name), lambda: True)
         assert await anext(changes) == "retry: 2000\n\n"
         for call in between:
             call()

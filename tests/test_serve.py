@@ -514,3 +514,19 @@ def test_a_token_that_asks_too_often_waits(file: Path) -> None:
 def test_two_services_cannot_own_one_file(file: Path) -> None:
     with served(file), pytest.raises(NotStored):
         make_app(SqliteStore(file, alone=True), Options())
+
+
+def test_a_stream_made_by_an_earlier_release_is_the_same_stream(file: Path) -> None:
+    with served(file) as client:
+        stream(client)
+    store = SqliteStore(file)
+    (line,) = store.streams()
+    settings = json.loads(line.settings)
+    del settings["made"]["patience"]
+    with store.writing():
+        store.put_stream(line._replace(settings=json.dumps(settings)))
+    store.close()
+    with served(file) as client:
+        assert client.put("/v1/streams/s", json=PLAIN).status_code == 200
+        other = client.put("/v1/streams/s", json=PLAIN | {"patience": 7})
+        assert (other.status_code, other.json()["stored"]) == (409, {"patience": 1000})

@@ -115,7 +115,7 @@ def test_a_curve_tells_counts_and_bands_of_each_bucket(client: TestClient) -> No
 
 
 def test_alarms_ring_with_their_times_and_assumptions(client: TestClient) -> None:
-    at = stream(client, alarm=0.01, horizon=40)
+    at = stream(client, alarm=0.01, patience=40)
     quiet = client.get(f"{at}/alarms").json()
     assert quiet["alarms"] == []
     assert (quiet["alarm"], quiet["horizon"], quiet["judged"]) == (0.01, 40, 0)
@@ -310,10 +310,9 @@ def test_a_damaged_chronicle_is_made_again(file: Path) -> None:
 
 
 def test_memory_is_bounded_however_many_outcomes_are_missing(monkeypatch: Any) -> None:
-    monkeypatch.setattr("calibrant.serve.chronicle.PATIENCE", 30)
     monkeypatch.setattr("calibrant.serve.chronicle.MOST", 100)
     model = Recalibrator(seed=1)
-    made = Chronicle(model, 0.05)
+    made = Chronicle(model, 0.05, patience=30)
     for k in range(500):
         made.forecast(model.forecast(0.5, id=str(k)))
         assert len(made._queue) <= 100

@@ -141,6 +141,22 @@ def test_a_service_ends_in_order_and_says_what_it_does(file: str) -> None:
     store.close()
 
 
+def test_an_open_page_ends_by_itself_once_the_service_stops(file: str) -> None:
+    child = Child(file, quick=0.05)
+    host, port = child.at.split(":")
+    with socket.create_connection((host, int(port))) as held:
+        held.sendall(b"GET /live/events HTTP/1.1\r\nHost: a\r\n\r\n")
+        reader = held.makefile("rb")
+        while b"No streams yet." not in reader.readline():
+            pass
+        os.kill(child.number, signal.SIGTERM)
+        # An answer that is cut off has no last, empty piece.
+        assert reader.read().endswith(b"\r\n0\r\n\r\n")
+        reader.close()
+    assert os.waitpid(child.number, 0)[1] == 0
+    child.said.close()
+
+
 def test_a_second_process_on_the_same_data_is_refused(file: str) -> None:
     child = Child(file)
     with pytest.raises(AssertionError, match="nobody else must be at work"):

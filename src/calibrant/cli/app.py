@@ -23,7 +23,17 @@ from calibrant.cli.play import play
 from calibrant.cli.products import report
 from calibrant.cli.replay import replay
 from calibrant.cli.reproduce import reproduce
-from calibrant.cli.service import backup, mcp, migrate, purge, restore, serve, token, verify
+from calibrant.cli.service import (
+    backup,
+    demo,
+    mcp,
+    migrate,
+    purge,
+    restore,
+    serve,
+    token,
+    verify,
+)
 from calibrant.errors import CalibrantError, CorruptState, MissingExtra, NotStored
 from calibrant.kernels.compile import tellers
 from calibrant.stream import BadRow, StateMismatch, Unreadable, Unwritable
@@ -64,7 +74,7 @@ def _compiling() -> None:
 
 
 COMMANDS: Final = (replay, play, compare, bound, methods, report, reproduce, capacity)
-for command in (*COMMANDS, serve, mcp, verify, backup, restore, migrate, purge, token):
+for command in (*COMMANDS, demo, serve, mcp, verify, backup, restore, migrate, purge, token):
     app.command()(guarded(command))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import time
 from contextlib import closing
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ NEEDED: Final = ("starlette", "uvicorn", "httptools", "prometheus_client")
 Data: TypeAlias = Annotated[
     str, typer.Argument(metavar="DATA", help="A file, or postgresql://user@host/database.")
 ]
+What: TypeAlias = Annotated[str, typer.Argument(metavar="WHAT", help="serve or live.")]
+Port: TypeAlias = Annotated[int, typer.Option(metavar="N", help="The port.")]
 Action: TypeAlias = Annotated[str, typer.Argument(metavar="ACTION", help="create, list or revoke.")]
 Named: TypeAlias = Annotated[str, typer.Argument(metavar="NAME", help="Whose token.")]
 Address: TypeAlias = Annotated[
@@ -117,6 +120,20 @@ def mcp(address: Address, stream: Stream, token_file: TokenFile = None) -> None:
         _check_there(token_file)
     token = None if token_file is None else Path(token_file).read_text().strip()
     run_stdio(address, stream, token)
+
+
+def demo(what: What = "serve", *, port: Port = 8765) -> None:
+    """Show a drifting model, rare events and an adversary, live on this machine until Ctrl-C.
+
+    \b
+    Example:
+      calibrant demo serve
+    """
+    check.choice(what, "WHAT", ("serve", "live"))
+    check.whole(port, "port", low=1, high=65535)
+    require("the demo", (*NEEDED, *(("httpx",) if what == "serve" else ())), "all")
+    # Above this layer, so it is looked up by name.
+    importlib.import_module(f"calibrant.demo.{what}").serve(port)
 
 
 def verify(data: Data, secret_file: SecretFile = None) -> None:

@@ -1,7 +1,8 @@
 """The demo: ``python -m calibrant.demo``.
 
 Without arguments it shows what calibrant does; with ``live`` the live page of three streams that
-move by themselves; with other arguments it is the command ``calibrant``.
+move by themselves, with ``serve`` the same through a service; with other arguments it is the
+command ``calibrant``.
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ def main() -> int:
         from calibrant.demo.live import serve
 
         return serve(*map(int, sys.argv[2:3]))
+    if sys.argv[1:2] == ["serve"] and all(word.isdigit() for word in sys.argv[2:]):
+        from calibrant.demo.serve import serve as serve_streams
+
+        return serve_streams(*map(int, sys.argv[2:3]))
     if sys.argv[1:]:
         return command()
     from calibrant.demo.show import show

@@ -7,11 +7,11 @@ import math
 import threading
 import time as clock
 from abc import ABC, abstractmethod
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final, Protocol
 
 import numpy as np
 
-from calibrant.core.ticket import Ticket
 from calibrant.errors import needed, requirement
 from calibrant.live import Memory, Stream, app
 from calibrant.recalibrate import Calibrant
@@ -31,11 +31,46 @@ TOLERANCE: Final = 0.05
 PLACES: Final = ("north", "south", "east", "west")
 
 
+class Kept(Protocol):
+    """Where a stream is: in this process, or behind a service."""
+
+    def forecasts(
+        self, raws: Sequence[float], time: float, keys: Sequence[str] | None
+    ) -> list[tuple[Any, float]]:
+        """Make forecasts; return name and mean of each."""
+
+    def outcomes(self, told: Sequence[tuple[Any, int]], time: float) -> None:
+        """Report outcomes by name."""
+
+
+class Here:
+    """A stream of this process."""
+
+    def __init__(self, seed: int) -> None:
+        self.stream = Stream(Calibrant(seed=seed), learning=LEARNING, tolerance=TOLERANCE)
+
+    def forecasts(
+        self, raws: Sequence[float], time: float, keys: Sequence[str] | None
+    ) -> list[tuple[Any, float]]:
+        """Make forecasts; return name and mean of each."""
+        named: Sequence[str | None] = keys or [None] * len(raws)
+        pairs = zip(raws, named, strict=True)
+        made = [self.stream.forecast(raw, time=time, key=key) for raw, key in pairs]
+        return [(ticket.id, ticket.mean) for ticket in made]
+
+    def outcomes(self, told: Sequence[tuple[Any, int]], time: float) -> None:
+        """Report outcomes by name."""
+        for id, outcome in told:
+            self.stream.observe(id, outcome, time=time)
+
+
 class Played(ABC):
-    """A stream that makes its own forecasts, and learns outcomes when these are due.
+    """A model that makes raw forecasts, and outcomes that become known when they are due.
 
     Parameters
     ----------
+    kept
+        Where the stream is.
     seed
         What all chances depend on.
     delay
@@ -46,41 +81,46 @@ class Played(ABC):
         Whether forecasts are of four places.
     """
 
-    def __init__(self, seed: int, delay: float, began: float, keyed: bool = False) -> None:
-        self.stream = Stream(Calibrant(seed=seed), learning=LEARNING, tolerance=TOLERANCE)
-        self.rng = np.random.default_rng(seed)
+    def __init__(
+        self, kept: Kept, seed: int, delay: float, began: float, keyed: bool = False
+    ) -> None:
+        self.kept, self.rng = kept, np.random.default_rng(seed)
         self.delay, self.began, self.keyed = delay, began, keyed
-        self._due: list[tuple[float, int, int]] = []
+        self._due: list[tuple[float, int, Any, int]] = []
+        self._made = 0
 
     def step(self, now: float, forecasts: int) -> None:
         """Make some forecasts, and report the outcomes that are due."""
-        for _ in range(forecasts):
-            raw = self.raw()
-            key = PLACES[int(self.rng.integers(len(PLACES)))] if self.keyed else None
-            ticket = self.stream.forecast(raw, time=now, key=key)
-            outcome = self.outcome(now, ticket)
+        raws = [self.raw() for _ in range(forecasts)]
+        places = self.rng.integers(len(PLACES), size=forecasts).tolist()
+        keys = [PLACES[place] for place in places] if self.keyed else None
+        made = self.kept.forecasts(raws, now, keys)
+        for raw, (id, mean) in zip(raws, made, strict=True):
             due = now + self.delay * float(self.rng.exponential())
-            heapq.heappush(self._due, (due, ticket.number, outcome))
+            self._made += 1
+            heapq.heappush(self._due, (due, self._made, id, self.outcome(now, raw, mean)))
+        told = list[tuple[Any, int]]()
         while self._due and self._due[0][0] <= now:
-            _, number, outcome = heapq.heappop(self._due)
-            self.stream.observe(number, outcome, time=now)
+            _, _, id, outcome = heapq.heappop(self._due)
+            told.append((id, outcome))
+        self.kept.outcomes(told, now)
 
     def raw(self) -> float:
         """Return the next raw forecast."""
         return float(self.rng.uniform(0.02, 0.98))
 
     @abstractmethod
-    def outcome(self, now: float, ticket: Ticket) -> int:
+    def outcome(self, now: float, raw: float, mean: float) -> int:
         """Choose the outcome of a forecast."""
 
 
 class Drifting(Played):
     """A model that becomes over-confident and recovers, again and again."""
 
-    def outcome(self, now: float, ticket: Ticket) -> int:
+    def outcome(self, now: float, raw: float, mean: float) -> int:
         """Let outcomes follow the raw forecast less and less, and then more again."""
         turn = 0.5 - 0.5 * math.cos(2.0 * math.pi * (now - self.began) / TURN)
-        odds = (ticket.raw / (1.0 - ticket.raw)) ** (1.0 - 0.7 * turn)
+        odds = (raw / (1.0 - raw)) ** (1.0 - 0.7 * turn)
         return int(self.rng.random() < odds / (1.0 + odds))
 
 
@@ -91,17 +131,24 @@ class Rare(Played):
         """Return a small number."""
         return float(self.rng.beta(1.0, 60.0))
 
-    def outcome(self, now: float, ticket: Ticket) -> int:
+    def outcome(self, now: float, raw: float, mean: float) -> int:
         """Let half as much happen as was said."""
-        return int(self.rng.random() < 0.5 * ticket.raw)
+        return int(self.rng.random() < 0.5 * raw)
 
 
 class Adversary(Played):
     """Somebody who sees everything but the draw, and wants forecasts to be wrong."""
 
-    def outcome(self, now: float, ticket: Ticket) -> int:
+    def outcome(self, now: float, raw: float, mean: float) -> int:
         """Do the opposite of what is expected on average."""
-        return int(ticket.mean < 0.5)
+        return int(mean < 0.5)
+
+
+def players(kept: Sequence[Kept], began: float) -> list[Played]:
+    """Return a model that drifts, one of rare events, and an adversary."""
+    drifting, rare, adversary = kept
+    first: list[Played] = [Drifting(drifting, 1, 3.0, began, keyed=True)]
+    return [*first, Rare(rare, 2, 8.0, began), Adversary(adversary, 3, 0.3, began)]
 
 
 class Show:
@@ -118,19 +165,16 @@ class Show:
     """
 
     def __init__(self, *, now: float, before: int = BEFORE) -> None:
-        began = now - before * STEP
-        self.played = {
-            "drifting model": Drifting(1, 3.0, began, keyed=True),
-            "rare events": Rare(2, 8.0, began),
-            "adversary": Adversary(3, 0.3, began),
-        }
-        self.source = Memory({name: each.stream for name, each in self.played.items()})
+        kept = [Here(seed) for seed in (1, 2, 3)]
+        self.played = players(kept, now - before * STEP)
+        names = ("drifting model", "rare events", "adversary")
+        self.source = Memory({n: each.stream for n, each in zip(names, kept, strict=True)})
         for k in range(before, 0, -1):
             self.step(now - k * STEP)
 
     def step(self, now: float) -> None:
         """Let every stream make a step."""
-        for each in self.played.values():
+        for each in self.played:
             each.step(now, RATE)
 
     def move(self, stop: threading.Event) -> None:

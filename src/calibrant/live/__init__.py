@@ -5,9 +5,9 @@
 process.
 """
 
-from calibrant.live.app import app, routes
+from calibrant.live.app import Door, app, routes
 from calibrant.live.memory import Memory, Stream
 from calibrant.live.pages import Pages
 from calibrant.live.source import Board, Source
 
-__all__ = ["Board", "Memory", "Pages", "Source", "Stream", "app", "routes"]
+__all__ = ["Board", "Door", "Memory", "Pages", "Source", "Stream", "app", "routes"]

@@ -32,6 +32,21 @@ AGAIN: Final = 2000
 """Milliseconds after which a browser tries again to connect."""
 
 
+class Door:
+    """Who may look, at which streams, and until when: here everybody, at all, for ever."""
+
+    leave: str | None = None
+    """Where one logs in and out, below where the page is mounted; None if nobody does."""
+
+    def look(self, request: Request) -> frozenset[str] | Response | None:
+        """Return the streams that may be seen, None for all of them; or a refusal."""
+        return None
+
+    def ended(self) -> bool:
+        """Say whether connections that are open shall end now."""
+        return False
+
+
 def app(source: Source, *, quick: float = QUICK, slow: float = SLOW) -> Starlette:
     """Return the live page of a source as an application of its own, or to be mounted.
 
@@ -53,9 +68,15 @@ def app(source: Source, *, quick: float = QUICK, slow: float = SLOW) -> Starlett
     return made
 
 
-def routes(source: Source, *, quick: float = QUICK, slow: float = SLOW) -> list[BaseRoute]:
-    """Return the routes of the live page, for ``starlette.routing.Mount``."""
-    page = _Page(Pages(source, quick=quick, slow=slow))
+def routes(
+    source: Source, *, quick: float = QUICK, slow: float = SLOW, door: Door | None = None
+) -> list[BaseRoute]:
+    """Return the routes of the live page, for ``starlette.routing.Mount``.
+
+    ``door`` says who may look; without one, everybody may.
+    """
+    door = Door() if door is None else door
+    page = _Page(Pages(source, quick=quick, slow=slow, leave=door.leave), door)
     Route = _starlette("routing").Route
     return [
         Route("/", page.overview),
@@ -84,15 +105,21 @@ def event(part: Fragment) -> str:
 class _Page:
     """The answers to requests."""
 
-    def __init__(self, pages: Pages) -> None:
-        self.pages = pages
+    def __init__(self, pages: Pages, door: Door) -> None:
+        self.pages, self.door = pages, door
 
     async def overview(self, request: Request) -> Response:
-        return await self._html(lambda: self.pages.overview(_root(request)))
+        seen = self.door.look(request)
+        if not (seen is None or isinstance(seen, frozenset)):
+            return seen
+        return await self._html(lambda: self.pages.overview(_root(request), seen))
 
     async def stream(self, request: Request) -> Response:
-        name, window = request.path_params["name"], request.query_params.get("window")
-        return await self._html(lambda: self.pages.stream(name, _root(request), window))
+        seen, window = self.door.look(request), request.query_params.get("window")
+        if not (seen is None or isinstance(seen, frozenset)):
+            return seen
+        name = request.path_params["name"]
+        return await self._html(lambda: self.pages.stream(name, _root(request), window, seen))
 
     async def style(self, request: Request) -> Response:
         return self._answer(self.pages.style(), "text/css")
@@ -104,27 +131,36 @@ class _Page:
     async def events(self, request: Request) -> Response:
         """Answer with fragments as they change, until the browser goes."""
         name, window = request.path_params.get("name"), request.query_params.get("window")
-        root = _root(request)
+        root, seen = _root(request), self.door.look(request)
+        if not (seen is None or isinstance(seen, frozenset)):
+            return seen
         if name is None:
-            made = lambda: self.pages.all_streams(root)  # noqa: E731
+            made = lambda: self.pages.all_streams(root, seen)  # noqa: E731
         else:
-            made = lambda: self.pages.one_stream(name, root, window)  # noqa: E731
+            made = lambda: self.pages.one_stream(name, root, window, seen)  # noqa: E731
         if (missing := await self._refused(made)) is not None:
             return missing
         responses = _starlette("responses")
+        allowed = lambda: self.door.look(request) == seen and not self.door.ended()  # noqa: E731
         answer: Response = responses.StreamingResponse(
-            self._changes(made), media_type="text/event-stream", headers=HEADERS
+            self._changes(made, allowed), media_type="text/event-stream", headers=HEADERS
         )
         return answer
 
-    async def _changes(self, made: Callable[[], list[Fragment]]) -> AsyncIterator[str]:
+    async def _changes(
+        self, made: Callable[[], list[Fragment]], allowed: Callable[[], bool]
+    ) -> AsyncIterator[str]:
         """Yield fragments that differ from those before; a comment where none does."""
         import anyio
 
         yield f"retry: {AGAIN}\n\n"
         sent: dict[str, str] = {}
-        while True:
-            parts = await anyio.to_thread.run_sync(made)
+        while allowed():
+            try:
+                parts = await anyio.to_thread.run_sync(made)
+            except UnknownName:
+                # The stream was deleted.
+                return
             new = [part for part in parts if sent.get(part.key) != part.html]
             sent |= {part.key: part.html for part in new}
             yield "".join(map(event, new)) or ": nothing new\n\n"

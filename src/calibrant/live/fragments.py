@@ -123,6 +123,10 @@ def judge(seen: Glance, board: Board) -> Verdict:
         return Verdict("alarm", f"Off since about {_since(now)}.")
     if seen.rounds < max(EARLY, board.learning):
         return Verdict("early", f"Too early to say after {_many(seen.rounds, 'outcome')}.")
+    if board.alpha and board.judged < max(EARLY, board.learning):
+        judged = f"{_many(board.judged, 'forecast')} judged"
+        words = "in order, and an outcome is missing before the next"
+        return Verdict("early", f"Too early to say: {judged} so far, {words}.")
     words = "Calibrated, as far as can be told." if board.alpha else "Nobody watches for alarms."
     if "raw" in found:
         words += f" Raw forecasts are off since about {_since(found['raw'])}."
@@ -355,16 +359,26 @@ def parts(story: AnySummary, keys: Sequence[Part]) -> Fragment:
     tables = [] if found is None else [found]
     worst = sorted(keys, key=lambda part: -_or_zero(part.c2_forecast))[:WORST]
     if worst:
-        rows = [
-            (part.name, f"{part.rounds:,}", shown(part.rate, 3), shown(part.mean_forecast, 3),
-             shown(part.c2_raw), shown(part.c2_forecast))
-            for part in worst
-        ]  # fmt: skip
-        header = ("key", "rounds", "it happened", "now said", "C2 before", "C2 now")
         many = f"{len(worst)} of {len(keys):,} keys, those with the largest error now"
-        tables.append(Table("Worst keys", header, tuple(rows), (0,), (f"{many}.",)))
+        header, rows = _known_columns(worst)
+        tables.append(Table("Worst keys", header, rows, (0,), (f"{many}.",)))
     words = [] if tables else ["This stream has no groups, classes or keys."]
     return fragment("parts", title, paragraphs=words, tables=tables)
+
+
+def _known_columns(keys: Sequence[Part]) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    """Return what is known of some keys: titles, and rows."""
+    columns = {
+        "key": [part.name for part in keys],
+        "rounds": [f"{part.rounds:,}" for part in keys],
+        "it happened": [shown(part.rate, 3) for part in keys],
+        "now said": [shown(part.mean_forecast, 3) for part in keys],
+        "C2 before": [shown(part.c2_raw) for part in keys],
+        "C2 now": [shown(part.c2_forecast) for part in keys],
+        "promised": [shown(math.nan if part.bound is None else part.bound) for part in keys],
+    }
+    known = {title: told for title, told in columns.items() if set(told) != {NOTHING}}
+    return tuple(known), tuple(zip(*known.values(), strict=True))
 
 
 def _or_zero(value: float) -> float:

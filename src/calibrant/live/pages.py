@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from urllib.parse import quote
 
+from calibrant.errors import UnknownName
 from calibrant.kernels.tallies import LEVELS, WINDOW
 from calibrant.live import fragments
 from calibrant.live.fragments import NEEDS, Fragment
@@ -16,6 +17,8 @@ from calibrant.report.page import filled
 
 QUICK: Final = 1.0
 SLOW: Final = 10.0
+Seen: TypeAlias = frozenset[str] | None
+"""Streams that may be seen; None for all."""
 
 
 def level_of(window: str | None) -> int | None:
@@ -48,6 +51,8 @@ class Pages:
         who look at a stream share one answer.
     clock
         What the time is.
+    leave
+        Where one logs in and out; None where nobody needs to.
 
     Examples
     --------
@@ -63,25 +68,34 @@ class Pages:
         quick: float = QUICK,
         slow: float = SLOW,
         clock: Callable[[], float] = time.monotonic,
+        leave: str | None = None,
     ) -> None:
         self.source, self.quick, self.slow, self._clock = source, quick, slow, clock
+        self._leave = leave
         self._kept: dict[Any, _Kept] = {}
 
     # --------------------------------------------------------------------- whole
 
-    def overview(self, root: str = "") -> str:
-        """Return the page of all streams; ``root`` is where the application is mounted."""
-        return self._shell("All streams", root, f"{root}/events", self.all_streams(root), False)
+    def overview(self, root: str = "", seen: Seen = None) -> str:
+        """Return the page of all streams, or of those that may be seen.
 
-    def stream(self, name: str, root: str = "", window: str | None = None) -> str:
+        ``root`` is where the application is mounted.
+        """
+        parts = self.all_streams(root, seen)
+        return self._shell("All streams", root, f"{root}/events", parts, False)
+
+    def stream(
+        self, name: str, root: str = "", window: str | None = None, seen: Seen = None
+    ) -> str:
         """Return the page of one stream."""
         query = "" if window is None else f"?window={quote(window)}"
         events = f"{root}/events/{quote(name, safe='')}{query}"
-        return self._shell(name, root, events, self.one_stream(name, root, window), True)
+        return self._shell(name, root, events, self.one_stream(name, root, window, seen), True)
 
     def _shell(self, title: str, root: str, events: str, parts: list[Fragment], home: bool) -> str:
         values = {"title": title, "root": root, "events": events, "fragments": parts, "home": home}
-        return filled(NEEDS, "calibrant.live", "shell.html", extra="serve", **values)
+        leave = None if self._leave is None else root + self._leave
+        return filled(NEEDS, "calibrant.live", "shell.html", extra="serve", leave=leave, **values)
 
     def style(self) -> str:
         """Return the style sheet: the report's own, and the page's."""
@@ -89,19 +103,23 @@ class Pages:
 
     # ----------------------------------------------------------------- fragments
 
-    def all_streams(self, root: str = "") -> list[Fragment]:
+    def all_streams(self, root: str = "", seen: Seen = None) -> list[Fragment]:
         """Return the fragments of the page of all streams."""
-        return self._recent(("all", root), self.quick, lambda: [self._all(root)])
+        return self._recent(("all", root, seen), self.quick, lambda: [self._all(root, seen)])
 
-    def _all(self, root: str) -> Fragment:
-        names = self.source.streams()
+    def _all(self, root: str, seen: Seen) -> Fragment:
+        names = [name for name in self.source.streams() if seen is None or name in seen]
         links = [f"{root}/streams/{quote(name, safe='')}" for name in names]
-        seen = [(self.source.glance(name), self.source.board(name)) for name in names]
-        rows = zip(names, links, seen, strict=True)
+        found = [(self.source.glance(name), self.source.board(name)) for name in names]
+        rows = zip(names, links, found, strict=True)
         return fragments.overview([(name, link, *pair) for name, link, pair in rows])
 
-    def one_stream(self, name: str, root: str = "", window: str | None = None) -> list[Fragment]:
+    def one_stream(
+        self, name: str, root: str = "", window: str | None = None, seen: Seen = None
+    ) -> list[Fragment]:
         """Return the fragments of a stream, in order."""
+        if seen is not None and name not in seen:
+            raise UnknownName(f"stream must be one that is there, got {name!r}")
         level = level_of(window)
         link = f"{root}/streams/{quote(name, safe='')}"
         quick = self._recent(("quick", name), self.quick, lambda: self._quick(name))

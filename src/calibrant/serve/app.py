@@ -25,8 +25,10 @@ from calibrant.serve.desk import Desk, Way
 from calibrant.serve.metrics import Metrics
 from calibrant.serve.openapi import document
 from calibrant.serve.options import Options
+from calibrant.serve.page import page_routes
 from calibrant.serve.problems import Refused, response_of
 from calibrant.serve.routes import WAYS
+from calibrant.serve.source import Streams
 from calibrant.serve.tokens import Guard
 from calibrant.serve.wire import JSON
 
@@ -70,13 +72,14 @@ def make_app(store: Store, options: Options | None = None, more: Sequence[Route]
         writer.close()
 
     routes = [route_of(desk, way) for way in WAYS]
+    page = page_routes(desk, Streams(lambda: writer.ledger), lambda: app.state.ending())
     app = Starlette(
-        routes=[*routes, Route("/openapi.json", openapi), *more],
+        routes=[*routes, Route("/openapi.json", openapi), *page, *more],
         lifespan=lifespan,
         exception_handlers={HTTPException: _no_route, Exception: _internal},
     )
     app.router.redirect_slashes = False
-    app.state.desk = desk
+    app.state.desk, app.state.ending = desk, lambda: False
     return app
 
 

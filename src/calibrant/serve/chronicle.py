@@ -37,9 +37,9 @@ LEARNING: Final = 500
 """Rounds at the beginning in which recalibrated forecasts are not judged."""
 TOLERANCE: Final = 0.02
 """How far a forecast may be from the chance of its outcome and still count as right."""
-PATIENCE: Final = 10_000
-"""Newer forecasts, at most, for which the alarm waits for an outcome."""
-MOST: Final = 20_000
+PATIENCE: Final = 1000
+"""Newer forecasts for which the alarm waits for an outcome, unless a stream says otherwise."""
+MOST: Final = 50_000
 """Events that may be in the queue; the writer works off more by itself."""
 MEANS: Final = 1 << 20
 """Means that are kept, of rules whose tickets do not tell them once they are closed."""
@@ -66,8 +66,9 @@ class Chronicle:
     ----------
     model
         Whose forecasts: a recalibrator, or a table of them.
-    alarm
-        The chance, at most, of a false alarm.
+    alarm, patience
+        The chance, at most, of a false alarm, and how many newer forecasts may be made until the
+        alarm does without an outcome.
     fast
         Whether machine code shall judge rounds.
     told
@@ -82,9 +83,15 @@ class Chronicle:
     """
 
     def __init__(
-        self, model: Model, alarm: float, *, fast: bool = False, told: bytes | None = None
+        self,
+        model: Model,
+        alarm: float,
+        *,
+        patience: int = PATIENCE,
+        fast: bool = False,
+        told: bytes | None = None,
     ) -> None:
-        self.alpha, self._fast = alarm, fast
+        self.alpha, self._patience, self._fast = alarm, patience, fast
         self._queue: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
         self._turn = threading.RLock()
         if told is None:
@@ -94,9 +101,9 @@ class Chronicle:
 
     def _begin(self, model: Model, seq: int) -> None:
         self.follower = Follower(collector_for(pattern_of(model)).values)
-        horizon = min(PATIENCE, model._max_open if isinstance(model, Table) else model.max_open)
+        most = model._max_open if isinstance(model, Table) else model.max_open
         watch = Watch(self.alpha, learning=LEARNING, tolerance=TOLERANCE)
-        self._set_watch(LateWatch(watch, horizon=horizon))
+        self._set_watch(LateWatch(watch, horizon=min(self._patience, most)))
         self._waiting: dict[str, int] = {}
         self._means: dict[str, float] = {}
         self._starts, self._began, self.untimed = [seq] * LEVELS, seq, 0
@@ -160,9 +167,9 @@ class Chronicle:
         mean = mean_of(ticket) if ticket._law is None else self._means.pop(id, ticket.value)
         rounds = self.follower.take(ticket.raw, ticket.value, mean, outcome, waited)
         self.untimed += not timed
-        for level in range(LEVELS):
-            if rounds % (WINDOW << level) == 0:
-                self._starts[level] = seq
+        if rounds % WINDOW == 0:
+            ended = [level for level in range(LEVELS) if rounds % (WINDOW << level) == 0]
+            self._starts[: len(ended)] = [seq] * len(ended)
         if id in self._waiting:
             self.watch.observe(self._waiting[id], outcome)
             self._drop_judged()
@@ -255,7 +262,9 @@ def mean_of(ticket: Ticket) -> float:
 
 def chronicle_of(model: Model, line: Line, told: bytes | None, *, fast: bool = False) -> Chronicle:
     """Return who follows a stream: somebody new, or as stored."""
-    return Chronicle(model, Settings.from_json(line.settings).alarm, fast=fast, told=told)
+    settings = Settings.from_json(line.settings)
+    patience = settings.made.get("patience", PATIENCE)
+    return Chronicle(model, settings.alarm, patience=patience, fast=fast, told=told)
 
 
 def catch_up(folds: Sequence[Fold]) -> None:

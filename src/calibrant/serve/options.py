@@ -29,6 +29,8 @@ class Options:
         Address of the store, if another process shall make snapshots.
     secret_file
         Holds the key of a store whose secrets are sealed.
+    quick, slow
+        Seconds between updates of the live page: of counts, and of what takes a summary.
     """
 
     largest_body: int = 1 << 20
@@ -41,3 +43,5 @@ class Options:
     fast: bool = False
     apart: str | None = None
     secret_file: str | None = None
+    quick: float = 1.0
+    slow: float = 10.0

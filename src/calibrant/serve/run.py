@@ -65,9 +65,13 @@ def serve(address: str, place: Place, options: Options) -> None:
     _say(f"serving {_shown(address)} at {how}://{place.host}:{held.getsockname()[1]}")
     if options.open:
         _say("warning: there are no tokens, so everybody on this machine may do everything")
+    _say(f"live page: {how}://{place.host}:{held.getsockname()[1]}/live/")
     # The server ends in order and then hands on the signal that ended it.
     with suppress(KeyboardInterrupt, SystemExit):
-        uvicorn.Server(config).run(sockets=[held])
+        server = uvicorn.Server(config)
+        # Pages that are open end by themselves.
+        app.state.ending = lambda: server.should_exit
+        server.run(sockets=[held])
     _say("stopped")
 
 

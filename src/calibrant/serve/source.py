@@ -89,9 +89,9 @@ def certificate_of(fold: Fold) -> str:
     if not isinstance(model, Table):
         return str(model.certificate())
     found = model.certificates()
-    told = int((found.promised < 1.0).sum())
-    kept = int(found.holds.sum())
-    return f"{len(found):,} keys; {told:,} of them have a promise by now, which {kept:,} keep."
+    told, kept = int((found.promised < 1.0).sum()), int(found.holds.sum())
+    kept_by = f"something is promised to {told:,} of them by now, and kept for {kept:,}"
+    return f"{len(found):,} keys; {kept_by if told else 'too early to promise anything to any'}."
 
 
 def keys_of(fold: Fold) -> list[Part]:
@@ -158,11 +158,12 @@ class Streams:
         """Return what the stream was made with, and how it is watched."""
         ledger, fold = self._ledger(), self.fold(name)
         stored = Settings.from_json(ledger.lines[name].settings)
-        made = {name: value for name, value in stored.made.items() if name != "seed"}
+        told = stored.made.items()
+        made = {name: value for name, value in told if name != "seed" and value not in (None, {})}
         own = {"keyed": stored.keyed, "unknown": stored.unknown, "alarm": stored.alarm}
         watch = chronicle_in(fold).watch
-        watched = {"alarm waits for": f"{watch.horizon:,} newer forecasts"}
-        return own | made | watched | {"alarm tolerates": TOLERANCE, "alarm begins after": LEARNING}
+        watched = {"patience": watch.horizon, "tolerance of the alarm": TOLERANCE}
+        return own | made | watched | {"rounds before the alarm": LEARNING}
 
     def keys(self, name: str) -> Sequence[Part]:
         """Return the keys with the largest errors."""

@@ -56,10 +56,11 @@ def put(ledger: Ledger, name: str, asked: StreamIn) -> tuple[StreamOut, bool]:
 def _check_same(line: Line, made: dict[str, Any]) -> None:
     if line.gone is not None:
         raise Refused("deleted", "stream must be restored first, got a deleted one")
-    before = Settings.from_json(line.settings).made
-    # A setting that an earlier release did not know is as good as its default.
-    differ = [k for k in {*made, *before} if made.get(k) != before.get(k)]
-    if differ:
+    stored = Settings.from_json(line.settings).made
+    # A setting that came with a later release is as it was before: the default.
+    before = msgspec.to_builtins(msgspec.convert(stored, StreamIn)) if stored else stored
+    if before != made:
+        differ = [k for k in {*made, *before} if made.get(k) != before.get(k)]
         stored, told = ({k: of.get(k) for k in differ} for of in (before, made))
         raise Contradiction(
             f"stream must have the settings it was made with, {stored}, got {told}",

@@ -39,10 +39,20 @@ class StreamIn(Struct, forbid_unknown_fields=True):
         Meta(description="What becomes of an outcome whose forecast was not made yet."),
     ] = "refuse"
     most_open: Annotated[int, Meta(ge=1, le=1 << 40)] | None = None
-    alarm: Annotated[float, Meta(gt=0, lt=1)] = 0.05
     keep: (
         Annotated[float, Meta(gt=0, description="Seconds after which ids may be purged.")] | None
     ) = None
+    alarm: Annotated[
+        float, Meta(gt=0, lt=1, description="How probable a false alarm may be, ever.")
+    ] = 0.05
+    patience: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=1_000_000,
+            description="Newer forecasts after which the alarm does without an outcome.",
+        ),
+    ] = 1000
     seed: (
         Annotated[int, Meta(description="Makes draws repeatable, and gives their secrecy up.")]
         | None

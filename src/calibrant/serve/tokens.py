@@ -74,27 +74,30 @@ class Guard:
         self._read = -EVERY
         self._left: dict[bytes, tuple[float, float]] = {}
 
+    @property
+    def open(self) -> bool:
+        """Whether everybody may do everything."""
+        return self._open
+
     def check(self, header: str | None, scope: str, stream: str | None) -> str:
         """Return who asks; raise unless they may do what is asked, in that stream."""
         if self._open:
             return "anybody"
-        token = self._token(header)
+        token = self.known(hash_in(header))
         if SCOPES.index(token.scope) < SCOPES.index(scope):
             raise Refused("forbidden", f"token must have scope {scope!r}, got {token.scope!r}")
-        allowed = token.streams.split(",")
-        if ANY not in allowed and (stream is None or stream not in allowed):
+        allowed = streams_of(token)
+        if allowed is not None and (stream is None or stream not in allowed):
             raise Refused("forbidden", "token must be for this stream")
         self._slow_down(token)
         return token.name
 
-    def _token(self, header: str | None) -> Pass:
-        if header is None or not header.startswith("Bearer "):
-            raise Refused("unauthorized", "Authorization must be 'Bearer' and a token")
+    def known(self, given: bytes) -> Pass:
+        """Return the token with a hash, if there is one that was not revoked."""
         now = self._clock()
         if now - self._read >= EVERY:
             self._tokens = {token.hash: token for token in self._store.tokens()}
             self._read = now
-        given = hashed(header.removeprefix("Bearer "))
         found = self._tokens.get(given)
         if found is None or not hmac.compare_digest(found.hash, given) or found.revoked is not None:
             raise Refused("unauthorized", "token must be one that is known and not revoked")
@@ -112,3 +115,16 @@ class Guard:
             rule = f"requests of a token must be at most {self._rate:g} a second"
             raise Refused("too-fast", f"{rule}, got more", {"Retry-After": str(wait)})
         self._left[token.hash] = left - 1.0, now
+
+
+def hash_in(header: str | None) -> bytes:
+    """Return the hash of the token in a header."""
+    if header is None or not header.startswith("Bearer "):
+        raise Refused("unauthorized", "Authorization must be 'Bearer' and a token")
+    return hashed(header.removeprefix("Bearer "))
+
+
+def streams_of(token: Pass) -> frozenset[str] | None:
+    """Return the streams that a token is for; None for all."""
+    names = frozenset(token.streams.split(","))
+    return None if ANY in names else names
