@@ -19,7 +19,7 @@ from benchmarks.one_step import logistic_regression
 from benchmarks.reference import c_compiler, c_loops, game
 from calibrant import Calibrant
 from calibrant.kernels.compile import available
-from calibrant.recalibrate.recalibrator import OFTEN
+from calibrant.recalibrate.binary import OFTEN
 
 __all__ = ["run"]
 

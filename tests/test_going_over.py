@@ -8,7 +8,7 @@ from calibrant import Calibrant, Recalibrator
 from calibrant.errors import StaleForecast
 from calibrant.kernels import bodies, rounds
 from calibrant.kernels.compile import available
-from calibrant.recalibrate.recalibrator import OFTEN
+from calibrant.recalibrate.binary import OFTEN
 from calibrant.recalibrate.spec import Spec
 
 

@@ -41,6 +41,8 @@ from calibrant.transforms import from_description
 
 blank: Final = object.__new__
 SECRETS: Final = Struct("<qq")
+OFTEN: Final = 1023
+"""In rounds whose number has all of these bits, plain steps look whether there is machine code."""
 
 
 class Binary(Stream[Ticket]):
@@ -215,6 +217,11 @@ class Binary(Stream[Ticket]):
         """
         if self._spec.transform is not None and self._spec.is_made():
             self._compile()
+
+    def _repr_html_(self: Any) -> str:
+        from calibrant.recalibrate.notebook import page
+
+        return page(self)
 
     def _account(self) -> Account:
         """Return the counts from which every measured quantity follows."""

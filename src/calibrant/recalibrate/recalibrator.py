@@ -13,6 +13,7 @@ from calibrant.errors import InvalidInput
 from calibrant.kernels.layout import ASIDE, CELL, ISSUED
 from calibrant.losses import LossLike, registered_name, require_proper
 from calibrant.recalibrate.batches import Batches
+from calibrant.recalibrate.binary import OFTEN
 from calibrant.recalibrate.certificate import Certificate
 from calibrant.recalibrate.delivery import Pending
 from calibrant.recalibrate.promise import FAILURE
@@ -24,8 +25,6 @@ from calibrant.recalibrate.sizing import sized
 from calibrant.recalibrate.spec import Spec, made_rule, shared_spec
 
 blank: Final = object.__new__
-OFTEN: Final = 1023
-"""In rounds whose number has all of these bits, plain steps look whether there is machine code."""
 ZERO: Final = 0
 ONE: Final = 1
 """The usual outcomes as objects: to compare these is quicker than to compare numbers."""
@@ -61,11 +60,10 @@ class Recalibrator(Batches):
 
     Notes
     -----
-    The drawn forecasts are calibrated in expectation against every adversary that does
-    not see the draw before it chooses the outcome; the mean forecast is sharper and
-    has no such promise.  Safe to call from several threads: every call holds the
-    object's gate.  ``sample_one`` and ``learn_one`` make *one* round out of two calls,
-    so threads that share a bucket should use tickets.
+    The drawn forecasts are calibrated in expectation against every adversary that does not see the
+    draw before it chooses the outcome; the mean forecast is sharper and has no such promise.  Safe
+    to call from several threads: every call holds the object's gate.  ``sample_one`` and
+    ``learn_one`` make *one* round out of two calls: threads that share a bucket use tickets.
 
     References
     ----------
@@ -341,8 +339,3 @@ class Recalibrator(Batches):
             f"Recalibrator({self.calibrator.name!r}, {told}, buckets={self.buckets}, "
             f"prior={self.prior}, rounds={self.rounds})"
         )
-
-    def _repr_html_(self) -> str:
-        from calibrant.recalibrate.notebook import page
-
-        return page(self)
