@@ -186,6 +186,23 @@ def test_a_key_whose_own_ticket_expires_needs_no_room() -> None:
         table.play(["c"], ["forecast"], [None], [0.5])
 
 
+def test_a_ticket_whose_outcome_is_known_makes_no_room_when_it_would_be_too_old() -> None:
+    table = plain(max_open=1)
+    table.forecast_many(["b"], [0.5])
+    kinds = ["forecast", "outcome", "forecast", "forecast"]
+    with pytest.raises(TooManyOpen, match="event 3"):
+        table.play(["a", "a", "a", "c"], kinds, [None, 0, None, None], [0.5, 1.0, 0.5, 0.5])
+    assert table.play(["a"] * 3, kinds[:3], [None, 0, None], [0.5, 1.0, 0.5]).number[2] == 1
+
+
+def test_a_cap_that_is_not_reached_changes_nothing() -> None:
+    free, table = Table(Recalibrator(resolution=4), seed=4), plain(9, "expire")
+    told = ["a", "b", "a", "b"], [0.1, 0.5, 0.9, 0.5], [0, 1, 1, 0]
+    for made in (free, table):
+        made.replay(*told, available=[1, 9, 3, 9])
+    assert [table.row(key) for key in table] == [free.row(key) for key in free]
+
+
 def test_an_outcome_of_a_ticket_that_was_dropped_within_a_log_is_refused() -> None:
     table = plain(1, "expire")
     kinds = ["forecast", "forecast", "outcome"]

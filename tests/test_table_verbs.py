@@ -9,7 +9,7 @@ import pytest
 
 from calibrant import Calibrant, Recalibrator, Table
 from calibrant.errors import InvalidType, RepeatedTicket, UnknownName, UnknownTicket
-from calibrant.recalibrate.keyed_record import Certificates
+from calibrant.recalibrate.keyed_record import Certificates, shared
 from tests.test_table import patterns
 
 pytestmark = pytest.mark.base
@@ -136,3 +136,37 @@ def test_a_promise_comes_with_rounds_and_goes_with_delays() -> None:
     assert told.worst(1).key == ["short"]
     assert told.worst(1, least=100).key == ["long"]
     assert told.worst(1, least=100).holds.all()
+
+
+def played_table() -> Table:
+    rng = np.random.default_rng(1)
+    raw = rng.random(900)
+    keys = [f"k{k}" for k in rng.integers(0, 3, 900)]
+    table = Table(Recalibrator(resolution=10), seed=4)
+    table.replay(keys, raw, (rng.random(900) < raw).astype(int))
+    table.forecast("k1", 0.5)
+    return table
+
+
+def test_all_keys_together_are_told_in_one_line() -> None:
+    told = played_table().certificates()
+    overall = told.overall
+    assert overall[:4] == (3, 900, 1, 0)
+    assert overall.c2 == pytest.approx((told.rounds * told.c2).sum() / 900)
+    assert overall.promised == pytest.approx((told.rounds * told.promised).sum() / 900)
+    assert overall.loss == pytest.approx((told.rounds * told.loss).sum() / 900)
+    assert Table(Recalibrator(), seed=4).certificates().overall[:5] == (0, 0, 0, 0, 0.0)
+
+
+def test_promises_of_all_keys_share_one_failure() -> None:
+    table = played_table()
+    each = [table.certificates(share).promised for share in shared(0.05, 3).tolist()]
+    together = table.certificates(together=True).promised
+    assert together.tolist() == [each[k][k] for k in range(3)]
+    assert (together > table.certificates().promised).all()
+
+
+def test_shares_of_many_keys_do_not_add_up_to_more() -> None:
+    shares = shared(0.05, 1 << 12)
+    assert shares.sum() < 0.05
+    assert shares.sum() == pytest.approx(0.05 * (1 - 1 / 13), rel=1e-3)

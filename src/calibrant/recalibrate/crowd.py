@@ -8,6 +8,7 @@ counts along in the order of the calls one by one.
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -127,12 +128,8 @@ class Crowd:
 
     def _by_age(self) -> Iterator[int]:
         before = self.ages.waiting(self.desk) if self.ages is not None else iter(())
-        for word in before:
-            if word not in self._gone:
-                yield word
-        for word in self._order:
-            if word not in self._gone:
-                yield word
+        # Tickets of the batch join the list while others are taken from it.
+        return itertools.filterfalse(self._gone.__contains__, itertools.chain(before, self._order))
 
 
 def told(most: int) -> str:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -21,6 +20,23 @@ from calibrant.recalibrate.spec import Spec
 
 AT_ONCE: Final = 4096
 """Rows that are measured together."""
+
+
+class Overall(NamedTuple):
+    """What was measured in all streams of a table together.
+
+    ``c2``, ``promised`` and losses are means over the rounds of all keys.  The mean of C2 is at
+    most ``promised`` unless a promise failed; that is not a number if one key has no promise.
+    """
+
+    keys: int
+    rounds: int
+    open: int
+    expired: int
+    c2: float
+    promised: float
+    loss: float
+    raw_loss: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +83,15 @@ class Certificates:
         return len(self.key)
 
     @property
+    def overall(self) -> Overall:
+        """All keys together: counts, and means over their rounds."""
+        counts = self.rounds.sum(), self.open.sum(), self.expired.sum()
+        columns = self.c2, self.promised, self.loss, self.raw_loss
+        some, total = self.rounds > 0, max(int(counts[0]), 1)
+        means = (float((self.rounds * column)[some].sum() / total) for column in columns)
+        return Overall(len(self), *map(int, counts), *means)
+
+    @property
     def early(self) -> Mask:
         """For which keys it is too early to promise anything."""
         return self.promised >= 1.0
@@ -87,9 +112,12 @@ class Certificates:
 
 
 def measured(
-    spec: Spec, keys: list[Key], pieces: Iterable[Words], waiting: Words, failure: float
+    spec: Spec, keys: list[Key], pieces: Iterable[Words], waiting: Words, failures: Reals
 ) -> Certificates:
-    """Measure rows, given as tables of words, of which so many tickets are open."""
+    """Measure rows, given as tables of words, of which so many tickets are open.
+
+    ``failures`` says with which probability each promise may fail.
+    """
     made, own = [], []
     for rows in pieces:
         made.append(_measured(spec, rows))
@@ -101,7 +129,7 @@ def measured(
     paid = np.where(rows[:, word.RAW_INFINITE] > 0, np.inf, reals[:, word.RAW_LOSS])
     raw_loss = _over(paid, rounds)
     expired = rows[:, word.ISSUED] - rounds - waiting
-    promised = _promised(spec, rows, failure)
+    promised = _promised(spec, rows, failures)
     return Certificates(keys, rounds, waiting, expired, c1, c2, loss, raw_loss, promised)
 
 
@@ -129,12 +157,29 @@ def _over(total: Reals, rounds: Words) -> Reals:
     return np.divide(total, rounds, out=np.zeros(len(total)), where=rounds > 0)
 
 
-def _promised(spec: Spec, rows: Words, failure: float) -> Reals:
+def _promised(spec: Spec, rows: Words, failures: Reals) -> Reals:
     """Return what was promised about C2 of each row: the same for rows of equal history."""
     history = rows[:, [word.ROUNDS, word.LONGEST_LAG, word.MOST_OUTSTANDING]]
-    kinds, which = np.unique(history, axis=0, return_inverse=True)
-    promise = functools.partial(_promise, spec, failure)
-    return np.array([promise(*kind) for kind in kinds.tolist()], np.float64)[which.reshape(-1)]
+    told = np.column_stack([history, failures.view(np.int64)])
+    kinds, which = np.unique(told, axis=0, return_inverse=True)
+    chances = np.ascontiguousarray(kinds[:, 3]).view(np.float64).tolist()
+    pairs = zip(chances, kinds[:, :3].tolist(), strict=True)
+    made = [_promise(spec, failure, *kind) for failure, kind in pairs]
+    return np.array(made, np.float64)[which.reshape(-1)]
+
+
+def shared(failure: float, keys: int) -> Reals:
+    """Return with which probability the promise of each key may fail, if all share one.
+
+    The shares of any number of keys, in the order of their coming, do not add up to more: keys
+    number 2**j up to 2**(j + 1) - 1, counted from 1, share failure / ((j + 1) (j + 2)).
+
+    >>> shared(0.05, 3).tolist()
+    [0.025, 0.004166666666666667, 0.004166666666666667]
+    """
+    j = np.floor(np.log2(np.arange(1, keys + 1)))
+    made: Reals = failure / ((j + 1) * (j + 2)) / 2.0**j
+    return made
 
 
 def _promise(spec: Spec, failure: float, rounds: int, lag: int, missing: int) -> float:

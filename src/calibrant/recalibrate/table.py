@@ -32,7 +32,7 @@ from calibrant.recalibrate.corrections import Corrections
 from calibrant.recalibrate.crowd import EXPIRE, REFUSE, WHEN_FULL, Ages, told
 from calibrant.recalibrate.fork import watch
 from calibrant.recalibrate.keyed import Key, KeyedTicket, checked_key
-from calibrant.recalibrate.keyed_record import Certificates, measured
+from calibrant.recalibrate.keyed_record import Certificates, measured, shared
 from calibrant.recalibrate.keyed_store import KeyedStore
 from calibrant.recalibrate.promise import FAILURE
 from calibrant.recalibrate.recalibrator import Recalibrator
@@ -176,16 +176,17 @@ class Table(KeyedStore):
     def __contains__(self, key: object) -> bool:
         return key in self._numbers
 
-    def certificates(self, failure: float = FAILURE) -> Certificates:
+    def certificates(self, failure: float = FAILURE, *, together: bool = False) -> Certificates:
         """Return what was measured in each stream, and what was promised, as columns.
 
-        Each promise may fail with probability ``failure``.
+        Each promise may fail with probability ``failure``; or, ``together``, any of them.
         """
+        each = shared(failure, len(self)) if together else np.full(len(self), failure)
         with passing(self._gate):
             numbers = np.fromiter(self._numbers.values(), np.int64, len(self))
             waits = np.bincount(self._desk.words()[:, 1] >> SHIFT, minlength=len(self._keys))
             told = list(self._numbers), self._tiers.pieces(numbers), waits[numbers]
-            return measured(self._spec, *told, failure)
+            return measured(self._spec, *told, each)
 
     # ---------------------------------------------------------------- one by one
 
