@@ -114,7 +114,7 @@ def summary(mutants: list[Mutant], known: dict[str, Any]) -> int:
     counts = ", ".join(f"{count} {fate}" for fate, count in sorted(fates.items()))
     print(f"{len(tried)} of {len(mutants)} mutants tried: {counts or 'nothing known'}")
     missing = [mutant for mutant in alive if mutant.name not in why]
-    return int(bool(missing) or len(alive) > MOST_ALIVE * max(len(tried), 1))
+    return int(bool(missing) or len(alive) > max(1, MOST_ALIVE * len(tried)))
 
 
 def tell(text: str) -> None:
