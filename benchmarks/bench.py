@@ -66,6 +66,7 @@ PARTS = (
     Part("quality", "alarms", ("benchmarks.alarms",), ("--rounds", "1000", "--seeds", "5")),
     Part("quality", "groups", ("benchmarks.groups",), ("--seeds", "2")),
     Part("quality", "intervals", ("benchmarks.intervals",), ("--rounds", "1000")),
+    Part("quality", "peers", ("benchmarks.peers",), ("--rounds", "2000"), peers=True),
     Part("quality", "vectors", ("benchmarks.vectors",), ("--rounds", "1000"), peers=True),
     Part("quality", "river", ("benchmarks.river_streams",), peers=True),
     Part("quality", "scikit-learn", ("benchmarks.sklearn_drift",), peers=True),

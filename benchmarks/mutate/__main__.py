@@ -43,6 +43,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Try the mutants that are asked for; return 1 if too many are alive, or unexplained."""
     told = parse(arguments)
     chosen = sample(everyone(tuple(told.only)), told.sample, told.seed)
+    if told.skip_explained:
+        chosen = [mutant for mutant in chosen if mutant.name not in explanations()]
     place = told.results
     known: dict[str, Any] = json.loads(place.read_text()) if place.exists() else {}
     if not told.list:
@@ -59,6 +61,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", default=[], metavar="FILE", help="mutants below these")
     parser.add_argument("--again", action="store_true", help="also those that were tried before")
     parser.add_argument("--no-control", action="store_true", help="trust tests that fail")
+    parser.add_argument("--skip-explained", action="store_true", help="not those known to live")
     parser.add_argument("--list", action="store_true", help="try none; tell what is known")
     parser.add_argument("--results", type=Path, default=RESULTS, help="where fates are noted")
     return parser.parse_args(arguments)
@@ -114,7 +117,7 @@ def summary(mutants: list[Mutant], known: dict[str, Any]) -> int:
     counts = ", ".join(f"{count} {fate}" for fate, count in sorted(fates.items()))
     print(f"{len(tried)} of {len(mutants)} mutants tried: {counts or 'nothing known'}")
     missing = [mutant for mutant in alive if mutant.name not in why]
-    return int(bool(missing) or len(alive) > MOST_ALIVE * max(len(tried), 1))
+    return int(bool(missing) or len(alive) > max(1, MOST_ALIVE * len(tried)))
 
 
 def tell(text: str) -> None:

@@ -1,0 +1,1 @@
+"""Other libraries on our streams, each in an environment of its own."""
