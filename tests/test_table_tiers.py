@@ -106,6 +106,26 @@ def test_what_is_garbage_is_swept() -> None:
     assert Table.from_bytes(kept)[0].rounds == 600
 
 
+def test_large_heaps_stay_where_they_are_and_count_what_they_use(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told = list(range(9)) * 40, np.linspace(0, 1, 360), np.arange(360) % 2
+    small = Table(Recalibrator(resolution=4, buckets=3), seed=5, hot=2)
+    small.replay(*told)
+    monkeypatch.setattr(heap_module, "LARGE", 64)
+    monkeypatch.setattr(heap_module, "LEAST", 64)
+    large = Table(Recalibrator(resolution=4, buckets=3), seed=5, hot=2)
+    large.replay(*told)
+    words = large._tiers.heap._words
+    assert len(words) > 1_000 * large._tiers.heap.used
+    assert large._tiers.nbytes < 100_000
+    large._tiers.heap.add(np.arange(1_000))
+    assert large._tiers.heap._words is words
+    large._tiers.heap.limit = 0
+    large._tiers.tidy()
+    assert large == small
+
+
 def test_a_heap_that_holds_little_garbage_is_left_alone() -> None:
     table = Table(Recalibrator(resolution=4, buckets=3), seed=5, hot=1)
     table.replay(["a", "b", "c"], [0.2, 0.5, 0.7], [1, 0, 1])
