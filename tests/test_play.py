@@ -357,7 +357,7 @@ def test_an_empty_log_changes_nothing() -> None:
         rec.observe_many([], []),
     ):
         assert len(played) == 0
-        assert [len(column) for column in dataclasses.astuple(played)] == [0] * 6
+        assert [len(column) for column in dataclasses.astuple(played)] == [0] * 8
     assert rec.to_bytes() == before
 
 
