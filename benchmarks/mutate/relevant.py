@@ -7,7 +7,8 @@ import re
 __all__ = ["TESTS", "UNTOUCHED", "relevant_to"]
 
 TESTS = (
-    (r"kernels/(coin|bits|blake|ahead)", "siphash coin key_search portable table_bodies kernels"),
+    (r"kernels/blake", "table_bodies"),
+    (r"kernels/(coin|bits|ahead)", "siphash coin key_search portable kernels"),
     (r"kernels/(bodies|tables)", "body table_bodies table_loops table_store table_batches"),
     (r"kernels/(portable|odds)", "portable kernels transforms_algorithms calibrant"),
     (r"kernels/(anchor|refine|crowd|safe)", "refining drift_state drift_rules raw_safe late proof"),
@@ -75,10 +76,11 @@ FIRST = (
     (r"kernels/transforms/beta", "v3 and beta"),
     (r"kernels/transforms/(hats|means)", "v3 and (hat_means or bucket_means)"),
     (r"kernels/transforms", "v3 and transform"),
-    (r"kernels/[^/]*$", "v3 and (foster_hart or table_recalibrator or calibrant_default)"),
+    (r"kernels/(?!blake)[^/]*$", "v3 and (foster_hart or table_recalibrator or calibrant_default)"),
     (r"calibrators", "v3 and recalibrator_"),
     (r"monitor", "monitor or watch"),
     (r"groups", "v3 and (groups or session_group)"),
+    (r"classes/simplex", "v3 and simplex"),
     (r"classes", "v3 and (class or one_vs_rest or top_label or simplex)"),
     (r"regression", "v3 and (interval_ or quantiles_ or level)"),
 )
