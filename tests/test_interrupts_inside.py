@@ -109,6 +109,24 @@ def test_compiled_calls_are_interrupted_before_or_after_a_step(kind: str, call: 
         try_all(start, call, late=False, apart="kernels")
 
 
+@pytest.mark.parametrize("kind", ["foster_hart", "default"])
+def test_a_stream_that_was_interrupted_while_it_compiled_goes_on(kind: str) -> None:
+    start, at = warmed(kind), 0
+    data = start.to_bytes()
+    with players.machine(start.spec.program):
+        rounds = [(0.2, 1), (0.7, 0), (0.4, 1)]
+        whole = [start.observe(start.forecast(raw), y).value for raw, y in rounds]
+        stopped = True
+        while stopped:
+            at += 1
+            vars(start.spec.program.machine).pop("ready", None)
+            model = load(data)
+            stopped, _ = interrupted(model.compile, at, "kernels")
+            assert [model.observe(model.forecast(raw), y).value for raw, y in rounds] == whole
+            assert model == start, f"stopped at place {at}"
+    assert at > 5
+
+
 @pytest.mark.parametrize("name", calibrators.names())
 def test_updates_that_are_straight_call_nothing(name: str) -> None:
     update = calibrators.get(name).kernels.update

@@ -79,9 +79,10 @@ class Rows(Bench):
         return self.steps is not None
 
     def begin_compiled(self, steps: Any) -> None:
-        """Take over compiled single steps, if there are any."""
+        """Take over compiled single steps, if there are any: once they find the array at hand."""
+        if steps is not None:
+            self.use_views()
         self.steps = steps
-        self.use_array()
 
     def use_array(self) -> None:
         """With compiled steps, keep the array at hand through fast views."""
