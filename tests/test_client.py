@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import os
 import signal
@@ -19,7 +20,7 @@ import calibrant
 from calibrant import Journal, Recalibrator
 from calibrant.client import AsyncClient, Client, Served, ServiceError, Spool
 from calibrant.client import clients as home
-from calibrant.client.asking import LONGEST, pause
+from calibrant.client.asking import LONGEST, Question, path_of, pause
 from calibrant.errors import NotStored
 
 pytestmark = [
@@ -102,8 +103,34 @@ def test_an_async_client_asks_the_same(address: str) -> None:
             assert (await client.get("async"))["learned"] == 1
             with pytest.raises(ServiceError):
                 await client.get("nowhere")
+            assert (await client.correct("async", "x", 0))["status"] == "corrected"
+            for id in ("y", "z"):
+                await client.forecast("async", 0.25, id=id, time=5.0)
+            assert (await client.expire("async", "y"))["status"] == "expired"
+            assert (await client.outcome("async", "z", 1, time=7.5))["status"] == "learned"
+            assert calibrant.load(await client.state("async")).rounds == 2
 
     asyncio.run(run())
+
+
+def test_both_clients_have_the_same_verbs() -> None:
+    verbs = [name for name in vars(Client) if not name.startswith("_")]
+    assert set(verbs) == {name for name in vars(AsyncClient) if not name.startswith("_")}
+    for name in verbs:
+        signatures = [inspect.signature(getattr(made, name)) for made in (Client, AsyncClient)]
+        assert signatures[0] == signatures[1], name
+
+
+def test_times_of_outcomes_tell_how_late_they_were(address: str) -> None:
+    with Client(address) as client:
+        client.put_stream("timed", **PLAIN)
+        client.forecasts("timed", [0.5, 0.6], ["a", "b"], times=[100.0, 110.0])
+        client.outcomes("timed", {"a": 1, "b": 0}, time=120.0)
+        rows = client.ask(Question("GET", path_of("timed", "events"))).splitlines()
+        told = [json.loads(row) for row in rows]
+        assert [(one["id"], one["time"]) for one in told] == [
+            ("a", 100.0), ("b", 110.0), ("a", 120.0), ("b", 120.0),
+        ]  # fmt: skip
 
 
 def test_a_request_is_sent_again_under_the_same_ids() -> None:

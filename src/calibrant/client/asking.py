@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -63,27 +63,81 @@ def path_of(stream: str, *rest: str) -> str:
     return "/" + "/".join(quote(part, safe="") for part in parts)
 
 
+class Call(NamedTuple, Generic[Read]):
+    """What is asked by one verb: requests one after the other, and how their answers are read."""
+
+    questions: Sequence[Question]
+    read: Callable[[list[bytes]], Read]
+
+
+def put_stream(stream: str, settings: Mapping[str, Any]) -> Call[dict[str, Any]]:
+    """Make a stream, unless it is there with the same settings."""
+    return Call([Question("PUT", path_of(stream), settings)], _told)
+
+
+def forecast(
+    stream: str, raw: float, id: str | None, key: str | int | None, time: float | None
+) -> Call[Forecast]:
+    """Ask for one forecast."""
+    columns: Any = ([value] if value is not None else None for value in (id, key, time))
+    asked = forecasts(stream, [raw], *columns)
+    return Call(asked.questions, lambda told: asked.read(told)[0])
+
+
 def forecasts(
     stream: str,
     raw: Sequence[float],
     ids: Sequence[str] | None,
     keys: Sequence[str | int] | None,
     times: Sequence[float] | None,
-) -> list[Question]:
-    """Return the requests for forecasts; without ids they get random ones, kept over retries."""
+) -> Call[list[Forecast]]:
+    """Ask for forecasts; without ids they get random ones, kept over retries."""
     names = [secrets.token_hex(16) for _ in raw] if ids is None else list(ids)
     rows = [{"id": id, "raw": float(x)} for id, x in zip(names, raw, strict=True)]
     for name, column in (("key", keys), ("time", times)):
         if column is not None:
             for row, value in zip(rows, column, strict=True):
                 row[name] = value
-    return _batches(path_of(stream, "forecasts"), rows)
+    return Call(_batches(path_of(stream, "forecasts"), rows), _read_forecasts)
 
 
-def outcomes(stream: str, told: Mapping[str, int]) -> list[Question]:
-    """Return the requests that tell outcomes by id."""
-    rows = [{"id": id, "outcome": int(outcome)} for id, outcome in told.items()]
-    return _batches(path_of(stream, "outcomes"), rows)
+def outcome(stream: str, id: str, outcome: int, time: float | None) -> Call[dict[str, Any]]:
+    """Tell one outcome."""
+    return Call([Question("POST", path_of(stream, "outcomes"), _row(id, outcome, time))], _told)
+
+
+def outcomes(
+    stream: str, told: Mapping[str, int], time: float | None
+) -> Call[list[dict[str, Any]]]:
+    """Tell outcomes by id."""
+    rows = [_row(id, outcome, time) for id, outcome in told.items()]
+    return Call(_batches(path_of(stream, "outcomes"), rows), _read_rows)
+
+
+def correct(stream: str, id: str, outcome: int) -> Call[dict[str, Any]]:
+    """Replace an outcome."""
+    body = {"outcome": int(outcome)}
+    return Call([Question("PUT", path_of(stream, "outcomes", id), body)], _told)
+
+
+def expire(stream: str, id: str) -> Call[dict[str, Any]]:
+    """Say that an outcome will never come."""
+    return Call([Question("DELETE", path_of(stream, "forecasts", id))], _told)
+
+
+def get(stream: str, *rest: str) -> Call[Any]:
+    """Ask for a stream, or for something of it."""
+    return Call([Question("GET", path_of(stream, *rest))], lambda told: read(told[0], object))
+
+
+def state(stream: str) -> Call[bytes]:
+    """Ask for the whole state."""
+    return Call([Question("GET", path_of(stream, "state"))], lambda told: told[0])
+
+
+def _row(id: str, outcome: int, time: float | None) -> dict[str, Any]:
+    row: dict[str, Any] = {"id": id, "outcome": int(outcome)}
+    return row if time is None else row | {"time": float(time)}
 
 
 def _batches(path: str, rows: list[Any]) -> list[Question]:
@@ -113,9 +167,17 @@ def read(content: bytes, type: type[Read]) -> Read:
     return msgspec.json.decode(content, type=type)
 
 
-def read_forecasts(content: bytes) -> list[Forecast]:
-    """Return the forecasts of a batch; raise the first problem among them."""
-    rows = msgspec.json.decode(content)
+def _told(answers: list[bytes]) -> dict[str, Any]:
+    return read(answers[0], dict[str, Any])
+
+
+def _read_rows(answers: list[bytes]) -> list[dict[str, Any]]:
+    return [row for answer in answers for row in read(answer, list[dict[str, Any]])]
+
+
+def _read_forecasts(answers: list[bytes]) -> list[Forecast]:
+    """Return the forecasts of some batches; raise the first problem among them."""
+    rows = _read_rows(answers)
     for row in rows:
         if "type" in row:
             raise refusal(row["status"], msgspec.json.encode(row))

@@ -7,16 +7,21 @@ import random
 import time
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 from calibrant.client import asking
-from calibrant.client.asking import AGAIN, Forecast, Question, ServiceError, path_of
+from calibrant.client.asking import AGAIN, Call, Forecast, Question, Read, ServiceError
 from calibrant.errors import needed
 
 httpx: Any = needed("httpx", "the client needs httpx", '"calibrant[client]"')
 
-Ids = Sequence[str] | None
-Keys = Sequence[str | int] | None
+Reals: TypeAlias = Sequence[float]
+Id: TypeAlias = str | None
+Ids: TypeAlias = Sequence[str] | None
+Key: TypeAlias = str | int | None
+Keys: TypeAlias = Sequence[str | int] | None
+Time: TypeAlias = float | None
+Times: TypeAlias = Sequence[float] | None
 
 
 class _Settings:
@@ -96,20 +101,13 @@ class Client(_Settings):
 
     def put_stream(self, stream: str, **settings: Any) -> dict[str, Any]:
         """Make a stream, unless it is there with the same settings."""
-        return asking.read(self.ask(Question("PUT", path_of(stream), settings)), dict[str, Any])
+        return self._done(asking.put_stream(stream, settings))
 
     def forecast(
-        self,
-        stream: str,
-        raw: float,
-        *,
-        id: str | None = None,
-        key: str | int | None = None,
-        time: float | None = None,
+        self, stream: str, raw: float, *, id: Id = None, key: Key = None, time: Time = None
     ) -> Forecast:
         """Return the calibrated forecast for a raw one."""
-        columns = ([value] if value is not None else None for value in (id, key, time))
-        return self.forecasts(stream, [raw], *columns)[0]  # type: ignore[arg-type]
+        return self._done(asking.forecast(stream, raw, id, key, time))
 
     def forecasts(
         self,
@@ -117,39 +115,39 @@ class Client(_Settings):
         raw: Sequence[float],
         ids: Ids = None,
         keys: Keys = None,
-        times: Sequence[float] | None = None,
+        times: Times = None,
     ) -> list[Forecast]:
         """Return the calibrated forecasts for many raw ones."""
-        asked = asking.forecasts(stream, raw, ids, keys, times)
-        return [one for part in asked for one in asking.read_forecasts(self.ask(part))]
+        return self._done(asking.forecasts(stream, raw, ids, keys, times))
 
-    def outcome(self, stream: str, id: str, outcome: int) -> dict[str, Any]:
-        """Tell an outcome; return what became of it."""
-        asked = Question("POST", path_of(stream, "outcomes"), {"id": id, "outcome": int(outcome)})
-        return asking.read(self.ask(asked), dict[str, Any])
+    def outcome(self, stream: str, id: str, outcome: int, *, time: Time = None) -> dict[str, Any]:
+        """Tell an outcome, and in seconds when it became known; return what became of it."""
+        return self._done(asking.outcome(stream, id, outcome, time))
 
-    def outcomes(self, stream: str, told: Mapping[str, int]) -> list[dict[str, Any]]:
+    def outcomes(
+        self, stream: str, told: Mapping[str, int], *, time: Time = None
+    ) -> list[dict[str, Any]]:
         """Tell many outcomes by id; return what became of each, problems too."""
-        parts = (self.ask(part) for part in asking.outcomes(stream, told))
-        return [one for part in parts for one in asking.read(part, list[dict[str, Any]])]
+        return self._done(asking.outcomes(stream, told, time))
 
     def correct(self, stream: str, id: str, outcome: int) -> dict[str, Any]:
         """Replace an outcome, once."""
-        asked = Question("PUT", path_of(stream, "outcomes", id), {"outcome": int(outcome)})
-        return asking.read(self.ask(asked), dict[str, Any])
+        return self._done(asking.correct(stream, id, outcome))
 
     def expire(self, stream: str, id: str) -> dict[str, Any]:
         """Say that a forecast's outcome will never come."""
-        asked = Question("DELETE", path_of(stream, "forecasts", id))
-        return asking.read(self.ask(asked), dict[str, Any])
+        return self._done(asking.expire(stream, id))
 
     def get(self, stream: str, *rest: str) -> Any:
         """Return a stream, or what is asked of it: ``"certificate"``, ``"forecasts", id``."""
-        return asking.read(self.ask(Question("GET", path_of(stream, *rest))), object)
+        return self._done(asking.get(stream, *rest))
 
     def state(self, stream: str) -> bytes:
         """Return the whole state, for :func:`calibrant.load`."""
-        return self.ask(Question("GET", path_of(stream, "state")))
+        return self._done(asking.state(stream))
+
+    def _done(self, call: Call[Read]) -> Read:
+        return call.read([self.ask(question) for question in call.questions])
 
     def close(self) -> None:
         """Close the connections."""
@@ -186,8 +184,13 @@ class AsyncClient(_Settings):
 
     async def put_stream(self, stream: str, **settings: Any) -> dict[str, Any]:
         """Make a stream, unless it is there with the same settings."""
-        told = await self.ask(Question("PUT", path_of(stream), settings))
-        return asking.read(told, dict[str, Any])
+        return await self._done(asking.put_stream(stream, settings))
+
+    async def forecast(
+        self, stream: str, raw: float, *, id: Id = None, key: Key = None, time: Time = None
+    ) -> Forecast:
+        """Return the calibrated forecast for a raw one."""
+        return await self._done(asking.forecast(stream, raw, id, key, time))
 
     async def forecasts(
         self,
@@ -195,31 +198,41 @@ class AsyncClient(_Settings):
         raw: Sequence[float],
         ids: Ids = None,
         keys: Keys = None,
-        times: Sequence[float] | None = None,
+        times: Times = None,
     ) -> list[Forecast]:
         """Return the calibrated forecasts for many raw ones."""
-        made = list[Forecast]()
-        for part in asking.forecasts(stream, raw, ids, keys, times):
-            made += asking.read_forecasts(await self.ask(part))
-        return made
+        return await self._done(asking.forecasts(stream, raw, ids, keys, times))
 
-    async def forecast(
-        self, stream: str, raw: float, *, id: str | None = None, key: str | int | None = None
-    ) -> Forecast:
-        """Return the calibrated forecast for a raw one."""
-        ids, keys = None if id is None else [id], None if key is None else [key]
-        return (await self.forecasts(stream, [raw], ids, keys))[0]
+    async def outcome(
+        self, stream: str, id: str, outcome: int, *, time: Time = None
+    ) -> dict[str, Any]:
+        """Tell an outcome, and in seconds when it became known; return what became of it."""
+        return await self._done(asking.outcome(stream, id, outcome, time))
 
-    async def outcomes(self, stream: str, told: Mapping[str, int]) -> list[dict[str, Any]]:
+    async def outcomes(
+        self, stream: str, told: Mapping[str, int], *, time: Time = None
+    ) -> list[dict[str, Any]]:
         """Tell many outcomes by id; return what became of each, problems too."""
-        made = list[dict[str, Any]]()
-        for part in asking.outcomes(stream, told):
-            made += asking.read(await self.ask(part), list[dict[str, Any]])
-        return made
+        return await self._done(asking.outcomes(stream, told, time))
+
+    async def correct(self, stream: str, id: str, outcome: int) -> dict[str, Any]:
+        """Replace an outcome, once."""
+        return await self._done(asking.correct(stream, id, outcome))
+
+    async def expire(self, stream: str, id: str) -> dict[str, Any]:
+        """Say that a forecast's outcome will never come."""
+        return await self._done(asking.expire(stream, id))
 
     async def get(self, stream: str, *rest: str) -> Any:
-        """Return a stream, or what is asked of it."""
-        return asking.read(await self.ask(Question("GET", path_of(stream, *rest))), object)
+        """Return a stream, or what is asked of it: ``"certificate"``, ``"forecasts", id``."""
+        return await self._done(asking.get(stream, *rest))
+
+    async def state(self, stream: str) -> bytes:
+        """Return the whole state, for :func:`calibrant.load`."""
+        return await self._done(asking.state(stream))
+
+    async def _done(self, call: Call[Read]) -> Read:
+        return call.read([await self.ask(question) for question in call.questions])
 
     async def close(self) -> None:
         """Close the connections."""
