@@ -380,6 +380,20 @@ def test_lists_of_distributions_are_replayed_like_tables() -> None:
     assert len(other.replay([], [])) == 0
 
 
+@pytest.mark.parametrize("method", ["mixed", "pit", "tracker"])
+def test_a_batch_has_the_distributions_and_means_of_single_rounds(method) -> None:
+    raw, outcomes = stream(30)
+    batch, single = (QuantileRecalibrator(method, levels=3, seed=4) for _ in range(2))
+    run = batch.replay(raw, outcomes)
+    for k, y in enumerate(outcomes):
+        ticket = single.forecast(raw[k])
+        assert (run.forecast[k].cdf(y), run.mean[k].cdf(y)) == (
+            ticket.value.cdf(y),
+            ticket.mean.cdf(y),
+        )
+        single.observe(ticket, y)
+
+
 @settings(max_examples=5)
 @given(st.integers(0, 1000))
 def test_seeds_fix_the_draws(seed) -> None:
