@@ -68,6 +68,7 @@ def _asked(kind: Kind, rec: Any, raw: Any) -> dict[str, Callable[[], Any]]:
     return {
         "certificate": lambda: _certificate(rec),
         "copy": lambda: rec.copy(),
+        "grown": lambda: rec.grown(),
         "interval_one": lambda: _interval(rec, raw),
         "predict_one": lambda: kind.predict(rec, raw, "predict_one"),
         "sample_one": lambda: kind.predict(rec, raw),

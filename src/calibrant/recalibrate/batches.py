@@ -42,6 +42,11 @@ class Batches(Binary):
             shapes[told] = self._document().shape
         return bound_bytes(shapes[told], arrays)
 
+    def _repr_html_(self: Any) -> str:
+        from calibrant.recalibrate.notebook import page
+
+        return page(self)
+
     def play(self, kind: Any, id: Any, x: Any, time: Any = None) -> Played:
         """Play a log of forecasts and outcomes in its order, as the calls one by one would.
 

@@ -218,11 +218,6 @@ class Binary(Stream[Ticket]):
         if self._spec.transform is not None and self._spec.is_made():
             self._compile()
 
-    def _repr_html_(self: Any) -> str:
-        from calibrant.recalibrate.notebook import page
-
-        return page(self)
-
     def _account(self) -> Account:
         """Return the counts from which every measured quantity follows."""
         return account_of(self._spec, self._arena.row())
