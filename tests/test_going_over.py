@@ -70,6 +70,7 @@ def test_a_stream_stays_plain_where_machine_code_would_have_to_be_made(monkeypat
         rec.observe(rec.forecast(0.3), 1)
 
 
+@pytest.mark.plain
 def test_both_steps_and_what_stores_rows_must_be_made(monkeypatch) -> None:
     spec = Calibrant(seed=1, buckets=7).spec
     monkeypatch.setattr(rounds, "available", lambda: True)
@@ -81,6 +82,7 @@ def test_both_steps_and_what_stores_rows_must_be_made(monkeypatch) -> None:
         assert spec.is_made() is (steps and stored)
 
 
+@pytest.mark.plain
 def test_without_a_compiler_nothing_is_made(monkeypatch) -> None:
     monkeypatch.setattr(rounds, "available", lambda: False)
     assert not Calibrant(seed=1, buckets=9).spec.is_made()
