@@ -97,7 +97,8 @@ class Seen:
     def log_in(self, service: Service, token: str) -> None:
         self.page.goto(service.page + "/")
         assert self.page.url == service.page + "/login"
-        # By keyboard alone: the field has the focus.
+        # By keyboard alone: the field has the focus, or gets it in a moment.
+        self.page.wait_for_function("document.activeElement?.name === 'token'")
         self.page.keyboard.type(token)
         self.page.keyboard.press("Enter")
         self.page.wait_for_selector(LIVE)
