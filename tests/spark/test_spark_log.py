@@ -66,7 +66,7 @@ def fill(address: str, asked: list[Asked], model: Any, keep: int = 0, **more: An
         with store.writing():
             ledger.write(rows)
             if part and keep:
-                take_snapshots(store, ledger.folds, ledger.seq, {})
+                take_snapshots(store, ledger, {})
                 keep = 0
         ledger.settle(rows)
     store.close()
