@@ -102,3 +102,22 @@ def test_machine_code_goes_on_to_the_bit() -> None:
     assert tickets._rows.steps is not None
     assert predictions._rows.steps is not None
     assert tickets == predictions == plain
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("begun", [False, True])
+def test_an_interrupt_waits_for_what_was_begun(monkeypatch, begun: bool) -> None:
+    rec, calls = Calibrant(seed=1), []
+    rec.observe(rec.forecast(0.5), 1)
+
+    def interrupted(self) -> None:
+        calls.append(self)
+        if begun:
+            self._arena.flat()
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Calibrant, "_compile", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        rec.compile()
+    assert len(calls) == 1 + begun

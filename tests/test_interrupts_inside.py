@@ -6,6 +6,7 @@ after the other.
 
 import dis
 from functools import partial
+from typing import Any
 
 import players
 import pytest
@@ -13,8 +14,10 @@ from interrupting import interrupted
 
 import calibrant
 from calibrant import Calibrant, Recalibrator, load
+from calibrant.classes import ClassCalibrant
 from calibrant.kernels.whole import is_straight
 from calibrant.registry import calibrators
+from calibrant.regression import ConformalInterval, Distribution, QuantileRecalibrator
 
 MODELS = {
     "foster_hart": partial(Recalibrator, "foster_hart", resolution=4, buckets=3),
@@ -124,6 +127,30 @@ def test_a_stream_that_was_interrupted_while_it_compiled_goes_on(kind: str) -> N
             stopped, _ = interrupted(model.compile, at, "kernels")
             assert [model.observe(model.forecast(raw), y).value for raw, y in rounds] == whole
             assert model == start, f"stopped at place {at}"
+    assert at > 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("make", "raw", "outcome"),
+    [
+        (lambda: QuantileRecalibrator("pit", 3, seed=1), Distribution.normal(0.0, 1.0), 0.3),
+        (lambda: QuantileRecalibrator("mixed", 3, seed=1), Distribution.normal(0.0, 1.0), 0.3),
+        (lambda: ConformalInterval(seed=1), 0.0, 0.4),
+        (lambda: ClassCalibrant(3, seed=1), [0.5, 0.3, 0.2], 1),
+    ],
+)
+def test_so_does_every_kind_of_stream(make: Any, raw: Any, outcome: Any) -> None:
+    whole, at, stopped = make().compile(), 0, True
+    for _ in range(5):
+        whole.observe(whole.forecast(raw), outcome)
+    while stopped:
+        at += 1
+        model = make()
+        stopped, _ = interrupted(model.compile, at, "kernels")
+        for _ in range(5):
+            model.observe(model.forecast(raw), outcome)
+        assert model == whole, f"stopped at place {at}"
     assert at > 5
 
 

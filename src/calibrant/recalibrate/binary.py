@@ -216,7 +216,7 @@ class Binary(Stream[Ticket]):
         Of a rule alone the plain steps take as long as a ticket: for that nothing is loaded.
         """
         if self._spec.transform is not None and self._spec.is_made():
-            self._compile()
+            self._take_over()
 
     def _account(self) -> Account:
         """Return the counts from which every measured quantity follows."""

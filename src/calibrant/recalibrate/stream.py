@@ -401,8 +401,17 @@ class Stream(Intact[TicketT], Stateful):
         """
         machine()
         with passing(self._gate):
-            self._compile()
+            self._take_over()
         return self
+
+    def _take_over(self) -> None:
+        """Go on with machine code; once its array is at hand, an interrupt waits for the rest."""
+        try:
+            self._compile()
+        except BaseException:
+            if self._arena.listed is None:
+                self._compile()
+            raise
 
     # ------------------------------------------------------------ forked processes
 
