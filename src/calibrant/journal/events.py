@@ -93,7 +93,8 @@ class Event(NamedTuple):
 
     def whole(self) -> Event:
         """Return the same event if it is as it was written."""
-        if self.answer[-CHECK:] != _sum(self, self.told):
+        answer = self.answer
+        if answer[-CHECK:] != _sum(self, answer[:-CHECK]):
             raise DamagedLog(
                 f"event {self.seq} must be as it was written, got one whose checksum differs"
             )
@@ -101,7 +102,8 @@ class Event(NamedTuple):
 
     def sealed(self) -> Event:
         """Return the event with the checksum behind its answer."""
-        return self._replace(answer=self.answer + _sum(self, self.answer))
+        answer = self.answer
+        return Event(*self[:7], answer + _sum(self, answer), self.code)
 
 
 class Told(NamedTuple):
@@ -119,8 +121,8 @@ class Told(NamedTuple):
 
 
 def _sum(event: Event, told: bytes) -> bytes:
-    line = f"{event[:7]!r} {event.code} ".encode() + told
-    return zlib.crc32(line).to_bytes(CHECK, "little")
+    asked = f"{event[:7]!r} {event[8]} ".encode()
+    return zlib.crc32(told, zlib.crc32(asked)).to_bytes(CHECK, "little")
 
 
 def key_text(key: Key | None) -> str | None:

@@ -85,8 +85,7 @@ class Ledger:
             if number not in self.folds:
                 self._meet(number)
             replay_all(self.folds[number], events, self.store.find)
-            for event in events:
-                self.seen.add(event[1:4])
+            self.seen.add_all(event[1:4] for event in events)
         self.seq = last
 
     def _meet(self, number: int) -> None:

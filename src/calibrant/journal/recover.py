@@ -45,8 +45,7 @@ def recovered(
     found, last = store.snapshots(), store.last()
     folds, (seen, upto) = started(found, lines, witnesses), seen_of(found)
     after = min((fold.seq for fold in folds.values()), default=0)
-    for name in store.names(upto, after):
-        seen.add(name)
+    seen.add_all(store.names(upto, after))
     play(store, folds, after, last, seen)
     return folds, seen, last
 
@@ -134,8 +133,7 @@ def _play_some(
             raise DamagedLog(f"{told}, got number {number}")
         replay_all(fold, some, store.find)
     if seen is not None:
-        for event in events:
-            seen.add(event[1:4])
+        seen.add_all(event[1:4] for event in events)
     return len(events)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from array import array
+from collections.abc import Iterable
+from hashlib import blake2b
 from typing import Final
 
 from calibrant.errors import CorruptState
@@ -46,7 +47,7 @@ class Seen:
 
     def _hash(self, name: Name) -> tuple[int, int]:
         text = f"{name[0]} {name[1]} {name[2]}".encode("utf-8", "surrogatepass")
-        h = int.from_bytes(hashlib.blake2b(text, digest_size=8, key=self._key).digest(), "little")
+        h = int.from_bytes(blake2b(text, digest_size=8, key=self._key).digest(), "little")
         return h, 1 << (h >> 40 & 63) | 1 << (h >> 46 & 63) | 1 << (h >> 52 & 63)
 
     def __contains__(self, name: Name) -> bool:
@@ -55,15 +56,20 @@ class Seen:
 
     def add(self, name: Name) -> None:
         """Add an id."""
-        if not self._room:
-            size = _size(len(self._layers))
-            self._layers.append(array("Q", bytes(8 * size)))
-            self._room = FILL * size
-        h, bits = self._hash(name)
-        words = self._layers[-1]
-        words[h & (len(words) - 1)] |= bits
-        self._room -= 1
-        self.count += 1
+        self.add_all((name,))
+
+    def add_all(self, names: Iterable[Name]) -> None:
+        """Add ids."""
+        for name in names:
+            if not self._room:
+                size = _size(len(self._layers))
+                self._layers.append(array("Q", bytes(8 * size)))
+                self._room = FILL * size
+            h, bits = self._hash(name)
+            words = self._layers[-1]
+            words[h & (len(words) - 1)] |= bits
+            self._room -= 1
+            self.count += 1
 
     def is_due(self) -> bool:
         """Say whether enough is new for a filter of this size to be written again."""

@@ -202,11 +202,12 @@ class Reader:
     def _forecast(self, id: Any, row: int, event: int) -> int:
         """Open a ticket; return its place among the new ones, below 0."""
         number = self.made(row)
-        word = row << SHIFT | number
+        word = key = row << SHIFT | number
         if id is not None:
             if not isinstance(id, str) or not id:
                 raise InvalidType(f"id must be a string that is not empty, got {id!r}")
-            waits = self._named(id)
+            key = name_key(id)
+            waits = self._named(id, key)
             if waits is not None and waits not in self._settled and not self._is_old(waits):
                 raise RepeatedTicket(f"id must not be that of an open ticket, got {id!r}")
         if self.crowd is not None:
@@ -214,7 +215,7 @@ class Reader:
         if id is not None:
             self._names[id] = word
         self._made[row], self._new[word] = number + 1, len(self.keys)
-        self.keys.append(word if id is None else name_key(id))
+        self.keys.append(key)
         return -len(self.keys)
 
     def _outcome(self, id: Any, row: int, event: int) -> int:
@@ -246,11 +247,11 @@ class Reader:
         number = int(checked_id(id))
         return row << SHIFT | number if row >= 0 and 0 <= number < self.made(row) else None
 
-    def _named(self, id: str) -> int | None:
+    def _named(self, id: str, key: int | None = None) -> int | None:
         """Return the word of the latest ticket of a name, if there is one."""
         if id in self._names:
             return self._names[id]
-        found = self.desk.get(name_key(id))
+        found = self.desk.get(name_key(id) if key is None else key)
         return None if found is None else found[1] << SHIFT | found[2]
 
     def _is_old(self, word: int) -> bool:
