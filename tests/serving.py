@@ -45,12 +45,12 @@ def stream(client: TestClient, name: str = "s", **settings: Any) -> str:
 class Child:
     """A service in a forked process, which need not load anything first."""
 
-    def __init__(self, address: str, **options: Any) -> None:
+    def __init__(self, address: str, agents: Any = None, **options: Any) -> None:
         there, here = os.pipe()
         self.number = os.fork()
         if not self.number:
             os.close(there)
-            self._serve(address, here, options)
+            self._serve(address, here, options, agents)
         os.close(here)
         self.said = os.fdopen(there)
         line = self.said.readline()
@@ -63,13 +63,13 @@ class Child:
         self.at = found[1]
 
     @staticmethod
-    def _serve(address: str, pipe: int, options: Any) -> None:
+    def _serve(address: str, pipe: int, options: Any, agents: Any) -> None:
         code = 1
         try:
             os.dup2(pipe, 2)
             sys.stderr = os.fdopen(2, "w", closefd=False)
             signal.signal(signal.SIGTERM, signal.default_int_handler)
-            serve(address, Place(port=0), Options(**options))
+            serve(address, Place(port=0), Options(**options), agents)
             code = 0
         except BaseException as error:
             print(f"failed: {error!r}", file=sys.stderr)

@@ -10,12 +10,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from serving import Child
 
 from calibrant.cli import ExitCode
 from calibrant.cli.app import run as run_command
 from calibrant.client import AsyncClient, Client
+from calibrant.client.mcp import Agents
+from calibrant.journal.sqlite import SqliteStore
+from calibrant.serve.tokens import create_token
 
 pytestmark = [
     pytest.mark.once,
@@ -24,6 +28,10 @@ pytestmark = [
 ]
 mcp = pytest.importorskip("mcp", reason='pip install "calibrant[mcp]"')
 
+httpx2 = pytest.importorskip("httpx2", reason="comes with mcp")
+
+Calls = list[tuple[str, dict[str, Any]]]
+TRUST: tuple[str, dict[str, Any]] = ("how_far_to_trust", {})
 ENVIRONMENT = ("PATH", "PYTHONPATH", "CALIBRANT_COMPILE", "HOME")
 
 
@@ -72,6 +80,84 @@ def test_an_agent_records_reports_and_asks(address: str) -> None:
     assert "must be told as before" in contradicted.content[0].text
     assert (trust.structured_content["issued"], trust.structured_content["learned"]) == (1, 1)
     assert trust.structured_content["certificate"]["rounds"] == 1
+
+
+@pytest.fixture
+def guarded(tmp_path: Path) -> Iterator[tuple[str, dict[str, str]]]:
+    """A service that lets agents in, with a token for everything, one to look and one for less."""
+    file = tmp_path / "streams.db"
+    store = SqliteStore(file)
+    told = {"all": ("admin", "*"), "look": ("read", "agent"), "other": ("admin", "other")}
+    tokens = {name: create_token(store, name, *given) for name, given in told.items()}
+    store.close()
+    child = Child(str(file), Agents("127.0.0.1"))
+    yield f"http://{child.at}", tokens
+    child.end(signal.SIGTERM)
+
+
+async def over_http(address: str, token: str | None, calls: Calls) -> list[Any]:
+    """Call tools of a service over HTTP, under a token."""
+    from mcp.client.streamable_http import streamable_http_client
+
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    async with httpx2.AsyncClient(headers=headers) as http:
+        transport = streamable_http_client(f"{address}/mcp/agent", http_client=http)
+        async with mcp.Client(transport) as client:
+            return [await client.call_tool(name, given) for name, given in calls]
+
+
+def test_a_service_lets_agents_in_under_their_tokens(
+    guarded: tuple[str, dict[str, str]],
+) -> None:
+    address, tokens = guarded
+    with Client(address, tokens["all"]) as client:
+        client.put_stream("agent", seed=7)
+        recorded = ("record_confidence", {"id": "claim 1", "confidence": 0.9})
+        calls = [recorded, ("report_outcome", {"id": "claim 1", "happened": True}), TRUST]
+        made, told, trust = asyncio.run(over_http(address, tokens["all"], calls))
+        shown = client.get("agent", "forecasts", "claim 1")
+    assert made.structured_content["announced"] == shown["forecast"]
+    assert told.structured_content == {"id": "claim 1", "status": "learned"}
+    assert trust.structured_content["learned"] == 1
+    # Whoever may look may not record.
+    refused, trust = asyncio.run(over_http(address, tokens["look"], [recorded, TRUST]))
+    assert refused.is_error
+    assert "token must have scope 'write', got 'read'" in refused.content[0].text
+    assert trust.structured_content["issued"] == 1
+
+
+@pytest.mark.parametrize(
+    ("who", "stream", "status", "detail"),
+    [
+        (None, "agent", 401, "Authorization must be 'Bearer' and a token"),
+        ("other", "agent", 403, "token must be for this stream"),
+        ("all", "none", 404, "stream must be one that is there, got 'none'"),
+    ],
+)
+def test_whoever_may_not_see_the_stream_learns_nothing(
+    guarded: tuple[str, dict[str, str]], who: str | None, stream: str, status: int, detail: str
+) -> None:
+    address, tokens = guarded
+    with Client(address, tokens["all"]) as client:
+        client.put_stream("agent")
+    headers = {} if who is None else {"Authorization": f"Bearer {tokens[who]}"}
+    found = httpx.post(f"{address}/mcp/{stream}", headers=headers, json={"method": "tools/list"})
+    assert (found.status_code, found.json()["detail"]) == (status, detail)
+
+
+def test_a_page_from_elsewhere_does_not_reach_a_service_of_this_machine(tmp_path: Path) -> None:
+    child = Child(str(tmp_path / "streams.db"), Agents("127.0.0.1"))
+    try:
+        with Client(f"http://{child.at}") as client:
+            client.put_stream("agent")
+        asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+        headers = {"Accept": "application/json, text/event-stream"}
+        at = f"http://{child.at}/mcp/agent"
+        assert httpx.post(at, json=asked, headers=headers).status_code == 200
+        far = headers | {"Origin": "http://elsewhere.example"}
+        assert httpx.post(at, json=asked, headers=far).status_code == 403
+    finally:
+        child.end(signal.SIGTERM)
 
 
 def test_a_token_file_that_is_not_there_is_told(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from test_journal import filled
 from calibrant import Journal
 from calibrant.cli import ExitCode
 from calibrant.cli.app import run
+from calibrant.client.mcp import Agents
 from calibrant.journal.sqlite import SqliteStore
 from calibrant.serve import run as process
 from calibrant.serve.options import Options
@@ -81,11 +82,13 @@ def test_tokens_are_made_listed_and_revoked(file: str, capsys: Heard) -> None:
 def test_options_of_the_command_reach_the_service(
     file: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = list[tuple[str, Place, Options]]()
+    asked = list[tuple[str, Place, Options, Agents | None]]()
     monkeypatch.setattr(process, "serve", lambda *given: asked.append(given))
     words = ["--host", "::1", "--port", "0", "--certificate", "c", "--key", "k"]
     assert run(["serve", file, *words, "--rate", "5", "--snapshot", "7"]) == ExitCode.OK
-    assert asked == [(file, Place("::1", 0, "c", "k"), Options(rate=5.0, every=7))]
+    assert asked == [(file, Place("::1", 0, "c", "k"), Options(rate=5.0, every=7), None)]
+    assert run(["serve", file, "--mcp"]) == ExitCode.OK
+    assert isinstance(asked[1][3], Agents)
     assert run(["serve", file, "--port", "70000"]) == ExitCode.USAGE
     assert run(["serve", file, "--snapshot", "0"]) == ExitCode.USAGE
 

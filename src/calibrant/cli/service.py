@@ -21,6 +21,7 @@ from calibrant.journal.sqlite import SqliteStore
 from calibrant.stream import Unreadable, Unwritable
 
 NEEDED: Final = ("starlette", "uvicorn", "httptools", "prometheus_client")
+AGENTS: Final = ("httpx", "mcp")
 Data: TypeAlias = Annotated[
     str, typer.Argument(metavar="DATA", help="A file, or postgresql://user@host/database.")
 ]
@@ -59,6 +60,8 @@ class Listening:
         Write snapshots after so many events.
     secret-file FILE
         Key under which secrets are sealed in the data; made if it is not there.
+    mcp
+        Let agents in at /mcp/STREAM: the Model Context Protocol over the same routes.
     """
 
     host: str = "127.0.0.1"
@@ -68,6 +71,7 @@ class Listening:
     rate: float | None = None
     snapshot: int = 100_000
     secret_file: str | None = None
+    mcp: bool = False
 
 
 @dataclass(frozen=True)
@@ -103,7 +107,15 @@ def serve(data: Data, *, listening: Listening) -> None:
     check.whole(listening.snapshot, "snapshot", low=1)
     told = listening.host, listening.port, listening.certificate, listening.key
     place = Place(*told, listening.secret_file)
-    run(data, place, Options(rate=listening.rate, every=listening.snapshot))
+    options = Options(rate=listening.rate, every=listening.snapshot)
+    run(data, place, options, _agents(listening.host) if listening.mcp else None)
+
+
+def _agents(host: str) -> object:
+    require("the server for agents", AGENTS, "mcp")
+    from calibrant.client.mcp import Agents
+
+    return Agents(host)
 
 
 def mcp(address: Address, stream: Stream, token_file: TokenFile = None) -> None:
@@ -113,7 +125,7 @@ def mcp(address: Address, stream: Stream, token_file: TokenFile = None) -> None:
     Example:
       calibrant mcp http://127.0.0.1:8000 agent
     """
-    require("the server for agents", ("httpx", "mcp"), "mcp")
+    require("the server for agents", AGENTS, "mcp")
     from calibrant.client.mcp import run_stdio
 
     if token_file is not None:

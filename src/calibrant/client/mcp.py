@@ -6,7 +6,13 @@ and asks how far its confidences can be trusted.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from contextvars import ContextVar
 from typing import Any, Final
+
+import httpx
 
 from calibrant.client.asking import Forecast, ServiceError
 from calibrant.client.clients import AsyncClient
@@ -18,8 +24,20 @@ settled, call report_outcome under the same id. Ask how_far_to_trust how well co
 outcomes agreed so far."""
 
 
+HERE: Final = "http://service"
+"""The service itself, by no network."""
+
+Reached = tuple[AsyncClient, str]
+"""A service, and which stream of it."""
+
+
 def make_server(client: AsyncClient, stream: str) -> Any:
     """Return a server of the Model Context Protocol over one stream of a service."""
+    return _server(lambda: (client, stream))
+
+
+def _server(reach: Callable[[], Reached]) -> Any:
+    """Return a server whose tools ask a stream that is looked up for each call."""
     found = needed("mcp.server", "the server for agents needs mcp", '"calibrant[mcp]"')
     server = found.MCPServer("calibrant", instructions=TOLD)
 
@@ -30,6 +48,7 @@ def make_server(client: AsyncClient, stream: str) -> Any:
         Returns `calibrated`, the probability to use, and `announced`, a draw near it that is
         calibrated whatever happens. The same id and confidence again return the same answer.
         """
+        client, stream = reach()
         made = await _told(client.forecast(stream, confidence, id=id))
         assert isinstance(made, Forecast)
         return {"id": made.id, "calibrated": made.mean, "announced": made.forecast}
@@ -37,6 +56,7 @@ def make_server(client: AsyncClient, stream: str) -> Any:
     @server.tool()  # type: ignore[untyped-decorator]
     async def report_outcome(id: str, happened: bool) -> dict[str, Any]:
         """Report whether what was recorded under an id turned out true, once that is settled."""
+        client, stream = reach()
         told = await _told(client.outcomes(stream, {id: int(happened)}))
         if "type" in told[0]:
             raise _refused(f"{told[0]['detail']}")
@@ -45,6 +65,7 @@ def make_server(client: AsyncClient, stream: str) -> Any:
     @server.tool()  # type: ignore[untyped-decorator]
     async def how_far_to_trust() -> dict[str, Any]:
         """Tell how well calibrated confidences and outcomes agreed so far, and what is promised."""
+        client, stream = reach()
         shown = await _told(client.get(stream))
         counts = {name: shown[name] for name in ("issued", "learned", "open")}
         return counts | {"certificate": await _told(client.get(stream, "certificate"))}
@@ -64,6 +85,52 @@ def _refused(told: str) -> Exception:
     module = needed("mcp.server.mcpserver.exceptions", "the server for agents", '"calibrant[mcp]"')
     error: Exception = module.ToolError(told)
     return error
+
+
+class Agents:
+    """Agents that reach a service over HTTP: the protocol as a part of the service itself.
+
+    The application that routes requests here, with the name of a stream as ``name``, is asked by
+    its own routes under the token of the request: agents may do what the token allows.
+
+    Parameters
+    ----------
+    host
+        Where the service listens.  On this machine alone, pages from elsewhere are refused.
+    """
+
+    def __init__(self, host: str) -> None:
+        self._now: ContextVar[Reached] = ContextVar("reached")
+        server = _server(self._now.get)
+        server.streamable_http_app(stateless_http=True, json_response=True, host=host)
+        self._manager = server.session_manager
+
+    def run(self) -> AbstractAsyncContextManager[None]:
+        """Return what must be entered as long as agents are served."""
+        running: AbstractAsyncContextManager[None] = self._manager.run()
+        return running
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer a message of an agent, if the token may see the stream."""
+        name, told = scope["path_params"]["name"], dict(scope["headers"]).get(b"authorization")
+        token = None if told is None else told.decode("latin-1").removeprefix("Bearer ")
+        transport = httpx.ASGITransport(scope["app"], raise_app_exceptions=False)
+        async with AsyncClient(HERE, token, transport=transport, tries=1) as client:
+            try:
+                await client.get(name)
+            except ServiceError as error:
+                await _refuse(error, send)
+            else:
+                self._now.set((client, name))
+                await self._manager.handle_request(scope, receive, send)
+
+
+async def _refuse(error: ServiceError, send: Any) -> None:
+    """Answer what a route of the service has refused."""
+    head = [(b"content-type", b"application/problem+json")]
+    body = json.dumps({"type": error.type, "status": error.status, "detail": str(error)})
+    await send({"type": "http.response.start", "status": error.status, "headers": head})
+    await send({"type": "http.response.body", "body": body.encode()})
 
 
 def run_stdio(address: str, stream: str, token: str | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from functools import partial
 from typing import Final
 
@@ -43,10 +43,16 @@ EVERY: Final = 0.5
 Ends = Callable[[Request], Awaitable[Response]]
 
 
-def make_app(store: Store, options: Options | None = None, more: Sequence[Route] = ()) -> Starlette:
+def make_app(
+    store: Store,
+    options: Options | None = None,
+    more: Sequence[Route] = (),
+    beside: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
+) -> Starlette:
     """Return the application over a store that this process owns.
 
-    Streams are made from their log here; an error of that is raised.
+    Streams are made from their log here; an error of that is raised.  ``more`` are routes of
+    others, and ``beside`` is entered as long as the application runs.
     """
     options = Options() if options is None else options
     metrics = Metrics()
@@ -67,7 +73,8 @@ def make_app(store: Store, options: Options | None = None, more: Sequence[Route]
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         following = asyncio.create_task(_follow(writer))
-        yield
+        async with beside():
+            yield
         following.cancel()
         writer.close()
 

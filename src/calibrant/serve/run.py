@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import uvicorn
+from starlette.applications import Starlette
+from starlette.routing import Route
 
 from calibrant.errors import InvalidInput
 from calibrant.journal.opening import open_store
@@ -34,14 +36,17 @@ class Place:
     secret_file: str | None = None
 
 
-def serve(address: str, place: Place, options: Options) -> None:
-    """Serve the streams of a store until the process is told to stop."""
+def serve(address: str, place: Place, options: Options, agents: Any = None) -> None:
+    """Serve the streams of a store until the process is told to stop.
+
+    ``agents`` answers the Model Context Protocol at ``/mcp/{stream}``, if it shall be answered.
+    """
     store = open_store(address, alone=True, secret_file=place.secret_file)
     try:
         apart = address if options.every >= APART else None
         options = replace(options, open=is_open(store, place.host), fast=available())
         options = replace(options, apart=apart, secret_file=place.secret_file)
-        app = make_app(store, options)
+        app = _app(store, options, agents)
     except BaseException:
         store.close()
         raise
@@ -65,6 +70,8 @@ def serve(address: str, place: Place, options: Options) -> None:
     _say(f"serving {_shown(address)} at {how}://{place.host}:{held.getsockname()[1]}")
     if options.open:
         _say("warning: there are no tokens, so everybody on this machine may do everything")
+    if agents is not None:
+        _say(f"agents: {how}://{place.host}:{held.getsockname()[1]}/mcp/STREAM")
     _say(f"live page: {how}://{place.host}:{held.getsockname()[1]}/live/")
     # The server ends in order and then hands on the signal that ended it.
     with suppress(KeyboardInterrupt, SystemExit):
@@ -73,6 +80,12 @@ def serve(address: str, place: Place, options: Options) -> None:
         app.state.ending = lambda: server.should_exit
         server.run(sockets=[held])
     _say("stopped")
+
+
+def _app(store: Store, options: Options, agents: Any) -> Starlette:
+    if agents is None:
+        return make_app(store, options)
+    return make_app(store, options, [Route("/mcp/{name}", agents)], agents.run)
 
 
 def is_open(store: Store, host: str) -> bool:
