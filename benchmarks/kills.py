@@ -6,6 +6,7 @@ plays the tail of the log and compares every answer, and everything that was ack
 once more: each answer must be in the log, with the same bytes.  ``--postgres ADDRESS`` does so with
 an empty database instead of a file of SQLite.  At the end the whole log is played from its
 beginning.  The result is printed as a line of JSON, and added to a file with ``--to FILE``.
+``--keep FOLDER`` keeps the store and the counts there: a run that was stopped goes on where it was.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from calibrant import Recalibrator
 from calibrant.journal.events import FORECAST, OUTCOME, Asked
@@ -60,12 +63,13 @@ def work(address: str, cycle: int, pipe: int) -> None:
         os.write(pipe, f"{client} {k} {kind} {event.seq} {event.answer.hex()}\n".encode())
 
     def run(client: int) -> None:
-        k = 0
-        while True:
-            ask(client, k, FORECAST)
-            if k >= 2:
-                ask(client, k - 2, OUTCOME)
-            k += 1
+        with suppress(BrokenPipeError):
+            for k in count():
+                ask(client, k, FORECAST)
+                if k >= 2:
+                    ask(client, k - 2, OUTCOME)
+        # Nobody listens: whoever started this was stopped, and the store must not stay owned.
+        os._exit(1)
 
     for client in range(CLIENTS):
         threading.Thread(target=run, args=(client,), daemon=True).start()
@@ -122,26 +126,73 @@ def check(address: str, cycle: int, lines: list[str]) -> None:
         store.close()
 
 
-def kills(address: str, cycles: int, seed: int = 1, seconds: float | None = None) -> dict[str, Any]:
-    """Kill a writer so often, or as often as fits into a time; return what came of it."""
-    store = open_store(address, alone=True)
-    with store.writing():
-        store.put_stream(Line(1, "s", "{}", Recalibrator(seed=7).to_bytes()))
-    store.close()
-    dice, acknowledged, begun, done = random.Random(seed), 0, time.monotonic(), 0
-    while done < cycles and (seconds is None or time.monotonic() - begun < seconds):
-        pair = forked(lambda pipe, cycle=done: work(address, cycle, pipe))  # type: ignore[misc]
-        lines = until_killed(*pair, dice.randrange(1, MOST))
-        check(address, done, lines)
-        acknowledged += len(lines)
-        done += 1
+class Progress(NamedTuple):
+    """What came of the cycles so far; written after each, where a file is given."""
+
+    cycles: int = 0
+    acknowledged: int = 0
+    seconds: float = 0.0
+    starts: int = 0
+
+    @classmethod
+    def read(cls, file: Path | None) -> Progress:
+        """Return what a file holds; nothing has happened where there is none."""
+        if file is None or not file.exists():
+            return cls()
+        return cls(**json.loads(file.read_text()))
+
+    def write(self, file: Path | None) -> None:
+        """Replace what a file holds, all of it or nothing."""
+        if file is not None:
+            made = file.with_suffix(".new")
+            made.write_text(json.dumps(self._asdict()))
+            made.replace(file)
+
+
+def kills(
+    address: str, cycles: int, seed: int = 1, seconds: float | None = None, file: Path | None = None
+) -> dict[str, Any]:
+    """Kill a writer so often, or as often as fits into a time; return what came of it.
+
+    With a file for its progress, a run that was stopped goes on after the last whole cycle.
+    """
+    so_far, begun = Progress.read(file), time.monotonic()
+    so_far = so_far._replace(starts=so_far.starts + 1)
+    begin(address)
+    while so_far.cycles < cycles and (seconds is None or time.monotonic() - begun < seconds):
+        since = time.monotonic()
+        lines = one_kill(address, so_far.cycles, seed)
+        took = so_far.seconds + time.monotonic() - since
+        counts = so_far.cycles + 1, so_far.acknowledged + len(lines), took, so_far.starts
+        so_far = Progress(*counts)
+        so_far.write(file)
     store = open_store(address, alone=True)
     events = verified(store)
     store.close()
-    if not acknowledged <= events <= acknowledged + CLIENTS * done:
+    cycles, acknowledged, took, starts = so_far
+    # A cycle in which this program was stopped left its own behind.
+    under_way = CLIENTS * cycles + (starts - 1) * (CLIENTS + MOST)
+    if not acknowledged <= events <= acknowledged + under_way:
         raise RuntimeError(f"events must be {acknowledged} and those under way, got {events}")
-    took = time.monotonic() - begun
-    return {"cycles": done, "acknowledged": acknowledged, "events": events, "seconds": round(took)}
+    told = {"cycles": cycles, "acknowledged": acknowledged, "events": events}
+    return told | {"seconds": round(took)}
+
+
+def begin(address: str) -> None:
+    """Make the stream, unless it is there."""
+    store = open_store(address, alone=True)
+    if not store.streams():
+        with store.writing():
+            store.put_stream(Line(1, "s", "{}", Recalibrator(seed=7).to_bytes()))
+    store.close()
+
+
+def one_kill(address: str, cycle: int, seed: int) -> list[str]:
+    """Let a writer work, kill it, and check the store; return what was acknowledged."""
+    pair = forked(lambda pipe: work(address, cycle, pipe))
+    lines = until_killed(*pair, random.Random(f"{seed} {cycle}").randrange(1, MOST))
+    check(address, cycle, lines)
+    return lines
 
 
 def main() -> None:
@@ -150,16 +201,18 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, help="stop after so long")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--postgres")
+    parser.add_argument("--keep", type=Path, help="a folder for the store, to go on another time")
     parser.add_argument("--to", type=Path)
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        address = asked.postgres or f"{folder}/streams.db"
-        found = kills(address, asked.cycles, asked.seed, asked.seconds)
+        address = asked.postgres or f"{asked.keep or folder}/streams.db"
+        file = asked.keep and asked.keep / "progress.json"
+        found = kills(address, asked.cycles, asked.seed, asked.seconds, file)
     found = {"store": "PostgreSQL" if asked.postgres else "SQLite", "clients": CLIENTS} | found
     print(json.dumps(found))
     if asked.to is not None:
-        with asked.to.open("a") as file:
-            file.write(json.dumps(found) + "\n")
+        with asked.to.open("a") as out:
+            out.write(json.dumps(found) + "\n")
 
 
 if __name__ == "__main__":

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import inspect
 import json
 import os
+import pickle
 import signal
 import threading
 from pathlib import Path
@@ -15,6 +17,7 @@ import httpx
 import numpy as np
 import pytest
 from serving import PLAIN, Child
+from sharing import at_once
 
 import calibrant
 from calibrant import Journal, Recalibrator
@@ -275,3 +278,51 @@ def test_a_refusal_in_time_is_noted(address: str, tmp_path: Path) -> None:
         with pytest.raises(ServiceError):
             lost.close()
         lost._file.close()
+
+
+def test_a_preview_tells_the_mean_of_the_next_forecast(address: str) -> None:
+    with Client(address) as client:
+        client.put_stream("preview", **PLAIN)
+        seen = client.preview("preview", 0.1 + 0.2)
+        assert client.preview("preview", 0.1 + 0.2) == seen
+        assert not seen.fallback
+        made = client.forecast("preview", 0.1 + 0.2)
+        assert (made.mean, made.mixture) == (seen.mean, seen.mixture)
+
+
+def test_an_asynchronous_preview_is_the_same(address: str) -> None:
+    async def asked() -> Any:
+        client = AsyncClient(address)
+        seen = await client.preview("previewed", 0.3)
+        await client.close()
+        return seen
+
+    with Client(address) as client:
+        client.put_stream("previewed", **PLAIN)
+        assert asyncio.run(asked()) == client.preview("previewed", 0.3)
+
+
+def test_a_client_is_pickled_without_its_connections(address: str) -> None:
+    with Client(address, "a token", tries=3) as client:
+        client.put_stream("pickled", **PLAIN)
+        assert copy.deepcopy(client) is client
+        with pickle.loads(pickle.dumps(client)) as loaded:
+            assert repr(loaded) == repr(client) == f"Client({address!r})"
+            assert loaded._given == client._given
+            assert loaded._http is not client._http
+            assert loaded.get("pickled")["name"] == "pickled"
+
+
+def test_a_forked_process_has_connections_of_its_own(address: str) -> None:
+    with Client(address) as client:
+        client.put_stream("forked", **PLAIN)
+        held = client._http
+
+        def work() -> None:
+            client.forecast("forked", 0.5, id="there")
+            assert client._http is not held
+
+        at_once([work])
+        client.forecast("forked", 0.5, id="here")
+        assert client._http is held
+        assert client.get("forked")["issued"] == 2

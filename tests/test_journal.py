@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import multiprocessing
 import os
+import pickle
 import random
 import sqlite3
 import threading
@@ -308,6 +310,33 @@ def test_a_forked_process_goes_on_with_the_same_stream(file: Path) -> None:
         journal.forecast("a", 0.4, id="z")
         assert journal["a"].issued == 3
         assert journal.verify() == 3
+
+
+def test_a_pickle_is_the_same_stream_and_a_copy_the_same_journal(file: Path) -> None:
+    with Journal(file, pattern(), stream="other", keyed=False) as journal:
+        assert copy.deepcopy(journal) is journal
+        journal.forecast(None, 0.4, id="a")
+        told = pickle.dumps(journal)
+        journal.observe("a", 1)
+        with pickle.loads(told) as loaded:
+            assert repr(loaded) == repr(journal)
+            assert loaded.state() == journal.state()
+            loaded.forecast(None, 0.4, id="b")
+        assert journal.state().issued == 2
+
+
+def test_a_preview_is_what_the_next_forecast_announces(file: Path) -> None:
+    with Journal(file, pattern(), keyed=False) as journal:
+        for k in range(10):
+            drawn, mean = journal.preview([0.3, k / 10])
+            assert journal.preview([0.3])[0].tolist() == drawn[:1].tolist()
+            ticket = journal.forecast(None, k / 10, id=f"{k}")
+            assert (drawn[1], mean[1]) == (ticket.value, ticket.mean)
+            journal.observe(ticket, k % 2)
+        assert journal.state().issued == 10
+    told = pytest.raises(InvalidType, match="preview must be asked of a stream without keys")
+    with Journal(file, pattern(), stream="keyed") as journal, told:
+        journal.preview([0.3])
 
 
 def test_two_journals_in_one_process_follow_each_other(file: Path) -> None:

@@ -49,6 +49,14 @@ class Forecast(msgspec.Struct, frozen=True):
     sequence: int
 
 
+class Previewed(msgspec.Struct, frozen=True):
+    """What the next forecast would be drawn from; ``fallback`` says that it is the raw one."""
+
+    mean: float
+    mixture: Mixture
+    fallback: bool
+
+
 class Question(NamedTuple):
     """A request: method, path, JSON or bytes, and which part of a batch it is."""
 
@@ -109,7 +117,7 @@ def outcome(stream: str, id: str, outcome: int, time: float | None) -> Call[dict
 def outcomes(
     stream: str, told: Mapping[str, int], time: float | None
 ) -> Call[list[dict[str, Any]]]:
-    """Tell outcomes by id."""
+    """Tell outcomes by id; problems are among the answers."""
     rows = [_row(id, outcome, time) for id, outcome in told.items()]
     return Call(_batches(path_of(stream, "outcomes"), rows), _read_rows)
 
@@ -128,6 +136,12 @@ def expire(stream: str, id: str) -> Call[dict[str, Any]]:
 def get(stream: str, *rest: str) -> Call[Any]:
     """Ask for a stream, or for something of it."""
     return Call([Question("GET", path_of(stream, *rest))], lambda told: read(told[0], object))
+
+
+def preview(stream: str, raw: float) -> Call[Previewed]:
+    """Ask what a forecast would be drawn from now."""
+    path = f"{path_of(stream, 'preview')}?raw={float(raw)!r}"
+    return Call([Question("GET", path)], lambda told: read(told[0], Previewed))
 
 
 def state(stream: str) -> Call[bytes]:
@@ -176,12 +190,15 @@ def _read_rows(answers: list[bytes]) -> list[dict[str, Any]]:
 
 
 def _read_forecasts(answers: list[bytes]) -> list[Forecast]:
-    """Return the forecasts of some batches; raise the first problem among them."""
-    rows = _read_rows(answers)
+    return msgspec.convert(granted(_read_rows(answers)), list[Forecast])
+
+
+def granted(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the answers of a batch; raise the first problem among them."""
     for row in rows:
         if "type" in row:
             raise refusal(row["status"], msgspec.json.encode(row))
-    return msgspec.convert(rows, list[Forecast])
+    return rows
 
 
 def pause(tries: int, told: str | None, dice: float) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import time
 from collections.abc import Mapping, Sequence
@@ -10,7 +11,15 @@ from types import TracebackType
 from typing import Any, Self, TypeAlias
 
 from calibrant.client import asking
-from calibrant.client.asking import AGAIN, Call, Forecast, Question, Read, ServiceError
+from calibrant.client.asking import (
+    AGAIN,
+    Call,
+    Forecast,
+    Previewed,
+    Question,
+    Read,
+    ServiceError,
+)
 from calibrant.errors import needed
 
 httpx: Any = needed("httpx", "the client needs httpx", '"calibrant[client]"')
@@ -22,6 +31,9 @@ Key: TypeAlias = str | int | None
 Keys: TypeAlias = Sequence[str | int] | None
 Time: TypeAlias = float | None
 Times: TypeAlias = Sequence[float] | None
+
+_inherited: list[Any] = []
+"""Connections of processes from which this one was forked: theirs to close."""
 
 
 class _Settings:
@@ -36,6 +48,8 @@ class _Settings:
         timeout: float = 30.0,
         transport: Any = None,
     ) -> None:
+        self._given: dict[str, Any] = {"address": address, "token": token, "tries": tries}
+        self._given |= {"timeout": timeout, "transport": transport}
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         self._tries, self._dice = tries, random.Random()
         self._options = {
@@ -44,6 +58,20 @@ class _Settings:
             "timeout": timeout,
             "transport": transport,
         }
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Connections stay here: what is loaded elsewhere makes its own.
+        return self._given
+
+    def __setstate__(self, given: dict[str, Any]) -> None:
+        self.__init__(**given)  # type: ignore[misc]
+
+    def __deepcopy__(self, memo: object) -> Self:
+        # Whoever copies a model with its client wants the same service, not more connections.
+        return self
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._given['address']!r})"
 
     def _judged(self, answer: Any, tries: int) -> float | None:
         """Return how long to wait before another try, or None; raise what is final."""
@@ -78,15 +106,21 @@ class Client(_Settings):
         Seconds to wait for an answer.
     transport
         How requests are sent, for tests; one of httpx.
+
+    Notes
+    -----
+    A client may be used after a fork and pickled, and has connections of its own then.  A pickle
+    of it holds the token.
     """
 
     def __init__(self, address: str, token: str | None = None, **options: Any) -> None:
         super().__init__(address, token, **options)
-        self._http = httpx.Client(**self._options)
+        self._http, self._process = httpx.Client(**self._options), os.getpid()
 
     def ask(self, question: Question) -> bytes:
         """Send a request until it is answered; return the body of the answer."""
         content = asking.body_of(question)
+        self._after_fork()
         for tries in range(self._tries):
             try:
                 answer = self._http.request(question.method, question.path, content=content)
@@ -142,12 +176,22 @@ class Client(_Settings):
         """Return a stream, or what is asked of it: ``"certificate"``, ``"forecasts", id``."""
         return self._done(asking.get(stream, *rest))
 
+    def preview(self, stream: str, raw: float) -> Previewed:
+        """Return what a forecast would be drawn from now; nothing changes."""
+        return self._done(asking.preview(stream, raw))
+
     def state(self, stream: str) -> bytes:
         """Return the whole state, for :func:`calibrant.load`."""
         return self._done(asking.state(stream))
 
     def _done(self, call: Call[Read]) -> Read:
         return call.read([self.ask(question) for question in call.questions])
+
+    def _after_fork(self) -> None:
+        """Make connections of its own in a forked process: those of the other one are in use."""
+        if self._process != os.getpid():
+            _inherited.append(self._http)
+            self._http, self._process = httpx.Client(**self._options), os.getpid()
 
     def close(self) -> None:
         """Close the connections."""
@@ -226,6 +270,10 @@ class AsyncClient(_Settings):
     async def get(self, stream: str, *rest: str) -> Any:
         """Return a stream, or what is asked of it: ``"certificate"``, ``"forecasts", id``."""
         return await self._done(asking.get(stream, *rest))
+
+    async def preview(self, stream: str, raw: float) -> Previewed:
+        """Return what a forecast would be drawn from now; nothing changes."""
+        return await self._done(asking.preview(stream, raw))
 
     async def state(self, stream: str) -> bytes:
         """Return the whole state, for :func:`calibrant.load`."""

@@ -43,7 +43,12 @@ class Announced(NamedTuple):
     sample: Scores
     mean: Scores
     label: Any
-    ticket: Ticket | MendedTicket
+    ticket: Any
+
+    @property
+    def id(self) -> Any:
+        """The name of the forecast, by which a shared stream knows it everywhere."""
+        return self.ticket.id
 
 
 class Labels:
@@ -260,7 +265,7 @@ class LabelStreams:
         if not score:
             return None
         if self._simple and score.keys() <= YES_NO:
-            return _inside(score.get(True, 0.0))
+            return raw_of(score)
         return _distribution(score)
 
     def learn(self, first: First, score: Scores, outcome: Label) -> None:
@@ -307,6 +312,11 @@ class LabelStreams:
         if engine is None:
             return {True: self._yes.engine}
         return dict.fromkeys(self._classes.numbers, engine)
+
+
+def raw_of(score: Scores) -> float:
+    """Return the raw forecast of True in a score of yes and no."""
+    return _inside(score.get(True, 0.0))
 
 
 def _distribution(score: Scores) -> Scores:

@@ -105,6 +105,15 @@ def learn_rows(engine: Engine, rows: Reals, outcomes: Words) -> None:
     engine.replay(rows[:, 1] if isinstance(engine, Recalibrator) else rows, outcomes)
 
 
+def pairs(chances: Reals) -> Reals:
+    """Return probabilities of no and of yes, a row each.
+
+    >>> pairs(np.array([0.25, 1.0])).tolist()
+    [[0.75, 0.25], [0.0, 1.0]]
+    """
+    return np.column_stack([1.0 - chances, chances])
+
+
 def preview_rows(engine: Engine, rows: Reals) -> tuple[Reals, Reals]:
     """Return draws and means of every row as the very next round; nothing is learned.
 
@@ -114,7 +123,7 @@ def preview_rows(engine: Engine, rows: Reals) -> tuple[Reals, Reals]:
     """
     if isinstance(engine, Recalibrator):
         drawn, mean = Preview(engine).many(rows[:, 1])
-        return np.column_stack([1.0 - drawn, drawn]), np.column_stack([1.0 - mean, mean])
+        return pairs(drawn), pairs(mean)
     if isinstance(engine, (ClassCalibrant, OneVsRest)):
         return engine.preview(rows)
     drawn, mean = engine.preview(rows)

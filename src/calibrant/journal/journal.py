@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
 from calibrant.core import check
+from calibrant.core.arrays import Reals
 from calibrant.core.ticket import Ticket
 from calibrant.errors import InvalidInput, InvalidType, UnknownName
 from calibrant.journal.events import (
@@ -31,6 +32,7 @@ from calibrant.journal.vault import Vault
 from calibrant.recalibrate import Certificate, Recalibrator, Table
 from calibrant.recalibrate.keyed import Key, checked_key
 from calibrant.recalibrate.keyed_record import Certificates
+from calibrant.recalibrate.preview import Preview
 
 EVERY: Final = 20_000
 """After so many events of its own a journal writes snapshots."""
@@ -114,7 +116,7 @@ class Journal:
         self._turn, self._process = threading.RLock(), os.getpid()
         self._ledger: Ledger | None = None
         self._since, self._own = dict[int, int](), 0
-        self._vault = Vault(secret_file)
+        self._secret_file, self._vault = secret_file, Vault(secret_file)
         self._store = SqliteStore(self._path, vault=self._vault)
         try:
             self._line = self._opened(pattern, seed, Settings(keyed, unknown, most_open, keep=keep))
@@ -263,6 +265,20 @@ class Journal:
             raise InvalidInput("certificate must be asked of a stream without keys")
         return found.certificate()
 
+    def preview(self, raw: Any) -> tuple[Reals, Reals]:
+        """Return draws and means of raw forecasts, each as the very next round; nothing changes.
+
+        In a stream without keys.
+        """
+
+        def seen(ledger: Ledger) -> tuple[Reals, Reals]:
+            model = self._fold(ledger).model
+            if isinstance(model, Table):
+                raise InvalidType("preview must be asked of a stream without keys, got a keyed one")
+            return Preview(model).many(raw)
+
+        return self._within(seen)
+
     def state(self) -> Recalibrator | Table:
         """Return a copy of the whole stream as it is now."""
         return self._within(lambda ledger: self._fold(ledger).model.copy())
@@ -328,6 +344,17 @@ class Journal:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What happened lies in the file: what is loaded elsewhere opens it there.
+        return {"path": self._path, "stream": self._name, "secret_file": self._secret_file}
+
+    def __setstate__(self, given: dict[str, Any]) -> None:
+        self.__init__(**given)  # type: ignore[misc]
+
+    def __deepcopy__(self, memo: object) -> Self:
+        # Whoever copies a model with its journal wants the same stream: there are no two of it.
+        return self
 
     def __repr__(self) -> str:
         return f"Journal({os.fspath(self._path)!r}, stream={self._name!r})"

@@ -11,6 +11,7 @@ from river import base, conf
 from calibrant.core import check
 from calibrant.errors import InvalidType
 from calibrant.integrations.labels import Announced, First, LabelStreams, Scores
+from calibrant.integrations.shared import Shared, SharedLabels, Store, check_alone
 from calibrant.regression import ConformalInterval
 
 
@@ -32,6 +33,13 @@ class RecalibratedClassifier(base.Wrapper, base.Classifier):
         name of a calibrator for :class:`calibrant.Recalibrator`, such as ``"foster_hart"``.
     seed
         What the draws depend on; None takes entropy from the system.
+    store
+        Where a stream lies that several processes share: a :class:`calibrant.client.Client`, the
+        address of a service that asks for no token, or a :class:`calibrant.Journal` without keys.
+        The stream must be there, with a method, options and coins of its own.  Labels are yes
+        and no.
+    stream
+        Which stream of a service.
     **options
         Further settings of that class: ``resolution``, ``buckets``, ``prior``, ``loss``, ...
 
@@ -42,6 +50,11 @@ class RecalibratedClassifier(base.Wrapper, base.Classifier):
     outcome is learned before the next round.  Neither changes anything.  Where outcomes come
     late, `learn_one` reads the score anew; to have the very forecast learned that was announced,
     take it with `forecast_one` and give it to `learn_one`.
+
+    With a store, each process has its own wrapped model, and what is learned about scores is in
+    the stream alone: clones, copies and pickles share it.  `forecast_one` tells the id, with which
+    any process may give the outcome to `learn_one`.  `sample_proba_one` is refused: a draw that
+    somebody looked at and did not announce would be known before its round.
 
     Numba, if it is installed, takes over after 20,000 rounds, or when `compile` is called.
 
@@ -58,19 +71,34 @@ class RecalibratedClassifier(base.Wrapper, base.Classifier):
     LogLoss: ...
     """
 
+    # What was pickled before there were stores has none.
+    store: Store = None
+    stream = "main"
+
     def __init__(
         self,
         classifier: base.Classifier,
         method: str = "calibrant",
         seed: int | None = None,
+        *,
+        store: Store = None,
+        stream: str = "main",
         **options: Any,
     ) -> None:
         self.classifier = classifier
         self.method = method
         self.seed = seed
+        self.store = store
+        self.stream = stream
         self.options = options
-        self._streams = LabelStreams(method, seed, options)
+        self._streams = self._made()
         self._read: tuple[Any, Scores, First] | None = None
+
+    def _made(self) -> LabelStreams | SharedLabels:
+        if self.store is None:
+            return LabelStreams(self.method, self.seed, self.options)
+        check_alone(self.method, self.options)
+        return SharedLabels(Shared(self.store, self.stream))
 
     @property
     def _wrapped_model(self) -> base.Classifier:
@@ -106,7 +134,9 @@ class RecalibratedClassifier(base.Wrapper, base.Classifier):
         """
         return self._streams.forecast(self.classifier.predict_proba_one(x, **kwargs))
 
-    def learn_one(self, x: Any, y: Any, announced: Announced | None = None, **kwargs: Any) -> None:
+    def learn_one(
+        self, x: Any, y: Any, announced: Announced | str | None = None, **kwargs: Any
+    ) -> None:
         """Learn an outcome: the recalibrator from the score before, and the wrapped model.
 
         Parameters
@@ -114,12 +144,13 @@ class RecalibratedClassifier(base.Wrapper, base.Classifier):
         x, y
             Features and label.
         announced
-            What :meth:`forecast_one` gave for these features, if there was such a call.
+            What :meth:`forecast_one` gave for these features, if there was such a call; in a
+            shared stream its id is enough.
         **kwargs
             For the wrapped model.
         """
         if announced is not None:
-            self._streams.observe(_checked(announced), y)
+            self._observe(announced, y)
             self.classifier.learn_one(x, y, **kwargs)
         else:
             read = self._read
@@ -128,9 +159,22 @@ class RecalibratedClassifier(base.Wrapper, base.Classifier):
             else:
                 score = self.classifier.predict_proba_one(x)
                 first = self._streams.first(score)
-            self.classifier.learn_one(x, y, **kwargs)
-            self._streams.learn(first, score, y)
+            self._learn(first, score, x, y, kwargs)
         self._read = None
+
+    def _learn(self, first: First, score: Scores, x: Any, y: Any, kwargs: dict[str, Any]) -> None:
+        if self.store is not None:
+            # First: a store may be away, and then this call may be made again.
+            self._streams.learn(first, score, y)
+        self.classifier.learn_one(x, y, **kwargs)
+        if self.store is None:
+            self._streams.learn(first, score, y)
+
+    def _observe(self, announced: Announced | str, y: Any) -> None:
+        if isinstance(self._streams, SharedLabels) and isinstance(announced, str):
+            self._streams.observe(announced, y)
+        else:
+            self._streams.observe(_checked(announced), y)
 
     def compile(self) -> Self:
         """Let Numba compile the steps now rather than after 20,000 rounds."""
@@ -142,7 +186,8 @@ class RecalibratedClassifier(base.Wrapper, base.Classifier):
         """The recalibrator by label: for certificates, and for a look in a notebook.
 
         Of yes and no it is that of True.  Other labels have one in common, with the labels in
-        the order of its classes; its last class stands for labels that never came.
+        the order of its classes; its last class stands for labels that never came.  Of a shared
+        stream it is a copy, as it is now.
         """
         return self._streams.engines()
 

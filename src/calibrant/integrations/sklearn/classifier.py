@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from numbers import Integral
-from typing import Any, Final, Self, TypeAlias
+from typing import Any, Final, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant.core.arrays import Reals, Words
-from calibrant.integrations.live import Engine, engine_for, learn_rows, preview_rows
+from calibrant.errors import InvalidInput
+from calibrant.integrations.live import Engine, engine_for, pairs, preview_rows
+from calibrant.integrations.live import learn_rows as learn_alone
+from calibrant.integrations.shared import Shared, Store, check_alone, no_draws
 
 RESPONSES: Final = ("predict_proba", "decision_function")
 """What an estimator is asked for, the first that it has."""
@@ -89,6 +93,24 @@ def numbered(y: NDArray[Any], classes: NDArray[Any]) -> Words:
 Numbers: TypeAlias = Words
 
 
+class Announcement(NamedTuple):
+    """Rows that were announced in a store, and wait for their outcomes.
+
+    Attributes
+    ----------
+    ids
+        Their names, under which outcomes are told.
+    sample
+        The drawn probabilities: what to announce against an adversary.
+    mean
+        The expected probabilities: sharper, and without the guarantee.
+    """
+
+    ids: list[str]
+    sample: Reals
+    mean: Reals
+
+
 class OnlineCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """Calibrate a classifier once, and go on calibrating with every batch that comes.
 
@@ -110,6 +132,13 @@ class OnlineCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         Further settings of the recalibrator: ``resolution``, ``buckets``, ``loss``, ...
     random_state : int, RandomState instance or None, default=None
         What the draws depend on, and the default estimator.
+    store : Client, str or Journal, default=None
+        Where a stream lies that several processes share: a :class:`calibrant.client.Client`, the
+        address of a service that asks for no token, or a :class:`calibrant.Journal` without keys.
+        The stream must be there, with a method, options and coins of its own.  There are two
+        classes.
+    stream : str, default="main"
+        Which stream of a service.
 
     Attributes
     ----------
@@ -117,8 +146,9 @@ class OnlineCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         The class labels.
     estimator_ : estimator
         The fitted estimator.
-    recalibrator_ : Recalibrator or ClassCalibrant
-        What was learned about its scores: certificate, state, and a picture in notebooks.
+    recalibrator_ : Recalibrator, ClassCalibrant or Shared
+        What was learned about its scores: certificate, state, and a picture in notebooks.  With a
+        store it is the way there, and ``recalibrator_.state()`` a copy of the recalibrator.
     n_features_in_ : int
         If the estimator knows it.
     feature_names_in_ : ndarray
@@ -131,6 +161,11 @@ class OnlineCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
     outcome is learned before the next row is asked for.  Rows are rounds in their order.
     Sample weights go to the estimator; rows of weight 0 are no rounds.
 
+    With a store, ``fit`` and ``partial_fit`` add rounds to the stream, and nothing in it is
+    forgotten: clones, copies and pickles share it.  ``forecast`` announces rows and tells their
+    ids, and ``observe`` takes the outcomes, in any process and at any time.  ``sample_proba`` is
+    refused: a draw that somebody looked at and did not announce would be known before its round.
+
     Examples
     --------
     >>> from sklearn.datasets import make_classification
@@ -142,6 +177,10 @@ class OnlineCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
     (2000, (3, 2))
     """
 
+    # What was pickled before there were stores has none.
+    store: Store = None
+    stream = "main"
+
     def __init__(
         self,
         estimator: Any = None,
@@ -150,12 +189,16 @@ class OnlineCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         cv: Any = 5,
         options: dict[str, Any] | None = None,
         random_state: Any = None,
+        store: Store = None,
+        stream: str = "main",
     ) -> None:
         self.estimator = estimator
         self.method = method
         self.cv = cv
         self.options = options
         self.random_state = random_state
+        self.store = store
+        self.stream = stream
 
     # ----------------------------------------------------------------- learning
 
@@ -227,8 +270,13 @@ class OnlineCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         known, given = self._known(classes), partial_fit_params
         if hasattr(self, "estimator_"):
             outcomes, table = numbered(y, known), _scores(self.estimator_, X, known)
+            rounds, shared = _counted(table, outcomes, sample_weight), self.store is not None
+            if shared:
+                # First: a store may be away, and then this call may be made again.
+                learn_rows(self.recalibrator_, *rounds)
             self._teach(self.estimator_, X, y, sample_weight, given)
-            learn_rows(self.recalibrator_, *_counted(table, outcomes, sample_weight))
+            if not shared:
+                learn_rows(self.recalibrator_, *rounds)
         elif _learns_along(estimator := self._get_estimator()):
             # Nobody has learned anything yet that could be scored.
             numbered(y, known)
@@ -276,7 +324,7 @@ class OnlineCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
             The same for the same rows until something is learned.
         """
         check_is_fitted(self)
-        return preview_rows(self.recalibrator_, _scores(self.estimator_, X, self.classes_))[1]
+        return mean_rows(self.recalibrator_, _scores(self.estimator_, X, self.classes_))
 
     def sample_proba(self, X: Any) -> Reals:
         """Return the drawn probability of each class: the forecast that carries the guarantee.
@@ -285,7 +333,48 @@ class OnlineCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         something is learned.
         """
         check_is_fitted(self)
+        if isinstance(self.recalibrator_, Shared):
+            raise no_draws("forecast")
         return preview_rows(self.recalibrator_, _scores(self.estimator_, X, self.classes_))[0]
+
+    def forecast(self, X: Any, ids: Sequence[str] | None = None) -> Announcement:
+        """Announce rows in the store, whose outcomes may come late.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+        ids : list of str, default=None
+            Names of the forecasts; to ask the same again under a name gives the same answer.  By
+            default random ones.
+        """
+        shared = self._shared()
+        made = shared.announce(_scores(self.estimator_, X, self.classes_)[:, 1].tolist(), ids)
+        drawn = pairs(np.array([one.value for one in made]))
+        mean = pairs(np.array([one.mean for one in made]))
+        return Announcement([one.id for one in made], drawn, mean)
+
+    def observe(self, ids: Sequence[str], y: Any) -> Self:
+        """Tell the outcomes of rows that were announced, here or elsewhere.
+
+        The same outcome again does no harm, and another one is refused.
+
+        Parameters
+        ----------
+        ids : list of str
+            Names of the forecasts.
+        y : array-like of shape (n_samples,)
+            Labels.
+        """
+        shared = self._shared()
+        shared.tell(list(ids), numbered(column_or_1d(y), self.classes_).tolist())
+        return self
+
+    def _shared(self) -> Shared:
+        check_is_fitted(self)
+        if not isinstance(self.recalibrator_, Shared):
+            raise InvalidInput("store must be given to announce forecasts, got None")
+        return self.recalibrator_
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class with the highest expected probability."""
@@ -311,7 +400,13 @@ class OnlineCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
             return SGDClassifier(loss="log_loss", random_state=self.random_state)
         return self.estimator
 
-    def _engine(self, classes: NDArray[Any]) -> Engine:
+    def _engine(self, classes: NDArray[Any]) -> Engine | Shared:
+        if self.store is not None:
+            check_alone(self.method, dict(self.options or {}))
+            if len(classes) > 2:
+                told = f"y must hold two classes where there is a store, got {classes.tolist()}"
+                raise ValueError(told)
+            return Shared(self.store, self.stream)
         seed = self.random_state
         if seed is not None and not isinstance(seed, Integral):
             seed = int(check_random_state(seed).randint(1 << 31))
@@ -330,11 +425,26 @@ class OnlineCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
             raise TypeError(f"sample_weight must be None: {name}.{caller} takes none")
         return given | {"sample_weight": sample_weight}
 
-    def _keep(self, estimator: Any, engine: Engine, classes: NDArray[Any]) -> None:
+    def _keep(self, estimator: Any, engine: Engine | Shared, classes: NDArray[Any]) -> None:
         self.estimator_, self.recalibrator_, self.classes_ = estimator, engine, classes
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(estimator, name):
                 setattr(self, name, getattr(estimator, name))
+
+
+def learn_rows(engine: Engine | Shared, rows: Reals, outcomes: Numbers) -> None:
+    """Play rows in their order, wherever the recalibrator is."""
+    if isinstance(engine, Shared):
+        engine.learn(rows[:, 1].tolist(), outcomes.tolist())
+    else:
+        learn_alone(engine, rows, outcomes)
+
+
+def mean_rows(engine: Engine | Shared, rows: Reals) -> Reals:
+    """Return the mean of every row as the very next round, wherever the recalibrator is."""
+    if isinstance(engine, Shared):
+        return pairs(np.clip(engine.means(rows[:, 1].tolist()), 0.0, 1.0))
+    return preview_rows(engine, rows)[1]
 
 
 def _checked(X: Any, y: Any, sample_weight: Any) -> tuple[Any, NDArray[Any], Any]:
