@@ -263,6 +263,13 @@ def test_pages_of_a_stream_are_found_by_an_index(opened: Opened) -> None:
     assert "Sort" not in json.dumps(plan)
 
 
+def test_questions_to_a_store_are_too_small_to_be_compiled(opened: Opened) -> None:
+    store = opened()
+    if not hasattr(store, "path"):
+        ((plan,),) = store._rows("explain (analyze, format json) select version from schema")
+        assert "JIT" not in plan[0]
+
+
 def test_few_events_are_played_one_by_one(opened: Opened, singly: list[int]) -> None:
     store = opened()
     make_stream(store)
