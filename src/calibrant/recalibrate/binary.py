@@ -52,6 +52,9 @@ class Binary(Stream[Ticket]):
 
     __slots__ = ("_asked", "_issuer", "_looked", "_most", "_reads", "_rows", "_spec")
 
+    _reads: Any
+    """How many features an expert reads; None is what a call without context is compared with."""
+
     version: ClassVar[int] = 3
     migrations: ClassVar[dict[int, Migration]] = {1: version1.migrated, 2: version2.migrated}
     _tickets: ClassVar[Any] = Ticket

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from calibrant.core.arrays import Words
+from calibrant.core.arrays import Reals, Words
 from calibrant.errors import InvalidInput, InvalidType
 from calibrant.kernels.transforms.context import EXPONENT, FINE, MIDDLE, NAME, NAMED
 
@@ -34,7 +34,7 @@ def hashed(name: str) -> int:
     """Return 22 bits of the hash of a name, where they stand in a word.
 
     >>> hashed("age") >> 40
-    1803443
+    2075646
     """
     digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "little") >> HASHED << NAME
@@ -83,33 +83,40 @@ def unread(context: Any) -> InvalidInput:
 
 
 def _column(name: str, values: Any) -> Words:
-    array = values if isinstance(values, np.ndarray) else np.array(list(values), object)
-    if array.ndim != 1:
+    array = np.asarray(values) if hasattr(values, "__array__") else None
+    if array is not None and array.ndim != 1:
         raise InvalidInput(f"context[{name!r}] must be a flat column, got {values!r}")
-    if array.dtype.kind in "biuf":
+    if array is not None and array.dtype.kind in "biuf":
         return _numbers(name, array.astype(np.float64))
-    told = [0 if value is None else _word(name, value) for value in array.tolist()]
+    listed = list(values) if array is None else array.tolist()
+    told = [0 if value is None else _word(name, value) for value in listed]
     return np.array(told, np.int64).reshape(len(told))
 
 
-def _numbers(name: str, values: np.ndarray[Any, np.dtype[np.float64]]) -> Words:
+def _numbers(name: str, values: Reals) -> Words:
     """Return the words of a column of numbers at once."""
     for value in values[~np.isfinite(values)][:1].tolist():
         raise _refused(name, value)
     fraction, exponent = np.frexp(values)
-    fraction = np.where(exponent < -REACH, 0.0, fraction)
-    fraction = np.where(exponent > REACH, np.sign(fraction) * (1.0 - 1.0 / FINE), fraction)
-    whole = np.rint(np.where(np.abs(fraction) < 1.0, fraction, 0.0) * FINE).astype(np.int64)
-    told = ((np.clip(exponent, -REACH, REACH) + MIDDLE).astype(np.int64) << EXPONENT) + FINE + whole
-    return np.asarray(told | hashed(name))
+    fraction = np.where(
+        exponent < -REACH, 0.0, np.where(exponent > REACH, np.sign(values), fraction)
+    )
+    whole = np.clip(np.rint(fraction * FINE), 1 - FINE, FINE - 1).astype(np.int64)
+    power = np.clip(exponent, -REACH, REACH).astype(np.int64) + MIDDLE
+    return np.asarray((power << EXPONENT) + FINE + whole + hashed(name))
 
 
 def _word(name: str, value: Any) -> int:
     if isinstance(value, str):
-        return hashed(f"{name}={value}") | ALONE
+        return hashed(f"{name}={value}") + ALONE
     if not isinstance(value, (Real, np.bool_)) or not math.isfinite(value):
         raise _refused(name, value)
-    return int(_numbers(name, np.array([float(value)]))[0])
+    fraction, exponent = math.frexp(value)
+    if abs(exponent) > REACH:
+        fraction = 0.0 if exponent < 0 else math.copysign(1.0, fraction)
+    whole = min(max(round(fraction * FINE), 1 - FINE), FINE - 1)
+    power = min(max(exponent, -REACH), REACH) + MIDDLE
+    return (power << EXPONENT) + FINE + whole + hashed(name)
 
 
 def _name(name: Any) -> str:

@@ -367,3 +367,14 @@ class Recalibrator(Batches):
             f"Recalibrator({self.calibrator.name!r}, {told}, buckets={self.buckets}, "
             f"prior={self.prior}, rounds={self.rounds})"
         )
+
+
+def check_pattern(pattern: object) -> None:
+    """Raise unless the streams of a table or of a journal can begin as this recalibrator is."""
+    if not isinstance(pattern, Recalibrator) or pattern.issued:
+        raise InvalidInput(f"pattern must be a recalibrator without a forecast, got {pattern!r}")
+    if pattern.spec.slots:
+        told = "tables, journals and Spark tell none"
+        raise InvalidInput(
+            f"pattern must have no expert that reads context: {told}, got {pattern!r}"
+        )

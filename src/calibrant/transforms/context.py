@@ -90,7 +90,7 @@ class Context(Transform):
 
     places: int = 1024
     features: int = 64
-    step: float = 0.05
+    step: float = 0.1
     clip: float = 1e-3
 
     @functools.cached_property
