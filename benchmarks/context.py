@@ -1,9 +1,8 @@
-"""What an expert that reads context would save: time of year and week, and features by name.
+"""What an expert that reads context saves, and what it costs where there is nothing to read.
 
-The expert is a logistic regression over hashed names, learned online: log-odds of the raw forecast,
-a constant, each feature by its value, less its mean so far over its spread, and each third of its
-values so far as a name of its own.  A mixture of the raw forecast and this expert goes to the
-default in place of the raw forecast, so that the default stays behind.
+Each stream is played by the default and by ``Calibrant(context=True)``, which is told the columns
+named here: features of two tables, of an ensemble of weather forecasts, time of year and week; and
+made-up streams whose features tell nothing, or another thing from the middle on.
 
     python -m benchmarks.context
 """
@@ -14,7 +13,6 @@ import argparse
 import csv
 import datetime
 import gzip
-import zlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -24,88 +22,28 @@ from numpy.typing import NDArray
 from calibrant import Calibrant, datasets
 
 Floats = NDArray[np.float64]
-Features = list[dict[str, float]]
-SIZE, STEP, CLIP, SHARE = 1 << 12, 0.05, 0.001, 1e-3
-NEAR = 0.43
-"""Two thirds of a normal law lie farther from its mean than so many spreads, half on each side."""
+Columns = dict[str, Any]
+Stream = tuple[str, Floats, NDArray[Any], Columns]
 
 
-class Hashed:
-    """A logistic regression over hashed names, with the steps of AdaGrad."""
-
-    def __init__(self) -> None:
-        self.weights, self.squares = np.zeros(SIZE), np.full(SIZE, 1e-8)
-        self.weights[place("raw")] = 1.0
-        self.seen: dict[str, tuple[int, float, float]] = {}
-
-    def read(self, raw: float, features: dict[str, float]) -> tuple[NDArray[np.int64], Floats]:
-        """Return places and values of a round."""
-        p = min(max(raw, CLIP), 1.0 - CLIP)
-        told = {"raw": np.log(p / (1.0 - p)), "1": 1.0}
-        for name, value in features.items():
-            scaled = self.scaled(name, value)
-            told[name] = scaled
-            told[f"{name} {int(scaled > NEAR) - int(scaled < -NEAR)}"] = 1.0
-        return np.array([place(name) for name in told]), np.array([*told.values()])
-
-    def scaled(self, name: str, value: float) -> float:
-        """Return a value less the mean so far, over the spread so far."""
-        count, mean, square = self.seen.get(name, (0, 0.0, 0.0))
-        moved = value - mean
-        mean += moved / (count + 1)
-        square += moved * (value - mean)
-        self.seen[name] = count + 1, mean, square
-        spread = np.sqrt(square / (count + 1))
-        return float(np.clip((value - mean) / spread, -3.0, 3.0)) if spread > 0.0 else 0.0
-
-    def say(self, at: NDArray[np.int64], values: Floats) -> float:
-        """Return the probability."""
-        odds = float(np.clip(self.weights[at] @ values, -7.0, 7.0))
-        return 1.0 / (1.0 + np.exp(-odds))
-
-    def learn(self, at: NDArray[np.int64], values: Floats, error: float) -> None:
-        """Take a step."""
-        slope = error * values
-        np.add.at(self.squares, at, slope * slope)
-        np.add.at(self.weights, at, -STEP * slope / np.sqrt(self.squares[at]))
-
-
-def place(name: str) -> int:
-    """Return where the weight of a name stands."""
-    return zlib.crc32(name.encode()) % SIZE
-
-
-def mixed(raw: Floats, outcomes: NDArray[np.uint8], context: Features) -> Floats:
-    """Return mixtures of raw forecasts and the expert with context, weighed by likelihood."""
-    expert, weight, made = Hashed(), 0.5, np.empty(len(raw))
-    for t, (p, y, told) in enumerate(zip(raw.tolist(), outcomes.tolist(), context, strict=True)):
-        at, values = expert.read(p, told)
-        q, p = expert.say(at, values), min(max(p, CLIP), 1.0 - CLIP)
-        made[t] = weight * q + (1.0 - weight) * p
-        own, other = (q, p) if y else (1.0 - q, 1.0 - p)
-        weight = weight * own / (weight * own + (1.0 - weight) * other)
-        weight = (1.0 - SHARE) * weight + SHARE * 0.5
-        expert.learn(at, values, q - y)
-    return made
-
-
-def streams() -> Iterator[tuple[str, Any, Features]]:
-    """Yield streams with their context, a dictionary a round."""
+def streams(rounds: int) -> Iterator[Stream]:
+    """Yield name, raw forecasts, outcomes and context of each stream."""
     for table in ("bank", "credit_default"):
         stream = datasets.load_drift(table)
         features, _ = datasets.load_drifting_table(table)
         rows = features[len(features) - len(stream.raw) :]
-        yield f"{table}, features", stream, named(rows)
+        yield f"{table}, features", stream.raw, stream.outcomes, named(rows)
     stream, (members, _) = datasets.load_rain("frankfurt"), datasets.load_ensemble("frankfurt")
-    yield "Frankfurt, year and week", stream, [season(day) for day in days()]
     told = np.column_stack([members.mean(axis=1), members.std(axis=1), members.max(axis=1)])
-    yield "Frankfurt, ensemble", stream, named(told)
+    yield "Frankfurt, ensemble", stream.raw, stream.outcomes, named(told)
+    yield "Frankfurt, year and week", stream.raw, stream.outcomes, season(days())
+    yield made("made up, useless features", 0.0, 0.0, rounds)
+    yield made("made up, features that jump", 1.0, -1.0, rounds)
 
 
-def named(rows: Floats) -> Features:
+def named(rows: Floats) -> Columns:
     """Return rows by the names of their columns."""
-    names = [f"column {k}" for k in range(rows.shape[1])]
-    return [dict(zip(names, row, strict=True)) for row in rows.tolist()]
+    return {f"column {k}": rows[:, k] for k in range(rows.shape[1])}
 
 
 def days() -> list[datetime.date]:
@@ -114,11 +52,32 @@ def days() -> list[datetime.date]:
         return [datetime.date.fromisoformat(row["date"]) for row in csv.DictReader(lines)]
 
 
-def season(day: datetime.date) -> dict[str, float]:
-    """Return where in the year and in the week a day is."""
-    turn = 2.0 * np.pi * day.timetuple().tm_yday / 365.25
-    week = {f"weekday {day.weekday()}": 1.0}
-    return week | {"sine": float(np.sin(turn)), "cosine": float(np.cos(turn))}
+def season(told: list[datetime.date]) -> Columns:
+    """Return where in the year and in the week days are."""
+    turn = 2.0 * np.pi * np.array([day.timetuple().tm_yday for day in told]) / 365.25
+    week = [day.strftime("%A") for day in told]
+    return {"sine": np.sin(turn), "cosine": np.cos(turn), "day": week}
+
+
+def made(name: str, first: float, then: float, rounds: int, seed: int = 1) -> Stream:
+    """Return a stream whose raw forecasts leave out a feature that counts so much.
+
+    That is for the first half of the rounds, and for the second.
+    """
+    rng = np.random.default_rng(seed)
+    told = rng.normal(size=(rounds, 10))
+    odds = 1.5 * rng.normal(size=rounds)
+    weight = np.where(np.arange(rounds) < rounds // 2, first, then)
+    outcomes = rng.random(rounds) < 1.0 / (1.0 + np.exp(-odds - weight * told[:, 0]))
+    kinds = rng.choice(["gold", "silver", "none"], rounds).tolist()
+    return name, 1.0 / (1.0 + np.exp(-odds)), outcomes.astype(int), named(told) | {"plan": kinds}
+
+
+def means(raw: Floats, y: NDArray[Any], context: Columns) -> Iterator[Floats]:
+    """Yield the raw forecasts, and the means without and with context."""
+    yield raw
+    yield Calibrant(seed=1).replay(raw, y).mean
+    yield Calibrant(seed=1, context=True).replay(raw, y, context=context).mean
 
 
 def main() -> None:
@@ -128,14 +87,13 @@ def main() -> None:
     rounds = parser.parse_args().rounds
     print("| stream and context | T | raw | the default | with context | change |")
     print("|---|---|---|---|---|---|")
-    for name, stream, context in streams():
-        raw, y = stream.raw[:rounds], stream.outcomes[:rounds]
-        made = mixed(raw, y, context[: len(raw)])
-        means = [raw, *(Calibrant(seed=1).replay(p, y).mean for p in (raw, made))]
-        scores = [float(np.mean((p - y) ** 2)) for p in means]
-        told = " | ".join(f"{score:.4f}" for score in scores)
+    for name, raw, y, context in streams(rounds):
+        raw, y = raw[:rounds], y[:rounds]
+        told = {feature: column[: len(raw)] for feature, column in context.items()}
+        scores = [float(np.mean((p - y) ** 2)) for p in means(raw, y, told)]
+        listed = " | ".join(f"{score:.4f}" for score in scores)
         change = 100.0 * (scores[2] / scores[1] - 1.0)
-        print(f"| {name} | {len(raw):,} | {told} | {change:+.1f} % |", flush=True)
+        print(f"| {name} | {len(raw):,} | {listed} | {change:+.2f} % |", flush=True)
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ RAW = [0.6, 0.3, 0.1]
 EVERYONE = {
     "recalibrator": One(Recalibrator, 0.4, (0, 1)),
     "calibrant": One(Calibrant, 0.4, (0, 1)),
+    "context": One(lambda **o: Calibrant(context=16, **o), 0.4, (0, 1)),
     "full support": One(lambda **o: Recalibrator("regret_matching", **o), 0.4, (0, 1)),
     "groups": One(GroupRecalibrator, 0.4, (0, 1)),
     "class calibrant": One(lambda **o: ClassCalibrant(classes=3, **o), RAW, (0, 2)),

@@ -11,6 +11,7 @@ from calibrant.classes import ClassCalibrant, OneVsRest, SimplexRecalibrator, To
 from calibrant.groups import GroupRecalibrator, Period, TimeIntervals
 from calibrant.recalibrate.table import Table
 from calibrant.regression import ConformalInterval, Distribution, QuantileRecalibrator
+from calibrant.transforms import Identity
 
 SMALL: dict[str, Any] = {"resolution": 3, "buckets": 2}
 RULES = TimeIntervals(shortest=2)
@@ -44,6 +45,8 @@ NAMES = [
     {"groups": ["new", Period("month", 3)]},
 ]
 
+CONTEXTS = [{"context": {"age": 20.0}}, {"context": {"age": 60.0}}, {"context": {"plan": "gold"}}]
+
 
 def grouped(**more: Any) -> Kind:
     made = partial(GroupRecalibrator, seed=3, **SMALL, **more)
@@ -73,6 +76,12 @@ KINDS = {
         [1, 0, 1, 1],
         told=NAMES,
         again={"groups": RULES},
+    ),
+    "context": Kind(
+        partial(Calibrant, (Identity(),), context=16, seed=3, **SMALL),
+        [0.3, 0.6, 0.3],
+        [1, 0, 1],
+        told=CONTEXTS,
     ),
     "class calibrant": classes(ClassCalibrant),
     "one vs rest": classes(OneVsRest, engine="recalibrator", **SMALL),
@@ -121,8 +130,10 @@ class Model:
         kind, numbers = self.kind, range(rows)
         raws = [kind.raws[n % len(kind.raws)] for n in numbers]
         told = [kind.told[n % len(kind.raws)] for n in numbers]
-        if any(told):
+        if any("groups" in each for each in told):
             more["groups"] = [each["groups"] for each in told]
+        if any("context" in each for each in told):
+            more["context"] = {"age": [each["context"].get("age") for each in told]}
         outcomes = [kind.outcomes[n % len(kind.outcomes)] for n in numbers]
         return self.stream.replay(raws, outcomes, **more)
 

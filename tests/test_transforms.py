@@ -49,6 +49,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "windowed_platt": {"window": 40, "every": 15},
     "windowed_isotonic": {"window": 40, "every": 7},
     "defensive": {"features": 4},
+    "context": {"places": 16, "features": 2},
 }
 """Settings with which the slow ones are fast enough here."""
 

@@ -194,6 +194,28 @@ def calibrants() -> Iterator[Case]:
         yield recalibrated(f"calibrant_{name}", made, ways)
 
 
+def reading() -> Iterator[Case]:
+    """Yield a default whose forecasts are told what is known besides."""
+    rec = Calibrant((Identity(), OnlinePlatt()), context=16, resolution=3, raw_safe=0.2, seed=4)
+    raw, outcomes = stream(20, 8)
+    told = [{"age": 20.0 + 7.0 * k % 50, "plan": ("gold", None)[k % 2]} for k in range(20)]
+    known = {name: [each[name] for each in told] for name in told[0]}
+    first = {name: column[:12] for name, column in known.items()}
+    rec.replay(raw[:12], outcomes[:12], context=first)
+    tickets = [rec.forecast(p, context=c, time=20.0) for p, c in zip(raw[:4], told, strict=False)]
+    rec.observe(tickets[2], 1)
+    rec.forecast(0.15, id="named", context=told[5])
+    steps = [*facts(), step("observe", {"ticket": 1}, 0), step("observe", "named", 1)]
+    given = [{"mapping": each} for each in told]
+    steps += [step("predict_one", 0.4, context=given[0])]
+    steps += [step("learn_one", 0.4, 1, context=given[0]), step("forecast", 0.4, context=given[1])]
+    steps += [step("observe", {"ticket": 0}, 1)]
+    late = {"time": list(range(30, 50)), "available": [30 + k + 5 * (k % 3) for k in range(20)]}
+    steps.append(step("replay", raw, outcomes, context={"mapping": known}, **late))
+    steps += [step("forecast", 0.6, context=given[7]), step("forecast", 0.6), *facts()]
+    yield Case("calibrant_context", rec, steps, [tickets[0], tickets[3]], ways=("compile",))
+
+
 # ---------------------------------------------------------------------- transforms
 
 SMALL: dict[str, dict[str, Any]] = {
@@ -202,6 +224,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "bucket_means": {"buckets": 3, "memory": 30.0, "prior": 1.0},
     "cascade": {"buckets": 2, "resolution": 4},
     "chain": {"first": OnlinePlatt(), "second": BucketMeans(buckets=2)},
+    "context": {"places": 16, "features": 2},
     "defensive": {"features": 4},
     "hat_means": {"cells": 3, "memory": 30.0},
     "hedging": {"buckets": 2, "resolution": 4},
@@ -404,5 +427,6 @@ def metrics() -> Iterator[Case]:
 
 
 FAMILIES = (
-    recalibrators, calibrants, tables, transforms, around, metrics, watches_of_late_outcomes,
+    recalibrators, calibrants, reading, tables, transforms, around, metrics,
+    watches_of_late_outcomes,
 )  # fmt: skip

@@ -33,6 +33,7 @@ from calibrant.recalibrate import Certificate, Recalibrator, Table
 from calibrant.recalibrate.keyed import Key, checked_key
 from calibrant.recalibrate.keyed_record import Certificates
 from calibrant.recalibrate.preview import Preview
+from calibrant.recalibrate.recalibrator import check_pattern
 
 EVERY: Final = 20_000
 """After so many events of its own a journal writes snapshots."""
@@ -133,7 +134,7 @@ class Journal:
                 return _same(ledger, line, pattern)
             if pattern is None:
                 raise InvalidInput(f"pattern must be given for a new stream, got {pattern!r}")
-            _check_new(pattern)
+            check_pattern(pattern)
             model: Any = Table(pattern, seed=seed) if wanted.keyed else pattern
             number = 1 + max((line.number for line in ledger.lines.values()), default=0)
             line = Line(number, self._name, wanted.to_json(), model.to_bytes())
@@ -366,11 +367,6 @@ def _same(ledger: Ledger, line: Line, pattern: Recalibrator | None) -> Line:
     if pattern is not None and pattern.spec != spec:
         raise InvalidInput(f"pattern must be that of the stream, got {pattern!r}")
     return ledger.stream(line.name)
-
-
-def _check_new(pattern: object) -> None:
-    if not isinstance(pattern, Recalibrator) or pattern.issued:
-        raise InvalidInput(f"pattern must be a recalibrator without a forecast, got {pattern!r}")
 
 
 def _name(ticket: object) -> str:

@@ -177,13 +177,19 @@ def count_rounds(words: Words, row: int, rounds: int) -> None:
 
 
 def make_events(
-    rule: Rule, issue: Callable[..., Any], learn: Callable[..., None], kept: int, safe: bool
+    rule: Rule,
+    issue: Callable[..., Any],
+    learn: Callable[..., None],
+    kept: int,
+    safe: bool,
+    slots: int = 0,
 ) -> Callable[..., None]:
     """Return what plays forecasts and outcomes in the order of a log.
 
     ``log`` holds ``t`` for the forecast of row t, ``-1 - t`` for its outcome, and ``FORGET + t``
     where its ticket expires, if that gives back a reserve.  The other columns have a row for each
-    ticket: those of tickets that were open before are filled in beforehand, those of new ones here.
+    ticket: those of tickets that were open before are filled in beforehand, those of new ones here,
+    but for the last ``slots`` words of advice, which say what is known of the round besides.
     """
     mean = rule.mean
 
@@ -211,6 +217,8 @@ def make_events(
                 t -= FORGET
                 hold(words, reals, row, raw[t], place[t], weight[t], -1)
             elif t >= 0:
+                for k in range(kept - slots, kept):
+                    words[keep + k] = advice[kept * t + k]
                 number[t], at, weight[t], mixed[t], clock[t] = issue(words, reals, row, raw[t])
                 place[t] = at
                 for k in range(kept):

@@ -147,7 +147,8 @@ class Program:
             return None
         kept = 0 if self.kernel is None else self.kernel.kept
         replay = _make_replay(self.rule, self.kernel, self.safe)
-        events = make_events(self.rule, self.issue, self.learn, kept, self.safe)
+        told = 0 if self.kernel is None else self.kernel.slots
+        events = make_events(self.rule, self.issue, self.learn, kept, self.safe, told)
         return machine_of_rows(replay, events, self.name)
 
     def steps(self, flat: Any, row: int) -> Program:
@@ -242,7 +243,7 @@ def _assembled(rule: Rule, kernel: Kernel | None, safe: bool) -> Program:
     name = rule.name
     if kernel is not None:
         name += f"_behind_{mark(kernel.predict)}_{mark(kernel.learn)}{'_safe' if safe else ''}"
-    kept = 0 if kernel is None else kernel.kept
+    kept, told = (0, 0) if kernel is None else (kernel.kept, kernel.slots)
     return Program(
         name=name,
         rule=rule,
@@ -257,7 +258,7 @@ def _assembled(rule: Rule, kernel: Kernel | None, safe: bool) -> Program:
         learn_flat=learn_on_array(learn),
         book_flat=book_on_array(book),
         replay=_make_replay(rule, kernel, safe),
-        events=make_events(rule, issue, learn, kept, safe),
+        events=make_events(rule, issue, learn, kept, safe, told),
         preview=make_preview(rule, peek),
     )
 
@@ -273,12 +274,15 @@ def _make_forecast(
     draw, full_support, anchored = rule.draw, rule.full_support, rule.anchored
     predict = None if kernel is None else kernel.predict
     keep = kernel.keep if kernel is not None and announces else None
+    recall = None if kernel is None else kernel.recall
 
     def forecast(words: Words, reals: Reals, row: int, raw: float) -> Any:
         mixed = raw
         if predict is not None:
             # An interrupt leaves no notes, rather than those of two forecasts.
             words[NOTES] = -1
+            if recall is not None:
+                recall(words, reals, row + words[TRANSFORM], words, words[ADVICE])
             mixed = predict(words, reals, row + words[TRANSFORM], raw)
             if not 0.0 <= mixed <= 1.0:
                 mixed = raw
@@ -426,6 +430,7 @@ def _make_book(rule: Rule, learn: Learn, safe: bool) -> Book:
 def _make_absorb(kernel: Kernel) -> Absorb:
     """Return how a transform learns an outcome, and the loss of what it said is entered."""
     predict, teach, late, keep = kernel.predict, kernel.learn, kernel.late, kernel.keep
+    recall = kernel.recall
 
     def absorb(
         words: Words,
@@ -444,7 +449,9 @@ def _make_absorb(kernel: Kernel) -> Absorb:
             cost = charge(words[LOSS], mixed, outcome)
             enter(words, reals, row + MIXED_LOSS, row + MIXED_INFINITE, cost)
         at, told = row + words[TRANSFORM], mixed
-        # The notes of a prediction are a function of the state and the raw forecast.
+        # The notes of a prediction are a function of the state, the raw forecast and the slots.
+        if recall is not None and not recall(words, reals, at, words, words[ADVICE]):
+            words[NOTES] = -1
         if (prompt or late is None) and (words[NOTES] != row or reals[NOTED] != raw):
             told = predict(words, reals, at, raw)
         if late is not None and keep is not None and crowd > 1.0:

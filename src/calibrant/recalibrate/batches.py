@@ -11,6 +11,7 @@ from calibrant.core.arrays import Bits, Reals, Words
 from calibrant.core.codec import bound_bytes
 from calibrant.core.gate import passing
 from calibrant.recalibrate.binary import Binary
+from calibrant.recalibrate.context import Features, columns_of, unread
 from calibrant.recalibrate.counter import CLOSED
 from calibrant.recalibrate.delivery import (
     Pending,
@@ -47,7 +48,9 @@ class Batches(Binary):
 
         return page(self)
 
-    def play(self, kind: Any, id: Any, x: Any, time: Any = None) -> Played:
+    def play(
+        self, kind: Any, id: Any, x: Any, time: Any = None, *, context: Features | None = None
+    ) -> Played:
         """Play a log of forecasts and outcomes in its order, as the calls one by one would.
 
         Parameters
@@ -60,6 +63,8 @@ class Batches(Binary):
             The raw forecast, or the outcome.
         time
             When each event happened; of forecasts, for a rule that forgets in time.
+        context
+            Columns of features by name, a row for each event; those of outcomes are not looked at.
 
         Returns
         -------
@@ -75,6 +80,7 @@ class Batches(Binary):
         stamps = (
             np.full(len(values), np.nan) if time is None else moments(time, "time", len(values))
         )
+        known = self._columns_of(context, len(values))
         with passing(self._gate):
             issued = self.issued
             log = read_log(kind, id, values, self._counter, issued)
@@ -84,23 +90,35 @@ class Batches(Binary):
             raws = check.probabilities(values[made], "x of a forecast")
             told = check.outcomes(values[~made], "x of an outcome")
             check_times(log, stamps, self._timed)
-            columns = Columns(log.held, raws, stamps[made], self._spec.kept)
+            told_made = None if known is None else known[made]
+            columns = Columns(log.held, raws, stamps[made], self._spec.kept, told_made)
             fill_held(columns, log.held, self._issuer)
             return self._whole(lambda: self._played(log, columns, told, issued))
 
-    def forecast_many(self, raw: Any, *, id: Any = None, time: Any = None) -> Played:
+    def forecast_many(
+        self, raw: Any, *, id: Any = None, time: Any = None, context: Features | None = None
+    ) -> Played:
         """Announce many forecasts, one after the other, and keep a ticket for each."""
         values = check.probabilities(raw)
-        return self.play(np.zeros(len(values), np.int64), id, values, time)
+        return self.play(np.zeros(len(values), np.int64), id, values, time, context=context)
 
     def observe_many(self, id: Any, outcomes: Any, *, time: Any = None) -> Played:
         """Report the outcomes of many open tickets, given by their ids, one after the other."""
         values = check.outcomes(outcomes)
         return self.play(np.ones(len(values), np.int64), id, values, time)
 
-    def _replay(self, raw: Any, outcomes: Any, available: Any, time: Any, carry: Any) -> Run:
+    def _columns_of(self, context: Features | None, rows: int) -> Words | None:
+        """Return what is known of many rounds as an expert reads it, where one does."""
+        if self._reads is None and context is not None:
+            raise unread(context)
+        return None if self._reads is None else columns_of(context, self._reads, rows)
+
+    def _replay(
+        self, raw: Any, outcomes: Any, available: Any, time: Any, carry: Any, context: Any = None
+    ) -> Run:
         raws, told = check.probabilities(raw), check.outcomes(outcomes)
         check.same_length(raw=raws, outcomes=told)
+        features = self._columns_of(context, len(raws))
         if self._timed and time is None:
             raise self._no_time(time)
         when = times(time, len(raws))
@@ -109,9 +127,9 @@ class Batches(Binary):
         with passing(self._gate):
             prompt = available is None and carry is None and not self._timed
             if prompt and not self._some_give_back(len(raws)):
-                return self._whole(lambda: self._replay_at_once(raws, told))
+                return self._whole(lambda: self._replay_at_once(raws, told, features))
             stamps = np.full(len(raws), np.nan) if time is None else when
-            late = known, when, stamps, carried
+            late = known, when, stamps, carried, features
             return self._whole(lambda: self._replay_late(raws, told, *late))
 
     def _some_give_back(self, rounds: int) -> bool:
@@ -119,9 +137,9 @@ class Batches(Binary):
         safe = self._spec.raw_safe is not None
         return safe and len(self._counter) > 0 and self.issued + rounds > self.max_open
 
-    def _replay_at_once(self, raw: Reals, outcomes: Bits) -> Run:
+    def _replay_at_once(self, raw: Reals, outcomes: Bits, features: Words | None) -> Run:
         first = self.issued
-        forecast, mean, mixed = self._rows.replay(self._row, raw, outcomes)
+        forecast, mean, mixed = self._rows.replay(self._row, raw, outcomes, features)
         self._rows.use_array()
         self._expire_old(first + len(raw))
         return Run(forecast, mean, self.buckets, mixed, first, Pending())
@@ -134,6 +152,7 @@ class Batches(Binary):
         time: Reals,
         stamps: Reals,
         carry: Pending,
+        features: Words | None,
     ) -> Run:
         first, cap, counter = self.issued, self.max_open, self._counter
         carry = carry.since(first - cap)
@@ -149,7 +168,7 @@ class Batches(Binary):
         arrives = np.concatenate([due.available, np.full(len(old), np.inf), available])
         told = np.concatenate([due.outcome, old * 0, outcomes]).astype(np.uint8)
         plan = schedule(len(held), numbers, arrives, time, cap)
-        columns = Columns(held, raw, stamps, self._spec.kept)
+        columns = Columns(held, raw, stamps, self._spec.kept, features)
         self._play_events(plan, numbers, columns, told)
         counter.drop(held)
         counter.note_closed([found[0] for found in gone], [True] * len(gone))

@@ -13,6 +13,7 @@ from calibrant.calibrators.arena import Arena
 from calibrant.core import check
 from calibrant.core.arrays import Mask, Reals, Words
 from calibrant.core.codec import Document
+from calibrant.core.gate import passing
 from calibrant.core.stateful import Migration
 from calibrant.core.ticket import Ticket
 from calibrant.errors import ForeignTicket, InvalidInput
@@ -30,6 +31,7 @@ from calibrant.kernels.layout import (
 from calibrant.kernels.rounds import Peeked
 from calibrant.recalibrate import version1, version2
 from calibrant.recalibrate.body import check_made, unpacked
+from calibrant.recalibrate.context import unread, words_of
 from calibrant.recalibrate.counter import Counter
 from calibrant.recalibrate.intact import Found
 from calibrant.recalibrate.record import account_of
@@ -48,7 +50,10 @@ OFTEN: Final = 1023
 class Binary(Stream[Ticket]):
     """What a recalibrator of one stream of probabilities does beneath its verbs."""
 
-    __slots__ = ("_asked", "_issuer", "_looked", "_most", "_rows", "_spec")
+    __slots__ = ("_asked", "_issuer", "_looked", "_most", "_reads", "_rows", "_spec")
+
+    _reads: Any
+    """How many features an expert reads; None is what a call without context is compared with."""
 
     version: ClassVar[int] = 3
     migrations: ClassVar[dict[int, Migration]] = {1: version1.migrated, 2: version2.migrated}
@@ -67,7 +72,7 @@ class Binary(Stream[Ticket]):
         self._rows = Rows(spec, arena)
         if arena.listed is None and words is not None:
             self._rows.begin_compiled(spec.ready)
-        self._timed = spec.rule.timed
+        self._timed, self._reads = spec.rule.timed, spec.slots or None
         self._most = min(self._rows.capacity, cap)
 
     def _open(self, arena: Arena, counter: Counter[Ticket]) -> None:
@@ -166,20 +171,49 @@ class Binary(Stream[Ticket]):
             self._noted(asked, self._looked or self._rows.looked_at())
             self._asked = self._looked = None
 
-    def _book(self, raw: float, outcome: int) -> None:
-        """Make a round of a prediction, or of a draw made now."""
+    def _features(self, context: Any) -> list[int]:
+        """Return what is known of a round as an expert reads it, where one does."""
+        if self._reads is None:
+            raise unread(context)
+        return words_of(context, self._reads)
+
+    def _peek_at(self, raw: float, context: Any) -> Peeked:
+        """Look at the next draw with that context, and note what was seen."""
+        told = self._features(context)
+        with passing(self._gate):
+            self._rows.tell(told)
+            seen = self._peek(raw)
+            self._noted((raw, *told), seen)
+        return seen
+
+    def _book_with(self, raw: float, outcome: int, context: Any) -> None:
+        """Make a round of such a look, or of a draw made now."""
+        told = self._features(context)
+        with passing(self._gate):
+            try:
+                self._rows.tell(told)
+                self._book(raw, outcome, (raw, *told))
+            except BaseException:
+                self._expire_old(self._own(ISSUED))
+                raise
+            if self._own(ISSUED) & OFTEN == OFTEN:
+                self._go_over()
+
+    def _book(self, raw: float, outcome: int, key: Any = None) -> None:
+        """Make a round of a prediction, noted under its raw forecast or a key, or drawn now."""
         notes, rows, row = self._notes, self._rows, self._row
+        key = raw if key is None else key
         if raw == self._asked and self._looked is None:
             number = rows.book_look(row, raw, outcome)
         else:
             self._note_asked()
-            number = rows.book(row, notes.get(raw) or rows.peek(row, raw), raw, outcome)
+            number = rows.book(row, notes.get(key) or rows.peek(row, raw), raw, outcome)
         # A refused round leaves its note: asked again, the answer is the same.
         if number < 0:
             raise overtaken(raw)
         self._asked = None
         if notes:
-            notes.pop(raw, None)
+            notes.pop(key, None)
         if number >= self._counter.max_open:
             self._expire_old(number + 1)
 

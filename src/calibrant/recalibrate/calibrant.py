@@ -19,6 +19,7 @@ from calibrant.recalibrate.sizing import sized_chain
 from calibrant.recalibrate.spec import Spec, made_rule, shared_spec
 from calibrant.registry import calibrators
 from calibrant.transforms import (
+    Context,
     ExpertMixture,
     HatMeans,
     History,
@@ -58,6 +59,9 @@ class Calibrant(Recalibrator):
     share
         Which part of the experts' weights returns to their first weights in each round; 3e-4 by
         default, 3e-5 under the log loss.
+    context
+        Whether one more expert reads what :meth:`forecast` is told as ``context``: True, or for
+        how many hashed names it has places, a power of two; 1,024 by default.
     loss
         ``"squared"`` or ``"log"``: under which experts are compared and the certificate reads.
     raw_safe
@@ -107,6 +111,7 @@ class Calibrant(Recalibrator):
         experts: Transform | tuple[Transform, ...] | None = None,
         *,
         share: float | None = None,
+        context: bool | int = False,
         loss: str = "squared",
         raw_safe: float | None = None,
         method: str | Calibrator | None = None,
@@ -123,7 +128,8 @@ class Calibrant(Recalibrator):
         if isinstance(method, str) and calibrators.get(method)().grid == Calibrator.grid:
             # Under the log loss a draw of 0 or 1 may cost everything.
             parameters = {"grid": natural_grid(get_loss(loss))} | parameters
-        rule, transform = made_rule(method, parameters), _transform(experts, share, loss)
+        rule = made_rule(method, parameters)
+        transform = _transform(experts, share, loss, context)
         if rule.weighted or rule.kernels.full_support:
             raise InvalidInput(f"method must be one that learns from its draws alone, got {rule!r}")
         spec = Spec(rule, buckets, prior, loss, transform, _budget(raw_safe))
@@ -141,7 +147,8 @@ class Calibrant(Recalibrator):
         20
         """
         name = registered_name(require_proper(loss)) or str(loss)
-        transform = _transform(options.get("experts"), options.get("share"), name)
+        told = options.get("share"), name, options.get("context", False)
+        transform = _transform(options.get("experts"), *told)
         return cls(method=method, **sized_chain(epsilon, name, method, transform, options))
 
     @property
@@ -183,10 +190,23 @@ def _budget(raw_safe: Any) -> float | None:
     return check.real(raw_safe, "raw_safe", low=0.0, rule="a finite number of at least 0")
 
 
-def _transform(experts: Any, share: float | None, loss: str) -> Transform:
+def _transform(experts: Any, share: float | None, loss: str, context: Any = False) -> Transform:
+    reader = _reader(context)
     if isinstance(experts, Transform):
+        if reader:
+            told = "experts must be several where one reads context"
+            raise InvalidInput(f"{told}, got {experts!r}")
         return experts
     share = SHARES.get(loss, SHARES["squared"]) if share is None else share
     if experts is None:
-        return ExpertMixture(EXPERTS, share=share, start=START, loss=loss)
-    return ExpertMixture(experts, share=share, loss=loss)
+        start = START + START[1:2] * len(reader)
+        return ExpertMixture(EXPERTS + reader, share=share, start=start, loss=loss)
+    several = tuple(experts) + reader if reader else experts
+    return ExpertMixture(several, share=share, loss=loss)
+
+
+def _reader(context: Any) -> tuple[Transform, ...]:
+    """Return the expert that reads context, if there is to be one."""
+    if context is False:
+        return ()
+    return (Context() if context is True else Context(places=context),)

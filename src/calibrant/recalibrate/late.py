@@ -66,7 +66,14 @@ class Columns:
     The columns are what compiled loops read and write; see :mod:`calibrant.kernels.batches`.
     """
 
-    def __init__(self, held: list[tuple[Any, ...]], raw: Reals, time: Reals, kept: int) -> None:
+    def __init__(
+        self,
+        held: list[tuple[Any, ...]],
+        raw: Reals,
+        time: Reals,
+        kept: int,
+        told: Words | None = None,
+    ) -> None:
         rows, first = len(held) + len(raw), len(held)
         self.raw, self.time = np.empty(rows), np.empty(rows)
         self.value, self.mean = np.empty(rows), np.empty(rows)
@@ -74,6 +81,8 @@ class Columns:
         self.number, self.place, self.clock = (np.zeros(rows, np.int64) for _ in range(3))
         self.advice = np.zeros((rows, kept), np.int64)
         self.raw[first:], self.time[first:] = raw, time
+        if told is not None:
+            self.advice[first:, kept - told.shape[1] :] = told
         if held:
             number, place, weight, old, stamp, clock, mixed, *advice = zip(
                 *(found[2:] for found in held), strict=True

@@ -15,6 +15,7 @@ from calibrant.losses import LossLike, registered_name, require_proper
 from calibrant.recalibrate.batches import Batches
 from calibrant.recalibrate.binary import OFTEN
 from calibrant.recalibrate.certificate import Certificate
+from calibrant.recalibrate.context import Features
 from calibrant.recalibrate.delivery import Pending
 from calibrant.recalibrate.promise import FAILURE
 from calibrant.recalibrate.record import certificate_of
@@ -119,7 +120,14 @@ class Recalibrator(Batches):
 
     # ---------------------------------------------------------------- one by one
 
-    def forecast(self, raw: float, *, id: str | None = None, time: float | None = None) -> Ticket:
+    def forecast(
+        self,
+        raw: float,
+        *,
+        id: str | None = None,
+        time: float | None = None,
+        context: Features | None = None,
+    ) -> Ticket:
         """Announce a calibrated forecast for a raw one, and keep a ticket for its outcome.
 
         Parameters
@@ -130,11 +138,15 @@ class Recalibrator(Batches):
             A name for the ticket; by default its number.
         time
             When the forecast is made, in any unit; needed by a rule that forgets in time.
+        context
+            What is known besides, numbers and strings by name, for a ``Calibrant(context=True)``;
+            without it nothing is known.
         """
         if type(raw) is not float or not 0.0 <= raw <= 1.0:
             raw = check.probability(raw)
         if id is not None or time is not None or self._timed:
             id, time = self._named(id, time)
+        told = None if self._reads is context else self._features(context)
         gate, counter = self._gate, self._counter
         try:
             del gate[0]
@@ -146,6 +158,8 @@ class Recalibrator(Batches):
             before = -1 if words is None else words[row + ISSUED]
             if id is not None:
                 counter.refuse_open(id)
+            if told is not None:
+                rows.tell(told)
             # The spec's program announces a draw in the row ...
             if words is None or before >= rows.capacity:
                 number, place, weight, mixed, clock = rows.announce(row, raw)
@@ -191,7 +205,8 @@ class Recalibrator(Batches):
             if time is not None or self._timed:
                 self._check_time(time, found)
             words, told, row = self._arena.listed, found._time, self._row
-            if words is None or (found._kept and words[row + ISSUED] - found._number > 1):
+            late = words is not None and words[row + ISSUED] - found._number > 1
+            if words is None or (found._kept and (late or self._reads)):
                 self._rows.settle(row, found, outcome)
             else:
                 self._rows.plain_learn(
@@ -212,15 +227,19 @@ class Recalibrator(Batches):
             gate.append(None)
         return found
 
-    def sample_one(self, raw: float) -> float:
+    def sample_one(self, raw: float, *, context: Features | None = None) -> float:
         """Return the draw that the next round with this raw forecast would announce.
 
-        Changes nothing; :meth:`learn_one` with the same raw forecast makes it a round.
+        Changes nothing; :meth:`learn_one` with the same raw forecast (and the same context, see
+        :meth:`forecast`) makes it a round.
         """
         if self._timed:
             raise self._no_time("sample_one, which takes none")
         if type(raw) is not float or not 0.0 <= raw <= 1.0:
             raw = check.probability(raw)
+        if self._reads is not context:
+            place = self._peek_at(raw, context)[0]
+            return raw if place & ASIDE else self._issuer.values[place & CELL]
         gate = self._gate
         try:
             del gate[0]
@@ -244,17 +263,20 @@ class Recalibrator(Batches):
     predict_one = sample_one
     """An older name for it."""
 
-    def predict_mean_one(self, raw: float) -> float:
+    def predict_mean_one(self, raw: float, *, context: Features | None = None) -> float:
         """Return the mean that the next round with this raw forecast would announce.
 
         Changes nothing, and notes nothing; the mean has no guarantee of its own.
         """
         raw = check.probability(raw)
+        told = None if self._reads is context else self._features(context)
         with passing(self._gate):
+            if told is not None:
+                self._rows.tell(told)
             place, weight, *_ = self._peek(raw)
             return raw if place & ASIDE else self._rows.mean_of(place, weight)
 
-    def learn_one(self, raw: float, outcome: int) -> None:
+    def learn_one(self, raw: float, outcome: int, *, context: Features | None = None) -> None:
         """Make a round of the last :meth:`sample_one` with this raw forecast.
 
         Without one, the round is drawn now.  Refused if a forecast in the same bucket
@@ -266,6 +288,9 @@ class Recalibrator(Batches):
             raw = check.probability(raw)
         if outcome is not ONE and outcome is not ZERO:
             outcome = check.outcome(outcome)
+        if self._reads is not context:
+            self._book_with(raw, outcome, context)
+            return
         gate = self._gate
         try:
             del gate[0]
@@ -304,6 +329,7 @@ class Recalibrator(Batches):
         available: Any = None,
         time: Any = None,
         carry: Pending | None = None,
+        context: Features | None = None,
     ) -> Run:
         """Play a whole batch of rounds, exactly as the calls one by one would.
 
@@ -319,8 +345,10 @@ class Recalibrator(Batches):
             that forgets in time.
         carry
             What an earlier batch left pending.  A batch that is interrupted changes nothing.
+        context
+            Columns of features by name, as :meth:`forecast` takes them one by one.
         """
-        return self._replay(raw, outcomes, available, time, carry)
+        return self._replay(raw, outcomes, available, time, carry, context)
 
     # --------------------------------------------------------------------- state
 
@@ -338,4 +366,15 @@ class Recalibrator(Batches):
         return (
             f"Recalibrator({self.calibrator.name!r}, {told}, buckets={self.buckets}, "
             f"prior={self.prior}, rounds={self.rounds})"
+        )
+
+
+def check_pattern(pattern: object) -> None:
+    """Raise unless the streams of a table or of a journal can begin as this recalibrator is."""
+    if not isinstance(pattern, Recalibrator) or pattern.issued:
+        raise InvalidInput(f"pattern must be a recalibrator without a forecast, got {pattern!r}")
+    if pattern.spec.slots:
+        told = "tables, journals and Spark tell none"
+        raise InvalidInput(
+            f"pattern must have no expert that reads context: {told}, got {pattern!r}"
         )

@@ -54,6 +54,7 @@ class Rows(Bench):
         "plain_learn",
         "plain_peek",
         "program",
+        "slots",
         "spec",
         "steps",
     )
@@ -65,6 +66,7 @@ class Rows(Bench):
         self.plain_learn, self.plain_book = plain.learn, plain.book
         shared = spec.layout.shared
         self._advice = slice(int(shared[word.ADVICE]), int(shared[word.ADVICE]) + spec.kept)
+        self.slots = slice(self._advice.stop - spec.slots, self._advice.stop)
         scratch = int(shared[word.SCRATCH])
         full = spec.rule.kernels.full_support
         self._law = slice(scratch, scratch + spec.rule.lattice.cells) if full else None
@@ -112,6 +114,12 @@ class Rows(Bench):
         if found[0] < 0:
             self.check_room(row)
         return found
+
+    def tell(self, told: Sequence[int]) -> None:
+        """Write down what is known of the round that comes next."""
+        words = self.state()[0]
+        for k, feature in enumerate(told, self.slots.start):
+            words[k] = feature
 
     def law_and_advice(
         self, listed: Any = None
@@ -181,6 +189,8 @@ class Rows(Bench):
         """Learn the outcome of a ticket in its row."""
         number, time = ticket._number, ticket._time
         when = 0.0 if time is None else time
+        if count := self.spec.slots:
+            self.tell(ticket._kept[-count:])
         # Usually the forecast that was announced last is the one that is learned.
         steps = self.steps
         if steps is None or not steps.learn_flat(self.machine, row, number, when, outcome):
@@ -201,8 +211,8 @@ class Rows(Bench):
     ) -> None:
         """Learn the outcome of a forecast that was made in a row."""
         words, reals = self.state()
-        # What the experts said then is read of late outcomes alone.
-        if kept and words[row + word.ISSUED] - number > 1:
+        # What the experts said then is read of late outcomes alone, but what was known of any.
+        if kept and (words[row + word.ISSUED] - number > 1 or self.spec.slots):
             for k, told in enumerate(kept, self._advice.start):
                 words[k] = told
         if self.steps is None:
@@ -327,12 +337,19 @@ class Rows(Bench):
     # ------------------------------------------------------------------- batches
 
     def replay(
-        self, row: int, raw: NDArray[np.float64], outcomes: Bits
+        self,
+        row: int,
+        raw: NDArray[np.float64],
+        outcomes: Bits,
+        told: NDArray[np.int64] | None = None,
     ) -> tuple[NDArray[np.float64], ...]:
-        """Play rounds whose outcomes come at once; return draws, means and mixed forecasts."""
+        """Play rounds whose outcomes come at once; return draws, means and mixed forecasts.
+
+        ``told`` is what is known of each round besides, if an expert reads that.
+        """
         self.check_room(row, len(raw))
-        if self._has_crowds(row):
-            return self._replay_in_turn(row, raw, outcomes)
+        if told is not None or self._has_crowds(row):
+            return self._replay_in_turn(row, raw, outcomes, told)
         forecast, mean = np.empty(len(raw)), np.empty(len(raw))
         mixed = np.empty(0 if self.spec.transform is None else len(raw))
         machine = self.batch(len(raw))
@@ -357,14 +374,21 @@ class Rows(Bench):
         return bool(words[row + word.MOST_OUTSTANDING] or waiting)
 
     def _replay_in_turn(
-        self, row: int, raw: NDArray[np.float64], outcomes: Bits
+        self,
+        row: int,
+        raw: NDArray[np.float64],
+        outcomes: Bits,
+        told: NDArray[np.int64] | None = None,
     ) -> tuple[NDArray[np.float64], ...]:
         """Play the same as a log of forecasts and outcomes in turn."""
         rounds = np.arange(len(raw))
         log = np.stack([rounds, -1 - rounds], axis=1).reshape(-1)
         number, place, clock = (np.zeros(len(raw), np.int64) for _ in range(3))
         time, forecast, mean, weight, mixed = (np.zeros(len(raw)) for _ in range(5))
-        advice = np.zeros(len(raw) * self.spec.kept, np.int64)
+        kept = np.zeros((len(raw), self.spec.kept), np.int64)
+        if told is not None:
+            kept[:, -self.spec.slots :] = told
+        advice = kept.reshape(-1)
         made = forecast, mean, weight, place, mixed, clock, advice
         self.events(row, log, raw, outcomes, number, time, *made)
         return forecast, mean, raw if self.spec.transform is None else mixed
@@ -388,6 +412,8 @@ class Rows(Bench):
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return draws and means of many raw forecasts, each as the very next round."""
         draws, means = np.empty(len(raw)), np.empty(len(raw))
+        if self.spec.slots:
+            self.tell([0] * self.spec.slots)
         machine = self.batch(len(raw))
         if machine is not None:
             flat = self.arena.flat()

@@ -104,6 +104,11 @@ class Spec:
         """Words that the transform keeps of a round whose outcome is yet to come."""
         return 0 if self.transform is None else self.transform.kernel.kept
 
+    @property
+    def slots(self) -> int:
+        """How many features of a round an expert reads, as the last of those words."""
+        return 0 if self.transform is None else self.transform.kernel.slots
+
     @functools.cached_property
     def fields(self) -> str:
         """What the desk keeps of a ticket: place, weight, raw, time, clock, mixed, and advice."""

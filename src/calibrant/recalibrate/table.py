@@ -35,7 +35,7 @@ from calibrant.recalibrate.keyed import Key, KeyedTicket, checked_key
 from calibrant.recalibrate.keyed_record import Certificates, measured, shared
 from calibrant.recalibrate.keyed_store import KeyedStore
 from calibrant.recalibrate.promise import FAILURE
-from calibrant.recalibrate.recalibrator import Recalibrator
+from calibrant.recalibrate.recalibrator import Recalibrator, check_pattern
 from calibrant.recalibrate.secret import ORIGINS, SEED, SYSTEM, chosen_seed, secret_of
 from calibrant.recalibrate.tiers import Tiers
 
@@ -105,10 +105,7 @@ class Table(KeyedStore):
         store: MutableMapping[Any, bytes] | None = None,
         jobs: int = 1,
     ) -> None:
-        if not isinstance(pattern, Recalibrator) or pattern.issued:
-            raise InvalidInput(
-                f"pattern must be a recalibrator without a forecast, got {pattern!r}"
-            )
+        check_pattern(pattern)
         given = chosen_seed() if seed is None else check.whole(seed, "seed", low=-LARGEST)
         self._begin(type(pattern), pattern, given, SYSTEM if seed is None else SEED, hot)
         self._limit(most_open, when_full)

@@ -5,6 +5,7 @@ from calibrant.registry import import_modules
 from calibrant.transforms.base import Online, Transform, from_description
 from calibrant.transforms.buckets import BucketHedge, BucketMeans, HatMeans
 from calibrant.transforms.chain import Cascade, Chain, Hedging, Tracking
+from calibrant.transforms.context import Context
 from calibrant.transforms.grids import AOSA, Defensive, Interval, RecalibrateRegret
 from calibrant.transforms.history import History
 from calibrant.transforms.mixture import ExpertMixture, Identity, Standing
@@ -13,10 +14,10 @@ from calibrant.transforms.temperature import Temperature
 from calibrant.transforms.windowed import WindowedIsotonic, WindowedPlatt
 
 __all__ = [
-    "AOSA", "BucketHedge", "BucketMeans", "Cascade", "Chain", "Defensive", "ExpertMixture",
-    "HatMeans", "Hedging", "History", "Identity", "Interval", "Online", "OnlineBeta", "OnlinePlatt",
-    "PlattSGD", "RecalibrateRegret", "Standing", "Temperature", "Tracking", "Transform",
-    "WindowedIsotonic", "WindowedPlatt", "from_description",
+    "AOSA", "BucketHedge", "BucketMeans", "Cascade", "Chain", "Context", "Defensive",
+    "ExpertMixture", "HatMeans", "Hedging", "History", "Identity", "Interval", "Online",
+    "OnlineBeta", "OnlinePlatt", "PlattSGD", "RecalibrateRegret", "Standing", "Temperature",
+    "Tracking", "Transform", "WindowedIsotonic", "WindowedPlatt", "from_description",
 ]  # fmt: skip
 
 import_modules(__name__, __path__)

@@ -17,6 +17,7 @@ Given: TypeAlias = Callable[[Words, Reals, int, float, float, float], float]
 Partly: TypeAlias = Callable[[Words, Reals, int, float, float, int, float], None]
 Keep: TypeAlias = Callable[[Words, Reals, int, Any, int], None]
 Late: TypeAlias = Callable[[Words, Reals, int, float, float, int, float, Any, int], None]
+Recall: TypeAlias = Callable[[Words, Reals, int, Any, int], bool]
 Replay: TypeAlias = Callable[[Words, Reals, Any, Any, Any], None]
 
 NONE, ODDS, BOTH = range(3)
@@ -41,6 +42,10 @@ class Kernel:
     arguments, the log-odds of the raw forecast and the logarithm of its complement, of which
     ``logs`` says which are looked at; and ``partly`` is ``learn`` of an outcome that counts only in
     part, which is one more argument.
+
+    Where an expert reads what is known of a round besides, in so many ``slots``, the mixture keeps
+    that too, as the last of its kept words: ``recall(words, reals, at, to, first)`` reads them back
+    and says whether they are the same as before.
     """
 
     predict: Predict
@@ -51,6 +56,8 @@ class Kernel:
     given: Given | None = None
     logs: int = NONE
     partly: Partly | None = None
+    slots: int = 0
+    recall: Recall | None = None
 
     @functools.cached_property
     def replay(self) -> Replay:

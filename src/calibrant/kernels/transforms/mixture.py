@@ -38,6 +38,7 @@ from calibrant.kernels.portable import (
     logit,
 )
 from calibrant.kernels.transforms import kernel as types
+from calibrant.kernels.transforms.context import SLOTS
 from calibrant.kernels.transforms.kernel import BOTH, ODDS, Kernel, ask
 from calibrant.kernels.transforms.means import Absorb, Advise
 from calibrant.kernels.transforms.parts import Part, fold
@@ -77,15 +78,39 @@ def make_mixture(parts: tuple[Part, ...], form: Forms) -> Kernel:
     combine, reweigh = form(len(parts), count)
     soften = log_softened if form is bayes else squared_softened
     given, logs = _make_given(advise, combine), max(part.logs for part in parts)
+    slots, recall = _reading(parts, packed(count))
     return Kernel(
         ask(given, logs),
         _make_learn(absorb, reweigh),
-        packed(count),
+        packed(count) + slots,
         _make_keep(count),
         _make_late(advise, absorb, soften(len(parts), count), count, logs),
         given,
         logs,
+        slots=slots,
+        recall=recall,
     )
+
+
+def _reading(parts: tuple[Part, ...], behind: int) -> tuple[int, types.Recall | None]:
+    """Return how many slots an expert reads, and what fills them with the words ``behind``."""
+    for k, part in enumerate(parts):
+        if part.kernel is not None and part.kernel.slots:
+            return part.kernel.slots, _make_recall(PARTS + k, part.kernel.slots, behind)
+    return 0, None
+
+
+def _make_recall(where: int, slots: int, behind: int) -> types.Recall:
+    def recall(words: Words, reals: Reals, at: int, to: Any, first: int) -> bool:
+        reader = at + (words[at + where] & INDEX)
+        start, same = reader + (words[reader + SLOTS] & INDEX), True
+        for k in range(slots):
+            told = to[first + behind + k]
+            same = same and words[start + k] == told
+            words[start + k] = told
+        return same
+
+    return recall
 
 
 def _make_given(advise: Advise, combine: Combine) -> types.Given:
