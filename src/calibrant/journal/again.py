@@ -1,7 +1,8 @@
 """Events of a log again, many at once: their answers are compared as columns.
 
 1. Cut the events where one cannot be part of a batch: what is no forecast and no outcome, an
-   outcome that was kept for later, and the forecast that it was kept for.
+   outcome that was kept for later, the forecast that it was kept for, one whose draw is hidden, and
+   each event of a model that has no ``play``.
 2. Play each run of them by the model's own ``play``; lay the answers out as the log has them.
 3. If the bytes differ, name the first event that does.  What cannot be played as a batch is played
    one by one, which says why.
@@ -10,16 +11,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 
-from calibrant.core.ticket import Ticket
 from calibrant.errors import CalibrantError
 from calibrant.journal.events import CHECK, CORRECTION, FORECAST, OUTCOME, Event, read_key
 from calibrant.journal.fold import AT_ONCE, Fold, Witness, differs
+from calibrant.journal.forms import AnyTicket, Lone
 from calibrant.journal.store import Named
-from calibrant.recalibrate import Table
 from calibrant.recalibrate.late import Played
 
 FEW: Final = 50
@@ -53,13 +53,13 @@ def _since(fold: Fold, event: Event, find: Find) -> int:
 
 def _runs(fold: Fold, events: Sequence[Event]) -> Iterator[list[Event]]:
     """Yield the events in order, cut where one cannot be part of a batch."""
-    if fold.whole_laws:
+    if not fold.form.batches:
         yield from ([event] for event in events)
         return
     run, early = list[Event](), {*fold.early}
     for event in events:
         kept = event.kind == OUTCOME and event.told != AT_ONCE
-        if event.kind > OUTCOME or kept or event.id in early:
+        if event.kind > OUTCOME or kept or event.id in early or event.more is not None:
             yield run
             yield [event]
             run = []
@@ -95,7 +95,7 @@ def _play(fold: Fold, run: Sequence[Event], find: Find) -> bool:
     return True
 
 
-def _open(fold: Fold, run: Sequence[Event], find: Find) -> dict[str, Ticket] | None:
+def _open(fold: Fold, run: Sequence[Event], find: Find) -> dict[str, AnyTicket] | None:
     """Return tickets of before that a run closes, for who follows; None if one is not in the log.
 
     A state that was handed over may have brought such a ticket along.
@@ -110,7 +110,7 @@ def _open(fold: Fold, run: Sequence[Event], find: Find) -> dict[str, Ticket] | N
     return {event.id: fold.ticket(event.whole()) for event in found.values()}
 
 
-def _tell(fold: Fold, witness: Witness, run: Sequence[Event], open: dict[str, Ticket]) -> None:
+def _tell(fold: Fold, witness: Witness, run: Sequence[Event], open: dict[str, AnyTicket]) -> None:
     """Tell who follows the stream what happened, in order."""
     for event in run:
         if event.kind == FORECAST:
@@ -124,23 +124,26 @@ def _tell(fold: Fold, witness: Witness, run: Sequence[Event], open: dict[str, Ti
 
 def _played(fold: Fold, run: Sequence[Event]) -> Played:
     """Return what came of a run."""
-    _, _, kind, id, key, x, time, _, _ = zip(*run, strict=True)
+    _, _, kind, id, key, x, time, *_ = zip(*run, strict=True)
     stamps = [NEVER if moment is None else moment for moment in time]
     given: Any = list(kind), list(id), list(x), stamps
-    model = fold.model
-    if isinstance(model, Table):
+    model: Any = fold.model
+    if fold.keyed:
         read = {text: read_key(text) for text in {*key}}
-        return model.play([read[text] for text in key], *given)
+        played: Played = model.play([read[text] for text in key], *given)
+        return played
     if any(text is not None for text in key):
         raise ValueError("a stream without keys has none in its log")
-    return model.play(*given)
+    played = model.play(*given)
+    return played
 
 
 def _answers(fold: Fold, played: Played, made: Any) -> Any:
     """Return the forecasts of a run as the log has them, without their checksums."""
+    kept = cast(Lone, fold.form).kept
     form = [(name, "<i8") for name in ("number", "place", "clock")]
     form += [(name, "<f8") for name in ("weight", "mixed")]
-    columns: list[tuple[Any, ...]] = [*form, ("kept", "<i8", (fold.kept,))]
+    columns: list[tuple[Any, ...]] = [*form, ("kept", "<i8", (kept,))]
     answers = np.empty(int(made.sum()), columns)
     for name in answers.dtype.names or ():
         answers[name] = getattr(played, name)[made]

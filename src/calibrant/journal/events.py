@@ -8,7 +8,7 @@ import json
 import zlib
 from collections.abc import Sequence
 from importlib.resources import files
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from calibrant.errors import CalibrantError, DamagedLog
 from calibrant.recalibrate.keyed import Key
@@ -31,6 +31,8 @@ TAKEN: Final = "taken"
 CHECK: Final = 4
 """Bytes of the checksum at the end of an answer."""
 
+Group: TypeAlias = str | int
+
 
 class Asked(NamedTuple):
     """What is asked of a stream: a forecast, or that something be learned about one.
@@ -44,21 +46,51 @@ class Asked(NamedTuple):
     key
         Which of a keyed stream's rows; None elsewhere, and for outcomes.
     x, time
-        Raw forecast or outcome, and when it was made or known, if that is told.
+        Raw forecast, a list of them for classes, or outcome; and when it was made or known, if
+        that is told.
     body
         A whole state, where a stream is handed over.
     since
         The event by which a corrected outcome was learned.
+    groups
+        Names of the groups that a forecast belongs to.
+    hidden
+        Whether the draw is told with the outcome only.
     """
 
     stream: int
     kind: int
     id: str
     key: Key | None
-    x: float
+    x: Any
     time: float | None = None
     body: bytes = b""
     since: int = 0
+    groups: tuple[Group, ...] = ()
+    hidden: bool = False
+
+    @property
+    def more(self) -> str | None:
+        """What was asked and is no number: raw forecasts of classes, groups, a hidden draw."""
+        told: dict[str, Any] = {}
+        if isinstance(self.x, list):
+            told["raw"] = self.x
+        if self.groups:
+            told["groups"] = list(self.groups)
+        if self.hidden:
+            told["hidden"] = True
+        return json.dumps(told) if told else None
+
+
+class More(NamedTuple):
+    """What an event says besides its numbers."""
+
+    raw: list[float] | None = None
+    groups: tuple[Group, ...] = ()
+    hidden: bool = False
+
+
+NOTHING: Final = More()
 
 
 class Event(NamedTuple):
@@ -74,6 +106,8 @@ class Event(NamedTuple):
         What was answered, packed, with a checksum of the line at its end.
     code
         Digest of the kernels that gave the answer.
+    more
+        What was asked and is no number, as JSON; None for most.
     """
 
     seq: int
@@ -85,6 +119,13 @@ class Event(NamedTuple):
     time: float | None
     answer: bytes
     code: int
+    more: str | None = None
+
+    @property
+    def raw(self) -> Any:
+        """The raw forecast: a number, or a list of them for classes."""
+        told = read_more(self.more).raw
+        return self.x if told is None else told
 
     @property
     def told(self) -> bytes:
@@ -103,7 +144,7 @@ class Event(NamedTuple):
     def sealed(self) -> Event:
         """Return the event with the checksum behind its answer."""
         answer = self.answer
-        return Event(*self[:7], answer + _sum(self, answer), self.code)
+        return Event(*self[:7], answer + _sum(self, answer), *self[8:])
 
 
 class Told(NamedTuple):
@@ -121,7 +162,7 @@ class Told(NamedTuple):
 
 
 def _sum(event: Event, told: bytes) -> bytes:
-    asked = f"{event[:7]!r} {event[8]} ".encode()
+    asked = f"{event[:7]!r} {event[8]} {event[9] or ''}".encode()
     return zlib.crc32(told, zlib.crc32(asked)).to_bytes(CHECK, "little")
 
 
@@ -138,6 +179,18 @@ def read_key(text: str | None) -> Key | None:
     """Return a key from the log."""
     key: Key | None = None if text is None else json.loads(text)
     return key
+
+
+def read_more(text: str | None) -> More:
+    """Return what an event says besides its numbers.
+
+    >>> read_more('{"groups": ["north"]}'), read_more(None).hidden
+    (More(raw=None, groups=('north',), hidden=False), False)
+    """
+    if text is None:
+        return NOTHING
+    told = json.loads(text)
+    return More(told.get("raw"), tuple(told.get("groups", ())), told.get("hidden", False))
 
 
 def total(events: Sequence[Event]) -> int:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import struct
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, cast
 
 import numpy as np
 
 from calibrant.core.desk import name_key
-from calibrant.core.ticket import Issuer, Ticket
-from calibrant.errors import DamagedLog, InvalidInput, InvalidType
+from calibrant.errors import DamagedLog, InvalidInput
+from calibrant.journal.commitment import SALT, salt_of
 from calibrant.journal.events import (
     CORRECTION,
     EXPIRY,
@@ -21,13 +20,14 @@ from calibrant.journal.events import (
     Asked,
     Event,
     read_key,
+    read_more,
 )
+from calibrant.journal.forms import AnyTicket, Model, form_of
 from calibrant.journal.parts import closed, opened
 from calibrant.journal.store import Line
 from calibrant.kernels.layout import ISSUED, ROUNDS
 from calibrant.loading import load
-from calibrant.recalibrate import Recalibrator, Table
-from calibrant.recalibrate.keyed import Key, KeyedTicket
+from calibrant.recalibrate import Table
 
 SHAPE: Final = "early 1, state"
 WITNESSED: Final = "early 1, witness 1, state"
@@ -35,26 +35,22 @@ WITNESSED: Final = "early 1, witness 1, state"
 the state goes to the end."""
 PARTS: Final = {SHAPE: 1, WITNESSED: 2}
 """How many parts there are before the state."""
-HEAD: Final = struct.Struct("<qqqdd")
-PAST: Final = struct.Struct("<ddB")
 AT_ONCE: Final = b"learned"
 KEPT: Final = b"early"
 GONE: Final = b"expired"
-
-Model = Recalibrator | Table
 
 
 class Witness(Protocol):
     """Who follows a stream, and is told of each event once it has happened."""
 
-    def forecast(self, ticket: Ticket) -> None:
+    def forecast(self, ticket: AnyTicket) -> None:
         """Note a forecast."""
 
-    def learned(self, ticket: Ticket, seq: int, time: float | None) -> None:
+    def learned(self, ticket: AnyTicket, seq: int, time: float | None) -> None:
         """Note an outcome that was learned by event ``seq``."""
 
-    def corrected(self, ticket: Ticket, outcome: int, since: int) -> None:
-        """Note that the outcome that was learned by event ``since`` is another one."""
+    def corrected(self, ticket: AnyTicket, outcome: int, was: int, since: int) -> None:
+        """Note that the outcome ``was``, learned by event ``since``, is another one."""
 
     def expired(self, id: str) -> None:
         """Note that an outcome will never come."""
@@ -72,7 +68,10 @@ class Fold:
     Attributes
     ----------
     model
-        A recalibrator, or a table of them if the stream is keyed.
+        A recalibrator of any kind in :mod:`calibrant.journal.forms`, or a table of them if the
+        stream is keyed.
+    form
+        How the model is asked, and how its tickets lie in the log.
     early
         Outcomes whose forecasts were not made yet, by id.
     seq
@@ -92,10 +91,8 @@ class Fold:
         self._take(model)
 
     def _take(self, model: Model) -> None:
-        self.model = model
+        self.model, self.form = model, form_of(model)
         self.keyed = isinstance(model, Table)
-        self.kept = model._spec.kept
-        self.whole_laws = model._spec.issuer(bytes(16)).full_support
 
     @property
     def open(self) -> int:
@@ -146,16 +143,10 @@ class Fold:
         return self._become(asked.body, seq)
 
     def _forecast(self, asked: Asked, seq: int) -> bytes:
-        model, id, key, time = self.model, asked.id, asked.key, asked.time
-        if isinstance(model, Table):
-            if key is None:
-                raise InvalidType("key must be given to a stream that is keyed, got None")
-            ticket: Ticket = model.forecast(key, asked.x, id=id, time=time)
-        else:
-            if key is not None:
-                raise InvalidInput(f"key must be left out in a stream without keys, got {key!r}")
-            ticket = model.forecast(asked.x, id=id, time=time)
-        told = packed(ticket)
+        id, ticket = asked.id, self.form.forecast(asked)
+        told = self.form.packed(ticket)
+        if asked.hidden:
+            told += salt_of(self.form.secret(asked.key), seq, id)
         if self.witness is not None:
             self.witness.forecast(ticket)
         if id in self.early:
@@ -175,18 +166,18 @@ class Fold:
             self.witness.learned(closed, seq, time)
 
     def _correct(self, asked: Asked) -> bytes:
-        raw, time, was = PAST.unpack_from(asked.body)
-        told = asked.body[PAST.size :]
-        made: Any = self.revived(told, asked.id, asked.key, raw, None if time != time else time)
-        self.model.correct(made, int(asked.x), was=was)
+        past, model = self.form.past, cast(Any, self.model)
+        raw, time, was = past.unpack_from(asked.body)
+        asked_then = asked.id, asked.key, raw, None if time != time else time, asked.groups
+        made = self.form.revived(asked.body[past.size :], *asked_then)
+        model.correct(made, int(asked.x), was=was)
         if self.witness is not None:
-            self.witness.corrected(made, int(asked.x), asked.since)
+            self.witness.corrected(made, int(asked.x), was, asked.since)
         return asked.body
 
     def _become(self, body: bytes, seq: int) -> bytes:
         model = load(body)
-        fits = isinstance(model, Table if self.keyed else Recalibrator)
-        if not fits or model._spec != self.model._spec:
+        if not self.form.like(model):
             raise InvalidInput(f"state must have the settings of the stream, got {model!r}")
         self._take(model)
         self.early = {}
@@ -211,33 +202,18 @@ class Fold:
 
     # ------------------------------------------------------------------ tickets
 
-    def ticket(self, forecast: Event, outcome: int | None = None) -> Ticket:
+    def ticket(self, forecast: Event, outcome: int | None = None) -> Any:
         """Return the ticket of a forecast in the log."""
-        key, told = read_key(forecast.key), forecast.told
-        ticket = self.revived(told, forecast.id, key, forecast.x, forecast.time)
+        key, x, time = read_key(forecast.key), forecast.x, forecast.time
+        groups = read_more(forecast.more).groups
+        ticket = self.form.revived(plain(forecast), forecast.id, key, x, time, groups)
         ticket._outcome = outcome
         return ticket
 
-    def revived(
-        self, told: bytes, id: str, key: Key | None, raw: float, time: float | None
-    ) -> Ticket:
-        """Return a ticket from its packed form."""
-        number, place, clock, weight, mixed = HEAD.unpack_from(told)
-        words = struct.unpack_from(f"<{self.kept}q", told, HEAD.size)
-        issuer, law = self._issuer(key), None
-        if issuer.full_support:
-            law = _law(told[HEAD.size + 8 * self.kept :])
-        parts = number, place, weight, raw, time, None if clock < 0 else clock, law, mixed, words
-        if key is None:
-            return Ticket(issuer, id, *parts)
-        made = KeyedTicket(issuer, id, *parts)
-        made._key = key
-        return made
-
-    def _issuer(self, key: Key | None) -> Issuer:
-        if isinstance(self.model, Table):
-            return self.model._issuer(self.model._number_of(key))  # type: ignore[arg-type]
-        return self.model._issuer
+    def past(self, forecast: Event, was: int) -> bytes:
+        """Return what a correction needs of its forecast and of the outcome that stands."""
+        time = float("nan") if forecast.time is None else forecast.time
+        return self.form.past.pack(forecast.x, time, was) + plain(forecast)
 
     # ------------------------------------------------------------------ snapshots
 
@@ -276,6 +252,16 @@ def parts_of(body: bytes, shape: str) -> list[bytes]:
     return [*parts, told[start:]]
 
 
+def plain(forecast: Event) -> bytes:
+    """Return the packed ticket of a forecast, without the salt of one whose draw is hidden."""
+    return forecast.told[:-SALT] if salt_in(forecast) else forecast.told
+
+
+def salt_in(forecast: Event) -> bytes:
+    """Return the salt of a forecast whose draw is hidden, or nothing."""
+    return forecast.told[-SALT:] if read_more(forecast.more).hidden else b""
+
+
 def differs(event: Event) -> DamagedLog:
     """Return the error of an event that is answered otherwise now than it was."""
     return DamagedLog(
@@ -284,29 +270,10 @@ def differs(event: Event) -> DamagedLog:
     )
 
 
-def packed(ticket: Ticket) -> bytes:
-    """Return all of a ticket but what was asked."""
-    place, weight, _, _, clock, mixed, *kept = ticket.fields
-    told = HEAD.pack(ticket.number, place, clock, weight, mixed)
-    if kept:
-        told += struct.pack(f"<{len(kept)}q", *kept)
-    if ticket._law is not None:
-        told += struct.pack(f"<{len(ticket._law)}d", *ticket._law)
-    return told
-
-
-def _law(told: bytes) -> tuple[float, ...]:
-    return struct.unpack(f"<{len(told) // 8}d", told)
-
-
-def past(forecast: Event, was: int) -> bytes:
-    """Return what a correction needs of its forecast and of the outcome that stands."""
-    time = float("nan") if forecast.time is None else forecast.time
-    return PAST.pack(forecast.x, time, was) + forecast.told
-
-
 def _asked(event: Event, since: int) -> Asked:
     """Return what was asked by an event."""
     body = event.told if event.kind in (CORRECTION, STATE) else b""
-    key = read_key(event.key)
-    return Asked(event.stream, event.kind, event.id, key, event.x, event.time, body, since)
+    key, (raw, groups, hidden) = read_key(event.key), read_more(event.more)
+    x = event.x if raw is None else raw
+    told = event.time, body, since, groups, hidden
+    return Asked(event.stream, event.kind, event.id, key, x, *told)

@@ -9,10 +9,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
+from calibrant.classes import ClassCalibrant, ClassTicket
 from calibrant.core import check
 from calibrant.core.arrays import Reals
 from calibrant.core.ticket import Ticket
 from calibrant.errors import InvalidInput, InvalidType, UnknownName
+from calibrant.groups import GroupRecalibrator, Period
+from calibrant.groups.names import names_of
 from calibrant.journal.events import (
     CORRECTION,
     EXPIRY,
@@ -20,16 +23,18 @@ from calibrant.journal.events import (
     OUTCOME,
     Asked,
     Event,
+    Group,
     Told,
 )
 from calibrant.journal.fold import Fold
+from calibrant.journal.forms import AnyTicket, form_of
 from calibrant.journal.ledger import Ledger, check_id
 from calibrant.journal.recover import take_snapshots, verified
 from calibrant.journal.settings import Settings
 from calibrant.journal.sqlite import SqliteStore
 from calibrant.journal.store import Line
 from calibrant.journal.vault import Vault
-from calibrant.recalibrate import Certificate, Recalibrator, Table
+from calibrant.recalibrate import Recalibrator, Table
 from calibrant.recalibrate.keyed import Key, checked_key
 from calibrant.recalibrate.keyed_record import Certificates
 from calibrant.recalibrate.preview import Preview
@@ -40,6 +45,9 @@ EVERY: Final = 20_000
 
 REFUSED: Final = (UnknownName, InvalidInput, InvalidType)
 """Errors of questions that change nothing."""
+
+PATTERNS: Final = (Recalibrator, GroupRecalibrator, ClassCalibrant)
+"""What a stream may begin as."""
 
 Done = TypeVar("Done")
 
@@ -60,7 +68,8 @@ class Journal:
         The file; made if it is not there.
     pattern
         What each key begins as: a recalibrator without a forecast.  Needed for a new stream;
-        if given for one that is there, it must be the same.
+        if given for one that is there, it must be the same.  Without keys, one with groups or
+        with classes will do as well.
     stream
         Which stream of the file.
     keyed
@@ -103,7 +112,7 @@ class Journal:
     def __init__(
         self,
         path: str | os.PathLike[str],
-        pattern: Recalibrator | None = None,
+        pattern: Recalibrator | GroupRecalibrator | ClassCalibrant | None = None,
         *,
         stream: str = "main",
         keyed: bool = True,
@@ -125,7 +134,7 @@ class Journal:
             self._store.close()
             raise
 
-    def _opened(self, pattern: Recalibrator | None, seed: int | None, wanted: Settings) -> Line:
+    def _opened(self, pattern: Any, seed: int | None, wanted: Settings) -> Line:
         """Return the stream, which is made if it is not there."""
 
         def opened(ledger: Ledger) -> Line:
@@ -134,7 +143,7 @@ class Journal:
                 return _same(ledger, line, pattern)
             if pattern is None:
                 raise InvalidInput(f"pattern must be given for a new stream, got {pattern!r}")
-            check_pattern(pattern)
+            _check_new(pattern, wanted.keyed)
             model: Any = Table(pattern, seed=seed) if wanted.keyed else pattern
             number = 1 + max((line.number for line in ledger.lines.values()), default=0)
             line = Line(number, self._name, wanted.to_json(), model.to_bytes())
@@ -146,47 +155,57 @@ class Journal:
     # ------------------------------------------------------------------ one by one
 
     def forecast(
-        self, key: Key | None, raw: float, *, id: str | None = None, time: float | None = None
-    ) -> Ticket:
+        self,
+        key: Key | None,
+        raw: Any,
+        *,
+        id: str | None = None,
+        time: float | None = None,
+        groups: Any = None,
+    ) -> Any:
         """Announce a calibrated forecast in a key's stream; return its ticket.
 
-        Under an id that was told before, the same question gets the same answer.
+        Under an id that was told before, the same question gets the same answer.  ``raw`` is a
+        number, or one for each class, ``groups`` the names of groups, where the stream has them.
         """
         name = secrets.token_hex(16) if id is None else check_id(id)
         key = None if key is None else checked_key(key)
         when = None if time is None else check.real(time, "time")
-        ticket: Ticket = self._one(FORECAST, name, key, check.probability(raw), when)
-        return ticket
+        return self._one(FORECAST, name, key, _raw(raw), when, _groups(groups))
 
-    def observe(
-        self, ticket: Ticket | str, outcome: int, time: float | None = None
-    ) -> Ticket | None:
+    def observe(self, ticket: AnyTicket | str, outcome: int, time: float | None = None) -> Any:
         """Report the outcome of a forecast, given its ticket or its id; return its ticket.
 
         None if the outcome came before its forecast and is kept until then.
         """
         when = None if time is None else check.real(time, "time")
-        closed: Ticket | None = self._one(
-            OUTCOME, _name(ticket), None, check.outcome(outcome), when
-        )
-        return closed
+        return self._one(OUTCOME, _name(ticket), None, outcome, when)
 
-    def correct(self, ticket: Ticket | str, outcome: int) -> Ticket:
+    def correct(self, ticket: AnyTicket | str, outcome: int) -> Any:
         """Replace the outcome of a forecast, once."""
-        closed: Ticket = self._one(CORRECTION, _name(ticket), None, check.outcome(outcome))
-        return closed
+        return self._one(CORRECTION, _name(ticket), None, outcome)
 
-    def expire(self, ticket: Ticket | str) -> Ticket:
+    def expire(self, ticket: AnyTicket | str) -> Any:
         """Drop an open forecast whose outcome is known never to come; return its ticket."""
-        gone: Ticket = self._one(EXPIRY, _name(ticket), None, 0)
-        return gone
+        return self._one(EXPIRY, _name(ticket), None, 0)
 
-    def _one(self, kind: int, id: str, key: Key | None, x: float, time: float | None = None) -> Any:
-        return self._enter([Asked(self._line.number, kind, id, key, x, time)])[0]
+    def _one(
+        self,
+        kind: int,
+        id: str,
+        key: Key | None,
+        x: Any,
+        time: float | None = None,
+        groups: tuple[Group, ...] = (),
+    ) -> Any:
+        one = Asked(self._line.number, kind, id, key, x, time, groups=groups)
+        return self._enter([one])[0]
 
     # ------------------------------------------------------------------ batches
 
-    def play(self, keys: Any, kind: Any, id: Any, x: Any, time: Any = None) -> list[Ticket]:
+    def play(
+        self, keys: Any, kind: Any, id: Any, x: Any, time: Any = None, groups: Any = None
+    ) -> list[Any]:
         """Play a log of forecasts and outcomes in its order; return the ticket of each.
 
         Parameters
@@ -197,16 +216,19 @@ class Journal:
             ``"forecast"`` (or 0) or ``"outcome"`` (or 1), for each event.
         id, x, time
             Name of each forecast, the raw forecast or the outcome, and when.
+        groups
+            Names of the groups of each forecast, in a stream with groups.
 
         Notes
         -----
         All is written in one transaction.  Events before the first that cannot be are kept,
         and the error of that one is raised; to play the same again does no harm.
         """
-        columns = (_listed(column, len(x)) for column in (keys, kind, id, x, time))
+        columns = (_listed(column, len(x)) for column in (keys, kind, id, x, time, groups))
+        stream = self._line.number
         asked = [
-            Asked(self._line.number, _kind(made), check_id(name), key, value, when)
-            for key, made, name, value, when in zip(*columns, strict=True)
+            Asked(stream, _kind(made), check_id(name), key, value, when, groups=_groups(told))
+            for key, made, name, value, when, told in zip(*columns, strict=True)
         ]
         return self._enter(asked)
 
@@ -229,7 +251,7 @@ class Journal:
             failed.result()
         return tickets
 
-    def _ticket(self, ledger: Ledger, event: Event) -> Ticket | None:
+    def _ticket(self, ledger: Ledger, event: Event) -> Any:
         """Return the ticket that an event is about, with its outcome as it stands."""
         fold = ledger.folds[event.stream]
         if event.kind == FORECAST and event.id not in fold.early:
@@ -259,28 +281,29 @@ class Journal:
         """Return what was measured in each key's stream, and what was promised."""
         return self._within(lambda ledger: _table(self._fold(ledger)).certificates())
 
-    def certificate(self) -> Certificate:
+    def certificate(self) -> Any:
         """Return what was measured and promised in a stream without keys."""
         found = self.state()
-        if not isinstance(found, Recalibrator):
+        if isinstance(found, Table):
             raise InvalidInput("certificate must be asked of a stream without keys")
         return found.certificate()
 
     def preview(self, raw: Any) -> tuple[Reals, Reals]:
         """Return draws and means of raw forecasts, each as the very next round; nothing changes.
 
-        In a stream without keys.
+        In a binary stream without keys.
         """
 
         def seen(ledger: Ledger) -> tuple[Reals, Reals]:
             model = self._fold(ledger).model
-            if isinstance(model, Table):
-                raise InvalidType("preview must be asked of a stream without keys, got a keyed one")
+            if not isinstance(model, Recalibrator):
+                told = "preview must be asked of a binary stream without keys"
+                raise InvalidType(f"{told}, got {type(model).__name__}")
             return Preview(model).many(raw)
 
         return self._within(seen)
 
-    def state(self) -> Recalibrator | Table:
+    def state(self) -> Any:
         """Return a copy of the whole stream as it is now."""
         return self._within(lambda ledger: self._fold(ledger).model.copy())
 
@@ -361,16 +384,40 @@ class Journal:
         return f"Journal({os.fspath(self._path)!r}, stream={self._name!r})"
 
 
-def _same(ledger: Ledger, line: Line, pattern: Recalibrator | None) -> Line:
+def _same(ledger: Ledger, line: Line, pattern: Any) -> Line:
     """Return a stream that is there, if it is what was asked for."""
-    spec = ledger.folds[line.number].model._spec
-    if pattern is not None and pattern.spec != spec:
+    if pattern is not None and not ledger.folds[line.number].form.made_of(pattern):
         raise InvalidInput(f"pattern must be that of the stream, got {pattern!r}")
     return ledger.stream(line.name)
 
 
+def _check_new(pattern: Any, keyed: bool) -> None:
+    if not isinstance(pattern, PATTERNS) or pattern.issued:
+        raise InvalidInput(f"pattern must be a recalibrator without a forecast, got {pattern!r}")
+    if isinstance(pattern, Recalibrator):
+        check_pattern(pattern)
+    form_of(pattern)
+    if keyed and not isinstance(pattern, Recalibrator):
+        raise InvalidInput("keyed must be False for streams with groups or classes, got True")
+
+
 def _name(ticket: object) -> str:
-    return check_id(ticket.id if isinstance(ticket, Ticket) else ticket)
+    return check_id(ticket.id if isinstance(ticket, (Ticket, ClassTicket)) else ticket)
+
+
+def _raw(raw: Any) -> Any:
+    """Return a raw forecast: a probability, or a list of them, which its model checks."""
+    raw = raw.tolist() if hasattr(raw, "tolist") else raw
+    return list(raw) if isinstance(raw, (list, tuple)) else check.probability(raw)
+
+
+def _groups(groups: Any) -> tuple[Group, ...]:
+    """Return names of groups, each once."""
+    names = names_of(groups)
+    for name in names:
+        if isinstance(name, Period):
+            raise InvalidType(f"group must be a string or a whole number, got {name!r}")
+    return names  # type: ignore[return-value]
 
 
 def _table(fold: Fold) -> Table:

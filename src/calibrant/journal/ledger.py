@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Any, Final
 
-from calibrant.core import check
 from calibrant.errors import (
     CalibrantError,
     Contradiction,
@@ -36,8 +35,9 @@ from calibrant.journal.events import (
     code_digest,
     key_text,
     read_key,
+    read_more,
 )
-from calibrant.journal.fold import KEPT, Fold, past
+from calibrant.journal.fold import KEPT, Fold
 from calibrant.journal.recover import Witnesses, begun, by_stream, recovered
 from calibrant.journal.settings import Settings
 from calibrant.journal.store import Line, Named, Store
@@ -175,6 +175,7 @@ class Ledger:
         fold = self.folds.get(one.stream)
         if fold is None:
             raise UnknownName(f"stream must be one that is there, got {one.stream!r}")
+        one = self._read(fold, one)
         before = self.find(one.stream, one.kind, one.id, known)
         if before is not None:
             return self._repeated(one, before)
@@ -189,13 +190,26 @@ class Ledger:
             return self._apply(fold, one, DROPPED)
         return self._apply(fold, one, TAKEN)
 
+    def _read(self, fold: Fold, one: Asked) -> Asked:
+        """Return what is asked as the stream has it: a checked outcome, a draw to be hidden."""
+        settings = self.settings[one.stream]
+        if one.kind == FORECAST:
+            return one._replace(hidden=True) if settings.hides else one
+        if one.kind in (OUTCOME, CORRECTION):
+            told = one.x if settings.labels is None else settings.number_of(one.x)
+            outcome = fold.form.outcome(told)
+            return one if outcome is one.x else one._replace(x=outcome)
+        return one
+
     def _repeated(self, one: Asked, before: Event) -> Told:
         """Return what was told before, if the same was asked."""
-        now: tuple[object, ...] = _number(one.x), one.time, key_text(one.key)
-        was: tuple[object, ...] = before.x, before.time, before.key
+        now: tuple[Any, ...] = _number(one.x), one.time, key_text(one.key), one.groups
+        was: tuple[Any, ...] = before.raw, before.time, before.key, read_more(before.more).groups
         if one.kind != FORECAST:
             now, was = now[:1], was[:1]
         if now != was:
+            if one.kind in (OUTCOME, CORRECTION):
+                now, was = ((self.settings[one.stream].told(told[0]),) for told in (now, was))
             told = f"id {one.id!r} must be told as before, with {_said(was)}, got {_said(now)}"
             raise Contradiction(told, stored=_values(was), told=_values(now))
         return Told(REPEATED, before)
@@ -209,24 +223,24 @@ class Ledger:
 
     def _outcome(self, fold: Fold, one: Asked) -> Told:
         check_id(one.id)
-        outcome = check.outcome(one.x)
         if fold.waits(one.id):
             return self._apply(fold, one, LEARNED)
         if self.find(one.stream, FORECAST, one.id) is not None:
             raise ExpiredTicket(f"forecast {one.id!r} must be open, got one that expired")
         if self.settings[one.stream].unknown != "keep":
             raise UnknownTicket(f"forecast must be one that was made here, got {one.id!r}")
-        return self._apply(fold, one._replace(x=float(outcome)), EARLY)
+        return self._apply(fold, one, EARLY)
 
     def _correction(self, fold: Fold, one: Asked) -> Told:
         forecast = self._forecast_of(fold, one, open=False)
         outcome = self.find(one.stream, OUTCOME, one.id)
         if outcome is None:
             raise UnknownTicket(f"forecast {one.id!r} must have an outcome, got one without")
-        if outcome.x == check.outcome(one.x):
+        if outcome.x == one.x:
             return Told(REPEATED, outcome)
-        key, body = read_key(forecast.key), past(forecast, int(outcome.x))
-        told = one._replace(key=key, body=body, since=max(forecast.seq, outcome.seq))
+        key, body = read_key(forecast.key), fold.past(forecast, int(outcome.x))
+        told = one._replace(key=key, body=body, groups=read_more(forecast.more).groups)
+        told = told._replace(since=max(forecast.seq, outcome.seq))
         return self._apply(fold, told, CORRECTED)
 
     def _forecast_of(self, fold: Fold, one: Asked, open: bool = True) -> Event:
@@ -242,10 +256,10 @@ class Ledger:
     def _apply(self, fold: Fold, one: Asked, status: str) -> Told:
         seq = self.seq + 1
         answer = fold.apply(one, seq)
-        x = 0.0 if one.kind in (EXPIRY, STATE) else float(one.x)
-        event = Event(
-            seq, one.stream, one.kind, one.id, key_text(one.key), x, one.time, answer, self.code
-        ).sealed()
+        # What is no number is told by the text behind the code.
+        plain = one.kind not in (EXPIRY, STATE) and not isinstance(one.x, list)
+        said = key_text(one.key), float(one.x) if plain else 0.0, one.time, answer, self.code
+        event = Event(seq, one.stream, one.kind, one.id, *said, one.more).sealed()
         self.seq = fold.seq = seq
         self._fresh[event[1:4]] = event
         self.seen.add(event[1:4])
@@ -285,8 +299,8 @@ def _number(x: object) -> object:
 
 
 def _values(told: tuple[object, ...]) -> dict[str, object]:
-    names = ("x", "time", "key")
-    return {k: v for k, v in zip(names, told, strict=False) if v is not None}
+    names = ("x", "time", "key", "groups")
+    return {k: v for k, v in zip(names, told, strict=False) if v is not None and v != ()}
 
 
 def _said(told: tuple[object, ...]) -> str:

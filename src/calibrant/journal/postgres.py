@@ -23,7 +23,7 @@ WAIT: Final = 2.0
 """Seconds until the server has noticed that an owner was killed."""
 INSERT: Final = f"""insert into event ({COLUMNS}) select * from unnest(
     %s::bigint[], %s::integer[], %s::smallint[], %s::text[], %s::text[], %s::float8[],
-    %s::float8[], %s::bytea[], %s::bigint[])"""
+    %s::float8[], %s::bytea[], %s::bigint[], %s::text[])"""
 # Each by its index: a join's plan changes as the table grows.
 FIND: Final = f"""select {COLUMNS} from unnest(%s::integer[], %s::smallint[], %s::text[])
     as wanted (a, b, c), lateral (

@@ -13,7 +13,8 @@ from typing import Any, Final
 from calibrant.errors import CorruptState, DamagedLog
 from calibrant.journal.again import replay_all
 from calibrant.journal.events import Event
-from calibrant.journal.fold import PARTS, WITNESSED, Fold, Model, Witness, parts_of
+from calibrant.journal.fold import PARTS, WITNESSED, Fold, Witness, parts_of
+from calibrant.journal.forms import Model
 from calibrant.journal.seen import Seen
 from calibrant.journal.store import Line, Moment, Snapshot, Store
 

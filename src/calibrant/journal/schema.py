@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-VERSION: Final = 2
+VERSION: Final = 3
 """Version of the tables."""
 
 SNAPSHOT: Final = """create table snapshot (
@@ -23,7 +23,7 @@ TABLES: Final = (
     """create table event (
         seq {big} primary key, stream {int} not null, kind {small} not null, id text not null,
         key text, x {real} not null, time {real}, answer {blob} not null, code {big} not null,
-        unique (stream, kind, id)
+        more text, unique (stream, kind, id)
     )""",
     INDEX,
     SNAPSHOT,
@@ -45,6 +45,8 @@ MIGRATIONS: Final[dict[int, tuple[str, ...]]] = {
         "drop table kept",
         MOMENT,
     ),
+    # Forecasts with groups, with classes, or whose draw is told later.
+    2: ("alter table event add column more text",),
 }
 """What is done with tables of a version, each in one transaction."""
 

@@ -14,7 +14,7 @@ from calibrant.journal.schema import MIGRATIONS, VERSION, schema
 from calibrant.journal.store import PAGE, Line, Moment, Named, Pass, Snapshot
 from calibrant.journal.vault import Vault, is_sealed
 
-COLUMNS: Final = "seq, stream, kind, id, key, x, time, answer, code"
+COLUMNS: Final = "seq, stream, kind, id, key, x, time, answer, code, more"
 EVENT: Final = f"select {COLUMNS} from event"
 KEPT: Final = 2
 """Snapshots of a stream that are kept: the latest, and one before in case it is damaged."""

@@ -111,7 +111,7 @@ class SqliteStore(Sql):
     def add_events(self, events: Sequence[Event]) -> None:
         """Add events at the end of the log, within :meth:`writing`."""
         self._write.executemany(
-            "insert into event values (?, ?, ?, ?, ?, ?, ?, ?, ?)", self._sealed(events)
+            "insert into event values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", self._sealed(events)
         )
 
     # ------------------------------------------------------------------ reading

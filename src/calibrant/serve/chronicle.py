@@ -21,17 +21,18 @@ from itertools import islice
 from typing import Any, Final
 
 import msgspec
+import numpy as np
 
 from calibrant.core.codec import Document
-from calibrant.core.ticket import Ticket
 from calibrant.errors import CorruptState
-from calibrant.journal.fold import Fold, Model
+from calibrant.journal.fold import Fold
+from calibrant.journal.forms import AnyTicket, Model
 from calibrant.journal.settings import Settings
 from calibrant.journal.store import Line
 from calibrant.kernels.tallies import LEVELS, WINDOW
 from calibrant.monitor import LateWatch, Watch
-from calibrant.recalibrate import Recalibrator, Table
-from calibrant.summary import Collector, Follower, Glance, collector_for, glance
+from calibrant.recalibrate import Table
+from calibrant.summary import Breakdown, Collector, Follower, Glance, collector_for, glance, kinds
 
 LEARNING: Final = 500
 """Rounds at the beginning in which recalibrated forecasts are not judged."""
@@ -57,6 +58,8 @@ class Stored(msgspec.Struct):
     starts: list[int]
     began: int
     untimed: int
+    parts: list[str] = []
+    table: bytes = b""
 
 
 class Chronicle:
@@ -71,6 +74,8 @@ class Chronicle:
         alarm does without an outcome.
     fast
         Whether machine code shall judge rounds.
+    names
+        What classes are called, where there are any.
     told
         What :meth:`to_bytes` gave, to go on from there.
 
@@ -80,6 +85,10 @@ class Chronicle:
         Who reckons scores, and who watches for alarms.
     alpha
         The chance of a false alarm.
+    kind, names
+        What the kind of the stream tells of tickets, and what classes are called.
+    parts
+        What was seen in each group or class; None where there are none.
     """
 
     def __init__(
@@ -89,9 +98,12 @@ class Chronicle:
         *,
         patience: int = PATIENCE,
         fast: bool = False,
+        names: Sequence[str] = (),
         told: bytes | None = None,
     ) -> None:
         self.alpha, self._patience, self._fast = alarm, patience, fast
+        self.names, self.kind = names, kinds.of(pattern_of(model)).service
+        self.parts: Breakdown | None = None
         self._queue: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
         self._turn = threading.RLock()
         if told is None:
@@ -107,23 +119,26 @@ class Chronicle:
         self._waiting: dict[str, int] = {}
         self._means: dict[str, float] = {}
         self._starts, self._began, self.untimed = [seq] * LEVELS, seq, 0
+        if self.kind.parts is not None:
+            self.parts = Breakdown(self.kind.parts)
+            self.parts.places(self.names)
 
     def _set_watch(self, watch: LateWatch) -> None:
         self.watch = watch.compile() if self._fast else watch
 
     # ------------------------------------------------------------------ the writer
 
-    def forecast(self, ticket: Ticket) -> None:
+    def forecast(self, ticket: AnyTicket) -> None:
         """Note a forecast."""
         self._note(self._made, ticket)
 
-    def learned(self, ticket: Ticket, seq: int, time: float | None) -> None:
+    def learned(self, ticket: AnyTicket, seq: int, time: float | None) -> None:
         """Note an outcome that was learned by event ``seq``."""
         self._note(self._closed, ticket, seq, time)
 
-    def corrected(self, ticket: Ticket, outcome: int, since: int) -> None:
-        """Note that the outcome that was learned by event ``since`` is another one."""
-        self._note(self._changed, ticket, outcome, since)
+    def corrected(self, ticket: AnyTicket, outcome: int, was: int, since: int) -> None:
+        """Note that the outcome ``was``, learned by event ``since``, is another one."""
+        self._note(self._changed, ticket, outcome, was, since)
 
     def expired(self, id: str) -> None:
         """Note that an outcome will never come."""
@@ -150,22 +165,25 @@ class Chronicle:
                     what(*told)
             left -= AT_ONCE
 
-    def _made(self, ticket: Ticket) -> None:
-        id, mean = str(ticket.id), mean_of(ticket)
-        self._waiting[id] = self.watch.forecast(ticket.raw, mean, time=ticket.time)
+    def _made(self, ticket: AnyTicket) -> None:
+        id, mean = str(ticket.id), self.kind.mean_of(ticket)
+        raw = self.kind.raw_of(ticket)
+        self._waiting[id] = self.watch.forecast(raw, mean, time=ticket.time)
         self._drop_judged()
-        if ticket._law is not None:
+        if _has_law(ticket):
             self._means[id] = mean
             if len(self._means) > MEANS:
                 del self._means[next(iter(self._means))]
 
-    def _closed(self, ticket: Ticket, seq: int, time: float | None) -> None:
+    def _closed(self, ticket: AnyTicket, seq: int, time: float | None) -> None:
         timed = time is not None and ticket.time is not None
         waited = max(time - ticket.time, 0.0) if timed else 0.0  # type: ignore[operator]
-        id, outcome = str(ticket.id), ticket.outcome
-        assert outcome is not None
-        mean = mean_of(ticket) if ticket._law is None else self._means.pop(id, ticket.value)
-        rounds = self.follower.take(ticket.raw, ticket.value, mean, outcome, waited)
+        id, told, seen = str(ticket.id), ticket.outcome, self.kind
+        assert told is not None
+        outcome, value = seen.happened(ticket, told), seen.value_of(ticket)
+        mean = self._means.pop(id, value) if _has_law(ticket) else seen.mean_of(ticket)
+        rounds = self.follower.take(seen.raw_of(ticket), value, mean, outcome, waited)
+        self._add_parts(ticket, told)
         self.untimed += not timed
         if rounds % WINDOW == 0:
             ended = [level for level in range(LEVELS) if rounds % (WINDOW << level) == 0]
@@ -174,13 +192,25 @@ class Chronicle:
             self.watch.observe(self._waiting[id], outcome)
             self._drop_judged()
 
-    def _changed(self, ticket: Ticket, outcome: int, since: int) -> None:
+    def _add_parts(self, ticket: AnyTicket, outcome: int, sign: int = 1) -> None:
+        """Add a round to its groups or classes, or take it back."""
+        found = self.kind.members(ticket, outcome, self.names)
+        if found and self.parts is not None:
+            names, raw, drawn, happened = zip(*found, strict=True)
+            self.parts.add(self.parts.places(names), raw, drawn, happened, sign)
+
+    def _changed(self, ticket: AnyTicket, outcome: int, was: int, since: int) -> None:
+        seen = self.kind
+        told, before = seen.happened(ticket, outcome), seen.happened(ticket, was)
         if since > self._began:
-            round_ = ticket.raw, ticket.value, mean_of(ticket), outcome
-            self.follower.correct(self._round(since), *round_)
+            self._add_parts(ticket, was, -1)
+            self._add_parts(ticket, outcome)
+            if told != before:
+                said = seen.raw_of(ticket), seen.value_of(ticket), seen.mean_of(ticket)
+                self.follower.correct(self._round(since), *said, told)
         number = self._waiting.get(str(ticket.id))
         if number is not None:
-            self.watch.observe(number, outcome)
+            self.watch.observe(number, told)
 
     def _round(self, since: int) -> int:
         """Return a round in the same windows as that which was learned by event ``since``."""
@@ -222,6 +252,15 @@ class Chronicle:
         self.catch_up()
         return self.follower.collector()
 
+    def breakdown(self) -> Breakdown | None:
+        """Return what was seen in each group or class, if there are outcomes."""
+        self.catch_up()
+        with self._turn:
+            parts = self.parts
+            if parts is None or not self.follower.rounds:
+                return None
+            return Breakdown.from_words(parts.kind, parts.names, parts.words())
+
     def watched(self) -> LateWatch:
         """Return who watches for alarms, with all that was noted so far."""
         self.catch_up()
@@ -241,8 +280,14 @@ class Chronicle:
                 self._starts,
                 self._began,
                 self.untimed,
+                *self._stored_parts(),
             )
             return msgspec.msgpack.encode(stored)
+
+    def _stored_parts(self) -> tuple[list[str], bytes]:
+        if self.parts is None:
+            return [], b""
+        return list(self.parts.names), self.parts.words().astype("<i8").tobytes()
 
     def _restore(self, told: bytes) -> None:
         try:
@@ -253,18 +298,32 @@ class Chronicle:
         self._set_watch(LateWatch.from_bytes(stored.watch))
         self._waiting, self._starts = stored.waiting, stored.starts
         self._means, self._began, self.untimed = stored.means, stored.began, stored.untimed
+        if self.kind.parts is not None:
+            words = np.frombuffer(stored.table, "<i8").astype(np.int64)
+            self.parts = Breakdown.from_words(self.kind.parts, stored.parts, words)
 
 
-def mean_of(ticket: Ticket) -> float:
-    """Return the mean of a ticket: a sum of products, which may round to just above 1."""
-    return min(max(ticket.mean, 0.0), 1.0)
+def _has_law(ticket: Any) -> bool:
+    """Say whether a ticket's mean is known to the one that was handed out alone."""
+    return getattr(ticket, "_law", None) is not None
 
 
 def chronicle_of(model: Model, line: Line, told: bytes | None, *, fast: bool = False) -> Chronicle:
     """Return who follows a stream: somebody new, or as stored."""
     settings = Settings.from_json(line.settings)
-    patience = settings.made.get("patience", PATIENCE)
-    return Chronicle(model, settings.alarm, patience=patience, fast=fast, told=told)
+    patience, names = settings.made.get("patience", PATIENCE), names_in(settings, model)
+    return Chronicle(model, settings.alarm, patience=patience, fast=fast, names=names, told=told)
+
+
+def names_in(settings: Settings, model: Model) -> list[str]:
+    """Return what the classes of a stream are called: their numbers, where nothing else is told."""
+    return settings.labels or [str(k) for k in range(getattr(model, "classes", 0))]
+
+
+def chronicle_in(fold: Fold) -> Chronicle:
+    """Return who follows a stream."""
+    assert isinstance(fold.witness, Chronicle)
+    return fold.witness
 
 
 def catch_up(folds: Sequence[Fold]) -> None:
@@ -274,11 +333,10 @@ def catch_up(folds: Sequence[Fold]) -> None:
             fold.witness.catch_up()
 
 
-def pattern_of(model: Model) -> Recalibrator:
+def pattern_of(model: Model) -> Any:
     """Return a recalibrator without rounds, as each key of a table begins; or the model itself."""
-    if isinstance(model, Recalibrator):
+    if not isinstance(model, Table):
         return model
     made = model._made
     empty = Document(made.kind, model._settings()["pattern"], {}, made.version)
-    pattern: Recalibrator = made._unborn(empty)
-    return pattern
+    return made._unborn(empty)

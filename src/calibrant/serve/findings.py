@@ -17,9 +17,10 @@ from calibrant.recalibrate import Table
 from calibrant.recalibrate.keyed import Key
 from calibrant.recalibrate.preview import Preview
 from calibrant.serve import structs
+from calibrant.serve.chronicle import chronicle_in
 from calibrant.serve.desk import Desk
 from calibrant.serve.problems import Refused
-from calibrant.serve.source import board_of, chronicle_in, glance_of, story_of
+from calibrant.serve.source import board_of, glance_of, story_of
 from calibrant.serve.wire import json_of
 
 HTML: Final = "text/html"
@@ -91,6 +92,9 @@ async def get_preview(desk: Desk, request: Request) -> Response:
 
 def _previewed(fold: Fold, raw: float, key: str | None) -> structs.PreviewOut:
     model: Any = fold.model
+    if chronicle_in(fold).kind.parts is not None:
+        told = chronicle_in(fold).kind.plural
+        raise Refused("invalid", f"preview must be asked of a stream without {told}")
     if isinstance(model, Table):
         model = model[_known(model, key)]
     elif key is not None:

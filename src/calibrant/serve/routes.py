@@ -17,10 +17,13 @@ from calibrant.journal.events import (
     OUTCOME,
     STATE,
     Asked,
-    read_key,
+    Told,
 )
+from calibrant.journal.fold import Fold
 from calibrant.journal.ledger import check_id
+from calibrant.journal.store import Line
 from calibrant.serve import findings, streams, structs
+from calibrant.serve.chronicle import chronicle_in
 from calibrant.serve.desk import Desk, Way, whole
 from calibrant.serve.problems import Refused, response_of
 from calibrant.serve.wire import (
@@ -30,7 +33,8 @@ from calibrant.serve.wire import (
     encode,
     event_row,
     json_of,
-    mixture_of,
+    known_of,
+    revealed_of,
     told_forecast,
     told_outcome,
 )
@@ -54,7 +58,7 @@ async def post_forecasts(desk: Desk, request: Request) -> Response:
     line, fold = desk.fold(request)
     asked = decoded(forecasts_in, await body_of(request, desk.options))
     wanted = [
-        Asked(line.number, FORECAST, one.id, one.key, one.raw, one.time)
+        Asked(line.number, FORECAST, one.id, one.key, one.raw, one.time, groups=_once(one.groups))
         for one in batch_of(asked, desk.options)
     ]
     told = await desk.enter(wanted)
@@ -66,21 +70,37 @@ async def post_forecasts(desk: Desk, request: Request) -> Response:
     return json_of(told_forecast(fold, told[0], asked.id))
 
 
+def _once(names: list[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(names)) if names else ()
+
+
 async def post_outcomes(desk: Desk, request: Request) -> Response:
-    """Report one or many outcomes."""
-    line, _ = desk.fold(request)
+    """Report one or many outcomes; draws that were hidden until then are told."""
+    line, fold = desk.fold(request)
     asked = decoded(outcomes_in, await body_of(request, desk.options))
     wanted = [
         Asked(line.number, OUTCOME, one.id, None, one.outcome, one.time)
         for one in batch_of(asked, desk.options)
     ]
     told = await desk.enter(wanted)
+    shown = await _revealed(desk, line, fold, told)
     if isinstance(asked, list):
         pairs = zip(told, asked, strict=True)
-        return json_of([told_outcome(answer, one.id) for answer, one in pairs])
+        return json_of([told_outcome(answer, one.id, shown.get(one.id)) for answer, one in pairs])
     if told[0].error is not None:
         return response_of(told[0].error, asked.id)
-    return json_of(told_outcome(told[0], asked.id))
+    return json_of(told_outcome(told[0], asked.id, shown.get(asked.id)))
+
+
+async def _revealed(
+    desk: Desk, line: Line, fold: Fold, told: list[Told]
+) -> dict[str, structs.Revealed]:
+    """Return the draws that some outcomes reveal, by id: they are on disk, and so is what shows."""
+    if not desk.ledger.settings[line.number].hides:
+        return {}
+    names = [(line.number, FORECAST, one.event.id) for one in told if one.event is not None]
+    found = await asyncio.to_thread(desk.ledger.store.find, names)
+    return {event.id: revealed_of(fold, event.whole()) for event in found.values()}
 
 
 async def put_outcome(desk: Desk, request: Request) -> Response:
@@ -90,7 +110,8 @@ async def put_outcome(desk: Desk, request: Request) -> Response:
     id = check_id(request.path_params["id"])
     (told,) = await desk.enter([Asked(line.number, CORRECTION, id, None, asked.outcome)])
     event, status = told.result(), told.status
-    return json_of(structs.CorrectionOut(id, status, int(event.x), event.seq))  # type: ignore[arg-type]
+    stands = desk.ledger.settings[line.number].told(int(event.x))
+    return json_of(structs.CorrectionOut(id, status, stands, event.seq))  # type: ignore[arg-type]
 
 
 async def delete_forecast(desk: Desk, request: Request) -> Response:
@@ -104,22 +125,15 @@ async def delete_forecast(desk: Desk, request: Request) -> Response:
 async def get_forecast(desk: Desk, request: Request) -> Response:
     """Show a forecast and what became of it."""
     line, fold = desk.fold(request)
-    id = check_id(request.path_params["id"])
-    event, status, outcome = await asyncio.to_thread(desk.ledger.standing, line.number, id)
-    ticket = fold.ticket(event)
-    made = structs.Known(
-        id,
-        event.x,
-        ticket.value,
-        ticket.mean,
-        mixture_of(ticket),
-        status,  # type: ignore[arg-type]
-        event.seq,
-        read_key(event.key),
-        event.time,
-        outcome,
-    )
-    return json_of(made)
+    id, settings = check_id(request.path_params["id"]), desk.ledger.settings[line.number]
+    if settings.hides:
+        # Whatever shows a draw must be on disk first.
+        found = await desk.run(lambda ledger: ledger.standing(line.number, id))
+    else:
+        found = await asyncio.to_thread(desk.ledger.standing, line.number, id)
+    event, status, outcome = found
+    shown = not settings.hides or status != "open"
+    return json_of(known_of(fold, event, status, settings.told(outcome), shown))
 
 
 # ------------------------------------------------------------------------- streams
@@ -183,9 +197,14 @@ async def get_events(desk: Desk, request: Request) -> Response:
     after = whole(request, "after", 0, 1 << 62) or 0
     limit = whole(request, "limit", 1000, MOST_EVENTS) or 0
     found = await asyncio.to_thread(desk.ledger.store.events, line.number, after, limit)
-    rows = [event_row(fold, event) for event in found]
+    hidden: set[str] = set()
+    if desk.ledger.settings[line.number].hides:
+        # Asked while nothing waits to be written: whatever shows a draw is on disk.
+        hidden = await desk.run(lambda _: {e.id for e in found if fold.waits(e.id)})
+    rows = [event_row(fold, event, hidden) for event in found]
     if request.query_params.get("format") == "parquet":
-        return Response(await asyncio.to_thread(parquet, rows), media_type=PARQUET)
+        more = chronicle_in(fold).kind.columns
+        return Response(await asyncio.to_thread(parquet, rows, more), media_type=PARQUET)
     return Response(b"".join(encode(row) + b"\n" for row in rows), media_type=LINES)
 
 
@@ -223,24 +242,26 @@ async def metrics(desk: Desk, request: Request) -> Response:
     return Response(desk.metrics.page(desk.writer), media_type="text/plain; version=0.0.4")
 
 
-def parquet(rows: list[dict[str, Any]]) -> bytes:
-    """Return rows as a Parquet file."""
+def parquet(rows: list[dict[str, Any]], more: dict[str, str]) -> bytes:
+    """Return rows as a Parquet file; ``more`` says which columns there are besides the usual."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     for row in rows:
         row["key"] = None if row["key"] is None else str(row["key"])
     sink = pa.BufferOutputStream()
-    pq.write_table(pa.Table.from_pylist(rows, schema=_columns(pa)), sink)
+    pq.write_table(pa.Table.from_pylist(rows, schema=_columns(pa, more)), sink)
     made: bytes = sink.getvalue().to_pybytes()
     return made
 
 
-def _columns(pa: Any) -> Any:
+def _columns(pa: Any, more: dict[str, str]) -> Any:
     text, real = pa.string(), pa.float64()
+    types = {"text": text, "texts": pa.list_(text), "reals": pa.list_(real)}
     kinds = pa.int64(), text, text, text, real, real, real, real, text
     names = "sequence", "kind", "id", "key", "x", "time", "forecast", "mean", "code"
-    return pa.schema(list(zip(names, kinds, strict=True)))
+    usual = list(zip(names, kinds, strict=True))
+    return pa.schema(usual + [(name, types[kind]) for name, kind in more.items()])
 
 
 ONE: Final = "/v1/streams/{name}"

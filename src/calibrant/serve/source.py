@@ -17,7 +17,7 @@ from calibrant.kinds.binary import Binary, of_many
 from calibrant.live import Board
 from calibrant.recalibrate import Table
 from calibrant.recalibrate.keyed_record import Certificates
-from calibrant.serve.chronicle import LEARNING, TOLERANCE, Chronicle, pattern_of
+from calibrant.serve.chronicle import LEARNING, TOLERANCE, chronicle_in, pattern_of
 from calibrant.summary import AnySummary, Glance, Part, Told, Windows, summarise_collected
 from calibrant.summary.collected import windows_of
 
@@ -53,12 +53,6 @@ def _mean(values: Any, weights: Any) -> float:
     return float(np.dot(values, weights) / max(int(weights.sum()), 1))
 
 
-def chronicle_in(fold: Fold) -> Chronicle:
-    """Return who follows a stream."""
-    assert isinstance(fold.witness, Chronicle)
-    return fold.witness
-
-
 def glance_of(fold: Fold) -> Glance:
     """Return a stream at a glance."""
     expired = fold.issued - fold.learned - fold.open
@@ -79,7 +73,8 @@ def story_of(fold: Fold) -> AnySummary:
     if isinstance(model, Table):
         told = Told(None, {}, {"n_skipped": 0, "n_unresolved": 0}, {}, None)
         return Fleet(model.certificates()).summarise(collector, pattern_of(model), told)
-    made: AnySummary = summarise_collected(collector, model)
+    parts = chronicle_in(fold).breakdown()
+    made: AnySummary = summarise_collected(collector, model, breakdown=parts)
     return made
 
 

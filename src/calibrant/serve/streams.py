@@ -3,33 +3,29 @@
 from __future__ import annotations
 
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 
 from calibrant.errors import Contradiction
 from calibrant.journal.fold import Fold
+from calibrant.journal.forms import form_of
 from calibrant.journal.ledger import Ledger
 from calibrant.journal.settings import Settings
 from calibrant.journal.store import Line
-from calibrant.recalibrate import Calibrant, Recalibrator, Table
+from calibrant.recalibrate import Table
 from calibrant.serve.problems import Refused
 from calibrant.serve.structs import KeyOut, StreamIn, StreamOut
+from calibrant.summary import kinds
 
 
-def model_of(asked: StreamIn) -> Recalibrator | Table:
+def model_of(asked: StreamIn) -> Any:
     """Return the model of a stream that is asked for."""
-    options: dict[str, Any] = {"loss": asked.loss, "max_open": asked.horizon, **asked.parameters}
-    for name in ("resolution", "buckets"):
-        if getattr(asked, name) is not None:
-            options[name] = getattr(asked, name)
-    seed = None if asked.keyed else asked.seed
-    if asked.method == "calibrant":
-        made: Recalibrator = Calibrant(raw_safe=asked.raw_safe, seed=seed, **options)
-    else:
-        if asked.raw_safe is not None:
-            raise Refused("invalid", "raw_safe must be asked of the method 'calibrant' alone")
-        made = Recalibrator(asked.method, seed=seed, **options)
+    wanted = SimpleNamespace(
+        group=asked.groups is not None, proba=asked.classes, quantiles=None, normal=None
+    )
+    made = kinds.wanted(wanted).service.make(asked)
     return Table(made, seed=asked.seed) if asked.keyed else made
 
 
@@ -44,8 +40,9 @@ def put(ledger: Ledger, name: str, asked: StreamIn) -> tuple[StreamOut, bool]:
         model = model_of(asked)
     except TypeError as error:
         raise Refused("invalid", f"parameters must be those of the method, got {error}") from None
+    form_of(model)
     told = asked.keyed, asked.unknown, asked.most_open, asked.alarm, made, asked.keep
-    settings = Settings(*told)
+    settings = Settings(*told, asked.classes, asked.reveal)
     number = 1 + max((line.number for line in ledger.lines.values()), default=0)
     line = Line(number, name, settings.to_json(), model.to_bytes())
     with ledger.store.writing():

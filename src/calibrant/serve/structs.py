@@ -17,7 +17,19 @@ Id = Annotated[
     ),
 ]
 Probability = Annotated[float, Meta(ge=0, le=1)]
-Outcome = Annotated[int, Meta(ge=0, le=1)]
+Label = Annotated[str, Meta(min_length=1, max_length=256)]
+Raw = (
+    Probability
+    | Annotated[
+        list[Probability],
+        Meta(max_length=1000, description="A probability for each class; they sum to 1."),
+    ]
+)
+Drawn = float | list[float]
+Outcome = (
+    Annotated[int, Meta(ge=0, le=1)]
+    | Annotated[str, Meta(max_length=256, description="The name of a class, where there are some.")]
+)
 Key = str | Annotated[int, Meta(ge=-(1 << 53), le=1 << 53)]
 
 
@@ -31,6 +43,35 @@ class StreamIn(Struct, forbid_unknown_fields=True):
     raw_safe: Annotated[float, Meta(gt=0, le=1)] | None = None
     parameters: dict[str, float | int | str] = {}
     keyed: bool = False
+    groups: (
+        Annotated[
+            list[Label],
+            Meta(
+                max_length=10_000,
+                description="Forecasts belong to groups and are calibrated in each; those known "
+                "beforehand, more may appear.",
+            ),
+        ]
+        | None
+    ) = None
+    classes: (
+        Annotated[
+            list[Label],
+            Meta(
+                min_length=2,
+                max_length=1000,
+                description="Names of classes, one of which comes: raw forecasts are lists.",
+            ),
+        ]
+        | None
+    ) = None
+    reveal: Annotated[
+        Literal["forecast", "outcome"],
+        Meta(
+            description="With what the draw is told: with the forecast, or, after a commitment "
+            "to it, with the outcome."
+        ),
+    ] = "forecast"
     horizon: Annotated[
         int, Meta(ge=1, le=1 << 40, description="Newer forecasts after which one expires.")
     ] = 1_000_000
@@ -76,9 +117,10 @@ class ForecastIn(Struct, forbid_unknown_fields=True):
     """A raw forecast."""
 
     id: Id
-    raw: Probability
+    raw: Raw
     key: Key | None = None
     time: float | None = None
+    groups: Annotated[list[Label], Meta(max_length=1000)] = []
 
 
 class Mixture(Struct):
@@ -88,14 +130,24 @@ class Mixture(Struct):
     weights: list[float]
 
 
-class ForecastOut(Struct):
-    """A calibrated forecast: the draw carries the promise, the mean is sharper and does not."""
+class ForecastOut(Struct, kw_only=True):
+    """A calibrated forecast: the draw carries the promise, the mean is sharper and does not.
+
+    With classes, forecast and mean are lists, the first class is named with its probability, as
+    drawn and on average, and the mixture is of that; classwise has the draw of each class.  Where
+    the draw is told with the outcome, there is a commitment in its place.
+    """
 
     id: str
-    forecast: float
-    mean: float
+    forecast: Drawn | UnsetType = UNSET
+    mean: Drawn
     mixture: Mixture
     sequence: int
+    top: str | UnsetType = UNSET
+    confidence: float | UnsetType = UNSET
+    confidence_mean: float | UnsetType = UNSET
+    classwise: list[float] | UnsetType = UNSET
+    commitment: str | UnsetType = UNSET
 
 
 class OutcomeIn(Struct, forbid_unknown_fields=True):
@@ -106,12 +158,22 @@ class OutcomeIn(Struct, forbid_unknown_fields=True):
     time: float | None = None
 
 
+class Revealed(Struct):
+    """A draw that there was a commitment to, with the salt that proves it."""
+
+    forecast: Drawn
+    salt: str
+    confidence: float | UnsetType = UNSET
+    classwise: list[float] | UnsetType = UNSET
+
+
 class OutcomeOut(Struct):
     """What became of an outcome."""
 
     id: str
     status: Literal["learned", "early", "repeated"]
     sequence: int
+    revealed: Revealed | UnsetType = UNSET
 
 
 class CorrectionIn(Struct, forbid_unknown_fields=True):
@@ -125,23 +187,30 @@ class CorrectionOut(Struct):
 
     id: str
     status: Literal["corrected", "repeated"]
-    outcome: int
+    outcome: int | str
     sequence: int
 
 
-class Known(Struct):
-    """A forecast and what became of it."""
+class Known(Struct, kw_only=True):
+    """A forecast and what became of it; see ForecastOut."""
 
     id: str
-    raw: float
-    forecast: float
-    mean: float
+    raw: Drawn
+    forecast: Drawn | UnsetType = UNSET
+    mean: Drawn
     mixture: Mixture
     status: Literal["open", "learned", "corrected", "expired"]
     sequence: int
     key: Key | None = None
     time: float | None = None
-    outcome: int | None = None
+    outcome: int | str | None = None
+    groups: list[str | int] | UnsetType = UNSET
+    top: str | UnsetType = UNSET
+    confidence: float | UnsetType = UNSET
+    confidence_mean: float | UnsetType = UNSET
+    classwise: list[float] | UnsetType = UNSET
+    commitment: str | UnsetType = UNSET
+    salt: str | UnsetType = UNSET
 
 
 class Gone(Struct):

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Container, Iterator
 from typing import Any, Final, TypeVar
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from calibrant.core.ticket import Ticket
-from calibrant.journal.events import FORECAST, KINDS, Event, Told, read_key
-from calibrant.journal.fold import Fold
+from calibrant.journal.commitment import commitment
+from calibrant.journal.events import CORRECTION, FORECAST, KINDS, OUTCOME, Event, Told, read_key
+from calibrant.journal.fold import Fold, salt_in
+from calibrant.serve.chronicle import chronicle_in
 from calibrant.serve.options import Options
 from calibrant.serve.problems import Refused, problem_of
-from calibrant.serve.structs import ForecastOut, Mixture, OutcomeOut, Problem
+from calibrant.serve.structs import ForecastOut, Known, Mixture, OutcomeOut, Problem, Revealed
 
 JSON: Final = "application/json"
 Read = TypeVar("Read")
@@ -73,16 +75,46 @@ def json_of(made: Any, status: int = 200) -> Response:
     return Response(encode(made), status, media_type=JSON)
 
 
-def mixture_of(ticket: Ticket) -> Mixture:
-    """Return a ticket's mixture as data."""
-    found = ticket.mixture
+def mixture_of(found: Any) -> Mixture:
+    """Return a mixture as data."""
     return Mixture(list(found.values), list(found.weights))
 
 
+def drawn_of(fold: Fold, forecast: Event) -> dict[str, Any]:
+    """Return what the coins decided about a forecast, by name."""
+    drawn: dict[str, Any] = chronicle_in(fold).kind.drawn(fold.ticket(forecast))
+    return drawn
+
+
+def expected_of(fold: Fold, ticket: Any) -> dict[str, Any]:
+    """Return what was known of a forecast before the coins were thrown, by name."""
+    book = chronicle_in(fold)
+    said: dict[str, Any] = book.kind.expected(ticket, book.names)
+    said["mixture"] = mixture_of(said["mixture"])
+    return said
+
+
+def committed(forecast: Event, drawn: dict[str, Any]) -> dict[str, str]:
+    """Return the commitment to a draw that is told with the outcome; nothing for others."""
+    salt = salt_in(forecast)
+    if not salt:
+        return {}
+    return {"commitment": commitment(salt, forecast.id, list(numbers_in(drawn)))}
+
+
+def numbers_in(drawn: dict[str, Any]) -> Iterator[float]:
+    """Yield the numbers that were drawn, in their order."""
+    for value in drawn.values():
+        yield from value if isinstance(value, list) else [value]
+
+
 def forecast_of(fold: Fold, event: Event) -> ForecastOut:
-    """Return what a forecast announced."""
+    """Return what a forecast announced, the same as often as it is asked for."""
     ticket = fold.ticket(event)
-    return ForecastOut(event.id, ticket.value, ticket.mean, mixture_of(ticket), event.seq)
+    said = expected_of(fold, ticket)
+    drawn = chronicle_in(fold).kind.drawn(ticket)
+    said |= drawn if event.more is None else committed(event, drawn) or drawn
+    return ForecastOut(id=event.id, sequence=event.seq, **said)
 
 
 def told_forecast(fold: Fold, told: Told, id: str) -> ForecastOut | Problem:
@@ -92,15 +124,39 @@ def told_forecast(fold: Fold, told: Told, id: str) -> ForecastOut | Problem:
     return forecast_of(fold, told.event)
 
 
-def told_outcome(told: Told, id: str) -> OutcomeOut | Problem:
+def told_outcome(told: Told, id: str, revealed: Revealed | None = None) -> OutcomeOut | Problem:
     """Return what came of an outcome."""
     if told.event is None:
         return problem_of(told.error, id)  # type: ignore[arg-type]
-    return OutcomeOut(id, told.status, told.event.seq)  # type: ignore[arg-type]
+    made = OutcomeOut(id, told.status, told.event.seq)  # type: ignore[arg-type]
+    if revealed is not None:
+        made.revealed = revealed
+    return made
 
 
-def event_row(fold: Fold, event: Event) -> dict[str, Any]:
-    """Return an event as a row of columns."""
+def revealed_of(fold: Fold, forecast: Event) -> Revealed:
+    """Return a draw that there was a commitment to."""
+    return Revealed(salt=salt_in(forecast).hex(), **drawn_of(fold, forecast))
+
+
+def known_of(
+    fold: Fold, forecast: Event, status: str, outcome: int | str | None, shown: bool
+) -> Known:
+    """Return a forecast and what became of it; its draw only if that may be shown."""
+    ticket = fold.ticket(forecast)
+    kind, salt = chronicle_in(fold).kind, salt_in(forecast)
+    drawn = kind.drawn(ticket)
+    said = kind.asked(ticket) | expected_of(fold, ticket) | committed(forecast, drawn)
+    if shown:
+        said |= drawn | ({"salt": salt.hex()} if salt else {})
+    facts: dict[str, Any] = {"status": status, "sequence": forecast.seq, "outcome": outcome}
+    key, time = read_key(forecast.key), forecast.time
+    return Known(id=forecast.id, key=key, time=time, **facts, **said)
+
+
+def event_row(fold: Fold, event: Event, hidden: Container[str] = ()) -> dict[str, Any]:
+    """Return an event as a row of columns; draws of some ids are hidden."""
+    book = chronicle_in(fold)
     row: dict[str, Any] = {
         "sequence": event.seq,
         "kind": KINDS[event.kind],
@@ -112,7 +168,9 @@ def event_row(fold: Fold, event: Event) -> dict[str, Any]:
         "mean": None,
         "code": f"{event.code:012x}",
     }
+    row |= dict.fromkeys(book.kind.columns)
     if event.kind == FORECAST:
-        ticket = fold.ticket(event)
-        row |= {"forecast": ticket.value, "mean": ticket.mean}
+        row |= book.kind.row(fold.ticket(event), book.names, event.id not in hidden)
+    elif event.kind in (OUTCOME, CORRECTION):
+        row |= book.kind.told(int(event.x), book.names)
     return row

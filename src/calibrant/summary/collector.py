@@ -361,15 +361,15 @@ class Breakdown:
             self._table = room
         return np.array(found, np.int64)
 
-    def add(self, places: Any, raw: Any, forecast: Any, outcomes: Any) -> None:
-        """Add rounds, each in the part at its place."""
+    def add(self, places: Any, raw: Any, forecast: Any, outcomes: Any, sign: int = 1) -> None:
+        """Add rounds, each in the part at its place; with sign -1, take them back."""
         happened = np.asarray(outcomes, np.int64)
         for series, values in enumerate((raw, forecast)):
             told = np.asarray(values, np.float64)
             where: Any = places, series, buckets_of(told, BUCKETS)
             sums = np.rint(told * UNIT).astype(np.int64)
             columns = np.column_stack([np.ones_like(happened), happened, sums])
-            np.add.at(self._table, where, columns)
+            np.add.at(self._table, where, sign * columns)
 
     def parts(self) -> list[Part]:
         """Return what was measured in each part."""

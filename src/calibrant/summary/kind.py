@@ -32,6 +32,9 @@ class Kind(Protocol):
         The classes of its summaries and of its sessions; the latter need the extra ``cli``.
     view
         How its summaries are shown: see :class:`calibrant.report.View`.
+    service
+        How a service makes its models, what is told of a ticket by itself, and what followers
+        take of it: see ``kinds/binary/service.py``; None where no service has them.
     """
 
     name: ClassVar[str]
@@ -45,6 +48,9 @@ class Kind(Protocol):
 
     @property
     def view(self) -> Any: ...
+
+    @property
+    def service(self) -> Any: ...
 
     def wants(self, asked: Any) -> bool:
         """Say whether options or columns are those of this kind."""

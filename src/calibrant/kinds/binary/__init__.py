@@ -234,6 +234,13 @@ class Binary:
         return breakdown.parts()
 
     @property
+    def service(self) -> Any:
+        """Return how a service makes models, and what it tells of their tickets."""
+        from calibrant.kinds.binary.service import Service
+
+        return Service()
+
+    @property
     def view(self) -> Any:
         """Return how summaries are shown."""
         from calibrant.kinds.binary import view

@@ -39,6 +39,12 @@ class Classes(Binary):
 
         return ClassSession
 
+    @property
+    def service(self) -> Any:
+        from calibrant.kinds.classes.service import ClassService
+
+        return ClassService()
+
     def wants(self, asked: Any) -> bool:
         return bool(asked.proba)
 

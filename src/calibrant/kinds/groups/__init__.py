@@ -30,6 +30,12 @@ class Groups(Binary):
 
         return GroupSession
 
+    @property
+    def service(self) -> Any:
+        from calibrant.kinds.groups.service import GroupService
+
+        return GroupService()
+
     def wants(self, asked: Any) -> bool:
         return bool(asked.group)
 
@@ -57,7 +63,7 @@ class Groups(Binary):
 
     def rows(self, breakdown: Breakdown, recalibrator: Engine) -> list[Part]:
         """Put the errors over exact values, of outcomes learned, in place of those in buckets."""
-        known = {row.group: row for row in recalibrator.certificate().groups}
+        known = {str(row.group): row for row in recalibrator.certificate().groups}
         return [
             replace(row, c1_forecast=own.c1, c2_forecast=own.c2, bound=own.sure)
             if (own := known[row.name]).rounds

@@ -96,6 +96,11 @@ class Numbers:
         return NumberSummary.of(collector, recalibrator, told)
 
     @property
+    def service(self) -> None:
+        """Return that no service has streams of numbers."""
+        return None
+
+    @property
     def view(self) -> Any:
         """Return how summaries are shown."""
         from calibrant.kinds.numbers import view

@@ -1,0 +1,262 @@
+"""How each kind of model is asked, and how its tickets lie in the log.
+
+A form is of one model.  Binary models have the oldest form: what all of them need, and words of the
+transform behind.  Models of other kinds store what their desk keeps of a ticket, word by word.
+"""
+
+from __future__ import annotations
+
+import struct
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Final, TypeAlias
+
+from calibrant.classes import ClassCalibrant, MendedTicket
+from calibrant.core import check
+from calibrant.core.ticket import Issuer, Ticket
+from calibrant.errors import InvalidInput, InvalidType
+from calibrant.groups import GroupRecalibrator, GroupTicket
+from calibrant.journal.events import Asked, Group
+from calibrant.recalibrate import Recalibrator, Table
+from calibrant.recalibrate.keyed import Key, KeyedTicket
+
+HEAD: Final = struct.Struct("<qqqdd")
+NUMBER: Final = struct.Struct("<q")
+
+Model: TypeAlias = Recalibrator | Table | GroupRecalibrator | ClassCalibrant
+AnyTicket: TypeAlias = Ticket | MendedTicket
+
+
+class Form(ABC):
+    """How a model is asked, and how its tickets lie in the log.
+
+    Attributes
+    ----------
+    kinds
+        The classes of models.
+    past
+        How raw forecast, time and the outcome that stood lie before the ticket in a correction.
+    batches
+        Whether many events can be played at once.
+    """
+
+    kinds: ClassVar[tuple[type[Any], ...]]
+    past: ClassVar[struct.Struct] = struct.Struct("<ddI")
+    batches: bool = False
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    @abstractmethod
+    def forecast(self, asked: Asked) -> Any:
+        """Make a forecast; return its ticket."""
+
+    @abstractmethod
+    def packed(self, ticket: Any) -> bytes:
+        """Return all of a ticket but what was asked."""
+
+    @abstractmethod
+    def revived(
+        self, told: bytes, id: str, key: Key | None, x: Any, time: Any, groups: tuple[Group, ...]
+    ) -> Any:
+        """Return a ticket from its packed form, and what was asked."""
+
+    def outcome(self, told: Any) -> int:
+        """Return an outcome, if it is one."""
+        return check.outcome(told)
+
+    def secret(self, key: Key | None) -> bytes:
+        """Return the secret of the draws, for a key where there are keys."""
+        found: bytes = self.model._secret
+        return found
+
+    def like(self, other: Any) -> bool:
+        """Say whether another model has the same settings."""
+        return isinstance(other, self.kinds) and bool(other._spec == self.model._spec)
+
+    def made_of(self, pattern: Any) -> bool:
+        """Say whether the model is what would be made of a pattern."""
+        return self.like(pattern)
+
+    def _refuse(self, asked: Asked, *names: str) -> None:
+        """Refuse what forecasts of this kind do not have."""
+        if "key" in names and asked.key is not None:
+            raise InvalidInput(f"key must be left out in a stream without keys, got {asked.key!r}")
+        if "groups" in names and asked.groups:
+            rule = "groups must be left out in a stream without groups"
+            raise InvalidInput(f"{rule}, got {list(asked.groups)!r}")
+
+
+class Lone(Form):
+    """A recalibrator of binary outcomes."""
+
+    kinds: ClassVar[tuple[type[Any], ...]] = (Recalibrator,)
+    past = struct.Struct("<ddB")
+
+    def __init__(self, model: Any) -> None:
+        super().__init__(model)
+        self.kept: int = model._spec.kept
+        self.batches = not model._spec.issuer(bytes(16)).full_support
+
+    def forecast(self, asked: Asked) -> Ticket:
+        """Make a forecast; return its ticket."""
+        self._refuse(asked, "key", "groups")
+        made: Ticket = self.model.forecast(asked.x, id=asked.id, time=asked.time)
+        return made
+
+    def packed(self, ticket: Ticket) -> bytes:
+        """Return all of a ticket but what was asked."""
+        place, weight, _, _, clock, mixed, *kept = ticket.fields
+        told = HEAD.pack(ticket.number, place, clock, weight, mixed)
+        if kept:
+            told += struct.pack(f"<{len(kept)}q", *kept)
+        if ticket._law is not None:
+            told += struct.pack(f"<{len(ticket._law)}d", *ticket._law)
+        return told
+
+    def revived(
+        self, told: bytes, id: str, key: Key | None, x: Any, time: Any, groups: tuple[Group, ...]
+    ) -> Ticket:
+        """Return a ticket from its packed form, and what was asked."""
+        number, place, clock, weight, mixed = HEAD.unpack_from(told)
+        words = struct.unpack_from(f"<{self.kept}q", told, HEAD.size)
+        issuer, law = self._issuer(key), None
+        if issuer.full_support:
+            rest = told[HEAD.size + 8 * self.kept :]
+            law = struct.unpack(f"<{len(rest) // 8}d", rest)
+        parts = number, place, weight, x, time, None if clock < 0 else clock, law, mixed, words
+        if key is None:
+            return Ticket(issuer, id, *parts)
+        made = KeyedTicket(issuer, id, *parts)
+        made._key = key
+        return made
+
+    def _issuer(self, key: Key | None) -> Issuer:
+        found: Issuer = self.model._issuer
+        return found
+
+
+class Keyed(Lone):
+    """A table: a recalibrator for each key."""
+
+    kinds = (Table,)
+
+    def forecast(self, asked: Asked) -> Ticket:
+        """Make a forecast; return its ticket."""
+        if asked.key is None:
+            raise InvalidType("key must be given to a stream that is keyed, got None")
+        self._refuse(asked, "groups")
+        made: Ticket = self.model.forecast(asked.key, asked.x, id=asked.id, time=asked.time)
+        return made
+
+    def secret(self, key: Key | None) -> bytes:
+        """Return the secret of the draws of a key."""
+        found: bytes = self.model._secret(self.model._number_of(key))
+        return found
+
+    def made_of(self, pattern: Any) -> bool:
+        """Say whether the model is what would be made of a pattern."""
+        return isinstance(pattern, Recalibrator) and pattern.spec == self.model._spec
+
+    def _issuer(self, key: Key | None) -> Issuer:
+        found: Issuer = self.model._issuer(self.model._number_of(key))
+        return found
+
+
+class Filed(Form):
+    """A model of another kind, whose tickets lie in the log as on its desk."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__(model)
+        self._line = struct.Struct(f"<{model._counter.desk.fields}")
+
+    def packed(self, ticket: Any) -> bytes:
+        """Return all that the desk would keep of a ticket."""
+        return NUMBER.pack(ticket.number) + self._line.pack(*ticket.fields)
+
+    def _unpacked(self, told: bytes) -> tuple[int, tuple[Any, ...]]:
+        """Return number and fields of a ticket."""
+        return NUMBER.unpack_from(told)[0], self._line.unpack_from(told, NUMBER.size)
+
+
+class InGroups(Filed):
+    """A recalibrator whose forecasts belong to groups."""
+
+    kinds = (GroupRecalibrator,)
+
+    def __init__(self, model: Any) -> None:
+        super().__init__(model)
+        if model._rules.rules:
+            raise InvalidInput("groups of a stream on disk must be names, got rules")
+
+    def forecast(self, asked: Asked) -> GroupTicket:
+        """Make a forecast; return its ticket."""
+        self._refuse(asked, "key")
+        told = {"groups": list(asked.groups), "id": asked.id, "time": asked.time}
+        made: GroupTicket = self.model.forecast(asked.x, **told)
+        return made
+
+    def revived(
+        self, told: bytes, id: str, key: Key | None, x: Any, time: Any, groups: tuple[Group, ...]
+    ) -> GroupTicket:
+        """Return a ticket from its packed form, and what was asked."""
+        number, fields = self._unpacked(told)
+        # The names of closed tickets are not at the model's hand: they come from the log.
+        made = super(GroupTicket, GroupTicket).revived(self.model._issuer, id, number, fields[:-1])
+        made._groups = groups
+        return made
+
+    def like(self, other: Any) -> bool:
+        """Say whether another model has the same settings."""
+        mine = self.model._rules.declared
+        return super().like(other) and bool(other._rules.declared == mine)
+
+
+class InClasses(Filed):
+    """The default for several classes; outcomes are numbers of classes."""
+
+    kinds = (ClassCalibrant,)
+
+    def __init__(self, model: Any) -> None:
+        super().__init__(model)
+        if model._parts.full_support:
+            raise InvalidInput("method must draw one of two points where there are classes")
+
+    def forecast(self, asked: Asked) -> MendedTicket:
+        """Make a forecast; return its ticket."""
+        self._refuse(asked, "key", "groups")
+        made: MendedTicket = self.model.forecast(asked.x, id=asked.id, time=asked.time)
+        return made
+
+    def outcome(self, told: Any) -> int:
+        """Return the number of a class, if it is one."""
+        found: int = self.model._outcome(told)
+        return found
+
+    def revived(
+        self, told: bytes, id: str, key: Key | None, x: Any, time: Any, groups: tuple[Group, ...]
+    ) -> MendedTicket:
+        """Return a ticket from its packed form."""
+        number, fields = self._unpacked(told)
+        return MendedTicket.revived(self.model._counter.issuer, id, number, fields)
+
+    def like(self, other: Any) -> bool:
+        """Say whether another model has the same settings."""
+        return super().like(other) and bool(other.classes == self.model.classes)
+
+
+FORMS: Final[tuple[type[Form], ...]] = (Keyed, Lone, InGroups, InClasses)
+
+
+def form_of(model: Any) -> Form:
+    """Return the form of a model, if it can be kept on disk.
+
+    >>> form_of(3)
+    Traceback (most recent call last):
+    calibrant.errors.InvalidInput: model must be a recalibrator of binary outcomes, with groups or
+    with classes, or a table, got 3
+    """
+    for form in FORMS:
+        if isinstance(model, form.kinds):
+            return form(model)
+    rule = "a recalibrator of binary outcomes, with groups or with classes, or a table"
+    raise InvalidInput(f"model must be {rule}, got {model!r}")
