@@ -9,6 +9,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 sys.path.insert(0, str(ROOT / "docs"))
 
+from tables import addresses  # noqa: E402
+
 import calibrant  # noqa: E402
 
 project = "calibrant"
@@ -58,4 +60,5 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
     "article_footer_items": [],
+    "external_links": [{"name": name, "url": url} for name, url in addresses().items()],
 }

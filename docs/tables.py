@@ -314,7 +314,37 @@ def entry(page: Path) -> str:
     return f"- {link}: {first_sentence(rest)}\n"
 
 
+# Addresses of the project.
+
+
+def addresses() -> dict[str, str]:
+    """Return where the project can be found, by name; ``pyproject.toml`` alone says it."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return dict(project.get("urls", {}))
+
+
+def security_contact() -> str:
+    """Return where to report a vulnerability: the address, or what to do without."""
+    known = addresses()
+    if "Security" in known:
+        return f"Report it in private at <{known['Security']}>.\n"
+    return (
+        "No address is set for this copy. Report it in private to whoever gave the copy to you,\n"
+        "and not where others can read along.\n"
+    )
+
+
+def issue_tracker() -> str:
+    """Return where to report anything else."""
+    known = addresses()
+    if "Issues" in known:
+        return f"Anything else: <{known['Issues']}>.\n"
+    return "Anything else: no issue tracker is set for this copy.\n"
+
+
 PARTS: dict[str, Callable[[], str]] = {
+    "security contact": security_contact,
+    "issue tracker": issue_tracker,
     "calibrators": fact_table(calibrators),
     "transforms": fact_table(transforms),
     "transform parameters": setting_table,
@@ -346,7 +376,7 @@ PARTS: dict[str, Callable[[], str]] = {
 
 def main() -> None:
     """Write every page whose generated parts are not as they should be."""
-    for page in pages():
+    for page in [*pages(), *sorted(ROOT.glob("*.md"))]:
         text = page.read_text()
         if (made := render(text)) != text:
             page.write_text(made)

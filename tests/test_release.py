@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import importlib.util
+import json
 import os
+import re
+import socket
 import subprocess
 import sys
 import tarfile
+import threading
+import tomllib
 import zipfile
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -64,6 +73,12 @@ def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     with zipfile.ZipFile(build("wheel", sdist, place / "made")) as archive:
         archive.extractall(place / "out")
     return place / "out"
+
+
+@pytest.fixture(scope="module")
+def wheel_metadata(wheel: Path) -> str:
+    """What the wheel says about itself."""
+    return next(wheel.glob("*.dist-info/METADATA")).read_text()
 
 
 def at_work(package: Path, away: Path) -> str:
@@ -126,3 +141,109 @@ def test_every_package_of_all_tells_its_licence() -> None:
     rows = ran.stdout.splitlines()[2:]
     assert len(rows) > 20
     assert not [row for row in rows if "not told" in row]
+
+
+# Addresses are set in one place.
+
+URLS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]
+NAMED = {"Documentation", "Source", "Issues", "Security"}
+
+
+def docs_module(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"docs_{name}", ROOT / "docs" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+def test_addresses_have_known_names_and_are_said_nowhere_else() -> None:
+    assert set(URLS) <= NAMED
+    assert all(url.startswith("https://") for url in URLS.values())
+    cited = re.findall("^repository-code: (.*)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+    assert cited == [url for name, url in URLS.items() if name == "Source"]
+
+
+def test_the_wheel_tells_the_addresses_that_are_set(wheel_metadata: str) -> None:
+    told = re.findall("^Project-URL: (.*), (.*)$", wheel_metadata, re.MULTILINE)
+    assert dict(told) == URLS
+
+
+def test_the_security_policy_names_what_is_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = docs_module("tables")
+    monkeypatch.setattr(tables, "ROOT", tmp_path)
+    project = tmp_path / "pyproject.toml"
+    project.write_text("[project]\n")
+    assert "No address is set" in tables.security_contact()
+    assert "no issue tracker is set" in tables.issue_tracker()
+    project.write_text('[project.urls]\nSecurity = "https://a.test"\nIssues = "https://b.test"\n')
+    assert tables.security_contact() == "Report it in private at <https://a.test>.\n"
+    assert tables.issue_tracker() == "Anything else: <https://b.test>.\n"
+
+
+# Pins are asked about.
+
+
+class Knowing(BaseHTTPRequestHandler):
+    """A service that knows two vulnerabilities of one version of one package."""
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["queries"]
+        weak = {"vulns": [{"id": "OSV-1"}, {"id": "OSV-2"}]}
+        bad = {"package": {"ecosystem": "PyPI", "name": "old"}, "version": "1.0"}
+        body = json.dumps({"results": [weak if each == bad else {} for each in asked]}).encode()
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *words: object) -> None:
+        pass
+
+
+@pytest.fixture
+def service() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Knowing) as server:
+        running = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        running.start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+        running.join()
+
+
+def audited(tmp_path: Path, pinned: str, service: str) -> int:
+    file = tmp_path / "some.txt"
+    file.write_text(pinned)
+    return int(docs_module("audit").main([str(file), "--service", service]))
+
+
+def test_known_vulnerabilities_of_pins_are_listed(
+    tmp_path: Path, service: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hashed = (
+        "old==1.0 \\\n    --hash=sha256:00\nnew[extra]==2.0 ; python_version > '3'\n# old==0.1\n"
+    )
+    assert audited(tmp_path, hashed, service) == 1
+    told = capsys.readouterr().out.splitlines()
+    assert told == ["old 1.0: OSV-1, OSV-2", "2 pins checked, vulnerabilities are known in 1"]
+    assert audited(tmp_path, "old==1.1\n", service) == 0
+
+
+def test_pins_that_nobody_was_asked_about_are_not_called_sound(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        nobody = f"http://127.0.0.1:{held.getsockname()[1]}/"
+        assert audited(tmp_path, "old==1.0\n", nobody) == 3
+    assert capsys.readouterr().out.startswith("1 pins were not checked: no answer from http")
+
+
+def test_every_pin_is_asked_about() -> None:
+    files = sorted(ROOT.glob("requirements/*.txt"))
+    lines = [line for file in files for line in file.read_text().splitlines() if "==" in line]
+    pinned = {line.split()[0].partition("[")[0].partition("==")[0] for line in lines}
+    found = docs_module("audit").pins(files)
+    assert {name for name, _ in found} == {name for name in pinned if not name.startswith("#")}

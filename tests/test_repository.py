@@ -22,7 +22,7 @@ LOCKED = sorted(ROOT.glob("requirements/*.txt"))
 SPARK = ROOT / "requirements" / "spark.txt"
 SITE = ROOT / "requirements" / "docs.txt"
 """Beside the others: PySpark takes no pandas 3."""
-SCRIPTS = [".ci/run", "script/demo", "script/lock", "script/test"]
+SCRIPTS = [".ci/run", "script/audit", "script/demo", "script/lock", "script/test"]
 
 REGISTRY = re.compile(r"https?://\S*/(?:simple|packages)/|--(?:extra-)?index-url\s*[ =]\s*http")
 MACHINE = re.compile(r"(?<![\w.~/-])/(?:home|root|Users|opt|work|mnt|srv)/\w")
