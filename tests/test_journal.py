@@ -334,7 +334,7 @@ def test_a_preview_is_what_the_next_forecast_announces(file: Path) -> None:
             assert (drawn[1], mean[1]) == (ticket.value, ticket.mean)
             journal.observe(ticket, k % 2)
         assert journal.state().issued == 10
-    told = pytest.raises(InvalidType, match="preview must be asked of a stream without keys")
+    told = pytest.raises(InvalidType, match="preview must be asked of a binary stream without keys")
     with Journal(file, pattern(), stream="keyed") as journal, told:
         journal.preview([0.3])
 
