@@ -42,7 +42,8 @@ from calibrant.transforms import from_description
 blank: Final = object.__new__
 SECRETS: Final = Struct("<qq")
 OFTEN: Final = 1023
-"""In rounds whose number has all of these bits, plain steps look whether there is machine code."""
+"""In rounds whose number has all of these bits, plain steps look whether there is machine code; so
+do states of one spec that are read, of which each may play few rounds."""
 
 
 class Binary(Stream[Ticket]):
@@ -235,6 +236,8 @@ class Binary(Stream[Ticket]):
     def _restore(self, document: Document) -> None:
         spec, cap = self._described(document)
         arrays, flat = document.arrays, None
+        if spec.ready is None:
+            _look_for_machine(spec)
         if spec.ready is not None and bodies.made and "row" not in arrays:
             flat = spec.body.flat(*_body(arrays), bodies.made[0].unpack)
         words = self._listed(spec, arrays) if flat is None else flat
@@ -289,6 +292,13 @@ class Binary(Stream[Ticket]):
             raise ValueError(
                 f"{len(lines)} open tickets after {self.rounds} of {self.issued} rounds"
             )
+
+
+def _look_for_machine(spec: Spec) -> None:
+    """Take over machine code, if there is some, once many states of a spec were read."""
+    read = spec.body.read = spec.body.read + 1
+    if read & OFTEN == OFTEN and spec.transform is not None and spec.is_made():
+        spec.compile()
 
 
 def _body(arrays: dict[str, Words]) -> tuple[Words, bool]:

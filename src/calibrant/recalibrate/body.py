@@ -90,6 +90,8 @@ class Body:
     def __init__(self, layout: Layout, head: int, size: int) -> None:
         """Set up for blocks with a head and cells of so many words."""
         self.layout = layout
+        self.read = 0
+        """States that were read by plain Python."""
         derived = np.zeros(len(layout.fresh), bool)
         derived[[ratio[0] for ratio in layout.ratios]] = True
         kept = layout.stored & ~derived
