@@ -8,9 +8,11 @@ import players
 import pytest
 
 from calibrant import Calibrant, Recalibrator
+from calibrant.core.codec import Document
 from calibrant.errors import CorruptState
 from calibrant.kernels import bodies
-from calibrant.kernels.layout import CLOCK, ISSUED, ROUNDS, SCALE, SECRET
+from calibrant.kernels.layout import CLOCK, ISSUED, ONE, ROUNDS, SCALE, SECRET
+from calibrant.kernels.transforms.platt import inverted
 from calibrant.recalibrate.binary import SECRETS
 from calibrant.recalibrate.body import packed
 from calibrant.recalibrate.spec import Spec
@@ -43,13 +45,13 @@ def kept(spec: Spec, row: np.ndarray) -> list[int]:
     return row[spec.layout.stored].tolist()
 
 
-def by_machine(spec: Spec, words: np.ndarray) -> np.ndarray | None:
+def by_machine(spec: Spec, words: np.ndarray, old: bool = False) -> np.ndarray | None:
     """Read a body by the function that is compiled elsewhere, run as it is."""
 
     def unpack(told: np.ndarray, words: np.ndarray, *rest: np.ndarray) -> bool:
         return bodies.unpack(told.tobytes(), words.data, *(array.data for array in rest))
 
-    return spec.body.flat(np.ascontiguousarray(words), unpack)
+    return spec.body.flat(np.ascontiguousarray(words), old, unpack)
 
 
 def packed_by_machine(spec: Spec, flat: np.ndarray) -> list[int]:
@@ -82,6 +84,120 @@ def test_both_ways_to_write_and_to_read_a_body_agree(kind: str, rounds: int) -> 
     flat = by_machine(spec, words)
     assert flat is not None
     assert kept(spec, flat[spec.layout.row :]) == kept(spec, row)
+
+
+def first_form(spec: Spec, row: np.ndarray) -> np.ndarray:
+    """Return the body of a row as it was written before tops, tallies and inverses were."""
+    body = spec.body
+    told, base = row[body.places], body.fresh.copy()
+    base[body._later] = told[body._earlier]
+    changed = told != base
+    words = told[changed].tolist()
+    count = int(changed[: body.wholes].sum())
+    long = [not -(1 << 15) <= word < 1 << 15 for word in words[:count]]
+    head = np.packbits(changed).tobytes() + np.packbits(np.array(long, bool)).tobytes()
+    whole = list(zip(words, long, strict=False))
+    head += b"".join(word.to_bytes(2, "little", signed=True) for word, far in whole if not far)
+    head += bytes(-len(head) % 8)
+    rest = [word for word, far in whole if far] + words[count:]
+    return np.append(np.frombuffer(head, np.int64), np.array(rest, np.int64))
+
+
+@every_kind
+@pytest.mark.parametrize("rounds", [0, 1, 10, 300])
+def test_bodies_of_the_first_form_are_read_both_ways(kind: str, rounds: int) -> None:
+    model = played(kind, rounds)
+    spec, row = model.spec, model._arena.row()
+    words = first_form(spec, row)
+    assert spec.body.told(words, old=True).tolist() == row[spec.body.places].tolist()
+    flat = by_machine(spec, words, old=True)
+    assert flat is not None
+    assert kept(spec, flat[spec.layout.row :]) == kept(spec, row)
+    document = model._document()
+    settings, tickets = document.settings, document.arrays["tickets"]
+    before = Document(document.kind, settings, {"body": words, "tickets": tickets}, 3)
+    assert type(model).from_bytes(before.to_bytes()).to_bytes() == model.to_bytes()
+
+
+@pytest.mark.parametrize("ones", [0, 1, 127, 128, 1 << 20])
+@pytest.mark.parametrize("zeros", [0, 2, 255, 256, 1 << 20])
+def test_tallies_come_back_and_small_ones_are_short(ones: int, zeros: int) -> None:
+    spec = Calibrant(seed=1).spec
+    row, cells = spec.layout.fresh.copy(), spec.rule.cells_of
+    cells(spec.layout.blocks_of(row))[:] = ones * ONE + zeros
+    row[[spec.layout.blocks + CLOCK, ISSUED, ROUNDS]] = 2
+    words = spec.body.packed(row)
+    assert spec.body.told(words).tolist() == row[spec.body.places].tolist()
+    flat = by_machine(spec, words)
+    assert flat is not None
+    assert flat[spec.layout.row :].tolist() == row.tolist()
+    assert packed_by_machine(spec, np.append(spec.layout.shared, row)) == words.tolist()
+    assert (len(words) < spec.rule.lattice.cells // 2) == (ones < 128 and zeros < 256)
+
+
+@pytest.mark.parametrize("number", [0.0, -0.0, 1e-9, -1e-9, 1.5, -1.5, 3.0, -3.0, 1e9])
+def test_reals_of_any_size_come_back(number: float) -> None:
+    spec = Calibrant(seed=1).spec
+    row, place = spec.layout.fresh.copy(), spec.layout.inverses[0][0] - 1
+    row.view(float)[place] = number
+    words = spec.body.packed(row)
+    assert spec.body.told(words).tolist() == row[spec.body.places].tolist()
+    flat = by_machine(spec, words)
+    assert flat is not None
+    assert flat[spec.layout.row + place] == row[place]
+    assert packed_by_machine(spec, np.append(spec.layout.shared, row)) == words.tolist()
+
+
+@pytest.mark.parametrize("rounds", [0, 5])
+@pytest.mark.parametrize("other", [0.25, -0.0, 0.0])
+def test_an_inverse_is_told_only_if_it_does_not_follow(rounds: int, other: float) -> None:
+    model = played("calibrant", rounds)
+    spec, row = model.spec, model._arena.row()
+    usual = spec.body.packed(row)
+    place = spec.layout.inverses[0][0] + 1
+    line = spec.body.places.tolist().index(place)
+    row.view(float)[place] = other
+    words = spec.body.packed(row)
+    marks = np.unpackbits(words.view(np.uint8))
+    assert not np.unpackbits(usual.view(np.uint8))[line]
+    assert bool(marks[line]) == (row[place] != model._arena.row()[place])
+    assert spec.body.told(words).tolist() == row[spec.body.places].tolist()
+    assert packed_by_machine(spec, np.append(spec.layout.shared, row)) == words.tolist()
+    flat = by_machine(spec, words)
+    assert flat is not None
+    assert flat[spec.layout.row + place] == row[place]
+
+
+def test_sums_whose_inverse_is_beyond_all_limits_are_refused() -> None:
+    model = played("calibrant", 5)
+    spec, row = model.spec, model._arena.row()
+    place, sums = spec.layout.inverses[0]
+    row.view(float)[sums : sums + 3] = 1e-100, 0.0, 1e-190
+    row.view(float)[place : place + 3] = [inverted(row.view(float), sums, k) for k in range(3)]
+    words = spec.body.packed(row)
+    assert by_machine(spec, words) is None
+    with pytest.raises(ValueError, match=r"must be from -1e\+150 to"):
+        Recalibrator._listed(spec, {"body": words})
+
+
+def test_what_is_no_top_of_a_word_is_refused() -> None:
+    model = played("calibrant", 5)
+    spec, words = model.spec, model.spec.body.packed(model._arena.row())
+    told = np.frombuffer(words.tobytes(), np.uint8).copy()
+    marks = np.unpackbits(told, count=8 * spec.body._bytes)
+    count, left = int(marks[: spec.body.wholes].sum()), int(marks[spec.body.wholes :].sum())
+    assert left % 4
+    first = spec.body._bytes + -(-count // 8)
+    for place, change in ((first + left // 4, 1), (len(told) - 1, 1)):
+        wrong = told.copy()
+        wrong[place] ^= change
+        assert by_machine(spec, wrong.view(np.int64)) is None
+        with pytest.raises(ValueError, match="that are not of"):
+            spec.body.told(wrong.view(np.int64))
+    short = words[: first // 8 + 1]
+    assert by_machine(spec, short) is None
+    with pytest.raises(ValueError, match="that are not of"):
+        spec.body.told(short)
 
 
 @every_kind

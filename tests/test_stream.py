@@ -1043,3 +1043,8 @@ def test_an_outcome_that_comes_too_late_is_dropped_one_by_one_and_in_batches(
         assert session.recalibrator.rounds == 0
         assert session.recalibrator.certificate().expired == 50
     assert found[0] == found[1]
+
+
+def test_a_kind_that_forgets_how_to_ask_makes_no_session() -> None:
+    with pytest.raises(TypeError, match="abstract method"):
+        Session(Recalibrator(seed=1), None, Scale("probability"), 1)

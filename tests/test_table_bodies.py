@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -148,7 +150,7 @@ def test_bodies_that_are_not_whole_are_refused_with_their_key() -> None:
         bad[:-8],
         bad + bytes(8),
         bad[:40] + bytes([bad[40] ^ 1]) + bad[41:],
-        resealed(table, b"\2" + bad[1:]),
+        resealed(table, b"\3" + bad[1:]),
         resealed(table, with_word(bad, 0, 1 | -3 << 32)),
         resealed(table, with_word(bad, 1, 1 << 40)),
     ):
@@ -280,3 +282,33 @@ def test_tickets_of_few_rows_are_looked_up_among_many() -> None:
     assert len(table._open_lines(np.arange(300))) == 699
     assert table.row(7) == lone.to_bytes()
     assert table.body(7) == table.bodies()[7]
+
+
+def before(name: str) -> tuple[Table, dict[str, bytes]]:
+    """A table as that of a file, without keys, and the bodies that were written then."""
+    folder = Path(__file__).parent / "golden" / "files" / "v1"
+    told = json.loads((folder / f"bodies_{name}.json").read_text())
+    table = Table.open(folder / f"snapshot_{name}")
+    for key in list(table):
+        del table[key]
+    return table, {key: bytes.fromhex(body) for key, body in told.items()}
+
+
+@pytest.mark.parametrize("name", ["recalibrator", "calibrant"])
+def test_bodies_of_both_forms_are_taken_together(name: str) -> None:
+    (table, old), (other, _) = before(name), before(name)
+    table.take(list(old), list(old.values()))
+    new = {key: table.body(key) for key in table}
+    assert all(body[0] == 2 for body in new.values())
+    assert all(body[0] == 1 for body in old.values())
+    mixed = {key: (new if number % 2 else old)[key] for number, key in enumerate(old)}
+    other.take(list(mixed), list(mixed.values()))
+    assert {key: other.body(key) for key in other} == new
+
+
+def test_a_body_of_the_first_form_that_no_stream_can_have_is_refused_with_its_key() -> None:
+    table, old = before("recalibrator")
+    first, second, *_ = old
+    wrong = resealed(table, with_word(old[second], 2, -1))
+    told = f"'{second}' must be that of a stream, got one"
+    refused(table, [first, second], [old[first], wrong], CorruptState, told)

@@ -39,6 +39,7 @@ class HasState(HasLimits, Protocol):
     def fresh(self) -> list[Any]: ...
     def note_positions(self) -> list[int]: ...
     def ratios(self) -> list[tuple[int, int, int, float]]: ...
+    def inverses(self) -> list[tuple[int, int]]: ...
     def twins(self) -> dict[int, int]: ...
     def sums(self) -> dict[int, int]: ...
 
@@ -66,6 +67,8 @@ class Layout:
         and what is added to it.
     twins
         For some words another one that is often the same.
+    inverses
+        Where three words start that are usually the inverse of three others, and where these do.
     """
 
     shared: Words
@@ -81,6 +84,7 @@ class Layout:
     high: Words
     ratios: tuple[tuple[int, int, int, float, float], ...] = ()
     twins: dict[int, int] = field(default_factory=dict)
+    inverses: tuple[tuple[int, int], ...] = ()
 
     @property
     def row(self) -> int:
@@ -190,12 +194,14 @@ def layout_of(
     begin = start if front else 0
     ratios = [*_ratios(rule, own, buckets, stride, float(scale))]
     twins: dict[int, int] = {}
+    inverses: list[tuple[int, int]] = []
     if transform is not None:
+        inverses = [(start + a, start + b) for a, b in transform.inverses()]
         ratios += [(start + a, start + b, start + c, 1.0, d) for a, b, c, d in transform.ratios()]
         twins = {start + place: own for place, own in transform.sums().items()}
         twins |= {start + place: start + twin for place, twin in transform.twins().items()}
     parts = shared, fresh, section, own, stride, begin, shared_real, real, stored, low, high
-    return Layout(*parts, tuple(ratios), twins)
+    return Layout(*parts, tuple(ratios), twins, tuple(inverses))
 
 
 def _ratios(

@@ -21,10 +21,11 @@ from calibrant.compare.comparison import headline
 from calibrant.core import check
 from calibrant.core.grid import GRIDS
 from calibrant.report.tables import printed
-from calibrant.stream import Answers, Columns, Drafts, Job, OnFault, Scale, Session, Skip, Stop
+from calibrant.stream import Answers, Columns, Drafts, Job, OnFault, Scale, Skip, Stop
 from calibrant.stream.failure import insist, naming
 from calibrant.stream.replay import Progress, replay
 from calibrant.stream.rows import Rounds
+from calibrant.stream.session import Feed
 from calibrant.stream.source import Source
 from calibrant.summary import Collector
 
@@ -222,8 +223,8 @@ class _Enough(Exception):
     """There are as many rounds as were asked for."""
 
 
-class _Gathering(Session):
-    """A session that keeps rounds instead of playing them."""
+class _Gathering(Feed):
+    """A feed that keeps rounds instead of playing them."""
 
     def __init__(self, scale: str | None, limit: int | None) -> None:
         count: Any = SimpleNamespace(issued=0)

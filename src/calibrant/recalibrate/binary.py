@@ -29,7 +29,7 @@ from calibrant.kernels.layout import (
     WIDTH,
 )
 from calibrant.kernels.rounds import Peeked
-from calibrant.recalibrate import version1, version2
+from calibrant.recalibrate import version1, version2, version3
 from calibrant.recalibrate.body import check_made, unpacked
 from calibrant.recalibrate.context import unread, words_of
 from calibrant.recalibrate.counter import Counter
@@ -44,7 +44,8 @@ from calibrant.transforms import from_description
 blank: Final = object.__new__
 SECRETS: Final = Struct("<qq")
 OFTEN: Final = 1023
-"""In rounds whose number has all of these bits, plain steps look whether there is machine code."""
+"""In rounds whose number has all of these bits, plain steps look whether there is machine code; so
+do states of one spec that are read, of which each may play few rounds."""
 
 
 class Binary(Stream[Ticket]):
@@ -55,8 +56,12 @@ class Binary(Stream[Ticket]):
     _reads: Any
     """How many features an expert reads; None is what a call without context is compared with."""
 
-    version: ClassVar[int] = 3
-    migrations: ClassVar[dict[int, Migration]] = {1: version1.migrated, 2: version2.migrated}
+    version: ClassVar[int] = 4
+    migrations: ClassVar[dict[int, Migration]] = {
+        1: version1.migrated,
+        2: version2.migrated,
+        3: version3.migrated,
+    }
     _tickets: ClassVar[Any] = Ticket
     _counters: ClassVar[Any] = Counter
 
@@ -265,8 +270,10 @@ class Binary(Stream[Ticket]):
     def _restore(self, document: Document) -> None:
         spec, cap = self._described(document)
         arrays, flat = document.arrays, None
-        if spec.ready is not None and bodies.made and "body" in arrays:
-            flat = spec.body.flat(arrays["body"], bodies.made[0].unpack)
+        if spec.ready is None:
+            _look_for_machine(spec)
+        if spec.ready is not None and bodies.made and "row" not in arrays:
+            flat = spec.body.flat(*_body(arrays), bodies.made[0].unpack)
         words = self._listed(spec, arrays) if flat is None else flat
         first = spec.layout.row + SECRET
         secret = secret_read(document, SECRETS.pack(*words[first : first + 2]))
@@ -280,7 +287,7 @@ class Binary(Stream[Ticket]):
         if "row" in arrays:
             told = unpacked(arrays["row"], spec.layout)[body.places]
         else:
-            told = body.told(arrays["body"])
+            told = body.told(*_body(arrays))
         body.verify(told)
         words, made = body.listed(told), body.made(told)
         issued, learned = words[spec.layout.row + ISSUED], words[spec.layout.row + ROUNDS]
@@ -319,6 +326,19 @@ class Binary(Stream[Ticket]):
             raise ValueError(
                 f"{len(lines)} open tickets after {self.rounds} of {self.issued} rounds"
             )
+
+
+def _look_for_machine(spec: Spec) -> None:
+    """Take over machine code, if there is some, once many states of a spec were read."""
+    read = spec.body.read = spec.body.read + 1
+    if read & OFTEN == OFTEN and spec.transform is not None and spec.is_made():
+        spec.compile()
+
+
+def _body(arrays: dict[str, Words]) -> tuple[Words, bool]:
+    """Return a body, and whether it is of the first form."""
+    old = arrays.get(version3.OLD_BODY)
+    return (arrays["body"], False) if old is None else (old, True)
 
 
 def possible(spec: Spec, place: Words, shares: Reals, kept: Words) -> Mask:

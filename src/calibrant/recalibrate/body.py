@@ -1,7 +1,7 @@
 """The body of a stored row: the words in which it differs from a fresh one.
 
 Binary streams leave out more, by a :class:`Body`: words that follow from others, words that are the
-same as their twins, and the upper bytes of small whole numbers.
+same as their twins, the upper bytes of small whole numbers, and those that most reals have.
 """
 
 from __future__ import annotations
@@ -18,8 +18,19 @@ from calibrant.core.arrays import Mask, Words
 from calibrant.core.limits import refuse_outside
 from calibrant.kernels import bodies
 from calibrant.kernels import layout as word
+from calibrant.kernels.transforms.platt import inverted
 
 Short: Final = np.int16
+Bytes: Final = np.uint8
+USUAL: Final = bytes(top & 255 for top in bodies.TOPS)
+"""Upper bytes that most reals have, by what stands for them."""
+DIGITS: Final = bytes(ord("0") + (USUAL + bytes([top])).index(top) for top in range(256))
+"""What stands for an upper byte, as a digit."""
+FOURS: Final = [
+    bytes((*USUAL, 0)[code >> shift & 3] for shift in (6, 4, 2, 0)) for code in range(256)
+]
+"""The four upper bytes for which the digits of a byte stand; 0 for those that are told."""
+LOWER: Final = bodies.FEW - 1
 MANY: Final = 256
 """More rows than these are packed, and unpacked, by machine code if there is a compiler; so are
 fewer, once there is machine code."""
@@ -63,16 +74,24 @@ class Body:
     """How the rows of one layout of a binary stream are stored::
 
         which words follow, a bit each | which of the whole ones are long, a bit each
-        short whole words (2 bytes each) | zeros up to a word | long whole words | reals
+        tops of reals, two bits each | tops that are none of the usual ones, a byte each
+        short whole words (2 bytes each) | zeros up to a word | long whole words
+        reals without their tops (7 bytes each) | zeros up to a word
 
     What is told of a row are its words at ``places``: whole numbers first, and among them gaps,
-    then visits, then clocks, then the rest.  Compiled functions (:mod:`calibrant.kernels.bodies`)
-    do the same with rows in arrays, once there are any.
+    then visits, then clocks, then the rest.  The top of a real is its upper byte; a short tally has
+    the ones in the upper byte.  Compiled functions (:mod:`calibrant.kernels.bodies`) do the same
+    with rows in arrays, once there are any.
+
+    Bodies of the first form, which are called ``old`` and read for ever, have whole reals and no
+    tops, tallies like other whole numbers, and tell every inverse.
     """
 
     def __init__(self, layout: Layout, head: int, size: int) -> None:
         """Set up for blocks with a head and cells of so many words."""
         self.layout = layout
+        self.read = 0
+        """States that were read by plain Python."""
         derived = np.zeros(len(layout.fresh), bool)
         derived[[ratio[0] for ratio in layout.ratios]] = True
         kept = layout.stored & ~derived
@@ -90,20 +109,42 @@ class Body:
         self._ends = tuple(ends[self.places] for ends in layout.ordered)
         self._span = (self._ends[2] - self._ends[1]).view(np.uint64)
         self._bytes = -(-len(self.places) // 8)
-        self._find_twins(layout.twins)
-        # Where words and ratios stand behind the shared part.
-        self._spots, row = self.places + layout.row, layout.row
-        self._ratios = {
-            row + below: (row + place, row + above, times, plus)
-            for place, above, below, times, plus in layout.ratios
-        }
+        cells = place[:, head:].reshape(-1) if size == 1 else np.zeros(0, np.int64)
+        self._tally = np.isin(self.places, cells)
+        self._tallies = size == 1
+        self._find_twins(layout)
+        # Where words stand behind the shared part.
+        self._spots = self.places + layout.row
         values, self._scale = layout.values
         self._values = np.tile(values, len(place))[: len(gaps)]
 
-    def _find_twins(self, twins: dict[int, int]) -> None:
+    def _find_twins(self, layout: Layout) -> None:
+        """Find the lines of twins, inverses and ratios."""
         index = {place: k for k, place in enumerate(self.places.tolist())}
-        pairs = [(index[a], index[b]) for a, b in twins.items() if a in index]
+        pairs = [(index[a], index[b]) for a, b in layout.twins.items() if a in index]
         self._later, self._earlier = np.array(pairs, np.int64).reshape(-1, 2).T.copy()
+        three = np.arange(3)
+        starts = [(index[a], index[b]) for a, b in layout.inverses]
+        self._inverse, self._sums = (
+            (np.array([pair[k] for pair in starts], np.int64)[:, None] + three).reshape(-1)
+            for k in range(2)
+        )
+        last = self.fresh.view(np.float64)[self._sums[2::3]].tolist()
+        first = self.fresh.view(np.float64)[self._inverse].reshape(-1, 3).tolist()
+        self._fresh_inverses = list(zip(last, first, strict=True))
+        told = [(a + layout.row, index[b], index[c]) for a, b, c, *_ in layout.ratios]
+        lines = np.array(told, np.int64).reshape(-1, 3)
+        real = self.real[lines[:, 2]]
+        self._ratios = [
+            (*lines[some].T.copy(), *self._factors[some].T.copy())
+            for some in (~real, real)
+            if some.any()
+        ]
+
+    @functools.cached_property
+    def _factors(self) -> NDArray[np.float64]:
+        told = [ratio[3:] for ratio in self.layout.ratios]
+        return np.array(told, np.float64).reshape(-1, 2)
 
     @functools.cached_property
     def _tables(self) -> tuple[Any, ...]:
@@ -113,29 +154,41 @@ class Body:
         twin[self._later] = self._earlier
         twins = np.zeros(len(twin), np.int64)
         twins[::8] = np.add.reduceat(twin >= 0, np.arange(0, len(twin), 8))
-        table = np.stack([self.places, self.fresh, *self._ends[1:], turn, twin, twins], 1)
+        twin[self._inverse] = -2 - len(layout.ratios) - np.arange(len(self._inverse))
+        columns = self.places, self.fresh, *self._ends[1:], turn, twin, twins, self._tally
         told = [
-            (place, above, below, layout.fresh[below], layout.real[below])
+            (place, above, below, layout.fresh[below], layout.real[below], -1)
             for place, above, below, *_ in layout.ratios
         ]
-        ratios = np.array(told, np.int64).reshape(-1, 5)
-        factors = np.array([ratio[3:] for ratio in layout.ratios], np.float64).reshape(-1, 2)
-        blocks = self._clocks.stop - self._clocks.start
-        sizes = layout.row, self.wholes, self._cells, blocks, self._scale, MAX_GAP // self._scale
-        return table, self._values, ratios, factors, np.array(sizes, np.int64)
+        lines = iter(self._inverse.tolist())
+        for place, sums in layout.inverses:
+            below = sums, sums + 2, layout.fresh[sums + 2]
+            told += [(place + k, *below, bodies.INVERSE + k, next(lines)) for k in range(3)]
+        ratios = np.array(told, np.int64).reshape(-1, bodies.LINE + 1)
+        blocks, most = self._clocks.stop - self._clocks.start, MAX_GAP // self._scale
+        sizes = layout.row, self.wholes, self._cells, blocks, self._scale, most, bodies.NARROW
+        return np.stack(columns, 1), self._values, ratios, self._factors, np.array(sizes, np.int64)
 
-    def flat(self, words: Words, unpack: Callable[..., bool]) -> Words | None:
+    def _sizes(self, old: bool) -> Words:
+        """Return the sizes for bodies of one of the two forms."""
+        sizes: Words = self._tables[-1].copy()
+        sizes[bodies.WIDTH] = bodies.WIDE if old else bodies.NARROW
+        return sizes
+
+    def flat(self, words: Words, old: bool, unpack: Callable[..., bool]) -> Words | None:
         """Return the shared part and the row of a body as an array; None if something is wrong."""
         table, values, ratios, factors, sizes = self._tables
         flat = self.layout.alone.copy()
-        shares = table, values, ratios, factors, flat, flat.view(np.float64), sizes
-        return flat if unpack(words.view(np.uint8), words, *shares) else None
+        shares = table, values, ratios, factors, flat, flat.view(np.float64)
+        told = words.view(np.uint8), words, *shares, self._sizes(old) if old else sizes
+        return flat if unpack(*told) else None
 
     def packed_flat(self, flat: Words, pack: Callable[..., int]) -> Words:
         """Return the row of an array as its body."""
-        table, *_, sizes = self._tables
+        table, _, ratios, _, sizes = self._tables
         room = np.zeros(len(table) + len(table) // 16 + 4, np.int64)
-        return room[: pack(flat, table, room.view(np.uint8), room, sizes)]
+        row = flat, flat.view(np.float64)
+        return room[: pack(*row, table, ratios, room.view(np.uint8), room, sizes)]
 
     # ------------------------------------------------------------------- many rows
 
@@ -150,14 +203,15 @@ class Body:
         machine = _machine_for(len(places))
         if machine is None:
             return self._packed_one_by_one(flat, places.tolist(), left.tolist())
-        table, *_, sizes = self._tables
+        table, _, ratios, *_ = self._tables
+        rows = flat, flat.view(np.float64), table, ratios
         most = len(table) + len(table) // 16 + 4
         pieces, ends, end = [np.empty(0, np.int64)], np.empty(len(places), np.int64), 0
         for first in range(0, len(places), AT_ONCE):
             some = slice(first, first + AT_ONCE)
             made = np.zeros(most * len(places[some]) + int(left[some].sum()), np.int64)
-            told = made.view(np.uint8), made, sizes.copy()
-            machine[1](flat, table, *told, places[some], left[some], ends[some])
+            told = made.view(np.uint8), made, self._sizes(False), places[some]
+            machine[1](*told, left[some], ends[some], *rows)
             pieces.append(made[: ends[some][-1]].copy())
             ends[some] += end
             end += len(pieces[-1])
@@ -174,23 +228,30 @@ class Body:
         return np.concatenate(made), np.cumsum(sizes, dtype=np.int64)
 
     def unpack_rows(
-        self, words: Words, starts: Words, ends: Words, flat: Words, places: Words
+        self,
+        words: Words,
+        starts: Words,
+        ends: Words,
+        flat: Words,
+        places: Words,
+        old: bool = False,
     ) -> None:
         """Write bodies into fresh rows of an array; refuse them if one is wrong, and name it."""
         machine = _machine_for(len(places))
         if machine is None:
             for k, (a, b) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
-                self._unpack_row(k, words[a:b], flat, int(places[k]))
+                self._unpack_row(k, words[a:b], flat, int(places[k]), old)
             return
-        table, values, ratios, factors, sizes = self._tables
+        table, values, ratios, factors, _ = self._tables
         shares = table, values, ratios, factors, flat, flat.view(np.float64)
-        wrong = machine[0](words.view(np.uint8), words, sizes.copy(), places, starts, ends, *shares)
+        told = words.view(np.uint8), words, self._sizes(old), places
+        wrong = machine[0](*told, starts, ends, *shares)
         if wrong >= 0:
             raise WrongBody(int(wrong), "that is not of a row")
 
-    def _unpack_row(self, number: int, words: Words, flat: Words, place: int) -> None:
+    def _unpack_row(self, number: int, words: Words, flat: Words, place: int, old: bool) -> None:
         try:
-            told = self.told(words)
+            told = self.told(words, old)
             self.verify(told)
         except ValueError as error:
             raise WrongBody(number, f"with {error}") from None
@@ -208,41 +269,87 @@ class Body:
         told = row[self.places]
         base = self.fresh.copy()
         base[self._later] = told[self._earlier]
+        self._invert(told, base)
         changed = told != base
         which = changed.nonzero()[0]
         words, count = told[which], int(which.searchsorted(self.wholes))
-        whole = words[:count]
+        whole, reals = words[:count], words[count:]
+        short, long = self._shortened(whole, which[:count])
+        head = np.packbits(changed).tobytes() + np.packbits(long).tobytes()
+        head += _coded(reals.tobytes()[7::8]) + short[~long].tobytes()
+        lower = reals.view(Bytes).reshape(-1, 8)[:, :7]
+        head += bytes(-len(head) % 8) + whole[long].tobytes() + lower.tobytes()
+        return np.frombuffer(head + bytes(-len(head) % 8), np.int64)
+
+    def _shortened(self, whole: Words, lines: Words) -> tuple[NDArray[np.int16], Mask]:
+        """Return whole words in two bytes each, and which of them are too long for that."""
         short = whole.astype(Short)
         long = short != whole
-        brief = short[~long].tobytes()
-        head = np.packbits(changed).tobytes() + np.packbits(long).tobytes() + brief
-        head += bytes(-len(head) % 8)
-        rest = words[count:] if len(brief) == 2 * count else np.append(whole[long], words[count:])
-        return np.concatenate([np.frombuffer(head, np.int64), rest])
+        if self._tallies:
+            some = self._tally[lines].nonzero()[0]
+            tallies = whole[some]
+            short[some] = folded = (tallies >> 23 & -bodies.FEW | tallies & LOWER).astype(Short)
+            long[some] = _unfolded(folded.astype(np.int64)) != tallies
+        return short, long
+
+    def _invert(self, told: Words, base: Words) -> None:
+        """Write inverses of sums that are told, unless these are fresh, into other lines."""
+        if not self._fresh_inverses:
+            return
+        sums, made = told.view(np.float64)[self._sums].tolist(), list[float]()
+        for k, (last, fresh) in enumerate(self._fresh_inverses):
+            at = 3 * k
+            # As long as the last sum is fresh, so is the inverse.
+            if sums[at + 2] == last:
+                made += fresh
+            else:
+                made += inverted(sums, at, 0), inverted(sums, at, 1), inverted(sums, at, 2)
+        base.view(np.float64)[self._inverse] = made
 
     # ----------------------------------------------------------------- reading
 
-    def told(self, words: Words) -> Words:
+    def told(self, words: Words, old: bool = False) -> Words:
         """Return what a body tells of its row."""
         told, size = words.tobytes(), len(self.places)
         changed = _bits(told[: self._bytes], size)
         which = changed.nonzero()[0]
         count = int(which.searchsorted(self.wholes))
-        start = self._bytes + -(-count // 8)
+        start, left = self._bytes + -(-count // 8), len(which) - count
         long = _bits(told[self._bytes : start], count)
         lengthy = int(np.count_nonzero(long))
+        tops, start = (b"", start) if old else _tops(told, start, left)
         end = start + 2 * (count - lengthy)
-        first = -(-end // 8)
-        if len(words) != first + lengthy + len(which) - count or any(told[end : 8 * first]):
+        first = -(-end // 8) * 8
+        rest = first + 8 * lengthy
+        last = rest + (bodies.WIDE if old else bodies.NARROW) * left
+        spare = told[end:first] + told[last:]
+        if len(told) != -(-last // 8) * 8 or spare.count(0) < len(spare):
             raise ValueError(f"{len(words)} words that are not of a row of {size}")
         listed = np.empty(len(which), np.int64)
-        listed[:count][~long] = np.frombuffer(told, "<i2", count - lengthy, start)
-        listed[:count][long] = words[first : first + lengthy]
-        listed[count:] = words[first + lengthy :]
+        whole = listed[:count]
+        short = np.frombuffer(told, "<i2", count - lengthy, start).astype(np.int64)
+        brief = ~long
+        if self._tallies and not old:
+            some = self._tally[which[:count][brief]].nonzero()[0]
+            short[some] = _unfolded(short[some])
+        whole[brief], whole[long] = short, words[first // 8 : rest // 8]
+        if old:
+            listed[count:] = words[rest // 8 :]
+        else:
+            reals = listed[count:].view(Bytes).reshape(-1, 8)
+            reals[:, 7] = np.frombuffer(tops, Bytes)
+            reals[:, :7] = np.frombuffer(told, Bytes, 7 * left, rest).reshape(-1, 7)
+        return self._completed(listed, changed, which, old)
+
+    def _completed(self, listed: Words, changed: Mask, which: Words, old: bool) -> Words:
+        """Return all words of which some are told."""
         found: Words = self.fresh.copy()
         found[which] = listed
         same = (~changed[self._later]).nonzero()[0]
         found[self._later[same]] = found[self._earlier[same]]
+        if not old and self._fresh_inverses:
+            self._invert(found, found)
+            found[which] = listed
         return found
 
     def verify(self, told: Words) -> None:
@@ -270,8 +377,8 @@ class Body:
 
     def listed(self, told: Words) -> list[Any]:
         """Return the shared part and the row of which this is told, as a list."""
-        ratios = self._ratios
-        changed = (told != self.fresh).nonzero()[0]
+        differs = told != self.fresh
+        changed = differs.nonzero()[0]
         words: list[Any] = self.layout.alone_list.copy()
         values = told[changed]
         spots = self._spots[changed].tolist()
@@ -280,9 +387,14 @@ class Body:
         listed[cut:] = values[cut:].view(np.float64).tolist()
         for place, value in zip(spots, listed, strict=True):
             words[place] = value
-        for below in ratios.keys() & spots:
-            place, above, times, plus = ratios[below]
-            words[place] = words[above] / (words[below] * times + plus)
+        for derived, above, below, times, plus in self._ratios:
+            seen = differs[below].nonzero()[0]
+            numbers: Any = told.view(np.float64) if below[0] >= self.wholes else told
+            # What was seen is no zero: counts begin with none, and the others have a prior.
+            lower = numbers[below[seen]] * times[seen] + plus[seen]
+            means = (numbers[above[seen]] / lower).tolist()
+            for place, value in zip(derived[seen].tolist(), means, strict=True):
+                words[place] = value
         return words
 
 
@@ -317,6 +429,30 @@ def _bits(told: bytes, size: int) -> Mask:
         raise ValueError(f"marks that are not of {size} words")
     bits: NDArray[np.bool_] = np.unpackbits(np.frombuffer(told, np.uint8), count=size).view(bool)
     return bits
+
+
+def _unfolded(short: Words) -> Words:
+    """Return tallies whose short forms these are."""
+    return (short >> 8) * word.ONE + (short & LOWER)
+
+
+def _coded(tops: bytes) -> bytes:
+    """Return what stands for upper bytes, two bits each, and those that are none of the usual."""
+    code = int(tops.translate(DIGITS) or b"0", 4) << 2 * (-len(tops) % 4)
+    return code.to_bytes(-(-len(tops) // 4), "big") + tops.translate(None, USUAL)
+
+
+def _tops(told: bytes, start: int, count: int) -> tuple[bytes, int]:
+    """Return the upper bytes of so many reals, and where what is told of them ends."""
+    end = start - (-count // 4)
+    tops = b"".join([FOURS[code] for code in told[start:end]])
+    last = end + tops.count(0)
+    if last > len(told) or tops[count:].strip(USUAL[:1]):
+        raise ValueError(f"tops that are not of {count} words")
+    if last > end:
+        others = iter(told[end:last])
+        tops = bytes(top or next(others) for top in tops)
+    return tops[:count], last
 
 
 def _machine_for(rows: int) -> Any:

@@ -40,6 +40,11 @@ class Refused(Exception):
         self.number, self.error = number, error
 
 
+def _refused(names: list[Key], number: int, error: WrongBody) -> Refused:
+    wrong = f"body of key {names[number]!r} must be that of a stream"
+    return Refused(number, CorruptState(f"{wrong}, got one {error.wrong}"))
+
+
 class KeyedBodies(KeyedBatches):
     """How the streams of keys leave a table, and come back."""
 
@@ -179,6 +184,7 @@ class KeyedBodies(KeyedBatches):
         stride = 2 + len(self._spec.fields)
         opened = Parcels.opened(names, parcels, stride, self._mark)
         try:
+            opened = self._of_today(names, opened)
             told = self._checked_parcels(names, opened)
         except Refused as refused:
             raise refused.error from None
@@ -299,14 +305,23 @@ class KeyedBodies(KeyedBatches):
                 self._refuse_parcel(names, np.arange(len(names)) == k, "corrections that were made")
         return own, lines, kept
 
+    def _of_today(self, names: list[Key], parcels: Parcels) -> Parcels:
+        """Return parcels as they are written today."""
+        old = np.flatnonzero(parcels.old)
+        if not len(old):
+            return parcels
+        starts, ends = parcels.bodies
+        try:
+            return parcels.rewritten(*self._rewritten(parcels.words, starts[old], ends[old]))
+        except WrongBody as error:
+            raise _refused(names, int(old[error.number]), error) from None
+
     def _unpacked(self, names: list[Key], parcels: Parcels) -> Words:
         """Return some words of each row, if its body is possible."""
         try:
             return self._looked_at(parcels.words, *parcels.bodies)
         except WrongBody as error:
-            wrong = f"body of key {names[error.number]!r} must be that of a stream"
-            told = CorruptState(f"{wrong}, got one {error.wrong}")
-            raise Refused(error.number, told) from None
+            raise _refused(names, error.number, error) from None
 
     def _refuse_parcel(self, names: list[Key], bad: Any, what: str) -> None:
         if bad.any():

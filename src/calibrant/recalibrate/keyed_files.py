@@ -179,21 +179,21 @@ class KeyedFiles(KeyedBodies):
 
     def _open_parcels(self, keys: list[Key], parcels: Parcels, skip: bool) -> None:
         """Take over parcels where they are, or those that are whole."""
-        self._tiers.heap.mapped = parcels.words
         while True:
             try:
                 kept, parcels = parcels.intact(keys, self._mark, skip)
                 self.missing += [key for key, whole in zip(keys, kept, strict=True) if not whole]
                 keys = [key for key, whole in zip(keys, kept, strict=True) if whole]
-                told = self._checked_parcels(keys, parcels)
+                made = self._of_today(keys, parcels)
+                told = self._checked_parcels(keys, made)
                 break
             except Refused as refused:
                 if not skip:
                     raise CorruptState(str(refused.error)) from None
                 self.missing.append(keys.pop(refused.number))
                 parcels = parcels.without(refused.number)
-        self._install(keys, parcels, *told, mapped=True)
-        self._tiers.heap.mapped = parcels.words
+        self._tiers.heap.mapped = made.words
+        self._install(keys, made, *told, mapped=True)
 
 
 def _padded(data: bytes) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -17,9 +18,16 @@ from calibrant.recalibrate.heap import copied_parts
 from calibrant.recalibrate.keyed import Key
 from calibrant.recalibrate.keyed_rows import KeyedRows
 from calibrant.recalibrate.tiers import OWN
+from calibrant.recalibrate.version3 import OLD_BODIES
 
 NAMED: Final = 1 << 62
 """Keys of tickets that have a name begin here."""
+
+
+def _starts(rows: Words) -> Words:
+    """Return where each of some rows starts in their array."""
+    starts: Words = np.arange(len(rows)) * rows.shape[1]
+    return starts
 
 
 class KeyedState(KeyedRows):
@@ -60,13 +68,16 @@ class KeyedState(KeyedRows):
         return np.concatenate(made).reshape(-1)
 
     def _restore_rows(self, keys: list[Key], sizes: Words, arrays: dict[str, Words]) -> None:
-        ends, bodies, count = np.cumsum(sizes), np.ascontiguousarray(arrays["bodies"]), len(keys)
+        ends, old, count = np.cumsum(sizes), OLD_BODIES in arrays, len(keys)
+        bodies = np.ascontiguousarray(arrays[OLD_BODIES if old else "bodies"])
         whole = (sizes >= 0).all() and len(bodies) == (ends[-1] if count else 0)
         if not whole or len(sizes) != count or len(set(keys)) < count:
             raise ValueError(f"bodies that are not those of {count} keys")
         self._make_room(count)
         self._keys += keys
         told = bodies, ends - sizes, ends
+        if old:
+            told = self._rewritten(*told)
         self._take_bodies(np.arange(count), *told, self._looked_at(*told))
         self._numbers = dict(zip(keys, range(count), strict=True))
         self._touch(np.arange(count))
@@ -90,17 +101,32 @@ class KeyedState(KeyedRows):
 
     def _looked_at(self, words: Words, starts: Words, ends: Words) -> Words:
         """Return some words of each row whose bodies these are, if all of these are possible."""
-        fresh, made = self._spec.layout.fresh, [np.empty((0, len(OWN)), np.int64)]
+        made = [rows[:, OWN] for rows in self._unpacked_rows(words, starts, ends)]
+        return np.concatenate([np.empty((0, len(OWN)), np.int64), *made])
+
+    def _rewritten(self, words: Words, starts: Words, ends: Words) -> tuple[Words, Words, Words]:
+        """Return bodies of the first form as such of today, and where each starts and ends."""
+        made, sizes = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        for rows in self._unpacked_rows(words, starts, ends, old=True):
+            told = self._spec.body.packed_rows(rows.reshape(-1), _starts(rows))
+            made.append(told[0])
+            sizes.append(np.diff(told[1], prepend=0))
+        size = np.concatenate(sizes)
+        return np.concatenate(made), np.cumsum(size) - size, np.cumsum(size)
+
+    def _unpacked_rows(
+        self, words: Words, starts: Words, ends: Words, old: bool = False
+    ) -> Iterator[Words]:
+        """Return the rows whose bodies these are, some at a time."""
         for first in range(0, len(starts), AT_ONCE):
             some = slice(first, first + AT_ONCE)
-            rows = np.tile(fresh, (len(starts[some]), 1))
-            told = rows.reshape(-1), np.arange(len(rows)) * len(fresh)
+            rows = np.tile(self._spec.layout.fresh, (len(starts[some]), 1))
+            told = starts[some], ends[some], rows.reshape(-1), _starts(rows)
             try:
-                self._spec.body.unpack_rows(words, starts[some], ends[some], *told)
+                self._spec.body.unpack_rows(words, *told, old)
             except WrongBody as error:
                 raise WrongBody(first + error.number, error.wrong) from None
-            made.append(rows[:, OWN])
-        return np.concatenate(made)
+            yield rows
 
     def _check_lines(self, lines: Words) -> None:
         """Refuse tickets that cannot have been issued."""

@@ -23,8 +23,11 @@ import numpy as np
 from calibrant.core.arrays import Mask, Words
 from calibrant.errors import CorruptState, InvalidType
 from calibrant.kernels import blake
+from calibrant.recalibrate.heap import copied_parts
 
-VERSION: Final = 1
+VERSION: Final = 2
+OLD: Final = 1
+"""The version of parcels whose bodies are of the first form; these are read for ever."""
 HEAD: Final = 2
 """Words before the body."""
 TAIL: Final = 1
@@ -80,6 +83,12 @@ class Parcels:
         """Where the bodies start, and where they end."""
         first = self.starts + HEAD
         return first, first + (self.words[self.starts] >> 32)
+
+    @property
+    def old(self) -> Mask:
+        """Which parcels have a body of the first form."""
+        found: Mask = (self.words[self.starts] & HALF) == OLD
+        return found
 
     @property
     def tickets(self) -> Words:
@@ -152,7 +161,7 @@ class Parcels:
         whole &= (sizes >= 8 * (HEAD + TAIL)) & (self.starts >= 0) & (self.ends <= len(self.words))
         some = self.chosen(whole)
         tickets, corrected, (first, last) = some.tickets, some.corrected, some.bodies
-        fits = ((some.words[some.starts] & HALF) == VERSION) & (last >= first)
+        fits = (some.old | ((some.words[some.starts] & HALF) == VERSION)) & (last >= first)
         fits &= last + tickets * self.stride + 2 * corrected + TAIL == some.ends
         whole[np.flatnonzero(whole)[~fits]] = False
         some = self.chosen(whole)
@@ -165,6 +174,20 @@ class Parcels:
     def chosen(self, some: Mask) -> Parcels:
         """Return some of the parcels."""
         return Parcels(self.words, self.starts[some], self.ends[some], self.stride)
+
+    def rewritten(self, words: Words, starts: Words, ends: Words) -> Parcels:
+        """Return the same parcels, without their digests, with other bodies for the old ones."""
+        old, (begin, end), sizes = self.old, self.bodies, self.ends - self.starts
+        sizes[old] += ends - starts - (end - begin)[old]
+        over = np.cumsum(sizes)
+        made = Parcels(np.zeros(int(over[-1]), np.int64), over - sizes, over, self.stride)
+        copied_parts(self.words, self.starts, np.full(len(self), HEAD), made.words, made.starts)
+        made.words[made.starts[old]] = VERSION | (ends - starts) << 32
+        (first, last), rest = made.bodies, self.ends - end
+        copied_parts(self.words, end, rest, made.words, last)
+        copied_parts(self.words, begin[~old], (end - begin)[~old], made.words, first[~old])
+        copied_parts(words, starts, ends - starts, made.words, first[old])
+        return made
 
     def without(self, number: int) -> Parcels:
         """Return all parcels but one."""

@@ -26,7 +26,7 @@ from calibrant.errors import (
 )
 from calibrant.kernels.layout import ROUNDS
 from calibrant.kernels.whole import copied
-from calibrant.recalibrate import version2
+from calibrant.recalibrate import version2, version3
 from calibrant.recalibrate.calibrant import Calibrant
 from calibrant.recalibrate.corrections import Corrections
 from calibrant.recalibrate.crowd import EXPIRE, REFUSE, WHEN_FULL, Ages, told
@@ -86,10 +86,11 @@ class Table(KeyedStore):
     """
 
     kind: ClassVar = "table"
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
     migrations: ClassVar[dict[int, Migration]] = {
         1: version2.migrated_table,
         2: lambda document: replace(document, version=3),
+        3: version3.migrated_table,
     }
 
     __slots__ = ("__weakref__", "_earlier")
@@ -474,7 +475,7 @@ class Table(KeyedStore):
             self._restore_rows(keys, np.array(sizes, np.int64), arrays)
             return
         # Earlier versions held the bytes of a lone stream for each key.
-        data, start = arrays["bodies"].astype("<i8").tobytes(), 0
+        data, start = arrays[version3.OLD_BODIES].astype("<i8").tobytes(), 0
         for key, size in zip(keys, sizes, strict=True):
             self.put(key, data[start : start + size])
             start += size

@@ -29,7 +29,7 @@ from calibrant.stream.inputs import open_reader
 from calibrant.stream.pieces import Piece
 from calibrant.stream.readers import BATCH_ROWS, Reader
 from calibrant.stream.rows import Problem, Rounds, Rules, listed, value_at
-from calibrant.stream.session import Session
+from calibrant.stream.session import Feed
 from calibrant.stream.source import Source, open_source
 from calibrant.stream.wording import Wording
 from calibrant.stream.writers import JsonLinesWriter, Writer
@@ -91,7 +91,7 @@ class Job(KindColumns):
 
 def replay(
     job: Job,
-    session: Session,
+    session: Feed,
     on_fault: OnFault,
     *,
     start: Start = lambda source, columns: None,
@@ -103,7 +103,7 @@ def replay(
     ----------
     job : Job
         What to read.
-    session : Session
+    session : Feed
         Who plays; goes on from wherever it stands.
     on_fault : OnFault
         What to do about bad rows.
@@ -127,7 +127,7 @@ class _Replay:
     """The inputs of a job, one after the other."""
 
     def __init__(
-        self, job: Job, session: Session, on_fault: OnFault, start: Start, progress: Progress
+        self, job: Job, session: Feed, on_fault: OnFault, start: Start, progress: Progress
     ) -> None:
         self.job, self.session, self.on_fault = job, session, on_fault
         self._start, self._progress = start, progress
@@ -280,7 +280,9 @@ class _Replay:
         if known in book.learned or outcome is None:
             book.repeated += 1
         elif outcome in (0.0, 1.0):
-            self.session.settle(book.settle(known), int(outcome))
+            # Only a session that settles has a book.
+            settling: Any = self.session
+            settling.settle(book.settle(known), int(outcome))
         else:
             columns = part.columns
             self._refuse(part, piece, row, columns.outcome, columns.wording.outcome_rule)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import warnings
+from abc import ABC, abstractmethod
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +24,7 @@ from calibrant.recalibrate import Calibrant, Pending
 from calibrant.registry import calibrators
 from calibrant.stream.columns import Columns, KindColumns, Scale
 from calibrant.stream.failure import StateMismatch, Unreadable
-from calibrant.stream.ids import Book, Open
+from calibrant.stream.ids import Book
 from calibrant.stream.rows import Rounds, Rules
 from calibrant.summary import AnySummary, Breakdown, Engine, collector_for, kinds, read_if
 from calibrant.summary.kind import summarise_collected
@@ -54,11 +55,8 @@ class Answers(NamedTuple):
 
 
 @dataclass
-class Session:
-    """Everything that goes on from one piece of a stream to the next.
-
-    Each kind of outcomes has sessions of its own, which say how forecasts are asked for and
-    followed; :mod:`calibrant.kinds` has them.
+class Feed(ABC):
+    """What the rows of a file are given to, and what goes on from one piece to the next.
 
     Attributes
     ----------
@@ -93,7 +91,7 @@ class Session:
     outcome_type: ClassVar[type[np.generic]] = np.uint8
     """What outcomes are kept as until they are learned."""
     settles: ClassVar[bool] = False
-    """Whether an outcome can be told of a single forecast that was made before."""
+    """Whether an outcome can be told, to ``settle``, of a single forecast that was made before."""
 
     recalibrator: Any
     collector: Any
@@ -114,6 +112,22 @@ class Session:
         """Return the rules that rows must obey from now on."""
         return Rules(columns, self.scale, self.last)
 
+    @abstractmethod
+    def play(self, rounds: Rounds) -> Any:
+        """Take the next rows; return the answers."""
+
+    def none(self) -> Any:
+        """Return the answers to no rows."""
+        return Answers.none()
+
+
+class Session(Feed):
+    """A feed that plays its rows: a recalibrator at work.
+
+    Each kind of outcomes has sessions of its own, which say how forecasts are asked for and
+    followed; :mod:`calibrant.kinds` has them.
+    """
+
     def added(self, columns: Columns) -> Sequence[str]:
         """Return the names of the columns that answers add."""
         return ADDED
@@ -129,14 +143,6 @@ class Session:
         self.unresolved += int((~rounds.known).sum())
         self._follow(rounds, answers)
         return answers
-
-    def settle(self, forecast: Open, outcome: int) -> None:
-        """Learn the outcome of one forecast that was made before."""
-        raise NotImplementedError
-
-    def none(self) -> Any:
-        """Return the answers to no rows."""
-        return Answers.none()
 
     @property
     def kept_columns(self) -> dict[str, tuple[str, ...]]:
@@ -188,9 +194,9 @@ class Session:
     def _joined(self, parts: list[Any]) -> Any:
         return type(parts[0])(*map(np.concatenate, zip(*parts, strict=True)))
 
+    @abstractmethod
     def _follow(self, rounds: Rounds, answers: Any) -> None:
         """Let the collector see the rounds whose outcome is known."""
-        raise NotImplementedError
 
     def _play(self, rounds: Rounds) -> Any:
         if len(rounds) == 1:
@@ -199,9 +205,9 @@ class Session:
         prompt = known and not len(self.pending)
         return self._play_prompt(rounds) if prompt else self._play_late(rounds)
 
+    @abstractmethod
     def _play_prompt(self, rounds: Rounds) -> Any:
         """Return the answers to rows whose outcomes are known before the next row."""
-        raise NotImplementedError
 
     def _play_late(self, rounds: Rounds) -> Any:
         """Return the answers to rows whose outcomes may come late, one row at a time."""
@@ -222,9 +228,9 @@ class Session:
             self._learn_until(time)
         return answers
 
+    @abstractmethod
     def _ask(self, rounds: Rounds, time: float, number: int) -> Any:
         """Return the answers to one row, whose ticket stays open."""
-        raise NotImplementedError
 
     def _learn_until(self, time: float) -> None:
         """Learn what is known by ``time``, in the order in which it became known."""

@@ -96,6 +96,13 @@ class Transform(abc.ABC):
         """Return which words follow from two others, and need not be stored."""
         return []
 
+    def inverses(self) -> list[tuple[int, int]]:
+        """Return where inverses of sums start that need not be stored, and where the sums do.
+
+        Three words each, as :func:`calibrant.kernels.transforms.platt.inverted` makes them.
+        """
+        return []
+
     def twins(self) -> dict[int, int]:
         """Return for some words another one that is often the same."""
         return {}

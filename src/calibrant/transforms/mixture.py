@@ -227,6 +227,11 @@ class ExpertMixture(Transform):
             for place, above, below, plus in group[0].ratios()
         ]
 
+    def inverses(self) -> list[tuple[int, int]]:
+        """Return the inverses that experts keep, and their sums."""
+        placed = [(start, group[0].inverses()) for start, group in self._placed()]
+        return [(start + a, start + b) for start, found in placed for a, b in found]
+
     def twins(self) -> dict[int, int]:
         """Return the words of experts that differ from an earlier one in their memory alone.
 

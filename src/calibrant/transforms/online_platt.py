@@ -113,6 +113,10 @@ class OnlinePlatt(Transform):
         own = [platt.STEP, platt.REACH, platt.SQUARE]
         return own if self.memory == math.inf else [*own, platt.KEPT, platt.ADDED]
 
+    def inverses(self) -> list[tuple[int, int]]:
+        """Return where the inverse and the sums are, if these are kept."""
+        return [] if self.memory == math.inf else [(platt.INVERSE, platt.SUM)]
+
 
 def platt_of(given: Any) -> OnlinePlatt:
     """Return Platt scaling with the parameters of a transform that begins with it."""

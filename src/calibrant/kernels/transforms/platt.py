@@ -134,4 +134,16 @@ def partly_forgetting(
         project(words, reals, at)
 
 
+def inverted(reals: Reals, sums: int, which: int) -> float:
+    """Return a word of the inverse as :func:`partly_forgetting` makes it of the sums, bit for bit.
+
+    Thus it need not be stored.
+    """
+    a, b, c = reals[sums], reals[sums + 1], reals[sums + 2]
+    whole = a * c - b * b
+    each = 1.0 / (TINY if whole < TINY else whole)
+    word: float = c if which == 0 else (-b if which == 1 else a)
+    return word * each
+
+
 FORGETTING: Final = by_logs(given, partly_forgetting, ODDS)
