@@ -19,6 +19,7 @@ from calibrant.core.ticket import Ticket
 from calibrant.errors import ForeignTicket, InvalidInput
 from calibrant.kernels import bodies
 from calibrant.kernels.layout import (
+    ASIDE,
     CELL,
     ISSUED,
     NARROW,
@@ -50,7 +51,7 @@ OFTEN: Final = 1023
 class Binary(Stream[Ticket]):
     """What a recalibrator of one stream of probabilities does beneath its verbs."""
 
-    __slots__ = ("_asked", "_issuer", "_looked", "_most", "_reads", "_rows", "_spec")
+    __slots__ = ("_asked", "_issuer", "_looked", "_most", "_near", "_reads", "_rows", "_spec")
 
     _reads: Any
     """How many features an expert reads; None is what a call without context is compared with."""
@@ -73,6 +74,8 @@ class Binary(Stream[Ticket]):
         if arena.listed is None and words is not None:
             self._rows.begin_compiled(spec.ready)
         self._timed, self._reads = spec.rule.timed, spec.slots or None
+        # What a ticket keeps is read where newer forecasts were made, and features always are.
+        self._near = 0 if spec.slots else 1
         self._most = min(self._rows.capacity, cap)
 
     def _open(self, arena: Arena, counter: Counter[Ticket]) -> None:
@@ -177,14 +180,14 @@ class Binary(Stream[Ticket]):
             raise unread(context)
         return words_of(context, self._reads)
 
-    def _peek_at(self, raw: float, context: Any) -> Peeked:
-        """Look at the next draw with that context, and note what was seen."""
+    def _sample_with(self, raw: float, context: Any) -> float:
+        """Return the next draw with that context, and note what was seen."""
         told = self._features(context)
         with passing(self._gate):
             self._rows.tell(told)
             seen = self._peek(raw)
             self._noted((raw, *told), seen)
-        return seen
+        return raw if seen[0] & ASIDE else self._issuer.values[seen[0] & CELL]
 
     def _book_with(self, raw: float, outcome: int, context: Any) -> None:
         """Make a round of such a look, or of a draw made now."""
