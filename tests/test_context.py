@@ -18,6 +18,7 @@ from calibrant.errors import ExpiredTicket, InvalidInput, InvalidType
 from calibrant.kernels.compile import available
 from calibrant.kernels.transforms import context as kernel
 from calibrant.recalibrate.context import columns_of, hashed, words_of
+from calibrant.recalibrate.preview import Preview
 from calibrant.transforms import Context, ExpertMixture, Identity
 
 NAMES = ("age", "income")
@@ -293,6 +294,17 @@ def test_a_draw_that_was_looked_at_is_of_its_context() -> None:
     assert model == other
     assert model.predict_mean_one(0.5, context={"age": 60.0}) != model.predict_mean_one(0.5)
     assert model.predict_mean_one(0.5) == other.predict_mean_one(0.5, context={})
+
+
+def test_a_preview_knows_nothing_whatever_was_told_before() -> None:
+    model, other = small(), small()
+    for each in (model, other):
+        one_by_one(each, stream(100))
+    model.sample_one(0.5, context={"age": 60.0})
+    mean = other.predict_mean_one(0.5)
+    assert Preview(model).one(0.5)[1] == Preview(model).whole(0.5).mean == mean
+    model.sample_one(0.5, context={"age": 60.0})
+    assert Preview(model).many([0.5])[1].tolist() == [mean]
 
 
 def late(rounds: Stream, model: Calibrant, restart: bool) -> Calibrant:

@@ -57,9 +57,7 @@ class Batches(Binary):
         raw = check.probability(raw)
         told = None if self._reads is context else self._features(context)
         with passing(self._gate):
-            if told is not None:
-                self._rows.tell(told)
-            place, weight, *_ = self._peek(raw)
+            place, weight, *_ = self._peek(raw, told)
             return raw if place & ASIDE else self._rows.mean_of(place, weight)
 
     def play(

@@ -163,9 +163,11 @@ class Binary(Stream[Ticket]):
     def _outcome(self, outcome: Any) -> int:
         return check.outcome(outcome)
 
-    def _peek(self, raw: float) -> Peeked:
-        """Look at the next draw; nothing is remembered."""
+    def _peek(self, raw: float, told: list[int] | None = None) -> Peeked:
+        """Look at the next draw, with what is known besides; nothing is remembered."""
         self._note_asked()
+        if self._reads is not None:
+            self._rows.tell(told or [0] * self._reads)
         return self._rows.peek(self._row, raw)
 
     def _note_asked(self) -> None:
@@ -184,8 +186,7 @@ class Binary(Stream[Ticket]):
         """Return the next draw with that context, and note what was seen."""
         told = self._features(context)
         with passing(self._gate):
-            self._rows.tell(told)
-            seen = self._peek(raw)
+            seen = self._peek(raw, told)
             self._noted((raw, *told), seen)
         return raw if seen[0] & ASIDE else self._issuer.values[seen[0] & CELL]
 
