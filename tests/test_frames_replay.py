@@ -244,6 +244,38 @@ def test_frames_keep_their_index_and_are_left_alone(columns) -> None:
     pandas.testing.assert_frame_equal(frame, before)
 
 
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_columns_of_context_are_told_with_each_forecast(columns, library) -> None:
+    made = play(LIBRARIES[library](columns), context=["site", "hours"], seed=5)
+    told = {"site": columns["site"], "hours": columns["hours"]}
+    run = Calibrant(seed=5, context=True).replay(columns["raw"], columns["happened"], context=told)
+    assert column(made, "mean") == run.mean.tolist()
+    blind = Calibrant(seed=5, context=True).replay(columns["raw"], columns["happened"])
+    assert run.mean.tolist() != blind.mean.tolist()
+
+
+def test_context_is_told_to_the_stream_of_each_group(columns) -> None:
+    made = play(polars.DataFrame(columns), by="unit", context="site", seed=5)
+    rows = [row for row in range(ROWS) if columns["unit"][row] == 1]
+    raw, outcomes, site = ([columns[c][row] for row in rows] for c in ("raw", "happened", "site"))
+    alone = Calibrant(seed=5, key="1", context=True).replay(raw, outcomes, context={"site": site})
+    assert [column(made, "mean")[row] for row in rows] == alone.mean.tolist()
+    kept = {}
+    again = play(polars.DataFrame(columns), by="unit", context="site", recalibrator=kept, seed=5)
+    assert column(again, "forecast") == column(made, "forecast")
+    assert kept[1].spec.slots == 64
+
+
+def test_context_is_refused_where_nobody_reads_it(columns) -> None:
+    rule = r"^context must be given to a Calibrant\(context=True\), whose experts read it, got "
+    with pytest.raises(InvalidInput, match=rule):
+        play(polars.DataFrame(columns), context="site", recalibrator=Calibrant())
+    with pytest.raises(InvalidInput, match=rule):
+        play(polars.DataFrame(columns), by="unit", context="site", recalibrator=Table(Calibrant()))
+    with pytest.raises(InvalidInput, match=r"^context must be one of the columns .* got 'nowhere'"):
+        play(polars.DataFrame(columns), context="nowhere")
+
+
 def test_no_rows_give_no_forecasts() -> None:
     empty = polars.DataFrame({"raw": [], "happened": [], "site": []})
     assert play(empty).shape == (0, 5)

@@ -49,6 +49,7 @@ class KeyedRun(Run):
     def _refuse_others(self) -> None:
         others = {
             "--group, --proba, --quantiles and --normal": self.options.group or self.options.vector,
+            "--context": self.options.context,
             "--report": self.products.report,
             "--plots": self.products.plots,
             "--id": self.job.id,

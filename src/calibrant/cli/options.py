@@ -232,6 +232,9 @@ class KindOptions:
     levels P,P
         Levels of --quantiles, or those to follow with --normal. [default with --normal: 0.05 to
         0.95]
+    context COL,COL
+        Columns of what is known besides, numbers or words, for an expert that reads them. Only with
+        calibrant, and with --raw.
     """
 
     group: str | None = None
@@ -239,12 +242,13 @@ class KindOptions:
     quantiles: str | None = None
     normal: str | None = None
     levels: str | None = None
+    context: str | None = None
 
     def named(self, raw: str | None) -> dict[str, Any]:
         """Return columns and levels by name; refuse raw forecasts from two kinds of columns."""
         given = {name: text for name, text in vars(self).items() if text is not None}
         ways = [] if raw is None else ["--raw"]
-        ways += [f"--{name}" for name in given if name not in ("group", "levels")]
+        ways += [f"--{name}" for name in given if name not in ("group", "levels", "context")]
         refuse(len(ways) > 1, f"{' and '.join(ways)} exclude each other")
         readers: dict[str, Callable[[str, str], Any]] = {"levels": _levels}
         return {name: readers.get(name, _listed)(text, f"--{name}") for name, text in given.items()}

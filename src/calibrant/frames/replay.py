@@ -16,6 +16,7 @@ from calibrant.core.arrays import Reals, Words
 from calibrant.errors import InvalidInput, InvalidType
 from calibrant.integrations.live import make
 from calibrant.recalibrate import Recalibrator
+from calibrant.recalibrate.context import unread
 from calibrant.recalibrate.keyed import Keys
 from calibrant.recalibrate.secret import chosen_seed
 from calibrant.recalibrate.table import Table
@@ -31,6 +32,7 @@ def replay(
     jobs: int = 1,
     available: str | None = None,
     time: str | None = None,
+    context: str | Sequence[str] = (),
     recalibrator: Recalibrator | Table | MutableMapping[Any, Recalibrator] | None = None,
     forecast: str = "forecast",
     mean: str = "mean",
@@ -56,6 +58,10 @@ def replay(
     available, time
         Columns that say when each outcome became known and when each forecast was made, as in
         :meth:`calibrant.Recalibrator.replay`: numbers or moments.
+    context
+        Columns of numbers or strings that are told with each forecast, as in
+        :meth:`calibrant.Recalibrator.forecast`; what is missing there is not known.  A recalibrator
+        that is made here reads them; one that is given must.  A table takes none.
     recalibrator
         What to go on with; it learns.  With ``by``, a :class:`calibrant.Table`, whose keys are the
         groups (strings and whole numbers as they are, others and several columns as their text),
@@ -82,9 +88,13 @@ def replay(
     [0.9, 0.9, 0.95]
     """
     keys = (by,) if isinstance(by, str) else tuple(by or ())
+    known = (context,) if isinstance(context, str) else tuple(context)
+    options = {"context": True} | options if known else options
     columns = raw, outcome, available, time
     threads = check.whole(jobs, "jobs", low=1)
-    player = Player(columns, keys, recalibrator, (forecast, mean), method, seed, options, threads)
+    player = Player(
+        columns, keys, recalibrator, (forecast, mean), method, seed, options, threads, known
+    )
     found = _known(frame)
     player.check(found.collect_schema().names())
     if isinstance(found, nw.DataFrame):
@@ -147,6 +157,8 @@ class Player:
         How new recalibrators are made.
     jobs
         In how many threads groups are played.
+    context
+        The columns that are told with each forecast.
     """
 
     columns: tuple[str, str, str | None, str | None]
@@ -157,11 +169,13 @@ class Player:
     seed: int | None
     options: dict[str, Any]
     jobs: int
+    context: tuple[str, ...] = ()
 
     def check(self, there: list[str]) -> None:
         """Raise unless all columns are there, and the new ones are not."""
         asked = dict(zip(("raw", "outcome", "available", "time"), self.columns, strict=True))
-        for name, column in [*asked.items(), *(("by", key) for key in self.keys)]:
+        more = [*(("by", key) for key in self.keys), *(("context", name) for name in self.context)]
+        for name, column in [*asked.items(), *more]:
             if column is not None and column not in there:
                 raise InvalidInput(f"{name} must be one of the columns {there}, got {column!r}")
         for name, column in zip(("forecast", "mean"), self.names, strict=True):
@@ -185,11 +199,13 @@ class Player:
 
     def _at_once(self, frame: Any) -> tuple[Reals, Reals]:
         engine: Any = self.recalibrator or make(self.method, self.seed, self.options)
-        return _played(engine, self._arrays(frame))
+        return _played(engine, self._arrays(frame), self._told(frame))
 
     def _by_group(self, frame: Any) -> tuple[Reals, Reals]:
         if isinstance(self.recalibrator, MutableMapping):
             return self._by_stream(frame, self.recalibrator)
+        if self.context and self.recalibrator is None:
+            return self._by_stream(frame, {})
         groups, codes = self._groups(frame)
         if isinstance(self.recalibrator, Table):
             table, names = self.recalibrator, [_key(group) for group in groups]
@@ -197,6 +213,8 @@ class Player:
             table = Table(make(self.method, None, self.options), seed=self.seed)
             names = [repr(group) for group in groups]
         table.jobs = max(table.jobs, self.jobs)
+        if self.context:
+            raise unread(self.context)
         raw, outcomes, available, time = self._arrays(frame)
         if available is not None and time is None and not table.timed:
             time = _ranks(codes)
@@ -207,7 +225,7 @@ class Player:
     def _by_stream(self, frame: Any, kept: MutableMapping[Any, Any]) -> tuple[Reals, Reals]:
         """Play each group with a recalibrator of its own."""
         drawn, mean = np.empty(len(frame)), np.empty(len(frame))
-        arrays = self._arrays(frame)
+        arrays, told = self._arrays(frame), self._told(frame)
         groups, codes = self._groups(frame)
         order = np.argsort(codes, kind="stable")
         cuts = np.searchsorted(codes[order], np.arange(1, len(groups)))
@@ -217,7 +235,8 @@ class Player:
             # Compiled code is shared by all streams: it may be worth it though each is short.
             kept[group]._rows.batch(len(frame))
             parts = [None if array is None else array[rows] for array in arrays]
-            drawn[rows], mean[rows] = _played(kept[group], parts)
+            known = {name: [column[row] for row in rows] for name, column in told.items()}
+            drawn[rows], mean[rows] = _played(kept[group], parts, known)
         return drawn, mean
 
     def _groups(self, frame: Any) -> tuple[list[Any], Words]:
@@ -233,15 +252,19 @@ class Player:
             codes[row] = code
         return [group if len(group) > 1 else group[0] for group in numbers], codes
 
+    def _told(self, frame: Any) -> dict[str, list[Any]]:
+        """Return the columns of context, with None for what is missing."""
+        return {name: [_plain(value) for value in frame[name].to_list()] for name in self.context}
+
     def _arrays(self, frame: Any) -> list[NDArray[Any] | None]:
         raw, outcome, *moments = self.columns
         told = [None if name is None else _clock(frame[name]) for name in moments]
         return [frame[raw].to_numpy(), frame[outcome].to_numpy(), *told]
 
 
-def _played(engine: Recalibrator, arrays: Any) -> tuple[Reals, Reals]:
+def _played(engine: Recalibrator, arrays: Any, told: dict[str, Any]) -> tuple[Reals, Reals]:
     raw, outcomes, available, time = arrays
-    run = engine.replay(raw, outcomes, available=available, time=time)
+    run = engine.replay(raw, outcomes, available=available, time=time, context=told or None)
     return run.forecast, run.mean
 
 

@@ -35,6 +35,8 @@ def make_untimed(
     engine = make(method, seed, options, key)
     if getattr(engine.calibrator, "timed", False):
         raise InvalidInput("unit must be 'rounds': there are no times here, got 'time'")
+    if engine.spec.slots:
+        raise InvalidInput("experts must read no context: none is told here, got one that does")
     return engine
 
 

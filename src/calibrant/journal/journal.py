@@ -35,10 +35,9 @@ from calibrant.journal.sqlite import SqliteStore
 from calibrant.journal.store import Line
 from calibrant.journal.vault import Vault
 from calibrant.recalibrate import Recalibrator, Table
-from calibrant.recalibrate.keyed import Key, checked_key
+from calibrant.recalibrate.keyed import Key, check_pattern, checked_key
 from calibrant.recalibrate.keyed_record import Certificates
 from calibrant.recalibrate.preview import Preview
-from calibrant.recalibrate.recalibrator import check_pattern
 
 EVERY: Final = 20_000
 """After so many events of its own a journal writes snapshots."""

@@ -10,8 +10,9 @@ from calibrant.core import check
 from calibrant.core.arrays import Bits, Reals, Words
 from calibrant.core.codec import bound_bytes
 from calibrant.core.gate import passing
+from calibrant.kernels.layout import ASIDE
 from calibrant.recalibrate.binary import Binary
-from calibrant.recalibrate.context import Features, columns_of, unread
+from calibrant.recalibrate.context import Known, columns_of, unread
 from calibrant.recalibrate.counter import CLOSED
 from calibrant.recalibrate.delivery import (
     Pending,
@@ -48,8 +49,19 @@ class Batches(Binary):
 
         return page(self)
 
+    def predict_mean_one(self, raw: float, *, context: Known = None) -> float:
+        """Return the mean that the next round with this raw forecast would announce.
+
+        Changes nothing, and notes nothing; the mean has no guarantee of its own.
+        """
+        raw = check.probability(raw)
+        told = None if self._reads is context else self._features(context)
+        with passing(self._gate):
+            place, weight, *_ = self._peek(raw, told)
+            return raw if place & ASIDE else self._rows.mean_of(place, weight)
+
     def play(
-        self, kind: Any, id: Any, x: Any, time: Any = None, *, context: Features | None = None
+        self, kind: Any, id: Any, x: Any, time: Any = None, *, context: Known = None
     ) -> Played:
         """Play a log of forecasts and outcomes in its order, as the calls one by one would.
 
@@ -96,7 +108,7 @@ class Batches(Binary):
             return self._whole(lambda: self._played(log, columns, told, issued))
 
     def forecast_many(
-        self, raw: Any, *, id: Any = None, time: Any = None, context: Features | None = None
+        self, raw: Any, *, id: Any = None, time: Any = None, context: Known = None
     ) -> Played:
         """Announce many forecasts, one after the other, and keep a ticket for each."""
         values = check.probabilities(raw)
@@ -107,7 +119,7 @@ class Batches(Binary):
         values = check.outcomes(outcomes)
         return self.play(np.ones(len(values), np.int64), id, values, time)
 
-    def _columns_of(self, context: Features | None, rows: int) -> Words | None:
+    def _columns_of(self, context: Known, rows: int) -> Words | None:
         """Return what is known of many rounds as an expert reads it, where one does."""
         if self._reads is None and context is not None:
             raise unread(context)

@@ -19,6 +19,7 @@ from calibrant.core.ticket import Ticket
 from calibrant.errors import ForeignTicket, InvalidInput
 from calibrant.kernels import bodies
 from calibrant.kernels.layout import (
+    ASIDE,
     CELL,
     ISSUED,
     NARROW,
@@ -51,7 +52,7 @@ do states of one spec that are read, of which each may play few rounds."""
 class Binary(Stream[Ticket]):
     """What a recalibrator of one stream of probabilities does beneath its verbs."""
 
-    __slots__ = ("_asked", "_issuer", "_looked", "_most", "_reads", "_rows", "_spec")
+    __slots__ = ("_asked", "_issuer", "_looked", "_most", "_near", "_reads", "_rows", "_spec")
 
     _reads: Any
     """How many features an expert reads; None is what a call without context is compared with."""
@@ -78,6 +79,8 @@ class Binary(Stream[Ticket]):
         if arena.listed is None and words is not None:
             self._rows.begin_compiled(spec.ready)
         self._timed, self._reads = spec.rule.timed, spec.slots or None
+        # What a ticket keeps is read where newer forecasts were made, and features always are.
+        self._near = 0 if spec.slots else 1
         self._most = min(self._rows.capacity, cap)
 
     def _open(self, arena: Arena, counter: Counter[Ticket]) -> None:
@@ -165,9 +168,11 @@ class Binary(Stream[Ticket]):
     def _outcome(self, outcome: Any) -> int:
         return check.outcome(outcome)
 
-    def _peek(self, raw: float) -> Peeked:
-        """Look at the next draw; nothing is remembered."""
+    def _peek(self, raw: float, told: list[int] | None = None) -> Peeked:
+        """Look at the next draw, with what is known besides; nothing is remembered."""
         self._note_asked()
+        if self._reads is not None:
+            self._rows.tell(told or [0] * self._reads)
         return self._rows.peek(self._row, raw)
 
     def _note_asked(self) -> None:
@@ -182,14 +187,13 @@ class Binary(Stream[Ticket]):
             raise unread(context)
         return words_of(context, self._reads)
 
-    def _peek_at(self, raw: float, context: Any) -> Peeked:
-        """Look at the next draw with that context, and note what was seen."""
+    def _sample_with(self, raw: float, context: Any) -> float:
+        """Return the next draw with that context, and note what was seen."""
         told = self._features(context)
         with passing(self._gate):
-            self._rows.tell(told)
-            seen = self._peek(raw)
+            seen = self._peek(raw, told)
             self._noted((raw, *told), seen)
-        return seen
+        return raw if seen[0] & ASIDE else self._issuer.values[seen[0] & CELL]
 
     def _book_with(self, raw: float, outcome: int, context: Any) -> None:
         """Make a round of such a look, or of a draw made now."""

@@ -20,7 +20,8 @@ from calibrant.core.arrays import Reals, Words
 from calibrant.errors import InvalidInput, InvalidType
 from calibrant.kernels.transforms.context import EXPONENT, FINE, MIDDLE, NAME, NAMED
 
-Features: TypeAlias = Mapping[str, Any]
+Known: TypeAlias = Mapping[str, Any] | None
+"""Features of a round, or columns of features, by name; None where nothing is known."""
 HASHED: Final = 64 - 22
 ALONE: Final = (NAMED << EXPONENT) | 1
 """The lower bits of a word whose name has its value in it."""
@@ -40,7 +41,7 @@ def hashed(name: str) -> int:
     return int.from_bytes(digest, "little") >> HASHED << NAME
 
 
-def words_of(context: Features | None, most: int) -> list[int]:
+def words_of(context: Known, most: int) -> list[int]:
     """Return the words of a round, and zeros up to so many.
 
     >>> words_of({"age": 37.0, "plan": "gold", "city": None}, 3)[2]
@@ -56,7 +57,7 @@ def words_of(context: Features | None, most: int) -> list[int]:
     return made + [0] * (most - len(made))
 
 
-def columns_of(context: Features | None, most: int, rows: int) -> Words:
+def columns_of(context: Known, most: int, rows: int) -> Words:
     """Return the words of many rounds, a row each, from columns of features by name."""
     made = np.zeros((rows, most), np.int64)
     if context is None:

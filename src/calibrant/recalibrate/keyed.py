@@ -13,6 +13,7 @@ from calibrant.core.arrays import Bits, Mask, Reals, Words
 from calibrant.core.place import buckets_of
 from calibrant.core.ticket import Ticket, seen
 from calibrant.errors import InvalidInput, InvalidType
+from calibrant.recalibrate.recalibrator import Recalibrator
 from calibrant.recalibrate.secret import plain_key
 
 Key: TypeAlias = str | int
@@ -230,3 +231,14 @@ class KeyedRun:
 
     def __len__(self) -> int:
         return len(self.forecast)
+
+
+def check_pattern(pattern: object) -> None:
+    """Raise unless the streams of a table or of a journal can begin as this recalibrator is."""
+    if not isinstance(pattern, Recalibrator) or pattern.issued:
+        raise InvalidInput(f"pattern must be a recalibrator without a forecast, got {pattern!r}")
+    if pattern.spec.slots:
+        told = "tables, journals and Spark tell none"
+        raise InvalidInput(
+            f"pattern must have no expert that reads context: {told}, got {pattern!r}"
+        )

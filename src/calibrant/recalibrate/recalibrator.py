@@ -15,7 +15,7 @@ from calibrant.losses import LossLike, registered_name, require_proper
 from calibrant.recalibrate.batches import Batches
 from calibrant.recalibrate.binary import OFTEN
 from calibrant.recalibrate.certificate import Certificate
-from calibrant.recalibrate.context import Features
+from calibrant.recalibrate.context import Known
 from calibrant.recalibrate.delivery import Pending
 from calibrant.recalibrate.promise import FAILURE
 from calibrant.recalibrate.record import certificate_of
@@ -121,12 +121,7 @@ class Recalibrator(Batches):
     # ---------------------------------------------------------------- one by one
 
     def forecast(
-        self,
-        raw: float,
-        *,
-        id: str | None = None,
-        time: float | None = None,
-        context: Features | None = None,
+        self, raw: float, *, id: str | None = None, time: float | None = None, context: Known = None
     ) -> Ticket:
         """Announce a calibrated forecast for a raw one, and keep a ticket for its outcome.
 
@@ -139,8 +134,7 @@ class Recalibrator(Batches):
         time
             When the forecast is made, in any unit; needed by a rule that forgets in time.
         context
-            What is known besides, numbers and strings by name, for a ``Calibrant(context=True)``;
-            without it nothing is known.
+            What is known besides, numbers and strings by name: see :class:`calibrant.Calibrant`.
         """
         if type(raw) is not float or not 0.0 <= raw <= 1.0:
             raw = check.probability(raw)
@@ -205,8 +199,7 @@ class Recalibrator(Batches):
             if time is not None or self._timed:
                 self._check_time(time, found)
             words, told, row = self._arena.listed, found._time, self._row
-            late = words is not None and words[row + ISSUED] - found._number > 1
-            if words is None or (found._kept and (late or self._reads)):
+            if words is None or (found._kept and words[row + ISSUED] - found._number > self._near):
                 self._rows.settle(row, found, outcome)
             else:
                 self._rows.plain_learn(
@@ -227,19 +220,18 @@ class Recalibrator(Batches):
             gate.append(None)
         return found
 
-    def sample_one(self, raw: float, *, context: Features | None = None) -> float:
+    def sample_one(self, raw: float, *, context: Known = None) -> float:
         """Return the draw that the next round with this raw forecast would announce.
 
-        Changes nothing; :meth:`learn_one` with the same raw forecast (and the same context, see
-        :meth:`forecast`) makes it a round.
+        Changes nothing; :meth:`learn_one` with the same raw forecast, and the same context if there
+        is one, makes it a round.
         """
         if self._timed:
             raise self._no_time("sample_one, which takes none")
         if type(raw) is not float or not 0.0 <= raw <= 1.0:
             raw = check.probability(raw)
         if self._reads is not context:
-            place = self._peek_at(raw, context)[0]
-            return raw if place & ASIDE else self._issuer.values[place & CELL]
+            return self._sample_with(raw, context)
         gate = self._gate
         try:
             del gate[0]
@@ -263,20 +255,7 @@ class Recalibrator(Batches):
     predict_one = sample_one
     """An older name for it."""
 
-    def predict_mean_one(self, raw: float, *, context: Features | None = None) -> float:
-        """Return the mean that the next round with this raw forecast would announce.
-
-        Changes nothing, and notes nothing; the mean has no guarantee of its own.
-        """
-        raw = check.probability(raw)
-        told = None if self._reads is context else self._features(context)
-        with passing(self._gate):
-            if told is not None:
-                self._rows.tell(told)
-            place, weight, *_ = self._peek(raw)
-            return raw if place & ASIDE else self._rows.mean_of(place, weight)
-
-    def learn_one(self, raw: float, outcome: int, *, context: Features | None = None) -> None:
+    def learn_one(self, raw: float, outcome: int, *, context: Known = None) -> None:
         """Make a round of the last :meth:`sample_one` with this raw forecast.
 
         Without one, the round is drawn now.  Refused if a forecast in the same bucket
@@ -329,7 +308,7 @@ class Recalibrator(Batches):
         available: Any = None,
         time: Any = None,
         carry: Pending | None = None,
-        context: Features | None = None,
+        context: Known = None,
     ) -> Run:
         """Play a whole batch of rounds, exactly as the calls one by one would.
 
@@ -366,15 +345,4 @@ class Recalibrator(Batches):
         return (
             f"Recalibrator({self.calibrator.name!r}, {told}, buckets={self.buckets}, "
             f"prior={self.prior}, rounds={self.rounds})"
-        )
-
-
-def check_pattern(pattern: object) -> None:
-    """Raise unless the streams of a table or of a journal can begin as this recalibrator is."""
-    if not isinstance(pattern, Recalibrator) or pattern.issued:
-        raise InvalidInput(f"pattern must be a recalibrator without a forecast, got {pattern!r}")
-    if pattern.spec.slots:
-        told = "tables, journals and Spark tell none"
-        raise InvalidInput(
-            f"pattern must have no expert that reads context: {told}, got {pattern!r}"
         )

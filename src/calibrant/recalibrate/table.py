@@ -31,11 +31,11 @@ from calibrant.recalibrate.calibrant import Calibrant
 from calibrant.recalibrate.corrections import Corrections
 from calibrant.recalibrate.crowd import EXPIRE, REFUSE, WHEN_FULL, Ages, told
 from calibrant.recalibrate.fork import watch
-from calibrant.recalibrate.keyed import Key, KeyedTicket, checked_key
+from calibrant.recalibrate.keyed import Key, KeyedTicket, check_pattern, checked_key
 from calibrant.recalibrate.keyed_record import Certificates, measured, shared
 from calibrant.recalibrate.keyed_store import KeyedStore
 from calibrant.recalibrate.promise import FAILURE
-from calibrant.recalibrate.recalibrator import Recalibrator, check_pattern
+from calibrant.recalibrate.recalibrator import Recalibrator
 from calibrant.recalibrate.secret import ORIGINS, SEED, SYSTEM, chosen_seed, secret_of
 from calibrant.recalibrate.tiers import Tiers
 

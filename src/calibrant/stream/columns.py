@@ -41,12 +41,15 @@ class KindColumns:
         Columns of the probabilities of several classes, or one column of lists of them.
     quantiles, normal
         Columns of quantiles of a number, or of its mean and standard deviation.
+    context
+        Columns of what is known besides, numbers or words, for events that are no groups.
     """
 
     group: tuple[str, ...] = ()
     proba: tuple[str, ...] = ()
     quantiles: tuple[str, ...] = ()
     normal: tuple[str, ...] = ()
+    context: tuple[str, ...] = ()
 
     @property
     def vector(self) -> tuple[str, ...]:
@@ -81,7 +84,7 @@ class Columns(KindColumns):
     def names(self) -> list[str]:
         """All of them, each once."""
         known = self.outcome, self.time, self.available, self.id
-        found = (self.raw, *self.vector, *known, *self.group)
+        found = (self.raw, *self.vector, *known, *self.group, *self.context)
         return list(dict.fromkeys(name for name in found if name))
 
     @property

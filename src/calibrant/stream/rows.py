@@ -19,8 +19,8 @@ class Rounds:
     """Rows that obey the rules, as arrays of one length.
 
     ``known`` says which rows have an outcome; ``time``, ``available`` and ``groups``, a tuple of
-    names for each row, are None where the input has no such column.  Raw forecasts over
-    classes are a table, and outcomes then numbers of classes.
+    names for each row, are None where the input has no such column.  ``context`` has a column for
+    each feature.  Raw forecasts over classes are a table, and outcomes then numbers of classes.
     """
 
     raw: Reals
@@ -29,6 +29,7 @@ class Rounds:
     time: Reals | None
     available: Reals | None
     groups: NDArray[np.object_] | None = None
+    context: NDArray[np.object_] | None = None
 
     def __len__(self) -> int:
         return len(self.raw)
@@ -98,6 +99,7 @@ class Rules:
             None if time is None else time[kept],
             None if available is None else available[kept],
             groups_of(piece, self.columns.group)[kept] if self.columns.group else None,
+            context_of(piece, self.columns)[kept] if self.columns.context else None,
         )
         if time is not None and good.any():
             self.last = float(time[good][-1])
@@ -217,6 +219,22 @@ def groups_of(piece: Piece, columns: tuple[str, ...]) -> NDArray[np.object_]:
     for t, row in enumerate(zip(*values, strict=True)):
         pairs = zip(columns, row, strict=True)
         found[t] = tuple(f"{name}={value}" for name, value in pairs if value not in (None, ""))
+    return found
+
+
+def context_of(piece: Piece, columns: Columns) -> NDArray[np.object_]:
+    """Return what is known of each row besides: numbers where they can be read as such, or text.
+
+    None is nothing.
+    """
+    found = np.empty((len(piece), len(columns.context)), object)
+    for k, name in enumerate(columns.context):
+        column = piece.column(name)
+        read, texts = columns.wording.numbers(column), listed(column)
+        for t, (value, text) in enumerate(zip(read.values.tolist(), texts, strict=True)):
+            # A gap in a column of numbers may be one that is not equal to itself.
+            gap = read.missing[t] or text != text
+            found[t, k] = value if np.isfinite(value) else None if gap else str(text)
     return found
 
 

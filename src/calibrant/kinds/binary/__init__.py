@@ -65,8 +65,10 @@ def _front(recalibrator: Recalibrator, loss: str) -> dict[str, Any]:
     """Return the stages of a chain; the experts only if they are not the usual ones."""
     if not isinstance(recalibrator, Calibrant):
         return {}
-    usual = recalibrator.transform == Calibrant(loss=loss).transform
-    experts = {} if usual else {"experts": repr(recalibrator.transform)}
+    context = bool(recalibrator.spec.slots)
+    usual = recalibrator.transform == Calibrant(loss=loss, context=context).transform
+    reads = {"context": True} if context else {}
+    experts = reads if usual else {"experts": repr(recalibrator.transform)}
     safe = {} if recalibrator.raw_safe is None else {"raw_safe": recalibrator.raw_safe}
     return {"calibrator": recalibrator.calibrator.name, **experts, **safe}
 

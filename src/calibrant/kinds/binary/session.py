@@ -18,7 +18,16 @@ from calibrant.recalibrate import Calibrant, Recalibrator
 from calibrant.stream.columns import Scale
 from calibrant.stream.ids import Open
 from calibrant.stream.rows import Rounds
-from calibrant.stream.session import DEFAULT, LOSSES, METHODS, Answers, Options, Session, expected
+from calibrant.stream.session import (
+    DEFAULT,
+    LOSSES,
+    METHODS,
+    Answers,
+    Options,
+    Session,
+    expected,
+    names_of,
+)
 from calibrant.summary import AnySummary, collector_for
 
 
@@ -39,7 +48,7 @@ class Probabilities(Session):
             "raw_safe": getattr(drawing, "raw_safe", None),
             "seed": self.seed,
             "scale": self.scale.kind,
-            **dict.fromkeys(("group", "proba", "quantiles", "normal", "levels"), ()),
+            **dict.fromkeys(("group", "proba", "quantiles", "normal", "levels", "context"), ()),
             **self.kept_columns,
         }
         if isinstance(drawing, Recalibrator):
@@ -83,12 +92,26 @@ class BinarySession(Probabilities):
     def start(cls, made: Any, options: Options, seed: int | None) -> Self:
         """Return a session before its first row."""
         scale = Scale(options.scale or "probability")
-        return cls(made, collector_for(made), scale, seed)
+        return cls(made, collector_for(made), scale, seed, columns=options.context)
 
     @classmethod
     def around(cls, made: Any) -> Self:
         """Return a session of a recalibrator that was stored alone."""
         return cls(made, collector_for(made), Scale(), None)
+
+    @property
+    def kept_columns(self) -> dict[str, tuple[str, ...]]:
+        return {"context": self.columns}
+
+    def kept(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        told, arrays = super().kept()
+        names = self.kept_columns.get("context", ())
+        return told | ({"context": list(names)} if names else {}), arrays
+
+    @classmethod
+    def restored(cls, settings: Mapping[str, Any], arrays: Mapping[str, Any]) -> dict[str, Any]:
+        told = {"columns": names_of(settings["context"])} if "context" in settings else {}
+        return super().restored(settings, arrays) | told
 
     def settle(self, forecast: Open, outcome: int) -> None:
         with suppress(ExpiredTicket):
@@ -114,6 +137,9 @@ class BinarySession(Probabilities):
         return self._answers(rounds, **told, carry=self.pending)
 
     def _answers(self, rounds: Rounds, **delivery: Any) -> Answers:
+        if rounds.context is not None:
+            columns = rounds.context.T.tolist()
+            delivery["context"] = dict(zip(self.columns, columns, strict=True))
         run = self.recalibrator.replay(rounds.raw, rounds.outcomes, **delivery)
         if "carry" in delivery:
             self.pending = expected(run.pending)
@@ -122,6 +148,8 @@ class BinarySession(Probabilities):
         return Answers(run.forecast, mean, run.bucket, run.ticket)
 
     def _ask(self, rounds: Rounds, time: float, number: int, **groups: Any) -> Answers:
+        if rounds.context is not None:
+            groups["context"] = dict(zip(self.columns, rounds.context[0].tolist(), strict=True))
         ticket = self.recalibrator.forecast(float(rounds.raw[0]), time=time, **groups)
         found = (ticket.value, min(ticket.mean, 1.0)), (ticket.bucket, number)
         return Answers(*(np.array([value]) for pair in found for value in pair))
@@ -133,6 +161,7 @@ EPSILON: Final = f"calibrant keeps its grid, and its certificate says what it co
 PRIOR: Final = f"calibrant learns how far to trust the raw forecast; {ELSE}"
 LOSS: Final = f"under these calibrant compares its experts; {ELSE}"
 SAFE: Final = "only the method calibrant keeps a budget"
+READS: Final = "only the method calibrant has an expert that reads it"
 
 
 def make(options: Options, seed: int | None) -> Recalibrator:
@@ -140,8 +169,8 @@ def make(options: Options, seed: int | None) -> Recalibrator:
     method = method_asked(options)
     if method == DEFAULT:
         told = options.drawn(seed) | of_default(options)
-        return Calibrant(raw_safe=options.raw_safe, **told)
-    options.refuse({"raw_safe": SAFE})
+        return Calibrant(raw_safe=options.raw_safe, context=bool(options.context), **told)
+    options.refuse({"raw_safe": SAFE, "context": READS})
     told = options.drawn(seed) | options.given(SIZES)
     if options.epsilon is None:
         return Recalibrator(method, **told)

@@ -138,7 +138,7 @@ def code(summary: Summary) -> str:
     if summary.summary.get("chain") is None:
         return f"Recalibrator({', '.join([repr(method), *words])})"
     experts = [told["experts"]] if "experts" in told else []
-    words += [f"raw_safe={told['raw_safe']!r}"] if "raw_safe" in told else []
+    words += [f"{name}={told[name]!r}" for name in ("raw_safe", "context") if name in told]
     return f"Calibrant({', '.join([*experts, f'method={calibrator!r}', *words])})"
 
 

@@ -31,6 +31,7 @@ class Classes(Binary):
         "scale": VECTORS,
         "epsilon": ALONE,
         "raw_safe": ALONE,
+        "context": ALONE,
     }
 
     @property

@@ -21,7 +21,7 @@ class Groups(Binary):
     name: ClassVar[str] = "groups"
     words: ClassVar[tuple[str | None, ...]] = ("group",)
     refused: ClassVar[dict[str, str]] = Binary.refused | dict.fromkeys(
-        ("method", "epsilon", "loss", "raw_safe"), GROUPED
+        ("method", "epsilon", "loss", "raw_safe", "context"), GROUPED
     )
 
     @property

@@ -18,7 +18,7 @@ __all__ = ["NumberCollector", "NumberSummary", "Numbers", "Seen", "options_of"]
 DEFAULT: Final = "mixed"
 SIZES: Final = ("resolution", "prior")
 REFUSED: Final = dict.fromkeys(
-    ("buckets", "grid", "epsilon", "loss", "scale", "group", "proba", "raw_safe"),
+    ("buckets", "grid", "epsilon", "loss", "scale", "group", "proba", "raw_safe", "context"),
     "it is for probabilities, and these are numbers",
 )
 GRIDLESS: Final = dict.fromkeys(SIZES, "the tracker has no grid")
