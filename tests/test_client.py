@@ -21,10 +21,19 @@ from sharing import at_once
 
 import calibrant
 from calibrant import Journal, Recalibrator
-from calibrant.client import AsyncClient, Client, Served, ServiceError, Spool
+from calibrant.classes import ClassCalibrant
+from calibrant.client import (
+    AsyncClient,
+    Client,
+    Served,
+    ServiceError,
+    Spool,
+    verify_commitment,
+)
 from calibrant.client import clients as home
 from calibrant.client.asking import LONGEST, Question, path_of, pause
-from calibrant.errors import NotStored
+from calibrant.errors import InvalidInput, NotStored
+from calibrant.groups import GroupRecalibrator
 
 pytestmark = [
     pytest.mark.once,
@@ -114,6 +123,66 @@ def test_an_async_client_asks_the_same(address: str) -> None:
             assert calibrant.load(await client.state("async")).rounds == 2
 
     asyncio.run(run())
+
+
+def test_groups_classes_and_hidden_draws_through_both_clients(address: str) -> None:
+    grouped = GroupRecalibrator(seed=7)
+    over = ClassCalibrant(3, seed=7)
+    ticket, first = grouped.forecast(0.3, groups=["a", "b"]), over.forecast([0.5, 0.25, 0.25])
+    with Client(address) as client:
+        client.put_stream("groups", groups=[], seed=7)
+        client.put_stream("classes", classes=["x", "y", "z"], seed=7, reveal="outcome")
+        made = client.forecast("groups", 0.3, id="1", groups=["a", "b"])
+        assert (made.forecast, made.commitment) == (ticket.value, None)
+        (again,) = client.forecasts("groups", [0.3], ["1"], groups=[("a", "b")])
+        assert again == made
+        hidden = client.forecast("classes", np.array([0.5, 0.25, 0.25]), id="1")
+        assert (hidden.forecast, hidden.classwise, hidden.top) == (None, None, "x")
+        told = client.outcome("classes", "1", "y")
+        assert told["revealed"]["forecast"] == first.value.tolist()
+        assert verify_commitment(hidden, told)
+        assert verify_commitment(hidden, client.get("classes", "forecasts", "1"))
+        assert not verify_commitment(hidden, told | {"revealed": {"forecast": [1.0, 0.0, 0.0]}})
+        assert client.correct("classes", "1", "z")["outcome"] == "z"
+
+    async def run() -> None:
+        async with AsyncClient(address) as client:
+            assert await client.forecast("groups", 0.3, id="1", groups=["a", "b"]) == made
+            raws = [[0.5, 0.25, 0.25], [0.0, 1.0, 0.0]]
+            first, _ = await client.forecasts("classes", raws, ["1", "2"])
+            assert first == hidden
+            told = await client.outcomes("classes", {"2": "y"})
+            assert "revealed" in told[0]
+
+    asyncio.run(run())
+
+
+def test_a_spool_takes_names_of_classes(address: str, tmp_path: Path) -> None:
+    with Client(address) as client:
+        client.put_stream("named", classes=["0", "1"], seed=7)
+        client.forecasts("named", [[0.5, 0.5]] * 2, ["a", "b"])
+        spool = Spool(client, "named", tmp_path / "spool")
+        spool.outcome("a", "1")
+        spool._file.close()
+        again = Spool(client, "named", tmp_path / "spool")
+        again.outcome("b", "0")
+        assert (again.flush(), again.problems) == (0, [])
+        again.close()
+        assert client.get("named", "forecasts", "a")["outcome"] == "1"
+        assert client.get("named")["learned"] == 2
+
+
+def test_a_wrapped_model_has_no_draws_of_a_stream_that_hides_them(address: str) -> None:
+    class Model:
+        def predict_proba(self, X: Any) -> Any:
+            return np.array([[0.7, 0.3]] * len(X))
+
+    with Client(address) as client:
+        client.put_stream("wrapped-hidden", **PLAIN, reveal="outcome")
+        served = Served(Model(), client, "wrapped-hidden")
+        assert served.predict_proba([0, 1]).shape == (2, 2)
+        with pytest.raises(InvalidInput, match="draws must be told with the forecast"):
+            served.draw([0])
 
 
 def test_both_clients_have_the_same_verbs() -> None:

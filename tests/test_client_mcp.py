@@ -16,7 +16,7 @@ from serving import Child
 
 from calibrant.cli import ExitCode
 from calibrant.cli.app import run as run_command
-from calibrant.client import AsyncClient, Client
+from calibrant.client import AsyncClient, Client, verify_commitment
 from calibrant.client.mcp import Agents
 from calibrant.journal.sqlite import SqliteStore
 from calibrant.serve.tokens import create_token
@@ -55,6 +55,23 @@ def asked(address: str, *calls: tuple[str, dict[str, Any]]) -> list[Any]:
             return [await client.call_tool(name, given) for name, given in calls]
 
     return asyncio.run(run())
+
+
+def test_an_agent_gets_a_commitment_and_later_the_draw(address: str) -> None:
+    with Client(address) as client:
+        client.put_stream("agent", seed=7, reveal="outcome")
+        made, told = asked(
+            address,
+            ("record_confidence", {"id": "claim 1", "confidence": 0.9}),
+            ("report_outcome", {"id": "claim 1", "happened": True}),
+        )
+        known = client.forecast("agent", 0.9, id="claim 1")
+        assert made.structured_content == {
+            "id": "claim 1",
+            "calibrated": known.mean,
+            "commitment": known.commitment,
+        }
+        assert verify_commitment(known, told.structured_content)
 
 
 def test_an_agent_records_reports_and_asks(address: str) -> None:

@@ -72,11 +72,8 @@ def test_tables_of_every_version_are_brought_up_to_date(
     ledger = Ledger(store)
     counts = {str(number): [f.issued, f.learned] for number, f in ledger.folds.items()}
     assert counts == follows["counts"]
-    assert {line.name: line.gone for line in store.streams()} == {
-        "lone": None,
-        "keyed": None,
-        "gone": 1.5,
-    }
+    names = follows.get("names", {"lone": None, "keyed": None, "gone": 1.5})
+    assert {line.name: line.gone for line in store.streams()} == names
     assert [token.name for token in store.tokens()] == ["scoring"]
     assert next_answers(ledger) == follows["next"]
     store.close()

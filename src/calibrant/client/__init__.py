@@ -1,8 +1,17 @@
 """Clients of the service: retries under the same ids, batches, and a spool while it is away."""
 
-from calibrant.client.asking import Forecast, Previewed, ServiceError
+from calibrant.client.asking import Forecast, Previewed, ServiceError, verify_commitment
 from calibrant.client.clients import AsyncClient, Client
 from calibrant.client.spool import Spool
 from calibrant.client.wrapped import Served
 
-__all__ = ["AsyncClient", "Client", "Forecast", "Previewed", "Served", "ServiceError", "Spool"]
+__all__ = [
+    "AsyncClient",
+    "Client",
+    "Forecast",
+    "Previewed",
+    "Served",
+    "ServiceError",
+    "Spool",
+    "verify_commitment",
+]

@@ -10,6 +10,7 @@ from urllib.parse import quote
 import msgspec
 
 from calibrant.errors import CalibrantError
+from calibrant.journal.commitment import is_kept
 
 AGAIN: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 """Statuses after which the same may be asked again: ids make that safe."""
@@ -39,14 +40,35 @@ class Mixture(msgspec.Struct, frozen=True):
     weights: tuple[float, ...]
 
 
-class Forecast(msgspec.Struct, frozen=True):
-    """A calibrated forecast: the draw carries the promise, the mean is sharper and does not."""
+class Forecast(msgspec.Struct, frozen=True, kw_only=True):
+    """A calibrated forecast: the draw carries the promise, the mean is sharper and does not.
+
+    Attributes
+    ----------
+    id, sequence
+        The forecast's name, and its place in the log.
+    forecast, mean
+        The draw and the mean: a number, or a list with one for each class.  The draw is None where
+        the stream tells it with the outcome.
+    mixture
+        What the draw was drawn from; with classes, the probability of ``top`` was.
+    top, confidence, confidence_mean, classwise
+        With classes: which comes first, how sure that is, as drawn and on average, and the draw of
+        each class by itself.
+    commitment
+        To the draw, where the stream tells it with the outcome: see :func:`verify_commitment`.
+    """
 
     id: str
-    forecast: float
-    mean: float
+    forecast: Any = None
+    mean: Any
     mixture: Mixture
     sequence: int
+    top: str | None = None
+    confidence: float | None = None
+    confidence_mean: float | None = None
+    classwise: list[float] | None = None
+    commitment: str | None = None
 
 
 class Previewed(msgspec.Struct, frozen=True):
@@ -84,47 +106,56 @@ def put_stream(stream: str, settings: Mapping[str, Any]) -> Call[dict[str, Any]]
 
 
 def forecast(
-    stream: str, raw: float, id: str | None, key: str | int | None, time: float | None
+    stream: str,
+    raw: Any,
+    id: str | None,
+    key: str | int | None,
+    time: float | None,
+    groups: Sequence[str] | None,
 ) -> Call[Forecast]:
     """Ask for one forecast."""
-    columns: Any = ([value] if value is not None else None for value in (id, key, time))
+    columns: Any = ([value] if value is not None else None for value in (id, key, time, groups))
     asked = forecasts(stream, [raw], *columns)
     return Call(asked.questions, lambda told: asked.read(told)[0])
 
 
 def forecasts(
     stream: str,
-    raw: Sequence[float],
+    raw: Sequence[Any],
     ids: Sequence[str] | None,
     keys: Sequence[str | int] | None,
     times: Sequence[float] | None,
+    groups: Sequence[Sequence[str]] | None,
 ) -> Call[list[Forecast]]:
     """Ask for forecasts; without ids they get random ones, kept over retries."""
     names = [secrets.token_hex(16) for _ in raw] if ids is None else list(ids)
-    rows = [{"id": id, "raw": float(x)} for id, x in zip(names, raw, strict=True)]
-    for name, column in (("key", keys), ("time", times)):
+    rows: list[dict[str, Any]] = [
+        {"id": id, "raw": _raw(x)} for id, x in zip(names, raw, strict=True)
+    ]
+    listed = None if groups is None else [list(some) for some in groups]
+    for name, column in (("key", keys), ("time", times), ("groups", listed)):
         if column is not None:
             for row, value in zip(rows, column, strict=True):
                 row[name] = value
     return Call(_batches(path_of(stream, "forecasts"), rows), _read_forecasts)
 
 
-def outcome(stream: str, id: str, outcome: int, time: float | None) -> Call[dict[str, Any]]:
+def outcome(stream: str, id: str, outcome: int | str, time: float | None) -> Call[dict[str, Any]]:
     """Tell one outcome."""
     return Call([Question("POST", path_of(stream, "outcomes"), _row(id, outcome, time))], _told)
 
 
 def outcomes(
-    stream: str, told: Mapping[str, int], time: float | None
+    stream: str, told: Mapping[str, int | str], time: float | None
 ) -> Call[list[dict[str, Any]]]:
     """Tell outcomes by id; problems are among the answers."""
     rows = [_row(id, outcome, time) for id, outcome in told.items()]
     return Call(_batches(path_of(stream, "outcomes"), rows), _read_rows)
 
 
-def correct(stream: str, id: str, outcome: int) -> Call[dict[str, Any]]:
+def correct(stream: str, id: str, outcome: int | str) -> Call[dict[str, Any]]:
     """Replace an outcome."""
-    body = {"outcome": int(outcome)}
+    body = {"outcome": plain_outcome(outcome)}
     return Call([Question("PUT", path_of(stream, "outcomes", id), body)], _told)
 
 
@@ -149,9 +180,37 @@ def state(stream: str) -> Call[bytes]:
     return Call([Question("GET", path_of(stream, "state"))], lambda told: told[0])
 
 
-def _row(id: str, outcome: int, time: float | None) -> dict[str, Any]:
-    row: dict[str, Any] = {"id": id, "outcome": int(outcome)}
+def _row(id: str, outcome: int | str, time: float | None) -> dict[str, Any]:
+    row: dict[str, Any] = {"id": id, "outcome": plain_outcome(outcome)}
     return row if time is None else row | {"time": float(time)}
+
+
+def plain_outcome(outcome: Any) -> int | str:
+    """Return an outcome as JSON has it: the name of a class, or a whole number."""
+    return str(outcome) if isinstance(outcome, str) else int(outcome)
+
+
+def _raw(raw: Any) -> float | list[float]:
+    """Return a raw forecast as JSON has it: a number, or one for each class."""
+    return [float(p) for p in raw] if hasattr(raw, "__len__") else float(raw)
+
+
+def verify_commitment(made: Forecast, told: Mapping[str, Any]) -> bool:
+    """Say whether a draw that came with the outcome is the one that was fixed before.
+
+    Parameters
+    ----------
+    made
+        What was answered to the forecast: it has the commitment.
+    told
+        What was answered to the outcome, or what is known of the forecast since.
+    """
+    shown = told.get("revealed", told)
+    if made.commitment is None or not isinstance(shown.get("salt"), str):
+        return False
+    drawn = [shown[name] for name in ("forecast", "confidence", "classwise") if name in shown]
+    listed = [part for value in drawn for part in (value if isinstance(value, list) else [value])]
+    return is_kept(made.commitment, shown["salt"], made.id, listed)
 
 
 def _batches(path: str, rows: list[Any]) -> list[Question]:

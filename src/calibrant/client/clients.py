@@ -24,13 +24,15 @@ from calibrant.errors import needed
 
 httpx: Any = needed("httpx", "the client needs httpx", '"calibrant[client]"')
 
-Reals: TypeAlias = Sequence[float]
 Id: TypeAlias = str | None
 Ids: TypeAlias = Sequence[str] | None
 Key: TypeAlias = str | int | None
 Keys: TypeAlias = Sequence[str | int] | None
 Time: TypeAlias = float | None
 Times: TypeAlias = Sequence[float] | None
+Raw: TypeAlias = float | Sequence[float]
+Names: TypeAlias = Sequence[str] | None
+Outcome: TypeAlias = int | str
 
 _inherited: list[Any] = []
 """Connections of processes from which this one was forked: theirs to close."""
@@ -138,33 +140,43 @@ class Client(_Settings):
         return self._done(asking.put_stream(stream, settings))
 
     def forecast(
-        self, stream: str, raw: float, *, id: Id = None, key: Key = None, time: Time = None
+        self,
+        stream: str,
+        raw: Raw,
+        *,
+        id: Id = None,
+        key: Key = None,
+        time: Time = None,
+        groups: Names = None,
     ) -> Forecast:
-        """Return the calibrated forecast for a raw one."""
-        return self._done(asking.forecast(stream, raw, id, key, time))
+        """Return the calibrated forecast for a raw one, or for one of each class."""
+        return self._done(asking.forecast(stream, raw, id, key, time, groups))
 
     def forecasts(
         self,
         stream: str,
-        raw: Sequence[float],
+        raw: Sequence[Raw],
         ids: Ids = None,
         keys: Keys = None,
         times: Times = None,
+        groups: Sequence[Sequence[str]] | None = None,
     ) -> list[Forecast]:
         """Return the calibrated forecasts for many raw ones."""
-        return self._done(asking.forecasts(stream, raw, ids, keys, times))
+        return self._done(asking.forecasts(stream, raw, ids, keys, times, groups))
 
-    def outcome(self, stream: str, id: str, outcome: int, *, time: Time = None) -> dict[str, Any]:
+    def outcome(
+        self, stream: str, id: str, outcome: Outcome, *, time: Time = None
+    ) -> dict[str, Any]:
         """Tell an outcome, and in seconds when it became known; return what became of it."""
         return self._done(asking.outcome(stream, id, outcome, time))
 
     def outcomes(
-        self, stream: str, told: Mapping[str, int], *, time: Time = None
+        self, stream: str, told: Mapping[str, Outcome], *, time: Time = None
     ) -> list[dict[str, Any]]:
         """Tell many outcomes by id; return what became of each, problems too."""
         return self._done(asking.outcomes(stream, told, time))
 
-    def correct(self, stream: str, id: str, outcome: int) -> dict[str, Any]:
+    def correct(self, stream: str, id: str, outcome: Outcome) -> dict[str, Any]:
         """Replace an outcome, once."""
         return self._done(asking.correct(stream, id, outcome))
 
@@ -231,35 +243,43 @@ class AsyncClient(_Settings):
         return await self._done(asking.put_stream(stream, settings))
 
     async def forecast(
-        self, stream: str, raw: float, *, id: Id = None, key: Key = None, time: Time = None
+        self,
+        stream: str,
+        raw: Raw,
+        *,
+        id: Id = None,
+        key: Key = None,
+        time: Time = None,
+        groups: Names = None,
     ) -> Forecast:
-        """Return the calibrated forecast for a raw one."""
-        return await self._done(asking.forecast(stream, raw, id, key, time))
+        """Return the calibrated forecast for a raw one, or for one of each class."""
+        return await self._done(asking.forecast(stream, raw, id, key, time, groups))
 
     async def forecasts(
         self,
         stream: str,
-        raw: Sequence[float],
+        raw: Sequence[Raw],
         ids: Ids = None,
         keys: Keys = None,
         times: Times = None,
+        groups: Sequence[Sequence[str]] | None = None,
     ) -> list[Forecast]:
         """Return the calibrated forecasts for many raw ones."""
-        return await self._done(asking.forecasts(stream, raw, ids, keys, times))
+        return await self._done(asking.forecasts(stream, raw, ids, keys, times, groups))
 
     async def outcome(
-        self, stream: str, id: str, outcome: int, *, time: Time = None
+        self, stream: str, id: str, outcome: Outcome, *, time: Time = None
     ) -> dict[str, Any]:
         """Tell an outcome, and in seconds when it became known; return what became of it."""
         return await self._done(asking.outcome(stream, id, outcome, time))
 
     async def outcomes(
-        self, stream: str, told: Mapping[str, int], *, time: Time = None
+        self, stream: str, told: Mapping[str, Outcome], *, time: Time = None
     ) -> list[dict[str, Any]]:
         """Tell many outcomes by id; return what became of each, problems too."""
         return await self._done(asking.outcomes(stream, told, time))
 
-    async def correct(self, stream: str, id: str, outcome: int) -> dict[str, Any]:
+    async def correct(self, stream: str, id: str, outcome: Outcome) -> dict[str, Any]:
         """Replace an outcome, once."""
         return await self._done(asking.correct(stream, id, outcome))
 

@@ -46,12 +46,16 @@ def _server(reach: Callable[[], Reached]) -> Any:
         """Record a probability in [0, 1] that something will turn out true, under an id of yours.
 
         Returns `calibrated`, the probability to use, and `announced`, a draw near it that is
-        calibrated whatever happens. The same id and confidence again return the same answer.
+        calibrated whatever happens; or in its place the `commitment` to a draw that is told with
+        the outcome. The same id and confidence again return the same answer.
         """
         client, stream = reach()
         made = await _told(client.forecast(stream, confidence, id=id))
         assert isinstance(made, Forecast)
-        return {"id": made.id, "calibrated": made.mean, "announced": made.forecast}
+        told = {"id": made.id, "calibrated": made.mean}
+        if made.commitment is not None:
+            return told | {"commitment": made.commitment}
+        return told | {"announced": made.forecast}
 
     @server.tool()  # type: ignore[untyped-decorator]
     async def report_outcome(id: str, happened: bool) -> dict[str, Any]:
@@ -60,7 +64,7 @@ def _server(reach: Callable[[], Reached]) -> Any:
         told = await _told(client.outcomes(stream, {id: int(happened)}))
         if "type" in told[0]:
             raise _refused(f"{told[0]['detail']}")
-        return {"id": id, "status": told[0]["status"]}
+        return {name: told[0][name] for name in ("id", "status", "revealed") if name in told[0]}
 
     @server.tool()  # type: ignore[untyped-decorator]
     async def how_far_to_trust() -> dict[str, Any]:

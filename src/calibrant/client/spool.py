@@ -6,12 +6,14 @@ import json
 import os
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-from calibrant.client.asking import BATCH, ServiceError
+from calibrant.client.asking import BATCH, ServiceError, plain_outcome
 from calibrant.client.clients import Client
 from calibrant.core.files import put
 from calibrant.errors import NotStored
+
+Row: TypeAlias = tuple[str, int | str]
 
 
 class Spool:
@@ -58,28 +60,29 @@ class Spool:
         if self._waiting:
             self._some.set()
 
-    def _read(self) -> list[tuple[str, int]]:
+    def _read(self) -> list[Row]:
         """Return what waits in the file; a last line that was not finished was not taken."""
         if not self._path.exists():
             return []
         whole, _, _ = self._path.read_bytes().rpartition(b"\n")
         lines = [json.loads(line) for line in whole.splitlines()]
-        rest = [(str(id), int(outcome)) for id, outcome in lines]
+        rest = [(str(id), plain_outcome(outcome)) for id, outcome in lines]
         put(self._path, _text(rest), private=True)
         return rest
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def outcome(self, id: str, outcome: int) -> None:
+    def outcome(self, id: str, outcome: int | str) -> None:
         """Take an outcome; it is sent with others once there are enough."""
         with self._turn:
             if len(self._waiting) >= self._most:
                 raise NotStored(f"outcomes that wait must be at most {self._most}, got one more")
-            self._file.write(_text([(id, int(outcome))]))
+            row = id, plain_outcome(outcome)
+            self._file.write(_text([row]))
             self._file.flush()
             os.fsync(self._file.fileno())
-            self._waiting.append((id, int(outcome)))
+            self._waiting.append(row)
             self._some.set()
             if len(self._waiting) >= self._size and len(self._waiting) % self._size == 0:
                 self._send()
@@ -118,9 +121,9 @@ class Spool:
         finally:
             self._forget(sent)
 
-    def _part(self, start: int) -> list[tuple[str, int]]:
+    def _part(self, start: int) -> list[Row]:
         """Return the next outcomes to send: an id at most once."""
-        part = dict[str, int]()
+        part = dict[str, int | str]()
         for id, outcome in self._waiting[start : start + BATCH]:
             if id in part:
                 break
@@ -145,5 +148,5 @@ class Spool:
         self._file.close()
 
 
-def _text(rows: list[tuple[str, int]]) -> bytes:
+def _text(rows: list[Row]) -> bytes:
     return b"".join(json.dumps(row).encode() + b"\n" for row in rows)

@@ -10,6 +10,7 @@ import numpy as np
 
 from calibrant.client.clients import Client
 from calibrant.core.arrays import Reals
+from calibrant.errors import InvalidInput
 from calibrant.journal import Journal
 
 
@@ -34,7 +35,10 @@ class Served:
 
     def draw(self, X: Any, ids: Sequence[str] | None = None) -> Reals:
         """Return the drawn forecasts of the second class."""
-        return np.array([drawn for drawn, _ in self._asked(X, ids)])
+        drawn = [drawn for drawn, _ in self._asked(X, ids)]
+        if None in drawn:
+            raise InvalidInput("draws must be told with the forecast, got a stream that does not")
+        return np.array(drawn)
 
     def predict_proba(self, X: Any, ids: Sequence[str] | None = None) -> Reals:
         """Return the mean forecasts of both classes."""

@@ -42,6 +42,27 @@ or a list. A list is answered with 200, each part by itself: what was made, or a
 | | 404 | There is no such forecast, with `unknown: refuse`. |
 | | 410 | The forecast expired, or was dropped. |
 """
+KINDS: Final = """\
+## Kinds of streams
+
+"""
+STREAMS: Final = (
+    ("plain", "a number", "0 or 1", "`forecast`, `mean`, `mixture`", "`keys`"),
+    ("`keyed`", "a number, with `key`", "0 or 1", "the same", "`certificate`: see `keys`"),
+    ("`groups`", "a number, with `groups`", "0 or 1", "the same", "`keys`, `preview`"),
+    (
+        "`classes`",
+        "a list of numbers",
+        "the name of a class",
+        "the same as lists; `top`, `confidence`, `confidence_mean`, `classwise`",
+        "`keys`, `preview`",
+    ),
+)
+HIDDEN: Final = """\
+With `reveal: outcome` the answer to a forecast has `commitment` in place of what was drawn
+(`forecast`, `confidence`, `classwise`), which is in `revealed` of the answer to its outcome, with
+the `salt`.
+"""
 BOUNDS: Final = """\
 ## Limits
 
@@ -77,6 +98,8 @@ def page() -> str:
         ROUTES.format(fails),
         table(("route", "scope", "what it does", "statuses"), rows),
         EVENTS,
+        KINDS + table(("stream", "`raw`", "`outcome`", "answer", "what it has not (422)"), STREAMS),
+        HIDDEN,
         BOUNDS + "".join(f"| {' | '.join(row)} |\n" for row in limits()),
         PROBLEMS + table(("type", "status", "meaning"), problems),
     ]
@@ -89,7 +112,9 @@ def limits() -> Iterable[tuple[str, str, str]]:
     yield "state that is handed over", f"{LIMITS.largest_state:,} bytes", "413"
     yield "events of a request", f"{LIMITS.largest_batch:,}", "413"
     yield "id", "256 bytes of UTF-8 without control characters", "422"
-    yield "raw forecast", "a finite number in [0, 1]", "422"
+    yield "raw forecast", "a finite number in [0, 1], or one for each class with sum 1", "422"
+    yield "classes of a stream", "1,000", "422"
+    yield "groups of a stream, and of a forecast", "10,000 and 1,000 names", "422"
     yield "open forecasts of a stream", "`most_open` of the stream", "429"
     yield "requests of a token", "`--rate` a second", "429"
     yield "time for a body", f"{LIMITS.body_seconds:g} seconds", "408"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -17,6 +18,7 @@ from calibrant.journal.events import (
     OUTCOME,
     STATE,
     Asked,
+    Event,
     Told,
 )
 from calibrant.journal.fold import Fold
@@ -200,12 +202,17 @@ async def get_events(desk: Desk, request: Request) -> Response:
     hidden: set[str] = set()
     if desk.ledger.settings[line.number].hides:
         # Asked while nothing waits to be written: whatever shows a draw is on disk.
-        hidden = await desk.run(lambda _: {e.id for e in found if fold.waits(e.id)})
+        hidden = await desk.run(lambda ledger: _open(ledger.folds[line.number], found))
     rows = [event_row(fold, event, hidden) for event in found]
     if request.query_params.get("format") == "parquet":
         more = chronicle_in(fold).kind.columns
         return Response(await asyncio.to_thread(parquet, rows, more), media_type=PARQUET)
     return Response(b"".join(encode(row) + b"\n" for row in rows), media_type=LINES)
+
+
+def _open(fold: Fold, events: Sequence[Event]) -> set[str]:
+    """Return the ids whose outcome is waited for."""
+    return {event.id for event in events if fold.waits(event.id)}
 
 
 async def get_state(desk: Desk, request: Request) -> Response:
