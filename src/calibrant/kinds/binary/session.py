@@ -90,6 +90,13 @@ class BinarySession(Probabilities):
         """Return a session of a recalibrator that was stored alone."""
         return cls(made, collector_for(made), Scale(), None)
 
+    def journaled(self, path: str, seed: int | None) -> Any:
+        if not self.settles:
+            return super().journaled(path, seed)
+        from calibrant.kinds.binary.journaled import JournaledSession
+
+        return JournaledSession.opened(path, self, seed)
+
     def settle(self, forecast: Open, outcome: int) -> None:
         with suppress(ExpiredTicket):
             self.recalibrator.observe(forecast.ticket, outcome)
