@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from forking import at_once
 from serving import PLAIN, Child
 
 from calibrant import Journal, Recalibrator
@@ -95,19 +95,3 @@ class Lossy(httpx.BaseTransport):
 
     def close(self) -> None:
         self._inner.close()
-
-
-def at_once(works: list[Callable[[], None]]) -> None:
-    """Do all works at the same time, in a forked process each; all must succeed."""
-    children = list[int]()
-    for work in works:
-        child = os.fork()
-        if not child:
-            code = 1
-            try:
-                work()
-                code = 0
-            finally:
-                os._exit(code)
-        children.append(child)
-    assert [os.waitpid(child, 0)[1] for child in children] == [0] * len(works)

@@ -16,8 +16,8 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
+from forking import at_once
 from serving import PLAIN, Child
-from sharing import at_once
 
 import calibrant
 from calibrant import Journal, Recalibrator

@@ -328,15 +328,30 @@ def test_a_pickle_is_the_same_stream_and_a_copy_the_same_journal(file: Path) -> 
 def test_a_preview_is_what_the_next_forecast_announces(file: Path) -> None:
     with Journal(file, pattern(), keyed=False) as journal:
         for k in range(10):
-            drawn, mean = journal.preview([0.3, k / 10])
-            assert journal.preview([0.3])[0].tolist() == drawn[:1].tolist()
+            drawn, mean = journal.preview([k / 10, 0.3])
+            assert journal.preview([k / 10])[0].tolist() == drawn[:1].tolist()
             ticket = journal.forecast(None, k / 10, id=f"{k}")
-            assert (drawn[1], mean[1]) == (ticket.value, ticket.mean)
+            assert (drawn[0], mean[0]) == (ticket.value, ticket.mean)
             journal.observe(ticket, k % 2)
         assert journal.state().issued == 10
     told = pytest.raises(InvalidType, match="preview must be asked of a binary stream without keys")
     with Journal(file, pattern(), stream="keyed") as journal, told:
         journal.preview([0.3])
+
+
+def test_tickets_tell_rounds_in_the_order_of_learning_with_what_stands(file: Path) -> None:
+    with Journal(file, pattern(), keyed=False, unknown="keep") as journal:
+        assert journal.tickets() == ([], [])
+        journal.observe("early", 1)
+        for id in ("a", "b", "early", "c", "gone"):
+            journal.forecast(None, 0.4, id=id)
+        for id in ("b", "a"):
+            journal.observe(id, 1)
+        journal.correct("b", 0)
+        journal.expire("gone")
+        closed, waiting = journal.tickets()
+        assert [(one.id, one.outcome) for one in closed] == [("early", 1), ("b", 0), ("a", 1)]
+        assert [(one.id, one.outcome) for one in waiting] == [("c", None)]
 
 
 def test_two_journals_in_one_process_follow_each_other(file: Path) -> None:

@@ -62,6 +62,9 @@ class Outputs:
 
     state FILE
         Go on from this file if it is there; write it.
+    journal FILE
+        Go on from this journal, which several runs may write at once: each row is on disk before it
+        is answered, and none is learned twice.
     secret_file FILE
         Draw by the secret in this file, 16 bytes or more, and keep it out of the state; or by
         that in the variable CALIBRANT_SECRET.
@@ -79,6 +82,7 @@ class Outputs:
     """
 
     state: str | None = None
+    journal: str | None = None
     secret_file: str | None = None
     authenticate_file: str | None = None
     out: str | None = None
@@ -163,12 +167,16 @@ def replay(
     told = job, options, outputs, products, manner, ending.force, reading.words
     check.whole(outputs.jobs, "--jobs", low=1)
     refuse(outputs.jobs > 1 and outputs.by is None, "--jobs needs --by")
-    if outputs.by is None:
-        Run(*told).go(ending.as_json)
-        return
-    from calibrant.cli.keyed import KeyedRun
+    if outputs.journal is not None:
+        from calibrant.cli.journaled import JournaledRun
 
-    KeyedRun(*told, by=outputs.by).go(ending.as_json)
+        JournaledRun(*told).go(ending.as_json)
+    elif outputs.by is None:
+        Run(*told).go(ending.as_json)
+    else:
+        from calibrant.cli.keyed import KeyedRun
+
+        KeyedRun(*told, by=outputs.by).go(ending.as_json)
 
 
 @dataclass
@@ -197,6 +205,10 @@ class Run:
             session = open_session(self.options, stored)
             self.learned = () if name is None else self._digests(session, name)
             summary = self._made(session)
+        self._tell(summary, as_json)
+
+    def _tell(self, summary: AnySummary, as_json: bool) -> None:
+        """Show what it was worth; then end as the rows ended."""
         told = {"as_json": as_json, "details": self.products.details}
         show_summary(summary, **told, error=self.outputs.out == "-")
         if self.ended is not None:
@@ -309,6 +321,7 @@ class Run:
         words += session.words()
         words += [] if self.manner.on_error == "stop" else ["--on-error", "skip"]
         words += [] if self.outputs.state is None else ["--state", self.outputs.state]
+        words += [] if self.outputs.journal is None else ["--journal", self.outputs.journal]
         kept = self.outputs.secret_file
         words += [] if kept is None else ["--secret-file", kept]
         sealing = self.outputs.authenticate_file

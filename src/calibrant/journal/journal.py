@@ -290,7 +290,8 @@ class Journal:
     def preview(self, raw: Any) -> tuple[Reals, Reals]:
         """Return draws and means of raw forecasts, each as the very next round; nothing changes.
 
-        In a binary stream without keys.
+        In a binary stream without keys.  Each has a coin of its own, the first that of the next
+        round.
         """
 
         def seen(ledger: Ledger) -> tuple[Reals, Reals]:
@@ -309,6 +310,35 @@ class Journal:
     def events(self, after: int = 0, limit: int = 1000) -> list[Event]:
         """Return so many events of the stream behind a place."""
         return self._within(lambda _: self._store.events(self._line.number, after, limit))
+
+    def tickets(self) -> tuple[list[Ticket], list[Ticket]]:
+        """Return what the log holds: rounds in the order of learning, and forecasts that wait.
+
+        A round's ticket has the outcome that stands.
+        """
+        return self._within(self._tickets)
+
+    def _tickets(self, ledger: Ledger) -> tuple[list[Ticket], list[Ticket]]:
+        fold, made, learned = self._fold(ledger), dict[str, Event](), dict[str, tuple[int, int]]()
+        for event in self._all_events():
+            if event.kind == FORECAST:
+                made[event.id] = event
+            elif event.kind == OUTCOME:
+                learned[event.id] = event.seq, int(event.x)
+            elif event.kind == CORRECTION:
+                learned[event.id] = learned[event.id][0], int(event.x)
+        # An outcome that came first was learned with its forecast.
+        order = {id: max(made[id].seq, learned[id][0]) for id in learned if id in made}
+        closed = [
+            fold.ticket(made[id], learned[id][1]) for id in sorted(order, key=order.__getitem__)
+        ]
+        return closed, [fold.ticket(one) for one in made.values() if fold.waits(one.id)]
+
+    def _all_events(self) -> Iterator[Event]:
+        after = 0
+        while part := self._store.events(self._line.number, after, EVERY):
+            yield from part
+            after = part[-1].seq
 
     def verify(self) -> int:
         """Play the whole log again from its beginning; return how many events there were.

@@ -49,6 +49,9 @@ class Book:
     def __contains__(self, known: int | None) -> bool:
         return known in self.open or known in self.learned
 
+    def __bool__(self) -> bool:
+        return bool(self.open or self.learned)
+
     def note(self, ids: Sequence[int], rounds: Any, answers: Any) -> None:
         """Take note of rows that were forecast."""
         columns = answers.ticket, rounds.raw, answers.forecast, answers.mean

@@ -31,7 +31,7 @@ from calibrant.stream.readers import BATCH_ROWS, Reader
 from calibrant.stream.rows import Problem, Rounds, Rules, listed, value_at
 from calibrant.stream.session import Feed
 from calibrant.stream.source import Source, open_source
-from calibrant.stream.wording import Wording
+from calibrant.stream.wording import Wording, shown
 from calibrant.stream.writers import JsonLinesWriter, Writer
 
 Progress: TypeAlias = Callable[[int, int, int | None], None]
@@ -144,7 +144,7 @@ class _Replay:
             if not session.settles:
                 told = "--id goes with one probability a row, without groups, classes and numbers"
                 raise InvalidInput(told)
-            session.book = session.book or Book()
+            session.book = session.read_book()
 
     def play(self, name: str) -> None:
         """Play one input from start to end."""
@@ -157,6 +157,7 @@ class _Replay:
                 one_by_one=self.job.one_by_one,
             )
             columns = self._columns or self._begin(source, reader)
+            self.session.begin(name)
             self._check_names(reader, columns)
             worded = replace(columns.wording, decimal=source.dialect.decimal)
             columns = replace(columns, wording=worded)
@@ -198,7 +199,7 @@ class _Replay:
         """Return the columns, with what the first rows say about their wording."""
         words = replace(self._words, decimal=source.dialect.decimal)
         book = self.session.book
-        late = self.job.id is not None and book is not None and bool(book.open)
+        late = self.job.id is not None and bool(book)
         try:
             columns = choose(source.name, reader.names, late=late, **self.job.asked)
         except NoColumn as problem:
@@ -227,6 +228,9 @@ class _Replay:
             self.on_fault.take(self._fault(part, piece, problem, rows))
         if not len(rounds):
             return None
+        if self.job.id is not None:
+            names = listed(piece.column(self.job.id))
+            self.session.call([shown(names[row]) for row in np.flatnonzero(good).tolist()])
         answers = self.session.play(rounds)
         # A row that was played counts, even if nobody takes its answer.
         self.session.last = part.rules.last

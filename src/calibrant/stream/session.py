@@ -132,6 +132,22 @@ class Session(Feed):
         """Return the names of the columns that answers add."""
         return ADDED
 
+    def begin(self, name: str) -> None:
+        """Take note of the input whose rows come next."""
+
+    def call(self, names: Sequence[str]) -> None:
+        """Take note of what the rows that come next are called."""
+
+    def read_book(self) -> Book:
+        """Return the forecasts that are known by their ids."""
+        return self.book or Book()
+
+    def journaled(self, path: str, seed: int | None) -> Any:
+        """Return this session, which is fresh, over the journal in a file."""
+        raise InvalidInput(
+            "--journal goes with one probability a row, without groups, classes and numbers"
+        )
+
     def play(self, rounds: Rounds) -> Any:
         """Forecast each row, and learn each outcome when it is known."""
         self.long = self.long or self.recalibrator.issued + len(rounds) > WARM_UP

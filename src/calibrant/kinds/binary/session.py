@@ -113,6 +113,13 @@ class BinarySession(Probabilities):
         told = {"columns": names_of(settings["context"])} if "context" in settings else {}
         return super().restored(settings, arrays) | told
 
+    def journaled(self, path: str, seed: int | None) -> Any:
+        if not self.settles:
+            return super().journaled(path, seed)
+        from calibrant.kinds.binary.journaled import JournaledSession
+
+        return JournaledSession.opened(path, self, seed)
+
     def settle(self, forecast: Open, outcome: int) -> None:
         with suppress(ExpiredTicket):
             self.recalibrator.observe(forecast.ticket, outcome)
