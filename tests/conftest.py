@@ -78,9 +78,9 @@ ONCE = re.compile(
 
 PLAIN = re.compile(
     r"test_(bad_input|bounds_played|certificate|check|classes_(data|grown|metrics|simplex_bound|version1)|"
-    r"cli_secret|codec|corrections|files|fork|gate|grid|groups_proof|journal|journal_crash|key_search|late_(corrections|games)|load|"
-    r"monitor_table|notebook|parts|promise|promise_kinds|proof|regression_(data|metrics|version1)|renamed|"
-    r"repeated_corrections|seal|secret|simulate_paper|siphash|sizing|stream|summary|ticket_read_only|tickets|whole)$"
+    r"cli_secret|codec|corrections|facts|files|fork|gate|grid|groups_proof|journal|journal_crash|key_search|late_(corrections|games)|load|"
+    r"monitor_table|notebook|online_svm|others_arrays|parts|promise|promise_kinds|proof|regression_(data|metrics|plot|version1)|renamed|"
+    r"repeated_corrections|seal|secret|sieve|simulate_paper|siphash|sizing|stream|summary|ticket_read_only|tickets|whole)$"
 )
 """Files whose tests do not depend on the compiler either, and cover what must be covered."""
 

@@ -21,7 +21,7 @@ pytest.importorskip("matplotlib", reason="needs the extra plot")
 
 from calibrant import Calibrant
 from calibrant.cli import ExitCode, reference
-from calibrant.cli.app import run
+from calibrant.cli.app import app, run
 from calibrant.cli.reference import page
 from calibrant.kinds.numbers import NumberCollector
 from calibrant.regression import QuantileRecalibrator
@@ -29,12 +29,27 @@ from calibrant.summary import Collector, summarise_collected
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 FENCE = re.compile(r"^```(?P<language>\w+)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
+UNLISTED = ["replay --batch-rows", "compare --skip", "compare --html", "report --out"]
+"""An option for tests, and names that options had before."""
 KEY = re.compile(r"^\| `(?P<key>[\w.]+)` \|", re.MULTILINE)
 
 
 def test_the_reference_is_what_the_commands_say() -> None:
     told = "make it anew with: python -m calibrant.cli.reference > docs/reference/cli.md"
     assert (DOCS / "reference" / "cli.md").read_text() == page(), told
+
+
+def test_every_option_of_every_command_is_listed() -> None:
+    from typer.main import get_command
+
+    commands: Any = get_command(app).commands
+    hidden = [
+        f"{name} {option.opts[0]}"
+        for name, command in commands.items()
+        for option in command.params
+        if getattr(option, "hidden", False) or not getattr(option, "help", None)
+    ]
+    assert hidden == UNLISTED
 
 
 def test_the_reference_can_be_made_anew(capsys: pytest.CaptureFixture[str]) -> None:

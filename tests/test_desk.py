@@ -83,7 +83,11 @@ class ByMachine(Desk):
     many = 1
 
 
-FORMS: list[type[Desk]] = [ByDictionary, BySlots, Turning, *[ByMachine] * available()]
+UNCOMPILED: list[type[Desk]] = [ByDictionary, BySlots, Turning]
+FORMS = [
+    *(pytest.param(form, marks=pytest.mark.plain, id=form.__name__) for form in UNCOMPILED),
+    *[ByMachine] * available(),
+]
 
 
 @pytest.fixture
@@ -109,6 +113,7 @@ def ticket(number: int) -> tuple[Any, ...]:
 # Keys.
 
 
+@pytest.mark.plain
 @given(st.integers(0, 2**22 - 1), st.integers(0, 2**40 - 1), st.text())
 def test_keys_of_numbers_and_names_never_meet(row: int, number: int, name: str) -> None:
     assert 0 <= number_key(row, number) < NAMED <= name_key(name) < 2**63
@@ -140,6 +145,7 @@ def test_rows_of_a_table_fall_like_dice() -> None:
 # The index against a dictionary, where keys crowd.
 
 
+@pytest.mark.plain
 @settings(max_examples=300)
 @given(
     st.integers(2, 12),
@@ -268,9 +274,7 @@ def _case(form_: type[Desk]) -> Any:
     return case
 
 
-TestByDictionary = _case(ByDictionary)
-TestBySlots = _case(BySlots)
-TestTurning = _case(Turning)
+TestByDictionary, TestBySlots, TestTurning = map(pytest.mark.plain, map(_case, UNCOMPILED))
 if available():
     TestByMachine = _case(ByMachine)
 
@@ -413,6 +417,7 @@ def test_fields_of_another_kind_are_refused() -> None:
         Desk("qx")
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize("named", [False, True])
 def test_many_tickets_take_little_room(named: bool) -> None:
     desk, count = BySlots("qdddqd"), 5000
@@ -649,6 +654,7 @@ def test_an_interrupt_does_all_or_nothing_to_each_ticket(
         assert name not in WHOLE or seen in (before, after)
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize("form", [ByDictionary, BySlots])
 @pytest.mark.parametrize("name", ["pop", "load", "length"])
 def test_an_interrupt_of_the_repair_is_repaired(form: type[Desk], name: str, tight: None) -> None:
@@ -671,6 +677,7 @@ def _is_stale(desk: Desk) -> bool:
     return desk._noted == () and desk.count == 12
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize("work", ["add", "pop"])
 def test_an_interrupt_while_the_index_changes_over_loses_nothing(work: str, tight: None) -> None:
     def make() -> Desk:
@@ -692,6 +699,7 @@ def test_an_interrupt_while_the_index_changes_over_loses_nothing(work: str, tigh
         assert first & last <= tickets_of(desk) <= first | last
 
 
+@pytest.mark.plain
 def test_a_published_count_survives_an_interrupt(tight: None) -> None:
     def make() -> Desk:
         desk = filled(BySlots, 12)

@@ -18,7 +18,7 @@ from benchmarks.mutate.relevant import UNTOUCHED, relevant_to
 pytestmark = pytest.mark.once
 
 ROOT = Path(__file__).resolve().parent.parent
-IN_CI = 8
+IN_CI = 6
 """Mutants that every run of all tests tries."""
 
 EXAMPLE = '''"""What this is."""

@@ -87,7 +87,8 @@ def _version(asked: bool) -> None:
 @app.callback()
 def calibrant(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Tell the version.")
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
     ] = False,
 ) -> None:
     """Probabilities you can trust on a live stream.

@@ -20,23 +20,23 @@ class Fleet:
     """How many streams there are, and what they are asked.
 
     events_per_second RATE
-        Forecasts a second, over all keys.
+        Forecasts per second, over all keys.
     keys COUNT
-        Streams.
+        Number of streams.
     delay SECONDS
-        Until an outcome is known, on average.
+        Average time until an outcome is known.
     rounds_per_key ROUNDS
-        That a key has made when sizes are reckoned.
+        Rounds of each key at which sizes are estimated.
     method NAME
-        What the streams are: one of {}.
+        Kind of the streams: one of {}.
     hot PART
-        The part of keys that stays unpacked.
+        Fraction of the keys that stays unpacked.
     checkpoint SECONDS
-        Between checkpoints of what has changed.
+        Time between checkpoints of what has changed.
     burst TIMES
-        How much faster forecasts come in bursts, a tenth of the time.
+        How many times faster forecasts arrive in bursts, which take a tenth of the time.
     seed SEED
-        Of the simulation.
+        Seed of the simulation.
     """
 
     events_per_second: float = 100.0
@@ -53,9 +53,9 @@ class Fleet:
 
 @spread
 def capacity(fleet: Fleet) -> None:
-    """Reckon memory, cores and sizes on disk for a fleet of streams.
+    """Estimate memory, cores and disk space for a fleet of streams.
 
-    Constants are those that were measured and stored with this version; bursts and slow
+    The constants were measured, and are stored with this version; bursts and slow
     outcomes are simulated, event by event.
 
     \b

@@ -42,7 +42,7 @@ class Field:
     methods A,B
         Only these, and the raw forecasts. [default: all]
     peers, --peers/--no-peers
-        With methods of River and scikit-learn if installed.
+        Include methods of River and scikit-learn if installed.
     rounds N
         Only the first N. [default: all]
     adversarial T
@@ -110,7 +110,7 @@ class Telling:
 def compare(
     inputs: Inputs, *, reading: Reading, who: Field, sizes: Sizes, telling: Telling, ending: Ending
 ) -> None:
-    """Run every method on one stream: accuracy, calibration, safety and price of each.
+    """Run every method on one stream: accuracy, calibration, safety and cost of each.
 
     Each method sees an outcome only after its forecast. With a plot of accuracy against
     calibration in the page.

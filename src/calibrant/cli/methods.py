@@ -111,7 +111,7 @@ class Asked:
 
 @spread
 def bound(asked: Asked) -> None:
-    """Tell what the theorems promise: resolution, buckets, bounds, and how long they take.
+    """Show what the theorems guarantee: resolution, buckets, bounds, and how many rounds they need.
 
     With --epsilon, resolution and buckets are chosen so that the extra loss over the raw
     forecast tends to less than epsilon, and the table says after how many rounds it is there.

@@ -136,17 +136,17 @@ class Reading:
     raw COL
         Column of raw forecasts (guessed by default).
     outcome COL
-        Column of outcomes, 0 or 1 or empty if unknown (guessed by default); true and false, or
-        yes and no, will do.
+        Column of outcomes, 0 or 1 or empty if unknown (guessed by default); true and false, and
+        yes and no, are accepted too.
     positive VALUE
-        The outcome that counts as 1, where there are two others than those.
+        The value that counts as 1, if the outcomes are two other values.
     time COL
-        Column that says when a forecast was made.
+        Column with the time of the forecast.
     available COL
-        Column that says when the outcome became known; it is learned then. Needs --time.
+        Column with the time at which the outcome became known, and is learned. Needs --time.
     time_format FORM
-        How times are written, such as %d.%m.%Y, unless as numbers or in ISO 8601 (guessed if there
-        is no doubt).
+        Format of the times, such as %d.%m.%Y; numbers and ISO 8601 need none (guessed if
+        unambiguous).
     logit
         Raw forecasts are log-odds.
     percent
@@ -154,15 +154,16 @@ class Reading:
     score
         Raw forecasts are unbounded scores s: (s + m)/2m, m the largest |s| so far.
     format NAME
-        Of the inputs: csv, tsv, jsonl, json, parquet or xlsx (by default as names or contents say).
+        Format of the inputs: csv, tsv, jsonl, json, parquet or xlsx (by default from their names or
+        contents).
     sep CHAR
-        What stands between the fields of a text file; tab is a word for it (guessed by default).
+        Field separator of text files, one character or the word tab (guessed by default).
     decimal CHAR
-        What stands before decimals, a point or a comma (guessed by default).
+        Decimal separator, a point or a comma (guessed by default).
     encoding NAME
-        Of text files, such as utf-16 or latin-1 (guessed by default).
+        Encoding of text files, such as utf-16 or latin-1 (guessed by default).
     header, --header/--no-header
-        Whether the first line names the columns, else called 1, 2, ... (guessed by default).
+        Whether the first line names the columns; if not, they are 1, 2, ... (guessed by default).
     """
 
     raw: str | None = None
@@ -219,13 +220,13 @@ class KindOptions:
     """Columns that only some kinds of outcomes have, as they are listed.
 
     group COL,COL
-        Columns of groups, each value one, to be calibrated in all of them at once.
+        Group columns: forecasts are calibrated within each value of each column at once.
     proba COL,COL
         Instead of --raw: columns of the probabilities of several classes, or one of lists;
         outcomes are classes.
     quantiles COL,COL
         Instead of --raw: columns of quantiles, whose names end in their levels (q05, p95, q0.5)
-        unless --levels says them; outcomes are numbers, and --method is mixed, the default, pit or
+        unless --levels gives them; outcomes are numbers, and --method is mixed, the default, pit or
         tracker.
     normal MEAN,SD
         Instead of --raw: columns of mean and standard deviation; the rest as with --quantiles.
@@ -259,7 +260,7 @@ class Making:
     """How a recalibrator is made.
 
     method NAME
-        A name that calibrant methods lists; but for the default, Algorithm 1 with that calibrator
+        A name listed by calibrant methods; any but the default is Algorithm 1 with that calibrator
         alone. [default: calibrant]
     resolution N
         Steps of the grid of forecasts. [default: 20]
@@ -275,7 +276,7 @@ class Making:
     prior K
         Strength of the identity prior, which calibrant learns instead. [default: 1]
     seed S
-        What the draws depend on: with a seed a run can be repeated, and its draws foreseen.
+        Seed of the draws: a run with a seed can be repeated, and its draws predicted.
     """
 
     method: str | None = among(_methods)
@@ -293,9 +294,9 @@ class Ending:
     """How a command ends.
 
     force
-        Replace outputs that are there already.
+        Overwrite outputs that exist.
     as_json, --json
-        Tell the result as JSON, not as tables.
+        Print the result as JSON instead of tables.
     """
 
     force: bool = False

@@ -50,7 +50,7 @@ class Players:
     forecaster NAME
         Who makes the raw forecasts: --list names them.
     rounds T
-        How many.
+        Number of rounds.
     out FILE
         Write the rounds, as replay does; - is stdout.
     listed, --list

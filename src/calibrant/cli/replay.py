@@ -49,8 +49,8 @@ class Safely(Making):
     """How far forecasts may fall behind.
 
     raw_safe EPSILON
-        Never lose more than this to the raw forecasts, on average: announce them where a draw
-        might. Only with calibrant.
+        Never lose more than this to the raw forecasts, on average: announce the raw
+        forecast where a draw might. Only with calibrant.
     """
 
     raw_safe: float | None = None
@@ -61,10 +61,10 @@ class Outputs:
     """Where rows and state go.
 
     state FILE
-        Go on from this file if it is there; write it.
+        Resume from this file if it exists, and write it at the end.
     journal FILE
-        Go on from this journal, which several runs may write at once: each row is on disk before it
-        is answered, and none is learned twice.
+        Resume from this journal, which several runs may write at once: each row is on disk before
+        it is answered, and none is learned twice.
     secret_file FILE
         Draw by the secret in this file, 16 bytes or more, and keep it out of the state; or by
         that in the variable CALIBRANT_SECRET.
@@ -73,12 +73,12 @@ class Outputs:
     out FILE
         Write the rows and their forecasts; - is stdout.
     prefix TEXT
-        Put this before the names of new columns.
+        Prefix for the names of new columns.
     by COL
-        Let every value of this column be a stream of its own, and name those with the largest
+        Treat every value of this column as a stream of its own, and list those with the largest
         errors.
     jobs N
-        With --by, play the streams in so many threads; the forecasts are the same.
+        With --by, number of threads; the forecasts do not depend on it.
     """
 
     state: str | None = None
@@ -108,9 +108,9 @@ class Manner:
     flush
         Answer each line before the next is read; with --out -.
     checkpoint SECONDS
-        With --flush, write the state so often while rows come; 0 is after each.
+        With --flush, seconds between writes of the state; 0 writes it after each row.
     id COL
-        Column that forecasts are known by: an outcome in a later row or file finds its forecast,
+        Column that identifies forecasts: an outcome in a later row or file finds its forecast,
         and no id is learned twice.
     again
         Learn a file that the state has learned before.
@@ -147,7 +147,7 @@ def replay(
     manner: Manner,
     ending: Ending,
 ) -> None:
-    """Recalibrate a stream of raw forecasts and outcomes, and say what it was worth.
+    """Recalibrate a stream of raw forecasts and outcomes, and report what it gained.
 
     Each row gets the forecast that calibrant would have made at that moment, knowing
     only the rows before it.

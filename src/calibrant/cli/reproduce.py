@@ -31,13 +31,13 @@ class Setup:
     """What experiments are run with.
 
     data DIR
-        Where the data are. [default: $CALIBRANT_DATA, or what came along]
+        Directory of the data. [default: $CALIBRANT_DATA, or the bundled data]
     out DIR
         Write page, figures and numbers there.
     seeds K
-        Games that are averaged.
+        Number of games to average.
     quick
-        Do less where a full run takes minutes.
+        Run less of what takes minutes.
     bed FILE
         Genotypes of your own for diabetes, a PLINK .bed file.
     """

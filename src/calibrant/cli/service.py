@@ -28,11 +28,11 @@ Data: TypeAlias = Annotated[
 What: TypeAlias = Annotated[str, typer.Argument(metavar="WHAT", help="serve or live.")]
 Port: TypeAlias = Annotated[int, typer.Option(metavar="N", help="The port.")]
 Action: TypeAlias = Annotated[str, typer.Argument(metavar="ACTION", help="create, list or revoke.")]
-Named: TypeAlias = Annotated[str, typer.Argument(metavar="NAME", help="Whose token.")]
+Named: TypeAlias = Annotated[str, typer.Argument(metavar="NAME", help="Name of the token.")]
 Address: TypeAlias = Annotated[
     str, typer.Argument(metavar="ADDRESS", help="Where the service is: http://host:port.")
 ]
-Stream: TypeAlias = Annotated[str, typer.Argument(metavar="STREAM", help="Which stream of it.")]
+Stream: TypeAlias = Annotated[str, typer.Argument(metavar="STREAM", help="Name of the stream.")]
 TokenFile: TypeAlias = Annotated[
     str | None, typer.Option(metavar="FILE", help="A file that holds the token.")
 ]
@@ -47,21 +47,21 @@ class Listening:
     """Where a service listens, and what it allows.
 
     host NAME
-        Where to listen; other than this machine only with tokens.
+        Address to listen on; tokens are required for any but this machine.
     port N
-        The port; 0 for any that is free.
+        The port; 0 picks a free one.
     certificate FILE
         Certificate for TLS, in PEM.
     key FILE
         Its private key.
     rate R
-        Requests a second that one token may make. [default: any number]
+        Requests per second allowed for one token. [default: no limit]
     snapshot N
-        Write snapshots after so many events.
-    secret-file FILE
-        Key under which secrets are sealed in the data; made if it is not there.
+        Number of events between snapshots.
+    secret_file FILE
+        Key that seals the secrets in the data; created if the file does not exist.
     mcp
-        Let agents in at /mcp/STREAM: the Model Context Protocol over the same routes.
+        Serve agents at /mcp/STREAM too, over the Model Context Protocol.
     """
 
     host: str = "127.0.0.1"
@@ -81,7 +81,7 @@ class Permit:
     scope NAME
         read, write or admin.
     streams LIST
-        Names of streams with commas between, or * for all.
+        Names of streams, separated by commas, or * for all.
     """
 
     scope: str = "write"
