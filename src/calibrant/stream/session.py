@@ -112,6 +112,16 @@ class Feed(ABC):
         """Return the rules that rows must obey from now on."""
         return Rules(columns, self.scale, self.last)
 
+    def begin(self, name: str) -> None:  # noqa: B027
+        """Take note of the input whose rows come next."""
+
+    def call(self, names: Sequence[str]) -> None:  # noqa: B027
+        """Take note of what the rows that come next are called."""
+
+    def read_book(self) -> Book:
+        """Return the forecasts that are known by their ids."""
+        return self.book or Book()
+
     @abstractmethod
     def play(self, rounds: Rounds) -> Any:
         """Take the next rows; return the answers."""
@@ -131,16 +141,6 @@ class Session(Feed):
     def added(self, columns: Columns) -> Sequence[str]:
         """Return the names of the columns that answers add."""
         return ADDED
-
-    def begin(self, name: str) -> None:
-        """Take note of the input whose rows come next."""
-
-    def call(self, names: Sequence[str]) -> None:
-        """Take note of what the rows that come next are called."""
-
-    def read_book(self) -> Book:
-        """Return the forecasts that are known by their ids."""
-        return self.book or Book()
 
     def journaled(self, path: str, seed: int | None) -> Any:
         """Return this session, which is fresh, over the journal in a file."""
