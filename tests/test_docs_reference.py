@@ -275,6 +275,8 @@ VERBS = {"sample_one"}
 EXCEPTIONS = {
     "calibrant.classes.reductions.TopLabel": "what the literature calls it",
     "calibrant.client.wrapped.Served.predict_proba": "the verb of the models it wraps",
+    "calibrant.journal.settings.Settings.labels": "the names of classes",
+    "calibrant.journal.settings.Settings.number_of.label": "the name of a class",
     "calibrant.losses.custom.CustomLoss.label": "the name of a loss",
     "calibrant.regression.distribution.Distribution.from_samples": "what the literature calls it",
     "calibrant.regression.distribution.Distributions.from_samples": "what the literature calls it",
