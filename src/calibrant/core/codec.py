@@ -19,8 +19,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -105,20 +103,27 @@ class Document:
                 f"state must be whole and unaltered, got {len(data)} bytes whose checksum differs"
             )
         end = START + int.from_bytes(body[len(MAGIC) : START], "little")
-        with _refusing("to_bytes()"):
-            head = _parsed(body[START:end])
-            if data.startswith(FIRST_MAGIC):
-                return cls(head["kind"], head["settings"], _arrays(body[end:], head["arrays"]))
-            names = head["arrays"]
-            start = end + 4 * len(names)
-            lengths = np.frombuffer(body[end:start], "<u4").tolist()
-            arrays = _arrays(body[start:], dict(zip(names, lengths, strict=True)))
-            made = cls(head["kind"], head["settings"], arrays, head["version"])
-            made.__dict__["origin"] = origin = body[START:end]
-            if len(_kinds) >= MOST_KINDS:
-                _kinds.clear()
-            _kinds[origin] = made.kind
-            return made
+        try:
+            return cls._unbound(body, body[START:end], data.startswith(FIRST_MAGIC))
+        except (*WRONG, KeyError) as error:
+            raise CorruptState(f"state must be what to_bytes() gave, got {error}") from error
+
+    @classmethod
+    def _unbound(cls, body: bytes, origin: bytes, first: bool) -> Document:
+        """Return the document of which these are all bytes but the digest, and the shape."""
+        head, end = _parsed(origin), START + len(origin)
+        if first:
+            return cls(head["kind"], head["settings"], _arrays(body[end:], head["arrays"]))
+        names = head["arrays"]
+        start = end + 4 * len(names)
+        lengths = np.frombuffer(body[end:start], "<u4").tolist()
+        arrays = _arrays(body[start:], dict(zip(names, lengths, strict=True)))
+        made = cls(head["kind"], head["settings"], arrays, head["version"])
+        made.__dict__["origin"] = origin
+        if len(_kinds) >= MOST_KINDS:
+            _kinds.clear()
+        _kinds[origin] = made.kind
+        return made
 
     def to_dict(self) -> dict[str, Any]:
         """Return the document as JSON-ready data."""
@@ -139,12 +144,14 @@ class Document:
     @classmethod
     def read_dict(cls, data: Any) -> Document:
         """Read a document of any kind back, or say what is wrong with the data."""
-        with _refusing("to_dict()"):
+        try:
             head = _head(data)
             arrays = {str(name): _words(values) for name, values in head["arrays"].items()}
             document = cls(head["kind"], head["settings"], arrays, head["version"])
             first = data.get("format") is None
             digest = (_first_bytes(document) if first else document.to_bytes())[-DIGEST:].hex()
+        except (*WRONG, KeyError) as error:
+            raise CorruptState(f"state must be what to_dict() gave, got {error}") from error
         if data.get("digest") != digest:
             raise CorruptState("state must be unaltered, got data whose checksum differs")
         return document
@@ -208,15 +215,6 @@ def _first_bytes(document: Document) -> bytes:
     words = b"".join(document.arrays[k].astype("<i8").tobytes() for k in sorted(document.arrays))
     body = FIRST_MAGIC + len(text).to_bytes(4, "little") + text + words
     return body + _digest(body)
-
-
-@contextmanager
-def _refusing(source: str) -> Iterator[None]:
-    """Say of anything that cannot be read that it is not what ``source`` gave."""
-    try:
-        yield
-    except (*WRONG, KeyError) as error:
-        raise CorruptState(f"state must be what {source} gave, got {error}") from error
 
 
 def _as_bytes(data: Any) -> bytes:

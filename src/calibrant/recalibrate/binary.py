@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import Any, ClassVar, Final, Self
 
 import numpy as np
@@ -38,12 +37,11 @@ from calibrant.recalibrate.intact import Found
 from calibrant.recalibrate.record import account_of
 from calibrant.recalibrate.rows import Rows
 from calibrant.recalibrate.secret import Secret, coin_at, secret_read
-from calibrant.recalibrate.spec import MAX_OPEN, Spec, made_rule, shared_spec
+from calibrant.recalibrate.spec import MAX_OPEN, SECRETS, Spec, made_rule, shared_spec
 from calibrant.recalibrate.stream import Stream, overtaken
 from calibrant.transforms import from_description
 
 blank: Final = object.__new__
-SECRETS: Final = Struct("<qq")
 OFTEN: Final = 1023
 """In rounds whose number has all of these bits, plain steps look whether there is machine code; so
 do states of one spec that are read, of which each may play few rounds."""

@@ -18,7 +18,7 @@ from calibrant.core.arrays import Mask, Words
 from calibrant.core.limits import refuse_outside
 from calibrant.kernels import bodies
 from calibrant.kernels import layout as word
-from calibrant.kernels.transforms.platt import inverted
+from calibrant.kernels.transforms.platt import inverse
 
 Short: Final = np.int16
 Bytes: Final = np.uint8
@@ -283,14 +283,12 @@ class Body:
 
     def _shortened(self, whole: Words, lines: Words) -> tuple[NDArray[np.int16], Mask]:
         """Return whole words in two bytes each, and which of them are too long for that."""
-        short = whole.astype(Short)
-        long = short != whole
         if self._tallies:
-            some = self._tally[lines].nonzero()[0]
-            tallies = whole[some]
-            short[some] = folded = (tallies >> 23 & -bodies.FEW | tallies & LOWER).astype(Short)
-            long[some] = _unfolded(folded.astype(np.int64)) != tallies
-        return short, long
+            # A few words, which plain Python does sooner.
+            tally = self._tally[lines].tolist()
+            whole = np.array(list(map(_folded, whole.tolist(), tally)), np.int64)
+        short = whole.astype(Short)
+        return short, short != whole
 
     def _invert(self, told: Words, base: Words) -> None:
         """Write inverses of sums that are told, unless these are fresh, into other lines."""
@@ -303,7 +301,7 @@ class Body:
             if sums[at + 2] == last:
                 made += fresh
             else:
-                made += inverted(sums, at, 0), inverted(sums, at, 1), inverted(sums, at, 2)
+                made += inverse(*sums[at : at + 3])
         base.view(np.float64)[self._inverse] = made
 
     # ----------------------------------------------------------------- reading
@@ -330,8 +328,8 @@ class Body:
         short = np.frombuffer(told, "<i2", count - lengthy, start).astype(np.int64)
         brief = ~long
         if self._tallies and not old:
-            some = self._tally[which[:count][brief]].nonzero()[0]
-            short[some] = _unfolded(short[some])
+            tally = self._tally[which[:count][brief]].tolist()
+            short = np.array(list(map(_unfolded, short.tolist(), tally)), np.int64)
         whole[brief], whole[long] = short, words[first // 8 : rest // 8]
         if old:
             listed[count:] = words[rest // 8 :]
@@ -382,9 +380,8 @@ class Body:
         words: list[Any] = self.layout.alone_list.copy()
         values = told[changed]
         spots = self._spots[changed].tolist()
-        listed = values.tolist()
         cut = int(changed.searchsorted(self.wholes))
-        listed[cut:] = values[cut:].view(np.float64).tolist()
+        listed = values[:cut].tolist() + values[cut:].view(np.float64).tolist()
         for place, value in zip(spots, listed, strict=True):
             words[place] = value
         for derived, above, below, times, plus in self._ratios:
@@ -431,9 +428,16 @@ def _bits(told: bytes, size: int) -> Mask:
     return bits
 
 
-def _unfolded(short: Words) -> Words:
-    """Return tallies whose short forms these are."""
-    return (short >> 8) * word.ONE + (short & LOWER)
+def _folded(whole: int, tally: bool) -> int:
+    """Return what two bytes hold of a whole word, or something that does not fit there."""
+    if not tally:
+        return whole
+    return whole >> 23 & -bodies.FEW | whole & LOWER if bodies.is_short(whole, 1) else bodies.SHORT
+
+
+def _unfolded(short: int, tally: bool) -> int:
+    """Return the whole word whose two bytes these are."""
+    return (short >> 8) * word.ONE + (short & LOWER) if tally else short
 
 
 def _coded(tops: bytes) -> bytes:

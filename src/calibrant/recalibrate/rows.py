@@ -64,13 +64,8 @@ class Rows(Bench):
         self.spec, self.program, plain = spec, spec.program, spec.steps
         self.plain_peek, self.plain_issue = plain.peek, plain.issue
         self.plain_learn, self.plain_book = plain.learn, plain.book
-        shared = spec.layout.shared
-        self._advice = slice(int(shared[word.ADVICE]), int(shared[word.ADVICE]) + spec.kept)
+        self._advice, self._law, self.bare = spec.left
         self.slots = slice(self._advice.stop - spec.slots, self._advice.stop)
-        scratch = int(shared[word.SCRATCH])
-        full = spec.rule.kernels.full_support
-        self._law = slice(scratch, scratch + spec.rule.lattice.cells) if full else None
-        self.bare = not spec.kept and self._law is None
         self.capacity = spec.capacity
         self.steps: Any = None
         self.machine: Any = None

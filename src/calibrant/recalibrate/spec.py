@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from dataclasses import dataclass
+from struct import Struct
 from typing import Any, Final
 
 import numpy as np
@@ -19,7 +20,17 @@ from calibrant.core.ticket import Issuer
 from calibrant.errors import InvalidInput, InvalidType
 from calibrant.kernels import bodies, scores
 from calibrant.kernels.alone import Sizes
-from calibrant.kernels.layout import CAPACITY, CELLS, EDGES, KEY, SCALE, SECRET, TABLE
+from calibrant.kernels.layout import (
+    ADVICE,
+    CAPACITY,
+    CELLS,
+    EDGES,
+    KEY,
+    SCALE,
+    SCRATCH,
+    SECRET,
+    TABLE,
+)
 from calibrant.kernels.rounds import Program, assemble
 from calibrant.recalibrate.body import Body
 from calibrant.recalibrate.secret import COIN_CODES, OLD, SAFE, block_key, name_of, told_fingerprint
@@ -27,6 +38,7 @@ from calibrant.registry import calibrators
 from calibrant.transforms import Transform
 
 MAX_OPEN: Final = 1 << 22
+SECRETS: Final = Struct("<qq")
 LOSS_CODES: Final = {
     "squared": scores.SQUARED,
     "log": scores.LOG,
@@ -110,6 +122,14 @@ class Spec:
         return 0 if self.transform is None else self.transform.kernel.slots
 
     @functools.cached_property
+    def left(self) -> tuple[slice, slice | None, bool]:
+        """Where a step leaves advice and law, if there is one, for tickets; whether neither."""
+        shared, full = self.layout.shared, self.rule.kernels.full_support
+        advice, law = int(shared[ADVICE]), int(shared[SCRATCH])
+        told = slice(law, law + self.rule.lattice.cells) if full else None
+        return slice(advice, advice + self.kept), told, not self.kept and told is None
+
+    @functools.cached_property
     def fields(self) -> str:
         """What the desk keeps of a ticket: place, weight, raw, time, clock, mixed, and advice."""
         return "qdddqd" + "q" * self.kept
@@ -159,7 +179,7 @@ class Spec:
     def arena_of(self, secret: bytes, words: list[Any] | Words) -> Arena:
         """Return an arena of one row, to which that secret belongs, given as a list or array."""
         first, at = self.layout.row + SECRET, self.layout.row + self.layout.blocks + KEY
-        words[first : first + 2] = np.frombuffer(secret, "<i8").tolist()
+        words[first : first + 2] = SECRETS.unpack(secret)
         for j in range(self.buckets):
             words[at + j * self.layout.stride] = block_key(secret, j, self.coins)
         if isinstance(words, list):

@@ -139,11 +139,15 @@ def inverted(reals: Reals, sums: int, which: int) -> float:
 
     Thus it need not be stored.
     """
-    a, b, c = reals[sums], reals[sums + 1], reals[sums + 2]
+    p, q, r = inverse(reals[sums], reals[sums + 1], reals[sums + 2])
+    return p if which == 0 else (q if which == 1 else r)
+
+
+def inverse(a: float, b: float, c: float) -> tuple[float, float, float]:
+    """Return the inverse of the sums."""
     whole = a * c - b * b
     each = 1.0 / (TINY if whole < TINY else whole)
-    word: float = c if which == 0 else (-b if which == 1 else a)
-    return word * each
+    return c * each, -b * each, a * each
 
 
 FORGETTING: Final = by_logs(given, partly_forgetting, ODDS)
