@@ -628,15 +628,13 @@ def test_coins_made_ahead_for_a_batch_are_those_thrown_in_turn(
 def test_compiled_code_takes_doubles_apart_by_their_bits(name, given, numba, compiler) -> None:
     function = getattr(portable, name)
     assert compiler.register(function) is function
-    taken, implementation = numba.unsigned
-    assert taken is function
+    implementation = numba.known[function]
     assert implementation(*given) == function(*given)
 
 
 def test_compiled_loops_are_made_of_whole_lanes(numba, compiler) -> None:
     assert compiler.register(portable.lanes) is portable.lanes
-    taken, implementation = numba.unsigned
-    assert taken is portable.lanes
+    implementation = numba.known[portable.lanes]
     assert [implementation(count) for count in (1, 4, 5)] == [4, 4, 8]
     assert [portable.lanes(count) for count in (1, 4, 5)] == [1, 4, 5]
 
