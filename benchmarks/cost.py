@@ -1,8 +1,8 @@
 """What a round of the default costs in instructions, and what first use costs.
 
 Instructions are counted by callgrind, on a processor without anything that callgrind does not know:
-of two processes that play batches of two lengths, the difference over that of lengths.  They do
-not depend on what else the machine does.  First use is the CPU time of a process whose machine
+of batches of two lengths, the difference over that of lengths.  They do not depend on what else the
+machine does.  First use is the CPU time of a process whose machine
 code is not on disk yet, less that of one that only imports Numba.
 
     python -m benchmarks.cost
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -24,7 +25,27 @@ from benchmarks.start_up import cpu_milliseconds
 SHORT, LONG = 20_001, 220_001
 BAR, FIRST_BAR = 12.0, 5.0
 PLAIN = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "", "PYTHONHASHSEED": "0"}
-GAME = "from benchmarks.reference import c_loops, game; raw, outcomes = game({rounds}); "
+SCRIPT = """
+import os, subprocess, time
+from benchmarks.reference import c_loops, game
+
+def play(raw, outcomes):
+    {program}
+
+def control(*words):
+    told = subprocess.Popen(["callgrind_control", *words, str(os.getpid())], stdout=-3)
+    while told.poll() is None:
+        time.sleep(0.001)
+    assert told.returncode == 0
+
+games = [game(rounds) for rounds in ({short}, {long})]
+play(*games[0])
+if {counts}:
+    control("-i", "on")
+    for each in games:
+        play(*each)
+        control("-d")
+"""
 BATCH = "{made}.replay(raw, outcomes)"
 RULE = "'refining', resolution=15, grid='graded', buckets=1, seed=1"
 PROGRAMS = {
@@ -45,14 +66,15 @@ USES = {
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Print both tables in Markdown."""
+    """Print the tables in Markdown."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cost", description=__doc__)
-    parser.add_argument("--only", choices=("instructions", "first"), help="one of the tables")
+    parser.add_argument(
+        "--only", choices=("instructions", "first", "passes"), help="one of the tables"
+    )
     chosen: Any = parser.parse_args(arguments)
-    if chosen.only != "first":
-        instructions()
-    if chosen.only != "instructions":
-        first_use()
+    for name, table in TABLES.items():
+        if chosen.only in (None, name):
+            table()
 
 
 def instructions() -> None:
@@ -71,24 +93,25 @@ def instructions() -> None:
 def a_round(program: str, directory: str) -> float:
     """Return the instructions of a round."""
     settings = os.environ | PLAIN | {"NUMBA_CACHE_DIR": directory}
-    counts = []
-    for rounds in (SHORT, LONG):
-        command = [sys.executable, "-c", GAME.format(rounds=rounds) + program]
-        if not counts:
-            # What callgrind runs finds its machine code on disk.
-            subprocess.run(command, env=settings, check=True)
-        counts.append(counted(command, settings))
-    return (counts[1] - counts[0]) / (LONG - SHORT)
+    parts = {"program": program, "short": SHORT, "long": LONG}
+    # What callgrind runs finds its machine code on disk, and is counted from then on.
+    alone = [sys.executable, "-c", SCRIPT.format(**parts, counts=False)]
+    subprocess.run(alone, env=settings, check=True)
+    counted = [sys.executable, "-c", SCRIPT.format(**parts, counts=True)]
+    return (instructions_of(counted, settings, directory)) / (LONG - SHORT)
 
 
-def counted(command: list[str], settings: dict[str, str]) -> int:
-    """Return how many instructions a process takes."""
-    tool = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
+def instructions_of(command: list[str], settings: dict[str, str], directory: str) -> int:
+    """Return how many instructions the second batch of a process takes beyond the first."""
+    out = pathlib.Path(directory) / "callgrind"
+    tool = ["valgrind", "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={out}"]
     told = subprocess.run([*tool, *command], env=settings, capture_output=True, text=True)
-    found = re.search(r"Collected : (\d+)", told.stderr)
-    if told.returncode or found is None:
+    found = [file.read_text() for file in (out.with_suffix(".1"), out.with_suffix(".2"))]
+    totals = [re.search(r"^totals: (\d+)", each, re.MULTILINE) for each in found]
+    if told.returncode or None in totals:
         raise SystemExit(f"callgrind must count, got {told.stderr[-2000:]}")
-    return int(found[1])
+    short, long = (int(each[1]) for each in totals if each is not None)
+    return long - short
 
 
 def first_use() -> None:
@@ -103,6 +126,43 @@ def first_use() -> None:
         cold, warm = ((each - nothing) / 1e3 for each in both)
         told = "met" if cold <= FIRST_BAR else "missed"
         print(f"| {name} | {cold:.1f} | {warm:.1f} | {FIRST_BAR:g}, {told} |", flush=True)
+
+
+def passes() -> None:
+    """Print what the compiler does when a long batch is first played."""
+    with tempfile.TemporaryDirectory() as directory:
+        settings = os.environ | {"CALIBRANT_COMPILE": "auto", "NUMBA_CACHE_DIR": directory}
+        subprocess.run([sys.executable, "-c", PASSES], env=settings, check=True)
+
+
+PASSES = """
+import re, time
+from numba.core import event
+from benchmarks.cost import USES
+
+class Passes(event.Listener):
+    def __init__(self):
+        self.stack, self.spent = [[0.0, 0.0]], {}
+    def on_start(self, one):
+        self.stack.append([time.thread_time(), 0.0])
+    def on_end(self, one):
+        (start, within), now = self.stack.pop(), time.thread_time()
+        times, before = self.spent.get(name := one.data["name"].split(" [")[0], (0, 0.0))
+        self.spent[name] = times + 1, before + now - start - within
+        self.stack[-1][1] += now - start
+
+with event.install_listener("numba:run_pass", listener := Passes()):
+    begun = time.thread_time()
+    exec(USES["a long batch"])
+    whole = time.thread_time() - begun
+print("\\n| pass | functions | s of CPU |\\n|---|---|---|")
+rows = sorted(listener.spent.items(), key=lambda row: -row[1][1])
+for name, (times, spent) in rows[:6]:
+    print(f"| {name} | {times} | {spent:.2f} |")
+print(f"| all other passes | | {sum(spent for _, (_, spent) in rows[6:]):.2f} |")
+print(f"| outside of passes | | {whole - sum(spent for _, (_, spent) in rows):.2f} |")
+"""
+TABLES = {"instructions": instructions, "first": first_use, "passes": passes}
 
 
 if __name__ == "__main__":

@@ -414,19 +414,21 @@ class Compiler:
     """Stands in for Numba and notes what it is given."""
 
     def __init__(self) -> None:
-        self.jitted, self.registered, self.unsigned = [], [], []
-        self.extending = self
+        self.programs, self.known, self.forced = {}, {}, set()
 
-    def njit(self, function, **options):
-        self.jitted.append((function.__name__, options))
+    def program(self, function, nogil):
+        self.programs[function.__name__] = nogil
         return function
 
-    def register_jitable(self, **options):
-        return lambda function: self.registered.append((function, options["inline"]))
+    def inner(self, function, force):
+        assert force
+        return function
 
-    def overload(self, function, **options):
-        self.unsigned.append(function)
-        return lambda typing: self.unsigned.append(typing(*[int] * typing.__code__.co_argcount))
+    def make_known(self, function, instead, force):
+        assert function not in self.known
+        self.known[function] = instead
+        if force:
+            self.forced.add(function)
 
 
 class FunctionCache:
@@ -457,7 +459,7 @@ class FunctionCache:
 def numba(monkeypatch: pytest.MonkeyPatch) -> Compiler:
     made = Compiler()
     made.FunctionCache = FunctionCache
-    for name in ("numba", "numba.extending", "numba.core", "numba.core.caching"):
+    for name in ("numba", "numba.core", "numba.core.caching", "calibrant.kernels.inner"):
         monkeypatch.setitem(sys.modules, name, made)
     return made
 
@@ -545,21 +547,16 @@ def test_the_compiler_is_given_the_very_functions_that_run_without_it(numba, com
     finally:
         replay.__qualname__ = name
     assert made is replay
-    options = {"error_model": "numpy", "nogil": True, "_nrt": False}
-    assert ("replay", options) in numba.jitted
-    known = dict(numba.registered)
+    assert numba.programs == {"replay": True}
     for function in (gaps.score, gaps.weigh, gaps.update, two_point.mean, scores.charge):
-        assert function in known
-    assert known[gaps.update] == "always"
-    assert known[bucket_of] == "always"
-    assert known[scores.charge_other] == "never"
-    assert len(known) == len(numba.registered)
+        assert numba.known[function] is function
+    assert {gaps.update, bucket_of} <= numba.forced
+    assert scores.charge_other not in numba.forced
 
 
 def test_compiled_steps_compute_the_bucket_that_plain_ones_search_for(numba, compiler) -> None:
     assert compiler.register(bisect_right) is bisect_right
-    searched, implementation = numba.unsigned
-    assert searched is bisect_right
+    implementation = numba.known[bisect_right]
     edges = [0.0, 0.25, 0.5, 0.75, 2.0]
     for raw in (0.0, 0.2, 0.25, 0.6, 1.0):
         assert implementation(edges, raw, 0, 4) == bisect_right(edges, raw, 0, 4)
@@ -574,21 +571,18 @@ shifting = pytest.mark.skipif(
 @shifting
 def test_compiled_coins_are_thrown_with_unsigned_words(numba, compiler) -> None:
     assert compiler.register(coin) is coin
-    thrown, implementation = numba.unsigned
-    assert thrown is coin
+    implementation = numba.known[coin]
     words = np.array([3, 5])
     with np.errstate(over="ignore"):
         assert implementation(words[0], words[1]) == coin(3, 5)
     assert compiler.register(coin) is coin
-    assert len(numba.unsigned) == 2
 
 
 @shifting
 def test_compiled_secrets_are_unsigned_words_too(numba, compiler) -> None:
     assert compiler.register(secret_word) is secret_word
     assert compiler.register(toss) is toss
-    taken, by_secret, thrown, by_row = numba.unsigned
-    assert (taken, thrown) == (secret_word, toss)
+    by_secret, by_row = numba.known[secret_word], numba.known[toss]
     words = np.array([-3, 5, 7, 2**40])
     with np.errstate(over="ignore"):
         assert by_secret(*words) == secret_word(*words.tolist())
@@ -642,15 +636,13 @@ def test_coins_made_ahead_for_a_batch_are_those_thrown_in_turn(
 def test_compiled_code_takes_doubles_apart_by_their_bits(name, given, numba, compiler) -> None:
     function = getattr(portable, name)
     assert compiler.register(function) is function
-    taken, implementation = numba.unsigned
-    assert taken is function
+    implementation = numba.known[function]
     assert implementation(*given) == function(*given)
 
 
 def test_compiled_loops_are_made_of_whole_lanes(numba, compiler) -> None:
     assert compiler.register(portable.lanes) is portable.lanes
-    taken, implementation = numba.unsigned
-    assert taken is portable.lanes
+    implementation = numba.known[portable.lanes]
     assert [implementation(count) for count in (1, 4, 5)] == [4, 4, 8]
     assert [portable.lanes(count) for count in (1, 4, 5)] == [1, 4, 5]
 

@@ -13,7 +13,6 @@ import contextlib
 import functools
 import hashlib
 import importlib.util
-import inspect
 import os
 import pathlib
 import warnings
@@ -39,12 +38,12 @@ SHORT: Final = 20_000
 """Batches up to this long do not start the compiler: it would take longer than they do."""
 
 HOT: Final = frozenset({"bucket_of", "draw", "exp_short", "mean", "update"})
-"""Functions that are written into their callers before the optimiser sees them: a quarter
-faster than leaving it to the optimiser; more of them take longer to compile for no gain."""
+"""Functions that are written into their callers, whatever their size."""
 
 TRANSFORMS: Final = "calibrant.kernels.transforms."
-"""Functions of these modules are merged into their callers by the optimiser, whatever their
-size: a call would pass two arrays in twenty words."""
+"""So are the functions of these modules: a call would pass two arrays in twenty words."""
+COLD: Final = frozenset({"late", "predict"})
+"""But not these: they are called where an outcome was late, or where notes were lost."""
 INSTEAD: Final[dict[Any, Callable[..., Any]]] = {
     portable.split: bits.split,
     portable.scaled: bits.scaled,
@@ -84,7 +83,7 @@ def digest() -> str:
 @functools.cache
 def register(function: Callable[..., Any]) -> Callable[..., Any]:
     """Make ``function``, and each kernel function that it calls, known to the compiler."""
-    from numba.extending import register_jitable
+    from calibrant.kernels.inner import make_known
 
     if function in UNSIGNED:
         _register_unsigned(function)
@@ -97,9 +96,8 @@ def register(function: Callable[..., Any]) -> Callable[..., Any]:
     if function.__closure__:
         function.__qualname__ = f"{function.__name__}_{mark(function)}"
     hot = {function.__name__, function.__name__.partition("_")[0]} & HOT
-    inline = "always" if hot else "never"
-    forced = function.__module__.startswith(TRANSFORMS)
-    register_jitable(inline=inline, forceinline=forced, _nrt=False)(function)
+    forced = bool(hot) or function.__module__.startswith(TRANSFORMS)
+    make_known(function, function, forced and function.__name__ not in COLD)
     return function
 
 
@@ -109,12 +107,12 @@ def compiled(function: Callable[..., Any], name: str, nogil: bool = False) -> Ca
 
     Batches let other threads run (``nogil``); single steps are over too soon for that.
     """
-    import numba
+    from calibrant.kernels.inner import program
 
     for called in _called(function):
         register(called)
     function.__qualname__ = f"{function.__name__}_{name}_{digest()}"
-    made: Callable[..., Any] = numba.njit(function, error_model="numpy", nogil=nogil, _nrt=False)
+    made = program(function, nogil)
     _cached(made, function)
     return made
 
@@ -230,22 +228,22 @@ def _is_kernel(value: Any) -> bool:
 
 def _register_unsigned(function: Callable[..., Any]) -> None:
     """Let compiled code throw coins with unsigned words, and none made ahead by ``toss``."""
-    from numba.extending import overload
+    from calibrant.kernels.inner import make_known
 
-    overload(function, inline="always")(_typed(_unsigned()[function]))
+    make_known(function, _unsigned()[function], True)
 
 
 @functools.cache
 def _unsigned() -> dict[Any, Callable[..., Any]]:
     """Return what compiled code does where the source throws a coin."""
-    import numba
     import numpy
-    from numba.extending import register_jitable
 
-    for inner in (mixed, siphash, splitmix):
-        register_jitable(inline="never", forceinline=True, _nrt=False)(inner)
-    old = numba.njit(coin, _nrt=False, forceinline=True)
-    new = numba.njit(secret_word, _nrt=False, forceinline=True)
+    from calibrant.kernels.inner import inner, make_known
+
+    for each in (mixed, siphash, splitmix):
+        make_known(each, each, True)
+    old = inner(coin, True)
+    new = inner(secret_word, True)
     word, signed = numpy.uint64, numpy.int64
 
     def by_key(key: Any, clock: Any) -> Any:
@@ -263,32 +261,10 @@ def _unsigned() -> dict[Any, Callable[..., Any]]:
     return {coin: by_key, secret_word: by_secret, toss: by_row}
 
 
-def _typed(made: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what Numba asks for an implementation: the same for arguments of all types."""
-    arguments = inspect.signature(made)
-
-    def typed(*types: Any) -> Callable[..., Any]:
-        return made
-
-    typed.__signature__ = arguments  # type: ignore[attr-defined]
-    return typed
-
-
 def _register_instead(function: Callable[..., Any], other: Callable[..., Any]) -> None:
     """Let compiled code call ``other`` where the source says ``function``."""
-    import numba
-    from numba.extending import overload
+    from calibrant.kernels.inner import make_known
 
     for called in _called(other):
         register(called)
-    made = numba.njit(other, error_model="numpy", _nrt=False)
-    if other is bits.split:
-        overload(function)(lambda x: lambda x: made(x))
-    elif other is bits.lanes:
-        overload(function)(lambda count: lambda count: made(count))
-    elif other is bits.scaled:
-        overload(function)(lambda x, k: lambda x, k: made(x, k))
-    elif other is place_after:
-        overload(function)(lambda a, x, lo, hi: lambda a, x, lo, hi: made(a, x, lo, hi))
-    else:
-        overload(function)(_typed(other))
+    make_known(function, other, True)

@@ -1,0 +1,80 @@
+"""Programs are compiled from functions that are lowered once each."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("numba", reason='needs the extra "fast"')
+
+import numpy as np
+from numba.core import event
+
+from calibrant.kernels import inner
+
+
+def shared(x, k=2):
+    return x * k
+
+
+def doubled(x):
+    return shared(x)
+
+
+def tripled(x):
+    return shared(x, 3)
+
+
+def stands_in(x):
+    raise AssertionError("never called")
+
+
+def halved(x):
+    return x / 2
+
+
+def both(numbers, first):
+    for k in range(len(numbers)):
+        numbers[k] = doubled(numbers[k]) + tripled(numbers[k]) + shared(numbers[k], first)
+
+
+def other(numbers):
+    numbers[0] = tripled(numbers[0]) + stands_in(numbers[0])
+
+
+@pytest.fixture(scope="module")
+def known() -> None:
+    for function in (shared, doubled):
+        inner.make_known(function, function, False)
+    inner.make_known(tripled, tripled, True)
+    inner.make_known(stands_in, halved, True)
+
+
+@pytest.mark.usefixtures("known")
+def test_a_function_is_lowered_once_for_all_programs_and_all_whole_numbers() -> None:
+    numbers = np.array([1.0, 0.25])
+    listener = event.RecordingListener()
+    with event.install_listener("numba:compile", listener):
+        inner.program(both, nogil=False)(numbers, 4)
+        assert numbers.tolist() == [9.0, 2.25]
+        inner.program(other, nogil=True)(numbers)
+    assert numbers.tolist() == [31.5, 2.25]
+    lowered = [each.data["dispatcher"].py_func for _, each in listener.buffer if each.is_start]
+    # The factor left out, which is no number, makes another function.
+    assert lowered.count(shared) == 2
+    assert [lowered.count(each) for each in (doubled, tripled, halved, both, other)] == [1] * 5
+
+
+@pytest.mark.usefixtures("known")
+def test_only_programs_have_machine_code_and_it_says_what_plain_python_says() -> None:
+    made = inner.program(both, nogil=False)
+    numbers, plain = np.linspace(0.0, 1.0, 7), np.linspace(0.0, 1.0, 7)
+    made(numbers, 5)
+    both(plain, 5)
+    assert numbers.tolist() == plain.tolist()
+    (whole,) = made.overloads.values()
+    called = [each for each in whole.library._linking_libraries if isinstance(each, inner.Lowered)]
+    assert len(called) == 4
+    engine = whole.library._codegen._engine
+    names = {each.name for library in called for each in library.get_defined_functions()}
+    assert names
+    assert not any(map(engine.is_symbol_defined, names))
