@@ -45,6 +45,8 @@ faster than leaving it to the optimiser; more of them take longer to compile for
 TRANSFORMS: Final = "calibrant.kernels.transforms."
 """Functions of these modules are merged into their callers by the optimiser, whatever their
 size: a call would pass two arrays in twenty words."""
+MERGED: Final = frozenset({"eight", "fill_lane", "quarter", "stir"})
+"""And so are these: a call would keep a loop from doing several of its turns together."""
 INSTEAD: Final[dict[Any, Callable[..., Any]]] = {
     portable.split: bits.split,
     portable.scaled: bits.scaled,
@@ -98,7 +100,7 @@ def register(function: Callable[..., Any]) -> Callable[..., Any]:
         function.__qualname__ = f"{function.__name__}_{mark(function)}"
     hot = {function.__name__, function.__name__.partition("_")[0]} & HOT
     inline = "always" if hot else "never"
-    forced = function.__module__.startswith(TRANSFORMS)
+    forced = function.__module__.startswith(TRANSFORMS) or function.__name__ in MERGED
     register_jitable(inline=inline, forceinline=forced, _nrt=False)(function)
     return function
 
