@@ -94,19 +94,37 @@ def line(name: str, make: Make, given: tuple[Any, ...], repeats: int) -> list[st
             BARS[name][1],
         ),
         "making a key, us": (f"{1e6 * making:.2f}", "1.5"),
-        "bytes a key, state": (f"{_state(made) / len(made):.0f}", BARS[name][2]),
-        "of which rows that are hot": (
-            f"{made._tiers.rows.arena.flat().nbytes / len(made):.0f}",
-            "",
-        ),
-        "bytes a key, names": (f"{_names(made) / len(made):.0f}", ""),
-    }
+    } | memory(made, BARS[name][2])
     if made._spec.transform is None and c_compiler() is not None:
         told |= beside_c(make, keys, raw, outcomes, repeats)
     told |= threads(make, keys, raw, outcomes) | orders(make, keys, raw, outcomes)
     told |= single_events(make) | snapshots(made, keys, raw, outcomes)
     told |= used_everywhere(make, BARS[name][3])
     return [f"| {name} | {what} | {found} | {bar} |" for what, (found, bar) in told.items()]
+
+
+def memory(made: Table, bar: str) -> dict[str, tuple[str, str]]:
+    """Tell what the keys of a table take."""
+    tiers = made._tiers
+    parts = {
+        "state": _state(made),
+        "of which packed rows": 8 * tiers.heap.used,
+        "of which hot rows": tiers.rows.arena.flat().nbytes,
+        "names": _names(made),
+    }
+    bars = {"state": bar}
+    return {
+        f"bytes a key, {what}": (f"{size / len(made):.0f}", bars.get(what, ""))
+        for what, size in parts.items()
+    }
+
+
+def memory_alone(name: str, make: Make, given: tuple[Any, ...]) -> list[str]:
+    """Play a batch, and tell what the keys take."""
+    made = Table(make(), seed=1)
+    made.replay(*given)
+    found = memory(made, BARS[name][2])
+    return [f"| {name} | {what} | {size} | {bar} |" for what, (size, bar) in found.items()]
 
 
 def beside_c(
@@ -297,6 +315,7 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=2_000_000)
     parser.add_argument("--keys", type=int, default=200_000)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--memory", action="store_true", help="only what keys take")
     told = parser.parse_args()
     given = events(told.events, told.keys)
     spent = cpu_seconds(lambda: Keys.of(given[0])) / told.events * 1e9
@@ -308,7 +327,11 @@ def main() -> None:
     print("| stream | what | found | bar |")
     print("|---|---|---|---|")
     for name, make in MAKES.items():
-        print("\n".join(line(name, make, given, told.repeats)), flush=True)
+        if told.memory:
+            found = memory_alone(name, make, given)
+        else:
+            found = line(name, make, given, told.repeats)
+        print("\n".join(found), flush=True)
 
 
 if __name__ == "__main__":
