@@ -52,7 +52,8 @@ def c_loops(*rules: str) -> dict[str, Loop]:
     """Compile ``replay.c`` and return its loop for each rule.
 
     A loop is called as ``loop(state, raw, outcomes, forecast, mean)``: it plays all rounds
-    on the flat state and fills the last two arrays.
+    on the flat state and fills the last two arrays.  That of ``<rule>_rows`` is told ``places`` and
+    ``bounds`` besides, as :func:`calibrant.kernels.tables.make_replay_rows` says.
     """
     with tempfile.TemporaryDirectory() as directory:
         target = os.path.join(directory, "replay.so")
@@ -61,14 +62,15 @@ def c_loops(*rules: str) -> dict[str, Loop]:
         command = [c_compiler() or "cc", *FLAGS, *names, "-shared", "-fPIC", "-o", target]
         subprocess.run([*command, str(SOURCE), "-lm"], check=True)
         library = ctypes.CDLL(target)
-    return {rule: _loop(library[rule]) for rule in rules}
+    return {rule: _loop(library[rule], 5 + 2 * rule.endswith("_rows")) for rule in rules}
 
 
-def _loop(function: Any) -> Loop:
-    function.argtypes = [ctypes.c_void_p] * 5 + [ctypes.c_int64]
+def _loop(function: Any, count: int) -> Loop:
+    """Return a loop over rounds, or over rows: these are counted by the sixth array, of places."""
+    function.argtypes = [ctypes.c_void_p] * count + [ctypes.c_int64]
     function.restype = None
 
     def loop(*arrays: NDArray[Any]) -> None:
-        function(*(array.ctypes.data for array in arrays), len(arrays[1]))
+        function(*(array.ctypes.data for array in arrays), len(arrays[1 if count == 5 else 5]))
 
     return loop

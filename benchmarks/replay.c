@@ -132,15 +132,16 @@ static inline void blackwell_learn(int64_t *words, int64_t *block, int64_t cell,
 
 #define MAKE_REPLAY(rule, number, own_values, learn, head)                                       \
     MAKE_FORECAST(rule, number)                                                                  \
-    void rule(int64_t *words, const double *raw, const uint8_t *outcomes, double *forecast,      \
-              double *mean, int64_t rounds) {                                                    \
+    static void rule##_row(int64_t *words, int64_t place, const double *raw,                     \
+                           const uint8_t *outcomes, double *forecast, double *mean,              \
+                           int64_t rounds) {                                                     \
         double *reals = (double *)words;                                                         \
         const double *edges = reals + words[EDGES];                                              \
         const double *grid = reals + words[TABLE] + words[CELLS] + VALUES;                       \
         const int64_t buckets = words[BUCKETS], count = words[CELLS];                            \
         const int64_t stride = words[STRIDE];                                                    \
-        int64_t *row = words + words[ROWS], *blocks = row + words[BLOCKS];                       \
-        double charged = reals[words[ROWS] + RAW_LOSS];                                          \
+        int64_t *row = words + place, *blocks = row + words[BLOCKS];                             \
+        double charged = reals[place + RAW_LOSS];                                                \
         for (int64_t t = 0; t < rounds; t++) {                                                   \
             double p = raw[t];                                                                   \
             int64_t y = outcomes[t];                                                             \
@@ -157,9 +158,22 @@ static inline void blackwell_learn(int64_t *words, int64_t *block, int64_t cell,
             block[CLOCK] += 1;                                                                   \
             charged += ((double)y - p) * ((double)y - p);                                        \
         }                                                                                        \
-        reals[words[ROWS] + RAW_LOSS] = charged;                                                 \
+        reals[place + RAW_LOSS] = charged;                                                       \
         row[ISSUED] += rounds;                                                                   \
         row[ROUNDS] += rounds;                                                                   \
+    }                                                                                            \
+    void rule(int64_t *words, const double *raw, const uint8_t *outcomes, double *forecast,      \
+              double *mean, int64_t rounds) {                                                    \
+        rule##_row(words, words[ROWS], raw, outcomes, forecast, mean, rounds);                   \
+    }                                                                                            \
+    void rule##_rows(int64_t *words, const double *raw, const uint8_t *outcomes,                 \
+                     double *forecast, double *mean, const int64_t *places,                      \
+                     const int64_t *bounds, int64_t rows) {                                      \
+        for (int64_t k = 0; k < rows; k++) {                                                     \
+            int64_t a = bounds[k];                                                               \
+            rule##_row(words, places[k], raw + a, outcomes + a, forecast + a, mean + a,          \
+                       bounds[k + 1] - a);                                                       \
+        }                                                                                        \
     }
 
 MAKE_REPLAY(foster_hart, int64_t, words + words[TABLE], gaps_learn, GAPS_HEAD)

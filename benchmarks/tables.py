@@ -19,8 +19,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.measure import cpu_seconds, interleave
+from benchmarks.reference import c_compiler, c_loops
 from calibrant import Calibrant, Keys, Recalibrator, Table
 from calibrant.core.codec import Document
+from calibrant.recalibrate.keyed_parts import Parts
 
 Make = Callable[..., Any]
 MAKES: dict[str, Make] = {
@@ -92,13 +94,79 @@ def line(name: str, make: Make, given: tuple[Any, ...], repeats: int) -> list[st
             BARS[name][1],
         ),
         "making a key, us": (f"{1e6 * making:.2f}", "1.5"),
-        "bytes a key, state": (f"{made._tiers.nbytes / len(made):.0f}", BARS[name][2]),
-        "bytes a key, names": (f"{_names(made) / len(made):.0f}", ""),
-    }
+    } | memory(made, BARS[name][2])
+    if made._spec.transform is None and c_compiler() is not None:
+        told |= beside_c(make, keys, raw, outcomes, repeats)
     told |= threads(make, keys, raw, outcomes) | orders(make, keys, raw, outcomes)
     told |= single_events(make) | snapshots(made, keys, raw, outcomes)
     told |= used_everywhere(make, BARS[name][3])
     return [f"| {name} | {what} | {found} | {bar} |" for what, (found, bar) in told.items()]
+
+
+def memory(made: Table, bar: str) -> dict[str, tuple[str, str]]:
+    """Tell what the keys of a table take."""
+    tiers = made._tiers
+    parts = {
+        "state": _state(made),
+        "of which packed rows": 8 * tiers.heap.used,
+        "of which hot rows": tiers.rows.arena.flat().nbytes,
+        "names": _names(made),
+    }
+    bars = {"state": bar}
+    return {
+        f"bytes a key, {what}": (f"{size / len(made):.0f}", bars.get(what, ""))
+        for what, size in parts.items()
+    }
+
+
+def memory_alone(name: str, make: Make, given: tuple[Any, ...]) -> list[str]:
+    """Play a batch, and tell what the keys take."""
+    made = Table(make(), seed=1)
+    made.replay(*given)
+    found = memory(made, BARS[name][2])
+    return [f"| {name} | {what} | {size} | {bar} |" for what, (size, bar) in found.items()]
+
+
+def beside_c(
+    make: Make, keys: Keys, raw: Any, outcomes: Any, repeats: int
+) -> dict[str, tuple[str, str]]:
+    """Measure the loop over rows beside the same loop in C on a copy of the arena.
+
+    Both must leave the same forecasts, means and rows.  Tables play grouped by key.
+    """
+    table = Table(make(), seed=1, hot=len(keys.names))
+    table.replay(keys, raw, outcomes)
+    parts, found = Parts.of(table._rows_of(keys), len(table)), {}
+    grouped = table._tiers.places(parts.rows), parts.bounds, raw[parts.order], outcomes[parts.order]
+    arrival = table._tiers.places(table._rows_of(keys)), np.arange(len(raw) + 1), raw, outcomes
+    told = ("grouped by key", grouped, "1.1"), ("in the order of arrival", arrival, "")
+    for name, given, bar in told:
+        ratio, each = _loop_ratio(table, given, repeats)
+        found[f"the loop alone {name}, ns an event"] = (f"{each:.0f}", "")
+        found[f"the loop alone {name}, times the same in C"] = (f"{ratio:.2f}", bar)
+    return found
+
+
+def _loop_ratio(table: Table, given: tuple[Any, ...], repeats: int) -> tuple[float, float]:
+    places, bounds, raw, outcomes = given
+    loop = c_loops("foster_hart_rows")["foster_hart_rows"]
+    ours, its = table._rows.arena.flat(), table._rows.arena.flat().copy()
+    made = [np.zeros(len(raw)) for _ in range(4)]
+
+    def machine() -> None:
+        columns = places, bounds, raw, outcomes, *made[:2], np.empty(0)
+        table._rows.program.rows.replay(ours, ours.view(np.float64), *columns)
+
+    def c() -> None:
+        loop(its, raw, outcomes, *made[2:], places, bounds)
+
+    machine()
+    c()
+    start = table._spec.layout.row
+    for mine, other in (made[::2], made[1::2], (ours[start:], its[start:])):
+        np.testing.assert_array_equal(mine.view(np.int64), other.view(np.int64))
+    times = interleave({"ours": lambda: machine, "c": lambda: c}, rounds=len(raw), repeats=repeats)
+    return times.ratio("ours", "c"), times.nanoseconds("ours")
 
 
 def threads(make: Make, keys: Keys, raw: Any, outcomes: Any) -> dict[str, tuple[str, str]]:
@@ -190,6 +258,11 @@ def _making(make: Make) -> float:
     return min(cpu_seconds(lambda: made(Table(make(), seed=1, hot=MADE))) for _ in range(5)) / MADE
 
 
+def _state(table: Table) -> int:
+    """Bytes of rows, hot and packed, of what finds them, and of when each was touched."""
+    return int(table._tiers.nbytes + table._stamps.nbytes)
+
+
 def _names(table: Table) -> int:
     """Bytes of the keys and of the dictionary that finds them."""
     return sys.getsizeof(table._numbers) + sys.getsizeof(table._keys) + 64 * len(table)
@@ -233,7 +306,7 @@ def used_everywhere(make: Make, bar: str) -> dict[str, tuple[str, str]]:
     made.replay(whose, raw, (rng.random(len(raw)) < raw).astype(np.uint8))
     made._tiers.heap.limit = 0
     made._tiers.tidy()
-    return {"bytes a key, all used": (f"{made._tiers.nbytes / keys:.0f}", bar)}
+    return {"bytes a key, all used": (f"{_state(made) / keys:.0f}", bar)}
 
 
 def main() -> None:
@@ -242,6 +315,7 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=2_000_000)
     parser.add_argument("--keys", type=int, default=200_000)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--memory", action="store_true", help="only what keys take")
     told = parser.parse_args()
     given = events(told.events, told.keys)
     spent = cpu_seconds(lambda: Keys.of(given[0])) / told.events * 1e9
@@ -253,7 +327,11 @@ def main() -> None:
     print("| stream | what | found | bar |")
     print("|---|---|---|---|")
     for name, make in MAKES.items():
-        print("\n".join(line(name, make, given, told.repeats)), flush=True)
+        if told.memory:
+            found = memory_alone(name, make, given)
+        else:
+            found = line(name, make, given, told.repeats)
+        print("\n".join(found), flush=True)
 
 
 if __name__ == "__main__":

@@ -231,18 +231,18 @@ def test_an_interrupted_take_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_digests_of_the_kernel_are_those_of_hashlib(monkeypatch: pytest.MonkeyPatch) -> None:
     rng, salt = np.random.default_rng(1), bytes(range(16))
     words = rng.integers(-(2**63), 2**63 - 1, 400)
-    starts = np.array([0, 3, 20, 50, 100, 200, 7])
-    ends = starts + np.array([0, 1, 15, 16, 17, 64, 100])
+    starts = np.tile([0, 3, 20, 50, 100, 200, 7], 5)
+    ends = starts + np.tile([0, 1, 15, 16, 17, 64, 100], 5)
+    assert len(starts) > 2 * blake.LANES
     expected = digests(words, starts, ends, salt)
 
-    def plain(words: Any, starts: Any, ends: Any, begin: Any, room: Any, found: Any) -> None:
-        made = [0] * len(found)
-        listed = [each.tolist() for each in (words, starts, ends, begin, room)]
-        blake.digest_words(*listed, made)
-        found[:] = made
+    def plain(*told: Any) -> None:
+        made = [0] * len(told[-1])
+        blake.digest(*(each.tolist() for each in told[:-1]), made)
+        told[-1][:] = made
 
     monkeypatch.setattr(parcel, "MANY", 0)
-    monkeypatch.setattr(blake, "machine", lambda: (plain, plain))
+    monkeypatch.setattr(blake, "machine", lambda: plain)
     assert digests(words, starts, ends, salt).tolist() == expected.tolist()
 
 
@@ -250,7 +250,7 @@ def test_there_are_kernels_where_there_is_a_compiler(monkeypatch: pytest.MonkeyP
     assert blake.machine.__wrapped__() is None or blake.available()
     monkeypatch.setattr(blake, "available", lambda: True)
     monkeypatch.setattr(blake, "compiled", lambda function, name, nogil: function)
-    assert blake.machine.__wrapped__() == (blake.digest_words, blake.secrets)
+    assert blake.machine.__wrapped__() is blake.digest
 
 
 def test_many_bodies_are_those_of_each(monkeypatch: pytest.MonkeyPatch) -> None:

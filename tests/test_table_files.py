@@ -12,7 +12,7 @@ import pytest
 
 from calibrant import Recalibrator, Table
 from calibrant.errors import CorruptState, InvalidInput
-from calibrant.recalibrate import keyed_files
+from calibrant.recalibrate import keyed_bodies, keyed_files
 from calibrant.recalibrate.heap import MAPPED, Heap
 from tests.test_table import patterns
 from tests.test_table_bodies import KEYS, played, resealed
@@ -61,9 +61,15 @@ def test_a_table_without_keys_is_a_file_too(tmp_path: Path) -> None:
 
 
 def test_many_keys_are_written_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keyed_files, "AT_ONCE", 2)
     table = played(Recalibrator())
+    table.correct(table.observe(table.forecast("south", 0.5), 0), 1)
+    table.forecast("north", 0.3)
+    whole = table.bodies()
+    table.save(tmp_path / "whole")
+    monkeypatch.setattr(keyed_bodies, "AT_ONCE", 2)
+    assert table.bodies() == whole
     table.save(tmp_path / "table")
+    assert (tmp_path / "table").read_bytes() == (tmp_path / "whole").read_bytes()
     assert Table.open(tmp_path / "table") == table
 
 

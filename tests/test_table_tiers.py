@@ -13,6 +13,7 @@ from calibrant.errors import InvalidInput
 from calibrant.kernels import tables
 from calibrant.recalibrate import heap as heap_module
 from calibrant.recalibrate import keyed_rows, secret
+from calibrant.recalibrate import spec as spec_module
 from calibrant.recalibrate.heap import Heap
 from calibrant.recalibrate.secret import secret_of, secrets_of
 from tests.test_table import patterns
@@ -171,13 +172,37 @@ def test_secrets_of_the_kernel_are_those_of_hashlib(monkeypatch: pytest.MonkeyPa
 
     def plain(*told: Any) -> None:
         made = [0] * len(told[-1])
-        secret.blake.secrets(*(each.tolist() for each in told[:-1]), made)
+        secret.blake.digest(*(each.tolist() for each in told[:-1]), made)
         told[-1][:] = made
 
     monkeypatch.setattr(secret, "MANY", 0)
-    monkeypatch.setattr(secret.blake, "machine", lambda: (plain, plain))
+    monkeypatch.setattr(secret.blake, "machine", lambda: plain)
     assert secrets_of(-7, keys).tobytes() == expected
     assert len(secrets_of(10**200, keys[:1])) == 1
+
+
+def test_keys_of_blocks_by_the_kernel_are_those_of_each_secret(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    spec, secrets = Recalibrator(buckets=3).spec, secrets_of(5, [*range(9)])
+    places = np.arange(9)[::-1] * len(spec.layout.fresh)
+    expected = np.tile(spec.layout.fresh, 9)
+    for place, told in zip(places, secrets, strict=True):
+        spec.seat(expected[place : place + len(spec.layout.fresh)], told.tobytes())
+
+    def plain(words: Any, *told: Any) -> None:
+        made = words.tolist()
+        rows = [each.tolist() if isinstance(each, np.ndarray) else each for each in told]
+        rows[1] = {(k, n): word for k, pair in enumerate(rows[1]) for n, word in enumerate(pair)}
+        tables.seat_rows(made, *rows)
+        words[:] = made
+
+    monkeypatch.setattr(spec_module, "MANY", 0)
+    monkeypatch.setattr(spec_module, "available", lambda: True)
+    monkeypatch.setattr(spec_module, "compiled", lambda function, name, nogil: plain)
+    seated = np.tile(spec.layout.fresh, 9)
+    spec.seat_at(seated, places, secrets)
+    assert seated.tolist() == expected.tolist()
 
 
 def test_parts_are_copied_by_machine_code_where_there_is_a_compiler(

@@ -1,7 +1,9 @@
 """BLAKE2b (RFC 7693) of many short messages: the same bits as :mod:`hashlib`, without its calls.
 
-Without a compiler nobody calls these functions: :mod:`hashlib` is faster then.  Words are unsigned
-in compiled code, for which the masks are no operation.
+A processor works on several words at a time where they are treated alike, so messages are hashed in
+:data:`LANES`, a block of each in one step; whichever lane is done takes the next message.  Without
+a compiler nobody calls these functions: :mod:`hashlib` is faster then.  Words are unsigned in
+compiled code, for which the masks are no operation.
 """
 
 from __future__ import annotations
@@ -12,11 +14,19 @@ from typing import Any, Final
 
 import numpy as np
 
+from calibrant.core.arrays import Words
 from calibrant.kernels.compile import available, compiled
 
 MASK: Final = 0xFFFF_FFFF_FFFF_FFFF
 BLOCK: Final = 16
 """Words of a block."""
+LANES: Final = 16
+"""Messages that are hashed side by side: fewer, and the compiler writes none of it side by side."""
+MESSAGE, SIZE, LAST = 8, 24, 25
+"""Where in a room the words of a block begin, the bytes up to its end, and whether it is the last:
+so many times the lanes.  Before them stands the state."""
+ROOM: Final = 26
+NOBODY: Final = -1
 IV: Final = (
     0x6A09_E667_F3BC_C908,
     0xBB67_AE85_84CA_A73B,
@@ -26,23 +36,6 @@ IV: Final = (
     0x9B05_688C_2B3E_6C1F,
     0x1F83_D9AB_FB41_BD6B,
     0x5BE0_CD19_137E_2179,
-)
-SIGMA: Final = np.array(
-    [
-        (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
-        (14, 10, 4, 8, 9, 15, 13, 6, 1, 12, 0, 2, 11, 7, 5, 3),
-        (11, 8, 12, 0, 5, 2, 15, 13, 10, 14, 3, 6, 7, 1, 9, 4),
-        (7, 9, 3, 1, 13, 12, 11, 14, 2, 6, 5, 10, 4, 0, 15, 8),
-        (9, 0, 5, 7, 2, 4, 10, 15, 14, 1, 11, 12, 6, 8, 3, 13),
-        (2, 12, 6, 10, 0, 11, 8, 3, 4, 13, 7, 5, 15, 14, 1, 9),
-        (12, 5, 1, 15, 14, 13, 4, 10, 0, 7, 6, 3, 9, 2, 8, 11),
-        (13, 11, 7, 14, 12, 1, 3, 9, 5, 0, 15, 4, 8, 6, 2, 10),
-        (6, 15, 14, 9, 11, 3, 0, 8, 12, 2, 13, 7, 1, 4, 10, 5),
-        (10, 2, 8, 4, 7, 6, 1, 5, 15, 11, 9, 14, 3, 12, 13, 0),
-        (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
-        (14, 10, 4, 8, 9, 15, 13, 6, 1, 12, 0, 2, 11, 7, 5, 3),
-    ],
-    np.uint64,
 )
 
 
@@ -58,7 +51,7 @@ def begun(size: int, key: int = 0, salt: bytes = bytes(16)) -> list[int]:
     return [*words, *IV]
 
 
-def mix(a: Any, b: Any, c: Any, d: Any, x: Any, y: Any) -> tuple[Any, Any, Any, Any]:
+def quarter(a: Any, b: Any, c: Any, d: Any, x: Any, y: Any) -> tuple[Any, Any, Any, Any]:
     """Return four words, mixed with two of the message."""
     a = (a + b + x) & MASK
     d = d ^ a
@@ -74,108 +67,123 @@ def mix(a: Any, b: Any, c: Any, d: Any, x: Any, y: Any) -> tuple[Any, Any, Any, 
     return a, (b >> 63 | b << 1) & MASK, c, d
 
 
-def compress(h: Any, m: Any, size: Any, last: Any, iv: Any) -> None:
-    """Take a block into the state, with the bytes up to its end; ``last`` is all ones or zero."""
-    a, b, c, d, e, f, g, i = h[0], h[1], h[2], h[3], h[4], h[5], h[6], h[7]
-    j, k, n, o = iv[8], iv[9], iv[10], iv[11]
-    p, q, r, s = iv[12] ^ size, iv[13], iv[14] ^ last, iv[15]
-    for t in range(12):
-        a, e, j, p = mix(a, e, j, p, m[SIGMA[t, 0]], m[SIGMA[t, 1]])
-        b, f, k, q = mix(b, f, k, q, m[SIGMA[t, 2]], m[SIGMA[t, 3]])
-        c, g, n, r = mix(c, g, n, r, m[SIGMA[t, 4]], m[SIGMA[t, 5]])
-        d, i, o, s = mix(d, i, o, s, m[SIGMA[t, 6]], m[SIGMA[t, 7]])
-        a, f, n, s = mix(a, f, n, s, m[SIGMA[t, 8]], m[SIGMA[t, 9]])
-        b, g, o, p = mix(b, g, o, p, m[SIGMA[t, 10]], m[SIGMA[t, 11]])
-        c, i, j, q = mix(c, i, j, q, m[SIGMA[t, 12]], m[SIGMA[t, 13]])
-        d, e, k, r = mix(d, e, k, r, m[SIGMA[t, 14]], m[SIGMA[t, 15]])
-    h[0] ^= a ^ j
-    h[1] ^= b ^ k
-    h[2] ^= c ^ n
-    h[3] ^= d ^ o
-    h[4] ^= e ^ p
-    h[5] ^= f ^ q
-    h[6] ^= g ^ r
-    h[7] ^= i ^ s
+def stir(v: Any, *m: Any) -> Any:
+    """Return the state of a block after a round, with the words of the message in its order."""
+    a, b, c, d, e, f, g, i, j, k, n, o, p, q, r, s = v
+    a, e, j, p = quarter(a, e, j, p, m[0], m[1])
+    b, f, k, q = quarter(b, f, k, q, m[2], m[3])
+    c, g, n, r = quarter(c, g, n, r, m[4], m[5])
+    d, i, o, s = quarter(d, i, o, s, m[6], m[7])
+    a, f, n, s = quarter(a, f, n, s, m[8], m[9])
+    b, g, o, p = quarter(b, g, o, p, m[10], m[11])
+    c, i, j, q = quarter(c, i, j, q, m[12], m[13])
+    d, e, k, r = quarter(d, e, k, r, m[14], m[15])
+    return a, b, c, d, e, f, g, i, j, k, n, o, p, q, r, s
 
 
-def copy(source: Any, target: Any, count: int) -> None:
-    """Copy the first words."""
+def eight(room: Any, at: int) -> Any:
+    """Return every so many words, eight of them."""
+    first = room[at], room[at + LANES], room[at + 2 * LANES], room[at + 3 * LANES]
+    at += 4 * LANES
+    return first + (room[at], room[at + LANES], room[at + 2 * LANES], room[at + 3 * LANES])  # noqa: RUF005
+
+
+def compress(room: Any, iv: Any) -> None:
+    """Take a block into the state, in every lane."""
+    for lane in range(LANES):
+        a, b, c, d, e, f, g, h = eight(room, MESSAGE * LANES + lane)
+        i, j, k, l, m, n, o, p = eight(room, (MESSAGE + 8) * LANES + lane)  # noqa: E741
+        size, last = iv[12] ^ room[SIZE * LANES + lane], iv[14] ^ room[LAST * LANES + lane]
+        v = eight(room, lane) + (iv[8], iv[9], iv[10], iv[11], size, iv[13], last, iv[15])  # noqa: RUF005
+        v = stir(v, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p)
+        v = stir(v, o, k, e, i, j, p, n, g, b, m, a, c, l, h, f, d)
+        v = stir(v, l, i, m, a, f, c, p, n, k, o, d, g, h, b, j, e)
+        v = stir(v, h, j, d, b, n, m, l, o, c, g, f, k, e, a, p, i)
+        v = stir(v, j, a, f, h, c, e, k, p, o, b, l, m, g, i, d, n)
+        v = stir(v, c, m, g, k, a, l, i, d, e, n, h, f, p, o, b, j)
+        v = stir(v, m, f, b, p, o, n, e, k, a, h, g, d, j, c, i, l)
+        v = stir(v, n, l, h, o, m, b, d, j, f, a, p, e, i, g, c, k)
+        v = stir(v, g, p, o, j, l, d, a, i, m, c, n, h, b, e, k, f)
+        v = stir(v, k, c, i, e, h, g, b, f, p, l, j, o, d, m, n, a)
+        v = stir(v, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p)
+        v = stir(v, o, k, e, i, j, p, n, g, b, m, a, c, l, h, f, d)
+        room[lane] ^= v[0] ^ v[8]
+        room[LANES + lane] ^= v[1] ^ v[9]
+        room[2 * LANES + lane] ^= v[2] ^ v[10]
+        room[3 * LANES + lane] ^= v[3] ^ v[11]
+        room[4 * LANES + lane] ^= v[4] ^ v[12]
+        room[5 * LANES + lane] ^= v[5] ^ v[13]
+        room[6 * LANES + lane] ^= v[6] ^ v[14]
+        room[7 * LANES + lane] ^= v[7] ^ v[15]
+
+
+def fill_lane(room: Any, lane: int, words: Any, start: int, count: int, zero: Any) -> None:
+    """Write so many words of a message into a lane, and zeros behind."""
+    at = MESSAGE * LANES + lane
+    if count == BLOCK:
+        for n in range(BLOCK):
+            room[at + n * LANES] = words[start + n]
+        return
     for n in range(count):
-        target[n] = source[n]
+        room[at + n * LANES] = words[start + n]
+    for n in range(count, BLOCK):
+        room[at + n * LANES] = zero
 
 
-def digest_words(words: Any, starts: Any, ends: Any, begin: Any, room: Any, found: Any) -> None:
-    """Write eight bytes of digest of each of many messages of whole words.
+def digest(
+    words: Any, starts: Any, ends: Any, sizes: Any, begin: Any, room: Any, turns: Any, found: Any
+) -> None:
+    """Write two words of the digest of each of many messages.
 
-    ``begin`` is what :func:`begun` gave, with zero and all ones behind; ``room`` has 24 words: the
-    state, and a block.
+    A message is told in words, of which the last may be filled up with zeros: ``sizes`` are the
+    bytes.  ``begin`` is what :func:`beginning` gave; ``turns`` tells of each lane which message is
+    there, and behind the lanes of each where in the words it goes on.
     """
-    h, m = room[:8], room[8:24]
-    for k in range(len(starts)):
-        start, end = starts[k], ends[k]
-        size, at = begin[16], start
-        copy(begin, h, 8)
-        while True:
-            count = min(end - at, 16)
-            for n in range(count):
-                m[n] = words[at + n]
-            for n in range(count, 16):
-                m[n] = begin[16]
-            at += count
-            for _ in range(count):
-                size += begin[18]
-            if at >= end:
-                break
-            compress(h, m, size, begin[16], begin)
-        compress(h, m, size, begin[17], begin)
-        found[k] = h[0]
+    taken, done = 0, 0
+    for lane in range(LANES):
+        turns[lane] = NOBODY
+    while done < len(starts):
+        for lane in range(LANES):
+            if turns[lane] < 0 and taken < len(starts):
+                turns[lane], turns[LANES + lane] = taken, starts[taken]
+                taken += 1
+                for n in range(8):
+                    room[n * LANES + lane] = begin[n]
+            if turns[lane] >= 0:
+                k, at = turns[lane], turns[LANES + lane]
+                count = min(ends[k] - at, BLOCK)
+                fill_lane(room, lane, words, at, count, begin[16])
+                turns[LANES + lane] = at + count
+                over = at + count >= ends[k]
+                room[SIZE * LANES + lane] = sizes[k] if over else 8 * (at + count - starts[k])
+                room[LAST * LANES + lane] = begin[17] if over else begin[16]
+        compress(room, begin)
+        for lane in range(LANES):
+            k = turns[lane]
+            if k >= 0 and turns[LANES + lane] >= ends[k]:
+                found[2 * k], found[2 * k + 1] = room[lane], room[LANES + lane]
+                turns[lane] = NOBODY
+                done += 1
 
 
-def secrets(told: Any, ends: Any, salt: Any, seeded: Any, keyed: Any, room: Any, out: Any) -> None:
-    """Write the secret of each of many keys, given as text, a line each: two words each.
-
-    The text of a key is hashed to a salt of sixteen bytes, under which the text of the seed is
-    hashed, as :func:`calibrant.recalibrate.secret.secret_of` says.  ``salt`` and ``keyed`` are what
-    the two digests begin with, as for :func:`digest_words`; ``seeded`` is the text of the seed as
-    words of a block, and its length.
-    """
-    h, m, start = room[:8], room[8:24], 0
-    for k in range(len(ends)):
-        copy(salt, h, 8)
-        end = ends[k]
-        size = salt[16]
-        while True:
-            for n in range(16):
-                m[n] = salt[16]
-            count = min(end - start, 128)
-            for n in range(count):
-                m[n >> 3] |= told[start + n] << (8 * (n & 7))
-                size += salt[19]
-            start += count
-            if start >= end:
-                break
-            compress(h, m, size, salt[16], salt)
-        compress(h, m, size, salt[17], salt)
-        m[0], m[1] = h[0], h[1]
-        for n in range(2, 16):
-            m[n] = salt[16]
-        copy(keyed, h, 8)
-        compress(h, m, keyed[20], keyed[16], keyed)
-        copy(seeded, m, 16)
-        compress(h, m, seeded[16], keyed[17], keyed)
-        out[2 * k], out[2 * k + 1] = h[0], h[1]
-        start += 1
-
-
+@functools.lru_cache(maxsize=64)
 def beginning(size: int, key: int = 0, salt: bytes = bytes(16)) -> Any:
-    """Return :func:`begun` as unsigned words, and constants: 0, all ones, 8, 1 and 128."""
-    return np.array([*begun(size, key, salt), 0, MASK, 8, 1, 128], np.uint64)
+    """Return :func:`begun` as unsigned words, 0, and all ones; only to be read."""
+    return np.array([*begun(size, key, salt), 0, MASK], np.uint64)
 
 
 @functools.cache
-def machine() -> tuple[Callable[..., None], Callable[..., None]] | None:
-    """Return the digests of words, and the secrets of keys, compiled; None without a compiler."""
-    if not available():
-        return None
-    made = (compiled(each, "blake", nogil=True) for each in (digest_words, secrets))
-    return next(made), next(made)
+def machine() -> Callable[..., None] | None:
+    """Return the digests of many messages, compiled; None without a compiler."""
+    return compiled(digest, "blake", nogil=True) if available() else None
+
+
+def hashed(
+    make: Callable[..., None], words: Words, starts: Words, ends: Words, sizes: Words, begin: Any
+) -> Words:
+    """Return two words of the digest of each of many messages, by what :func:`machine` gave."""
+    found, room = np.empty(2 * len(starts), np.uint64), np.zeros(ROOM * LANES, np.uint64)
+    turns = np.empty(2 * LANES, np.int64)
+    make(words.view(np.uint64), starts, ends, sizes, begin, room, turns, found)
+    told: Words = found.view(np.int64).reshape(-1, 2)
+    return told

@@ -86,6 +86,14 @@ def splitmix(key: Any, clock: Any) -> Any:
     return z ^ (z >> 31)
 
 
+def name_of(low: Any, high: Any, block: Any) -> Any:
+    """Return 63 bits that tell the coins of a secret's block from all others in this process.
+
+    They are looked up by it, and it is never stored; arrays of unsigned words do as well.
+    """
+    return splitmix(splitmix(low, high), block) >> 1
+
+
 def secret_coin(low: int, high: int, block: int, clock: int) -> float:
     """Return the coin of a block at a clock, under a secret of two words, by SipHash-2-4.
 

@@ -42,6 +42,8 @@ HOT: Final = frozenset({"bucket_of", "draw", "exp_short", "mean", "update"})
 
 TRANSFORMS: Final = "calibrant.kernels.transforms."
 """So are the functions of these modules: a call would pass two arrays in twenty words."""
+MERGED: Final = frozenset({"eight", "fill_lane", "quarter", "stir"})
+"""And these: a call would keep a loop from doing several of its turns together."""
 COLD: Final = frozenset({"late", "predict"})
 """But not these: they are called where an outcome was late, or where notes were lost."""
 INSTEAD: Final[dict[Any, Callable[..., Any]]] = {
@@ -96,8 +98,8 @@ def register(function: Callable[..., Any]) -> Callable[..., Any]:
     if function.__closure__:
         function.__qualname__ = f"{function.__name__}_{mark(function)}"
     hot = {function.__name__, function.__name__.partition("_")[0]} & HOT
-    forced = bool(hot) or function.__module__.startswith(TRANSFORMS)
-    make_known(function, function, forced and function.__name__ not in COLD)
+    forced = hot or function.__module__.startswith(TRANSFORMS) or function.__name__ in MERGED
+    make_known(function, function, bool(forced) and function.__name__ not in COLD)
     return function
 
 

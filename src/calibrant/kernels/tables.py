@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from calibrant.kernels.coin import name_of
 from calibrant.kernels.compile import compiled
 
 
@@ -90,3 +91,15 @@ def copy_parts(source: Any, starts: Any, sizes: Any, target: Any, places: Any) -
         start, place = starts[k], places[k]
         for n in range(sizes[k]):
             target[place + n] = source[start + n]
+
+
+def seat_rows(words: Any, places: Any, secrets: Any, blocks: Any, first: int, stride: int) -> None:
+    """Write the keys that follow from the secrets of rows, unsigned words, into their blocks.
+
+    ``blocks`` are the numbers of the blocks; ``first`` is where in a row the key of the first one
+    stands.
+    """
+    for k in range(len(places)):
+        low, high, place = secrets[k, 0], secrets[k, 1], places[k] + first
+        for j in range(len(blocks)):
+            words[place + j * stride] = name_of(low, high, blocks[j])

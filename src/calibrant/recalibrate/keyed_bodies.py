@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from calibrant.recalibrate.keyed_state import NAMED
 from calibrant.recalibrate.parcel import HEAD, TAIL, Parcels, mark_of
 from calibrant.recalibrate.recalibrator import Recalibrator
 from calibrant.recalibrate.secret import SEED
+
+AT_ONCE: Final = 1 << 12
+"""Parcels that are made together."""
 
 
 class Refused(Exception):
@@ -236,25 +239,39 @@ class KeyedBodies(KeyedBatches):
 
     def _parcels(self, numbers: Words) -> list[bytes]:
         """Return rows, with their tickets and corrections, as bytes."""
-        return self._made_parcels(numbers).sealed(self._mark)
+        made = list[bytes]()
+        for parcels in self._made_parcels(numbers):
+            made += parcels.sealed(self._mark)
+        return made
 
-    def _made_parcels(self, numbers: Words) -> Parcels:
-        """Return rows, with their tickets and corrections, as parcels that lack their digests."""
+    def _made_parcels(self, numbers: Words) -> Iterator[Parcels]:
+        """Yield rows, with their tickets and corrections, as parcels that lack their digests.
+
+        Some at a time, few enough to stay close to the processor until they are written.
+        """
         lines, waits = self._lone_lines(numbers)
-        made = [self._corrected_lines(number) for number in numbers.tolist()]
-        corrected = np.array([len(each) for each in made], np.int64)
-        corrections = np.concatenate([np.empty((0, 2), np.int64), *filter(len, made)])
-        room = np.full((len(numbers), 2), HEAD)
-        room[:, 1] = TAIL + waits * lines.shape[1] + 2 * corrected
-        words, ends = self._tiers.bodies(numbers, room)
-        starts = np.concatenate([[0], ends[:-1]])[: len(ends)].astype(np.int64)
-        parcels = Parcels(words, starts, ends, lines.shape[1])
-        parcels.write(waits, lines, corrected, corrections)
-        return parcels
+        corrections, corrected = self._corrected_lines(numbers)
+        filed, noted = np.cumsum(waits), np.cumsum(corrected)
+        for first in range(0, len(numbers), AT_ONCE):
+            some = slice(first, first + AT_ONCE)
+            wait, made = waits[some], corrected[some]
+            room = np.full((len(wait), 2), HEAD)
+            room[:, 1] = TAIL + wait * lines.shape[1] + 2 * made
+            words, ends = self._tiers.bodies(numbers[some], room)
+            starts = np.concatenate([[0], ends[:-1]]).astype(np.int64)
+            parcels = Parcels(words, starts, ends, lines.shape[1])
+            filing, noting = slice(*_span(filed, wait, some)), slice(*_span(noted, made, some))
+            parcels.write(wait, lines[filing], made, corrections[noting])
+            yield parcels
 
-    def _corrected_lines(self, number: int) -> Any:
-        made = self._corrections.get(number)
-        return () if made is None else made.stored()["corrected"].reshape(-1, 2)
+    def _corrected_lines(self, numbers: Words) -> tuple[Words, Words]:
+        """Return the corrections of rows, and how many each row has."""
+        made, counts = [np.empty((0, 2), np.int64)], np.zeros(len(numbers), np.int64)
+        for k, number in enumerate(numbers.tolist() if self._corrections else ()):
+            if number in self._corrections:
+                made.append(self._corrections[number].stored()["corrected"].reshape(-1, 2))
+                counts[k] = len(made[-1])
+        return np.concatenate(made), counts
 
     def _lone_lines(self, numbers: Words) -> tuple[Words, Words]:
         """Return the open tickets of rows as those of lone streams, and how many each row has."""
@@ -382,3 +399,9 @@ class KeyedBodies(KeyedBatches):
             words = self._desk.words()[:, 1]
             for word in words[gone[words >> SHIFT]].tolist():
                 self._desk.pop(word)
+
+
+def _span(ends: Words, counts: Words, some: slice) -> tuple[int, int]:
+    """Return where the lines of some rows begin and end among those of all."""
+    end = int(ends[some][-1])
+    return end - int(counts.sum()), end

@@ -38,8 +38,6 @@ from calibrant.recalibrate.parcel import Parcels
 
 MAGIC: Final = b"caltable"
 VERSION: Final = 1
-AT_ONCE: Final = 1 << 14
-"""Parcels that are written together."""
 RULES: Final = ("raise", "skip")
 
 
@@ -101,8 +99,7 @@ class KeyedFiles(KeyedBodies):
     def _write_parcels(self, file: IO[bytes], numbers: Words) -> Words:
         """Write the parcels of rows; return where each ends."""
         made, end = [np.empty(0, np.int64)], 0
-        for first in range(0, len(numbers), AT_ONCE):
-            parcels = self._made_parcels(numbers[first : first + AT_ONCE])
+        for parcels in self._made_parcels(numbers):
             file.write(parcels.sealed_words(self._mark).astype("<i8", copy=False).data)
             made.append(parcels.ends + end)
             end += int(parcels.ends[-1])

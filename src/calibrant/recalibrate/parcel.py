@@ -51,9 +51,8 @@ def digests(words: Words, starts: Words, ends: Words, salt: bytes) -> Words:
         for a, b in zip(starts.tolist(), ends.tolist(), strict=True):
             found.append(hashlib.blake2b(told[8 * a : 8 * b], digest_size=8, salt=salt).digest())
         return np.frombuffer(b"".join(found), "<i8").astype(np.int64)
-    made, room = np.empty(len(starts), np.uint64), np.empty(24, np.uint64)
-    machine[0](words.view(np.uint64), starts, ends, blake.beginning(8, 0, salt), room, made)
-    return made.view(np.int64)
+    begin = blake.beginning(8, 0, salt)
+    return blake.hashed(machine, words, starts, ends, 8 * (ends - starts), begin)[:, 0]
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from calibrant.core.arrays import Reals, Words
 from calibrant.core.codec import Document
 from calibrant.errors import InvalidInput, InvalidType
 from calibrant.kernels import blake
-from calibrant.kernels.coin import SIPHASH, SPLITMIX, coin, coins, secret_coin, splitmix
+from calibrant.kernels.coin import SIPHASH, SPLITMIX, coin, coins, name_of, secret_coin
 
 COIN_CODES: Final = {"siphash-2-4": SIPHASH, "splitmix64": SPLITMIX}
 """How coins are thrown, by name."""
@@ -32,6 +32,7 @@ LEAST: Final = 16
 """Bytes of a secret that is given, at least."""
 MANY: Final = 256
 """More secrets than these are made by machine code if there is a compiler."""
+END: Final = ord("\n")
 
 
 APART: Final = "apart"
@@ -109,14 +110,28 @@ def secrets_of(seed: int, keys: Sequence[str | int]) -> Words:
         salts = [hashed(repr(key).encode(), digest_size=16).digest() for key in keys]
         made = [hashed(seeded, key=salt, digest_size=16).digest() for salt in salts]
         return np.frombuffer(b"".join(made), "<i8").astype(np.int64).reshape(-1, 2)
-    found, block = np.empty(2 * len(keys), np.uint64), np.zeros(17, np.uint64)
-    block[:16] = np.frombuffer(seeded + bytes(128 - len(seeded)), "<u8")
-    block[16] = 128 + len(seeded)
+    # Under a key, a block of it stands before the message.
+    told, size = np.zeros((len(keys), 2 * blake.BLOCK), np.int64), 8 * blake.BLOCK
+    told[:, :2] = blake.hashed(machine, *_texts(keys), blake.beginning(16))
+    told[:, blake.BLOCK :] = np.frombuffer(seeded + bytes(size - len(seeded)), "<i8")
+    starts, sizes = np.arange(len(keys)) * told.shape[1], np.full(len(keys), size + len(seeded))
+    messages = told.reshape(-1), starts, starts + told.shape[1], sizes
+    return blake.hashed(machine, *messages, blake.beginning(16, 16))
+
+
+def _texts(keys: Sequence[str | int]) -> tuple[Words, Words, Words, Words]:
+    """Return the texts of keys in words of their own, where they start and end, and their bytes."""
     # No text of a key has an end of line in it.
     lines = np.frombuffer("\n".join([*map(repr, keys), ""]).encode(), np.uint8)
-    told, ends, room = lines.astype(np.uint64), np.flatnonzero(lines == 10), np.empty(24, np.uint64)
-    machine[1](told, ends, blake.beginning(16), block, blake.beginning(16, 16), room, found)
-    return found.view(np.int64).reshape(-1, 2)
+    over = np.flatnonzero(lines == END)
+    sizes = np.diff(over, prepend=-1)
+    ends = np.cumsum((sizes + 7) >> 3)
+    starts = ends - ((sizes + 7) >> 3)
+    room = np.zeros(8 * int(ends[-1]), np.uint8)
+    places = np.arange(len(lines)) + np.repeat(8 * starts - over + sizes - 1, sizes)
+    room[places] = lines
+    room[places[over]] = 0
+    return room.view(np.int64), starts, starts + ((sizes + 6) >> 3), sizes - 1
 
 
 def _checked(given: Any) -> bytes:
@@ -189,14 +204,6 @@ def block_key(secret: bytes, block: int, how: str = SAFE) -> int:
     data = block.to_bytes(8, "little")
     hashed = hashlib.blake2b(data, key=secret, digest_size=8).digest()
     return int.from_bytes(hashed, "little") >> 1
-
-
-def name_of(low: Any, high: Any, block: Any) -> Any:
-    """Return 63 bits that tell the coins of a secret's block from all others in this process.
-
-    They are looked up by it, and it is never stored; arrays of unsigned words do as well.
-    """
-    return splitmix(splitmix(low, high), block) >> 1
 
 
 def words_of(secret: bytes) -> tuple[int, int]:

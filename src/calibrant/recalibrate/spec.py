@@ -20,6 +20,8 @@ from calibrant.core.ticket import Issuer
 from calibrant.errors import InvalidInput, InvalidType
 from calibrant.kernels import bodies, scores
 from calibrant.kernels.alone import Sizes
+from calibrant.kernels.coin import name_of
+from calibrant.kernels.compile import available, compiled
 from calibrant.kernels.layout import (
     ADVICE,
     CAPACITY,
@@ -32,13 +34,16 @@ from calibrant.kernels.layout import (
     TABLE,
 )
 from calibrant.kernels.rounds import Program, assemble
+from calibrant.kernels.tables import seat_rows
 from calibrant.recalibrate.body import Body
-from calibrant.recalibrate.secret import COIN_CODES, OLD, SAFE, block_key, name_of, told_fingerprint
+from calibrant.recalibrate.secret import COIN_CODES, OLD, SAFE, block_key, told_fingerprint
 from calibrant.registry import calibrators
 from calibrant.transforms import Transform
 
 MAX_OPEN: Final = 1 << 22
 SECRETS: Final = Struct("<qq")
+MANY: Final = 256
+"""The keys of more rows than these are made by machine code if there is a compiler."""
 LOSS_CODES: Final = {
     "squared": scores.SQUARED,
     "log": scores.LOG,
@@ -161,6 +166,14 @@ class Spec:
     def seat_at(self, flat: Words, places: Words, secrets: Words) -> None:
         """Write secrets, two words each, and the keys that follow, into rows of an array."""
         flat[places[:, None] + np.arange(SECRET, SECRET + 2)] = secrets
+        if self.coins != OLD and len(places) > MANY and available():
+            machine, first = compiled(seat_rows, "seats", nogil=True), self.layout.blocks + KEY
+            numbers, rows = (
+                np.arange(self.buckets, dtype=np.uint64),
+                (places, secrets.view(np.uint64)),
+            )
+            machine(flat.view(np.uint64), *rows, numbers, first, self.layout.stride)
+            return
         if self.coins == OLD:
             told = [words.astype("<i8").tobytes() for words in secrets]
             keys: Any = [[block_key(s, j, OLD) for j in range(self.buckets)] for s in told]

@@ -308,7 +308,7 @@ class Tiers:
         made = self.copies(numbers[fresh])
         whole = made.reshape(-1), np.arange(len(fresh)) * made.shape[1]
         parts = [(np.flatnonzero(hot), flat, self.places(numbers[hot])), (fresh, *whole)]
-        packed = [(some, *self.spec.body.packed_rows(*told)) for some, *told in parts]
+        packed = [(some, *self.spec.body.packed_rows(*told)) for some, *told in parts if len(some)]
         for some, _, ends in packed:
             sizes[some] = np.diff(ends, prepend=0)
         over = np.cumsum(sizes + room.sum(1))
