@@ -102,6 +102,12 @@ def test_rounds_in_groups_are_those_of_the_library(client: TestClient) -> None:
     }
 
 
+def known_ticket(client: TestClient, at: str, k: int) -> tuple[str, float, str]:
+    """Return which class came first, its raw probability, and which class came."""
+    known = client.get(f"{at}/forecasts/a{k}").json()
+    return known["top"], known["raw"][LABELS.index(known["top"])], known["outcome"]
+
+
 def test_rounds_over_classes_are_those_of_the_library(client: TestClient) -> None:
     at, lone = stream(client, **CLASSED), ClassCalibrant(3, seed=7)
     in_classes(client, at, lone)
@@ -112,6 +118,14 @@ def test_rounds_over_classes_are_those_of_the_library(client: TestClient) -> Non
     shown = client.get(f"{at}/report").json()
     assert [row["name"] for row in shown["breakdown"]["rows"]] == LABELS
     assert shown["n_rounds"] == 13
+    closed = [known_ticket(client, at, k) for k in range(13)]
+    right = [top == came for top, _, came in closed]
+    assert shown["base_rate"] == sum(right) / 13
+    errors = [(raw - hit) ** 2 for (_, raw, _), hit in zip(closed, right, strict=True)]
+    assert shown["raw"]["brier"] == pytest.approx(sum(errors) / 13, abs=1e-12)
+    rates = {row["name"]: row["rate"] for row in shown["breakdown"]["rows"]}
+    came = [outcome for _, _, outcome in closed]
+    assert rates == {name: came.count(name) / 13 for name in LABELS}
     assert client.get(f"{at}/curve").json()["rounds"] == 13
     assert client.get(f"{at}/alarms").json()["waiting"] == 3
 
@@ -357,7 +371,7 @@ def drawn_in(told: dict[str, Any]) -> set[str]:
 HIDDEN = [
     ({"buckets": 10}, 0.3, 1),
     ({"method": "calibrant", "buckets": None, "resolution": None}, 0.3, 1),
-    ({"method": "regret_matching"}, 0.3, 1),
+    ({"method": "polynomial_regret"}, 0.3, 1),
     ({"keyed": True, "buckets": 10}, 0.3, 1),
     (GROUPED, 0.3, 1),
     (CLASSED, [0.2, 0.3, 0.5], "cow"),
