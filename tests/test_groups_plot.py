@@ -63,7 +63,7 @@ def test_nothing_that_is_written_runs_into_the_next_panel() -> None:
         for panel in drawn.ax.child_axes
     ]
     for left, right in itertools.pairwise(boxes):
-        assert not [one for one in left for other in right if one.padded(6).overlaps(other)]
+        assert not [one for one in left for other in right if one.padded(12).overlaps(other)]
 
 
 def test_panels_fit_into_given_axes_and_sizes() -> None:
