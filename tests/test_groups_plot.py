@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -50,6 +52,18 @@ def test_there_is_a_panel_a_group_with_its_name_and_numbers() -> None:
     assert "rounds, C2 0." in told[0]
     assert drawn.figure.get_size_inches().tolist() == pytest.approx([5.7, 4.4])
     drawn.figure.canvas.draw()
+
+
+def test_nothing_that_is_written_runs_into_the_next_panel() -> None:
+    long = np.array([f"{name}, a group with a rather long name" for name in NAMES])
+    drawn = plot.groups(FORECASTS, OUTCOMES, long, columns=4)
+    drawn.figure.canvas.draw()
+    boxes = [
+        [text.get_window_extent() for text in (*panel.texts, *panel.get_xticklabels())]
+        for panel in drawn.ax.child_axes
+    ]
+    for left, right in itertools.pairwise(boxes):
+        assert not [one for one in left for other in right if one.padded(12).overlaps(other)]
 
 
 def test_panels_fit_into_given_axes_and_sizes() -> None:

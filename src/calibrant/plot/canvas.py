@@ -258,12 +258,12 @@ def plain_axis(axis: Axis) -> None:
     axis.set_major_formatter(lambda value, _: plain(value))
 
 
-def probability_axis(axis: Axis) -> None:
-    """Label ``axis`` from 0 to 1 in fifths."""
+def probability_axis(axis: Axis, parts: int = 5) -> None:
+    """Label ``axis`` from 0 to 1 in fifths; in other parts as briefly as can be."""
     from matplotlib.ticker import FixedLocator
 
-    axis.set_major_locator(FixedLocator([0.0, 0.2, 0.4, 0.6, 0.8, 1.0]))
-    axis.set_major_formatter(lambda value, _: f"{value:.1f}")
+    axis.set_major_locator(FixedLocator([k / parts for k in range(parts + 1)]))
+    axis.set_major_formatter(lambda value, _: f"{value:.1f}" if parts == 5 else f"{value:g}")
 
 
 def plain(value: float) -> str:

@@ -193,6 +193,8 @@ def _room(curve: CalibrationCurve) -> tuple[Reals, Reals]:
 
 PANEL: Final = 1.9
 """Inches for one group."""
+PANEL_NAME: Final = 22
+"""Characters of a name that fit above a panel."""
 PANEL_LARGEST: Final = 60.0
 """Area in square points of the circle with the most rounds of a group."""
 
@@ -306,13 +308,17 @@ def prepare_groups(
 def _ink_panel(ax: Axes, row: GroupRow, curve: CalibrationCurve, kind: str) -> None:
     look = looks([kind])[kind]
     canvas.unit_square(ax)
+    # The last number of a panel must not run into the first of the next.
+    canvas.probability_axis(ax.xaxis, 2)
     used = curve.count > 0
     x, y = curve.mean_forecast[used], curve.mean_outcome[used]
     low, high = curve.band_low[used], curve.band_high[used]
     ax.vlines(x, low, high, look.colour, "-", linewidth=1.0, alpha=0.5, zorder=2.0)
     areas = np.maximum(curve.count[used] * (PANEL_LARGEST / curve.count.max()), 2.0)
     ax.scatter(x, y, areas, facecolors=look.face, edgecolors=look.colour, zorder=3.0)
-    told = f"{row.group}\n{row.rounds:,} rounds, C2 {row.c2:.4f}"
+    whole = row.group
+    name = whole if len(whole) <= PANEL_NAME else f"{whole[: PANEL_NAME - 1]}…"
+    told = f"{name}\n{row.rounds:,} rounds, C2 {row.c2:.4f}"
     style: Style = {"verticalalignment": "bottom", "color": LIGHT["ink"]}
     ax.text(0.0, 1.05, told, transform=ax.transAxes, **style)
 
