@@ -33,7 +33,8 @@ def fill(path: pathlib.Path, lines: list[Line]) -> None:
     for chose, words in ((False, CHOSE_NOTHING), (True, CHOSE)):
         kept = [group for group in streams if group[0].chose is chose]
         parts += [f"{words} {_beaten(kept)}\n", _table(STREAMS, map(_stream, kept))]
-    told = "\n".join([*parts, _table(GAMES, map(_game, games))])
+    parts += [_table(GAMES, map(_game, games))] if games else []
+    told = "\n".join(parts)
     path.write_text(PLACE.sub(lambda mark: f"{mark[1]}{told}{mark[2]}", text))
 
 
