@@ -130,6 +130,11 @@ class Feed(ABC):
         """Return the answers to no rows."""
         return Answers.none()
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """Rows that make no round."""
+        return {"n_skipped": self.skipped, "n_unresolved": self.unresolved}
+
 
 class Session(Feed):
     """A feed that plays its rows: a recalibrator at work.
@@ -201,11 +206,6 @@ class Session(Feed):
         told = "Session.story is now Session.summary"
         warnings.warn(told, DeprecationWarning, stacklevel=2)
         return self.summary(settings, timing)
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """Rows that make no round."""
-        return {"n_skipped": self.skipped, "n_unresolved": self.unresolved}
 
     def _joined(self, parts: list[Any]) -> Any:
         return type(parts[0])(*map(np.concatenate, zip(*parts, strict=True)))
