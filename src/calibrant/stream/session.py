@@ -122,6 +122,15 @@ class Feed(ABC):
         """Return the forecasts that are known by their ids."""
         return self.book or Book()
 
+    def added(self, columns: Columns) -> Sequence[str]:
+        """Return the names of the columns that answers add."""
+        return ADDED
+
+    @property
+    def kept_columns(self) -> dict[str, tuple[str, ...]]:
+        """The columns that the rows go on with: of its groups, classes or numbers."""
+        return {}
+
     @abstractmethod
     def play(self, rounds: Rounds) -> Any:
         """Take the next rows; return the answers."""
@@ -143,10 +152,6 @@ class Session(Feed):
     followed; :mod:`calibrant.kinds` has them.
     """
 
-    def added(self, columns: Columns) -> Sequence[str]:
-        """Return the names of the columns that answers add."""
-        return ADDED
-
     def journaled(self, path: str, seed: int | None) -> Any:
         """Return this session, which is fresh, over the journal in a file."""
         raise InvalidInput(
@@ -164,11 +169,6 @@ class Session(Feed):
         self.unresolved += int((~rounds.known).sum())
         self._follow(rounds, answers)
         return answers
-
-    @property
-    def kept_columns(self) -> dict[str, tuple[str, ...]]:
-        """The columns that this session goes on with: of its groups, classes or numbers."""
-        return {}
 
     def asked(self, options: Any) -> dict[str, Any]:
         """Return the options that this session was made with, to be compared with new ones."""
