@@ -37,7 +37,7 @@ class KeyedRun(Run):
         self.job = replace(self.job, group=(self.by,))
         name, self.key = self.outputs.state, self.outputs.key
         with nullcontext() if name is None else locked(name):
-            session = self._session(name)
+            session: Any = self._session(name)
             session.table.jobs = self.outputs.jobs
             self.learned = () if name is None else self._digests(session, name)
             summary: Any = self._made(session)

@@ -19,7 +19,7 @@ from calibrant.stream.columns import Columns, Scale
 from calibrant.stream.failure import StateMismatch
 from calibrant.stream.pieces import Piece
 from calibrant.stream.rows import Problem, Rounds, Rules, value_at
-from calibrant.stream.session import Answers, Options, Session, names_of
+from calibrant.stream.session import Answers, Feed, Options, names_of
 
 KIND: Final = "keyed session"
 WORST: Final = 10
@@ -60,7 +60,7 @@ def _listed(piece: Piece, name: str) -> list[Any]:
 
 
 @dataclass
-class KeyedSession(Session):
+class KeyedSession(Feed):
     """A session of a :class:`calibrant.Table`; pending outcomes are those of a table."""
 
     waiting: KeyedPending = field(default_factory=KeyedPending)

@@ -122,6 +122,15 @@ class Feed(ABC):
         """Return the forecasts that are known by their ids."""
         return self.book or Book()
 
+    def added(self, columns: Columns) -> Sequence[str]:
+        """Return the names of the columns that answers add."""
+        return ADDED
+
+    @property
+    def kept_columns(self) -> dict[str, tuple[str, ...]]:
+        """The columns that the rows go on with: of its groups, classes or numbers."""
+        return {}
+
     @abstractmethod
     def play(self, rounds: Rounds) -> Any:
         """Take the next rows; return the answers."""
@@ -130,6 +139,11 @@ class Feed(ABC):
         """Return the answers to no rows."""
         return Answers.none()
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """Rows that make no round."""
+        return {"n_skipped": self.skipped, "n_unresolved": self.unresolved}
+
 
 class Session(Feed):
     """A feed that plays its rows: a recalibrator at work.
@@ -137,10 +151,6 @@ class Session(Feed):
     Each kind of outcomes has sessions of its own, which say how forecasts are asked for and
     followed; :mod:`calibrant.kinds` has them.
     """
-
-    def added(self, columns: Columns) -> Sequence[str]:
-        """Return the names of the columns that answers add."""
-        return ADDED
 
     def journaled(self, path: str, seed: int | None) -> Any:
         """Return this session, which is fresh, over the journal in a file."""
@@ -159,11 +169,6 @@ class Session(Feed):
         self.unresolved += int((~rounds.known).sum())
         self._follow(rounds, answers)
         return answers
-
-    @property
-    def kept_columns(self) -> dict[str, tuple[str, ...]]:
-        """The columns that this session goes on with: of its groups, classes or numbers."""
-        return {}
 
     def asked(self, options: Any) -> dict[str, Any]:
         """Return the options that this session was made with, to be compared with new ones."""
@@ -201,11 +206,6 @@ class Session(Feed):
         told = "Session.story is now Session.summary"
         warnings.warn(told, DeprecationWarning, stacklevel=2)
         return self.summary(settings, timing)
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """Rows that make no round."""
-        return {"n_skipped": self.skipped, "n_unresolved": self.unresolved}
 
     def _joined(self, parts: list[Any]) -> Any:
         return type(parts[0])(*map(np.concatenate, zip(*parts, strict=True)))
