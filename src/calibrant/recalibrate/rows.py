@@ -6,6 +6,7 @@ fell.  A lone stream has one row; a table and the recalibrators of several class
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
@@ -118,8 +119,7 @@ class Rows(Bench):
     def tell(self, told: Sequence[int]) -> None:
         """Write down what is known of the round that comes next."""
         words = self.state()[0]
-        for k, feature in enumerate(told, self.slots.start):
-            words[k] = feature
+        words[self.slots] = told if type(words) is list else array(words.format, told)
 
     def law_and_advice(
         self, listed: Any = None
