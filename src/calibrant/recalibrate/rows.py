@@ -211,8 +211,8 @@ class Rows(Bench):
     ) -> None:
         """Learn the outcome of a forecast that was made in a row."""
         words, reals = self.state()
-        # What the experts said then is read of late outcomes alone, but what was known of any.
-        if kept and (words[row + word.ISSUED] - number > 1 or self.spec.slots):
+        # What the experts said then is read of late outcomes alone.
+        if kept and words[row + word.ISSUED] - number > 1:
             for k, told in enumerate(kept, self._advice.start):
                 words[k] = told
         if self.steps is None:
