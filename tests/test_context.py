@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calibrant import Calibrant, Recalibrator, Table, load, metrics
-from calibrant.errors import ExpiredTicket, InvalidInput, InvalidType
+from calibrant.errors import ExpiredTicket, InvalidInput, InvalidType, StaleForecast
 from calibrant.kernels.compile import available
 from calibrant.kernels.transforms import context as kernel
 from calibrant.recalibrate.context import columns_of, hashed, words_of
@@ -120,17 +120,24 @@ def test_a_number_is_kept_to_thirty_bits(value: float) -> None:
 
 @pytest.mark.parametrize(("value", "kept"), [(1e300, 2.0**254), (-1e300, -(2.0**254)), (5e-324, 0)])
 def test_numbers_out_of_range_count_as_the_last_in_range(value: float, kept: float) -> None:
-    assert kernel.number_of(words_of({"x": value}, 1)[0]) == pytest.approx(kept, rel=1e-8)
+    [word] = words_of({"x": value}, 1)
+    assert kernel.number_of(word) == pytest.approx(kept, rel=1e-8)
+    assert columns_of({"x": np.array([value])}, 1, 1).tolist() == [[word]]
 
 
 @pytest.mark.parametrize("value", [1.0 - 2.0**-40, -1.0 + 2.0**-40, 1.0, -1.0, 0.0])
 def test_a_number_just_below_a_power_of_two_is_rounded_to_a_number_near_it(value: float) -> None:
-    assert kernel.number_of(words_of({"x": value}, 1)[0]) == pytest.approx(value, abs=2.0**-29)
+    [word] = words_of({"x": value}, 1)
+    assert kernel.number_of(word) == pytest.approx(value, abs=2.0**-29)
+    assert columns_of({"x": np.array([value])}, 1, 1).tolist() == [[word]]
 
 
 def test_columns_are_the_same_as_rows_and_what_is_not_known_is_left_out() -> None:
     told = [*stream(40)[2], {"age": 3, "income": True, "plan": None}]
     assert columns_of(columns(told), 5, 41).tolist() == [words_of(each, 5) for each in told]
+    arrays = {name: np.array([each[name] for each in told], float) for name in NAMES}
+    rows = [{name: each[name] for name in NAMES} for each in told]
+    assert columns_of(arrays, 2, 41).tolist() == [words_of(each, 2) for each in rows]
     only = {"age": [None, 2.0], "plan": np.array(["gold", "none"])}
     assert columns_of(only, 2, 2).tolist() == [
         words_of({"plan": "gold"}, 2),
@@ -305,6 +312,36 @@ def test_a_preview_knows_nothing_whatever_was_told_before() -> None:
     assert Preview(model).one(0.5)[1] == Preview(model).whole(0.5).mean == mean
     model.sample_one(0.5, context={"age": 60.0})
     assert Preview(model).many([0.5])[1].tolist() == [mean]
+
+
+def test_every_feature_is_read_where_there_are_as_many_as_may_be() -> None:
+    raw, outcomes, told = stream(60)
+    few, many = (
+        Calibrant((Identity(), Context(features=most)), resolution=4, seed=3) for most in (3, 9)
+    )
+    known = [each | {"plan": each["plan"] or "none"} for each in told]
+    runs = [model.replay(raw, outcomes, context=columns(known)) for model in (few, many)]
+    assert runs[0].mean.tolist() == runs[1].mean.tolist()
+
+
+def test_a_round_that_was_overtaken_is_refused_and_can_be_told_anew() -> None:
+    model = small()
+    model.sample_one(0.5, context={"age": 60.0})
+    model.forecast(0.5, context={"age": 20.0})
+    with pytest.raises(StaleForecast):
+        model.learn_one(0.5, 1, context={"age": 60.0})
+    model.learn_one(0.5, 1, context={"age": 61.0})
+    assert (model.rounds, model.issued) == (1, 2)
+
+
+def test_single_rounds_look_for_machine_code_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr("calibrant.recalibrate.binary.OFTEN", 7)
+    monkeypatch.setattr(Calibrant, "_go_over", lambda model: asked.append(model.issued))
+    model = small()
+    for k in range(20):
+        model.learn_one(0.5, k % 2, context={"age": float(k)})
+    assert asked == [7, 15]
 
 
 def late(rounds: Stream, model: Calibrant, restart: bool) -> Calibrant:

@@ -268,6 +268,8 @@ def test_wrong_settings_are_refused_at_once() -> None:
         RecalibratedClassifier(logistic(), buckets=0)
     with pytest.raises(InvalidInput, match="unit must be 'rounds': there are no times here"):
         RecalibratedClassifier(logistic(), method="fading", unit="time", half_life=5.0)
+    with pytest.raises(InvalidInput, match="experts must read no context: none is told here, got"):
+        RecalibratedClassifier(logistic(), context=True)
     with pytest.raises(InvalidType, match="parameters of foster_hart must be among"):
         RecalibratedClassifier(logistic(), method="foster_hart", wrong=1)
 

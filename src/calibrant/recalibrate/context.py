@@ -110,14 +110,17 @@ def _numbers(name: str, values: Reals) -> Words:
 def _word(name: str, value: Any) -> int:
     if isinstance(value, str):
         return hashed(f"{name}={value}") + ALONE
-    if not isinstance(value, (Real, np.bool_)) or not math.isfinite(value):
+    if type(value) is not float and not isinstance(value, (Real, np.bool_)):
+        raise _refused(name, value)
+    if not math.isfinite(value):
         raise _refused(name, value)
     fraction, exponent = math.frexp(value)
-    if abs(exponent) > REACH:
+    if not -REACH <= exponent <= REACH:
         fraction = 0.0 if exponent < 0 else math.copysign(1.0, fraction)
-    whole = min(max(round(fraction * FINE), 1 - FINE), FINE - 1)
-    power = min(max(exponent, -REACH), REACH) + MIDDLE
-    return (power << EXPONENT) + FINE + whole + hashed(name)
+        exponent = REACH if exponent > 0 else -REACH
+    whole = round(fraction * FINE)
+    whole = whole if -FINE < whole < FINE else (FINE - 1 if whole > 0 else 1 - FINE)
+    return ((exponent + MIDDLE) << EXPONENT) + FINE + whole + hashed(name)
 
 
 def _name(name: Any) -> str:

@@ -6,6 +6,7 @@ fell.  A lone stream has one row; a table and the recalibrators of several class
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
@@ -113,8 +114,7 @@ class Rows(Bench):
     def tell(self, told: Sequence[int]) -> None:
         """Write down what is known of the round that comes next."""
         words = self.state()[0]
-        for k, feature in enumerate(told, self.slots.start):
-            words[k] = feature
+        words[self.slots] = told if type(words) is list else array(words.format, told)
 
     def law_and_advice(
         self, listed: Any = None
@@ -206,8 +206,8 @@ class Rows(Bench):
     ) -> None:
         """Learn the outcome of a forecast that was made in a row."""
         words, reals = self.state()
-        # What the experts said then is read of late outcomes alone, but what was known of any.
-        if kept and (words[row + word.ISSUED] - number > 1 or self.spec.slots):
+        # What the experts said then is read of late outcomes alone.
+        if kept and words[row + word.ISSUED] - number > 1:
             for k, told in enumerate(kept, self._advice.start):
                 words[k] = told
         if self.steps is None:
