@@ -153,8 +153,8 @@ def table(order: str, all_streams: list[Keyed]) -> Iterator[str]:
             joined, won = np.concatenate(lower), sum(each.mean() > 0 for each in lower)
             error = joined.std() / np.sqrt(len(joined))
             told = f"{1e4 * joined.mean():.1f} +- {1e4 * error:.1f} | {won} of {len(some)}"
+            told = " | " if brier is base else told
             numbers = " | ".join(f"{each:.4f}" for each in means)
-            told = told if brier is not base else " | "
             yield f"| {kind}, {order} | {way} | {numbers} | {told} |"
 
 
