@@ -239,7 +239,7 @@ class Streams(RuleBasedStateMachine):
 
 TestStreams = Streams.TestCase
 TestStreams.settings = settings(
-    max_examples=12,
+    max_examples=6,
     stateful_step_count=30,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],

@@ -34,7 +34,7 @@ def commitment(salt: bytes, id: str, drawn: Sequence[float]) -> str:
     each, IEEE 754), all with the least byte first, and of the id in UTF-8.
 
     >>> commitment(bytes(32), "order 1", [0.25])[:16]
-    'd17c2ee1d3f0bbf0'
+    'c60ee3d72d16aecb'
     """
     numbers = struct.pack(f"<I{len(drawn)}d", len(drawn), *drawn)
     return hashlib.sha256(salt + numbers + id.encode()).hexdigest()
