@@ -72,7 +72,7 @@ class NoSkips:
 ONCE = re.compile(
     r"test_(advice|bounds|compare|datasets|diabetes|docs|experiments|frames|losses|metrics|newcomers|plot|report|"
     r"river|serve|sklearn|stream_)|test_(breakdown|capacity|cli|cli_(base|compare|context|damage|data|docs|journal|numbers)|client|client_mcp|demo|"
-    r"groups_(data|plot)|kinds|known_rows|ordinary_files|package|repository|stores|stores_(again|faults|kinds|sealed|upkeep))$"
+    r"groups_(data|plot)|kinds|known_rows|ordinary_files|package|repository|stores|stores_(again|disks|faults|kinds|sealed|upkeep))$"
 )
 """Files whose tests do not depend on the compiler, or hardly, nor cover what must be covered."""
 

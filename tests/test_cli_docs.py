@@ -79,7 +79,7 @@ def ran_blocks(page: Path) -> int:
 
 def test_the_how_to_does_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert ran_blocks(DOCS / "how-to" / "replay.md") == 11
+    assert ran_blocks(DOCS / "how-to" / "replay.md") == 14
     assert {"games.parquet", "games.html", "all.json", "bad.csv"} <= set(os.listdir(tmp_path))
     assert json.loads(Path("all.json").read_text())["n_rounds"] == 4000
 

@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections import Counter
+from dataclasses import replace
 from html.parser import HTMLParser
 from importlib import resources
 from typing import Any
@@ -17,11 +18,12 @@ import pytest
 from calibrant import Calibrant, Recalibrator
 from calibrant.demo.live import Show
 from calibrant.errors import InvalidInput, UnknownName
+from calibrant.kinds.binary.headline import calibration
 from calibrant.live import Memory, Pages, Stream, app, fragments, routes, svg
 from calibrant.live.app import Door, _Page
 from calibrant.monitor import LateAlarm
 from calibrant.plot import Pareto, prepare_over_time, prepare_reliability, prepare_windows
-from calibrant.summary import Follower, glance, summarise_collected
+from calibrant.summary import Follower, Glance, glance, summarise_collected
 
 anyio = pytest.importorskip("anyio", reason='needs the extra "serve"')
 httpx = pytest.importorskip("httpx", reason='needs the extra "client"')
@@ -70,7 +72,7 @@ class Many(Stream):
 def source() -> Memory:
     one = Stream(Calibrant(seed=1))
     one.observe(one.forecast(0.7, time=0.0).id, 1, time=40.0)
-    off = opposed(300)
+    off = opposed(1000)
     streams = {"empty": Stream(Calibrant(seed=1)), "one": one, "off": off}
     return Memory(streams | {"many": Many(), "well": played(1500), HARD: played(30)})
 
@@ -181,11 +183,13 @@ def test_the_overview_says_who_is_off_and_since_when(source: Memory) -> None:
     alarm = source.board("off").alarms
     calibrated = next(each for each in alarm if each.name == "calibrated")
     when = fragments.clock(calibrated.since_time)
-    assert f"Off since about {when} (forecast {calibrated.since:,})." in page.words
+    told = f"Means are off since about {when} (forecast {calibrated.since:,})."
+    assert f"Draws are calibrated, as far as can be told. {told}" in page.words
     assert when.startswith("1970-01-01 00:")
-    assert "6 streams, 1 off." in page.words
+    # Ten million copies of the same noise are off, as far as anybody can tell.
+    assert "6 streams, 1 off; in 1 only means are off." in page.words
     assert "Too early to say after 1 outcome." in page.words
-    assert page.words.count("Calibrated, as far as can be told.") == 2
+    assert page.words.count("Calibrated, as far as can be told.") == 1
 
 
 def test_names_are_quoted_in_links_and_shown_as_they_are(source: Memory) -> None:
@@ -216,8 +220,46 @@ def test_an_alarm_without_times_tells_its_forecast() -> None:
     alarm = LateAlarm("calibrated", 1300, None, 1400, 1200, None)
     board = fragments.Board((alarm,), 0.01)
     found = fragments.judge(glance(followed(200)), board)
-    assert found == fragments.Verdict("alarm", "Off since about forecast 1,200.")
+    told = "Draws are calibrated, as far as can be told. Means are off since about forecast 1,200."
+    assert found == fragments.Verdict("mean", told)
     assert "n/a" in fragments.alarms(board).html
+    early = fragments.judge(glance(followed(99)), board)
+    assert early.state == "mean"
+    assert early.words.startswith("Too early to say after 99 outcomes. Means are off since")
+
+
+@pytest.mark.parametrize("rung", [True, False])
+def test_draws_that_are_off_are_told_first(rung: bool) -> None:
+    made = drawn(0.5, 0.8)
+    alarm = LateAlarm("calibrated", 1300, None, 1400, 1200, None)
+    board = fragments.Board((alarm,) if rung else (), 0.01, 200)
+    means = " Means are off since about forecast 1,200." if rung else ""
+    told = f"Draws are off by 30.0 points on average, raw forecasts by 0.0 points.{means}"
+    assert fragments.judge(made, board) == fragments.Verdict("alarm", told)
+    assert "1 stream, 1 off." in fragments.overview([("a", "b", made, board)]).html
+
+
+def test_draws_that_come_closer_are_no_alarm() -> None:
+    made, board = drawn(0.9, 0.7), fragments.Board((), 0.01, 200)
+    told = "Draws are not there yet: off by 20.0 points on average, raw forecasts by 40.0 points."
+    assert fragments.judge(made, board) == fragments.Verdict("early", told)
+    # From so coarse a grid draws cannot come closer.
+    assert fragments.judge(made, replace(board, step=0.41)).state == "fine"
+
+
+def drawn(raw: float, value: float) -> Glance:
+    made = Follower([0.0, value, 1.0])
+    for k in range(200):
+        made.take(raw, value, 0.5, k % 2)
+    return glance(made)
+
+
+def test_verdict_and_report_judge_the_same_draws(source: Memory) -> None:
+    for name, state, ending in (("off", "mean", "fixed"), ("well", "fine", "fine")):
+        board, story = source.board(name), source.story(name)
+        assert board.step == 1.0 / story["resolution"]
+        assert fragments.judge(source.glance(name), board).state == state
+        assert calibration(story).ending == ending
 
 
 def test_who_is_not_watched_is_told() -> None:

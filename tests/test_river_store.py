@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import os
 import pickle
 import random
@@ -231,3 +232,15 @@ def test_a_batch_of_a_service_is_announced_in_chunks(address: str) -> None:
         assert one.means([0.5, 0.5, 0.25]).tolist() == [
             found.predict_mean_one(raw) for raw in (0.5, 0.5, 0.25)
         ]
+
+
+def test_a_draw_that_is_told_with_its_outcome_is_not_known_before(address: str) -> None:
+    with Client(address) as client:
+        client.put_stream("sealed", method="foster_hart", seed=7, reveal="outcome")
+        model = RecalibratedClassifier(Told(), store=client, stream="sealed")
+        announced = model.forecast_one(yes(0.4))
+        assert math.isnan(announced.sample[True])
+        assert 0.0 <= announced.mean[True] <= 1.0
+        model.learn_one(yes(0.4), True, announced=announced)
+        model.learn_one(yes(0.4), True)
+        assert model.recalibrators[True].rounds == 2

@@ -17,6 +17,7 @@ from calibrant.cli.app import run
 from calibrant.client import Client
 from calibrant.demo import live, main, serve
 from calibrant.demo.live import RATE
+from calibrant.serve import run as home
 
 pytestmark = [
     pytest.mark.once,
@@ -57,3 +58,20 @@ def test_the_demo_starts_by_either_command(what: str, monkeypatch: pytest.Monkey
 def test_another_demo_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["demo", "sing"]) == ExitCode.USAGE
     assert "WHAT must be" in capsys.readouterr().err
+
+
+def test_the_demo_waits_for_no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fast = list[bool]()
+
+    def made(store: Any, options: Any) -> None:
+        fast.append(options.fast)
+        raise InterruptedError
+
+    monkeypatch.setattr(home, "make_app", made)
+    monkeypatch.setattr(home, "available", lambda: True)
+    monkeypatch.setattr(serve, "move", lambda *given: None)
+    with pytest.raises(InterruptedError):
+        serve.serve()
+    with pytest.raises(InterruptedError):
+        home.serve(str(tmp_path / "streams.db"), home.Place(), home.Options())
+    assert fast == [False, True]

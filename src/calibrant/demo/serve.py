@@ -70,7 +70,8 @@ def serve(port: int = PORT) -> int:
     with tempfile.TemporaryDirectory() as place:
         mover.start()
         try:
-            run(str(Path(place) / "streams.db"), Place(port=port), Options())
+            # Whoever looks at a demo does not wait for a compiler, nor do three streams need one.
+            run(str(Path(place) / "streams.db"), Place(port=port), Options(), compile=False)
         finally:
             stop.set()
     return 0

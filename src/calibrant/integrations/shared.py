@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections.abc import Hashable, Sequence
 from functools import cache
@@ -32,7 +33,8 @@ class Receipt(NamedTuple):
     id
         Its name in the stream, under which the outcome is told.
     value, mean
-        The draw, which carries the promise, and the mean.
+        The draw, which carries the promise, and the mean.  The draw is nan where the stream tells
+        it with the outcome.
     """
 
     id: str
@@ -89,7 +91,7 @@ class Shared:
             tickets: list[Any] = self.store.play(None, [0] * len(names), names, raws)
             return [Receipt(one.id, one.value, _inside(one.mean)) for one in tickets]
         made = self.store.forecasts(self.stream, raws, names)
-        return [Receipt(one.id, one.forecast, _inside(one.mean)) for one in made]
+        return [Receipt(one.id, _known(one.forecast), _inside(one.mean)) for one in made]
 
     def tell(self, ids: Sequence[str], outcomes: Sequence[int]) -> None:
         """Tell outcomes by id; the same again does no harm, another one is refused."""
@@ -238,6 +240,10 @@ def _names(raws: Sequence[float]) -> list[str]:
 
 def _both(chance: float) -> Scores:
     return {False: 1.0 - chance, True: chance}
+
+
+def _known(draw: float | None) -> float:
+    return math.nan if draw is None else draw
 
 
 def _inside(mean: float) -> float:

@@ -22,7 +22,10 @@ class Lock:
     """
 
     def __init__(self, path: Path, *, alone: bool) -> None:
-        self._held = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            self._held = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise NotStored(f"{path}: cannot be written now: {error.strerror}") from error
         how = 0 if _fcntl is None else _fcntl.LOCK_EX if alone else _fcntl.LOCK_SH
         try:
             if _fcntl is not None:

@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from calibrant.kernels.tallies import LEVELS, WINDOW
+from calibrant.kinds.binary.headline import compared, points
 from calibrant.live.source import Board
 from calibrant.live.svg import picture
 from calibrant.metrics import CalibrationCurve
@@ -48,8 +49,8 @@ PROMISE: Final = (
     "probability at most {:g}, ever, if {}."
 )
 STILL: Final = (
-    "Drawn forecasts may be calibrated all the same, as they are against an adversary: whether "
-    "they keep their promise is told below."
+    "Alarms judge means. Drawn forecasts may be calibrated all the same, as they are against an "
+    "adversary: that is said on top, and whether they keep their promise is told below."
 )
 UNITS: Final = (("d", 86400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
 
@@ -71,7 +72,8 @@ class Fragment:
 class Verdict:
     """What is said of a stream in one sentence.
 
-    ``state`` is ``"empty"``, ``"early"``, ``"fine"`` or ``"alarm"``.
+    ``state`` is ``"empty"``, ``"early"``, also while draws come closer, ``"fine"``, ``"alarm"`` if
+    draws are off, or ``"mean"`` if only means are, of which nothing is promised.
     """
 
     state: str
@@ -114,22 +116,46 @@ def duration(seconds: float) -> str:
 
 
 def judge(seen: Glance, board: Board) -> Verdict:
-    """Say in one sentence whether a stream is calibrated now, and since when not."""
+    """Say in one sentence whether a stream is calibrated now, and since when not.
+
+    What is promised is promised of draws, which are judged as in a report: over all rounds, beside
+    the raw forecasts, with half a step of their grid allowed.  Means are judged by the alarm.
+    """
     if not seen.rounds:
         return Verdict("empty", "No outcomes yet.")
-    found = {alarm.name: alarm for alarm in board.alarms}
-    now = found.get("calibrated") or found.get("forecast")
-    if now is not None:
-        return Verdict("alarm", f"Off since about {_since(now)}.")
+    alarms = {alarm.name: alarm for alarm in board.alarms}
+    mean = alarms.get("calibrated") or alarms.get("forecast")
+    means = "" if mean is None else f" Means are off since about {_since(mean)}."
     if seen.rounds < max(EARLY, board.learning):
-        return Verdict("early", f"Too early to say after {_many(seen.rounds, 'outcome')}.")
+        told = f"Too early to say after {_many(seen.rounds, 'outcome')}.{means}"
+        return Verdict("mean" if means else "early", told)
+    found = _drawn(seen, board, means)
+    if found is None and means:
+        found = Verdict("mean", f"Draws are calibrated, as far as can be told.{means}")
+    return found or _quiet(board, alarms.get("raw"))
+
+
+def _drawn(seen: Glance, board: Board, means: str) -> Verdict | None:
+    """Judge the draws of a stream if they are off."""
+    raw, drawn = seen.curves["raw"], seen.curves["forecast"]
+    found = compared(raw, drawn, seen.base_rate, board.step / 2.0)
+    apart = f"{points(found.now_gap)} on average, raw forecasts by {points(found.raw_gap)}"
+    if found.ending == "better":
+        return Verdict("early", f"Draws are not there yet: off by {apart}.{means}")
+    if found.now_off and found.ending != "fixed":
+        return Verdict("alarm", f"Draws are off by {apart}.{means}")
+    return None
+
+
+def _quiet(board: Board, raw: LateAlarm | None) -> Verdict:
+    """Judge a stream whose draws and means nobody found to be off."""
     if board.alpha and board.judged < max(EARLY, board.learning):
         judged = f"{_many(board.judged, 'forecast')} judged"
         words = "in order, and an outcome is missing before the next"
         return Verdict("early", f"Too early to say: {judged} so far, {words}.")
     words = "Calibrated, as far as can be told." if board.alpha else "Nobody watches for alarms."
-    if "raw" in found:
-        words += f" Raw forecasts are off since about {_since(found['raw'])}."
+    if raw is not None:
+        words += f" Raw forecasts are off since about {_since(raw)}."
     return Verdict("fine", words)
 
 
@@ -154,9 +180,10 @@ def _many(count: int, what: str) -> str:
 def overview(rows: Sequence[tuple[str, str, Glance, Board]]) -> Fragment:
     """Return all streams at a glance; a row is name, link, glance and board."""
     told = [_row(*row) for row in rows]
-    bad = sum(row["state"] == "alarm" for row in told)
+    bad, mean = (sum(row["state"] == state for row in told) for state in ("alarm", "mean"))
     words = _many(len(told), "stream")
-    words += f", {bad} off." if bad else "; none is known to be off."
+    words += f", {bad} off" if bad else "; none is known to be off"
+    words += f"; in {mean:,} only means are off." if mean else "."
     html = filled(NEEDS, "calibrant.live", "overview.html", extra="serve", rows=told, words=words)
     return Fragment("overview", "", html)
 

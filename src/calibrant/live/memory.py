@@ -8,6 +8,7 @@ from typing import Any
 
 from calibrant.core.ticket import Ticket
 from calibrant.errors import InvalidInput, UnknownName
+from calibrant.kinds.binary import step_of
 from calibrant.live.source import Board
 from calibrant.monitor import LateWatch, Watch
 from calibrant.summary import (
@@ -106,7 +107,7 @@ class Stream:
         """Return what the alarms say."""
         watch = self.watch
         told = watch.judged, watch.missing, watch.assumptions, self.learning
-        return Board(watch.alarms, self.alpha, *told)
+        return Board(watch.alarms, self.alpha, *told, step_of(self.recalibrator))
 
     def story(self) -> AnySummary:
         """Return the whole summary."""

@@ -26,6 +26,8 @@ class Board:
         Under which assumptions the promise holds.
     learning
         Rounds at the beginning in which recalibrated forecasts are not judged.
+    step
+        Distance of neighbours on the grid of draws, which cannot come closer than half of it.
     """
 
     alarms: tuple[LateAlarm, ...] = ()
@@ -34,6 +36,7 @@ class Board:
     missing: int = 0
     assumptions: tuple[str, ...] = ()
     learning: int = 0
+    step: float = 0.0
 
 
 class Source(Protocol):

@@ -36,15 +36,19 @@ class Place:
     secret_file: str | None = None
 
 
-def serve(address: str, place: Place, options: Options, agents: Any = None) -> None:
+def serve(
+    address: str, place: Place, options: Options, agents: Any = None, *, compile: bool = True
+) -> None:
     """Serve the streams of a store until the process is told to stop.
 
     ``agents`` answers the Model Context Protocol at ``/mcp/{stream}``, if it shall be answered.
+    ``compile`` says whether machine code may be made, which takes some seconds the first time.
     """
     store = open_store(address, alone=True, secret_file=place.secret_file)
     try:
         apart = address if options.every >= APART else None
-        options = replace(options, open=is_open(store, place.host), fast=available())
+        fast = compile and available()
+        options = replace(options, open=is_open(store, place.host), fast=fast)
         options = replace(options, apart=apart, secret_file=place.secret_file)
         app = _app(store, options, agents)
     except BaseException:

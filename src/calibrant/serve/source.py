@@ -13,7 +13,7 @@ from calibrant.errors import UnknownName
 from calibrant.journal.fold import Fold
 from calibrant.journal.ledger import Ledger
 from calibrant.journal.settings import Settings
-from calibrant.kinds.binary import Binary, of_many
+from calibrant.kinds.binary import Binary, of_many, step_of
 from calibrant.live import Board
 from calibrant.recalibrate import Table
 from calibrant.recalibrate.keyed_record import Certificates
@@ -64,7 +64,7 @@ def board_of(fold: Fold) -> Board:
     chronicle = chronicle_in(fold)
     watch = chronicle.watched()
     told = watch.judged, watch.missing, watch.assumptions, LEARNING
-    return Board(watch.alarms, chronicle.alpha, *told)
+    return Board(watch.alarms, chronicle.alpha, *told, step_of(pattern_of(fold.model)))
 
 
 def story_of(fold: Fold) -> AnySummary:

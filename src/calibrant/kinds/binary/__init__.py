@@ -21,7 +21,7 @@ from calibrant.recalibrate.chain import Link
 from calibrant.summary import VERSION, Account, Breakdown, Collector, Engine, Parts, Told, measured
 from calibrant.summary.summary import Summary
 
-__all__ = ["Binary", "inner", "method_of", "of_many"]
+__all__ = ["Binary", "inner", "method_of", "of_many", "step_of"]
 
 LEVELS: Final = "levels are of quantiles or normal distributions"
 SHOWN: Final = 12
@@ -37,6 +37,15 @@ ACCOUNT: Final = {**dict(zip(SAME, SAME, strict=True)), "loss": "loss_name", "re
 def inner(engine: Engine) -> Any:
     """Return who draws: the engine itself, or those of its classes as they begin."""
     return getattr(engine, "template", engine)
+
+
+def step_of(engine: Engine) -> float:
+    """Return the distance of neighbours on the grid of draws.
+
+    >>> step_of(Recalibrator(resolution=10))
+    0.1
+    """
+    return 1.0 / float(inner(engine).calibrator.resolution)
 
 
 def method_of(engine: Engine) -> str:

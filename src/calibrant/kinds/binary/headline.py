@@ -113,12 +113,17 @@ class Finding(NamedTuple):
 
 def calibration(summary: Summary) -> Finding:
     """Measure calibration before and after in the same equal buckets."""
-    raw, now, rate = summary.curves["raw"], summary.curves["forecast"], number(summary["base_rate"])
+    curves, rate = summary.curves, number(summary["base_rate"])
+    return compared(curves["raw"], curves["forecast"], rate, half_step(summary))
+
+
+def compared(raw: CalibrationCurve, now: CalibrationCurve, rate: float, allowed: float) -> Finding:
+    """Compare forecasts before and after; ``allowed`` is half a step of the grid of the latter."""
     before, after, was_off, is_off = spread(raw), spread(now), off(raw), off(now)
     margin = min(NEAR, PART * min(rate, 1.0 - rate))
     ending = "unclear" if was_off else "fine"
     if was_off and after < before:
-        ending = "better" if off(now, half_step(summary)) else "fixed"
+        ending = "better" if off(now, allowed) else "fixed"
     elif is_off and after > before + margin:
         ending = "worse"
     return Finding(ending, before, after, is_off)
