@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from calibrant.core.arrays import Words
 from calibrant.kernels.compile import available, compiled
 
 MASK: Final = 0xFFFF_FFFF_FFFF_FFFF
@@ -179,11 +179,11 @@ def machine() -> Callable[..., None] | None:
 
 
 def hashed(
-    make: Callable[..., None], words: Words, starts: Words, ends: Words, sizes: Words, begin: Any
-) -> Words:
+    make: Callable[..., None], words: Any, starts: Any, ends: Any, sizes: Any, begin: Any
+) -> NDArray[np.int64]:
     """Return two words of the digest of each of many messages, by what :func:`machine` gave."""
     found, room = np.empty(2 * len(starts), np.uint64), np.zeros(ROOM * LANES, np.uint64)
     turns = np.empty(2 * LANES, np.int64)
     make(words.view(np.uint64), starts, ends, sizes, begin, room, turns, found)
-    told: Words = found.view(np.int64).reshape(-1, 2)
+    told: NDArray[np.int64] = found.view(np.int64).reshape(-1, 2)
     return told
