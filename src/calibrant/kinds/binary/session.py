@@ -101,7 +101,7 @@ class BinarySession(Probabilities):
 
     @property
     def kept_columns(self) -> dict[str, tuple[str, ...]]:
-        return {"context": self.columns}
+        return {"context": self.columns} if self.columns else {}
 
     def kept(self) -> tuple[dict[str, Any], dict[str, Any]]:
         told, arrays = super().kept()
