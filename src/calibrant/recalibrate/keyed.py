@@ -238,7 +238,5 @@ def check_pattern(pattern: object) -> None:
     if not isinstance(pattern, Recalibrator) or pattern.issued:
         raise InvalidInput(f"pattern must be a recalibrator without a forecast, got {pattern!r}")
     if pattern.spec.slots:
-        told = "tables, journals and Spark tell none"
-        raise InvalidInput(
-            f"pattern must have no expert that reads context: {told}, got {pattern!r}"
-        )
+        told = "tables, journals and Spark tell none, got one that does"
+        raise InvalidInput(f"pattern must have no expert that reads context: {told}")
