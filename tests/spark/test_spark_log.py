@@ -168,6 +168,9 @@ def test_options_that_are_wrong_are_told(address) -> None:
     open_store(address, alone=True).close()
     with pytest.raises(InvalidInput, match="stream must be in the log, got 'fleet'"):
         PostgresLog(options(address)).reader(ty.StructType())
+    fill(address, [], Recalibrator(seed=7), made={"groups": ["a", "b"]})
+    with pytest.raises(InvalidInput, match="single probabilities, got 'fleet' with groups"):
+        PostgresLog(options(address)).reader(ty.StructType())
     with pytest.raises(InvalidInput, match="'seq' is missing"):
         PostgresLog(options(address)).streamWriter(ty.StructType(), False)
 

@@ -142,7 +142,11 @@ class Options:
         found = held.execute(asked, (self.stream,)).fetchone()
         if found is None:
             raise InvalidInput(f"stream must be in the log, got {self.stream!r}")
-        return found[0], Settings.from_json(found[1]).keyed
+        settings = Settings.from_json(found[1])
+        if settings.labels is not None or settings.made.get("groups"):
+            told = "stream must be of single probabilities"
+            raise InvalidInput(f"{told}, got {self.stream!r} with groups or classes")
+        return found[0], settings.keyed
 
 
 def _whole(given: Mapping[str, str], name: str, usual: int, low: int = 1) -> int:
