@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 pytest.importorskip("numba", reason='needs the extra "fast"')
 
+import numba
 import numpy as np
 from numba.core import event
 
-from calibrant.kernels import inner
+from calibrant.kernels import compile, inner, usual
 
 
 def shared(x, k=2):
@@ -78,3 +84,57 @@ def test_only_programs_have_machine_code_and_it_says_what_plain_python_says() ->
     names = {each.name for library in called for each in library.get_defined_functions()}
     assert names
     assert not any(map(engine.is_symbol_defined, names))
+
+
+def plain_shared(x):
+    return x * 2
+
+
+def plain_program(numbers):
+    for k in range(len(numbers)):
+        numbers[k] = plain_shared(numbers[k]) + plain_stands_in(numbers[k])
+
+
+def plain_stands_in(x):
+    raise AssertionError("never called")
+
+
+@pytest.mark.parametrize(
+    ("version", "name"),
+    [("0.60.0", "usual"), ("0.61.0", "inner"), ("0.68.1", "inner"), ("0.69.0rc1", "usual")],
+)
+def test_versions_that_were_not_tried_compile_as_usual(
+    monkeypatch: pytest.MonkeyPatch, version: str, name: str
+) -> None:
+    monkeypatch.setattr("numba.__version__", version)
+    assert compile.numba.__wrapped__().__name__ == f"calibrant.kernels.{name}"
+
+
+def test_the_usual_way_says_what_plain_python_says() -> None:
+    usual.make_known(plain_shared, plain_shared, False)
+    usual.make_known(plain_stands_in, halved, True)
+    numbers = np.array([1.0, 0.25])
+    usual.program(plain_program, nogil=True)(numbers)
+    assert numbers.tolist() == [2.5, 0.625]
+
+
+@pytest.mark.slow
+def test_a_batch_is_the_same_compiled_as_usual(tmp_path: Path) -> None:
+    told = """
+import numba, sys
+numba.__version__ = sys.argv[1]
+import numpy as np
+from calibrant import Recalibrator
+raw = np.linspace(0.0, 1.0, 30_000)
+model = Recalibrator("foster_hart", seed=7)
+print(model.replay(raw, np.arange(30_000) % 3 == 0).forecast.tobytes().hex()[-4000:])
+print(model.to_bytes().hex())
+"""
+
+    def said(version: str) -> str:
+        kept = {"NUMBA_CACHE_DIR": str(tmp_path / version), "CALIBRANT_COMPILE": "auto"}
+        command = [sys.executable, "-c", told, version]
+        done = subprocess.run(command, env=os.environ | kept, stdout=-1, text=True, check=True)
+        return done.stdout
+
+    assert said("1.0.0") == said(numba.__version__)

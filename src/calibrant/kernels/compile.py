@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import importlib
 import importlib.util
 import os
 import pathlib
@@ -36,6 +37,9 @@ from calibrant.kernels.place import place_after, point_before, point_by_halves
 
 SHORT: Final = 20_000
 """Batches up to this long do not start the compiler: it would take longer than they do."""
+
+TRIED: Final = (0, 61), (0, 68)
+"""First and last version of Numba with whose inner works programs are compiled in half the time."""
 
 HOT: Final = frozenset({"bucket_of", "draw", "exp_short", "mean", "update"})
 """Functions that are written into their callers, whatever their size."""
@@ -83,10 +87,18 @@ def digest() -> str:
 
 
 @functools.cache
+def numba() -> Any:
+    """Return how this version of Numba compiles programs."""
+    from numba import __version__
+
+    first, second, *_ = __version__.split(".")
+    tried = TRIED[0] <= (int(first), int(second)) <= TRIED[1]
+    return importlib.import_module(f"calibrant.kernels.{'inner' if tried else 'usual'}")
+
+
+@functools.cache
 def register(function: Callable[..., Any]) -> Callable[..., Any]:
     """Make ``function``, and each kernel function that it calls, known to the compiler."""
-    from calibrant.kernels.inner import make_known
-
     if function in UNSIGNED:
         _register_unsigned(function)
         return function
@@ -99,7 +111,7 @@ def register(function: Callable[..., Any]) -> Callable[..., Any]:
         function.__qualname__ = f"{function.__name__}_{mark(function)}"
     hot = {function.__name__, function.__name__.partition("_")[0]} & HOT
     forced = hot or function.__module__.startswith(TRANSFORMS) or function.__name__ in MERGED
-    make_known(function, function, bool(forced) and function.__name__ not in COLD)
+    numba().make_known(function, function, bool(forced) and function.__name__ not in COLD)
     return function
 
 
@@ -109,12 +121,10 @@ def compiled(function: Callable[..., Any], name: str, nogil: bool = False) -> Ca
 
     Batches let other threads run (``nogil``); single steps are over too soon for that.
     """
-    from calibrant.kernels.inner import program
-
     for called in _called(function):
         register(called)
     function.__qualname__ = f"{function.__name__}_{name}_{digest()}"
-    made = program(function, nogil)
+    made: Callable[..., Any] = numba().program(function, nogil)
     _cached(made, function)
     return made
 
@@ -230,9 +240,7 @@ def _is_kernel(value: Any) -> bool:
 
 def _register_unsigned(function: Callable[..., Any]) -> None:
     """Let compiled code throw coins with unsigned words, and none made ahead by ``toss``."""
-    from calibrant.kernels.inner import make_known
-
-    make_known(function, _unsigned()[function], True)
+    numba().make_known(function, _unsigned()[function], True)
 
 
 @functools.cache
@@ -240,12 +248,10 @@ def _unsigned() -> dict[Any, Callable[..., Any]]:
     """Return what compiled code does where the source throws a coin."""
     import numpy
 
-    from calibrant.kernels.inner import inner, make_known
-
     for each in (mixed, siphash, splitmix):
-        make_known(each, each, True)
-    old = inner(coin, True)
-    new = inner(secret_word, True)
+        numba().make_known(each, each, True)
+    old = numba().inner(coin, True)
+    new = numba().inner(secret_word, True)
     word, signed = numpy.uint64, numpy.int64
 
     def by_key(key: Any, clock: Any) -> Any:
@@ -265,8 +271,6 @@ def _unsigned() -> dict[Any, Callable[..., Any]]:
 
 def _register_instead(function: Callable[..., Any], other: Callable[..., Any]) -> None:
     """Let compiled code call ``other`` where the source says ``function``."""
-    from calibrant.kernels.inner import make_known
-
     for called in _called(other):
         register(called)
-    make_known(function, other, True)
+    numba().make_known(function, other, True)
