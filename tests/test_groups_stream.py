@@ -327,7 +327,7 @@ def test_it_is_a_stream_of_the_present_version() -> None:
     rec = GroupRecalibrator(["a"], **SIZES)
     assert isinstance(rec, Stream)
     assert rec.max_open == 1_000_000
-    assert json.loads(json.dumps(rec.to_dict()))["version"] == 3
+    assert json.loads(json.dumps(rec.to_dict()))["version"] == 4
     assert GroupRecalibrator.from_dict(rec.to_dict()) == rec
 
 
@@ -344,7 +344,7 @@ def test_a_state_of_the_first_version_becomes_one_of_the_second(path: Any) -> No
     assert [list(pair) for pair in rec._recent] == old["recent"]
     assert rec.open == len(old["tickets"]) > 0
     again = GroupRecalibrator.from_bytes(rec.to_bytes(), RULES.get(file.get("rules")))
-    assert again.to_dict()["version"] == 3
+    assert again.to_dict()["version"] == 4
     for kept in old["tickets"]:
         found = again.observe(GroupTicket.from_dict(kept), 1)
         assert again.coin_of(found) == rec.coin_of(rec.observe(kept["id"], 1))
