@@ -65,7 +65,7 @@ def play(
         assert client.post(f"{at}/outcomes", json=late).status_code == 200
         wrong = late[dice.randrange(len(late))]
         put = client.put(f"{at}/outcomes/{wrong['id']}", json={"outcome": 1 - wrong["outcome"]})
-        assert put.json()["status"] == "corrected"
+        assert put.json()["status"] == "corrected", put.text
         assert client.delete(f"{at}/forecasts/{ids[0]}").status_code == 200
 
 

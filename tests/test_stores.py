@@ -58,6 +58,34 @@ def test_what_is_put_is_found(opened: Opened) -> None:
     assert (store.streams(), store.last(), store.snapshots()) == ([], 0, [])
 
 
+def test_who_reads_the_whole_log_hides_nothing_from_others(opened: Opened) -> None:
+    store, done = opened(), threading.Event()
+    make_stream(store)
+
+    def line(seq: int) -> Event:
+        return Event(seq, 1, 0, f"id {seq}", None, 0.5, None, b"abc" * 50, 5).sealed()
+
+    def read() -> None:
+        while not done.is_set():
+            list(store.tail(0))
+
+    with store.writing():
+        store.add_events([line(seq) for seq in range(1, 4001)])
+    threads = [threading.Thread(target=read) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for seq in range(4001, 4021):
+            with store.writing():
+                store.add_events([line(seq)])
+            assert store.last() == seq
+            assert store.find([(1, 0, f"id {seq}")])
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
+
+
 def test_a_transaction_that_fails_leaves_no_trace(opened: Opened) -> None:
     store = opened()
     make_stream(store)

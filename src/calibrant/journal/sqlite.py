@@ -60,10 +60,13 @@ class SqliteStore(Sql):
         name = self.path.with_name(self.path.name + ".lock")
         self._lock = None if alone is None else Lock(name, alone=alone)
         self._turn, self._open = threading.RLock(), list[sqlite3.Connection]()
+        # A connection sees the file as it was when the first question that is still open was asked,
+        # so nobody may ask before another's question is answered, and look-ups have their own.
+        self._asking, self._looking = threading.Lock(), threading.Lock()
         try:
             with naming(self.path):
                 self._write = self._connected()
-                self._read = self._connected()
+                self._read, self._look = self._connected(), self._connected()
                 if alone:
                     # An owner moves the log of writes into the file by tidy(), not as it commits.
                     self._write.execute("pragma wal_autocheckpoint = 0")
@@ -119,24 +122,24 @@ class SqliteStore(Sql):
     def _rows(self, text: str, *values: Any) -> list[Any]:
         """Return what a question finds: on the writer's side within :meth:`writing`."""
         with naming(self.path):
-            return self._reader().execute(text, values).fetchall()
-
-    def _reader(self) -> sqlite3.Connection:
-        return self._write if self._write.in_transaction and self._turn_is_mine() else self._read
+            if self._turn_is_mine():
+                return self._write.execute(text, values).fetchall()
+            with self._asking:
+                return self._read.execute(text, values).fetchall()
 
     def _turn_is_mine(self) -> bool:
-        return self._turn._is_owned()  # type: ignore[attr-defined, no-any-return]
+        return self._write.in_transaction and self._turn._is_owned()  # type: ignore[attr-defined]
 
     def find(self, wanted: Iterable[Named]) -> dict[Named, Event]:
         """Return those of some events that are in the log."""
-        with naming(self.path):
-            asked, found = self._reader(), {}
+        with naming(self.path), self._looking:
+            asked, found = self._write if self._turn_is_mine() else self._look, {}
             for name in wanted:
-                row = asked.execute(
+                rows = asked.execute(
                     f"{EVENT} where stream = ? and kind = ? and id = ?", name
-                ).fetchone()
-                if row is not None:
-                    found[name] = self._event(row)
+                ).fetchall()
+                if rows:
+                    found[name] = self._event(rows[0])
         return found
 
     # ------------------------------------------------------------------ writing
@@ -146,7 +149,7 @@ class SqliteStore(Sql):
 
     def tidy(self) -> None:
         """Move what was written from the log of writes into the file, beside whoever writes."""
-        with naming(self.path):
+        with naming(self.path), self._asking:
             self._read.execute("pragma wal_checkpoint(passive)").fetchall()
 
     def backup(self, path: str | Path) -> None:
