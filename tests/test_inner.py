@@ -138,3 +138,19 @@ print(model.to_bytes().hex())
         return done.stdout
 
     assert said("1.0.0") == said(numba.__version__)
+
+
+def told_twice(x):
+    return 2.0 * x
+
+
+def test_a_function_may_be_made_known_again() -> None:
+    for _ in range(2):
+        compile._make_known(told_twice, told_twice, False)
+    found = np.empty(1)
+
+    def loop(found):
+        found[0] = told_twice(1.5)
+
+    compile.numba().program(loop, nogil=False)(found)
+    assert found.tolist() == [3.0]

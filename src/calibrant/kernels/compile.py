@@ -16,6 +16,7 @@ import importlib
 import importlib.util
 import os
 import pathlib
+import threading
 import warnings
 from bisect import bisect_right
 from collections.abc import Callable
@@ -38,6 +39,8 @@ from calibrant.kernels.place import place_after, point_before, point_by_halves
 SHORT: Final = 20_000
 """Batches up to this long do not start the compiler: it would take longer than they do."""
 
+_door: Final = threading.RLock()
+_known: Final[set[Any]] = set()
 TRIED: Final = (0, 61), (0, 68)
 """First and last version of Numba with whose inner works programs are compiled in half the time."""
 
@@ -111,8 +114,16 @@ def register(function: Callable[..., Any]) -> Callable[..., Any]:
         function.__qualname__ = f"{function.__name__}_{mark(function)}"
     hot = {function.__name__, function.__name__.partition("_")[0]} & HOT
     forced = hot or function.__module__.startswith(TRANSFORMS) or function.__name__ in MERGED
-    numba().make_known(function, function, bool(forced) and function.__name__ not in COLD)
+    _make_known(function, function, bool(forced) and function.__name__ not in COLD)
     return function
+
+
+def _make_known(function: Callable[..., Any], instead: Callable[..., Any], force: bool) -> None:
+    """Let programs call ``instead`` where their source says ``function``, once for all threads."""
+    with _door:
+        if function not in _known:
+            numba().make_known(function, instead, force)
+            _known.add(function)
 
 
 @functools.cache
@@ -240,7 +251,7 @@ def _is_kernel(value: Any) -> bool:
 
 def _register_unsigned(function: Callable[..., Any]) -> None:
     """Let compiled code throw coins with unsigned words, and none made ahead by ``toss``."""
-    numba().make_known(function, _unsigned()[function], True)
+    _make_known(function, _unsigned()[function], True)
 
 
 @functools.cache
@@ -249,7 +260,7 @@ def _unsigned() -> dict[Any, Callable[..., Any]]:
     import numpy
 
     for each in (mixed, siphash, splitmix):
-        numba().make_known(each, each, True)
+        _make_known(each, each, True)
     old = numba().inner(coin, True)
     new = numba().inner(secret_word, True)
     word, signed = numpy.uint64, numpy.int64
@@ -273,4 +284,4 @@ def _register_instead(function: Callable[..., Any], other: Callable[..., Any]) -
     """Let compiled code call ``other`` where the source says ``function``."""
     for called in _called(other):
         register(called)
-    numba().make_known(function, other, True)
+    _make_known(function, other, True)
