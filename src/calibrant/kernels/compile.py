@@ -89,12 +89,10 @@ def digest() -> str:
     return seen.hexdigest()
 
 
-@functools.cache
 def numba() -> Any:
     """Return how this version of Numba compiles programs."""
-    from numba import __version__
-
-    first, second, *_ = __version__.split(".")
+    version = getattr(importlib.import_module("numba"), "__version__", "0.61")
+    first, second, *_ = version.split(".")
     tried = TRIED[0] <= (int(first), int(second)) <= TRIED[1]
     return importlib.import_module(f"calibrant.kernels.{'inner' if tried else 'usual'}")
 
@@ -121,9 +119,10 @@ def register(function: Callable[..., Any]) -> Callable[..., Any]:
 def _make_known(function: Callable[..., Any], instead: Callable[..., Any], force: bool) -> None:
     """Let programs call ``instead`` where their source says ``function``, once for all threads."""
     with _door:
-        if function not in _known:
-            numba().make_known(function, instead, force)
-            _known.add(function)
+        how = numba()
+        if (how, function) not in _known:
+            how.make_known(function, instead, force)
+            _known.add((how, function))
 
 
 @functools.cache
