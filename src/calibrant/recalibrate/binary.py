@@ -208,19 +208,20 @@ class Binary(Stream[Ticket]):
 
     def _book(self, raw: float, outcome: int, key: Any = None) -> None:
         """Make a round of a prediction, noted under its raw forecast or a key, or drawn now."""
-        notes, rows, row = self._notes, self._rows, self._row
+        rows, row = self._rows, self._row
         key = raw if key is None else key
         if raw == self._asked and self._looked is None:
             number = rows.book_look(row, raw, outcome)
         else:
             self._note_asked()
-            number = rows.book(row, notes.get(key) or rows.peek(row, raw), raw, outcome)
+            note = self._notes.get(key) or rows.peek(row, raw)
+            number = rows.book(row, note, raw, outcome)
         # A refused round leaves its note: asked again, the answer is the same.
         if number < 0:
             raise overtaken(raw)
         self._asked = None
-        if notes:
-            notes.pop(key, None)
+        if self._notes:
+            self._notes.pop(key, None)
         if number >= self._counter.max_open:
             self._expire_old(number + 1)
 

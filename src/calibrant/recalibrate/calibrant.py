@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, ClassVar, Final, Self
 from warnings import warn
 
@@ -199,10 +200,17 @@ def _transform(experts: Any, share: float | None, loss: str, context: Any = Fals
         return experts
     share = SHARES.get(loss, SHARES["squared"]) if share is None else share
     if experts is None:
-        start = START + START[1:2] * len(reader)
-        return ExpertMixture(EXPERTS + reader, share=share, start=start, loss=loss)
+        made = _usual if type(share) is float else _usual.__wrapped__
+        return made(reader, share, loss)
     several = tuple(experts) + reader if reader else experts
     return ExpertMixture(several, share=share, loss=loss)
+
+
+@functools.lru_cache(32)
+def _usual(reader: tuple[Transform, ...], share: float, loss: str) -> Transform:
+    """Return the experts that are taken unless others are asked for: the same object each time."""
+    start = START + START[1:2] * len(reader)
+    return ExpertMixture(EXPERTS + reader, share=share, start=start, loss=loss)
 
 
 def _reader(context: Any) -> tuple[Transform, ...]:

@@ -10,6 +10,8 @@ from calibrant.core.arrays import Words
 
 CORRECTED: Final = 4_096
 """Corrected tickets of which is remembered, and stored, which outcome stands."""
+NONE: Final[dict[int, Any]] = {}
+"""What streams without corrections have in common."""
 
 
 class Corrections:
@@ -29,7 +31,7 @@ class Corrections:
     __slots__ = ("_told",)
 
     def __init__(self) -> None:
-        self._told: dict[int, Any] = {}
+        self._told = NONE
 
     def get(self, number: int) -> Any:
         """Return the outcome that stands of a ticket, or None if no correction is remembered."""
@@ -37,16 +39,17 @@ class Corrections:
 
     def note(self, number: int, outcome: Any) -> None:
         """Remember a correction, and of others the latest only."""
-        self._told.pop(number, None)
-        while len(self._told) >= CORRECTED:
-            del self._told[next(iter(self._told))]
-        self._told[number] = outcome
+        told = self._told = self._told or {}
+        told.pop(number, None)
+        while len(told) >= CORRECTED:
+            del told[next(iter(told))]
+        told[number] = outcome
 
     def put_back(self, number: int, outcome: Any) -> None:
         """Know of a ticket what was known before its last correction, which was interrupted."""
         self._told.pop(number, None)
         if outcome is not None:
-            self._told[number] = outcome
+            self._told = self._told | {number: outcome}
 
     def stored(self) -> dict[str, Words]:
         """Return what a document holds of corrections: nothing before the first."""

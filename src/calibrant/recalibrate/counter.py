@@ -25,6 +25,9 @@ CLOSED: Final = 65_536
 NO_WORDS: Final = np.empty(0, np.int64)
 SETTLED: Final = "settled"
 EXPIRED: Final = "expired"
+NOTHING_CLOSED: Final[dict[int, str]] = {}
+NOBODY: Final[frozenset[str]] = frozenset()
+"""What streams without a closed name, and without earlier owners, have in common."""
 
 
 class AnyTicket(Protocol):
@@ -104,9 +107,9 @@ class Counter(Generic[TicketT]):
         self._fields = fields
         self._desk: Desk | None = None
         self.latest: TicketT | None = None
-        self._closed: dict[int, str] = {}
+        self._closed = NOTHING_CLOSED
         self.corrections = Corrections()
-        self.earlier: frozenset[str] = frozenset()
+        self.earlier = NOBODY
         self.taken: list[Found] | None = None
 
     @property
@@ -283,10 +286,11 @@ class Counter(Generic[TicketT]):
 
     def _note(self, key: int, how: str) -> None:
         """Remember what became of a ticket, and of so many others only."""
-        self._closed.pop(key, None)
-        while len(self._closed) >= CLOSED:
-            del self._closed[next(iter(self._closed))]
-        self._closed[key] = how
+        closed = self._closed = self._closed or {}
+        closed.pop(key, None)
+        while len(closed) >= CLOSED:
+            del closed[next(iter(closed))]
+        closed[key] = how
 
     def replaced(self, ticket: Any, outcome: Any, was: Any, issued: int) -> Any:
         """Return the outcome that a correction replaces; raise unless it is the one that stands.

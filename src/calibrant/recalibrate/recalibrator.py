@@ -155,17 +155,20 @@ class Recalibrator(Batches):
             if told is not None:
                 rows.tell(told)
             # The spec's program announces a draw in the row ...
-            if words is None or before >= rows.capacity:
-                number, place, weight, mixed, clock = rows.announce(row, raw)
-            else:
+            if words is None:
+                number, place, weight, mixed, clock = rows.steps.issue_flat(rows.machine, row, raw)
+            elif before < rows.capacity:
                 number, place, weight, mixed, clock = rows.plain_issue(words, words, row, raw)
+            else:
+                number, place, weight, mixed, clock = rows.announce(row, raw)
+            if number < 0:
+                rows.check_room(row)
             # ... and a ticket remembers where it fell: made by hand, for __init__ takes long.
             ticket = blank(Ticket)
             ticket._issuer, ticket._number, ticket._clock = self._issuer, number, clock
-            ticket._id, ticket._time = number if id is None else id, time
+            ticket._id, ticket._time, ticket._outcome = number if id is None else id, time, None
             ticket._raw, ticket._place, ticket._weight, ticket._mixed = raw, place, weight, mixed
             ticket._law, ticket._kept = NOTHING if rows.bare else rows.law_and_advice(words)
-            ticket._outcome = None
             if counter.latest is not None:
                 counter.file_latest()
             counter.latest = ticket
@@ -198,11 +201,11 @@ class Recalibrator(Batches):
                 found = counter.find(ticket, self._own(ISSUED))
             if time is not None or self._timed:
                 self._check_time(time, found)
-            words, told, row = self._arena.listed, found._time, self._row
+            rows, words, told, row = self._rows, self._arena.listed, found._time, self._row
             if words is None or (found._kept and words[row + ISSUED] - found._number > self._near):
-                self._rows.settle(row, found, outcome)
+                rows.settle(row, found, outcome)
             else:
-                self._rows.plain_learn(
+                rows.plain_learn(
                     words, words, row, found._number, found._place, found._weight,
                     found._mixed, found._raw, 0.0 if told is None else told, outcome,
                 )  # fmt: skip
@@ -223,8 +226,7 @@ class Recalibrator(Batches):
     def sample_one(self, raw: float, *, context: Known = None) -> float:
         """Return the draw that the next round with this raw forecast would announce.
 
-        Changes nothing; :meth:`learn_one` with the same raw forecast, and the same context if there
-        is one, makes it a round.
+        Changes nothing; :meth:`learn_one` with the same raw forecast and context makes it a round.
         """
         if self._timed:
             raise self._no_time("sample_one, which takes none")
@@ -282,8 +284,7 @@ class Recalibrator(Batches):
                 if look is None:
                     number = self._rows.book_look(self._row, raw, outcome)
                 elif words is not None and words[self._row + ISSUED] < self._most:
-                    told = words, words, self._row, *look, raw, outcome
-                    number = self._rows.plain_book(*told)
+                    number = self._rows.plain_book(words, words, self._row, *look, raw, outcome)
                     if number & OFTEN == OFTEN and number > 0:
                         self._asked = self._looked = None
                         self._go_over()

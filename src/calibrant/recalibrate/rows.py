@@ -46,7 +46,9 @@ class Rows(Bench):
 
     __slots__ = (
         "_advice",
+        "_keep",
         "_law",
+        "_reads",
         "bare",
         "capacity",
         "machine",
@@ -66,7 +68,8 @@ class Rows(Bench):
         self.plain_peek, self.plain_issue = plain.peek, plain.issue
         self.plain_learn, self.plain_book = plain.learn, plain.book
         self._advice, self._law, self.bare = spec.left
-        self.slots = slice(self._advice.stop - spec.slots, self._advice.stop)
+        self._keep = spec.keep
+        self._reads, self.slots = spec.slots, spec.features
         self.capacity = spec.capacity
         self.steps: Any = None
         self.machine: Any = None
@@ -124,7 +127,7 @@ class Rows(Bench):
         Where the words are a list, that may be given.
         """
         words, reals = (listed, listed) if listed else self.state()
-        return None if self._law is None else tuple(reals[self._law]), tuple(words[self._advice])
+        return None if self._law is None else tuple(reals[self._law]), self._keep(words)
 
     def issue(self, row: int, raw: float) -> Issued:
         """Make a forecast in a row, and return all that a ticket keeps of it."""
@@ -182,12 +185,11 @@ class Rows(Bench):
 
     def settle(self, row: int, ticket: Ticket, outcome: int) -> None:
         """Learn the outcome of a ticket in its row."""
-        number, time = ticket._number, ticket._time
-        when = 0.0 if time is None else time
-        if count := self.spec.slots:
-            self.tell(ticket._kept[-count:])
+        number, steps = ticket._number, self.steps
+        when = 0.0 if ticket._time is None else ticket._time
+        if self._reads:
+            self.tell(ticket._kept[-self._reads :])
         # Usually the forecast that was announced last is the one that is learned.
-        steps = self.steps
         if steps is None or not steps.learn_flat(self.machine, row, number, when, outcome):
             told = ticket._place, ticket._weight, ticket._mixed, ticket._raw
             self.learn(row, number, *told, when, outcome, ticket._kept)

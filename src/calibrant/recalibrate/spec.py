@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
+from operator import itemgetter
 from struct import Struct
 from typing import Any, Final
 
@@ -44,6 +46,8 @@ MAX_OPEN: Final = 1 << 22
 SECRETS: Final = Struct("<qq")
 MANY: Final = 256
 """The keys of more rows than these are made by machine code if there is a compiler."""
+FEW: Final = 8
+"""Words that are read one by one faster than as a slice."""
 LOSS_CODES: Final = {
     "squared": scores.SQUARED,
     "log": scores.LOG,
@@ -133,6 +137,19 @@ class Spec:
         advice, law = int(shared[ADVICE]), int(shared[SCRATCH])
         told = slice(law, law + self.rule.lattice.cells) if full else None
         return slice(advice, advice + self.kept), told, not self.kept and told is None
+
+    @functools.cached_property
+    def features(self) -> slice:
+        """Which words of the advice are what was known besides."""
+        stop = self.left[0].stop
+        return slice(stop - self.slots, stop)
+
+    @functools.cached_property
+    def keep(self) -> Callable[[Any], tuple[int, ...]]:
+        """What reads the advice of a step into a tuple; a few words without making a slice."""
+        part = self.left[0]
+        places = range(part.start, part.stop)
+        return itemgetter(*places) if 1 < len(places) <= FEW else lambda words: tuple(words[part])
 
     @functools.cached_property
     def fields(self) -> str:

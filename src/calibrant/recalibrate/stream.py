@@ -41,6 +41,8 @@ from calibrant.recalibrate.secret import (
 
 MOST_NOTED: Final = 256
 """Predictions without an outcome that are remembered."""
+NO_NOTES: Final[dict[Any, tuple[Any, ...]]] = {}
+"""What streams without such predictions have in common."""
 
 
 class Stream(Intact[TicketT], Stateful):
@@ -67,7 +69,7 @@ class Stream(Intact[TicketT], Stateful):
     def _open(self, arena: Arena, counter: Counter[TicketT]) -> None:
         """Begin with a row and no open tickets, or with those of the counter."""
         self._arena, self._counter, self._row = arena, counter, arena.layout.row
-        self._notes: dict[Any, tuple[Any, ...]] = {}
+        self._notes = NO_NOTES
         self._timed = False
         self._gate: Gate = [None]
         self._earlier: tuple[tuple[int, bytes], ...] = ()
@@ -265,7 +267,7 @@ class Stream(Intact[TicketT], Stateful):
 
     def _noted(self, key: Any, note: tuple[Any, ...]) -> None:
         """Remember a prediction until its outcome is told, or many others were asked for."""
-        notes = self._notes
+        notes = self._notes = self._notes or {}
         notes[key] = note
         if len(notes) > MOST_NOTED:
             del notes[next(iter(notes))]
