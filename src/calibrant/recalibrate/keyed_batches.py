@@ -154,7 +154,7 @@ class KeyedBatches(KeyedRounds):
 
     def _replay_at_once(self, keys: Keys, parts: Parts, raw: Reals, told: Bits) -> KeyedRun:
         self._check_room(parts.rows, parts.counts)
-        ticket, mixed = self._numbers_of(parts), raw
+        ticket, mixed = np.empty(len(raw), np.int64), raw
         if self._spec.transform is not None:
             mixed = np.empty(len(raw))
         made = np.empty(len(raw)), np.empty(len(raw)), mixed
@@ -164,18 +164,24 @@ class KeyedBatches(KeyedRounds):
             for some, loops in ((crowded, None), (~crowded, machine)):
                 places = np.flatnonzero(some)
                 for group in self._tiers.groups(places, parts.rows, self._stamps):
-                    self._play_at_once(parts.chosen(group), loops, raw, told, made)
+                    self._play_at_once(parts.chosen(group), loops, raw, told, ticket, made)
 
         at_once = machine is not None and not crowded.any()
         self._wholly(keys, parts.rows, play, lambda: self._expire_rows(parts.rows), at_once)
         return KeyedRun(*made[:2], self._spec.buckets, mixed, ticket, KeyedPending())
 
     def _play_at_once(
-        self, parts: Parts, machine: Any, raw: Reals, told: Bits, made: tuple[Reals, ...]
+        self,
+        parts: Parts,
+        machine: Any,
+        raw: Reals,
+        told: Bits,
+        ticket: Words,
+        made: tuple[Reals, ...],
     ) -> None:
-        """Play the rounds of rows, and write what was forecast in them."""
+        """Play the rounds of rows, and write what was forecast in them, and their numbers."""
         order, places, bounds = parts.order, self._tiers.places(parts.rows), parts.bounds
-        size = len(order)
+        size, numbers = len(order), self._numbers_in(parts)
         given = np.empty(size), np.empty(size, told.dtype)
         columns = [np.empty(size), np.empty(size), np.empty(size)]
         if self._spec.transform is None:
@@ -190,6 +196,7 @@ class KeyedBatches(KeyedRounds):
                 machine.replay(flat, flat.view(np.float64), *told_rows, *given, *columns)
             else:
                 self._play_row_by_row(*told_rows, given, columns)
+            ticket[order[part]] = numbers(first, last)
             for target, found in zip(made, columns, strict=True):
                 if len(found):
                     target[order[part]] = found[part]

@@ -94,7 +94,7 @@ class KeyedRounds(KeyedState):
         If playing is one step that nothing can interrupt, then the batch is finished whatever
         comes; else the rows are put back as they were.
         """
-        new = [name for name in keys.names if name not in self._numbers]
+        new = self._new(keys)
         first, there = self._own(ISSUED, rows), rows < len(self._keys)
         rounds = self._own(ROUNDS, rows)
         at_once &= len(rows) <= self._tiers.hot
@@ -102,7 +102,7 @@ class KeyedRounds(KeyedState):
         self._taken = []
         try:
             self._tiers.set_apart(self.jobs - 1)
-            self._admit(keys)
+            self._admit(new)
             self._touch(rows)
             play()
             finish()
@@ -200,9 +200,19 @@ class KeyedRounds(KeyedState):
     def _numbers_of(self, parts: Parts) -> Words:
         """Return the number that the ticket of each round of a batch will have in its stream."""
         ticket = np.empty(len(parts.order), np.int64)
-        shift = self._own(ISSUED, parts.rows) - parts.bounds[:-1]
-        ticket[parts.order] = np.arange(len(ticket)) + np.repeat(shift, parts.counts)
+        ticket[parts.order] = self._numbers_in(parts)(0, len(parts.rows))
         return ticket
+
+    def _numbers_in(self, parts: Parts) -> Callable[[int, int], Words]:
+        """Return what tells those numbers for some of the rows, row by row."""
+        bounds, counts = parts.bounds, parts.counts
+        shift = self._own(ISSUED, parts.rows) - bounds[:-1]
+
+        def numbers(first: int, last: int) -> Words:
+            told = np.arange(bounds[first], bounds[last])
+            return told + np.repeat(shift[first:last], counts[first:last])
+
+        return numbers
 
     def _has_crowds(self, rows: Words) -> Mask:
         """Say which rows count outcomes as some of many, because others were missing."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable
+from itertools import filterfalse, repeat
 from typing import Any, Final
 
 import numpy as np
@@ -104,11 +105,14 @@ class KeyedRows(Stateful):
             number = self._numbers[key]
         return number
 
-    def _admit(self, keys: Keys) -> None:
-        """Make rows for the keys of a column that are new."""
-        new = [name for name in keys.names if name not in self._numbers]
+    def _admit(self, new: list[Key]) -> None:
+        """Make rows for the keys of a column that are new, if there are any."""
         if new:
             self._make(new)
+
+    def _new(self, keys: Keys) -> list[Key]:
+        """Return the keys of a column that have no row yet."""
+        return [*filterfalse(self._numbers.__contains__, keys.names)]
 
     def _make(self, keys: list[Key]) -> None:
         """Make rows for new keys."""
@@ -181,8 +185,8 @@ class KeyedRows(Stateful):
 
     def _rows_of(self, keys: Keys) -> Words:
         """Return the row of each key of a column; those of new keys will follow the others."""
-        numbers = self._numbers
-        rows = np.array([numbers.get(name, NOBODY) for name in keys.names], np.int64)
+        found = map(self._numbers.get, keys.names, repeat(NOBODY))
+        rows = np.fromiter(found, np.int64, len(keys.names))
         new = rows == NOBODY
         rows[new] = self._free_rows(int(new.sum()))
         return rows[keys.codes]
