@@ -87,12 +87,17 @@ def test_compiled_loops_in_threads_give_the_same() -> None:
 def test_threads_have_scratch_words_of_their_own(loops: Any) -> None:
     table = Table(small(), seed=5, jobs=4)
     loops(table)
-    seen: list[tuple[int, int]] = []
-    share_out = Table._share_out
+    seen: dict[int, int] = {}
+    rows: list[int] = []
+    share_out, all_there = Table._share_out, threading.Barrier(4)
 
     def told(self: Table, bounds: Any, play: Any) -> None:
         def noted(flat: Any, start: int, a: int, b: int) -> None:
-            seen.append((start, threading.get_ident()))
+            if start not in seen:
+                seen[start] = threading.get_ident()
+                all_there.wait(timeout=30)
+            assert seen[start] == threading.get_ident()
+            rows.extend(range(a, b))
             play(flat, start, a, b)
 
         share_out(self, bounds, noted)
@@ -100,10 +105,10 @@ def test_threads_have_scratch_words_of_their_own(loops: Any) -> None:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Table, "_share_out", told)
         table.replay(*columns())
-    starts = sorted(start for start, _ in seen)
     size = table._spec.layout.row
-    assert starts == [0, size, 2 * size, 3 * size]
-    assert threading.get_ident() not in {thread for _, thread in seen}
+    assert sorted(seen) == [0, size, 2 * size, 3 * size]
+    assert threading.get_ident() not in seen.values()
+    assert sorted(rows) == list(range(len(table)))
     assert min(table._tiers.places(np.arange(len(table)))) >= 4 * size
 
 

@@ -13,11 +13,20 @@ from calibrant.kernels.coin import name_of
 from calibrant.kernels.compile import compiled
 
 
+class Moves(NamedTuple):
+    """How columns are brought into the order of rows and back, and rounds numbered."""
+
+    gather: Callable[..., None]
+    scatter: Callable[..., None]
+    number: Callable[..., None]
+
+
 class RowsMachine(NamedTuple):
-    """Compiled loops over many rows."""
+    """Compiled loops over many rows, and moves that leave other threads alone."""
 
     replay: Callable[..., None]
     events: Callable[..., None]
+    moves: Moves
 
 
 def machine_of_rows(
@@ -25,7 +34,9 @@ def machine_of_rows(
 ) -> RowsMachine:
     """Return loops over rows of a program's batches, compiled."""
     by_row = make_replay_rows(replay), make_events_rows(events)
-    return RowsMachine(*(compiled(made, name, nogil=True) for made in by_row))
+    moves = (compiled(made, "rows", nogil=True) for made in (gather, scatter, number_rounds))
+    played, told = (compiled(made, name, nogil=True) for made in by_row)
+    return RowsMachine(played, told, Moves(*moves))
 
 
 def make_replay_rows(replay: Callable[..., None]) -> Callable[..., None]:
@@ -83,6 +94,25 @@ def sort_by_row(rows: Any, ends: Any, order: Any) -> None:
         row = rows[t]
         order[ends[row]] = t
         ends[row] += 1
+
+
+def gather(source: Any, order: Any, target: Any) -> None:
+    """Write the values at some positions one after the other."""
+    for t in range(len(order)):
+        target[t] = source[order[t]]
+
+
+def scatter(source: Any, order: Any, target: Any) -> None:
+    """Write values to some positions."""
+    for t in range(len(order)):
+        target[order[t]] = source[t]
+
+
+def number_rounds(bounds: Any, issued: Any, order: Any, numbers: Any) -> None:
+    """Write the number of each round in its row: one more than that before, from ``issued`` on."""
+    for k in range(len(issued)):
+        for t in range(bounds[k], bounds[k + 1]):
+            numbers[order[t]] = issued[k] + t - bounds[k]
 
 
 def copy_parts(source: Any, starts: Any, sizes: Any, target: Any, places: Any) -> None:

@@ -19,7 +19,7 @@ from calibrant.recalibrate.crowd import places_of, words_of
 from calibrant.recalibrate.delivery import Schedule, arrivals, moments
 from calibrant.recalibrate.keyed import Key, KeyedPending, KeyedRun, Keys
 from calibrant.recalibrate.keyed_late import LateRounds, Plan
-from calibrant.recalibrate.keyed_parts import Due, Parts, checked_carry, event_keys
+from calibrant.recalibrate.keyed_parts import PLAIN, Due, Parts, checked_carry, event_keys
 from calibrant.recalibrate.keyed_rounds import KeyedRounds
 from calibrant.recalibrate.keyed_rows import NOBODY
 from calibrant.recalibrate.late import (
@@ -181,7 +181,9 @@ class KeyedBatches(KeyedRounds):
     ) -> None:
         """Play the rounds of rows, and write what was forecast in them, and their numbers."""
         order, places, bounds = parts.order, self._tiers.places(parts.rows), parts.bounds
-        size, numbers = len(order), self._numbers_in(parts)
+        size, issued, moves = len(order), self._own(ISSUED, parts.rows), PLAIN
+        if machine is not None:
+            moves = machine.moves
         given = np.empty(size), np.empty(size, told.dtype)
         columns = [np.empty(size), np.empty(size), np.empty(size)]
         if self._spec.transform is None:
@@ -189,17 +191,17 @@ class KeyedBatches(KeyedRounds):
 
         def play(flat: Words, start: int, first: int, last: int) -> None:
             part = slice(bounds[first], bounds[last])
-            np.take(raw, order[part], out=given[0][part], mode="clip")
-            np.take(told, order[part], out=given[1][part], mode="clip")
+            moves.gather(raw, order[part], given[0][part])
+            moves.gather(told, order[part], given[1][part])
             told_rows = places[first:last] - start, bounds[first : last + 1]
             if machine is not None:
                 machine.replay(flat, flat.view(np.float64), *told_rows, *given, *columns)
             else:
                 self._play_row_by_row(*told_rows, given, columns)
-            ticket[order[part]] = numbers(first, last)
+            moves.number(told_rows[1], issued[first:last], order, ticket)
             for target, found in zip(made, columns, strict=True):
                 if len(found):
-                    target[order[part]] = found[part]
+                    moves.scatter(found[part], order[part], target)
 
         if machine is None:
             play(self._rows.arena.flat(), 0, 0, len(places))

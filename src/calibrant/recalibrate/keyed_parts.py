@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from calibrant.core.arrays import Bits, Mask, Words
 from calibrant.core.desk import Found
 from calibrant.errors import InvalidType, RepeatedTicket
 from calibrant.kernels.compile import SHORT, available, compiled
-from calibrant.kernels.tables import sort_by_row
+from calibrant.kernels.tables import Moves, sort_by_row
 from calibrant.recalibrate.crowd import words_of
 from calibrant.recalibrate.delivery import moments
 from calibrant.recalibrate.keyed import KeyedPending, Keys
@@ -64,6 +64,23 @@ class Parts:
         bounds = np.concatenate([[0], np.cumsum(counts)])
         shift = np.repeat(self.bounds[some] - bounds[:-1], counts)
         return Parts(self.rows[some], self.order[shift + np.arange(len(shift))], bounds)
+
+
+def _gather(source: Any, order: Words, target: Any) -> None:
+    target[:] = source[order]
+
+
+def _scatter(source: Any, order: Words, target: Any) -> None:
+    target[order] = source
+
+
+def _number(bounds: Words, issued: Words, order: Words, numbers: Words) -> None:
+    told, counts = np.arange(bounds[0], bounds[-1]), np.diff(bounds)
+    numbers[order[bounds[0] : bounds[-1]]] = told + np.repeat(issued - bounds[:-1], counts)
+
+
+PLAIN: Final = Moves(_gather, _scatter, _number)
+"""Moves without a compiler."""
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
@@ -25,11 +26,13 @@ from calibrant.kernels.layout import (
 )
 from calibrant.recalibrate.delivery import Schedule
 from calibrant.recalibrate.keyed import Key, Keys
-from calibrant.recalibrate.keyed_parts import Due, Parts
+from calibrant.recalibrate.keyed_parts import PLAIN, Due, Parts
 from calibrant.recalibrate.keyed_state import KeyedState
 
 WORTH: Final = 20_000
 """A thread more is worth it for so many rounds or events more."""
+PIECES: Final = 8
+"""Pieces of a batch for each thread: who is done early, takes one more."""
 
 
 class KeyedRounds(KeyedState):
@@ -180,10 +183,17 @@ class KeyedRounds(KeyedState):
         if jobs == 1:
             play(flat, 0, 0, len(bounds) - 1)
             return
-        fair = bounds[0] + size * np.arange(1, jobs) // jobs
+        pieces = PIECES * jobs
+        fair = bounds[0] + size * np.arange(1, pieces) // pieces
         cuts = [0, *np.searchsorted(bounds, fair).tolist(), len(bounds) - 1]
-        told = zip(self._tiers.headers(jobs), cuts[:-1], cuts[1:], strict=True)
-        together([functools.partial(play, flat[first:], first, a, b) for first, a, b in told])
+        # One iterator for all threads: each piece is taken by one.
+        left = iter([(a, b) for a, b in itertools.pairwise(cuts) if a < b])
+
+        def work(first: int) -> None:
+            for a, b in left:
+                play(flat[first:], first, a, b)
+
+        together([functools.partial(work, first) for first in self._tiers.headers(jobs)])
         flat[[HAND, NOTES, UNDO_NUMBER, UNDO_AT]] = -1
 
     def _play_plainly(self, places: Words, bounds: Words, log: Words, columns: list[Any]) -> None:
@@ -200,19 +210,8 @@ class KeyedRounds(KeyedState):
     def _numbers_of(self, parts: Parts) -> Words:
         """Return the number that the ticket of each round of a batch will have in its stream."""
         ticket = np.empty(len(parts.order), np.int64)
-        ticket[parts.order] = self._numbers_in(parts)(0, len(parts.rows))
+        PLAIN.number(parts.bounds, self._own(ISSUED, parts.rows), parts.order, ticket)
         return ticket
-
-    def _numbers_in(self, parts: Parts) -> Callable[[int, int], Words]:
-        """Return what tells those numbers for some of the rows, row by row."""
-        bounds, counts = parts.bounds, parts.counts
-        shift = self._own(ISSUED, parts.rows) - bounds[:-1]
-
-        def numbers(first: int, last: int) -> Words:
-            told = np.arange(bounds[first], bounds[last])
-            return told + np.repeat(shift[first:last], counts[first:last])
-
-        return numbers
 
     def _has_crowds(self, rows: Words) -> Mask:
         """Say which rows count outcomes as some of many, because others were missing."""
