@@ -329,7 +329,7 @@ def security_contact() -> str:
     if "Security" in known:
         return f"Report it in private at <{known['Security']}>.\n"
     return (
-        "No address is set for this copy. Report it in private to whoever gave the copy to you,\n"
+        "No address is set for this copy. Report it in private to the person who gave it to you,\n"
         "and not where others can read along.\n"
     )
 

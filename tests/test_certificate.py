@@ -326,7 +326,7 @@ def test_a_certificate_reads_well() -> None:
     who = "against any adversary who does not see the draw"
     assert lines[2] == f"  promised with probability 0.95, {who}: {told}; kept"
     assert lines[3:] == [
-        "  seeded: whoever knows the seed foresees the draws, and no bound holds against them"
+        "  seeded: anyone who knows the seed can predict the draws; no bound holds against them"
     ]
 
 

@@ -215,7 +215,7 @@ def test_awkward_runs_have_a_report(
     assert ran(*words, "--seed", 5) == 0
     empty = summarised(summary)
     assert headline(empty) == "No outcome is known yet, so nothing can be said."
-    assert "How to make it again" in render([empty])
+    assert "How to reproduce it" in render([empty])
     source.write_text("q10,q50,y\n1,2,1.5\nx,1,1\n1,2,\n")
     assert ran(*words, "--on-error", "skip", "--method", "tracker") == 0
     one = summarised(summary)

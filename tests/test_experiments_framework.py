@@ -255,7 +255,7 @@ def test_the_page_puts_claim_number_and_verdict_side_by_side(lab: Lab, tmp_path:
 
 def test_a_page_without_a_command_does_not_say_how_to_make_it(lab: Lab, tmp_path: Path) -> None:
     text = write(reproduce(["first"], lab.setting), tmp_path)[-1].read_text()
-    assert "How to make it again" not in text
+    assert "How to reproduce it" not in text
 
 
 def test_nothing_on_the_page_comes_from_elsewhere(lab: Lab, tmp_path: Path) -> None:

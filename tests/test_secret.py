@@ -181,7 +181,7 @@ def test_dropping_has_a_secret_of_sixteen_bytes() -> None:
 
 # What certificates say of it.
 
-LINE = "seeded: whoever knows the seed foresees the draws, and no bound holds against them"
+LINE = "seeded: anyone who knows the seed can predict the draws; no bound holds against them"
 DRAWING = [name for name in MAKERS if name not in ("tracker", "interval")]
 
 

@@ -41,7 +41,7 @@ class ExitCode(IntEnum):
     MISSING_EXTRA = 7, "an optional part is not installed; the message says which"
     HUNG_UP = 129, "ended by SIGHUP, as its terminal was closed; nothing was left behind"
     INTERRUPTED = 130, "ended by Ctrl-C; nothing was left behind"
-    PIPE = 141, "whoever read the output stopped reading"
+    PIPE = 141, "the program that read the output stopped reading"
     TERMINATED = 143, "ended by SIGTERM; nothing was left behind"
 
 

@@ -234,7 +234,7 @@ class KindOptions:
         Levels of --quantiles, or those to follow with --normal. [default with --normal: 0.05 to
         0.95]
     context COL,COL
-        Columns of what is known besides, numbers or words, for an expert that reads them. Only with
+        Columns of features, numbers or words, for an expert that reads them. Only with
         calibrant, and with --raw.
     """
 

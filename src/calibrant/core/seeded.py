@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 FORESEEN: Final = (
-    "seeded: whoever knows the seed foresees the draws, and no bound holds against them"
+    "seeded: anyone who knows the seed can predict the draws; no bound holds against them"
 )
 
 
@@ -27,6 +27,6 @@ class Seeded:
         """Return the line that says so, if there is one to say, and a promise that it is about.
 
         >>> Seeded(seeded=True).foreseen(True)
-        ['  seeded: whoever knows the seed foresees the draws, and no bound holds against them']
+        ['  seeded: anyone who knows the seed can predict the draws; no bound holds against them']
         """
         return [f"  {FORESEEN}"] if self.seeded and holds is not None else []

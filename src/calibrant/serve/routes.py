@@ -216,7 +216,7 @@ def _open(fold: Fold, events: Sequence[Event]) -> set[str]:
 
 
 async def get_state(desk: Desk, request: Request) -> Response:
-    """Return the whole state, which `calibrant.load` takes; whoever reads it knows the coins."""
+    """Return the whole state, which `calibrant.load` takes; anyone who reads it knows the coins."""
     _, fold = desk.fold(request)
     return Response(await desk.run(lambda _: fold.model.to_bytes()), media_type=BINARY)
 

@@ -51,7 +51,7 @@ MAKERS: Final = {
 """Who is made in Python by what a summary calls its method, and with which settings."""
 KEPT: Final = (
     "The guarantee was kept: the errors measured here are within what is proven for the worst "
-    "case, whoever chooses forecasts and outcomes."
+    "case, no matter who chooses forecasts and outcomes."
 )
 EXCEEDED: Final = (
     "The guarantee was exceeded in this run. That happens in at most {:.0%} of runs, if what is "
