@@ -604,6 +604,20 @@ def test_of_many_groups_the_largest_are_listed() -> None:
     assert view.part_drawings(summary) == {}
 
 
+def test_panels_of_groups_stand_in_the_order_of_their_table() -> None:
+    rows = [Part(f"g{k}", k, 0.5, 0.5, 0.5, 0.1, 0.01, 0.1, 0.01, 0.2) for k in (3, 5, 4, 5)]
+    rows[3] = replace(rows[3], name="other")
+    curve = calibration_curve([0.5], [1], buckets=1)
+    curves = {row.name: (curve, curve) for row in rows}
+    summary = replace(awkward()["ten rounds"], parts=Parts("group", rows, curves))
+    table = tables.parts(summary)
+    assert table is not None
+    listed = [row[0] for row in table.rows]
+    assert listed == ["g5", "other", "g4", "g3"]
+    for drawn in view.part_drawings(summary).values():
+        assert [row.group for row in drawn.rows] == listed
+
+
 def test_a_front_of_ones_own_stands_in_the_code() -> None:
     summary = chained(*overconfident(50), experts=Identity(), method="foster_hart")
     page = render([summary])

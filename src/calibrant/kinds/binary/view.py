@@ -209,6 +209,7 @@ def part_drawings(summary: Summary) -> dict[str, Drawing]:
     if summary.parts is None or not summary.parts.curves:
         return {}
     kept = [row for row in summary.parts.rows if row.name in summary.parts.curves]
+    kept.sort(key=lambda row: -row.rounds)  # as the table has them
     panels = []
     for after in (False, True):
         curves = {name: pair[after] for name, pair in summary.parts.curves.items()}
