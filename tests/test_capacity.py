@@ -129,6 +129,16 @@ def test_arrivals_in_bursts_keep_their_mean_rate() -> None:
     assert counts.var() > 3.0 * counts.mean()
 
 
+@pytest.mark.parametrize("rate", [1e-9, 1e-4, 1e15])
+def test_rates_of_any_size_are_played_in_little_room(rate: float) -> None:
+    seen = capacity.rush(capacity.plan(rate, 1_000, delay=60.0), forecasts=200)
+    assert 0.0 <= seen.wait <= seen.wait_99 <= seen.longest
+    assert seen.mean_open <= seen.most_open
+    low = min(rate, 1e-4)
+    met = simulation.arrivals(np.random.default_rng(1), 2_000, low, 20.0)
+    assert len(met) / met[-1] == pytest.approx(low, rel=0.1)
+
+
 def test_the_command_prints_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     from calibrant.cli.app import run
 

@@ -18,6 +18,8 @@ LENGTH: Final = 10.0
 """Seconds that a burst takes on average."""
 TAIL: Final = 1.5
 """Spread of the logarithm of delays: one outcome in a hundred takes 11 times the mean."""
+MOST_PHASES: Final = 4_000_000
+"""Quiet times and bursts that are thrown, at most."""
 SPANS: Final = 20.0
 """Delays that are simulated, and bursts; half of the delays warm up the counts of open tickets."""
 
@@ -100,6 +102,10 @@ def arrivals(rng: np.random.Generator, count: int, rate: float, burst: float) ->
     rates = np.array([quiet, quiet * burst])
     # Phases until more forecasts are expected than are asked for.
     phases = 2 + 2 * math.ceil(2.0 * count / float(lengths @ rates))
+    if phases > MOST_PHASES:
+        # Forecasts are so few that hardly a burst has more than one.
+        few: Reals = np.cumsum(rng.exponential(1.0 / rate, count))
+        return few
     spent = rng.exponential(np.tile(lengths, phases))
     # Forecasts come at rate 1 in a time of their own, which runs faster in bursts.
     own = np.concatenate([[0.0], np.cumsum(spent * np.tile(rates, phases))])
@@ -120,10 +126,10 @@ def _waits(
     late = times + _delays(rng, len(times), delay)
     moments, shards = np.concatenate([times, late]), rng.integers(cores, size=len(times))
     order = np.argsort(moments, kind="stable")
-    free, waits = [0.0] * cores, np.zeros(len(times))
+    free, waits = dict[int, float](), np.zeros(len(times))
     shard_of = np.concatenate([shards, shards])[order].tolist()
     for event, moment, shard in zip(order.tolist(), moments[order].tolist(), shard_of, strict=True):
-        begins = max(free[shard], moment)
+        begins = max(free.get(shard, 0.0), moment)
         free[shard] = begins + service
         if event < len(times):
             waits[event] = begins - moment
