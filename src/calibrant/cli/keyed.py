@@ -56,6 +56,7 @@ class KeyedRun(Run):
             "--flush": self.job.one_by_one,
             "--secret-file": self.options.secret,
         }
+        refuse(not self.by, "--by must be the name of a column, got none")
         for option, given in others.items():
             refuse(bool(given), f"--by does not go with {option}")
 

@@ -41,7 +41,7 @@ class KeyedRules(Rules):
     def read(self, piece: Piece) -> tuple[Rounds, Mask, list[Problem]]:
         """Return the rounds of a piece, each with its key, and what is wrong with other rows."""
         (by,) = self.columns.group
-        there = [str(value) not in ("", "None") for value in _listed(piece, by)]
+        there = [value is not None and value != "" for value in _listed(piece, by)]
         rows = np.flatnonzero(there)
         if len(rows) == len(there):
             return super().read(piece)
@@ -64,6 +64,10 @@ class KeyedSession(Feed):
     """A session of a :class:`calibrant.Table`; pending outcomes are those of a table."""
 
     waiting: KeyedPending = field(default_factory=KeyedPending)
+    by: str = ""
+    """The column of keys."""
+    whole: bool = True
+    """Whether keys are what stands there; in some earlier states part of its name is before."""
 
     @classmethod
     def start(cls, options: Options) -> Self:
@@ -78,11 +82,13 @@ class KeyedSession(Feed):
         return table
 
     def rules(self, columns: Columns) -> Rules:
+        (self.by,) = columns.group
         return KeyedRules(columns, self.scale, self.last)
 
     def play(self, rounds: Rounds) -> Answers:
         assert rounds.groups is not None
-        keys = Keys.of([named.partition("=")[2] for (named,) in rounds.groups])
+        before = len(self.by if self.whole else self.by.partition("=")[0]) + 1
+        keys = Keys.of([named[before:] for (named,) in rounds.groups])
         told: dict[str, Any] = {}
         prompt = rounds.available is None and bool(rounds.known.all()) and not len(self.waiting)
         if not prompt or self.table.timed:
@@ -117,7 +123,7 @@ class KeyedSession(Feed):
             "counts": [self.recalibrator.issued, self.skipped, self.unresolved, len(table)],
             "keys": json.dumps(waits.key),
             "inputs": list(self.inputs),
-        }
+        } | ({"whole": True} if self.whole and "=" in by else {})
         arrays = {
             "table": np.frombuffer(table + bytes(-len(table) % 8), "<i8").astype(np.int64),
             "number": waits.number,
@@ -142,6 +148,7 @@ class KeyedSession(Feed):
             made.skipped, made.unresolved = skipped, unresolved
             made.inputs = names_of(told["inputs"])
             made.waiting = _pending(json.loads(told["keys"]), arrays)
+            made.whole = told.get("whole", "=" not in by)
         except (KeyError, TypeError, ValueError) as error:
             if isinstance(error, CorruptState):
                 raise
