@@ -56,6 +56,19 @@ def test_a_partition_goes_on_over_batches_of_arrow(monkeypatch, late: bool, name
     assert made.column("fault").null_count == made.num_rows
 
 
+@pytest.mark.parametrize("kind", [pa.int8(), pa.int16(), pa.large_string()], ids=str)
+def test_keys_may_be_narrow_or_large(kind: pa.DataType) -> None:
+    columns = rounds(300, 3)
+    columns["key"] = columns["key"] * 100 - 100
+    table = partition(columns, False)
+    given = table.set_column(0, "__key", table.column("__key").cast(kind))
+    (made,) = (Partition(MODEL, 7, False, False).played(part) for part in given.to_batches())
+    keys = columns["key"].astype(str).tolist() if kind == pa.large_string() else columns["key"]
+    run = Table(MODEL, seed=7).replay(keys, columns["raw"], columns["won"])
+    listed = pa.Table.from_batches([made]).sort_by("t")
+    assert np.array_equal(listed.column("forecast").to_numpy(), run.forecast)
+
+
 def test_a_batch_of_bad_rows_alone_is_told() -> None:
     table = partition(rounds(3, 2), True)
     bad = table.set_column(1, "__raw", pa.array([2.0, None, np.nan]))

@@ -107,6 +107,27 @@ def test_an_id_with_another_value_is_told() -> None:
     ]
 
 
+def test_keys_with_open_tickets_under_one_id_do_not_end_a_query() -> None:
+    shelf, job, lone = Shelf(4), settings(), {}
+    for seq, key in enumerate("abc"):
+        told = Shard(job, shelf).play(rows((seq, "forecast", key, "one", 0.5)))
+        assert faults(told) == []
+        lone[key] = Table(MODEL, seed=SEED)
+        lone[key].observe(lone[key].forecast(key, 0.5, id="one"), 1)
+        lone[key].forecast(key, 0.25, id=f"two {key}")
+    ends = [(9, "outcome", None, "one", 1.0), (8, "outcome", "c", "nobody", 1.0)]
+    for k, key in enumerate("abc"):
+        ends.append((10 + k, "outcome", key, "one", 1.0))
+        ends.append((20 + k, "forecast", key, f"two {key}", 0.25))
+    out = Shard(job, shelf).play(rows(*ends))
+    assert sorted(faults(out)) == [
+        (8, "id", "that of an open ticket"),
+        (9, "key", "a string or a whole number"),
+    ]
+    assert sorted(out.column("seq").to_pylist()) == sorted(end[0] for end in ends)
+    assert shelf.bodies == {key: lone[key].body(key) for key in "abc"}
+
+
 def test_idle_keys_go_to_rows_of_their_own_and_can_be_put_back() -> None:
     shelf, job = Shelf(4), settings(idle=10)
     Shard(job, shelf).play(rows((1, "forecast", "a", "one", 0.5)))

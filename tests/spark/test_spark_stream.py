@@ -111,6 +111,15 @@ def no_empty_batches(spark) -> Iterator[None]:
     spark.conf.unset(name)
 
 
+def test_keys_of_two_kinds_cannot_be_handed_over(spark) -> None:
+    table = Table(MODEL, seed=SEED)
+    table.forecast_many(["a", 1], [0.5, 0.5])
+    with pytest.raises(InvalidInput) as refused:
+        initial_state(spark, table, shards=SHARDS)
+    told = "keys must be all strings or all whole numbers for Spark, got both"
+    assert str(refused.value) == told
+
+
 def test_a_shard_that_is_quiet_goes_by_a_timer(spark, tmp_path, no_empty_batches) -> None:
     table = Table(MODEL, seed=SEED)
     log = table_of(0, [("forecast", f"model {k}", f"first {k}", 0.5) for k in range(20)])

@@ -162,7 +162,7 @@ class Partition:
             columns if whole else {name: c.filter(pa.array(fine)) for name, c in columns.items()}
         )
         keys, raw, told, time, known = (given[name] for name in OWN)
-        named = keys.dictionary_encode() if pa.types.is_string(keys.type) else keys.to_numpy()
+        named = keys.to_numpy() if pa.types.is_integer(keys.type) else keys.dictionary_encode()
         when: dict[str, Any] = {"time": time.to_numpy(False)} if self.timed else {}
         if self.late:
             when |= {"available": known.to_numpy(False), "carry": self.carry}

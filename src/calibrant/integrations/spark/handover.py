@@ -40,6 +40,8 @@ def initial_state(
     """
     table = _table(load(table) if isinstance(table, bytes) else table)
     keys = list(table)
+    if len({type(key) for key in keys}) > 1:
+        raise InvalidInput("keys must be all strings or all whole numbers for Spark, got both")
     whole = bool(keys) and isinstance(keys[0], int)
     frame = spark.createDataFrame([(key,) for key in keys], f"key {'long' if whole else 'string'}")
     shelves: defaultdict[int, Shelf] = defaultdict(lambda: Shelf(shards))

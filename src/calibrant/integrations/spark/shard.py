@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from calibrant.core.arrays import Mask, Words
-from calibrant.errors import CalibrantError
+from calibrant.errors import CalibrantError, RepeatedTicket
 from calibrant.integrations.spark.events import Fault, faults_column, played_schema
 from calibrant.integrations.spark.shelf import Shelf
 from calibrant.kernels import bodies
@@ -76,6 +76,32 @@ class Shard:
         """Play events in the order of their sequence; return them with what came of them."""
         order = np.argsort(pc.fill_null(events.column("seq"), 0).to_numpy(), kind="stable")
         events = events.take(pa.array(order)).combine_chunks()
+        try:
+            made = [self._together(events)]
+        except RepeatedTicket:
+            parts = self._parts(events)
+            made = [Shard(self.settings, self.shelf)._together(part) for part in parts]
+        return pa.concat_tables([*made, self._idle()])
+
+    def _parts(self, events: pa.Table) -> list[pa.Table]:
+        """Return events in parts, no two keys of which have open tickets under one id.
+
+        Who opens the second of them is not told if the key of the first one has no event in the
+        same batch, so that both may come together later.  A table cannot hold both.
+        """
+        table, alone = Table(self.settings.pattern, seed=self.settings.seed), list[int]()
+        names, codes = encoded(events.column("key"))
+        for code, key in enumerate(names):
+            if key in self.shelf.bodies:
+                try:
+                    table.take([key], [self.shelf.bodies[key]])
+                except RepeatedTicket:
+                    alone.append(code)
+        parts = [np.isin(codes, alone, invert=True), *(codes == code for code in alone)]
+        return [events.filter(pa.array(part)) for part in parts]
+
+    def _together(self, events: pa.Table) -> pa.Table:
+        """Play events that are in order; return them with what came of them."""
         log = Log(events)
         self._refuse_known(log)
         known = [key for key in log.names if key in self.shelf.bodies]
@@ -84,7 +110,7 @@ class Shard:
         warm(self.settings.pattern, len(log.seq))
         rows, played = self._played(log)
         self._put_away(log)
-        return pa.concat_tables([told(events, log.faults, rows, played), self._idle()])
+        return told(events, log.faults, rows, played)
 
     def _refuse_known(self, log: Log) -> None:
         """Refuse events that are not after the last one of their key: they were played before."""
