@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from calibrant import Calibrant, Keys, Recalibrator, Table
-from calibrant.errors import InvalidInput
+from calibrant.errors import InvalidInput, InvalidType
 
 
 def test_categories_are_keys() -> None:
@@ -18,6 +18,27 @@ def test_categories_are_keys() -> None:
     assert Keys.of(arrow.array(["b", "a"]).dictionary_encode()).names == ["b", "a"]
     with pytest.raises(InvalidInput, match="codes"):
         Keys.of(arrow.array(["b", None]).dictionary_encode())
+
+
+def test_columns_of_arrow_in_chunks_are_keys() -> None:
+    arrow = pytest.importorskip("pyarrow")
+    chunks = arrow.chunked_array([["b", "a"], [], ["b"]])
+    for column in (chunks, chunks.dictionary_encode()):
+        keys = Keys.of(column)
+        assert (keys.names, keys.codes.tolist()) == (["b", "a"], [0, 1, 0])
+    assert Keys.of(arrow.chunked_array([[3, 5], [3]])).names == [3, 5]
+    assert len(Keys.of(arrow.chunked_array([], arrow.string()))) == 0
+
+
+def test_columns_of_polars_are_keys() -> None:
+    polars = pytest.importorskip("polars")
+    names = ["b", "a", "b"]
+    for column in (polars.Series(names), polars.Series(names, dtype=polars.Categorical)):
+        keys = Keys.of(column)
+        assert (keys.names, keys.codes.tolist()) == (["b", "a"], [0, 1, 0])
+    assert Keys.of(polars.Series([3, 5, 3])).names == [3, 5]
+    with pytest.raises(InvalidType, match="row 1: key must be"):
+        Keys.of(polars.Series(["a", None]))
 
 
 def test_keys_that_were_read_are_not_read_again_unless_somebody_wrote_to_them() -> None:

@@ -23,7 +23,15 @@ from calibrant.recalibrate.delivery import (
     schedule,
     times,
 )
-from calibrant.recalibrate.late import Columns, Log, Played, check_times, fill_held, read_log
+from calibrant.recalibrate.late import (
+    Columns,
+    Log,
+    Played,
+    check_times,
+    fill_held,
+    read_log,
+    values_of,
+)
 from calibrant.recalibrate.run import Run
 
 
@@ -99,8 +107,7 @@ class Batches(Binary):
             due = {found[2] for found in log.held}
             log = log.with_aging(self._aging(issued + len(log.keys), due))
             made = log.forecasts
-            raws = check.probabilities(values[made], "x of a forecast")
-            told = check.outcomes(values[~made], "x of an outcome")
+            raws, told = values_of(values, made)
             check_times(log, stamps, self._timed)
             told_made = None if known is None else known[made]
             columns = Columns(log.held, raws, stamps[made], self._spec.kept, told_made)

@@ -93,12 +93,12 @@ class Crowd:
         self._order: list[int] = []
         self._oldest = self._by_age()
 
-    def opened(self, word: int, max_open: int, moment: int, where: str) -> None:
+    def opened(self, word: int, max_open: int, moment: int) -> None:
         """Count a forecast's ticket; what goes for it goes at this moment."""
         old = word - max_open if word & NUMBER >= max_open else None
         aged = old is not None and self._waits(old)
         if self.ages is None and self._open + 1 - aged > self.most:
-            raise TooManyOpen(f"{where}: {told(self.most)}")
+            raise TooManyOpen(told(self.most))
         if aged and old is not None:
             self.closed(old)
         self._new[word] = None
@@ -180,7 +180,10 @@ class Turns:
             if event < 0:
                 crowd.closed(listed[-1 - event])
             else:
-                crowd.opened(listed[event], max_open, when + 1, f"row {when // 4}")
+                try:
+                    crowd.opened(listed[event], max_open, when + 1)
+                except TooManyOpen as error:
+                    raise TooManyOpen(f"row {when // 4}: {error}") from None
 
     def without(self, lost: dict[int, int], words: Words, rows: Words, safe: bool) -> Schedule:
         """Return the plan in which tickets are lost, each at its moment.

@@ -28,6 +28,11 @@ def checked_key(key: Any) -> Key:
     return plain_key(key)
 
 
+def is_key(key: object) -> bool:
+    """Say whether something could be the key of a stream."""
+    return isinstance(key, (str, int, np.integer)) and not isinstance(key, bool)
+
+
 class KeyedTicket(Ticket):
     """The ticket of a stream in a table.
 
@@ -84,7 +89,8 @@ class Keys:
     def of(cls, keys: Any) -> Keys:
         """Read a column of strings or whole numbers.
 
-        A pandas categorical and a column of Arrow that is a dictionary are taken as they are.
+        A pandas categorical and a column of Arrow that is a dictionary are taken as they are;
+        columns of Polars are read like lists.
         """
         if isinstance(keys, Keys) and keys.read and not keys.codes.flags.writeable:
             return keys
@@ -100,11 +106,13 @@ class Keys:
     def _read(cls, keys: Any) -> Keys:
         if isinstance(keys, Keys):
             return keys._checked()
-        if hasattr(keys, "cat"):
-            keys = keys.cat
-        categories = getattr(keys, "categories", None)
+        check.refuse_masked(keys, "keys")
+        coded = getattr(keys, "cat", keys)
+        categories = getattr(coded, "categories", None)
         if categories is not None:
-            return Keys(list(categories), np.asarray(keys.codes, np.int64))._checked()
+            return Keys(list(categories), np.asarray(coded.codes, np.int64))._checked()
+        if hasattr(keys, "combine_chunks"):
+            keys = keys.combine_chunks()
         if hasattr(keys, "dictionary"):
             codes = np.asarray(keys.indices.fill_null(-1), np.int64)
             return Keys(keys.dictionary.to_pylist(), codes)._checked()
@@ -145,7 +153,9 @@ def _whole(column: NDArray[Any]) -> Keys:
     low, high = int(column.min()), int(column.max())
     if high - low < DENSE * len(column):
         first = np.full(high - low + 1, len(column), np.int64)
-        shifted = (column - column.dtype.type(low)).astype(np.int64)
+        # In few bits a difference may be too large; in 64 bits that of any two near ones is not.
+        wide = column.astype(np.int64 if column.dtype.kind == "i" else np.uint64, copy=False)
+        shifted = (wide - wide.dtype.type(low)).astype(np.int64)
         np.minimum.at(first, shifted, np.arange(len(column)))
         present = np.flatnonzero(first < len(column))
         present = present[np.argsort(first[present])]
@@ -159,11 +169,16 @@ def _whole(column: NDArray[Any]) -> Keys:
     return Keys(names[order].tolist(), place[codes])
 
 
+def plain_keys(keys: list[Any]) -> list[Key]:
+    """Return the keys of rows, if all are such, as plain strings and numbers."""
+    if set(map(type, keys)) <= {str, int}:
+        return keys
+    return [_row_key(key, f"row {t}") for t, key in enumerate(keys)]
+
+
 def _listed(keys: list[Any]) -> Keys:
-    if not set(map(type, keys)) <= {str, int}:
-        keys = [_row_key(key, f"row {t}") for t, key in enumerate(keys)]
     found: dict[Key, int] = {}
-    codes = [found.setdefault(key, len(found)) for key in keys]
+    codes = [found.setdefault(key, len(found)) for key in plain_keys(keys)]
     return Keys(list(found), np.array(codes, np.int64))
 
 

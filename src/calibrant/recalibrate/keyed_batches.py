@@ -31,6 +31,7 @@ from calibrant.recalibrate.late import (
     fill_held,
     forecasts_of,
     ids_of,
+    values_of,
 )
 
 
@@ -133,8 +134,7 @@ class KeyedBatches(KeyedRounds):
             rows = np.full(len(made), NOBODY)
             rows[told] = self._rows_of(named)
             log = self._read(made, names, rows)
-            raws = check.probabilities(values[made], "x of a forecast")
-            outcomes = check.outcomes(values[~made], "x of an outcome")
+            raws, outcomes = values_of(values, made)
             check_times(log, stamps, self._spec.rule.timed)
             lost = [] if log.crowd is None else log.crowd.lost_before(log.held)
             log = log.with_aging(lost + self._aging(rows[made], log.held + lost))

@@ -104,9 +104,10 @@ class KeyedBodies(KeyedBatches):
         if not same:
             raise InvalidInput(f"stream must have the settings of the table, got {stream!r}")
         lines = stream._counter.desk.words()
+        key = checked_key(key)
         with passing(self._gate):
-            checked_key(key)
             taken = [name for name in lines[:, 0].tolist() if name >= NAMED]
+            self._recall([], taken)
             own = self._numbers.get(key)
             for name in taken:
                 found = self._desk.get(name)
@@ -180,12 +181,15 @@ class KeyedBodies(KeyedBatches):
         if len(set(names)) < len(names):
             raise InvalidInput("keys must differ, got one twice")
         with passing(self._gate):
-            self._take(names, parcels)
+            opened = self._opened(names, parcels)
+            self._recall([], opened.lines[:, 0].tolist())
+            self._take(names, opened)
 
-    def _take(self, names: list[Key], parcels: list[bytes]) -> None:
-        """Let the streams of keys be those whose bodies these are, or change nothing."""
-        stride = 2 + len(self._spec.fields)
-        opened = Parcels.opened(names, parcels, stride, self._mark)
+    def _opened(self, names: list[Key], parcels: list[bytes]) -> Parcels:
+        return Parcels.opened(names, parcels, 2 + len(self._spec.fields), self._mark)
+
+    def _take(self, names: list[Key], opened: Parcels) -> None:
+        """Let the streams of keys be those whose parcels these are, or change nothing."""
         try:
             opened = self._of_today(names, opened)
             told = self._checked_parcels(names, opened)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -15,7 +15,7 @@ from calibrant.kernels.compile import SHORT, available, compiled
 from calibrant.kernels.tables import Moves, sort_by_row
 from calibrant.recalibrate.crowd import words_of
 from calibrant.recalibrate.delivery import moments
-from calibrant.recalibrate.keyed import KeyedPending, Keys
+from calibrant.recalibrate.keyed import KeyedPending, Keys, plain_keys
 from calibrant.recalibrate.late import Columns
 
 
@@ -110,12 +110,15 @@ def checked_carry(carry: Any) -> KeyedPending:
     if not isinstance(carry, KeyedPending):
         raise InvalidType(f"carry must be what a table left pending, got {carry!r}")
     available = moments(carry.available, "carry.available", len(carry.key))
-    outcome = check.outcomes(carry.outcome, "carry.outcome")
-    check.same_length(key=carry.key, number=carry.number, outcome=outcome)
-    pairs = list(zip(carry.key, carry.number.tolist(), strict=True))
+    outcome, number = check.outcomes(carry.outcome, "carry.outcome"), np.asarray(carry.number)
+    key = plain_keys(carry.key)
+    check.same_length(key=key, number=number, outcome=outcome)
+    if len(number) and number.dtype.kind not in "iu":
+        raise InvalidType(f"carry.number must be whole numbers, got dtype {number.dtype}")
+    pairs = list(zip(key, number.tolist(), strict=True))
     if len(set(pairs)) < len(pairs):
         raise RepeatedTicket("tickets must be carried once, got one twice")
-    return replace(carry, available=available, outcome=outcome)
+    return KeyedPending(key, number.astype(np.int64), available, outcome)
 
 
 def event_keys(keys: Any, made: Mask) -> tuple[Keys, Mask]:

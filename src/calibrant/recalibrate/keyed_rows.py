@@ -81,7 +81,7 @@ class KeyedRows(Stateful):
     jobs: int
     """In how many threads a large batch is played, if its loops are compiled."""
     _gone: dict[Key, int]
-    """Which of them deleted a key that is not there any more."""
+    """Which of them deleted a key last; it may be there again."""
 
     def _touch(self, numbers: Words | int) -> None:
         """Note that rows change."""
@@ -95,7 +95,7 @@ class KeyedRows(Stateful):
 
     @abstractmethod
     def _recall(self, keys: Iterable[Key], names: Iterable[Any] = ()) -> None:
-        """Take back keys that went elsewhere: those, or of tickets with those names."""
+        """Take back keys that went elsewhere: those, or of tickets with those names, or words."""
 
     def _number(self, key: Key) -> int:
         """Return the number of a key's row, which is made if the key is new."""
@@ -125,9 +125,8 @@ class KeyedRows(Stateful):
         for number, key in zip(numbers[:again].tolist(), keys, strict=False):
             self._keys[number] = key
         del self._free[len(self._free) - again :]
-        self._touch(numbers)
-        for key in self._gone.keys() & set(keys):
-            self._gone.pop(key, None)
+        # As of the call that makes them, which touches them yet.
+        self._stamps[numbers] = self._clock + 1
         # What is interrupted before here leaves rows that nobody uses, and no key.
         self._keys += keys[again:]
         self._numbers |= zip(keys, numbers.tolist(), strict=True)

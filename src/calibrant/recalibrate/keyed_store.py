@@ -13,7 +13,7 @@ from calibrant.core.arrays import Words
 from calibrant.core.desk import SHIFT, name_key
 from calibrant.core.gate import passing
 from calibrant.errors import InvalidInput
-from calibrant.recalibrate.keyed import Key
+from calibrant.recalibrate.keyed import Key, checked_key
 from calibrant.recalibrate.keyed_files import KeyedFiles
 from calibrant.recalibrate.keyed_state import NAMED
 
@@ -32,7 +32,8 @@ class KeyedStore(KeyedFiles):
         """Drop keys that were not touched of late; return each with its body.
 
         With a ``store``, the bodies are there before a key is dropped, and a key comes back at its
-        next touch, open tickets and all.
+        next touch, open tickets and all.  Ask for :meth:`changes` first if you follow them: keys
+        that were dropped are not among these.
 
         Parameters
         ----------
@@ -68,7 +69,7 @@ class KeyedStore(KeyedFiles):
                 self._drop_keys(keys, names)
             except BaseException:
                 # Nobody else has what was dropped: all of it comes back, as it was.
-                self._take(keys, bodies)
+                self._take(keys, self._opened(keys, bodies))
                 self._stamps[[self._numbers[key] for key in keys]] = stamps
                 self._numbers = {key: self._numbers[key] for key in order}
                 raise
@@ -80,7 +81,8 @@ class KeyedStore(KeyedFiles):
         numbers = numbers[np.argsort(self._stamps[numbers], kind="stable")]
         many = 0 if keep is None else max(len(numbers) - keep, 0)
         if idle is not None:
-            last = self._stamps[numbers] <= self._clock - idle
+            # What only came back is as of the next call, and not younger than the last.
+            last = np.minimum(self._stamps[numbers], self._clock) <= self._clock - idle
             many = max(many, int(np.count_nonzero(last)))
         return numbers[:many]
 
@@ -95,6 +97,8 @@ class KeyedStore(KeyedFiles):
 
     def _drop_keys(self, keys: list[Key], names: dict[int, Key]) -> None:
         self._away |= names
+        for key in keys:
+            self._gone.pop(key, None)
         self._drop_tickets(np.array([self._numbers[key] for key in keys], np.int64))
         for key in keys:
             self._drop_key(key)
@@ -107,23 +111,28 @@ class KeyedStore(KeyedFiles):
             return
         wanted = dict.fromkeys(key for key in keys if key not in self._numbers)
         if self._away:
-            told = (name_key(name) for name in names if isinstance(name, str))
-            away = (self._away[name] for name in told if name in self._away)
+            told = (name for name in names if isinstance(name, (str, int)))
+            words = (name_key(name) if isinstance(name, str) else name for name in told)
+            away = (self._away[word] for word in words if word in self._away)
             wanted |= dict.fromkeys(key for key in away if key not in self._numbers)
         found = dict[Key, bytes]()
         for key in wanted:
             with contextlib.suppress(KeyError):
                 found[key] = self.store[key]
         if found:
-            self._take(list(found), list(found.values()))
+            keys = list(found)
+            self._take(keys, self._opened(keys, list(found.values())))
+            # What comes back is touched by the call that asks for it, which counts once.
+            self._clock -= 1
             self._away = {name: key for name, key in self._away.items() if key not in found}
 
     def __delitem__(self, key: Key) -> None:
         """Forget a key, its stream and its open tickets; the store forgets it too."""
         with passing(self._gate):
             self._number_of(key)
-            self._clock += 1
-            self._gone[key] = self._clock
-            self._drop_key(key)
+            # First the store: if it fails, the key is still here.
             if self.store is not None:
                 self.store.pop(key, None)
+            self._clock += 1
+            self._gone[checked_key(key)] = self._clock
+            self._drop_key(key)

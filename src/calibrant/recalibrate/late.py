@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.core import check
-from calibrant.core.arrays import Mask, Reals, Words
+from calibrant.core.arrays import Bits, Mask, Reals, Words
 from calibrant.core.desk import NUMBER, SHIFT, Desk, name_key
 from calibrant.core.ticket import Issuer, Ticket
 from calibrant.errors import (
+    CalibrantError,
     ExpiredTicket,
     ForeignTicket,
     InvalidInput,
@@ -26,6 +27,7 @@ from calibrant.recalibrate.crowd import Crowd
 FORECAST: Final = 0
 OUTCOME: Final = 1
 KINDS: Final = {"forecast": FORECAST, "outcome": OUTCOME}
+KNOWN: Final = "'forecast' (0) or 'outcome' (1)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,7 +199,10 @@ class Reader:
         events = zip(forecasts.tolist(), names, rows, strict=True)
         for event, (made, id, row) in enumerate(events):
             happens = self._forecast if made else self._outcome
-            ticket[event] = happens(id, row, event)
+            try:
+                ticket[event] = happens(id, row, event)
+            except CalibrantError as error:
+                raise type(error)(f"event {event}: {error}") from None
         ticket[ticket < 0] = len(self.held) - 1 - ticket[ticket < 0]
         return Log(ticket, forecasts, self.held, np.array(self.keys, np.int64), self.crowd)
 
@@ -220,7 +225,7 @@ class Reader:
             if waits is not None and waits not in self._settled and not self._is_old(waits):
                 raise RepeatedTicket(f"id must not be that of an open ticket, got {id!r}")
         if self.crowd is not None:
-            self.crowd.opened(word, self.max_open, event, f"event {event}")
+            self.crowd.opened(word, self.max_open, event)
         if id is not None:
             self._names[id] = word
         self._made[row], self._new[word] = number + 1, len(self.keys)
@@ -233,13 +238,11 @@ class Reader:
         if word is None:
             word = self._find(id, row, self.made(row) if row >= 0 else 0)
         if row >= 0 and word >> SHIFT != row:
-            raise ForeignTicket(f"event {event}: ticket {id!r} must be of its key, got another's")
+            raise ForeignTicket(f"ticket {id!r} must be of its key, got another's")
         if word in self._settled:
-            told = f"event {event}: ticket {id!r} must be open"
-            raise RepeatedTicket(f"{told}, got one whose outcome is known")
+            raise RepeatedTicket(f"ticket {id!r} must be open, got one whose outcome is known")
         if self._is_old(word):
-            told = f"event {event}: ticket {id!r} must be open"
-            raise ExpiredTicket(f"{told}, got one that expired by then")
+            raise ExpiredTicket(f"ticket {id!r} must be open, got one that expired by then")
         place = self._new.get(word)
         if place is None:
             found = self.desk.get(word)
@@ -275,13 +278,15 @@ def forecasts_of(kinds: Any) -> Mask:
     if array.shape == (0,):
         return np.zeros(0, bool)
     if array.dtype.kind in "US" or array.dtype == object:
-        codes = [KINDS.get(str(kind), -1) for kind in array.tolist()]
+        told = array.tolist()
+        codes = [KINDS.get(str(kind), -1) for kind in told]
+        if -1 in codes:
+            event = codes.index(-1)
+            raise InvalidInput(f"kind[{event}] must be {KNOWN}, got {told[event]!r}")
         array = np.array(codes, np.int64).reshape(len(codes))
     if array.ndim != 1 or array.dtype.kind not in "biu":
         raise InvalidInput(f"kind must be a flat column of forecasts and outcomes, got {kinds!r}")
-    check.refuse_first(
-        (array != FORECAST) & (array != OUTCOME), array, "kind", "'forecast' (0) or 'outcome' (1)"
-    )
+    check.refuse_first((array != FORECAST) & (array != OUTCOME), array, "kind", KNOWN)
     return np.asarray(array == FORECAST)
 
 
@@ -291,6 +296,14 @@ def ids_of(ids: Any, values: NDArray[Any]) -> list[Any]:
         return [None] * len(values)
     listed = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
     return [None if id is None or id != id else id for id in listed]
+
+
+def values_of(x: Reals, made: Mask) -> tuple[Reals, Bits]:
+    """Return the raw forecasts and the outcomes of a log, if all of them are such."""
+    rule = "a number in [0, 1] for a forecast"
+    check.refuse_first(made & ~((x >= 0.0) & (x <= 1.0)), x, "x", rule)
+    check.refuse_first(~made & (x != 0.0) & (x != 1.0), x, "x", "0 or 1 for an outcome")
+    return x[made], x[~made].astype(np.uint8)
 
 
 def check_times(log: Log, stamps: Reals, timed: bool) -> None:

@@ -33,6 +33,8 @@ LEAST: Final = 16
 MANY: Final = 256
 """More secrets than these are made by machine code if there is a compiler."""
 END: Final = ord("\n")
+LONGEST: Final = 14_284
+"""Bits of a key that is a number, at most: Python writes no more than 4,300 digits."""
 
 
 APART: Final = "apart"
@@ -94,6 +96,9 @@ def plain_key(key: Any) -> str | int:
         return str.__str__(key)
     if not isinstance(key, int) or isinstance(key, bool):
         raise InvalidType(f"key must be a string or a whole number, got {key!r}")
+    if key.bit_length() > LONGEST:
+        told = f"a whole number of at most {LONGEST} bits, got one of {key.bit_length()}"
+        raise InvalidInput(f"key must be {told}")
     return int(key)
 
 

@@ -9,10 +9,11 @@ from typing import Any, ClassVar, Final, Self, cast
 
 import numpy as np
 
+from calibrant.bounds import probable
 from calibrant.core import check
 from calibrant.core.arrays import Words
 from calibrant.core.codec import Document
-from calibrant.core.desk import SHIFT, Desk, Found, name_key, number_key
+from calibrant.core.desk import NUMBER, SHIFT, Desk, Found, name_key, number_key
 from calibrant.core.gate import Gate, passing
 from calibrant.core.stateful import Migration
 from calibrant.core.ticket import Issuer
@@ -31,7 +32,7 @@ from calibrant.recalibrate.calibrant import Calibrant
 from calibrant.recalibrate.corrections import Corrections
 from calibrant.recalibrate.crowd import EXPIRE, REFUSE, WHEN_FULL, Ages, told
 from calibrant.recalibrate.fork import watch
-from calibrant.recalibrate.keyed import Key, KeyedTicket, check_pattern, checked_key
+from calibrant.recalibrate.keyed import Key, KeyedTicket, check_pattern, checked_key, is_key
 from calibrant.recalibrate.keyed_record import Certificates, measured, shared
 from calibrant.recalibrate.keyed_store import KeyedStore
 from calibrant.recalibrate.promise import FAILURE
@@ -107,7 +108,8 @@ class Table(KeyedStore):
         jobs: int = 1,
     ) -> None:
         check_pattern(pattern)
-        given = chosen_seed() if seed is None else check.whole(seed, "seed", low=-LARGEST)
+        ends = {"low": -LARGEST, "high": LARGEST}
+        given = chosen_seed() if seed is None else check.whole(seed, "seed", **ends)
         self._begin(type(pattern), pattern, given, SYSTEM if seed is None else SEED, hot)
         self._limit(most_open, when_full)
         self.store, self.jobs = store, check.whole(jobs, "jobs", low=1)
@@ -172,14 +174,15 @@ class Table(KeyedStore):
         return iter(list(self._numbers))
 
     def __contains__(self, key: object) -> bool:
-        return key in self._numbers
+        return is_key(key) and key in self._numbers
 
     def certificates(self, failure: float = FAILURE, *, together: bool = False) -> Certificates:
         """Return what was measured in each stream, and what was promised, as columns.
 
         Each promise may fail with probability ``failure``; or, ``together``, any of them.
         """
-        each = shared(failure, len(self)) if together else np.full(len(self), failure)
+        chance = probable(failure)
+        each = shared(chance, len(self)) if together else np.full(len(self), chance)
         with passing(self._gate):
             numbers = np.fromiter(self._numbers.values(), np.int64, len(self))
             waits = np.bincount(self._desk.words()[:, 1] >> SHIFT, minlength=len(self._keys))
@@ -258,7 +261,7 @@ class Table(KeyedStore):
         self._desk.pass_by(number, oldest)
         while self._ages is not None and len(self._desk) > (self._most_open or 0):
             surplus = cast(Found, self._desk.get(self._ages.oldest(self._desk)))
-            self._touch(surplus[1])
+            self._stamps[surplus[1]] = self._clock
             self._expire_found(surplus)
 
     def _expire_found(self, found: Found) -> None:
@@ -370,7 +373,8 @@ class Table(KeyedStore):
             key, n = (ticket.key, ticket.number) if given is not None else _pair(ticket)
             self._recall([key])
             number = self._numbers.get(key)
-            found = None if number is None else self._desk.get_number(number, n)
+            lost = number is None or n > NUMBER
+            found = None if lost else self._desk.get_number(cast(int, number), n)
         if found is None:
             known = given is not None and given.outcome is not None
             error = RepeatedTicket if known else UnknownTicket
