@@ -164,6 +164,7 @@ def test_a_spool_takes_names_of_classes(address: str, tmp_path: Path) -> None:
         spool = Spool(client, "named", tmp_path / "spool")
         spool.outcome("a", "1")
         spool._file.close()
+        spool._lock.close()
         again = Spool(client, "named", tmp_path / "spool")
         again.outcome("b", "0")
         assert (again.flush(), again.problems) == (0, [])
@@ -395,3 +396,46 @@ def test_a_forked_process_has_connections_of_its_own(address: str) -> None:
         client.forecast("forked", 0.5, id="here")
         assert client._http is held
         assert client.get("forked")["issued"] == 2
+
+
+def test_an_id_of_dots_alone_leads_nowhere_else(address: str) -> None:
+    with Client(address) as client:
+        client.put_stream("dots", **PLAIN)
+        for id in (".", "..", "...", "a/..", "%2E%2E", "?", "#"):
+            made = client.forecast("dots", 0.5, id=id)
+            assert client.get("dots", "forecasts", id)["sequence"] == made.sequence
+            client.outcome("dots", id, 1)
+            assert client.correct("dots", id, 0)["status"] == "corrected"
+        client.forecast("dots", 0.5, id="...?")
+        assert client.expire("dots", "...?")["status"] == "expired"
+        with pytest.raises(ServiceError, match="must be open, got one with an outcome"):
+            client.expire("dots", "..")
+        assert client.get("dots")["deleted"] is False
+
+
+def test_a_spool_that_is_full_sends_before_it_refuses(tmp_path: Path) -> None:
+    service = Flaky()
+    client = Client("http://service", transport=service, tries=2)
+    service.away = True
+    spool = Spool(client, "s", tmp_path / "spool", size=10, most=3)
+    for k in range(3):
+        spool.outcome(f"id {k}", 1)
+    with pytest.raises(NotStored, match="at most 3"):
+        spool.outcome("id 3", 1)
+    service.away = False
+    spool.outcome("id 3", 1)
+    assert [row["id"] for row in service.asked[-1]] == ["id 0", "id 1", "id 2"]
+    assert len(spool) == 1
+    spool.close()
+
+
+def test_two_spools_do_not_share_a_file(tmp_path: Path) -> None:
+    client = Client("http://service", transport=Flaky(), tries=2)
+    first = Spool(client, "s", tmp_path / "spool")
+    with pytest.raises(NotStored, match="nobody else must be at work on spool, got one that is"):
+        Spool(client, "s", tmp_path / "spool")
+    first.close()
+    (tmp_path / "spool").write_bytes(b"no rows\n")
+    for _ in range(2):
+        with pytest.raises(ValueError, match="Expecting value"):
+            Spool(client, "s", tmp_path / "spool")

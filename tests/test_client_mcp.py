@@ -31,6 +31,7 @@ mcp = pytest.importorskip("mcp", reason='pip install "calibrant[mcp]"')
 httpx2 = pytest.importorskip("httpx2", reason="comes with mcp")
 
 Calls = list[tuple[str, dict[str, Any]]]
+LIST = b'{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}'
 TRUST: tuple[str, dict[str, Any]] = ("how_far_to_trust", {})
 ENVIRONMENT = ("PATH", "PYTHONPATH", "CALIBRANT_COMPILE", "HOME")
 
@@ -194,3 +195,56 @@ def test_a_service_that_is_not_there_is_told() -> None:
     found = asyncio.run(run())
     assert found.is_error
     assert "service must answer" in found.content[0].text
+
+
+def said(address: str, token: str, content: Any, method: str = "POST", **more: str) -> Any:
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    headers |= {"Accept": "application/json, text/event-stream"} | more
+    return httpx.request(method, f"{address}/mcp/agent", headers=headers, content=content)
+
+
+def test_messages_of_agents_have_the_limits_of_any_request(
+    guarded: tuple[str, dict[str, str]],
+) -> None:
+    address, tokens = guarded
+    with Client(address, tokens["all"]) as client:
+        client.put_stream("agent", seed=7)
+    large = said(address, tokens["look"], b" " * ((1 << 20) + 1))
+    assert (large.status_code, large.json()["type"]) == (413, "urn:calibrant:too-large")
+    # Nobody keeps a connection open for messages that never come.
+    for method in ("GET", "DELETE", "PUT"):
+        found = said(address, tokens["look"], b"", method)
+        assert (found.status_code, found.json()["type"]) == (
+            405,
+            "urn:calibrant:method-not-allowed",
+        )
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"\xff\xfe",
+        b"[]",
+        b"7",
+        b"[" * 50_000,
+        b'{"jsonrpc": "1.0", "id": 1, "method": "tools/list"}',
+        b'{"jsonrpc": "2.0", "id": 1, "method": "nothing/there"}',
+        b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "none"}}',
+        b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": 7}',
+        b'{"jsonrpc": "2.0", "id": null, "result": {}}',
+    ],
+)
+def test_a_message_that_is_none_is_refused_and_the_next_one_is_not(
+    content: bytes, guarded: tuple[str, dict[str, str]]
+) -> None:
+    address, tokens = guarded
+    with Client(address, tokens["all"]) as client:
+        client.put_stream("agent", seed=7)
+        found = said(address, tokens["all"], content)
+        assert found.status_code in (200, 202, 400), found.text
+        assert "Traceback" not in found.text
+        listed = said(address, tokens["look"], LIST)
+        assert len(listed.json()["result"]["tools"]) == 3
+        assert client.get("agent")["issued"] == 0

@@ -90,7 +90,16 @@ class Question(NamedTuple):
 def path_of(stream: str, *rest: str) -> str:
     """Return the path of a stream, or of something of it."""
     parts = ["v1", "streams", stream, *rest]
-    return "/" + "/".join(quote(part, safe="") for part in parts)
+    return "/" + "/".join(map(_quoted, parts))
+
+
+def _quoted(part: str) -> str:
+    """Return a part of a path; dots alone would lead somewhere else.
+
+    >>> _quoted("a/b"), _quoted("..")
+    ('a%2Fb', '%2E%2E')
+    """
+    return part.replace(".", "%2E") if part in (".", "..") else quote(part, safe="")
 
 
 class Call(NamedTuple, Generic[Read]):

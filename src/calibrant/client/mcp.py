@@ -6,7 +6,6 @@ and asks how far its confidences can be trusted.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
@@ -94,8 +93,9 @@ def _refused(told: str) -> Exception:
 class Agents:
     """Agents that reach a service over HTTP: the protocol as a part of the service itself.
 
-    The application that routes requests here, with the name of a stream as ``name``, is asked by
-    its own routes under the token of the request: agents may do what the token allows.
+    The application that routes requests here, with the name of a stream as ``name``, has seen that
+    the token may look at it, and is asked by its own routes under that token: agents may do what
+    the token allows.
 
     Parameters
     ----------
@@ -115,26 +115,13 @@ class Agents:
         return running
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer a message of an agent, if the token may see the stream."""
+        """Answer a message of an agent."""
         name, told = scope["path_params"]["name"], dict(scope["headers"]).get(b"authorization")
         token = None if told is None else told.decode("latin-1").removeprefix("Bearer ")
         transport = httpx.ASGITransport(scope["app"], raise_app_exceptions=False)
         async with AsyncClient(HERE, token, transport=transport, tries=1) as client:
-            try:
-                await client.get(name)
-            except ServiceError as error:
-                await _refuse(error, send)
-            else:
-                self._now.set((client, name))
-                await self._manager.handle_request(scope, receive, send)
-
-
-async def _refuse(error: ServiceError, send: Any) -> None:
-    """Answer what a route of the service has refused."""
-    head = [(b"content-type", b"application/problem+json")]
-    body = json.dumps({"type": error.type, "status": error.status, "detail": str(error)})
-    await send({"type": "http.response.start", "status": error.status, "headers": head})
-    await send({"type": "http.response.body", "body": body.encode()})
+            self._now.set((client, name))
+            await self._manager.handle_request(scope, receive, send)
 
 
 def run_stdio(address: str, stream: str, token: str | None) -> None:

@@ -12,6 +12,7 @@ from calibrant.client.asking import BATCH, ServiceError, plain_outcome
 from calibrant.client.clients import Client
 from calibrant.core.files import put
 from calibrant.errors import NotStored
+from calibrant.journal.lock import Lock
 
 Row: TypeAlias = tuple[str, int | str]
 
@@ -28,13 +29,13 @@ class Spool:
     client, stream
         Who sends, and to which stream.
     path
-        The file; what an earlier process left there is sent too.
+        The file; what an earlier process left there is sent too.  One spool at a time may have it.
     size, seconds
         Outcomes are sent together once so many wait, or the first of them has waited so long; None
         for however long that takes.
     most
-        How many may wait; then :meth:`outcome` raises :class:`calibrant.errors.NotStored`, and
-        the caller has to keep the outcome.
+        How many may wait; then :meth:`outcome` sends them first, and raises
+        :class:`calibrant.errors.NotStored` if that is in vain: the caller has to keep the outcome.
     """
 
     def __init__(
@@ -50,8 +51,13 @@ class Spool:
         self._client, self._stream, self._path = client, stream, Path(os.fspath(path))
         self._size, self._most, self._turn = size, most, threading.Lock()
         self.problems: list[dict[str, Any]] = []
-        self._waiting = self._read()
-        self._file = self._path.open("ab")
+        self._lock = Lock(self._path.with_name(self._path.name + ".lock"), alone=True)
+        try:
+            self._waiting = self._read()
+            self._file = self._path.open("ab")
+        except BaseException:
+            self._lock.close()
+            raise
         self._some, self._seconds, self._ends = threading.Event(), seconds, threading.Event()
         self._sender: threading.Thread | None = None
         if seconds is not None:
@@ -76,6 +82,8 @@ class Spool:
     def outcome(self, id: str, outcome: int | str) -> None:
         """Take an outcome; it is sent with others once there are enough."""
         with self._turn:
+            if len(self._waiting) >= self._most:
+                self._send()
             if len(self._waiting) >= self._most:
                 raise NotStored(f"outcomes that wait must be at most {self._most}, got one more")
             row = id, plain_outcome(outcome)
@@ -144,8 +152,11 @@ class Spool:
         self._some.set()
         if self._sender is not None:
             self._sender.join()
-        self.flush()
-        self._file.close()
+        try:
+            self.flush()
+        finally:
+            self._file.close()
+            self._lock.close()
 
 
 def _text(rows: list[Row]) -> bytes:

@@ -56,6 +56,9 @@ class Asked(NamedTuple):
         Names of the groups that a forecast belongs to.
     hidden
         Whether the draw is told with the outcome only.
+    early
+        Whether outcomes that came early outlive a state that is handed over: logs of earlier
+        releases say otherwise.
     """
 
     stream: int
@@ -68,6 +71,7 @@ class Asked(NamedTuple):
     since: int = 0
     groups: tuple[Group, ...] = ()
     hidden: bool = False
+    early: bool = False
 
     @property
     def more(self) -> str | None:
@@ -79,6 +83,8 @@ class Asked(NamedTuple):
             told["groups"] = list(self.groups)
         if self.hidden:
             told["hidden"] = True
+        if self.early:
+            told["early"] = True
         return json.dumps(told) if told else None
 
 
@@ -88,6 +94,7 @@ class More(NamedTuple):
     raw: list[float] | None = None
     groups: tuple[Group, ...] = ()
     hidden: bool = False
+    early: bool = False
 
 
 NOTHING: Final = More()
@@ -185,12 +192,13 @@ def read_more(text: str | None) -> More:
     """Return what an event says besides its numbers.
 
     >>> read_more('{"groups": ["north"]}'), read_more(None).hidden
-    (More(raw=None, groups=('north',), hidden=False), False)
+    (More(raw=None, groups=('north',), hidden=False, early=False), False)
     """
     if text is None:
         return NOTHING
     told = json.loads(text)
-    return More(told.get("raw"), tuple(told.get("groups", ())), told.get("hidden", False))
+    groups, flags = tuple(told.get("groups", ())), (told.get(name) for name in ("hidden", "early"))
+    return More(told.get("raw"), groups, *map(bool, flags))
 
 
 def total(events: Sequence[Event]) -> int:

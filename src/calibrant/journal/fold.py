@@ -140,7 +140,7 @@ class Fold:
             if self.witness is not None:
                 self.witness.expired(asked.id)
             return GONE
-        return self._become(asked.body, seq)
+        return self._become(asked, seq)
 
     def _forecast(self, asked: Asked, seq: int) -> bytes:
         id, ticket = asked.id, self.form.forecast(asked)
@@ -175,15 +175,20 @@ class Fold:
             self.witness.corrected(made, int(asked.x), was, asked.since)
         return asked.body
 
-    def _become(self, body: bytes, seq: int) -> bytes:
-        model = load(body)
+    def _become(self, asked: Asked, seq: int) -> bytes:
+        model = load(asked.body)
         if not self.form.like(model):
             raise InvalidInput(f"state must have the settings of the stream, got {model!r}")
         self._take(model)
-        self.early = {}
         if self.witness is not None:
             self.witness.anew(model, seq)
-        return body
+        known, self.early = self.early if asked.early else {}, {}
+        for id, outcome in known.items():
+            if self.waits(id):
+                self._learn(id, outcome, None, seq)
+            else:
+                self.early[id] = outcome
+        return asked.body
 
     def replay(self, event: Event, since: int = 0) -> None:
         """Let an event of the log happen again; its answer must be the one in the log.
@@ -273,7 +278,6 @@ def differs(event: Event) -> DamagedLog:
 def _asked(event: Event, since: int) -> Asked:
     """Return what was asked by an event."""
     body = event.told if event.kind in (CORRECTION, STATE) else b""
-    key, (raw, groups, hidden) = read_key(event.key), read_more(event.more)
+    key, (raw, *more) = read_key(event.key), read_more(event.more)
     x = event.x if raw is None else raw
-    told = event.time, body, since, groups, hidden
-    return Asked(event.stream, event.kind, event.id, key, x, *told)
+    return Asked(event.stream, event.kind, event.id, key, x, event.time, body, since, *more)

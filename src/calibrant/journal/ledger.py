@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
@@ -44,6 +45,8 @@ from calibrant.journal.store import Line, Named, Store
 
 LONGEST: Final = 256
 """Bytes of an id at most."""
+CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+"""Control characters, and what else ends a line."""
 KINDS: Final = (FORECAST, OUTCOME, CORRECTION, EXPIRY)
 
 
@@ -75,6 +78,7 @@ class Ledger:
         lines = self.store.streams()
         self.lines = {line.name: line for line in lines}
         self.settings = {line.number: Settings.from_json(line.settings) for line in lines}
+        self._gone = {line.number for line in lines if line.gone is not None}
 
     def catch_up(self) -> None:
         """Take over what other processes have written since."""
@@ -111,6 +115,7 @@ class Ledger:
         self.store.put_stream(line)
         self.lines[line.name] = line
         self.settings[line.number] = Settings.from_json(line.settings)
+        (self._gone.discard if line.gone is None else self._gone.add)(line.number)
         if line.number not in self.folds:
             self.folds[line.number] = begun(line, self._witnesses)
 
@@ -173,8 +178,9 @@ class Ledger:
 
     def _entered(self, one: Asked, known: dict[Named, Event]) -> Told:
         fold = self.folds.get(one.stream)
-        if fold is None:
-            raise UnknownName(f"stream must be one that is there, got {one.stream!r}")
+        if fold is None or one.stream in self._gone:
+            # Also one that was deleted since the request began.
+            raise UnknownName(f"stream must be one that is there, got number {one.stream}")
         one = self._read(fold, one)
         before = self.find(one.stream, one.kind, one.id, known)
         if before is not None:
@@ -188,7 +194,7 @@ class Ledger:
         if one.kind == EXPIRY:
             self._forecast_of(fold, one)
             return self._apply(fold, one, DROPPED)
-        return self._apply(fold, one, TAKEN)
+        return self._apply(fold, one._replace(early=True), TAKEN)
 
     def _read(self, fold: Fold, one: Asked) -> Asked:
         """Return what is asked as the stream has it: a checked outcome, a draw to be hidden."""
@@ -217,6 +223,9 @@ class Ledger:
     def _forecast(self, fold: Fold, one: Asked) -> Told:
         most = self.settings[one.stream].most_open
         check_id(one.id)
+        if one.id not in fold.early and self.find(one.stream, OUTCOME, one.id) is not None:
+            # Of a ticket that came with a state which was handed over, or is gone by one.
+            raise Contradiction(f"id {one.id!r} must be new, got one whose outcome is known")
         if most is not None and fold.open >= most:
             raise TooManyOpen(f"open forecasts must be at most {most}, got one more")
         return self._apply(fold, one, MADE)
@@ -268,16 +277,22 @@ class Ledger:
     # ------------------------------------------------------------------ looking
 
     def standing(self, stream: int, id: str) -> tuple[Event, str, int | None]:
-        """Return a forecast by its id, what became of it, and the outcome that stands."""
-        fold = self.folds[stream]
-        found = {kind: self.find(stream, kind, id) for kind in KINDS}
-        forecast = found[FORECAST]
+        """Return a forecast by its id, what became of it, and the outcome that stands.
+
+        So far as that is on disk: nobody is shown what a power cut may undo.
+        """
+        names = [(stream, kind, id) for kind in KINDS]
+        # Before the store is asked: what is written meanwhile is found there.
+        waits = self.folds[stream].waits(id) or any(name in self._fresh for name in names)
+        found = self.store.find([name for name in names if name in self.seen])
+        forecast = found.get((stream, FORECAST, id))
         if forecast is None:
             raise UnknownTicket(f"forecast must be one that was made here, got {id!r}")
-        stands = found[CORRECTION] or found[OUTCOME]
+        stands = found.get((stream, CORRECTION, id)) or found.get((stream, OUTCOME, id))
         if stands is not None:
-            return forecast, "learned" if stands.kind == OUTCOME else "corrected", int(stands.x)
-        return forecast, "open" if fold.waits(id) else "expired", None
+            told = "learned" if stands.whole().kind == OUTCOME else "corrected"
+            return forecast.whole(), told, int(stands.x)
+        return forecast.whole(), "open" if waits else "expired", None
 
 
 def check_id(id: object) -> str:
@@ -288,7 +303,7 @@ def check_id(id: object) -> str:
         size = len(id.encode())
     except UnicodeEncodeError:
         size = 0
-    if not 0 < size <= LONGEST or not id.isprintable():
+    if not 0 < size <= LONGEST or CONTROL.search(id):
         rule = f"id must be 1 to {LONGEST} bytes of UTF-8 without control characters"
         raise InvalidInput(f"{rule}, got {id[:80]!r}")
     return id

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, nullcontext
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from starlette.applications import Starlette
@@ -30,7 +30,7 @@ from calibrant.serve.problems import Refused, response_of
 from calibrant.serve.routes import WAYS
 from calibrant.serve.source import Streams
 from calibrant.serve.tokens import Guard
-from calibrant.serve.wire import JSON
+from calibrant.serve.wire import JSON, body_of
 
 audit = logging.getLogger("calibrant.audit")
 log = logging.getLogger("calibrant")
@@ -43,16 +43,12 @@ EVERY: Final = 0.5
 Ends = Callable[[Request], Awaitable[Response]]
 
 
-def make_app(
-    store: Store,
-    options: Options | None = None,
-    more: Sequence[Route] = (),
-    beside: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
-) -> Starlette:
+def make_app(store: Store, options: Options | None = None, agents: Any = None) -> Starlette:
     """Return the application over a store that this process owns.
 
-    Streams are made from their log here; an error of that is raised.  ``more`` are routes of
-    others, and ``beside`` is entered as long as the application runs.
+    Streams are made from their log here; an error of that is raised.  ``agents`` answers the
+    Model Context Protocol at ``/mcp/{stream}``, if it shall be answered, and runs as long as the
+    application does.
     """
     options = Options() if options is None else options
     metrics = Metrics()
@@ -73,15 +69,16 @@ def make_app(
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         following = asyncio.create_task(_follow(writer))
-        async with beside():
+        async with agents.run() if agents else nullcontext():
             yield
         following.cancel()
         writer.close()
 
     routes = [route_of(desk, way) for way in WAYS]
     page = page_routes(desk, Streams(lambda: writer.ledger), lambda: app.state.ending())
+    spoken = [Route("/mcp/{name}", Spoken(desk, agents), methods=["POST"])] if agents else []
     app = Starlette(
-        routes=[*routes, Route("/openapi.json", openapi), *page, *more],
+        routes=[*routes, Route("/openapi.json", openapi), *page, *spoken],
         lifespan=lifespan,
         exception_handlers={HTTPException: _no_route, Exception: _internal},
     )
@@ -127,6 +124,30 @@ def _guarded(desk: Desk, way: Way) -> Ends:
         return made
 
     return answer
+
+
+class Spoken:
+    """Lets messages of agents in, under a token that may see the stream, and within limits."""
+
+    def __init__(self, desk: Desk, agents: Any) -> None:
+        self.desk, self.agents = desk, agents
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Hand a message on once it is whole, or refuse it."""
+        request = Request(scope, receive)
+        try:
+            name = request.path_params["name"]
+            self.desk.guard.check(request.headers.get("authorization"), "read", name)
+            self.desk.stream(request)
+            told = [{"type": "http.request", "body": await body_of(request, self.desk.options)}]
+        except CalibrantError as error:
+            await response_of(error)(scope, receive, send)
+        else:
+
+            async def again() -> Any:
+                return told.pop() if told else await receive()
+
+            await self.agents(scope, again, send)
 
 
 async def _no_route(request: Request, error: Exception) -> Response:

@@ -13,6 +13,7 @@ The order is that of the log, so a replay of the log gives the same numbers to t
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -33,6 +34,7 @@ from calibrant.kernels.tallies import LEVELS, WINDOW
 from calibrant.monitor import LateWatch, Watch
 from calibrant.recalibrate import Table
 from calibrant.summary import Breakdown, Collector, Follower, Glance, collector_for, glance, kinds
+from calibrant.summary.follower import LONGEST
 
 LEARNING: Final = 500
 """Rounds at the beginning in which recalibrated forecasts are not judged."""
@@ -44,6 +46,8 @@ MOST: Final = 50_000
 """Events that may be in the queue; the writer works off more by itself."""
 MEANS: Final = 1 << 20
 """Means that are kept, of rules whose tickets do not tell them once they are closed."""
+AGES: Final = math.nextafter(LONGEST, 0.0)
+"""Seconds that an outcome was late, at most: callers tell any times."""
 AT_ONCE: Final = 500
 """Events that are worked off before others may look."""
 
@@ -177,7 +181,7 @@ class Chronicle:
 
     def _closed(self, ticket: AnyTicket, seq: int, time: float | None) -> None:
         timed = time is not None and ticket.time is not None
-        waited = max(time - ticket.time, 0.0) if timed else 0.0  # type: ignore[operator]
+        waited = min(max(time - ticket.time, 0.0), AGES) if timed else 0.0  # type: ignore[operator]
         id, told, seen = str(ticket.id), ticket.outcome, self.kind
         assert told is not None
         outcome, value = seen.happened(ticket, told), seen.value_of(ticket)

@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import uvicorn
-from starlette.applications import Starlette
-from starlette.routing import Route
 
 from calibrant.errors import InvalidInput
 from calibrant.journal.opening import open_store
@@ -50,7 +48,7 @@ def serve(
         fast = compile and available()
         options = replace(options, open=is_open(store, place.host), fast=fast)
         options = replace(options, apart=apart, secret_file=place.secret_file)
-        app = _app(store, options, agents)
+        app = make_app(store, options, agents)
     except BaseException:
         store.close()
         raise
@@ -84,12 +82,6 @@ def serve(
         app.state.ending = lambda: server.should_exit
         server.run(sockets=[held])
     _say("stopped")
-
-
-def _app(store: Store, options: Options, agents: Any) -> Starlette:
-    if agents is None:
-        return make_app(store, options)
-    return make_app(store, options, [Route("/mcp/{name}", agents)], agents.run)
 
 
 def is_open(store: Store, host: str) -> bool:

@@ -85,8 +85,10 @@ def shown(ledger: Ledger, line: Line) -> StreamOut:
         "most_open": settings.most_open,
         "alarm": settings.alarm,
     }
+    # Whoever knows the seed knows the coins.
+    shown = {name: value for name, value in told.items() if name != "seed"}
     counts = fold.issued, fold.learned, fold.open, len(fold.early), fold.seq
-    return StreamOut(line.name, told, *counts, line.gone is not None)
+    return StreamOut(line.name, shown, *counts, line.gone is not None)
 
 
 def keys_of(fold: Fold, worst: int | None) -> list[KeyOut]:

@@ -6,7 +6,10 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]{1,64}$", description="Name of a stream.")]
+# Not of dots alone, which mean something else in an address.
+Name = Annotated[
+    str, Meta(pattern=r"^(?!\.{1,2}$)[A-Za-z0-9_.-]{1,64}$", description="Name of a stream.")
+]
 Id = Annotated[
     str,
     Meta(
@@ -47,7 +50,7 @@ class StreamIn(Struct, forbid_unknown_fields=True):
         Annotated[
             list[Label],
             Meta(
-                max_length=10_000,
+                max_length=1_023,
                 description="Forecasts belong to groups and are calibrated in each; those known "
                 "beforehand, more may appear.",
             ),

@@ -7,10 +7,11 @@ import hmac
 import secrets
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from calibrant.core import check
-from calibrant.errors import UnknownName
+from calibrant.errors import NotStored, UnknownName
 from calibrant.journal.store import Pass, Store
 from calibrant.serve.problems import Refused
 
@@ -54,7 +55,7 @@ class Guard:
     store
         Where tokens are; they are read again every two seconds.
     open
-        Whether everybody may do everything.
+        Whether everybody may do everything, as long as there is no token.
     rate
         Requests a second of one token.
     clock
@@ -76,12 +77,16 @@ class Guard:
 
     @property
     def open(self) -> bool:
-        """Whether everybody may do everything."""
+        """Whether everybody may do everything: until there is a token."""
+        # A store that is away says nothing of new tokens.
+        with suppress(NotStored):
+            if self._open and self._is_due():
+                self._open = all(token.revoked is not None for token in self._tokens.values())
         return self._open
 
     def check(self, header: str | None, scope: str, stream: str | None) -> str:
         """Return who asks; raise unless they may do what is asked, in that stream."""
-        if self._open:
+        if self.open:
             return "anybody"
         token = self.known(hash_in(header))
         if SCOPES.index(token.scope) < SCOPES.index(scope):
@@ -94,14 +99,19 @@ class Guard:
 
     def known(self, given: bytes) -> Pass:
         """Return the token with a hash, if there is one that was not revoked."""
-        now = self._clock()
-        if now - self._read >= EVERY:
-            self._tokens = {token.hash: token for token in self._store.tokens()}
-            self._read = now
+        self._is_due()
         found = self._tokens.get(given)
         if found is None or not hmac.compare_digest(found.hash, given) or found.revoked is not None:
             raise Refused("unauthorized", "token must be one that is known and not revoked")
         return found
+
+    def _is_due(self) -> bool:
+        """Read the tokens if it is time to; say whether it was."""
+        due = self._clock() - self._read >= EVERY
+        if due:
+            self._tokens = {token.hash: token for token in self._store.tokens()}
+            self._read = self._clock()
+        return due
 
     def _slow_down(self, token: Pass) -> None:
         """Refuse a request of a token that asks too often: a bucket that fills at its rate."""
