@@ -466,30 +466,38 @@ def test_hidden_draws_that_expire_come_early_or_are_corrected(client: TestClient
     assert open_ids == ["g"]
 
 
-@pytest.mark.parametrize("more", [{}, {"method": "calibrant"}], ids=str)
+@pytest.mark.parametrize(
+    ("more", "asked"),
+    [
+        ({"buckets": 10}, {"raw": 0.53}),
+        ({"buckets": 10, "method": "calibrant"}, {"raw": 0.53}),
+        ({"buckets": 10, "keyed": True}, {"raw": 0.53, "key": "k"}),
+        (GROUPED, {"raw": 0.53, "groups": ["north", "late"]}),
+        (CLASSED, {"raw": [0.31, 0.32, 0.37]}),
+    ],
+    ids=["plain", "calibrant", "keyed", "groups", "classes"],
+)
 def test_all_that_is_shown_is_the_same_whatever_open_draws_are(
-    more: dict[str, Any], tmp_path: Path
+    more: dict[str, Any], asked: dict[str, Any], tmp_path: Path
 ) -> None:
     pages, draws = set(), set()
     for seed in range(4):
         with served(tmp_path / f"{seed}.db") as client:
-            at = stream(client, **(more | {"reveal": "outcome", "seed": seed, "buckets": 10}))
-            asked = [{"id": id, "raw": 0.53} for id in "xyz"]
-            made = client.post(f"{at}/forecasts", json=asked).json()
+            at = stream(client, **(more | {"reveal": "outcome", "seed": seed}))
+            made = client.post(f"{at}/forecasts", json=[{"id": id} | asked for id in "xyz"]).json()
             for one in made:
                 del one["commitment"]
             shown = [client.get(path).text for path in ("/live/", "/live/streams/s", at)]
             looked = [client.get(f"{at}/{name}").text for name in LOOKS]
-            told = json.dumps([made, *shown, *looked])
-            pages.add(told.replace(f'\\"seed\\":{seed}', ""))
-            outcomes = [{"id": id, "outcome": 1} for id in "xyz"]
+            pages.add(json.dumps([made, *shown, *looked]))
+            outcomes = [{"id": id, "outcome": "cow" if "classes" in more else 1} for id in "xyz"]
             found = client.post(f"{at}/outcomes", json=outcomes).json()
-            draws.add(tuple(one["revealed"]["forecast"] for one in found))
+            draws.add(str([one["revealed"]["forecast"] for one in found]))
     assert len(draws) > 1
     assert len(pages) == 1
 
 
-LOOKS = ("certificate", "report", "curve", "alarms", "preview?raw=0.53", "events")
+LOOKS = ("certificate", "report", "curve", "alarms", "preview?raw=0.53", "events", "keys?worst=3")
 
 
 def test_a_journal_of_a_service_with_hidden_draws_is_played_as_it_was(file: Path) -> None:

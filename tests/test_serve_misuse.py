@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from serving import PLAIN, TestClient, served, stream
 
 import calibrant
 from calibrant import Journal, Recalibrator
-from calibrant.errors import UnknownName, UnknownTicket
+from calibrant.errors import DamagedLog, NotStored, UnknownName, UnknownTicket
 from calibrant.journal.events import FORECAST, OUTCOME, STATE, Asked
 from calibrant.journal.fold import Fold
 from calibrant.journal.ledger import Ledger
@@ -133,6 +134,29 @@ def test_a_stream_that_is_deleted_while_a_request_is_under_way_takes_nothing(
     assert Ledger(ledger.store).enter(asked)[0][0].status == "refused"
 
 
+@pytest.mark.parametrize("name", ["put_stream", "find"])
+def test_a_store_that_was_away_for_a_moment_is_used_again(
+    name: str, client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at, store = stream(client, reveal="outcome"), client.app.state.desk.writer.store  # type: ignore[attr-defined]
+    told(client, at, "forecasts", id="x", raw=0.3)
+    with monkeypatch.context() as patched:
+
+        def away(*_: Any) -> None:
+            raise NotStored("away")
+
+        patched.setattr(store, name, away)
+        if name == "find":
+            assert client.get(f"{at}/forecasts/x").status_code == 503
+        else:
+            assert client.put("/v1/streams/other", json=PLAIN).status_code == 503
+    for _ in range(1000):
+        found = client.post(f"{at}/outcomes", json={"id": "x", "outcome": 1})
+        if found.status_code == 200:
+            break
+    assert found.json()["status"] == "learned"
+
+
 # ------------------------------------------------------------------------- names and times
 
 
@@ -196,7 +220,7 @@ def test_a_store_that_is_away_opens_and_closes_nothing(
     monkeypatch.setattr(guard, "_clock", lambda: 1e12)
 
     def away() -> None:
-        raise calibrant.errors.NotStored("away")
+        raise NotStored("away")
 
     monkeypatch.setattr(guard._store, "tokens", away)
     assert client.get(at).status_code == 200
@@ -207,3 +231,54 @@ def test_nobody_is_told_a_seed(client: TestClient) -> None:
     for path in ("/v1/streams", at, "/live/", "/live/streams/s"):
         assert "seed" not in client.get(path).text.replace("seeded", "")
     assert client.put(at, json=PLAIN).status_code == 200
+
+
+def test_what_is_wrong_with_the_store_is_told_to_who_runs_the_service(
+    file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for open in (True, False):
+        with served(file, open=open) as client:
+            writer = client.app.state.desk.writer  # type: ignore[attr-defined]
+            writer._fail(NotStored(f"{file}: no space left"))
+            for path in ("/healthz", "/readyz"):
+                assert (file.name in client.get(path).text) is open
+            assert caplog.messages == [f"not ready: {file}: no space left"]
+            caplog.clear()
+
+
+def test_a_log_that_is_damaged_is_told_without_the_event(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with served(file) as client:
+        writer = client.app.state.desk.writer  # type: ignore[attr-defined]
+
+        def damaged(*_: Any) -> None:
+            writer._stopped.set()
+            raise DamagedLog("event 7 (forecast 'somebody else')")
+
+        with monkeypatch.context() as patched:
+            patched.setattr("calibrant.journal.writer.Ledger", damaged)
+            writer._fail(NotStored("away"))
+            writer._recover()
+        assert client.get("/readyz").json() == {"ready": False, "trouble": "a damaged log"}
+        writer._stopped.clear()
+        writer._recover()
+        assert client.get("/readyz").json() == {"ready": True, "trouble": ""}
+
+
+def test_a_round_that_cannot_be_followed_is_named_and_the_next_one_is_followed(
+    file: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    called, again = list[int](), threading.Event()
+
+    def followed(folds: Any) -> None:
+        called.append(1)
+        if len(called) == 1:
+            raise ValueError("one round")
+        again.set()
+
+    monkeypatch.setattr("calibrant.serve.app.EVERY", 0.0)
+    monkeypatch.setattr("calibrant.serve.app.catch_up", followed)
+    with served(file):
+        assert again.wait(60)
+    assert "error in what is seen of a stream" in caplog.messages

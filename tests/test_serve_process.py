@@ -141,6 +141,25 @@ def test_a_service_ends_in_order_and_says_what_it_does(file: str) -> None:
     store.close()
 
 
+def test_what_admins_ask_leaves_a_line_and_what_others_ask_does_not(file: str) -> None:
+    store = open_store(file, alone=None)
+    tokens = {scope: create_token(store, f"the {scope}", scope) for scope in ("read", "admin")}
+    store.close()
+    child = Child(file)
+    assert once(child.at, "PUT", "/v1/streams/a%0Ab", {}, tokens["admin"])[0] == 422
+    assert once(child.at, "PUT", "/v1/streams/s", PLAIN, tokens["admin"])[0] == 201
+    assert once(child.at, "GET", "/v1/streams/s", None, tokens["read"])[0] == 200
+    assert once(child.at, "DELETE", "/v1/streams/s", None, tokens["read"])[0] == 403
+    os.kill(child.number, signal.SIGTERM)
+    lines = [line for line in child.said if "calibrant.audit" in line]
+    assert os.waitpid(child.number, 0)[1] == 0
+    child.said.close()
+    who = "calibrant.audit: PUT /v1/streams/{name} by 'the admin': "
+    assert [line.partition(" calibrant")[2] for line in lines] == [
+        f"{who}{{'name': {name!r}}}\n".removeprefix("calibrant") for name in ("a\nb", "s")
+    ]
+
+
 def test_an_open_page_ends_by_itself_once_the_service_stops(file: str) -> None:
     child = Child(file, quick=0.05)
     host, port = child.at.split(":")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,12 +14,13 @@ from test_journal import columns, pattern, some_events
 
 from calibrant import Table
 from calibrant.errors import CorruptState, DamagedLog, NotStored, UnknownTicket
-from calibrant.journal.events import FORECAST, OUTCOME, Asked, Event, Told
+from calibrant.journal.events import FORECAST, OUTCOME, Asked, Event, Told, code_digest
 from calibrant.journal.ledger import Ledger
 from calibrant.journal.opening import open_store
 from calibrant.journal.recover import verified
 from calibrant.journal.store import Pass, Snapshot
 from calibrant.journal.writer import Writer
+from calibrant.kernels.compile import digest
 
 pytestmark = pytest.mark.once
 
@@ -189,8 +191,23 @@ def test_an_answer_that_differs_stops_the_start_and_is_named(opened: Opened) -> 
     forged = one._replace(x=1.0 - one.x, answer=one.told).sealed()
     with store.writing():
         store.add_events([forged if row.seq == one.seq else row for row in rows])
-    with pytest.raises(DamagedLog, match=rf"event {one.seq} \(forecast"):
+    code = f"{code_digest():012x}"
+    told = rf"event {one.seq} \(forecast .* given by code {code}, this is {code}"
+    with pytest.raises(DamagedLog, match=told):
         Ledger(store)
+
+
+def test_the_code_of_an_answer_is_that_of_all_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = set[str]()
+    for part in ("nothing", "gaps.py", "transforms/platt.py"):
+        with monkeypatch.context() as patched:
+            read = Path.read_bytes
+            patched.setattr(
+                Path, "read_bytes", lambda of, part=part, read=read: read(of)[of.match(part) :]
+            )
+            found.add(digest.__wrapped__())
+    assert len(found) == 3
+    assert f"{code_digest():012x}" == digest()[:12]
 
 
 # ---------------------------------------------------------------------- PostgreSQL alone

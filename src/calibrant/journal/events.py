@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import functools
-import hashlib
 import json
 import zlib
 from collections.abc import Sequence
-from importlib.resources import files
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from calibrant.errors import CalibrantError, DamagedLog
+from calibrant.kernels.compile import digest
 from calibrant.recalibrate.keyed import Key
 
 FORECAST: Final = 0
@@ -206,11 +204,6 @@ def total(events: Sequence[Event]) -> int:
     return events[-1].seq if events else 0
 
 
-@functools.cache
 def code_digest() -> int:
-    """Return a digest of the kernels: which code gave an answer."""
-    hashed = hashlib.blake2b(digest_size=6)
-    for file in sorted(files("calibrant.kernels").iterdir(), key=lambda file: file.name):
-        if file.name.endswith(".py"):
-            hashed.update(file.name.encode() + file.read_bytes())
-    return int.from_bytes(hashed.digest(), "little")
+    """Return a digest of all kernels, those of transforms too: which code gave an answer."""
+    return int(digest()[:12], 16)

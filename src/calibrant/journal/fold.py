@@ -19,6 +19,7 @@ from calibrant.journal.events import (
     STATE,
     Asked,
     Event,
+    code_digest,
     read_key,
     read_more,
 )
@@ -271,13 +272,15 @@ def differs(event: Event) -> DamagedLog:
     """Return the error of an event that is answered otherwise now than it was."""
     return DamagedLog(
         f"event {event.seq} ({KINDS[event.kind]} {event.id!r}) must be answered as in the "
-        f"log, got another answer; it was given by code {event.code:012x}"
+        f"log, got another answer; it was given by code {event.code:012x}, this is "
+        f"{code_digest():012x}"
     )
 
 
 def _asked(event: Event, since: int) -> Asked:
     """Return what was asked by an event."""
     body = event.told if event.kind in (CORRECTION, STATE) else b""
-    key, (raw, *more) = read_key(event.key), read_more(event.more)
+    key, (raw, groups, hidden, early) = read_key(event.key), read_more(event.more)
     x = event.x if raw is None else raw
-    return Asked(event.stream, event.kind, event.id, key, x, event.time, body, since, *more)
+    told = event.time, body, since, groups, hidden, early
+    return Asked(event.stream, event.kind, event.id, key, x, *told)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
 
 from calibrant.errors import (
     CalibrantError,
@@ -40,6 +40,7 @@ from calibrant.journal.events import (
 )
 from calibrant.journal.fold import KEPT, Fold
 from calibrant.journal.recover import Witnesses, begun, by_stream, recovered
+from calibrant.journal.seen import Mark
 from calibrant.journal.settings import Settings
 from calibrant.journal.store import Line, Named, Store
 
@@ -48,6 +49,13 @@ LONGEST: Final = 256
 CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 """Control characters, and what else ends a line."""
 KINDS: Final = (FORECAST, OUTCOME, CORRECTION, EXPIRY)
+
+
+class Looked(NamedTuple):
+    """What the store knows of some ids, and which ones it may know."""
+
+    found: dict[Named, Event]
+    maybe: set[Named]
 
 
 class Ledger:
@@ -70,7 +78,7 @@ class Ledger:
 
     def __init__(self, store: Store, witnesses: Witnesses | None = None) -> None:
         self.store, self.code, self._witnesses = store, code_digest(), witnesses
-        self._fresh = dict[Named, Event]()
+        self._fresh, self._marks = dict[Named, Event](), dict[Named, Mark]()
         self._read_streams()
         self.folds, self.seen, self.seq = recovered(store, store.streams(), witnesses)
 
@@ -126,11 +134,11 @@ class Ledger:
 
         A request that cannot be met is answered by itself, and leaves no trace.
         """
-        known, rows = self._looked_up(asked), list[Event]()
+        looked, rows = self._looked_up(asked), list[Event]()
         told = []
         for one in asked:
             try:
-                answer = self._entered(one, known)
+                answer = self._entered(one, looked)
             except CalibrantError as error:
                 answer = Told("refused", None, error)
             else:
@@ -155,34 +163,37 @@ class Ledger:
         for row in rows:
             self._fresh.pop(row[1:4], None)
 
-    def _looked_up(self, asked: Sequence[Asked]) -> dict[Named, Event]:
+    def _looked_up(self, asked: Sequence[Asked]) -> Looked:
         """Return what the store knows of the ids of some requests."""
-        seen = self.seen
-        names = {(one.stream, one.kind, one.id) for one in asked}
-        return self._found(name for name in names if name in seen)
+        seen, fresh = self.seen, self._fresh
+        self._marks = {name: seen.mark(name) for name in map(_name_of, asked)}
+        maybe = {name for name, mark in self._marks.items() if seen.holds(mark)}
+        wanted = [name for name in maybe if name not in fresh]
+        return Looked(self.store.find(wanted) if wanted else {}, maybe)
 
-    def _found(self, names: Iterable[Named]) -> dict[Named, Event]:
-        wanted = [name for name in names if name not in self._fresh]
-        return self.store.find(wanted) if wanted else {}
-
-    def find(
-        self, stream: int, kind: int, id: str, known: dict[Named, Event] | None = None
-    ) -> Event | None:
+    def find(self, stream: int, kind: int, id: str) -> Event | None:
         """Return an event by what it is about, or None."""
         name = stream, kind, id
-        event = self._fresh.get(name) or (known or {}).get(name)
+        event = self._fresh.get(name)
         if event is None and name in self.seen:
-            # Asked again even if it was looked up: it may have been written since.
             event = self.store.find([name]).get(name)
         return None if event is None else event.whole()
 
-    def _entered(self, one: Asked, known: dict[Named, Event]) -> Told:
+    def _before(self, name: Named, looked: Looked) -> Event | None:
+        """Return an event that was looked up, or that is about to be written."""
+        event = self._fresh.get(name) or looked.found.get(name)
+        if event is None and name in looked.maybe:
+            # Asked again: what was about to be written then may be on disk since.
+            event = self.store.find([name]).get(name)
+        return None if event is None else event.whole()
+
+    def _entered(self, one: Asked, looked: Looked) -> Told:
         fold = self.folds.get(one.stream)
         if fold is None or one.stream in self._gone:
             # Also one that was deleted since the request began.
             raise UnknownName(f"stream must be one that is there, got number {one.stream}")
         one = self._read(fold, one)
-        before = self.find(one.stream, one.kind, one.id, known)
+        before = self._before(_name_of(one), looked)
         if before is not None:
             return self._repeated(one, before)
         if one.kind == FORECAST:
@@ -271,7 +282,7 @@ class Ledger:
         event = Event(seq, one.stream, one.kind, one.id, *said, one.more).sealed()
         self.seq = fold.seq = seq
         self._fresh[event[1:4]] = event
-        self.seen.add(event[1:4])
+        self.seen.put(self._marks[event[1:4]])
         return Told(EARLY if answer == KEPT else status, event)
 
     # ------------------------------------------------------------------ looking
@@ -293,6 +304,10 @@ class Ledger:
             told = "learned" if stands.whole().kind == OUTCOME else "corrected"
             return forecast.whole(), told, int(stands.x)
         return forecast.whole(), "open" if waits else "expired", None
+
+
+def _name_of(one: Asked) -> Named:
+    return one.stream, one.kind, one.id
 
 
 def check_id(id: object) -> str:

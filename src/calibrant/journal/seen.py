@@ -23,6 +23,8 @@ KEY: Final = 16
 HEAD: Final = KEY + 16
 
 Name = tuple[int, int, str]
+Mark = tuple[int, int]
+"""Hash of an id, and the bits that it sets."""
 
 
 class Seen:
@@ -45,31 +47,40 @@ class Seen:
         self._layers: list[array[int]] = []
         self._room = self.count = self._saved = 0
 
-    def _hash(self, name: Name) -> tuple[int, int]:
+    def mark(self, name: Name) -> Mark:
+        """Return an id's hash and its bits."""
         text = f"{name[0]} {name[1]} {name[2]}".encode("utf-8", "surrogatepass")
         h = int.from_bytes(blake2b(text, digest_size=8, key=self._key).digest(), "little")
         return h, 1 << (h >> 40 & 63) | 1 << (h >> 46 & 63) | 1 << (h >> 52 & 63)
 
     def __contains__(self, name: Name) -> bool:
-        h, bits = self._hash(name)
+        return self.holds(self.mark(name))
+
+    def holds(self, mark: Mark) -> bool:
+        """Say whether an id may have been added, by its mark."""
+        h, bits = mark
         return any(words[h & (len(words) - 1)] & bits == bits for words in self._layers)
 
     def add(self, name: Name) -> None:
         """Add an id."""
-        self.add_all((name,))
+        self.put(self.mark(name))
 
     def add_all(self, names: Iterable[Name]) -> None:
         """Add ids."""
         for name in names:
-            if not self._room:
-                size = _size(len(self._layers))
-                self._layers.append(array("Q", bytes(8 * size)))
-                self._room = FILL * size
-            h, bits = self._hash(name)
-            words = self._layers[-1]
-            words[h & (len(words) - 1)] |= bits
-            self._room -= 1
-            self.count += 1
+            self.put(self.mark(name))
+
+    def put(self, mark: Mark) -> None:
+        """Add an id by its mark."""
+        if not self._room:
+            size = _size(len(self._layers))
+            self._layers.append(array("Q", bytes(8 * size)))
+            self._room = FILL * size
+        h, bits = mark
+        words = self._layers[-1]
+        words[h & (len(words) - 1)] |= bits
+        self._room -= 1
+        self.count += 1
 
     def is_due(self) -> bool:
         """Say whether enough is new for a filter of this size to be written again."""

@@ -11,6 +11,7 @@ since fail, the writer is not ready, and all streams are made again from the log
 
 from __future__ import annotations
 
+import logging
 import queue
 import threading
 import time
@@ -18,12 +19,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from calibrant.errors import CalibrantError, NotStored
+from calibrant.errors import CalibrantError, DamagedLog, NotStored
 from calibrant.journal.events import Asked, Event
 from calibrant.journal.ledger import Ledger
 from calibrant.journal.parts import cut
 from calibrant.journal.recover import Witnesses, fresh_snapshots, ids_of, take_snapshots
 from calibrant.journal.store import Moment, Snapshot, Store
+
+log = logging.getLogger("calibrant")
 
 BATCH: Final = 2_000
 """Events in one transaction, at most, unless one request holds more."""
@@ -200,9 +203,12 @@ class Writer:
         try:
             job.answer(job.work(self.ledger), None)
         except CalibrantError as error:
-            job.answer(None, error)
             if isinstance(error, NotStored):
                 self._fail(error)
+            job.answer(None, error)
+            if self._failed.is_set():
+                # Nobody is let in who could ask for it later.
+                self._recover()
         return Batch([], [])
 
     def _refuse(self, jobs: Sequence[Job]) -> None:
@@ -253,6 +259,7 @@ class Writer:
             self.store.tidy()
         except CalibrantError as error:
             self.trouble = f"not tidied: {error}"
+            log.warning("%s", self.trouble)
 
     def _take_snapshots(self) -> None:
         """Play the tail of the log on copies, and store them: the writer hardly waits."""
@@ -269,12 +276,14 @@ class Writer:
             self.store.tidy()
         except CalibrantError as error:
             self.trouble = f"no snapshot: {error}"
+            log.warning("%s", self.trouble)
 
     # ------------------------------------------------------------------ failures
 
     def _fail(self, error: Exception) -> None:
         self.ready, self.trouble = False, str(error)
         self._failed.set()
+        log.error("not ready: %s", error)
 
     def _recover(self) -> None:
         """Make all streams again from the log, as soon as that can be read and written."""
@@ -284,12 +293,15 @@ class Writer:
                 with self.store.writing():
                     ledger = Ledger(self.store, self._witnesses)
             except CalibrantError as error:
-                self.trouble = str(error)
+                # Whoever asks is told that, and not of which event of somebody else's.
+                self.trouble = "a damaged log" if isinstance(error, DamagedLog) else str(error)
+                log.error("not ready: %s", error)
                 self._refuse_waiting()
                 self._stopped.wait(PATIENCE)
             else:
                 self.ledger, self.trouble, self.ready = ledger, "", True
                 self._failed.clear()
+                log.warning("ready again: all streams were made from the log")
                 return
 
     def _refuse_waiting(self) -> None:

@@ -91,7 +91,11 @@ async def _follow(writer: Writer) -> None:
     """Work off what chronicles have noted, so that nobody who asks waits for it."""
     while True:
         await asyncio.sleep(EVERY)
-        await asyncio.to_thread(catch_up, list(writer.ledger.folds.values()))
+        try:
+            await asyncio.to_thread(catch_up, list(writer.ledger.folds.values()))
+        except Exception:
+            # Of one round: what comes after it is to be seen.
+            log.exception("error in what is seen of a stream")
 
 
 def _apart(options: Options) -> Callable[[int], list[Snapshot]] | None:

@@ -34,6 +34,12 @@ class Desk:
         """All streams."""
         return self.writer.ledger
 
+    @property
+    def trouble(self) -> str:
+        """What is wrong; where tokens are asked for, the log of the service alone says what."""
+        told = self.writer.trouble
+        return told if self.guard.open or not told else "trouble that the log of the service names"
+
     def stream(self, request: Request, *, gone: bool = False) -> Line:
         """Return the stream that a request is about."""
         return self.ledger.stream(request.path_params["name"], gone=gone)
@@ -56,7 +62,7 @@ class Desk:
 
     async def _waited(self, ask: Callable[[Any], None]) -> Any:
         if not self.writer.ready:
-            raise Refused("not-ready", f"service must be ready, got {self.writer.trouble!r}")
+            raise Refused("not-ready", f"service must be ready, got {self.trouble!r}")
         loop = asyncio.get_running_loop()
         waits: asyncio.Future[Any] = loop.create_future()
 

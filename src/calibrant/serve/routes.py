@@ -57,13 +57,15 @@ correction_in = msgspec.json.Decoder(structs.CorrectionIn)
 
 async def post_forecasts(desk: Desk, request: Request) -> Response:
     """Announce calibrated forecasts for one or many raw ones."""
-    line, fold = desk.fold(request)
+    line = desk.stream(request)
     asked = decoded(forecasts_in, await body_of(request, desk.options))
     wanted = [
         Asked(line.number, FORECAST, one.id, one.key, one.raw, one.time, groups=_once(one.groups))
         for one in batch_of(asked, desk.options)
     ]
     told = await desk.enter(wanted)
+    # Only now: streams may have been made again from the log meanwhile.
+    fold = desk.ledger.folds[line.number]
     if isinstance(asked, list):
         pairs = zip(told, asked, strict=True)
         return json_of([told_forecast(fold, answer, one.id) for answer, one in pairs])
@@ -78,14 +80,14 @@ def _once(names: list[str]) -> tuple[str, ...]:
 
 async def post_outcomes(desk: Desk, request: Request) -> Response:
     """Report one or many outcomes; draws that were hidden until then are told."""
-    line, fold = desk.fold(request)
+    line = desk.stream(request)
     asked = decoded(outcomes_in, await body_of(request, desk.options))
     wanted = [
         Asked(line.number, OUTCOME, one.id, None, one.outcome, one.time)
         for one in batch_of(asked, desk.options)
     ]
     told = await desk.enter(wanted)
-    shown = await _revealed(desk, line, fold, told)
+    shown = await _revealed(desk, line, told)
     if isinstance(asked, list):
         pairs = zip(told, asked, strict=True)
         return json_of([told_outcome(answer, one.id, shown.get(one.id)) for answer, one in pairs])
@@ -94,20 +96,19 @@ async def post_outcomes(desk: Desk, request: Request) -> Response:
     return json_of(told_outcome(told[0], asked.id, shown.get(asked.id)))
 
 
-async def _revealed(
-    desk: Desk, line: Line, fold: Fold, told: list[Told]
-) -> dict[str, structs.Revealed]:
+async def _revealed(desk: Desk, line: Line, told: list[Told]) -> dict[str, structs.Revealed]:
     """Return the draws that some outcomes reveal, by id: they are on disk, and so is what shows."""
     if not desk.ledger.settings[line.number].hides:
         return {}
     names = [(line.number, FORECAST, one.event.id) for one in told if one.event is not None]
     found = await asyncio.to_thread(desk.ledger.store.find, names)
+    fold = desk.ledger.folds[line.number]
     return {event.id: revealed_of(fold, event.whole()) for event in found.values()}
 
 
 async def put_outcome(desk: Desk, request: Request) -> Response:
     """Correct an outcome, once."""
-    line, _ = desk.fold(request)
+    line = desk.stream(request)
     asked = decoded(correction_in, await body_of(request, desk.options))
     id = check_id(request.path_params["id"])
     (told,) = await desk.enter([Asked(line.number, CORRECTION, id, None, asked.outcome)])
@@ -118,7 +119,7 @@ async def put_outcome(desk: Desk, request: Request) -> Response:
 
 async def delete_forecast(desk: Desk, request: Request) -> Response:
     """Drop a forecast whose outcome will never come."""
-    line, _ = desk.fold(request)
+    line = desk.stream(request)
     id = check_id(request.path_params["id"])
     (told,) = await desk.enter([Asked(line.number, EXPIRY, id, None, 0)])
     return json_of(structs.Gone(id, told.status, told.result().seq))  # type: ignore[arg-type]
@@ -126,7 +127,7 @@ async def delete_forecast(desk: Desk, request: Request) -> Response:
 
 async def get_forecast(desk: Desk, request: Request) -> Response:
     """Show a forecast and what became of it."""
-    line, fold = desk.fold(request)
+    line = desk.stream(request)
     id, settings = check_id(request.path_params["id"]), desk.ledger.settings[line.number]
     if settings.hides:
         # Whatever shows a draw must be on disk first.
@@ -134,7 +135,7 @@ async def get_forecast(desk: Desk, request: Request) -> Response:
     else:
         found = await asyncio.to_thread(desk.ledger.standing, line.number, id)
     event, status, outcome = found
-    shown = not settings.hides or status != "open"
+    shown, fold = not settings.hides or status != "open", desk.ledger.folds[line.number]
     return json_of(known_of(fold, event, status, settings.told(outcome), shown))
 
 
@@ -217,13 +218,14 @@ def _open(fold: Fold, events: Sequence[Event]) -> set[str]:
 
 async def get_state(desk: Desk, request: Request) -> Response:
     """Return the whole state, which `calibrant.load` takes; anyone who reads it knows the coins."""
-    _, fold = desk.fold(request)
-    return Response(await desk.run(lambda _: fold.model.to_bytes()), media_type=BINARY)
+    number = desk.stream(request).number
+    state = await desk.run(lambda ledger: ledger.folds[number].model.to_bytes())
+    return Response(state, media_type=BINARY)
 
 
 async def put_state(desk: Desk, request: Request) -> Response:
     """Take over the state of a stream with the same settings from elsewhere."""
-    line, _ = desk.fold(request)
+    line = desk.stream(request)
     body = await body_of(request, desk.options, desk.options.largest_state)
     id = hashlib.blake2b(body, digest_size=16).hexdigest()
     (told,) = await desk.enter([Asked(line.number, STATE, id, None, 0, None, body)])
@@ -235,13 +237,13 @@ async def put_state(desk: Desk, request: Request) -> Response:
 
 async def healthz(desk: Desk, request: Request) -> Response:
     """Say whether the process is alive."""
-    return json_of(structs.Health(desk.writer.ready, desk.writer.trouble))
+    return json_of(structs.Health(desk.writer.ready, desk.trouble))
 
 
 async def readyz(desk: Desk, request: Request) -> Response:
     """Say whether requests can be met: not while recovering, nor from a failed commit on."""
     ready = desk.writer.ready
-    return json_of(structs.Health(ready, desk.writer.trouble), 200 if ready else 503)
+    return json_of(structs.Health(ready, desk.trouble), 200 if ready else 503)
 
 
 async def metrics(desk: Desk, request: Request) -> Response:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -65,6 +66,7 @@ def serve(
         timeout_graceful_shutdown=GRACE,
         server_header=False,
     )
+    _hear()
     held: Any = config.bind_socket()
     # From now on whoever asks waits, and is not refused.
     held.listen(config.backlog)
@@ -100,6 +102,16 @@ def _shown(address: str) -> str:
     """Return an address without a password."""
     before, at, rest = address.rpartition("@")
     return f"{before.partition('://')[0]}://...@{rest}" if at else address
+
+
+def _hear() -> None:
+    """Let what the service notes, and the audit lines, go where it says the rest."""
+    heard = logging.StreamHandler(sys.stderr)
+    heard.setFormatter(logging.Formatter("%(asctime)s %(name)s: %(message)s"))
+    log = logging.getLogger("calibrant")
+    log.addHandler(heard)
+    log.setLevel(logging.INFO)
+    log.propagate = False
 
 
 def _say(text: str) -> None:
