@@ -148,7 +148,9 @@ def _cached(made: Any, function: Callable[..., Any]) -> None:
 
         def load_overload(self, sig: Any, target_context: Any) -> Any:
             try:
-                found = super().load_overload(sig, target_context)
+                # Numba would load all that it may need to compile first, for a third of a second.
+                with self._guard_against_spurious_io_errors():
+                    found = self._load_overload(sig, target_context)
                 if found is None:
                     begins()
                 return found

@@ -9,10 +9,10 @@ the time.  Only :mod:`calibrant.kernels.compile` loads this module: it needs Num
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from typing import Any, Final
 
-from llvmlite.binding import Linkage
 from numba import _dynfunc, njit
 from numba.core import typed_passes, types, untyped_passes
 from numba.core.codegen import JITCodeLibrary
@@ -22,8 +22,11 @@ from numba.core.datamodel.models import OpaqueModel
 from numba.core.datamodel.registry import register_default
 from numba.core.registry import cpu_target
 from numba.core.typed_passes import NativeLowering
+from numba.core.types.containers import BaseTuple
 from numba.core.types.misc import unliteral
 from numba.core.typing.context import Context
+
+from calibrant.kernels.lean import Lean, is_dense, typed
 
 IDLE: Final = (
     untyped_passes.WithLifting,
@@ -33,12 +36,16 @@ IDLE: Final = (
     untyped_passes.FindLiterallyCalls,
     untyped_passes.LiteralUnroll,
     untyped_passes.LiteralPropagationSubPipelinePass,
+    untyped_passes.RewriteDynamicRaises,
     typed_passes.InlineOverloads,
     typed_passes.NopythonRewrites,
+    typed_passes.AnnotateTypes,
     typed_passes.DumpParforDiagnostics,
 )
 """Passes to which kernels give nothing to do: they make no functions and add no arrays up."""
-PLAIN: Final = types.Number, types.Boolean, types.Array
+PLAIN: Final = types.Number, types.Boolean, types.Array, BaseTuple
+ENTRY: Final = "_ZN7cpython"
+"""How the name begins of what Python calls."""
 _results: Final[dict[Any, Any]] = {}
 _kept: Final[list[Any]] = []
 
@@ -66,8 +73,24 @@ class Remembering(Context):  # type: ignore[misc]
             return super().resolve_function_type(func, args, kws)
         key = func, tuple(args)
         if key not in _results:
-            _results[key] = super().resolve_function_type(func, args, kws)
+            quick = typed(self, func, tuple(map(unliteral, args)))
+            _results[key] = quick or super().resolve_function_type(func, args, kws)
         return _results[key]
+
+    def resolve_setitem(self, target: Any, index: Any, value: Any) -> Any:
+        """Return the types of an assignment to a part of an array, looked up once."""
+        key = target, index, value
+        if key not in _results:
+            _results[key] = super().resolve_setitem(*key)
+        return _results[key]
+
+    def resolve_static_getitem(self, value: Any, index: Any) -> Any:
+        """Return nothing of arrays, for which no number has types of its own."""
+        return None if is_dense(value) else super().resolve_static_getitem(value, index)
+
+    def resolve_static_setitem(self, target: Any, index: Any, value: Any) -> Any:
+        """Return nothing of arrays either."""
+        return None if is_dense(target) else super().resolve_static_setitem(target, index, value)
 
 
 _context: Final = object.__new__(Remembering)
@@ -79,6 +102,9 @@ class Lowered(JITCodeLibrary):  # type: ignore[misc]
 
     def _optimize_functions(self, ll_module: Any) -> None:
         ll_module.data_layout = self._codegen._data_layout
+
+    def _get_module_for_linking(self) -> Any:
+        return self._final_module
 
     def finalize(self) -> None:
         """Leave everything else to the programs that call the function."""
@@ -103,9 +129,10 @@ class Whole(Lowered):
     def _optimize_final_module(self) -> None:
         # Nobody else calls them: one that is called once may go where it is called.
         for function in self._final_module.functions:
-            if function.linkage == Linkage.linkonce_odr and not function.is_declaration:
+            if not function.is_declaration and not function.name.startswith(ENTRY):
                 function.linkage = "internal"
-        super()._optimize_final_module()
+        manager, builder = self._codegen._module_pass_manager()
+        manager.run(self._final_module, builder)
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
@@ -113,6 +140,7 @@ class Lower(NativeLowering):  # type: ignore[misc]
     """Lowers a function and makes no machine code."""
 
     _name = "calibrant_lower"
+    lowering_class = Lean
 
     def run_pass(self, state: Any) -> bool:
         """Lower the function, and let others find it under an entry that nobody can call."""
@@ -132,6 +160,7 @@ class LowerWhole(NativeLowering):  # type: ignore[misc]
     """Lowers a program and makes its machine code."""
 
     _name = "calibrant_lower_whole"
+    lowering_class = Lean
 
     def run_pass(self, state: Any) -> bool:
         """Lower the program into a library that takes in what it calls."""
@@ -149,9 +178,9 @@ class Functions(Compiler):  # type: ignore[misc]
         super().__init__(_context, *others)
 
     def define_pipelines(self) -> list[Any]:
-        """Return Numba's passes without the idle ones, and with another one that lowers."""
+        """Return Numba's passes, none twice or idle, and with another one that lowers."""
         (made,) = super().define_pipelines()
-        kept = [(each, why) for each, why in made.passes if each not in IDLE]
+        kept = dict.fromkeys((each, why) for each, why in made.passes if each not in IDLE)
         made.passes = [(self.lowering if each is NativeLowering else each, w) for each, w in kept]
         made._finalized = False
         made.finalize()
@@ -162,6 +191,16 @@ class Programs(Functions):
     """The same for a program."""
 
     lowering = LowerWhole
+
+    def compile_extra(self, func: Any) -> Any:
+        """Compile the program; garbage waits, which takes a fifth of the time otherwise."""
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            return super().compile_extra(func)
+        finally:
+            if collects:
+                gc.enable()
 
 
 def inner(function: Callable[..., Any], force: bool) -> Any:
@@ -179,6 +218,6 @@ def make_known(function: Callable[..., Any], instead: Callable[..., Any], force:
 
 def program(function: Callable[..., Any], nogil: bool) -> Callable[..., Any]:
     """Return a program, compiled when it is first called."""
-    told = {"error_model": "numpy", "_nrt": False, "nogil": nogil}
+    told = {"error_model": "numpy", "_nrt": False, "nogil": nogil, "no_cfunc_wrapper": True}
     made: Callable[..., Any] = njit(function, pipeline_class=Programs, **told)
     return made
