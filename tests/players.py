@@ -121,7 +121,6 @@ COMPILED = (
     "peek_flat",
     "issue_flat",
     "learn_flat",
-    "book_flat",
     "replay",
     "events",
     "preview",

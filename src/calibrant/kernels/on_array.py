@@ -1,13 +1,13 @@
 """Single steps on the array alone, for callers to whom every argument costs time.
 
-A forecast that was announced, or looked at, stays in the header, and is learned, or booked, from
-there.
+A forecast that was announced, or looked at, stays in the header, and is learned from there, or
+made a round.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from calibrant.kernels.layout import (
     LOOK_WEIGHT,
     ROUNDS,
 )
+
+SEEN: Final = -1
+"""Stands for the number of a forecast that was looked at and not announced."""
 
 
 def peek_on_array(peek: Callable[..., Any]) -> Callable[..., Any]:
@@ -57,33 +60,31 @@ def issue_on_array(issue: Callable[..., Any]) -> Callable[..., Any]:
     return issue_flat
 
 
-def learn_on_array(learn: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``learn`` for the forecast in the header."""
+def learn_on_array(learn: Callable[..., Any], begin: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``learn`` for the forecast in the header: announced, or looked at and begun now."""
 
-    def learn_flat(flat: Any, row: int, number: int, time: float, outcome: int) -> bool:
-        """Learn the outcome of the forecast in hand, and say whether it is the one meant."""
-        if flat[HAND] != number or flat[HAND_ROW] != row:
-            return False
-        reals, place = flat.view(np.float64), flat[HAND_PLACE]
-        weight, mixed, raw = reals[HAND_WEIGHT], reals[HAND_MIXED], reals[HAND_RAW]
-        flat[HAND] = -1
-        learn(flat, reals, row, number, place, weight, mixed, raw, time, outcome)
-        return True
+    def learn_flat(flat: Any, row: int, number: int, told: float, outcome: int) -> int:
+        """Learn the outcome of the forecast in hand, made at that time, or of what was seen.
 
-    return learn_flat
-
-
-def book_on_array(book: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``book`` for what the header says was seen; -2 if there is no room."""
-
-    def book_flat(flat: Any, row: int, raw: float, outcome: int) -> int:
+        That is meant by the number `SEEN`, with the raw forecast.  Returns the number learned, -1
+        if the header says something else, or -2 if there is no room for a round.
+        """
         reals = flat.view(np.float64)
-        place, clock, learned = flat[LOOK_PLACE], flat[LOOK_CLOCK], flat[LOOK_LEARNED]
-        weight, mixed = reals[LOOK_WEIGHT], reals[LOOK_MIXED]
-        if flat[row + ROUNDS] >= flat[CAPACITY]:
-            return -2
+        if number >= 0:
+            if flat[HAND] != number or flat[HAND_ROW] != row:
+                return -1
+            place, time, raw = flat[HAND_PLACE], told, reals[HAND_RAW]
+            weight, mixed = reals[HAND_WEIGHT], reals[HAND_MIXED]
+        else:
+            if flat[row + ROUNDS] >= flat[CAPACITY]:
+                return -2
+            place, time, raw = flat[LOOK_PLACE], 0.0, told
+            weight, mixed = reals[LOOK_WEIGHT], reals[LOOK_MIXED]
+            clock, learned = flat[LOOK_CLOCK], flat[LOOK_LEARNED]
+            number = begin(flat, reals, row, place, weight, clock, learned, raw)
         flat[HAND] = -1
-        number: int = book(flat, reals, row, place, weight, mixed, clock, learned, raw, outcome)
+        if number >= 0:
+            learn(flat, reals, row, number, place, weight, mixed, raw, time, outcome)
         return number
 
-    return book_flat
+    return learn_flat

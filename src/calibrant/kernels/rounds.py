@@ -67,12 +67,7 @@ from calibrant.kernels.layout import (
     Words,
     unpack,
 )
-from calibrant.kernels.on_array import (
-    book_on_array,
-    issue_on_array,
-    learn_on_array,
-    peek_on_array,
-)
+from calibrant.kernels.on_array import issue_on_array, learn_on_array, peek_on_array
 from calibrant.kernels.pairs import FRESH
 from calibrant.kernels.rule import Rule
 from calibrant.kernels.scores import SQUARED, bill, charge, enter, refund
@@ -91,6 +86,7 @@ Issue = Callable[[Words, Reals, int, float], Issued]
 Peek = Callable[[Words, Reals, int, float], Peeked]
 Learn = Callable[[Words, Reals, int, int, int, float, float, float, float, int], None]
 Book = Callable[[Words, Reals, int, int, float, float, int, int, float, int], int]
+Begin = Callable[[Words, Reals, int, int, float, int, int, float], int]
 Absorb = Callable[[Words, Reals, int, float, float, int, float, bool], None]
 
 
@@ -100,7 +96,7 @@ class Program:
 
     The functions that end in ``_flat`` do the same on the array alone, for callers to whom every
     argument costs time: a forecast that was announced, or looked at, stays in the header, and is
-    learned, or booked, from there.  ``replay``, ``events`` and ``preview`` play whole batches.
+    learned from there, or made a round.  ``replay``, ``events`` and ``preview`` play whole batches.
     """
 
     name: str
@@ -113,8 +109,7 @@ class Program:
     book: Book
     issue_flat: Callable[[Any, int, float], Issued]
     peek_flat: Callable[[Any, int, float], int]
-    learn_flat: Callable[[Any, int, int, float, int], bool]
-    book_flat: Callable[[Any, int, float, int], int]
+    learn_flat: Callable[[Any, int, int, float, int], int]
     replay: Callable[..., None]
     events: Callable[..., None]
     preview: Callable[..., None]
@@ -129,7 +124,6 @@ class Program:
             peek_flat=compiled(self.peek_flat, self.name),
             issue_flat=compiled(self.issue_flat, self.name),
             learn_flat=compiled(self.learn_flat, self.name),
-            book_flat=compiled(self.book_flat, self.name),
             replay=compiled(self.replay, self.name, nogil=True),
             events=compiled(self.events, self.name, nogil=True),
             preview=compiled(self.preview, self.name, nogil=True),
@@ -137,7 +131,7 @@ class Program:
 
     def is_made(self) -> bool:
         """Say whether the single steps have their machine code, in this process or on disk."""
-        single = self.peek_flat, self.issue_flat, self.learn_flat, self.book_flat
+        single = self.peek_flat, self.issue_flat, self.learn_flat
         return available() and are_made(*(compiled(step, self.name) for step in single))
 
     @functools.cached_property
@@ -157,7 +151,6 @@ class Program:
         ``flat`` is a state to try them on, which compiles them.
         """
         self.peek_flat(flat, row, 0.5)
-        self.book_flat(flat, row, 0.5, 1)
         number, *_ = self.issue_flat(flat, row, 0.5)
         self.learn_flat(flat, row, number, 0.0, 1)
         return replace(
@@ -165,7 +158,6 @@ class Program:
             peek_flat=entry_point(self.peek_flat),
             issue_flat=entry_point(self.issue_flat),
             learn_flat=entry_point(self.learn_flat),
-            book_flat=entry_point(self.book_flat),
         )
 
     def alone(self, sizes: Sizes) -> Program:
@@ -238,8 +230,7 @@ def assemble(rule: Rule, kernel: Kernel | None = None, safe: bool = False) -> Pr
 def _assembled(rule: Rule, kernel: Kernel | None, safe: bool) -> Program:
     peek = _make_forecast(rule, kernel, safe, announces=False)
     issue = _make_forecast(rule, kernel, safe, announces=True)
-    learn = _make_learn(rule, kernel, safe)
-    book = _make_book(rule, learn, safe)
+    learn, begin = _make_learn(rule, kernel, safe), _make_begin(rule, safe)
     name = rule.name
     if kernel is not None:
         name += f"_behind_{mark(kernel.predict)}_{mark(kernel.learn)}{'_safe' if safe else ''}"
@@ -252,11 +243,10 @@ def _assembled(rule: Rule, kernel: Kernel | None, safe: bool) -> Program:
         peek=peek,
         issue=issue,
         learn=learn,
-        book=book,
+        book=_make_book(begin, learn),
         peek_flat=peek_on_array(peek),
         issue_flat=issue_on_array(issue),
-        learn_flat=learn_on_array(learn),
-        book_flat=book_on_array(book),
+        learn_flat=learn_on_array(learn, begin),
         replay=_make_replay(rule, kernel, safe),
         events=make_events(rule, issue, learn, kept, safe, told),
         preview=make_preview(rule, peek),
@@ -382,25 +372,23 @@ def _make_learn(rule: Rule, kernel: Kernel | None, safe: bool) -> Learn:
     return learn
 
 
-def _make_book(rule: Rule, learn: Learn, safe: bool) -> Book:
-    """Return what makes a round, at once, of a draw that was looked at.
+def _make_begin(rule: Rule, safe: bool) -> Begin:
+    """Return what begins a round with a draw that was looked at, and whose outcome is known.
 
     The result is the number of the round, or -1 if another forecast of the block came in between,
     or if the budget was spent since.
     """
     draw, full_support = rule.draw, rule.full_support
 
-    def book(
+    def begin(
         words: Words,
         reals: Reals,
         row: int,
         place: int,
         weight: float,
-        mixed: float,
         clock: int,
         learned: int,
         raw: float,
-        outcome: int,
     ) -> int:
         at = row + words[BLOCKS] + ((place >> 16) & NARROW) * words[STRIDE]
         if words[at + CLOCK] != clock:
@@ -421,7 +409,29 @@ def _make_book(rule: Rule, learn: Learn, safe: bool) -> Book:
         if words[row + ROUNDS] != learned:
             count_overtaken(words, row, learned)
         count_forecast(words, row)
-        learn(words, reals, row, number, place, weight, mixed, raw, 0.0, outcome)
+        return number
+
+    return begin
+
+
+def _make_book(begin: Begin, learn: Learn) -> Book:
+    """Return what makes a round, at once, of a draw that was looked at, as ``begin`` says."""
+
+    def book(
+        words: Words,
+        reals: Reals,
+        row: int,
+        place: int,
+        weight: float,
+        mixed: float,
+        clock: int,
+        learned: int,
+        raw: float,
+        outcome: int,
+    ) -> int:
+        number = begin(words, reals, row, place, weight, clock, learned, raw)
+        if number >= 0:
+            learn(words, reals, row, number, place, weight, mixed, raw, 0.0, outcome)
         return number
 
     return book

@@ -21,6 +21,7 @@ from calibrant.kernels import layout as word
 from calibrant.kernels.compile import SHORT
 from calibrant.kernels.crowd import counts_by_lag
 from calibrant.kernels.layout import ISSUED, ROUNDS, UNDO_AT, UNDO_NUMBER, unpack
+from calibrant.kernels.on_array import SEEN
 from calibrant.kernels.rounds import Issued as Announced
 from calibrant.kernels.rounds import Peeked, Said, block_at
 from calibrant.recalibrate.spec import Spec
@@ -190,7 +191,7 @@ class Rows(Bench):
         if self._reads:
             self.tell(ticket._kept[-self._reads :])
         # Usually the forecast that was announced last is the one that is learned.
-        if steps is None or not steps.learn_flat(self.machine, row, number, when, outcome):
+        if steps is None or steps.learn_flat(self.machine, row, number, when, outcome) < 0:
             told = ticket._place, ticket._weight, ticket._mixed, ticket._raw
             self.learn(row, number, *told, when, outcome, ticket._kept)
 
@@ -279,7 +280,7 @@ class Rows(Bench):
 
     def book_look(self, row: int, raw: float, outcome: int) -> int:
         """Do the same with what the last look of a compiled step found."""
-        number: int = self.steps.book_flat(self.machine, row, raw, outcome)
+        number: int = self.steps.learn_flat(self.machine, row, SEEN, raw, outcome)
         if number < -1:
             self.check_room(row)
         return number
