@@ -1,6 +1,7 @@
 """Late outcomes: Brier score and C2 where the delay depends on the outcome, and in crowds.
 
-``python -m benchmarks.late`` prints a table; ``--rounds`` and ``--seeds`` say how much is played.
+``python -m benchmarks.late`` prints a table; ``--rounds`` and ``--seeds`` say how much is played,
+and ``--only crowds`` plays the streams whose name has this word.
 """
 
 from __future__ import annotations
@@ -83,12 +84,29 @@ def streams(rounds: int, seed: int) -> Iterator[Late]:
         odds = (raw / (1.0 - raw)) ** slope
         outcomes = (rng.random(rounds) < odds / (1.0 + odds)).astype(np.uint8)
         yield Late(name, raw, outcomes, np.arange(rounds) + 1.0 + lags(rng, outcomes))
+    yield shifted(rounds, 100, seed)
     for size in CROWDS:
         yield crowd(rounds, size, seed)
+    for size in CROWDS:
+        yield crowd(rounds, size, seed, slope=0.5)
 
 
-def crowd(rounds: int, size: int, seed: int) -> Late:
-    """Make games whose rows wait for one result: the chance wanders while the game is on."""
+def shifted(rounds: int, lag: int, seed: int) -> Late:
+    """Make forecasts whose log-odds are all too high by 1, and outcomes that are all late."""
+    rng = np.random.default_rng([seed, lag])
+    chance = rng.beta(*BALANCED, rounds)
+    outcomes = (rng.random(rounds) < chance).astype(np.uint8)
+    odds = np.exp(1.0) * chance / (1.0 - chance)
+    raw = np.clip(odds / (1.0 + odds), 0.001, 0.999)
+    known = np.arange(rounds, dtype=np.float64) + 1.0 + lag
+    return Late(f"all late by {lag}, shifted", raw, outcomes, known)
+
+
+def crowd(rounds: int, size: int, seed: int, slope: float = 1.0) -> Late:
+    """Make games whose rows wait for one result: the chance wanders while the game is on.
+
+    The true log-odds are those of the raw forecasts, which are right with a slope of 1, times it.
+    """
     rng = np.random.default_rng([seed, size])
     games = rounds // size
     # A random walk ends on one side of 0: the chance of that, given where it is, is a martingale.
@@ -97,10 +115,13 @@ def crowd(rounds: int, size: int, seed: int) -> Late:
     walk = start + np.cumsum(steps, axis=1)
     left = 1.0 - np.arange(size) / (2 * size)
     before = np.hstack([start, walk[:, : size - 1]])
-    raw = np.clip(_normal(before / np.sqrt(left)), 0.001, 0.999).ravel()
+    chance = np.clip(_normal(before / np.sqrt(left)), 0.001, 0.999).ravel()
+    odds = (chance / (1.0 - chance)) ** (1.0 / slope)
+    raw = chance if slope == 1.0 else np.clip(odds / (1.0 + odds), 0.001, 0.999)
     outcomes = np.repeat(walk[:, -1] > 0.0, size).astype(np.uint8)
     ends = np.repeat(np.arange(1, games + 1) * float(size), size)
-    return Late(f"crowds of {size}", raw, outcomes, ends)
+    told = "" if slope == 1.0 else ", tempered"
+    return Late(f"crowds of {size}{told}", raw, outcomes, ends)
 
 
 def _normal(x: Floats) -> Floats:
@@ -135,15 +156,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=30_000)
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--only", default="", help="play streams with this in their name")
     given = parser.parse_args()
-    print("| stream | raw Brier | mean's, less raw | raw C2, binned | C2 of the draw |")
-    print("|---|---|---|---|---|")
+    print("| stream | raw Brier | mean's, less raw | most | raw C2, binned | C2 of the draw |")
+    print("|---|---|---|---|---|---|")
     played = [list(streams(given.rounds, seed)) for seed in range(given.seeds)]
     for same in zip(*played, strict=True):
-        scores = np.mean([score(stream, seed) for seed, stream in enumerate(same)], axis=0)
-        raw, mean, binned, c2 = scores.tolist()
+        if given.only not in same[0].name:
+            continue
+        scores = np.array([score(stream, seed) for seed, stream in enumerate(same)])
+        raw, mean, binned, c2 = scores.mean(axis=0).tolist()
+        most = float((scores[:, 1] - scores[:, 0]).max())
         print(
-            f"| {same[0].name} | {raw:.4f} | {mean - raw:+.5f} | {binned:.5f} | {c2:.5f} |",
+            f"| {same[0].name} | {raw:.4f} | {mean - raw:+.5f} | {most:+.4f} | {binned:.5f} | "
+            f"{c2:.5f} |",
             flush=True,
         )
 

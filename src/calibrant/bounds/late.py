@@ -31,6 +31,7 @@ def late_cost(
     buckets: int = 1,
     strength: float = 4.0,
     patience: float = 3.0,
+    caution: float = CAUTION,
 ) -> float:
     """Return what late outcomes add to the bound on C2 of a rule with an anchor.
 
@@ -50,12 +51,16 @@ def late_cost(
         included, N.
     strength, patience
         c and R0 of the rule.
+    caution
+        After how many crowds average gaps are believed by half, at most, b: 8 for the rule alone,
+        `calibrant.kernels.anchor.DOUBT` behind a mixture that follows how much outcomes are alike.
 
     Notes
     -----
     With G = 10000, ``m = min(N, G)`` and ``l = min(N, L)`` the cost is, over T,
 
-        2 D logs + 2 (D + M) + 16 l ln(1 + T/(8 l)) + min(16 m ln(1 + T/(8 m)), M (4 sqrt(8 G) + 2))
+        2 D logs + 2 (D + M) + 2 b l ln(1 + T/(b l))
+        + min(16 m ln(1 + T/(8 m)), M (4 sqrt(8 G) + 2))
         + c M [R0 (1 + m + l) + 4 min(m^2 t, m G)^(1/3) + 2 (l^2 t)^(1/3)],      t = T/M,
 
     and with D > 0 also ``c [23.2 (D^2 T)^(1/3) + 1.25 (D + 1 + (L + 1)(1 + log(D)/log(1.5)))]``.
@@ -72,8 +77,8 @@ def late_cost(
     if D and M > 1:
         raise InvalidInput(f"buckets must be 1 where outcomes were late, got {M}")
     m, known, t = min(N, GUESS), min(N, L), T / M
-    guessed = min(_doubt(m, T), M * (4.0 * math.sqrt(CAUTION * GUESS) + 2.0))
-    trust = 2.0 * D * logs + 2.0 * (D + M) + _doubt(known, T) + guessed
+    guessed = min(_doubt(m, T, CAUTION), M * (4.0 * math.sqrt(CAUTION * GUESS) + 2.0))
+    trust = 2.0 * D * logs + 2.0 * (D + M) + _doubt(known, T, caution) + guessed
     roots = 4.0 * min(m * m * t, m * GUESS) ** (1 / 3) + 2.0 * (known * known * t) ** (1 / 3)
     pull = M * (patience * (1 + m + known) + roots)
     if D:
@@ -87,11 +92,11 @@ def _waits(delay: int, lag: int, missing: int) -> tuple[int, int, int]:
     return check.whole(delay, "delay", high=min(L, N)), L, N
 
 
-def _doubt(crowd: int, rounds: int) -> float:
-    """Return what it costs to believe average gaps less, by ``n/(n + 8 crowd)``."""
+def _doubt(crowd: int, rounds: int, caution: float) -> float:
+    """Return what it costs to believe average gaps less, by ``n/(n + caution crowd)``."""
     if crowd == 0:
         return 0.0
-    return 2.0 * CAUTION * crowd * math.log1p(rounds / (CAUTION * crowd))
+    return 2.0 * caution * crowd * math.log1p(rounds / (caution * crowd))
 
 
 def anchored_late(

@@ -143,6 +143,7 @@ class Anchored(Calibrator):
             return bound
         told: dict[str, Any] = {"strength": self.strength, "patience": self.patience}
         told |= {"delay": account.delay, "lag": account.lag, "missing": account.missing}
+        told["caution"] = account.caution
         used = int((account.counts.sum(-1) > 0).sum()) if rounds is None else account.buckets
         sums = float(bounds.harmonic(account.counts).sum()) if logs is None else logs
         cost = bounds.late_cost(rounds or account.rounds, sums, buckets=used, **told)

@@ -20,6 +20,7 @@ from calibrant.core.arrays import Reals, Words
 from calibrant.core.grid import GRIDS, Grid
 from calibrant.core.mixture import Mixture
 from calibrant.errors import InvalidInput
+from calibrant.kernels.anchor import CAUTION
 from calibrant.kernels.layout import BLOCKS, CELLS, POSITION, ROWS, SCRATCH, TABLE, WIDTH
 from calibrant.kernels.rounds import Program, assemble
 from calibrant.kernels.rule import Rule
@@ -47,6 +48,8 @@ class Account:
     lag, missing
         The most forecasts between one and its outcome, and the most outcomes that were missing at
         a forecast; 0 where that was not counted.
+    caution
+        After how many crowds of late outcomes a rule with an anchor believes these by half.
     """
 
     counts: Words
@@ -57,6 +60,7 @@ class Account:
     delay: int = 0
     lag: int = 0
     missing: int = 0
+    caution: float = CAUTION
 
     @functools.cached_property
     def rounds(self) -> int:

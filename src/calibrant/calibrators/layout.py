@@ -181,7 +181,7 @@ def layout_of(
     shared[[word.TRANSFORM, word.LOSS, word.COINS]] = start if front else 0, loss, coins
     reals = shared.view(np.float64)
     reals[word.EPSILON], reals[word.MIXED] = epsilon or 0.0, float(middles[0])
-    reals[word.LAG] = reals[word.CROWD] = 1.0
+    reals[word.LAG] = reals[word.CROWD] = reals[word.SAME] = 1.0
     shared[[word.NOTES, word.HAND, word.UNDO_NUMBER, word.UNDO_LEARNED]] = -1
     shared[word.CAPACITY] = min(MAX_GAP // scale - prior, rule.most_rounds)
     fresh, real, stored, low, high = _row(rule, section, buckets, size)

@@ -7,7 +7,8 @@ forecasts have beaten their anchors, and comes back when they lose.
 
 Late outcomes come in crowds that tell little more than one.  With d others that wait at a time, as
 far as is known, the pull falls 1 + d times as slowly with the regret, or as if the patience were
-2 (d**2 n)**(1/3) after n outcomes if that is more; and average gaps count by n / (n + 8 d).
+2 (d**2 n)**(1/3) after n outcomes if that is more; and average gaps count by n / (n + 8 d), or
+by n / (n + 128 r) if r others are the same, as far as a mixture in front can tell.
 States of earlier versions go on as they did, see :func:`by_lag`.
 
 A second rule forgets, with a half-life in rounds or in time.  The average gap of a cell is one
@@ -45,6 +46,7 @@ from calibrant.kernels.layout import (
     PARAMETERS,
     REAL,
     REAL_COUNT,
+    SAME,
     SCALE,
     SHARE,
     STATE,
@@ -84,6 +86,8 @@ TRUST: Final = OWN_HEAD.real(
 )
 CAUTION: Final = 8.0
 """After so many crowds of outcomes average gaps are believed by half."""
+DOUBT: Final = 128.0
+"""The same where outcomes of a crowd are the same."""
 
 FIRST: Final = len(OWN_HEAD)
 """Words of a block before its cells."""
@@ -154,7 +158,8 @@ def learned(words: Words, reals: Reals, at: int, expected: float, outcome: int) 
     if counts_by_lag(words):
         lost = by_lag(words, reals, at, lost)
     elif others > 0.0:
-        waiting = CAUTION * others / words[BUCKETS]
+        doubt = DOUBT * (reals[SAME] - 1.0)
+        waiting = max(CAUTION * others, doubt) / words[BUCKETS]
         reals[at + WAITED] += (reals[LAG] - 1.0) / words[BUCKETS]
         reals[at + TRUST] = words[at + LEARNED] / (words[at + LEARNED] + waiting)
     adjust(words, reals, at, lost)

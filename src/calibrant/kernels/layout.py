@@ -174,6 +174,9 @@ LAG: Final = HEADER.real(
 CROWD: Final = HEADER.real(
     "CROWD", SCRATCH_LIFE, "Among how many forecasts that wait the outcome counts for one."
 )
+SAME: Final = HEADER.real(
+    "SAME", SCRATCH_LIFE, "Among how many that are the same it counts for one, as far as is known."
+)
 NOW: Final = HEADER.real(
     "NOW",
     SCRATCH_LIFE,

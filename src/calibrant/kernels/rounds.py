@@ -22,7 +22,7 @@ from calibrant.kernels.alone import Sizes, count_overtaken, make_steps
 from calibrant.kernels.batches import make_events, make_preview, make_replay, make_replay_mixed
 from calibrant.kernels.coin import toss
 from calibrant.kernels.compile import are_made, available, compiled, entry_point, mark
-from calibrant.kernels.crowd import count_forecast, counts_by_lag, crowd_of
+from calibrant.kernels.crowd import count_forecast, counts_by_lag, crowd_of, part_of
 from calibrant.kernels.layout import (
     ADVICE,
     ASIDE,
@@ -51,6 +51,7 @@ from calibrant.kernels.layout import (
     RAW_LOSS,
     RESERVED,
     ROUNDS,
+    SAME,
     SIDES,
     STRIDE,
     TABLE,
@@ -87,7 +88,7 @@ Peek = Callable[[Words, Reals, int, float], Peeked]
 Learn = Callable[[Words, Reals, int, int, int, float, float, float, float, int], None]
 Book = Callable[[Words, Reals, int, int, float, float, int, int, float, int], int]
 Begin = Callable[[Words, Reals, int, int, float, int, int, float], int]
-Absorb = Callable[[Words, Reals, int, float, float, int, float, bool], None]
+Absorb = Callable[[Words, Reals, int, float, float, int, float, float, bool], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -321,7 +322,7 @@ def _make_learn(rule: Rule, kernel: Kernel | None, safe: bool) -> Learn:
     update, recall = rule.update, rule.recall
     full_support, anchored = rule.full_support, rule.anchored
     absorb = None if kernel is None else _make_absorb(kernel)
-    weighs = anchored or kernel is not None
+    weighs, alike = anchored or kernel is not None, None if kernel is None else kernel.alike
 
     def learn(
         words: Words,
@@ -339,11 +340,15 @@ def _make_learn(rule: Rule, kernel: Kernel | None, safe: bool) -> Learn:
         table, lag = words[TABLE], words[row + ISSUED] - number
         if lag > 1 and lag - 1 > words[row + LONGEST_LAG]:
             words[row + LONGEST_LAG] = lag - 1
-        crowd = lag * 1.0
+        crowd, same = lag * 1.0, 1.0
         if weighs and not counts_by_lag(words):
             # Where nothing ever waited, without a look at how long.
             crowd = crowd_of(words, row) * 1.0 if words[row + MOST_OUTSTANDING] > 0 else 1.0
             reals[CROWD] = crowd
+        if alike is not None and crowd > 1.0:
+            others = min(crowd - 1.0, words[row + LONGEST_LAG] * 1.0)
+            same = alike(words, reals, row + words[TRANSFORM], others)
+            reals[SAME] = same
         if safe:
             budget.hold(words, reals, row, raw, place, weight, -1)
             budget.settle(words, reals, row, raw, place, outcome)
@@ -364,7 +369,7 @@ def _make_learn(rule: Rule, kernel: Kernel | None, safe: bool) -> Learn:
         else:
             bill(words, reals, row, raw, outcome)
         if absorb is not None:
-            absorb(words, reals, row, mixed, raw, outcome, crowd, lag == 1)
+            absorb(words, reals, row, mixed, raw, outcome, crowd, same, lag == 1)
         words[row + ROUNDS] += 1
         words[UNDO_LEARNED] = number
         words[UNDO_NUMBER] = -1
@@ -450,6 +455,7 @@ def _make_absorb(kernel: Kernel) -> Absorb:
         raw: float,
         outcome: int,
         crowd: float,
+        same: float,
         prompt: bool,
     ) -> None:
         if words[LOSS] == SQUARED:
@@ -467,7 +473,8 @@ def _make_absorb(kernel: Kernel) -> Absorb:
         if late is not None and keep is not None and crowd > 1.0:
             if prompt:
                 keep(words, reals, at, words, words[ADVICE])
-            late(words, reals, at, raw, mixed, outcome, crowd, words, words[ADVICE])
+            part = part_of(crowd, same, words[row + ROUNDS])
+            late(words, reals, at, raw, mixed, outcome, crowd, part, words, words[ADVICE])
         else:
             teach(words, reals, at, raw, told, outcome)
         words[NOTES] = -1

@@ -88,9 +88,9 @@ class Calibrant(Recalibrator):
     A late outcome is learned when it comes: the last stage learns it for the draw that was
     announced, the mixture for what its experts said then (kept to 15 bits) and as one of
     1 + d if d others wait at a time, the experts for what they would say now and by
-    1/sqrt(1 + d); for outcomes that come together tell little more than one.  The number d is
-    what the stream so far lets expect, and the same whatever the outcome is.  A corrected one is
-    amended in the last stage; experts do not unlearn.
+    1/sqrt(1 + d), or less where errors show that those that wait together are alike; for then they
+    tell little more than one.  The number d is what the stream so far lets expect, and the same
+    whatever the outcome is.  A corrected one is amended in the last stage; experts do not unlearn.
 
     Examples
     --------
@@ -203,14 +203,14 @@ def _transform(experts: Any, share: float | None, loss: str, context: Any = Fals
         made = _usual if type(share) is float else _usual.__wrapped__
         return made(reader, share, loss)
     several = tuple(experts) + reader if reader else experts
-    return ExpertMixture(several, share=share, loss=loss)
+    return ExpertMixture(several, share=share, loss=loss, alike=True)
 
 
 @functools.lru_cache(32)
 def _usual(reader: tuple[Transform, ...], share: float, loss: str) -> Transform:
     """Return the experts that are taken unless others are asked for: the same object each time."""
     start = START + START[1:2] * len(reader)
-    return ExpertMixture(EXPERTS + reader, share=share, start=start, loss=loss)
+    return ExpertMixture(EXPERTS + reader, share=share, start=start, loss=loss, alike=True)
 
 
 def _reader(context: Any) -> tuple[Transform, ...]:

@@ -26,7 +26,8 @@ def account_of(spec: Spec, row: Words) -> Account:
     # No theorem is about outcomes that count by their own lag.
     waits = (0, 0) if spec.coins == OLD else (lag, missing)
     blocks = spec.layout.blocks_of(row)
-    return Account(counts, ones, spec.prior, spec.centres, blocks, min(lag, missing), *waits)
+    told = min(lag, missing), *waits, spec.caution
+    return Account(counts, ones, spec.prior, spec.centres, blocks, *told)
 
 
 def certificate_of(spec: Spec, row: Words, waiting: int, failure: float = FAILURE) -> Certificate:

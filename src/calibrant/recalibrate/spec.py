@@ -22,6 +22,7 @@ from calibrant.core.ticket import Issuer
 from calibrant.errors import InvalidInput, InvalidType
 from calibrant.kernels import bodies, scores
 from calibrant.kernels.alone import Sizes
+from calibrant.kernels.anchor import CAUTION, DOUBT
 from calibrant.kernels.coin import name_of
 from calibrant.kernels.compile import available, compiled
 from calibrant.kernels.layout import (
@@ -129,6 +130,12 @@ class Spec:
     def slots(self) -> int:
         """How many features of a round an expert reads, as the last of those words."""
         return 0 if self.transform is None else self.transform.kernel.slots
+
+    @property
+    def caution(self) -> float:
+        """After how many crowds of late outcomes the last stage believes these by half, at most."""
+        tells = self.transform is not None and self.transform.kernel.alike is not None
+        return DOUBT if tells else CAUTION
 
     @functools.cached_property
     def left(self) -> tuple[slice, slice | None, bool]:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from calibrant.core import check
 from calibrant.core.limits import refuse_large
 from calibrant.errors import InvalidInput, InvalidType
-from calibrant.kernels import bits
+from calibrant.kernels import bits, crowd
 from calibrant.kernels.layout import MIXED_LOSS, RAW_LOSS, REAL, SHARE
 from calibrant.kernels.portable import log
 from calibrant.kernels.transforms import hats, identity, mixture, parts
@@ -110,6 +110,9 @@ class ExpertMixture(Transform):
     form
         ``"substitution"`` (squared loss: eta up to 2) or ``"mean"``, the weighted mean (squared
         loss: eta up to 1/2; log loss: eta is 1).
+    alike
+        Whether it is followed how much outcomes that wait together are alike.  Where they are,
+        experts learn less of each.
 
     Notes
     -----
@@ -150,6 +153,7 @@ class ExpertMixture(Transform):
     eta: float | None = None
     loss: str = "squared"
     form: str | None = None
+    alike: bool = False
 
     def __post_init__(self) -> None:
         loss = check.choice(self.loss, "loss", ("squared", "log"))
@@ -162,12 +166,19 @@ class ExpertMixture(Transform):
             start=_start(self.start, len(_checked(self.experts))),
             eta=_rate(self.eta, loss, FORMS[loss, form][1]),
             form=form,
+            alike=_flag(self.alike),
         )
 
     @functools.cached_property
     def kernel(self) -> Kernel:
         """The functions of this very mixture."""
-        return mixture.make_mixture(tuple(_part(g) for g in self._groups), self._form)
+        return mixture.make_mixture(tuple(_part(g) for g in self._groups), self._form, self.alike)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """All parameters; ``alike`` only if it is true, for descriptions were without it once."""
+        told = super().parameters
+        return told if self.alike else {name: told[name] for name in told if name != "alike"}
 
     @property
     def notes(self) -> int:
@@ -186,7 +197,7 @@ class ExpertMixture(Transform):
         due = [1.0] * (count + 1) if self.loss == "log" else []
         first = self.start or ()
         shares = [self.share * weight for weight in first]
-        shared: State = [*first, *[0.0] * count, *shares, *due]
+        shared: State = [*first, *[0.0] * count, *shares, *due, *self._sums]
         starts = [start for start, _ in self._placed()]
         body = [word for state in states for word in state]
         return [*head, self._own + len(body), *starts, *shared, *body, *[0.0] * self.notes]
@@ -214,7 +225,10 @@ class ExpertMixture(Transform):
         count, at = len(self.experts), mixture.PARTS + len(self._groups)
         losses = [mixture.LOSS, *range(at + count, at + 2 * count)]
         found: dict[int, tuple[float, float]] = dict.fromkeys(losses, (REAL[0], math.inf))
-        found |= dict.fromkeys([*range(at, at + count), *range(at + 3 * count, self._own)], SHARE)
+        own = self._own - len(self._sums)
+        found |= dict.fromkeys([*range(at, at + count), *range(at + 3 * count, own)], SHARE)
+        if self.alike:
+            found[own + crowd.SQUARES] = (0.0, REAL[1])
         for start, group in self._placed():
             found |= shifted(group[0], start)[1]
         return found
@@ -274,8 +288,13 @@ class ExpertMixture(Transform):
     @property
     def _own(self) -> int:
         """Words before the experts' states."""
-        count, extra = len(self.experts), len(self.experts) + 1 if self.loss == "log" else 0
-        return mixture.PARTS + len(self._groups) + 3 * count + extra
+        sizes = len(self._groups), len(self.experts), self.loss == "log"
+        return mixture.sums_at(*sizes) + len(self._sums)
+
+    @property
+    def _sums(self) -> tuple[float, ...]:
+        """The first words by which it is followed how much outcomes are alike."""
+        return crowd.FIRST if self.alike else ()
 
     @property
     def _form(self) -> mixture.Forms:
@@ -326,6 +345,12 @@ def _start(start: Any, count: int) -> tuple[float, ...]:
     weights = [check.real(w, "start", low=1e-9, rule="weights above 0") for w in listed]
     total = math.fsum(weights)
     return tuple(weight / total for weight in weights)
+
+
+def _flag(alike: Any) -> bool:
+    if not isinstance(alike, bool):
+        raise InvalidType(f"alike must be True or False, got {alike!r}")
+    return alike
 
 
 def _rate(eta: float | None, loss: str, most: float) -> float:

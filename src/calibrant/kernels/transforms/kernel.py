@@ -16,7 +16,8 @@ Learn: TypeAlias = Callable[[Words, Reals, int, float, float, int], None]
 Given: TypeAlias = Callable[[Words, Reals, int, float, float, float], float]
 Partly: TypeAlias = Callable[[Words, Reals, int, float, float, int, float], None]
 Keep: TypeAlias = Callable[[Words, Reals, int, Any, int], None]
-Late: TypeAlias = Callable[[Words, Reals, int, float, float, int, float, Any, int], None]
+Late: TypeAlias = Callable[[Words, Reals, int, float, float, int, float, float, Any, int], None]
+Alike: TypeAlias = Callable[[Words, Reals, int, float], float]
 Recall: TypeAlias = Callable[[Words, Reals, int, Any, int], bool]
 Replay: TypeAlias = Callable[[Words, Reals, Any, Any, Any], None]
 
@@ -35,8 +36,10 @@ class Kernel:
     Some transforms need to know of a round whose outcome comes late what they said then, and
     not only in sum: ``keep(words, reals, at, to, first)`` writes that, after a prediction,
     into ``kept`` words of ``to`` from ``first`` on, and
-    ``late(words, reals, at, raw, told, outcome, crowd, to, first)`` learns the outcome as one of
-    ``crowd`` that wait at a time.  Without them a late outcome is learned by predicting again.
+    ``late(words, reals, at, raw, told, outcome, crowd, part, to, first)`` learns the outcome as one
+    of ``crowd`` that wait at a time, of which experts learn a part.  Without them a late outcome is
+    learned by predicting again.  ``alike(words, reals, at, others)`` says as one of how many that
+    are the same an outcome counts, among so many others, where a transform can tell.
 
     Whoever asks several transforms may spare them work: ``given`` is ``predict`` with two more
     arguments, the log-odds of the raw forecast and the logarithm of its complement, of which
@@ -53,6 +56,7 @@ class Kernel:
     kept: int = 0
     keep: Keep | None = None
     late: Late | None = None
+    alike: Alike | None = None
     given: Given | None = None
     logs: int = NONE
     partly: Partly | None = None

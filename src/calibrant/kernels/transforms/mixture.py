@@ -13,11 +13,11 @@ functions, each of which calls the one before it and then its own part.
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 from calibrant.kernels import bits
+from calibrant.kernels.crowd import compare, same_of
 from calibrant.kernels.layout import INDEX, Reals, Words
 from calibrant.kernels.portable import (
     POWER_2,
@@ -71,12 +71,16 @@ Soften: TypeAlias = Callable[[Words, Reals, int, int, float, int, float], None]
 
 
 @functools.cache
-def make_mixture(parts: tuple[Part, ...], form: Forms) -> Kernel:
-    """Return the kernel of a mixture of all experts of ``parts``."""
+def make_mixture(parts: tuple[Part, ...], form: Forms, alike: bool = False) -> Kernel:
+    """Return the kernel of a mixture of all experts of ``parts``.
+
+    With ``alike`` it follows how much outcomes that wait together are.
+    """
     advise, absorb = fold(parts, PARTS)
     count = sum(part.width for part in parts)
     combine, reweigh = form(len(parts), count)
     soften = log_softened if form is bayes else squared_softened
+    where = sums_at(len(parts), count, form is bayes) if alike else 0
     given, logs = _make_given(advise, combine), max(part.logs for part in parts)
     slots, recall = _reading(parts, packed(count))
     return Kernel(
@@ -84,7 +88,8 @@ def make_mixture(parts: tuple[Part, ...], form: Forms) -> Kernel:
         _make_learn(absorb, reweigh),
         packed(count) + slots,
         _make_keep(count),
-        _make_late(advise, absorb, soften(len(parts), count), count, logs),
+        _make_late(advise, absorb, soften(len(parts), count), count, logs, where),
+        _make_alike(where) if alike else None,
         given,
         logs,
         slots=slots,
@@ -153,7 +158,24 @@ def _make_keep(count: int) -> types.Keep:
     return keep
 
 
-def _make_late(advise: Advise, absorb: Absorb, soften: Soften, count: int, logs: int) -> types.Late:
+def sums_at(parts: int, count: int, log: bool) -> int:
+    """Return where it is followed how much outcomes are alike: behind weights, losses and shares.
+
+    And behind likelihoods that are due, under the log loss.
+    """
+    return PARTS + parts + 3 * count + (count + 1 if log else 0)
+
+
+def _make_alike(where: int) -> types.Alike:
+    def alike(words: Words, reals: Reals, at: int, others: float) -> float:
+        return same_of(reals, at + where, others)
+
+    return alike
+
+
+def _make_late(
+    advise: Advise, absorb: Absorb, soften: Soften, count: int, logs: int, where: int
+) -> types.Late:
     def late(
         words: Words,
         reals: Reals,
@@ -162,6 +184,7 @@ def _make_late(advise: Advise, absorb: Absorb, soften: Soften, count: int, logs:
         told: float,
         outcome: int,
         crowd: float,
+        part: float,
         to: Any,
         first: int,
     ) -> None:
@@ -174,7 +197,9 @@ def _make_late(advise: Advise, absorb: Absorb, soften: Soften, count: int, logs:
         odds = logit(raw) if logs >= ODDS else 0.0
         less = log(1.0 - raw) if logs == BOTH else 0.0
         advise(words, reals, at, raw, odds, less, out)
-        absorb(words, reals, at, raw, out, outcome, 1.0 / math.sqrt(crowd))
+        absorb(words, reals, at, raw, out, outcome, part)
+        if where > 0:
+            compare(reals, at + where, crowd, outcome - told)
 
     return late
 
