@@ -346,9 +346,10 @@ def _make_learn(rule: Rule, kernel: Kernel | None, safe: bool) -> Learn:
             crowd = crowd_of(words, row) * 1.0 if words[row + MOST_OUTSTANDING] > 0 else 1.0
             reals[CROWD] = crowd
         if alike is not None and crowd > 1.0:
-            others = min(crowd - 1.0, words[row + LONGEST_LAG] * 1.0)
-            same = alike(words, reals, row + words[TRANSFORM], others)
-            reals[SAME] = same
+            front, others = row + words[TRANSFORM], crowd - 1.0
+            same = alike(words, reals, front, others)
+            # The last stage has a theorem, which reckons with lags that were seen.
+            reals[SAME] = alike(words, reals, front, min(others, words[row + LONGEST_LAG] * 1.0))
         if safe:
             budget.hold(words, reals, row, raw, place, weight, -1)
             budget.settle(words, reals, row, raw, place, outcome)
