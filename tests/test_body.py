@@ -90,7 +90,7 @@ def first_form(spec: Spec, row: np.ndarray) -> np.ndarray:
     """Return the body of a row as it was written before tops, tallies and inverses were."""
     body = spec.body
     told, base = row[body.places], body.fresh.copy()
-    base[body._later] = told[body._earlier]
+    base[body.later] = told[body.earlier]
     changed = told != base
     words = told[changed].tolist()
     count = int(changed[: body.wholes].sum())
@@ -232,7 +232,7 @@ def test_a_twin_that_differs_is_told_and_one_that_does_not_is_left_out() -> None
     spec = model.spec
     same = len(spec.body.packed(model._arena.row()))
     row = model._arena.row()
-    later = spec.body.places[spec.body._later]
+    later = spec.body.places[spec.body.later]
     used = next(int(place) for place in later if row[place] != spec.layout.fresh[place])
     row.view(float)[used] += 1.0
     assert len(spec.body.packed(row)) == same + 1

@@ -32,8 +32,6 @@ FIRST_MAGIC: Final = b"calibrnt"
 START: Final = len(MAGIC) + 4
 DIGEST: Final = 16
 STORED: Final = np.dtype("<i8")
-FEW: Final = 4096
-"""Words that are copied sooner than their bytes are told one after the other."""
 WRONG: Final = (AttributeError, TypeError, ValueError, ArithmeticError, RecursionError)
 """What reading crafted data may run into; the last where it is nested too deep."""
 
@@ -169,18 +167,31 @@ class Document:
 
 def bound_bytes(shape: bytes, arrays: Arrays) -> bytes:
     """Return the bytes of a document, given its shape and its arrays."""
+    return joined(*begun(shape), arrays)
+
+
+def begun(shape: bytes) -> tuple[bytes, Any]:
+    """Return with what all documents of a shape begin, and the digest of that.
+
+    A copy of the digest goes on with the rest.
+    """
+    begin = MAGIC + len(shape).to_bytes(4, "little") + shape
+    return begin, hashlib.blake2b(begin, digest_size=DIGEST)
+
+
+def joined(begin: bytes, digest: Any, arrays: Arrays) -> bytes:
+    """Return the bytes of a document, given its beginning and its arrays."""
     names = sorted(arrays)
     lengths = b"".join(len(arrays[name]).to_bytes(4, "little") for name in names)
-    words = [np.ascontiguousarray(arrays[name], STORED).data for name in names]
-    parts: list[Any] = [MAGIC, len(shape).to_bytes(4, "little"), shape, lengths, *words]
-    if sum(map(len, words)) <= FEW:
-        told = b"".join(parts)
-        return told + _digest(told)
     # Large arrays are copied once.
-    hashed = hashlib.blake2b(digest_size=DIGEST)
+    parts: list[Any] = [
+        lengths,
+        *(np.ascontiguousarray(arrays[name], STORED).data for name in names),
+    ]
+    hashed = digest.copy()
     for part in parts:
         hashed.update(part)
-    return b"".join([*parts, hashed.digest()])
+    return b"".join([begin, *parts, hashed.digest()])
 
 
 def kind_of(data: Any) -> str:

@@ -20,10 +20,8 @@ from calibrant.kernels.layout import (
     ISSUED,
     KEY,
     LONGEST_LAG,
-    LOSS,
     MOST_OUTSTANDING,
     NARROW,
-    POSITION,
     RAW_INFINITE,
     RAW_LOSS,
     ROUNDS,
@@ -49,6 +47,7 @@ class Sizes(NamedTuple):
     table: int
     stride: int
     row: int
+    loss: int = SQUARED
 
 
 def count_overtaken(words: Words, row: int, learned: int) -> None:
@@ -70,41 +69,48 @@ def make_steps(
 
 def _make_forecasts(draw: Callable[..., Any], sizes: Sizes) -> dict[str, Any]:
     edges, starts, cells, table, *_ = sizes
+    # By where a raw forecast comes among the edges: its block, and the block's number in a place.
+    spots = ((-1, -1), *((start, bucket << 16) for bucket, start in enumerate(starts)))
 
     def peek(
         words: Words, reals: Reals, row: int, raw: float
     ) -> tuple[int, float, float, int, int]:
-        bucket = bisect_right(edges, raw) - 1
-        at = row + starts[bucket]
-        clock, chunk = words[at + CLOCK], chunks.get(words[at + KEY])
+        start, bucket = spots[bisect_right(edges, raw)]
+        at = row + start
+        clock = words[at + CLOCK]
+        chunk = chunks.get(words[at + KEY])
         if chunk is not None and chunk[0] == clock >> CHUNK_BITS:
             u = chunk[(clock & CHUNK) + 1]
         else:
-            u = toss_anew(words, row, words[at + KEY], bucket, clock)
+            u = toss_anew(words, row, words[at + KEY], bucket >> 16, clock)
         cell, side, weight = draw(words, reals, at, cells, table, u)
-        return bucket * 65536 + side * 32768 + cell, weight, raw, clock, words[row + ROUNDS]
+        return bucket + side * 32768 + cell, weight, raw, clock, words[row + ROUNDS]
 
     def issue(
         words: Words, reals: Reals, row: int, raw: float
     ) -> tuple[int, int, float, float, int]:
-        bucket = bisect_right(edges, raw) - 1
-        at = row + starts[bucket]
-        clock, chunk = words[at + CLOCK], chunks.get(words[at + KEY])
+        start, bucket = spots[bisect_right(edges, raw)]
+        at = row + start
+        clock = words[at + CLOCK]
+        chunk = chunks.get(words[at + KEY])
         if chunk is not None and chunk[0] == clock >> CHUNK_BITS:
             u = chunk[(clock & CHUNK) + 1]
         else:
-            u = toss_anew(words, row, words[at + KEY], bucket, clock)
+            u = toss_anew(words, row, words[at + KEY], bucket >> 16, clock)
         cell, side, weight = draw(words, reals, at, cells, table, u)
         # No call from here on: these words change together.
         number = words[row + ISSUED]
-        words[UNDO_AT], words[UNDO_POSITION] = at, words[at + POSITION]
-        words[at + POSITION], words[at + CLOCK] = cell, clock + 1
+        words[UNDO_AT] = at
+        # A block begins with its position.
+        words[UNDO_POSITION] = words[at]
+        words[at] = cell
+        words[at + CLOCK] = clock + 1
         words[row + ISSUED] = number + 1
         missing = number - words[row + ROUNDS]
         if missing and missing > words[row + MOST_OUTSTANDING]:
             words[UNDO_NUMBER], words[UNDO_MOST] = number, words[row + MOST_OUTSTANDING]
             words[row + MOST_OUTSTANDING] = missing
-        return number, bucket * 65536 + side * 32768 + cell, weight, raw, clock
+        return number, bucket + side * 32768 + cell, weight, raw, clock
 
     return {"peek": peek, "issue": issue}
 
@@ -116,7 +122,7 @@ def _make_lessons(update: Callable[..., None], sizes: Sizes) -> dict[str, Any]:
 
 
 def _make_learn(update: Callable[..., None], sizes: Sizes) -> Callable[..., None]:
-    starts, table = sizes.starts, sizes.table
+    starts, table, loss, squared = sizes.starts, sizes.table, sizes.loss, sizes.loss == SQUARED
 
     def learn(
         words: Words,
@@ -130,9 +136,12 @@ def _make_learn(update: Callable[..., None], sizes: Sizes) -> Callable[..., None
         time: float,
         outcome: int,
     ) -> None:
-        at, lag = row + starts[(place >> 16) & NARROW], words[row + ISSUED] - number
-        cost = outcome - raw
-        cost = cost * cost if words[LOSS] == SQUARED else charge_other(words[LOSS], raw, outcome)
+        at = row + starts[(place >> 16) & NARROW]
+        if squared:
+            miss = 1.0 - raw if outcome else raw
+            cost = miss * miss
+        else:
+            cost = charge_other(loss, raw, outcome)
         # No call but the last one from here on: these words change together.
         if cost < inf:
             reals[row + RAW_LOSS] += cost
@@ -140,6 +149,7 @@ def _make_learn(update: Callable[..., None], sizes: Sizes) -> Callable[..., None
             words[row + RAW_INFINITE] += 1
         words[row + ROUNDS] += 1
         words[UNDO_LEARNED] = number
+        lag = words[row + ISSUED] - number
         if lag > 1 and lag - 1 > words[row + LONGEST_LAG]:
             words[row + LONGEST_LAG] = lag - 1
         try:
@@ -155,7 +165,7 @@ def _make_learn(update: Callable[..., None], sizes: Sizes) -> Callable[..., None
 
 
 def _make_book(update: Callable[..., None], sizes: Sizes) -> Callable[..., int]:
-    starts, table = sizes.starts, sizes.table
+    starts, table, loss, squared = sizes.starts, sizes.table, sizes.loss, sizes.loss == SQUARED
 
     def book(
         words: Words,
@@ -172,12 +182,18 @@ def _make_book(update: Callable[..., None], sizes: Sizes) -> Callable[..., int]:
         at = row + starts[place >> 16]
         if words[at + CLOCK] != clock:
             return -1
-        cost = outcome - raw
-        cost = cost * cost if words[LOSS] == SQUARED else charge_other(words[LOSS], raw, outcome)
+        if squared:
+            miss = 1.0 - raw if outcome else raw
+            cost = miss * miss
+        else:
+            cost = charge_other(loss, raw, outcome)
         number: int = words[row + ISSUED]
         rounds = words[row + ROUNDS]
-        words[at + POSITION], words[at + CLOCK] = place & CELL, clock + 1
-        words[row + ISSUED], words[row + ROUNDS] = number + 1, rounds + 1
+        # A block begins with its position.
+        words[at] = place & CELL
+        words[at + CLOCK] = clock + 1
+        words[row + ISSUED] = number + 1
+        words[row + ROUNDS] = rounds + 1
         if cost < inf:
             reals[row + RAW_LOSS] += cost
         else:

@@ -22,7 +22,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from typing import Any, Final
 
-from calibrant.kernels import ahead, bits, portable
+from calibrant.kernels import ahead, bits, gaps, portable
 from calibrant.kernels.coin import (
     SPLITMIX,
     UNIT,
@@ -59,6 +59,7 @@ INSTEAD: Final[dict[Any, Callable[..., Any]]] = {
     portable.lanes: bits.lanes,
     bisect_right: place_after,
     point_before: point_by_halves,
+    gaps.draw: gaps.draw_in_doubles,
     ahead.turn: ahead.turn_ahead,
     ahead.turn_alone: ahead.turn_alone_ahead,
     ahead.prepare: ahead.prepare_ahead,

@@ -24,6 +24,8 @@ from calibrant.kernels.two_point import make_settle
 
 FIRST: Final = len(HEAD)
 """Words of a block before its cells."""
+EXACT: Final = 1 << 53
+"""Whole numbers below this one are doubles."""
 
 
 def score(words: Words, reals: Reals, at: int, table: int, k: int) -> int:
@@ -45,9 +47,37 @@ _settle = make_settle(score, weigh)
 def draw(
     words: Words, reals: Reals, at: int, cells: int, table: int, u: float
 ) -> tuple[int, int, float]:
+    """Draw by the average gap: as :func:`draw_in_doubles` does, to the bit.
+
+    The usual case in whole numbers, which plain Python multiplies sooner.  Below 2**53 a double
+    is exact, so both divide the same two numbers.
+    """
+    low = words[at + POSITION]
+    cell = at + FIRST + 2 * low
+    gap = words[cell]
+    if gap > 0 and low < cells - 1:
+        above = -words[cell + 2] * words[cell + 1]
+        both = gap * words[cell + 3] + above
+    elif gap < 0 < low:
+        low -= 1
+        above = -gap * words[cell - 1]
+        both = words[cell - 2] * words[cell + 1] + above
+    else:
+        return draw_in_doubles(words, reals, at, cells, table, u)
+    if not 0 < above < both < EXACT:
+        return draw_in_doubles(words, reals, at, cells, table, u)
+    weight = above / both
+    if u >= weight:
+        return low + 1, 1, weight
+    return low, 0, weight
+
+
+def draw_in_doubles(
+    words: Words, reals: Reals, at: int, cells: int, table: int, u: float
+) -> tuple[int, int, float]:
     """Draw by the average gap: as :func:`two_point.make_draw` does, with its calls written out.
 
-    Plain Python takes a third less time for a round then.
+    Compiled code calls this one.
     """
     low = words[at + POSITION] & INDEX
     cell = at + FIRST + 2 * low
@@ -112,7 +142,7 @@ def update(
 ) -> None:
     """Count the outcome at the drawn cell: all that an integer rule remembers."""
     where = at + FIRST + 2 * k
-    words[where] += words[SCALE] * outcome - words[table + k]
+    words[where] = words[where] + words[SCALE] * outcome - words[table + k]
     words[where + 1] += 1
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from calibrant.core import check
 from calibrant.core.arrays import Bits, Reals, Words
-from calibrant.core.codec import bound_bytes
-from calibrant.core.gate import passing
+from calibrant.core.codec import begun, joined
+from calibrant.core.gate import passing, wait
 from calibrant.kernels.layout import ASIDE
+from calibrant.recalibrate.at_once import ARRAYS, read, with_length
 from calibrant.recalibrate.binary import Binary
 from calibrant.recalibrate.context import Known, columns_of, unread
 from calibrant.recalibrate.counter import CLOSED
@@ -43,14 +44,50 @@ class Batches(Binary):
     def _bytes(self, secret: bool = True) -> bytes:
         if not secret:
             return super()._bytes(secret)
-        shapes = self._spec.shapes
-        with passing(self._gate):
-            arrays = self._arrays()
+        counter, shapes, gate, body = self._counter, self._spec.shapes, self._gate, None
+        try:
+            del gate[0]
+        except IndexError:
+            wait(gate)
+        try:
+            # Usually there is nothing but the row.
+            if not len(counter) and not counter.corrections.stands:
+                body = self._body()
+            arrays: Any = self._arrays() if body is None else ARRAYS
+        finally:
+            gate.append(None)
         # The same text for all rows of a spec is written once.
-        told = self.kind, self.max_open, self._secret.origin, len(arrays)
+        told = self.kind, counter.max_open, self._secret.origin, len(arrays)
         if told not in shapes:
-            shapes[told] = self._document().shape
-        return bound_bytes(shapes[told], arrays)
+            shapes[told] = begun(self._document().shape)
+        if body is None:
+            return joined(*shapes[told], arrays)
+        begin, digest = shapes[told]
+        rest, hashed = with_length(body), digest.copy()
+        hashed.update(rest)
+        return b"".join((begin, rest, hashed.digest()))
+
+    @classmethod
+    def from_bytes(
+        cls,
+        data: bytes,
+        *,
+        secret: bytes | None = None,
+        key: str | int | None = None,
+        authenticate: bytes | None = None,
+    ) -> Self:
+        """Return the object whose :meth:`to_bytes` this is, written with that key or without.
+
+        A state that was stored without its secret asks for ``secret`` and ``key`` as the stream
+        was made with.
+        """
+        alone = secret is None and key is None and authenticate is None
+        found = read(cls.kind, data) if alone and type(data) is bytes else None
+        if found is not None:
+            made = cls.__new__(cls)
+            made._start(*found)
+            return made
+        return super().from_bytes(data, secret=secret, key=key, authenticate=authenticate)
 
     def _repr_html_(self: Any) -> str:
         from calibrant.recalibrate.notebook import page

@@ -29,7 +29,8 @@ from calibrant.kernels.layout import (
     WIDTH,
 )
 from calibrant.kernels.rounds import Peeked
-from calibrant.recalibrate import version1, version2, version3
+from calibrant.recalibrate import at_once, version1, version2, version3
+from calibrant.recalibrate.at_once import OFTEN as OFTEN
 from calibrant.recalibrate.body import check_made, unpacked
 from calibrant.recalibrate.context import unread, words_of
 from calibrant.recalibrate.counter import Counter
@@ -42,9 +43,6 @@ from calibrant.recalibrate.stream import Stream, overtaken
 from calibrant.transforms import from_description
 
 blank: Final = object.__new__
-OFTEN: Final = 1023
-"""In rounds whose number has all of these bits, plain steps look whether there is machine code; so
-do states of one spec that are read, of which each may play few rounds."""
 
 
 class Binary(Stream[Ticket]):
@@ -69,12 +67,18 @@ class Binary(Stream[Ticket]):
     ) -> None:
         """Set up a row of that spec, before its first round or as given."""
         cap = check.whole(max_open, "max_open", low=1, high=MAX_OPEN)
-        self._spec, self._secret, self._issuer = spec, secret, spec.issuer(secret)
         arena = spec.arena(secret) if words is None else spec.arena_of(secret, words)
+        self._start(spec, secret, cap, arena, words is not None)
+
+    def _start(
+        self, spec: Spec, secret: Secret, cap: int, arena: Arena, loaded: bool = True
+    ) -> None:
+        """Go on with a row of that spec, where it was left if it was ``loaded``."""
+        self._spec, self._secret, self._issuer = spec, secret, spec.issuer(secret)
         whose = self._issuer.fingerprint
         self._open(arena, self._counters(self._tickets, self._issuer, whose, spec.fields, cap))
         self._rows = Rows(spec, arena)
-        if arena.listed is None and words is not None:
+        if loaded and arena.listed is None:
             self._rows.begin_compiled(spec.ready)
         self._timed, self._reads = spec.rule.timed, spec.slots or None
         # What a ticket keeps is read where newer forecasts were made, and features always are.
@@ -122,13 +126,33 @@ class Binary(Stream[Ticket]):
     def _learn(self, ticket: Ticket, outcome: int) -> None:
         self._rows.settle(self._row, ticket, outcome)
 
+    def __repr__(self) -> str:
+        told = ", ".join(f"{k}={v!r}" for k, v in self.calibrator.parameters.items())
+        return (
+            f"Recalibrator({self.calibrator.name!r}, {told}, buckets={self.buckets}, "
+            f"prior={self.prior}, rounds={self.rounds})"
+        )
+
+    def _settle(self, ticket: Ticket, outcome: int, words: list[Any]) -> None:
+        """Learn the outcome of a ticket that kept advice, in words that are given."""
+        rows, row, number, time = self._rows, self._row, ticket._number, ticket._time
+        if words[row + ISSUED] - number > self._near:
+            rows.settle(row, ticket, outcome)
+        else:
+            rows.plain_learn(
+                words, words, row, number, ticket._place, ticket._weight,
+                ticket._mixed, ticket._raw, 0.0 if time is None else time, outcome,
+            )  # fmt: skip
+        if number & OFTEN == OFTEN:
+            self._go_over()
+
     def _withdraw(self, before: int) -> None:
         """Take back the last forecast if an interrupt came before its ticket was handed out.
 
         So many were announced ``before``; compiled steps remember that themselves.
         """
         counter, words, row = self._counter, self._rows.state()[0], self._row
-        number = words[UNDO_NUMBER] if before < 0 else before
+        number = before if self._rows.steps is None else words[UNDO_NUMBER]
         if words[row + ISSUED] != number + 1 or number < 0:
             return
         latest = counter.latest
@@ -273,8 +297,7 @@ class Binary(Stream[Ticket]):
     def _restore(self, document: Document) -> None:
         spec, cap = self._described(document)
         arrays, flat = document.arrays, None
-        if spec.ready is None:
-            _look_for_machine(spec)
+        at_once.look_for_machine(spec)
         if spec.ready is not None and bodies.made and "row" not in arrays:
             flat = spec.body.flat(*_body(arrays), bodies.made[0].unpack)
         words = self._listed(spec, arrays) if flat is None else flat
@@ -282,6 +305,7 @@ class Binary(Stream[Ticket]):
         secret = secret_read(document, SECRETS.pack(*words[first : first + 2]))
         self._begin(spec, secret, cap, words)
         self._load_tickets(arrays)
+        at_once.remember(document, spec, cap, self.version)
 
     @staticmethod
     def _listed(spec: Spec, arrays: dict[str, Words]) -> list[Any]:
@@ -298,6 +322,15 @@ class Binary(Stream[Ticket]):
             raise ValueError(f"{learned} outcomes of {issued} forecasts")
         check_made(made, issued)
         return words
+
+    def _body(self) -> bytes | None:
+        """Return the row as it is stored, or None where that takes other ways."""
+        spec, words = self._spec, self._arena.listed
+        if words is not None and spec.lists is not None:
+            return spec.lists.packed(words)
+        if self._rows.steps is not None and bodies.made:
+            return spec.body.packed_flat(self._arena.flat(), bodies.made[0].pack).tobytes()
+        return None
 
     def _rowed(self, row: Words | None = None) -> dict[str, Words]:
         body = self._spec.body
@@ -329,13 +362,6 @@ class Binary(Stream[Ticket]):
             raise ValueError(
                 f"{len(lines)} open tickets after {self.rounds} of {self.issued} rounds"
             )
-
-
-def _look_for_machine(spec: Spec) -> None:
-    """Take over machine code, if there is some, once many states of a spec were read."""
-    read = spec.body.read = spec.body.read + 1
-    if read & OFTEN == OFTEN and spec.transform is not None and spec.is_made():
-        spec.compile()
 
 
 def _body(arrays: dict[str, Words]) -> tuple[Words, bool]:

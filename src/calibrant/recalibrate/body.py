@@ -105,12 +105,12 @@ class Body:
         self.places = np.concatenate([first, *rest])
         self.wholes = len(first) + len(rest[0])
         self.fresh, self.real = layout.fresh[self.places], layout.real[self.places]
-        self._cells, self._clocks = len(gaps), slice(2 * len(gaps), len(first))
+        self.cells, self.clocks = len(gaps), slice(2 * len(gaps), len(first))
         self._ends = tuple(ends[self.places] for ends in layout.ordered)
         self._span = (self._ends[2] - self._ends[1]).view(np.uint64)
         self._bytes = -(-len(self.places) // 8)
         cells = place[:, head:].reshape(-1) if size == 1 else np.zeros(0, np.int64)
-        self._tally = np.isin(self.places, cells)
+        self.tally = np.isin(self.places, cells)
         self._tallies = size == 1
         self._find_twins(layout)
         # Where words stand behind the shared part.
@@ -122,16 +122,16 @@ class Body:
         """Find the lines of twins, inverses and ratios."""
         index = {place: k for k, place in enumerate(self.places.tolist())}
         pairs = [(index[a], index[b]) for a, b in layout.twins.items() if a in index]
-        self._later, self._earlier = np.array(pairs, np.int64).reshape(-1, 2).T.copy()
+        self.later, self.earlier = np.array(pairs, np.int64).reshape(-1, 2).T.copy()
         three = np.arange(3)
         starts = [(index[a], index[b]) for a, b in layout.inverses]
-        self._inverse, self._sums = (
+        self.inverse, self.sums = (
             (np.array([pair[k] for pair in starts], np.int64)[:, None] + three).reshape(-1)
             for k in range(2)
         )
-        last = self.fresh.view(np.float64)[self._sums[2::3]].tolist()
-        first = self.fresh.view(np.float64)[self._inverse].reshape(-1, 3).tolist()
-        self._fresh_inverses = list(zip(last, first, strict=True))
+        last = self.fresh.view(np.float64)[self.sums[2::3]].tolist()
+        first = self.fresh.view(np.float64)[self.inverse].reshape(-1, 3).tolist()
+        self.fresh_inverses = list(zip(last, first, strict=True))
         told = [(a + layout.row, index[b], index[c]) for a, b, c, *_ in layout.ratios]
         lines = np.array(told, np.int64).reshape(-1, 3)
         real = self.real[lines[:, 2]]
@@ -151,22 +151,22 @@ class Body:
         """What the compiled functions look at: table, values, ratios, factors, sizes."""
         layout, turn = self.layout, self._ends[0]
         twin = np.full(len(self.places), -1)
-        twin[self._later] = self._earlier
+        twin[self.later] = self.earlier
         twins = np.zeros(len(twin), np.int64)
         twins[::8] = np.add.reduceat(twin >= 0, np.arange(0, len(twin), 8))
-        twin[self._inverse] = -2 - len(layout.ratios) - np.arange(len(self._inverse))
-        columns = self.places, self.fresh, *self._ends[1:], turn, twin, twins, self._tally
+        twin[self.inverse] = -2 - len(layout.ratios) - np.arange(len(self.inverse))
+        columns = self.places, self.fresh, *self._ends[1:], turn, twin, twins, self.tally
         told = [
             (place, above, below, layout.fresh[below], layout.real[below], -1)
             for place, above, below, *_ in layout.ratios
         ]
-        lines = iter(self._inverse.tolist())
+        lines = iter(self.inverse.tolist())
         for place, sums in layout.inverses:
             below = sums, sums + 2, layout.fresh[sums + 2]
             told += [(place + k, *below, bodies.INVERSE + k, next(lines)) for k in range(3)]
         ratios = np.array(told, np.int64).reshape(-1, bodies.LINE + 1)
-        blocks, most = self._clocks.stop - self._clocks.start, MAX_GAP // self._scale
-        sizes = layout.row, self.wholes, self._cells, blocks, self._scale, most, bodies.NARROW
+        blocks, most = self.clocks.stop - self.clocks.start, MAX_GAP // self._scale
+        sizes = layout.row, self.wholes, self.cells, blocks, self._scale, most, bodies.NARROW
         return np.stack(columns, 1), self._values, ratios, self._factors, np.array(sizes, np.int64)
 
     def _sizes(self, old: bool) -> Words:
@@ -268,7 +268,7 @@ class Body:
         """Return a row as its body."""
         told = row[self.places]
         base = self.fresh.copy()
-        base[self._later] = told[self._earlier]
+        base[self.later] = told[self.earlier]
         self._invert(told, base)
         changed = told != base
         which = changed.nonzero()[0]
@@ -276,7 +276,7 @@ class Body:
         whole, reals = words[:count], words[count:]
         short, long = self._shortened(whole, which[:count])
         head = np.packbits(changed).tobytes() + np.packbits(long).tobytes()
-        head += _coded(reals.tobytes()[7::8]) + short[~long].tobytes()
+        head += coded(reals.tobytes()[7::8]) + short[~long].tobytes()
         lower = reals.view(Bytes).reshape(-1, 8)[:, :7]
         head += bytes(-len(head) % 8) + whole[long].tobytes() + lower.tobytes()
         return np.frombuffer(head + bytes(-len(head) % 8), np.int64)
@@ -285,24 +285,24 @@ class Body:
         """Return whole words in two bytes each, and which of them are too long for that."""
         if self._tallies:
             # A few words, which plain Python does sooner.
-            tally = self._tally[lines].tolist()
+            tally = self.tally[lines].tolist()
             whole = np.array(list(map(_folded, whole.tolist(), tally)), np.int64)
         short = whole.astype(Short)
         return short, short != whole
 
     def _invert(self, told: Words, base: Words) -> None:
         """Write inverses of sums that are told, unless these are fresh, into other lines."""
-        if not self._fresh_inverses:
+        if not self.fresh_inverses:
             return
-        sums, made = told.view(np.float64)[self._sums].tolist(), list[float]()
-        for k, (last, fresh) in enumerate(self._fresh_inverses):
+        sums, made = told.view(np.float64)[self.sums].tolist(), list[float]()
+        for k, (last, fresh) in enumerate(self.fresh_inverses):
             at = 3 * k
             # As long as the last sum is fresh, so is the inverse.
             if sums[at + 2] == last:
                 made += fresh
             else:
                 made += inverse(*sums[at : at + 3])
-        base.view(np.float64)[self._inverse] = made
+        base.view(np.float64)[self.inverse] = made
 
     # ----------------------------------------------------------------- reading
 
@@ -328,7 +328,7 @@ class Body:
         short = np.frombuffer(told, "<i2", count - lengthy, start).astype(np.int64)
         brief = ~long
         if self._tallies and not old:
-            tally = self._tally[which[:count][brief]].tolist()
+            tally = self.tally[which[:count][brief]].tolist()
             short = np.array(list(map(_unfolded, short.tolist(), tally)), np.int64)
         whole[brief], whole[long] = short, words[first // 8 : rest // 8]
         if old:
@@ -343,9 +343,9 @@ class Body:
         """Return all words of which some are told."""
         found: Words = self.fresh.copy()
         found[which] = listed
-        same = (~changed[self._later]).nonzero()[0]
-        found[self._later[same]] = found[self._earlier[same]]
-        if not old and self._fresh_inverses:
+        same = (~changed[self.later]).nonzero()[0]
+        found[self.later[same]] = found[self.earlier[same]]
+        if not old and self.fresh_inverses:
             self._invert(found, found)
             found[which] = listed
         return found
@@ -359,9 +359,9 @@ class Body:
         if (ordered.view(np.uint64) > self._span).any():
             ends = self.layout.low[self.places], self.layout.high[self.places]
             refuse_outside(told, self.fresh, self.real, *ends, self.places)
-        if self._cells:
-            told = told[: 2 * self._cells]
-            check_gaps(told[: self._cells], told[self._cells :], self._values, self._scale)
+        if self.cells:
+            told = told[: 2 * self.cells]
+            check_gaps(told[: self.cells], told[self.cells :], self._values, self._scale)
 
     def verify_row(self, row: Words) -> None:
         """Refuse a row with which kernels would go astray, or whose blocks made other forecasts."""
@@ -371,7 +371,7 @@ class Body:
 
     def made(self, told: Words) -> int:
         """Return how many forecasts were made in the blocks."""
-        return sum(told[self._clocks].tolist())
+        return sum(told[self.clocks].tolist())
 
     def listed(self, told: Words) -> list[Any]:
         """Return the shared part and the row of which this is told, as a list."""
@@ -440,7 +440,7 @@ def _unfolded(short: int, tally: bool) -> int:
     return (short >> 8) * word.ONE + (short & LOWER) if tally else short
 
 
-def _coded(tops: bytes) -> bytes:
+def coded(tops: bytes) -> bytes:
     """Return what stands for upper bytes, two bits each, and those that are none of the usual."""
     code = int(tops.translate(DIGITS) or b"0", 4) << 2 * (-len(tops) % 4)
     return code.to_bytes(-(-len(tops) // 4), "big") + tops.translate(None, USUAL)

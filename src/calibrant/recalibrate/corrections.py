@@ -33,6 +33,11 @@ class Corrections:
     def __init__(self) -> None:
         self._told = NONE
 
+    @property
+    def stands(self) -> bool:
+        """Whether a correction is remembered."""
+        return bool(self._told)
+
     def get(self, number: int) -> Any:
         """Return the outcome that stands of a ticket, or None if no correction is remembered."""
         return self._told.get(number)

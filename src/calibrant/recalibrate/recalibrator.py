@@ -13,7 +13,7 @@ from calibrant.errors import InvalidInput
 from calibrant.kernels.layout import ASIDE, CELL, ISSUED
 from calibrant.losses import LossLike, registered_name, require_proper
 from calibrant.recalibrate.batches import Batches
-from calibrant.recalibrate.binary import OFTEN
+from calibrant.recalibrate.binary import OFTEN, blank
 from calibrant.recalibrate.certificate import Certificate
 from calibrant.recalibrate.context import Known
 from calibrant.recalibrate.delivery import Pending
@@ -25,7 +25,6 @@ from calibrant.recalibrate.secret import secret_of
 from calibrant.recalibrate.sizing import sized
 from calibrant.recalibrate.spec import Spec, made_rule, shared_spec
 
-blank: Final = object.__new__
 ZERO: Final = 0
 ONE: Final = 1
 """The usual outcomes as objects: to compare these is quicker than to compare numbers."""
@@ -147,9 +146,10 @@ class Recalibrator(Batches):
         except IndexError:
             wait(gate)
         try:
-            rows, row, arena = self._rows, self._row, self._arena
-            words = arena.listed or (arena.words() if rows.steps is None else None)
-            before = -1 if words is None else words[row + ISSUED]
+            rows, row, before = self._rows, self._row, -1
+            words = self._arena.listed or rows.plain_words()
+            if words is not None:
+                before = words[row + ISSUED]
             if id is not None:
                 counter.refuse_open(id)
             if told is not None:
@@ -158,16 +158,18 @@ class Recalibrator(Batches):
             if words is None:
                 number, place, weight, mixed, clock = rows.steps.issue_flat(rows.machine, row, raw)
             elif before < rows.capacity:
-                number, place, weight, mixed, clock = rows.plain_issue(words, words, row, raw)
+                issue = rows.plain_issue
+                number, place, weight, mixed, clock = issue(words, words, row, raw)
             else:
                 number, place, weight, mixed, clock = rows.announce(row, raw)
             if number < 0:
                 rows.check_room(row)
             # ... and a ticket remembers where it fell: made by hand, for __init__ takes long.
             ticket = blank(Ticket)
-            ticket._issuer, ticket._number, ticket._clock = self._issuer, number, clock
-            ticket._id, ticket._time, ticket._outcome = number if id is None else id, time, None
-            ticket._raw, ticket._place, ticket._weight, ticket._mixed = raw, place, weight, mixed
+            ticket._issuer, ticket._number = self._issuer, number
+            ticket._id, ticket._time = number if id is None else id, time
+            ticket._raw, ticket._place, ticket._weight = raw, place, weight
+            ticket._mixed, ticket._clock, ticket._outcome = mixed, clock, None
             ticket._law, ticket._kept = NOTHING if rows.bare else rows.law_and_advice(words)
             if counter.latest is not None:
                 counter.file_latest()
@@ -201,16 +203,16 @@ class Recalibrator(Batches):
                 found = counter.find(ticket, self._own(ISSUED))
             if time is not None or self._timed:
                 self._check_time(time, found)
-            rows, words, told, row = self._rows, self._arena.listed, found._time, self._row
-            if words is None or (found._kept and words[row + ISSUED] - found._number > self._near):
-                rows.settle(row, found, outcome)
+            words, told, learn = self._arena.listed, found._time, self._rows.plain_learn
+            if words is None:
+                self._rows.settle(self._row, found, outcome)
+            elif found._kept:
+                self._settle(found, outcome, words)
             else:
-                rows.plain_learn(
-                    words, words, row, found._number, found._place, found._weight,
+                learn(
+                    words, words, self._row, found._number, found._place, found._weight,
                     found._mixed, found._raw, 0.0 if told is None else told, outcome,
                 )  # fmt: skip
-            if words is not None and found._kept and found._number & OFTEN == OFTEN:
-                self._go_over()
             found._outcome = outcome
             if found is counter.latest and found._id is found._number:
                 counter.latest = None
@@ -244,8 +246,8 @@ class Recalibrator(Batches):
                 self._note_asked()
             rows = self._rows
             if rows.steps is None:
-                words = self._arena.listed or self._arena.words()
-                self._looked = look = rows.plain_peek(words, words, self._row, raw)
+                words, peek = self._arena.listed or self._arena.words(), rows.plain_peek
+                self._looked = look = peek(words, words, self._row, raw)
                 place = look[0]
             else:
                 place = rows.steps.peek_flat(rows.machine, self._row, raw)
@@ -284,7 +286,8 @@ class Recalibrator(Batches):
                 if look is None:
                     number = self._rows.book_look(self._row, raw, outcome)
                 elif words is not None and words[self._row + ISSUED] < self._most:
-                    number = self._rows.plain_book(words, words, self._row, *look, raw, outcome)
+                    book, (at, w, mixed, clock, seen) = self._rows.plain_book, look
+                    number = book(words, words, self._row, at, w, mixed, clock, seen, raw, outcome)
                     if number & OFTEN == OFTEN and number > 0:
                         self._asked = self._looked = None
                         self._go_over()
@@ -340,10 +343,3 @@ class Recalibrator(Batches):
         with passing(self._gate):
             made = certificate_of(self._spec, self._arena.row(), len(self._counter), failure)
             return replace(made, seeded=self._secret.seeded)
-
-    def __repr__(self) -> str:
-        told = ", ".join(f"{k}={v!r}" for k, v in self.calibrator.parameters.items())
-        return (
-            f"Recalibrator({self.calibrator.name!r}, {told}, buckets={self.buckets}, "
-            f"prior={self.prior}, rounds={self.rounds})"
-        )

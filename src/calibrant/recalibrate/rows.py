@@ -96,6 +96,10 @@ class Rows(Bench):
         super().use_views()
         self.machine = self.arena.flat()
 
+    def plain_words(self) -> list[Any] | None:
+        """Return the words on which plain steps work, or None once steps are compiled."""
+        return self.arena.words() if self.steps is None else None
+
     def batch(self, rounds: int) -> Any:
         """Return the compiled program if it is worth it: for long batches, or once it exists."""
         made = self.program.__dict__.get("machine")

@@ -39,6 +39,7 @@ from calibrant.kernels.layout import (
 from calibrant.kernels.rounds import Program, assemble
 from calibrant.kernels.tables import seat_rows
 from calibrant.recalibrate.body import Body
+from calibrant.recalibrate.body_lists import Lists
 from calibrant.recalibrate.secret import COIN_CODES, OLD, SAFE, block_key, told_fingerprint
 from calibrant.registry import calibrators
 from calibrant.transforms import Transform
@@ -107,9 +108,8 @@ class Spec:
         marks = shared.view(np.float64)[edges : edges + self.buckets].tolist()
         starts = range(first, end, layout.stride)
         grid = int(shared[CELLS]), int(shared[TABLE])
-        return self.program.alone(
-            Sizes(tuple(marks), tuple(starts), *grid, layout.stride, len(layout.fresh))
-        )
+        rest = layout.stride, len(layout.fresh), LOSS_CODES[self.loss]
+        return self.program.alone(Sizes(tuple(marks), tuple(starts), *grid, *rest))
 
     @property
     def centres(self) -> Reals:
@@ -215,13 +215,20 @@ class Spec:
 
     def arena_of(self, secret: bytes, words: list[Any] | Words) -> Arena:
         """Return an arena of one row, to which that secret belongs, given as a list or array."""
-        first, at = self.layout.row + SECRET, self.layout.row + self.layout.blocks + KEY
+        first = self.layout.row + SECRET
         words[first : first + 2] = SECRETS.unpack(secret)
+        return self.arena_with(words)[0]
+
+    def arena_with(self, words: list[Any] | Words) -> tuple[Arena, bytes]:
+        """Return an arena of one row with its secret, given as a list or array, and the secret."""
+        layout = self.layout
+        first, at = layout.row + SECRET, layout.row + layout.blocks + KEY
+        secret = SECRETS.pack(*words[first : first + 2])
         for j in range(self.buckets):
-            words[at + j * self.layout.stride] = block_key(secret, j, self.coins)
+            words[at + j * layout.stride] = block_key(secret, j, self.coins)
         if isinstance(words, list):
-            return Arena(self.layout, listed=words)
-        return Arena(self.layout, words)
+            return Arena(layout, listed=words), secret
+        return Arena(layout, words), secret
 
     @property
     def ready(self) -> Program | None:
@@ -247,8 +254,13 @@ class Spec:
         return Body(self.layout, len(self.rule.kernels.head), len(self.rule.kernels.cell))
 
     @functools.cached_property
-    def shapes(self) -> dict[tuple[str, int, str | None, int], bytes]:
-        """Texts of stored shapes, written once for all rows.
+    def lists(self) -> Lists | None:
+        """How single rows are stored by plain Python, where each cell is a word."""
+        return None if self.body.cells else Lists(self.body)
+
+    @functools.cached_property
+    def shapes(self) -> dict[tuple[str, int, str | None, int], tuple[bytes, Any]]:
+        """Beginnings of stored states, written once for all rows, and their digests.
 
         By kind, cap on open tickets, where secrets come from, and number of arrays.
         """
