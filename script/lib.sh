@@ -151,9 +151,35 @@ install() {
 with_uv() {
     action=$1
     shift
-    uv pip "$action" --quiet --python "$directory/bin/python" "$@"
+    # On a terminal uv shows how far it is.
+    quiet=--quiet
+    [ ! -t 2 ] || quiet=
+    uv pip "$action" $quiet --python "$directory/bin/python" "$@"
 }
 
+# What pip says is kept, and shown if it fails; meanwhile packages are counted as they come.
 with_pip() {
-    "$directory/bin/python" -m pip install -qq --disable-pip-version-check "$@"
+    log=$directory/install.log
+    {
+        PYTHONUNBUFFERED=1 "$directory/bin/python" -m pip install --disable-pip-version-check \
+            --progress-bar off "$@" 2>&1 || printf 'failed %s\n' "$?"
+    } | counted
+}
+
+counted() {
+    count=0 status=0
+    : >"$log"
+    while IFS= read -r line; do
+        printf '%s\n' "$line" >>"$log"
+        case $line in
+        'Collecting '*)
+            count=$((count + 1))
+            [ $((count % 10)) -ne 0 ] || say "$count packages fetched"
+            ;;
+        'Installing collected packages: '*,*) say "$count packages fetched; putting them in place" ;;
+        'failed '*) status=${line#failed } ;;
+        esac
+    done
+    [ "$status" -eq 0 ] || grep -Ev '^(WARNING|failed )' "$log" | tail -n 30 >&2
+    return "$status"
 }
