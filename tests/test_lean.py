@@ -172,6 +172,42 @@ def test_garbage_is_collected_afterwards_if_it_was_before(enabled: bool) -> None
         (gc.enable if was else gc.disable)()
 
 
+@pytest.mark.parametrize(("there", "spared"), [(True, 1), (False, 0)])
+def test_linear_algebra_is_not_loaded_for_kernels(
+    monkeypatch: pytest.MonkeyPatch, there: bool, spared: int
+) -> None:
+    loaded, asked = [], inner.linalg.ensure_blas
+    inner.spare_blas()
+    monkeypatch.delitem(sys.modules, "numba.np.arraymath", raising=False)
+    monkeypatch.setattr(inner, "find_spec", lambda name: name if there else None)
+    monkeypatch.setattr(
+        inner, "import_module", lambda name: loaded.append((name, inner.linalg.ensure_blas()))
+    )
+    inner.spare_blas()
+    assert loaded == [("numba.np.arraymath", None)] * spared
+    assert inner.linalg.ensure_blas is asked
+
+
+def test_others_multiply_matrices_as_before(tmp_path: Path) -> None:
+    pytest.importorskip("scipy")
+    told = """
+import sys
+import numba
+import numpy as np
+from calibrant.kernels.compile import compiled
+from calibrant.kernels.odds import sigmoids
+compiled(sigmoids, "odds")(np.zeros(3), np.zeros(3))
+print("scipy.linalg" in sys.modules)
+both = numba.njit(lambda a: (np.dot(a, a)[0, 0], np.convolve(a[0], a[0])[1]))
+print(both(np.ones((3, 3))), "scipy.linalg" in sys.modules)
+"""
+    kept = {"NUMBA_CACHE_DIR": str(tmp_path), "CALIBRANT_COMPILE": "auto"}
+    done = subprocess.run(
+        [sys.executable, "-c", told], env=os.environ | kept, stdout=-1, text=True, check=True
+    )
+    assert done.stdout.splitlines() == ["False", "(3.0, 2.0) True"]
+
+
 def test_machine_code_on_disk_is_loaded_without_what_compiles(tmp_path: Path) -> None:
     told = """
 import sys

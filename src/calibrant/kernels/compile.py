@@ -42,7 +42,7 @@ SHORT: Final = 20_000
 _door: Final = threading.RLock()
 _known: Final[set[Any]] = set()
 TRIED: Final = (0, 61), (0, 68)
-"""First and last version of Numba with whose inner works programs are compiled in half the time."""
+"""First and last version of Numba with whose inner works programs are compiled in less time."""
 
 HOT: Final = frozenset({"bucket_of", "draw", "exp_short", "mean", "update"})
 """Functions that are written into their callers, whatever their size."""

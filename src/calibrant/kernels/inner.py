@@ -3,14 +3,17 @@
 Numba makes each function that another one calls a library of its own: optimised, wrapped for
 Python and turned into machine code, and all of it once more for every caller whose options differ.
 None of that is of use to functions that only programs call.  Here they are typed and lowered, and
-no more; a program takes in all that it calls and is optimised as a whole.  So first use takes half
-the time.  Only :mod:`calibrant.kernels.compile` loads this module: it needs Numba.
+no more; a program takes in all that it calls and is optimised as a whole.  So first use takes less
+than half the time.  Only :mod:`calibrant.kernels.compile` loads this module: it needs Numba.
 """
 
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, Final
 
 from numba import _dynfunc, njit
@@ -25,6 +28,7 @@ from numba.core.typed_passes import NativeLowering
 from numba.core.types.containers import BaseTuple
 from numba.core.types.misc import unliteral
 from numba.core.typing.context import Context
+from numba.np import linalg
 
 from calibrant.kernels.lean import Lean, is_dense, typed
 
@@ -93,6 +97,21 @@ class Remembering(Context):  # type: ignore[misc]
         return None if is_dense(target) else super().resolve_static_setitem(target, index, value)
 
 
+def spare_blas() -> None:
+    """Let Numba load SciPy's linear algebra when somebody compiles some, not with all it knows.
+
+    All that it asks for beforehand is whether SciPy is there.
+    """
+    if "numba.np.arraymath" in sys.modules or find_spec("scipy") is None:
+        return
+    asked, linalg.ensure_blas = linalg.ensure_blas, lambda: None
+    try:
+        import_module("numba.np.arraymath")
+    finally:
+        linalg.ensure_blas = asked
+
+
+spare_blas()
 _context: Final = object.__new__(Remembering)
 _context.__dict__ = cpu_target.typing_context.__dict__
 

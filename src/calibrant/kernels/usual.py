@@ -1,6 +1,6 @@
 """How programs are compiled by a version of Numba that was not tried: as Numba does it.
 
-The same as :mod:`calibrant.kernels.inner`, to the same bits, in twice the time.
+The same as :mod:`calibrant.kernels.inner`, to the same bits, in more time.
 """
 
 from __future__ import annotations
