@@ -46,10 +46,10 @@ def key_bytes(make: Any) -> float:
     """Return what a table keeps of a key besides its row or body."""
     count = 20_000
     names = [f"key {k}" for k in range(count)]
-    Table(make(), seed=1)._admit(Keys.of(names))
+    Table(make(), seed=1)._admit(names)
     tracemalloc.start()
     table = Table(make(), seed=1)
-    table._admit(Keys.of(names))
+    table._admit(names)
     held = tracemalloc.get_traced_memory()[0] - table._all_rows().nbytes
     tracemalloc.stop()
     return max(held / count, 0.0)

@@ -260,7 +260,7 @@ def _making(make: Make) -> float:
     some = Keys.of(np.arange(MADE))
 
     def made(table: Table) -> None:
-        table._admit(some)
+        table._admit(table._new(some))
         table._tiers.warm(np.arange(MADE), table._stamps)
 
     return min(cpu_seconds(lambda: made(Table(make(), seed=1, hot=MADE))) for _ in range(5)) / MADE

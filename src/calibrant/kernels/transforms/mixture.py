@@ -265,12 +265,11 @@ def substitution(parts: int, count: int) -> tuple[Combine, Reweigh]:
     loss is at most -ln(M_y) / eta for both outcomes as long as eta <= 2 (Vovk 1990).
 
     Notes: the forecasts, and zeros up to a round number; exp(-eta loss) of all these for
-    outcome 0, then for outcome 1; M_0 and M_1.
+    outcome 0, then for outcome 1.
     """
     weights = PARTS + parts
     shares = weights + 2 * count
     padded = bits.lanes(count)
-    totals = 3 * padded
 
     def combine(words: Words, reals: Reals, at: int, out: int) -> float:
         at, out = at & INDEX, out & INDEX
@@ -280,15 +279,16 @@ def substitution(parts: int, count: int) -> tuple[Combine, Reweigh]:
             weight = reals[at + weights + k]
             none += weight * reals[out + padded + k]
             one += weight * reals[out + 2 * padded + k]
-        reals[out + totals] = none
-        reals[out + totals + 1] = one
         told: float = 0.5 + log_ratio(one, none) * reals[at + UNIT]
         return 0.0 if told < 0.0 else (1.0 if told > 1.0 else told)
 
     def reweigh(words: Words, reals: Reals, at: int, out: int, told: float, outcome: int) -> None:
         at, out = at & INDEX, out & INDEX
-        scale = reals[at + REST] / reals[out + totals + outcome]
-        likely = out + padded + padded * outcome
+        likely, total = out + padded + padded * outcome, 0.0
+        # M_y once more, to the bit: cheaper than room for it in every row.
+        for k in range(count):
+            total += reals[at + weights + k] * reals[likely + k]
+        scale = reals[at + REST] / total
         for k in range(count):
             weight = reals[at + weights + k] * reals[likely + k] * scale + reals[at + shares + k]
             reals[at + weights + k] = weight if weight > FLOOR else FLOOR
