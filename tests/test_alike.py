@@ -160,6 +160,13 @@ def test_batches_and_restarts_follow_the_same_sums(loss) -> None:
     assert one == other
 
 
+def test_machine_code_of_mixtures_that_follow_it_has_a_name_of_its_own() -> None:
+    # Programs are found on disk by name, and two of one name would be taken for one.
+    one, other = Calibrant(OWN).spec, Calibrant(ExpertMixture(OWN, share=3e-4)).spec
+    assert one.program is not other.program
+    assert one.program.name != other.program.name
+
+
 # What is promised.
 
 

@@ -234,7 +234,8 @@ def _assembled(rule: Rule, kernel: Kernel | None, safe: bool) -> Program:
     learn, begin = _make_learn(rule, kernel, safe), _make_begin(rule, safe)
     name = rule.name
     if kernel is not None:
-        name += f"_behind_{mark(kernel.predict)}_{mark(kernel.learn)}{'_safe' if safe else ''}"
+        made = kernel.predict, kernel.learn, *([] if kernel.alike is None else [kernel.alike])
+        name += f"_behind_{'_'.join(map(mark, made))}{'_safe' if safe else ''}"
     kept, told = (0, 0) if kernel is None else (kernel.kept, kernel.slots)
     return Program(
         name=name,
