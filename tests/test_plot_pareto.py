@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -138,6 +139,19 @@ def test_names_do_not_cover_each_other_where_there_is_room() -> None:
     boxes = [text.get_window_extent() for text in drawn.ax.texts]
     for k, one in enumerate(boxes):
         assert not any(one.overlaps(other) for other in boxes[:k])
+
+
+def test_no_name_is_struck_through_by_the_border() -> None:
+    drawn = plot.pareto(POINTS, kinds=KINDS)
+    assert drawn.ax is not None
+    drawn.figure.draw_without_rendering()
+    border = drawn.ax.lines[0].get_transform().transform(drawn.ax.lines[0].get_xydata())
+    for text in drawn.ax.texts:
+        box = text.get_window_extent()
+        for (left, high), (right, low) in itertools.pairwise(border):
+            assert not (box.x0 < right and left < box.x1 and box.y0 < high and low < box.y1), (
+                text.get_text()
+            )
 
 
 def test_boxes_are_where_the_names_are() -> None:

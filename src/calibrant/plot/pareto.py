@@ -85,11 +85,11 @@ class Pareto(Drawing):
         places = {name: self._place(point) for name, point in self.shown.items()}
         self._scale(ax, np.array(list(places.values())))
         given = looks(dict.fromkeys(self.kinds[name] for name in self.shown))
-        _ink_front(ax, [places[name] for name in self.front])
+        border = _ink_front(ax, [places[name] for name in self.front])
         for name, place in places.items():
             style = given[self.kinds[name]].mark(MARK) | (FADED if name in self.beyond else {})
             ax.plot(*place, linestyle="", zorder=3.0, clip_on=False, **style)
-        _ink_names(ax, places, self._named())
+        _ink_names(ax, places, self._named(), border)
         return self._entries(given)
 
     def _place(self, point: Point) -> Point:
@@ -198,19 +198,25 @@ def _is_whole(point: Point) -> bool:
     return all(math.isfinite(value) for value in point)
 
 
-def _ink_front(ax: Axes, places: Sequence[Point]) -> None:
-    """Draw the border: whatever lies right of it and above is beaten."""
-    corners = [corner for a, b in itertools.pairwise(places) for corner in (a, (b[0], a[1]))]
-    x, y = zip(*corners, places[-1], strict=True)
+def _ink_front(ax: Axes, places: Sequence[Point]) -> list[Point]:
+    """Draw the border: whatever lies right of it and above is beaten; return its corners."""
+    steps = [corner for a, b in itertools.pairwise(places) for corner in (a, (b[0], a[1]))]
+    corners = [*steps, places[-1]]
+    x, y = zip(*corners, strict=True)
     ax.plot(x, y, color=LIGHT["soft"], linewidth=1.0, marker="", zorder=2.0)
+    return corners
 
 
-def _ink_names(ax: Axes, places: Mapping[str, Point], named: Sequence[str]) -> None:
-    """Write names beside their points, where they cover neither points nor one another."""
+def _ink_names(
+    ax: Axes, places: Mapping[str, Point], named: Sequence[str], border: Sequence[Point]
+) -> None:
+    """Write names beside their points, where they cover neither points, border nor one another."""
     unit = ax.figure.dpi / 72.0
     marks = [tuple(place) for place in ax.transData.transform(list(places.values())) / unit]
     frame = tuple(np.ravel(ax.bbox.get_points()) / unit)
     taken: list[Box] = [(x - 4.0, y - 4.0, x + 4.0, y + 4.0) for x, y in marks]
+    for (left, high), (right, low) in itertools.pairwise(ax.transData.transform(border) / unit):
+        taken.append((left - 1.0, low - 1.0, right + 1.0, high + 1.0))
     spots = dict(zip(places, marks, strict=True))
     thread: Style = {"arrowstyle": "-", "color": LIGHT["soft"], "linewidth": 0.5}
     thread |= {"shrinkA": 0.0, "shrinkB": MARK / 2.0, "relpos": (0.5, 0.5)}
