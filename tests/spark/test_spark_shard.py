@@ -115,7 +115,10 @@ def test_keys_with_open_tickets_under_one_id_do_not_end_a_query() -> None:
         lone[key] = Table(MODEL, seed=SEED)
         lone[key].observe(lone[key].forecast(key, 0.5, id="one"), 1)
         lone[key].forecast(key, 0.25, id=f"two {key}")
+    lone["d"] = Table(MODEL, seed=SEED)
+    lone["d"].forecast("d", 0.5, id="new")
     ends = [(9, "outcome", None, "one", 1.0), (8, "outcome", "c", "nobody", 1.0)]
+    ends.append((7, "forecast", "d", "new", 0.5))
     for k, key in enumerate("abc"):
         ends.append((10 + k, "outcome", key, "one", 1.0))
         ends.append((20 + k, "forecast", key, f"two {key}", 0.25))
@@ -125,7 +128,7 @@ def test_keys_with_open_tickets_under_one_id_do_not_end_a_query() -> None:
         (9, "key", "a string or a whole number"),
     ]
     assert sorted(out.column("seq").to_pylist()) == sorted(end[0] for end in ends)
-    assert shelf.bodies == {key: lone[key].body(key) for key in "abc"}
+    assert shelf.bodies == {key: lone[key].body(key) for key in "abcd"}
 
 
 def test_idle_keys_go_to_rows_of_their_own_and_can_be_put_back() -> None:
