@@ -171,8 +171,11 @@ def test_an_index_does_what_a_dictionary_does(
 
 
 def test_a_renamed_key_is_found_in_its_new_row() -> None:
-    keys, slots = np.array([5, 6, 7], np.int64), np.empty(4, np.int32)
-    index.rebuild(slots, keys, 1, 3)
+    keys, slots = np.array([5, 6, 7], np.int64), np.full(4, EMPTY, np.int32)
+    index.rebuild(slots, keys, 1, 3, 6)
+    assert index.find(slots, keys, 1, 5) == -1
+    slots[:] = EMPTY
+    index.rebuild(slots, keys, 1, 3, 0)
     index.remove(slots, keys, 1, 5)
     index.rename(slots, keys, 1, 7, 0)
     keys[0] = 7
@@ -717,7 +720,7 @@ def test_a_published_count_survives_an_interrupt(tight: None) -> None:
 @pytest.mark.parametrize("name", WORKS)
 def test_whatever_comes_first_after_an_interrupt_repairs(form: type[Desk], name: str) -> None:
     torn, whole = filled(form, 12), filled(form, 12)
-    index.rebuild(_slots_of(torn), torn.flat, torn.stride, 0)
+    _slots_of(torn)[:] = EMPTY
     torn._noted = module.STALE
     assert str(WORKS[name](torn)) == str(WORKS[name](whole)) or name == "copy"
     assert torn._noted is None

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.core.arrays import Words
-from calibrant.kernels.index import NAMED, Tools
+from calibrant.kernels.index import EMPTY, NAMED, Tools
 
 PARTS: Final = 256
 """Into how many dictionaries the lines of a large desk are divided; a power of 2."""
@@ -143,7 +143,7 @@ class Slots:
     ) -> None:
         self._tools, self._stride, self._flat = tools, stride, flat
         self.slots = _slots(room)
-        tools.rebuild(self.slots, flat[1:], stride, count)
+        tools.rebuild(self.slots, flat[1:], stride, count, 0)
         self.count_names(count)
         self._widen(count, self.named + more)
 
@@ -193,11 +193,11 @@ class Slots:
         """Make the index of names anew, with room for more of them."""
         # A 64th of the lines at least, so that going through all of them is worth it.
         names = _slots(named + max(SMALL, named // 16, count // 64))
-        self._tools.rebuild_names(names, self._flat, self._stride, count)
+        self._tools.rebuild(names, self._flat, self._stride, count, NAMED)
         self.names = names
         self.use(self._flat)
 
 
 def _slots(count: int) -> NDArray[np.int32]:
-    """Return slots for so many lines; they are filled by who makes the index."""
-    return np.empty(4 * count // 3 + 8, np.int32)
+    """Return empty slots for so many lines."""
+    return np.full(4 * count // 3 + 8, EMPTY, np.int32)

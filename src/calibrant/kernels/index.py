@@ -82,20 +82,12 @@ def remove(slots: Words, keys: Words, stride: int, key: int) -> None:
     slots[gap] = EMPTY
 
 
-def rebuild(slots: Words, keys: Words, stride: int, count: int) -> None:
-    """Make the index of the first ``count`` rows anew."""
-    slots[:] = EMPTY
-    for row in range(count):
-        insert(slots, keys, stride, int(keys[row * stride]), row)
-
-
-def rebuild_names(names: Words, keys: Words, stride: int, count: int) -> None:
-    """Make the index of those among the first ``count`` rows anew that have a name."""
-    names[:] = EMPTY
+def rebuild(slots: Words, keys: Words, stride: int, count: int, least: int) -> None:
+    """Enter rows whose key is ``least`` or more, of the first ``count``, into empty slots."""
     for row in range(count):
         key = int(keys[row * stride])
-        if key >= NAMED:
-            insert(names, keys, stride, key, row)
+        if key >= least:
+            insert(slots, keys, stride, key, row)
 
 
 def seek(slots: Words, names: Words, flat: Words, stride: int, key: int) -> int:
@@ -158,11 +150,10 @@ class Tools(NamedTuple):
     seek: Callable[[Any, Any, Any, int, int], int]
     put: Callable[[Any, Any, Any, int, int], None]
     take: Callable[[Any, Any, Any, int, int, int], int]
-    rebuild: Callable[[Any, Any, int, int], None]
-    rebuild_names: Callable[[Any, Any, int, int], None]
+    rebuild: Callable[[Any, Any, int, int, int], None]
 
 
-PLAIN: Final = Tools(seek, put, take, rebuild, rebuild_names)
+PLAIN: Final = Tools(seek, put, take, rebuild)
 
 
 def machine_at_hand() -> Tools | None:
@@ -176,9 +167,8 @@ def machine() -> Tools | None:
     if not available():
         return None
     tools = Tools(*(compiled(function, "desk") for function in PLAIN))
-    lines, slots, names = np.zeros(4, np.int64), np.empty(4, np.int32), np.empty(4, np.int32)
-    tools.rebuild(slots, lines[1:], 2, 0)
-    tools.rebuild_names(names, lines, 2, 0)
+    lines, slots, names = np.zeros(4, np.int64), *np.full((2, 4), EMPTY, np.int32)
+    tools.rebuild(slots, lines[1:], 2, 0, 0)
     tools.put(slots, names, lines, 2, 0)
     tools.take(slots, names, lines, 2, tools.seek(slots, names, lines, 2, 0), 0)
     single = (entry_point(function) for function in tools[:3])

@@ -150,8 +150,10 @@ class Whole(Lowered):
         for function in self._final_module.functions:
             if not function.is_declaration and not function.name.startswith(ENTRY):
                 function.linkage = "internal"
-        manager, builder = self._codegen._module_pass_manager()
-        manager.run(self._final_module, builder)
+        # Once is enough: nothing is counted that could be pruned in between.
+        made = self._codegen._module_pass_manager()
+        manager, *builder = made if isinstance(made, tuple) else (made,)
+        manager.run(self._final_module, *builder)
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
