@@ -17,7 +17,7 @@ from calibrant.errors import CorruptState, DamagedLog, NotStored, UnknownTicket
 from calibrant.journal.events import FORECAST, OUTCOME, Asked, Event, Told, code_digest
 from calibrant.journal.ledger import Ledger
 from calibrant.journal.opening import open_store
-from calibrant.journal.recover import verified
+from calibrant.journal.recover import FILTER, verified
 from calibrant.journal.store import Pass, Snapshot
 from calibrant.journal.writer import Writer
 from calibrant.kernels.compile import digest
@@ -124,6 +124,39 @@ def test_library_and_stores_give_the_same_answers_and_bodies(opened: Opened) -> 
     store = opened()
     assert Ledger(store).folds[1].model.to_bytes() == table.to_bytes()
     assert verified(store) == 300
+
+
+def killed(writer: Writer) -> None:
+    """Let go of the store without writing snapshots, as a kill does."""
+    writer.ready = False
+    writer.close()
+
+
+def test_who_is_killed_again_and_again_still_takes_snapshots(opened: Opened) -> None:
+    for cycle in range(3):
+        store = opened()
+        if not cycle:
+            make_stream(store)
+        writer = Writer(store, every=10)
+        assert writer.ledger.tail == 4 * cycle
+        waited(writer, [Asked(1, FORECAST, f"{cycle} {k}", "k", 0.5) for k in range(4)])
+        killed(writer)
+    store = opened()
+    assert {one.stream: one.seq for one in store.snapshots()} == {FILTER: 12, 1: 12}
+    assert Ledger(store).tail == 0
+    assert verified(store) == 12
+
+
+def test_a_stream_without_events_does_not_make_the_whole_log_a_tail(opened: Opened) -> None:
+    store = opened()
+    make_stream(store)
+    make_stream(store, 2)
+    writer = Writer(store, every=10)
+    waited(writer, [Asked(1, FORECAST, f"{k}", "k", 0.5) for k in range(12)])
+    killed(writer)
+    store = opened()
+    assert {one.stream for one in store.snapshots()} == {FILTER, 1, 2}
+    assert Ledger(store).tail == 0
 
 
 def test_an_event_that_fails_is_answered_by_itself(opened: Opened) -> None:

@@ -367,9 +367,9 @@ class Journal:
                 except REFUSED:
                     self._ledger = ledger if ledger.seq == before else None
                     raise
-                if self._own >= EVERY:
+                if self._own and self._own + ledger.tail >= EVERY:
                     take_snapshots(self._store, ledger, self._since)
-                    self._own = 0
+                    self._own = ledger.tail = 0
             ledger.forget_fresh()
             # Only now: what was applied before an error may not be on disk.
             self._ledger = ledger

@@ -74,13 +74,16 @@ class Ledger:
         Which ids may be in the log.
     seq
         Place of the last event that was entered.
+    tail
+        Events behind the snapshots, which were played again when the ledger was made.
     """
 
     def __init__(self, store: Store, witnesses: Witnesses | None = None) -> None:
         self.store, self.code, self._witnesses = store, code_digest(), witnesses
         self._fresh, self._marks = dict[Named, Event](), dict[Named, Mark]()
         self._read_streams()
-        self.folds, self.seen, self.seq = recovered(store, store.streams(), witnesses)
+        found = recovered(store, store.streams(), witnesses)
+        self.folds, self.seen, self.seq, self.tail = found
 
     def _read_streams(self) -> None:
         lines = self.store.streams()

@@ -38,23 +38,31 @@ def begun(line: Line, witnesses: Witnesses | None = None) -> Fold:
 
 def recovered(
     store: Store, lines: Sequence[Line], witnesses: Witnesses | None = None
-) -> tuple[dict[int, Fold], Seen, int]:
+) -> tuple[dict[int, Fold], Seen, int, int]:
     """Return every stream as its log makes it, the ids that were seen, and the last place.
 
-    Each event behind the snapshots is played again, and its answer compared with that in the log.
+    Each event behind the snapshots is played again, and its answer compared with that in the log;
+    how many these are is told last.
     """
     found, last = store.snapshots(), store.last()
     folds, (seen, upto) = started(found, lines, witnesses), seen_of(found)
     after = min((fold.seq for fold in folds.values()), default=0)
     seen.add_all(store.names(upto, after))
-    play(store, folds, after, last, seen)
-    return folds, seen, last
+    return folds, seen, last, play(store, folds, after, last, seen)
 
 
 def started(
     snapshots: Sequence[Snapshot], lines: Sequence[Line], witnesses: Witnesses | None = None
 ) -> dict[int, Fold]:
-    """Return every stream as its latest snapshot holds it; a damaged one is passed over.
+    """Return every stream as its latest snapshot holds it, or as it is before its first event."""
+    found = _held(snapshots, lines, witnesses)
+    return {line.number: found.get(line.number) or begun(line, witnesses) for line in lines}
+
+
+def _held(
+    snapshots: Sequence[Snapshot], lines: Sequence[Line], witnesses: Witnesses | None
+) -> dict[int, Fold]:
+    """Return the streams that have a snapshot; a damaged one is passed over.
 
     So is, where streams are followed, one that was written while nobody did.
     """
@@ -68,7 +76,7 @@ def started(
             fold = _followed(fold, snapshot, line, witnesses)
         if fold is not None:
             found[line.number] = fold
-    return {line.number: found.get(line.number) or begun(line, witnesses) for line in lines}
+    return found
 
 
 def seen_of(snapshots: Sequence[Snapshot]) -> tuple[Seen, int]:
@@ -198,10 +206,15 @@ def _compare_ids(store: Store, snapshot: Snapshot) -> None:
 
 
 def fresh_snapshots(store: Store, upto: int, witnesses: Witnesses | None = None) -> list[Snapshot]:
-    """Return a snapshot of each stream that has changed, made by playing the tail on copies."""
-    folds = started(store.snapshots(), store.streams(), witnesses)
+    """Return a snapshot of each stream that has changed, made by playing the tail on copies.
+
+    And of each that has none, for as long as one has none the whole log is its tail.
+    """
+    lines = store.streams()
+    folds = _held(store.snapshots(), lines, witnesses)
     since = {number: fold.seq for number, fold in folds.items()}
-    play(store, folds, min(since.values(), default=0), upto)
+    folds |= {line.number: begun(line, witnesses) for line in lines if line.number not in folds}
+    play(store, folds, min((fold.seq for fold in folds.values()), default=0), upto)
     return snapshots_of(folds, upto, since)
 
 

@@ -103,8 +103,9 @@ class Writer:
         self._door = threading.Lock()
         self._since, self._written = dict[int, int](), 0
         self._helper: threading.Thread | None = None
-        self._noted = 0
         self.ledger = Ledger(store, witnesses)
+        # Events behind the snapshots count, or who is killed again and again never takes one.
+        self._noted = -self.ledger.tail
         self._threads = [
             threading.Thread(target=self._apply, name="calibrant apply", daemon=True),
             threading.Thread(target=self._commit, name="calibrant commit", daemon=True),
@@ -136,9 +137,11 @@ class Writer:
             self.trouble = "a service that was stopped"
             self._stopped.set()
             self._asked.put(None)
-        for thread in (*self._threads, self._helper):
-            if thread is not None:
-                thread.join()
+        for thread in self._threads:
+            thread.join()
+        # Looked for only now: who commits may have begun it a moment ago.
+        if self._helper is not None:
+            self._helper.join()
         if self.ready and self._written:
             with self.store.writing():
                 take_snapshots(self.store, self.ledger, self._since)
@@ -299,6 +302,7 @@ class Writer:
                 self._refuse_waiting()
                 self._stopped.wait(PATIENCE)
             else:
+                self._noted = self._written - ledger.tail
                 self.ledger, self.trouble, self.ready = ledger, "", True
                 self._failed.clear()
                 log.warning("ready again: all streams were made from the log")
