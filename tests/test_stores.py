@@ -132,19 +132,23 @@ def killed(writer: Writer) -> None:
     writer.close()
 
 
-def test_who_is_killed_again_and_again_still_takes_snapshots(opened: Opened) -> None:
-    for cycle in range(3):
+def test_who_is_killed_again_and_again_still_takes_snapshots(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Nobody lives until a snapshot beside the writer is done: one is made at the fourth start.
+    monkeypatch.setattr(Writer, "_take_snapshots", lambda self: None)
+    for cycle in range(5):
         store = opened()
         if not cycle:
             make_stream(store)
         writer = Writer(store, every=10)
-        assert writer.ledger.tail == 4 * cycle
+        assert writer.ledger.tail == (0, 4, 8, 0, 4)[cycle]
         waited(writer, [Asked(1, FORECAST, f"{cycle} {k}", "k", 0.5) for k in range(4)])
         killed(writer)
     store = opened()
     assert {one.stream: one.seq for one in store.snapshots()} == {FILTER: 12, 1: 12}
-    assert Ledger(store).tail == 0
-    assert verified(store) == 12
+    assert Ledger(store).tail == 8
+    assert verified(store) == 20
 
 
 def test_a_stream_without_events_does_not_make_the_whole_log_a_tail(opened: Opened) -> None:

@@ -104,8 +104,7 @@ class Writer:
         self._since, self._written = dict[int, int](), 0
         self._helper: threading.Thread | None = None
         self.ledger = Ledger(store, witnesses)
-        # Events behind the snapshots count, or who is killed again and again never takes one.
-        self._noted = -self.ledger.tail
+        self._noted = -self._shortened(self.ledger)
         self._threads = [
             threading.Thread(target=self._apply, name="calibrant apply", daemon=True),
             threading.Thread(target=self._commit, name="calibrant commit", daemon=True),
@@ -113,6 +112,21 @@ class Writer:
         for thread in self._threads:
             thread.start()
         self.ready = True
+
+    def _shortened(self, ledger: Ledger) -> int:
+        """Return how many events are behind the snapshots of streams that were just made again.
+
+        If they are many, snapshots are written first: who is killed again and again would play
+        more of the log each time.
+        """
+        if ledger.tail >= self._every:
+            try:
+                with self.store.writing():
+                    take_snapshots(self.store, ledger, self._since)
+                ledger.tail = 0
+            except CalibrantError as error:
+                log.warning("no snapshot: %s", error)
+        return ledger.tail
 
     def submit(self, asked: Sequence[Asked], answer: Answer) -> None:
         """Enter events; ``answer`` gets a :class:`.Told` for each, once they are on disk."""
@@ -302,7 +316,7 @@ class Writer:
                 self._refuse_waiting()
                 self._stopped.wait(PATIENCE)
             else:
-                self._noted = self._written - ledger.tail
+                self._noted = self._written - self._shortened(ledger)
                 self.ledger, self.trouble, self.ready = ledger, "", True
                 self._failed.clear()
                 log.warning("ready again: all streams were made from the log")
