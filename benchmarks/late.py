@@ -1,19 +1,21 @@
 """Late outcomes: Brier score and C2 where the delay depends on the outcome, and in crowds.
 
 ``python -m benchmarks.late`` prints a table; ``--rounds`` and ``--seeds`` say how much is played,
-and ``--only crowds`` plays the streams whose name has this word.
+``--only crowds`` plays the streams whose name has this word, and ``--before`` lets experts learn
+as if no outcomes were alike.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant import Calibrant
+from calibrant.transforms import ExpertMixture
 
 Floats = NDArray[np.float64]
 Bits = NDArray[np.uint8]
@@ -85,6 +87,7 @@ def streams(rounds: int, seed: int) -> Iterator[Late]:
         outcomes = (rng.random(rounds) < odds / (1.0 + odds)).astype(np.uint8)
         yield Late(name, raw, outcomes, np.arange(rounds) + 1.0 + lags(rng, outcomes))
     yield shifted(rounds, 100, seed)
+    yield runs(rounds, 100, seed)
     for size in CROWDS:
         yield crowd(rounds, size, seed)
     for size in CROWDS:
@@ -100,6 +103,15 @@ def shifted(rounds: int, lag: int, seed: int) -> Late:
     raw = np.clip(odds / (1.0 + odds), 0.001, 0.999)
     known = np.arange(rounds, dtype=np.float64) + 1.0 + lag
     return Late(f"all late by {lag}, shifted", raw, outcomes, known)
+
+
+def runs(rounds: int, lag: int, seed: int) -> Late:
+    """Make runs of 20 equal outcomes, whose chance was told before, and which are all late."""
+    rng = np.random.default_rng([seed, lag, 20])
+    chance = rng.beta(*BALANCED, rounds // 20 + 1)
+    outcomes = np.repeat(rng.random(len(chance)) < chance, 20)[:rounds].astype(np.uint8)
+    known = np.arange(rounds, dtype=np.float64) + 1.0 + lag
+    return Late(f"runs of 20, late by {lag}", np.repeat(chance, 20)[:rounds], outcomes, known)
 
 
 def crowd(rounds: int, size: int, seed: int, slope: float = 1.0) -> Late:
@@ -130,9 +142,11 @@ def _normal(x: Floats) -> Floats:
     return np.interp(x, grid, weight / weight[-1])
 
 
-def score(stream: Late, seed: int) -> tuple[float, float, float, float]:
+def score(stream: Late, seed: int, before: bool = False) -> tuple[float, float, float, float]:
     """Return the Brier scores of raw and mean forecasts, and C2 of raw ones in bins and draws."""
     model, rounds = Calibrant(seed=seed), len(stream.raw)
+    if before and isinstance(model.spec.transform, ExpertMixture):
+        model = Calibrant(replace(model.spec.transform, alike=False), seed=seed)
     time = np.arange(rounds, dtype=np.float64)
     run = model.replay(stream.raw, stream.outcomes, time=time, available=stream.known)
     y = stream.outcomes
@@ -157,6 +171,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=30_000)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", default="", help="play streams with this in their name")
+    parser.add_argument("--before", action="store_true", help="as if no outcomes were alike")
     given = parser.parse_args()
     print("| stream | raw Brier | mean's, less raw | most | raw C2, binned | C2 of the draw |")
     print("|---|---|---|---|---|---|")
@@ -164,7 +179,7 @@ def main() -> None:
     for same in zip(*played, strict=True):
         if given.only not in same[0].name:
             continue
-        scores = np.array([score(stream, seed) for seed, stream in enumerate(same)])
+        scores = np.array([score(stream, seed, given.before) for seed, stream in enumerate(same)])
         raw, mean, binned, c2 = scores.mean(axis=0).tolist()
         most = float((scores[:, 1] - scores[:, 0]).max())
         print(

@@ -303,7 +303,7 @@ def row_bytes(found: Layout) -> int:
 
 
 def test_rows_are_small() -> None:
-    assert row_bytes(Calibrant(seed=1).spec.layout) <= 4_220
+    assert row_bytes(Calibrant(seed=1).spec.layout) <= 4_200
     small = Recalibrator("foster_hart", resolution=10, buckets=10, seed=1)
     assert row_bytes(small.spec.layout) <= 2_400
 
