@@ -33,42 +33,58 @@ from calibrant.kernels.place import bucket_of
 
 STRETCH: Final = 256
 """Rounds for which coins are made ahead."""
+BEYOND: Final = (1 << 40) - 1
+"""Mask for blocks among many rows, so that the compiler knows their places to be positive."""
 STEPS: Final = 1.0 / UNIT
 """So many coins there are."""
 
 
+def columns(draws: Any, means: Any) -> tuple[Any, Any]:
+    """Return the columns of draws and means for :func:`prepare` and :func:`turn`."""
+    return draws, means
+
+
+def columns_ahead(draws: Any, means: Any) -> tuple[Any, Any]:
+    """Return them as columns of whole numbers, of coins and of blocks."""
+    return draws.view(np.int64), means.view(np.int64)
+
+
 def prepare(
-    words: Words, reals: Reals, row: int, raw: Any, first: int, draws: Any, means: Any
+    words: Words, reals: Reals, row: int, raw: Any, first: int, coins: Any, blocks: Any
 ) -> None:
     """Make ready the coins of the rounds from ``first`` on, whose raw forecasts are known."""
 
 
 def prepare_ahead(
-    words: Words, reals: Reals, row: int, raw: Any, first: int, draws: Any, means: Any
+    words: Words, reals: Reals, row: int, raw: Any, first: int, coins: Any, blocks: Any
 ) -> None:
-    """Write where draws and means will be coins, as whole numbers of 53 bits, and buckets."""
-    blocks, stride = (row + words[BLOCKS]) & INDEX, words[STRIDE] & NARROW
+    """Write where draws and means will be coins, as whole numbers of 53 bits, and blocks."""
+    start, stride = (row + words[BLOCKS]) & INDEX, words[STRIDE] & NARROW
     edges, buckets = words[EDGES] & INDEX, words[BUCKETS] & INDEX
+    low, high = words[row + SECRET], words[row + SECRET + 1]
     raw = raw[first : first + STRETCH]
-    coins = draws[first : first + STRETCH].view(np.int64)
-    numbers = means[first : first + STRETCH].view(np.int64)
+    coins = coins[first : first + STRETCH]
+    blocks = blocks[first : first + STRETCH]
+    # One thing at a time, so that the compiler does several rounds together.
     for t in range(len(raw)):
-        bucket = bucket_of(reals, edges, buckets, raw[t]) & NARROW
-        at = blocks + bucket * stride + CLOCK
+        blocks[t] = bucket_of(reals, edges, buckets, raw[t])
+    for t in range(len(raw)):
+        at = start + (blocks[t] & NARROW) * stride + CLOCK
         clock = words[at]
-        numbers[t], coins[t], words[at] = bucket, clock, clock + 1
+        coins[t], words[at] = clock, clock + 1
     if words[COINS] == SPLITMIX:
         for t in range(len(raw)):
-            key = words[blocks + (numbers[t] & NARROW) * stride + KEY]
+            key = words[start + (blocks[t] & NARROW) * stride + KEY]
             coins[t] = int(coin(key, int(coins[t])) * STEPS)
     else:
-        low, high = words[row + SECRET], words[row + SECRET + 1]
         for t in range(len(raw)):
-            coins[t] = secret_word(low, high, int(numbers[t]), int(coins[t]))
+            coins[t] = secret_word(low, high, int(blocks[t]), int(coins[t]))
+    for t in range(len(raw)):
+        blocks[t] = start + (blocks[t] & NARROW) * stride
 
 
 def turn(
-    words: Words, reals: Reals, row: int, raw: float, t: int, draws: Any, means: Any
+    words: Words, reals: Reals, row: int, raw: float, t: int, coins: Any, blocks: Any
 ) -> tuple[int, float]:
     """Return the block of round ``t`` of a batch, and its coin; the block's clock moves."""
     edges = words[EDGES]
@@ -80,12 +96,10 @@ def turn(
 
 
 def turn_ahead(
-    words: Words, reals: Reals, row: int, raw: float, t: int, draws: Any, means: Any
+    words: Words, reals: Reals, row: int, raw: float, t: int, coins: Any, blocks: Any
 ) -> tuple[int, float]:
     """Return the same from what was made ready."""
-    blocks, stride = (row + words[BLOCKS]) & INDEX, words[STRIDE] & NARROW
-    at = blocks + (means.view(np.int64)[t] & NARROW) * stride
-    return at, draws.view(np.int64)[t] * UNIT
+    return blocks[t] & BEYOND, coins[t] * UNIT
 
 
 def prepare_alone(words: Words, row: int, at: int, first: int, draws: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from calibrant.kernels.ahead import STRETCH, prepare, prepare_alone, turn, turn_alone
+from calibrant.kernels.ahead import STRETCH, columns, prepare, prepare_alone, turn, turn_alone
 from calibrant.kernels.coin import toss
 from calibrant.kernels.layout import (
     ADVICE,
@@ -64,11 +64,12 @@ def make_replay(rule: Rule) -> Callable[..., None]:
         cells, table = words[CELLS] & INDEX, words[TABLE] & INDEX
         reals[LAG] = reals[CROWD] = 1.0
         squared, charged = words[LOSS] == SQUARED, reals[row + RAW_LOSS]
+        coins, blocks = columns(draws, means)
         for t in range(len(raw)):
             p, y = raw[t], int(ys[t])
             if t % STRETCH == 0:
-                prepare(words, reals, row, raw, t, draws, means)
-            at, u = turn(words, reals, row, p, t, draws, means)
+                prepare(words, reals, row, raw, t, coins, blocks)
+            at, u = turn(words, reals, row, p, t, coins, blocks)
             if anchored:
                 reals[MIXED] = p
             cell, side, weight = draw(words, reals, at, cells, table, u)

@@ -60,6 +60,7 @@ INSTEAD: Final[dict[Any, Callable[..., Any]]] = {
     bisect_right: place_after,
     point_before: point_by_halves,
     gaps.draw: gaps.draw_in_doubles,
+    ahead.columns: ahead.columns_ahead,
     ahead.turn: ahead.turn_ahead,
     ahead.turn_alone: ahead.turn_alone_ahead,
     ahead.prepare: ahead.prepare_ahead,

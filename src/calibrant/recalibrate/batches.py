@@ -177,13 +177,16 @@ class Batches(Binary):
         features = self._columns_of(context, len(raws))
         if self._timed and time is None:
             raise self._no_time(time)
-        when = times(time, len(raws))
+        prompt = available is None and carry is None and not self._timed
+        # Numbers of rows are made only where somebody reads them.
+        when: Any = None if prompt and time is None else times(time, len(raws))
         known = when if available is None else arrivals(available, when)
         carried = Pending() if carry is None else checked(carry)
         with passing(self._gate):
-            prompt = available is None and carry is None and not self._timed
             if prompt and not self._some_give_back(len(raws)):
                 return self._whole(lambda: self._replay_at_once(raws, told, features))
+            if when is None:
+                when = known = times(time, len(raws))
             stamps = np.full(len(raws), np.nan) if time is None else when
             late = known, when, stamps, carried, features
             return self._whole(lambda: self._replay_late(raws, told, *late))
