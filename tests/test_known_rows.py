@@ -191,10 +191,15 @@ def test_a_filter_that_was_cut_short_may_read_its_file_again(tmp_path: Path) -> 
 # ----------------------------------------------------------------------------- manners
 
 
-def test_the_command_alone_prints_help(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_alone_prints_help(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     assert run([]) == 0
     shown = capsys.readouterr()
     assert shown.out.startswith("Usage: calibrant [OPTIONS] COMMAND [ARGS]...\n")
+    # No command is told of by half a sentence, in a window of 80 columns.
+    assert "..." not in shown.out.partition("Commands:")[2]
     assert shown.err == ""
 
 

@@ -110,7 +110,7 @@ class Telling:
 def compare(
     inputs: Inputs, *, reading: Reading, who: Field, sizes: Sizes, telling: Telling, ending: Ending
 ) -> None:
-    """Run every method on one stream: accuracy, calibration, safety and cost of each.
+    """Compare all methods on one stream: accuracy, safety and cost.
 
     Each method sees an outcome only after its forecast. With a plot of accuracy against
     calibration in the page.

@@ -38,7 +38,7 @@ class Told:
 
 @spread
 def methods(told: Told) -> None:
-    """List the methods: what each promises, what it costs, where it comes from.
+    """List the methods: what each promises and what it costs.
 
     The first is the default, whose guarantees form a chain; the others are the calibrators of
     Algorithm 1.
@@ -111,7 +111,7 @@ class Asked:
 
 @spread
 def bound(asked: Asked) -> None:
-    """Show what the theorems guarantee: resolution, buckets, bounds, and how many rounds they need.
+    """Show what the theorems guarantee, and after how many rounds.
 
     With --epsilon, resolution and buckets are chosen so that the extra loss over the raw
     forecast tends to less than epsilon, and the table says after how many rounds it is there.

@@ -66,7 +66,7 @@ class Players:
 
 @spread
 def play(*, players: Players, making: Making, products: Products, ending: Ending) -> None:
-    """Play against an adversary that sees the announced mixture, but never the draw.
+    """Play against an adversary that sees all but the draw.
 
     The same seed serves the draws and, apart from them, the other two players.
 

@@ -147,7 +147,7 @@ def replay(
     manner: Manner,
     ending: Ending,
 ) -> None:
-    """Recalibrate a stream of raw forecasts and outcomes, and report what it gained.
+    """Recalibrate a stream of forecasts, and report what it gained.
 
     Each row gets the forecast that calibrant would have made at that moment, knowing
     only the rows before it.

@@ -51,7 +51,7 @@ class Setup:
 
 @spread
 def reproduce(which: Which, *, setup: Setup, ending: Ending) -> None:
-    """Run the paper's experiments again: its claims, our numbers, and the verdicts.
+    """Reproduce the paper's experiments: its claims, our numbers.
 
     Writes figures in the paper's layout, the numbers behind them as CSV, and one HTML page.
 

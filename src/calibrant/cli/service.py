@@ -90,7 +90,7 @@ class Permit:
 
 @spread
 def serve(data: Data, *, listening: Listening) -> None:
-    """Serve streams over HTTP: forecasts in, calibrated forecasts out, outcomes when they come.
+    """Serve streams over HTTP: forecasts in, calibrated ones out.
 
     Every answer is on disk before it is given.
 
@@ -119,7 +119,7 @@ def _agents(host: str) -> object:
 
 
 def mcp(address: Address, stream: Stream, token_file: TokenFile = None) -> None:
-    """Serve agents over standard input and output: the Model Context Protocol over a service.
+    """Serve agents by the Model Context Protocol (stdin, stdout).
 
     \b
     Example:
@@ -135,7 +135,9 @@ def mcp(address: Address, stream: Stream, token_file: TokenFile = None) -> None:
 
 
 def demo(what: What = "serve", *, port: Port = 8765) -> None:
-    """Show a drifting model, rare events and an adversary, live on this machine until Ctrl-C.
+    """Show three streams live in a browser, until Ctrl-C.
+
+    They are a drifting model, rare events and an adversary.
 
     \b
     Example:
@@ -149,7 +151,7 @@ def demo(what: What = "serve", *, port: Port = 8765) -> None:
 
 
 def verify(data: Data, secret_file: SecretFile = None) -> None:
-    """Play a whole log again, and compare every answer and every snapshot with it."""
+    """Replay a whole log; compare every answer and snapshot."""
     _check_there(data)
     with closing(open_store(data, alone=None, secret_file=secret_file)) as store:
         count = verified(store)
@@ -168,7 +170,7 @@ def backup(data: Data, copy: Copy) -> None:
 
 
 def restore(copy: Copy, data: Data, secret_file: SecretFile = None) -> None:
-    """Put a copy in place of a file of streams, after it was verified."""
+    """Verify a copy, and put it in place of a file of streams."""
     verify(copy, secret_file)
     if Path(data).exists():
         raise Unwritable(f"{data}: is there already; move it away first")
@@ -176,7 +178,10 @@ def restore(copy: Copy, data: Data, secret_file: SecretFile = None) -> None:
 
 
 def migrate(data: Data) -> None:
-    """Bring the tables of an earlier release up to date; copy them first."""
+    """Bring the tables of an earlier release up to date.
+
+    Make a copy first, with calibrant backup.
+    """
     _check_there(data)
     with closing(open_store(data, alone=True, old=True)) as store:
         passed = store.migrate()
@@ -184,7 +189,10 @@ def migrate(data: Data) -> None:
 
 
 def purge(data: Data, secret_file: SecretFile = None) -> None:
-    """Remove deleted streams for good, and ids that are older than their stream keeps them."""
+    """Remove deleted streams, and ids past their time, for good.
+
+    Ids are kept as long as their stream says (keep).
+    """
     _check_there(data)
     with closing(open_store(data, alone=True, secret_file=secret_file)) as store:
         gone = purged(store, time.time())

@@ -50,7 +50,7 @@ PROMISE: Final = (
 )
 STILL: Final = (
     "Alarms judge means. Drawn forecasts may be calibrated all the same, as they are against an "
-    "adversary: that is said on top, and whether they keep their promise is told below."
+    "adversary: see the sentence at the top, and the guarantee below."
 )
 UNITS: Final = (("d", 86400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
 
