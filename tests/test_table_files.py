@@ -113,6 +113,18 @@ def test_a_torn_file_loses_the_keys_at_its_end(tmp_path: Path) -> None:
     assert opened.missing == order[1:]
 
 
+@pytest.mark.parametrize("more", [b"x", bytes(8), bytes(4096)])
+def test_a_file_that_goes_on_behind_its_last_key_is_refused(tmp_path: Path, more: bytes) -> None:
+    table, path = played(Recalibrator()), tmp_path / "table"
+    table.save(path)
+    path.write_bytes(path.read_bytes() + more)
+    with pytest.raises(CorruptState) as refused:
+        Table.open(path)
+    assert str(refused.value) == f"{path} must end with its last key, got {len(more)} bytes more"
+    # No key is damaged.
+    assert Table.open(path, on_error="skip") == table
+
+
 def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
     table, path = played(Recalibrator()), tmp_path / "table"
     for content in (b"", b"short", bytes(64), table.to_bytes()):

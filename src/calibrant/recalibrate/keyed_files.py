@@ -125,6 +125,9 @@ class KeyedFiles(KeyedBodies):
         check.choice(on_error, "on_error", RULES)
         words = _mapped(Path(path))
         made, keys, parcels, ages = cls._begun(Path(path), words, hot)
+        over = Path(path).stat().st_size - 8 * int(parcels.ends[-1]) if keys else 0
+        if over > 0 and on_error == "raise":
+            raise CorruptState(f"{path} must end with its last key, got {over} bytes more")
         with passing(made._gate):
             made._open_parcels(keys, parcels, on_error == "skip")
             made._take_ages(keys, ages)
