@@ -5,8 +5,9 @@ same routes with storage off, CPU of the server a request, and the 99th percenti
 request, beside the time of an ``fdatasync`` measured in the same run.  32 connections alternate
 forecasts and outcomes 200 later; in bulk, 8 connections send 100 events at a time.
 ``--postgres ADDRESS`` adds a database, ``--recovery N`` measures how long N events take to be
-played again, ``--open N`` how long a snapshot with N open tickets stops the writer, ``--idle N``
-how soon a service answers beside N connections that say nothing.
+played again, ``--kinds N`` the same for groups and classes, ``--open N`` how long a snapshot with
+N open tickets stops the writer, ``--idle N`` how soon a service answers beside N connections that
+say nothing.
 """
 
 from __future__ import annotations
@@ -32,12 +33,14 @@ from typing import Any, NamedTuple
 import uvicorn
 
 from calibrant import Recalibrator
+from calibrant.classes import ClassCalibrant
+from calibrant.groups import GroupRecalibrator
 from calibrant.journal.apart import snapshots_apart
 from calibrant.journal.events import Asked, Event
 from calibrant.journal.ledger import Ledger
 from calibrant.journal.opening import open_store
 from calibrant.journal.sqlite import SqliteStore
-from calibrant.journal.store import Line, Named, Pass, Snapshot
+from calibrant.journal.store import Line, Moment, Named, Pass, Snapshot
 from calibrant.journal.writer import Writer
 from calibrant.kernels.compile import available
 from calibrant.serve import Options, make_app
@@ -103,6 +106,9 @@ class Nowhere:
         return []
 
     def put_token(self, token: Pass) -> None:
+        pass
+
+    def put_moment(self, moment: Moment) -> None:
         pass
 
     def tidy(self) -> None:
@@ -223,7 +229,18 @@ def filled(place: Path, model: Any, asked: Iterable[Asked]) -> SqliteStore:
     return store
 
 
-def recovery(place: Path, events: int) -> list[float]:
+GROUPS = [("north", "late"), ("south", "late"), ("north", "early"), ("south", "west")]
+VECTORS = [[0.2, 0.3, 0.5], [0.6, 0.3, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4]]
+KINDS: dict[str, Any] = {
+    "two groups of five": (partial(GroupRecalibrator, seed=7), [{"groups": g} for g in GROUPS]),
+    "three classes": (partial(ClassCalibrant, 3, seed=7), [{"x": x} for x in VECTORS]),
+}
+"""Streams whose events are played one by one, and what their forecasts say besides."""
+
+
+def recovery(
+    place: Path, events: int, model: Any = None, told: Sequence[dict[str, Any]] = ({},)
+) -> list[float]:
     """Return the CPU for an event of the log that is played again, in seconds: first and second.
 
     The first time holds what machine code takes to be loaded, the second does not.
@@ -232,12 +249,12 @@ def recovery(place: Path, events: int) -> list[float]:
         one
         for k in range(events // 2)
         for one in (
-            Asked(1, 0, f"order {k}", None, (k * 37 % 100) / 100),
+            Asked(1, 0, f"order {k}", None, (k * 37 % 100) / 100)._replace(**told[k % len(told)]),
             Asked(1, 1, f"order {k - BEHIND}", None, k % 2),
         )
         if one.kind == 0 or k >= BEHIND
     )
-    store, took = filled(place, Recalibrator(seed=7), asked), []
+    store, took = filled(place, model or Recalibrator(seed=7), asked), []
     for _ in range(2):
         begun = time.process_time()
         Ledger(store)
@@ -340,6 +357,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--postgres")
     parser.add_argument("--recovery", type=int, default=100_000)
+    parser.add_argument("--kinds", type=int, default=20_000)
     parser.add_argument("--open", type=int, default=100_000)
     parser.add_argument("--idle", type=int, default=10_000)
     parser.add_argument("--no-load", action="store_true")
@@ -370,6 +388,9 @@ def main() -> None:
         if asked.recovery:
             first, again = recovery(place, asked.recovery)
             print(f"recovery: {first * 1e6:.1f} us of CPU an event, {again * 1e6:.1f} once loaded")
+        for name, (model, told) in KINDS.items() if asked.kinds else ():
+            first, again = recovery(place, asked.kinds, model(), told)
+            print(f"{name}: {first * 1e6:.0f} us of CPU an event, {again * 1e6:.0f} once loaded")
         if asked.open:
             show_waits(place, asked.open, asked.seconds)
         if asked.idle:

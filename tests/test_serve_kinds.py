@@ -130,6 +130,46 @@ def test_rounds_over_classes_are_those_of_the_library(client: TestClient) -> Non
     assert client.get(f"{at}/alarms").json()["waiting"] == 3
 
 
+def test_machine_code_takes_over_from_a_stream_that_is_slow_without(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("calibrant.serve.app.EVERY", 0.0)
+    monkeypatch.setattr("calibrant.serve.app.SOON", 3)
+    lone = ClassCalibrant(3, seed=7)
+
+    def play(client: TestClient, at: str, rounds: range) -> None:
+        for k in rounds:
+            made = client.post(f"{at}/forecasts", json={"id": f"a{k}", "raw": VECTORS[k % 4]})
+            assert (
+                made.json()["classwise"]
+                == lone.forecast(VECTORS[k % 4], id=f"a{k}").classwise.tolist()
+            )
+            assert learned(client, at, f"a{k}", LABELS[k % 3]) == "learned"
+            lone.observe(f"a{k}", k % 3)
+
+    with served(file, fast=True) as client:
+        at, over = stream(client, **CLASSED), stream(client, "g", **GROUPED)
+        folds = client.app.state.desk.ledger.folds  # type: ignore[attr-defined]
+        play(client, at, range(2))
+        assert folds[1]._quick is None
+        play(client, at, range(2, 4))
+        while folds[1]._quick is None:
+            assert client.get(over).status_code == 200
+        play(client, at, range(4, 12))
+        assert folds[2]._quick is None
+        state = client.get(f"{at}/state").content
+    assert calibrant.load(state) == lone
+    # So it does where many events are played again.
+    monkeypatch.setattr("calibrant.journal.again.LONG", 10)
+    with sqlite3.connect(file) as held:
+        held.execute("delete from snapshot")
+    held.close()
+    with served(file) as client:
+        folds = client.app.state.desk.ledger.folds  # type: ignore[attr-defined]
+        assert folds[1]._quick is folds[1].model
+        assert client.get(f"{at}/state").content == state
+
+
 @pytest.mark.parametrize("settings", [GROUPED, CLASSED], ids=["groups", "classes"])
 def test_a_restart_and_a_log_without_snapshots_change_nothing(
     settings: dict[str, Any], file: Path

@@ -24,6 +24,8 @@ from calibrant.recalibrate.late import Played
 
 FEW: Final = 50
 """Up to so many events are played one by one."""
+LONG: Final = 10_000
+"""From so many events on, machine code is worth its start where they are played one by one."""
 NEVER: Final = float("nan")
 
 
@@ -37,6 +39,8 @@ def replay_all(fold: Fold, events: Sequence[Event], find: Find) -> None:
     ``find`` looks up earlier events, of which whoever follows the stream is told again.
     """
     rest = [event for event in events if event.seq > fold.seq]
+    if len(rest) > LONG:
+        fold.quicken()
     for run in _runs(fold, rest):
         if len(run) <= FEW or not _play(fold, run, find):
             for event in run:

@@ -89,6 +89,7 @@ class Fold:
         witness: Witness | None = None,
     ) -> None:
         self.early, self.seq, self.witness = {} if early is None else early, seq, witness
+        self._quick: Model | None = None
         self._take(model)
 
     def _take(self, model: Model) -> None:
@@ -115,6 +116,17 @@ class Fold:
         """Return the sum of a word over all rows of a table."""
         model: Any = self.model
         return int(model._own(word, np.array(list(model._numbers.values()), np.int64)).sum())
+
+    def quicken(self, rounds: int = 0) -> None:
+        """Let machine code take over, once, where it is worth its start after so many rounds."""
+        model: Any = self.model
+        if self.form.slow and self._quick is not model and self.learned >= rounds:
+            try:
+                # Compiled for a copy: whoever uses the model does not wait for it.
+                model.copy().compile()
+                model.compile()
+            finally:
+                self._quick = model
 
     def waits(self, id: str) -> bool:
         """Say whether a forecast's outcome is still waited for."""

@@ -37,11 +37,14 @@ class Form(ABC):
         How raw forecast, time and the outcome that stood lie before the ticket in a correction.
     batches
         Whether many events can be played at once.
+    slow
+        Whether rounds one by one take so long that machine code is worth its start.
     """
 
     kinds: ClassVar[tuple[type[Any], ...]]
     past: ClassVar[struct.Struct] = struct.Struct("<ddI")
     batches: bool = False
+    slow: ClassVar[bool] = False
 
     def __init__(self, model: Any) -> None:
         self.model = model
@@ -215,6 +218,7 @@ class InClasses(Filed):
     """The default for several classes; outcomes are numbers of classes."""
 
     kinds = (ClassCalibrant,)
+    slow = True
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)

@@ -40,6 +40,9 @@ APART: Final = "calibrant.serve.apart"
 EVERY: Final = 0.5
 """Seconds after which what was noted is worked off."""
 
+SOON: Final = 200
+"""Rounds after which machine code is made for a stream that is slow without."""
+
 Ends = Callable[[Request], Awaitable[Response]]
 
 
@@ -68,13 +71,14 @@ def make_app(store: Store, options: Options | None = None, agents: Any = None) -
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        following = asyncio.create_task(_follow(writer))
+        following = asyncio.create_task(_follow(writer, options.fast))
         async with agents.run() if agents else nullcontext():
             yield
         following.cancel()
         writer.close()
 
-    routes = [route_of(desk, way) for way in WAYS]
+    # What is asked all the time is looked for first.
+    routes = [route_of(desk, way) for way in sorted(WAYS, key=lambda way: way.method != "POST")]
     page = page_routes(desk, Streams(lambda: writer.ledger), lambda: app.state.ending())
     spoken = [Route("/mcp/{name}", Spoken(desk, agents), methods=["POST"])] if agents else []
     app = Starlette(
@@ -87,12 +91,15 @@ def make_app(store: Store, options: Options | None = None, agents: Any = None) -
     return app
 
 
-async def _follow(writer: Writer) -> None:
+async def _follow(writer: Writer, fast: bool) -> None:
     """Work off what chronicles have noted, so that nobody who asks waits for it."""
     while True:
         await asyncio.sleep(EVERY)
         try:
-            await asyncio.to_thread(catch_up, list(writer.ledger.folds.values()))
+            folds = list(writer.ledger.folds.values())
+            await asyncio.to_thread(catch_up, folds)
+            for fold in [fold for fold in folds if fast and fold.form.slow]:
+                await asyncio.to_thread(fold.quicken, SOON)
         except Exception:
             # Of one round: what comes after it is to be seen.
             log.exception("error in what is seen of a stream")
