@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -218,6 +219,19 @@ def test_messages_of_agents_have_the_limits_of_any_request(
             405,
             "urn:calibrant:method-not-allowed",
         )
+
+
+def test_half_a_message_of_an_agent_times_out(tmp_path: Path) -> None:
+    child = Child(str(tmp_path / "streams.db"), Agents("127.0.0.1"), body_seconds=0.2)
+    with Client(f"http://{child.at}") as client:
+        client.put_stream("agent")
+    host, port = child.at.split(":")
+    with socket.create_connection((host, int(port))) as held:
+        head = f"POST /mcp/agent HTTP/1.1\r\nHost: {child.at}\r\nContent-Length: 50\r\n\r\n"
+        held.sendall(head.encode() + b'{"jsonrpc": ')
+        held.settimeout(60)
+        assert held.recv(100).startswith(b"HTTP/1.1 408 ")
+    child.end(signal.SIGTERM)
 
 
 @pytest.mark.parametrize(
