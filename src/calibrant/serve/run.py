@@ -109,9 +109,9 @@ def _hear() -> None:
     heard = logging.StreamHandler(sys.stderr)
     heard.setFormatter(logging.Formatter("%(asctime)s %(name)s: %(message)s"))
     log = logging.getLogger("calibrant")
-    log.addHandler(heard)
     log.setLevel(logging.INFO)
-    log.propagate = False
+    if not log.handlers:
+        log.addHandler(heard)
 
 
 def _say(text: str) -> None:
