@@ -111,7 +111,6 @@ def spare_blas() -> None:
         linalg.ensure_blas = asked
 
 
-spare_blas()
 _context: Final = object.__new__(Remembering)
 _context.__dict__ = cpu_target.typing_context.__dict__
 
@@ -196,6 +195,7 @@ class Functions(Compiler):  # type: ignore[misc]
     lowering: Any = Lower
 
     def __init__(self, typingctx: Any, *others: Any) -> None:
+        spare_blas()
         super().__init__(_context, *others)
 
     def define_pipelines(self) -> list[Any]:
