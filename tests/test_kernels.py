@@ -615,15 +615,16 @@ def test_coins_made_ahead_for_a_batch_are_those_thrown_in_turn(
     assert first[COINS] == how
     words, reals, row = first.tolist(), first.view(np.float64).tolist(), spec.layout.row
     second = words.copy()
-    draws, means = np.empty(rounds), np.empty(rounds)
     alone = np.empty(rounds)
+    coins, blocks = ahead.columns_ahead(np.empty(rounds), np.empty(rounds))
+    assert ahead.columns(1, 2) == (1, 2)
     at = row + second[BLOCKS]
     for t in range(rounds):
         if t % ahead.STRETCH == 0:
-            ahead.prepare(words, reals, row, raw, t, draws, means)
-            ahead.prepare_ahead(second, reals, row, raw, t, draws, means)
-        made = ahead.turn_ahead(second, reals, row, raw[t], t, draws, means)
-        assert made == ahead.turn(words, reals, row, raw[t], t, draws, means)
+            ahead.prepare(words, reals, row, raw, t, coins, blocks)
+            ahead.prepare_ahead(second, reals, row, raw, t, coins, blocks)
+        made = ahead.turn_ahead(second, reals, row, raw[t], t, coins, blocks)
+        assert made == ahead.turn(words, reals, row, raw[t], t, coins, blocks)
     assert words == second
     for t in range(rounds if buckets == 1 else 0):
         if t % ahead.STRETCH == 0:

@@ -80,17 +80,11 @@ def draw_in_doubles(
     Compiled code calls this one.
     """
     low = words[at + POSITION] & INDEX
-    cell = at + FIRST + 2 * low
-    gap = words[cell]
+    gap = words[at + FIRST + 2 * low]
     if gap == 0 or cells < 2:
         return low, 0, 1.0
-    inner = 0 < low < cells - 1
-    if gap < 0:
-        low -= 1
-        cell -= 2
-    if not inner:
-        low = min(max(low, 0), cells - 2)
-        cell = at + FIRST + 2 * low
+    low = min(max(low - int(gap < 0), 0), cells - 2) & INDEX
+    cell = at + FIRST + 2 * low
     here, above = words[cell] * 1.0 * words[cell + 3], words[cell + 2] * -1.0 * words[cell + 1]
     if here > 0 and above > 0:
         weight = above / (here + above)

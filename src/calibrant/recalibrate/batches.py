@@ -68,26 +68,13 @@ class Batches(Binary):
         return b"".join((begin, rest, hashed.digest()))
 
     @classmethod
-    def from_bytes(
-        cls,
-        data: bytes,
-        *,
-        secret: bytes | None = None,
-        key: str | int | None = None,
-        authenticate: bytes | None = None,
-    ) -> Self:
-        """Return the object whose :meth:`to_bytes` this is, written with that key or without.
-
-        A state that was stored without its secret asks for ``secret`` and ``key`` as the stream
-        was made with.
-        """
-        alone = secret is None and key is None and authenticate is None
-        found = read(cls.kind, data) if alone and type(data) is bytes else None
-        if found is not None:
-            made = cls.__new__(cls)
-            made._start(*found)
-            return made
-        return super().from_bytes(data, secret=secret, key=key, authenticate=authenticate)
+    def _at_once(cls, data: bytes) -> Self | None:
+        found = read(cls.kind, data)
+        if found is None:
+            return None
+        made = cls.__new__(cls)
+        made._start(*found)
+        return made
 
     def _repr_html_(self: Any) -> str:
         from calibrant.recalibrate.notebook import page
