@@ -63,7 +63,7 @@ def test_another_demo_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_demo_waits_for_no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fast = list[bool]()
 
-    def made(store: Any, options: Any) -> None:
+    def made(store: Any, options: Any, agents: Any) -> None:
         fast.append(options.fast)
         raise InterruptedError
 
