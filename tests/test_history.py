@@ -75,7 +75,7 @@ def test_late_outcomes_in_a_mixture_leave_no_history() -> None:
         if crowd == 1.0:
             kernel.learn(words, words, 0, 0.7, told, 1)
         else:
-            kernel.late(words, words, 0, 0.7, told, 1, crowd, kept, 0)
+            kernel.late(words, words, 0, 0.7, told, 1, crowd, crowd**-0.5, kept, 0)
         assert words[start + history.LAST] == remembered
 
 

@@ -812,7 +812,7 @@ def test_a_late_outcome_moves_the_weights_by_its_part(form, loss, outcome, lag) 
     for expert in alone:
         expert.replay(raw, outcomes)
     before = transform.standing(words)
-    kernel.late(words, words, 0, asked, told, outcome, lag, room, 0)
+    kernel.late(words, words, 0, asked, told, outcome, lag, lag**-0.5, room, 0)
     after = transform.standing(words)
     likely = advice if outcome else 1.0 - advice
     cost = -np.log(likely) if loss == "log" else (advice - outcome) ** 2
@@ -879,7 +879,7 @@ def test_a_late_outcome_that_all_called_impossible_leaves_the_weights() -> None:
     room = [0] * kernel.kept
     told = kernel.predict(words, words, 0, 0.5)
     kernel.keep(words, words, 0, room, 0)
-    kernel.late(words, words, 0, 0.5, told, 1, 3.0, room, 0)
+    kernel.late(words, words, 0, 0.5, told, 1, 3.0, 3.0**-0.5, room, 0)
     assert transform.standing(words).weights == (0.75, 0.25)
 
 
