@@ -101,7 +101,7 @@ def plain_stands_in(x):
 
 @pytest.mark.parametrize(
     ("version", "name"),
-    [("0.60.0", "usual"), ("0.61.0", "inner"), ("0.68.1", "inner"), ("0.69.0rc1", "usual")],
+    [("0.60.0", "usual"), ("0.67.9", "usual"), ("0.68.1", "inner"), ("0.69.0rc1", "usual")],
 )
 def test_versions_that_were_not_tried_compile_as_usual(
     monkeypatch: pytest.MonkeyPatch, version: str, name: str

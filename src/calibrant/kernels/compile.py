@@ -41,7 +41,7 @@ SHORT: Final = 20_000
 
 _door: Final = threading.RLock()
 _known: Final[set[Any]] = set()
-TRIED: Final = (0, 61), (0, 68)
+TRIED: Final = (0, 68), (0, 68)
 """First and last version of Numba with whose inner works programs are compiled in less time."""
 
 HOT: Final = frozenset({"bucket_of", "draw", "exp_short", "mean", "update"})
@@ -93,7 +93,7 @@ def digest() -> str:
 
 def numba() -> Any:
     """Return how this version of Numba compiles programs."""
-    version = getattr(importlib.import_module("numba"), "__version__", "0.61")
+    version = getattr(importlib.import_module("numba"), "__version__", "0.68")
     first, second, *_ = version.split(".")
     tried = TRIED[0] <= (int(first), int(second)) <= TRIED[1]
     return importlib.import_module(f"calibrant.kernels.{'inner' if tried else 'usual'}")
