@@ -68,7 +68,7 @@ class Batches(Binary):
         return b"".join((begin, rest, hashed.digest()))
 
     @classmethod
-    def _at_once(cls, data: bytes) -> Self | None:
+    def _of_known(cls, data: bytes) -> Self | None:
         found = read(cls.kind, data)
         if found is None:
             return None

@@ -305,14 +305,14 @@ class Stream(Intact[TicketT], Stateful):
         was made with.
         """
         alone = secret is None and key is None and authenticate is None
-        made = cls._at_once(data) if alone and type(data) is bytes else None
+        made = cls._of_known(data) if alone and type(data) is bytes else None
         if made is not None:
             return made
         document = Document.from_bytes(opened(data, authenticate), cls.kind, cls.version)
         return cls._from_document(with_secret(document, secret, key))
 
     @classmethod
-    def _at_once(cls, data: bytes) -> Self | None:
+    def _of_known(cls, data: bytes) -> Self | None:
         """Return the object of a state that is read without a document; None of all others."""
         return None
 
