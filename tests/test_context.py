@@ -359,11 +359,11 @@ def late(rounds: Stream, model: Calibrant, restart: bool) -> Calibrant:
 
 
 def test_what_the_expert_read_waits_with_an_open_ticket_and_is_stored() -> None:
-    rounds = stream(120)
+    rounds = stream(600)
     whole, cut = late(rounds, small(), False), late(rounds, small(), True)
     assert whole == cut == Calibrant.from_dict(cut.to_dict())
     assert whole.open == 4
-    blind = late((*rounds[:2], [{}] * 120), small(), False)
+    blind = late((*rounds[:2], [{}] * 600), small(), False)
     knowing = whole.certificate().links[-1]
     assert knowing.expert.startswith("context")
     assert knowing.loss < blind.certificate().links[-1].loss - 0.01
