@@ -362,7 +362,7 @@ def main() -> None:
     parser.add_argument("--idle", type=int, default=10_000)
     parser.add_argument("--no-load", action="store_true")
     asked = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=".") as folder:
+    with tempfile.TemporaryDirectory(dir=".", prefix="load-") as folder:
         place = Path(folder)
         sync = sync_time(place)
         print(f"fdatasync: {sync * 1e3:.2f} ms, {32 / sync:,.0f} single requests a second at most")

@@ -139,8 +139,10 @@ install() {
                 ${builder:+--no-binary pyspark --no-build-isolation} "requirements/$1.txt" &&
             with_uv install --offline --no-deps --no-build-isolation --editable .
     else
+        # The pins are complete. Older pips would still look for the newest coverage[toml], whose
+        # version and hash no file names, as soon as one is newer than the pin of coverage.
         { [ -z "$builder" ] || with_pip --require-hashes --only-binary :all: -r "$builder"; } &&
-            with_pip --require-hashes --only-binary :all: \
+            with_pip --require-hashes --no-deps --only-binary :all: \
                 ${builder:+--no-binary pyspark --no-build-isolation} \
                 --requirement "requirements/$1.txt" &&
             with_pip --no-index --no-deps --no-build-isolation --editable .
