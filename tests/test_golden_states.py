@@ -157,13 +157,23 @@ def test_buckets_of_the_first_version_must_be_in_order() -> None:
     assert str(refused.value) == told
 
 
+def asked_for(kind: str, names: Sequence[str]) -> set[str]:
+    """Return which names must have a state here: in a release all, before it those kept already.
+
+    So a new calibrator or transform is complete without one until it is released.
+    """
+    kept = json.loads((STATES / "kept.json").read_text())[kind]
+    assert set(kept) <= set(names), "a name that was kept once is known for ever"
+    return set(kept) if ".dev" in calibrant.__version__ else set(names)
+
+
 def test_every_calibrator_has_a_golden_state() -> None:
-    assert set(registry.calibrators.names()) <= named("method")
+    assert asked_for("calibrators", registry.calibrators.names()) <= named("method")
 
 
 def test_every_transform_has_a_golden_state() -> None:
     online = [path for path in FILES if class_of(golden(path)) is Online]
-    assert set(registry.transforms.names()) <= named("name", online)
+    assert asked_for("transforms", registry.transforms.names()) <= named("name", online)
 
 
 def test_every_method_for_numbers_has_a_golden_state() -> None:

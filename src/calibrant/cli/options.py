@@ -16,7 +16,7 @@ import typer
 from calibrant.core import check
 from calibrant.core.grid import GRIDS
 from calibrant.errors import MissingExtra, requirement
-from calibrant.stream import FORMATS, Job
+from calibrant.stream import FORMATS, Job, KindColumns
 from calibrant.stream.dialect import Asked, check_encoding
 from calibrant.stream.session import METHODS
 
@@ -215,35 +215,31 @@ class Reading:
         return asked[0] if asked else None
 
 
-@dataclass(frozen=True)
-class KindOptions:
-    """Columns that only some kinds of outcomes have, as they are listed.
+def _listing(columns: Any) -> Callable[[Any], Any]:
+    """Give a group of options one more, a list of names, for each field of a class of columns."""
 
-    group COL,COL
-        Group columns: forecasts are calibrated within each value of each column at once.
-    proba COL,COL
-        Instead of --raw: columns of the probabilities of several classes, or one of lists;
-        outcomes are classes.
-    quantiles COL,COL
-        Instead of --raw: columns of quantiles, whose names end in their levels (q05, p95, q0.5)
-        unless --levels gives them; outcomes are numbers, and --method is mixed, the default, pit or
-        tracker.
-    normal MEAN,SD
-        Instead of --raw: columns of mean and standard deviation; the rest as with --quantiles.
+    def add(group: Any) -> Any:
+        names = [each.name for each in dataclasses.fields(columns)]
+        group.__annotations__ = dict.fromkeys(names, "str | None") | group.__annotations__
+        for name in names:
+            setattr(group, name, None)
+        group.__doc__ = f"{inspect.getdoc(columns)}\n{inspect.getdoc(group)}"
+        return group
+
+    return add
+
+
+@dataclass(frozen=True)
+@_listing(KindColumns)
+class KindOptions:
+    """Columns that only some kinds of outcomes have, as they are listed, and what goes with them.
+
     levels P,P
         Levels of --quantiles, or those to follow with --normal. [default with --normal: 0.05 to
         0.95]
-    context COL,COL
-        Columns of features, numbers or words, for an expert that reads them. Only with
-        calibrant, and with --raw.
     """
 
-    group: str | None = None
-    proba: str | None = None
-    quantiles: str | None = None
-    normal: str | None = None
     levels: str | None = None
-    context: str | None = None
 
     def named(self, raw: str | None) -> dict[str, Any]:
         """Return columns and levels by name; refuse raw forecasts from two kinds of columns."""

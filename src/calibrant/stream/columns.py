@@ -33,16 +33,22 @@ OUTCOME_NAMES: Final = (
 class KindColumns:
     """Columns that only some kinds of outcomes have; the kind is known by them.
 
-    Attributes
-    ----------
-    group
-        Columns whose values are groups.
-    proba
-        Columns of the probabilities of several classes, or one column of lists of them.
-    quantiles, normal
-        Columns of quantiles of a number, or of its mean and standard deviation.
-    context
-        Columns of what is known besides, numbers or words, for events that are no groups.
+    Each has an entry here, which is its help on the command line too.
+
+    group COL,COL
+        Group columns: forecasts are calibrated within each value of each column at once.
+    proba COL,COL
+        Instead of --raw: columns of the probabilities of several classes, or one of lists;
+        outcomes are classes.
+    quantiles COL,COL
+        Instead of --raw: columns of quantiles, whose names end in their levels (q05, p95, q0.5)
+        unless --levels gives them; outcomes are numbers, and --method is mixed, the default, pit or
+        tracker.
+    normal MEAN,SD
+        Instead of --raw: columns of mean and standard deviation; the rest as with --quantiles.
+    context COL,COL
+        Columns of features, numbers or words, for an expert that reads them. Only with
+        calibrant, and with --raw.
     """
 
     group: tuple[str, ...] = ()
