@@ -21,6 +21,8 @@ OWNER: Final = 0x63616C69
 """The advisory lock of who owns the log."""
 WAIT: Final = 2.0
 """Seconds until the server has noticed that an owner was killed."""
+SOONEST: Final = 0.005
+"""Seconds until it is asked again whether it has; twice as many each time, up to a tenth."""
 INSERT: Final = f"""insert into event ({COLUMNS}) select * from unnest(
     %s::bigint[], %s::integer[], %s::smallint[], %s::text[], %s::text[], %s::float8[],
     %s::float8[], %s::bytea[], %s::bigint[], %s::text[])"""
@@ -110,11 +112,12 @@ class PostgresStore(Sql):
     def _own(self, made: Connection[Any]) -> None:
         if not self._alone:
             return
-        end = time.monotonic() + WAIT
+        end, pause = time.monotonic() + WAIT, SOONEST
         while not self._is_mine(made):
             if time.monotonic() >= end:
                 raise NotStored("nobody else must be at work on the database, got one that is")
-            time.sleep(WAIT / 20)
+            time.sleep(pause)
+            pause = min(2 * pause, WAIT / 20)
         there = made.execute("select to_regclass('schema')").fetchone()
         if self._epoch is None and there is not None and there[0] is not None:
             self._take_over(made)
