@@ -43,9 +43,14 @@ def stream(client: TestClient, name: str = "s", **settings: Any) -> str:
 
 
 class Child:
-    """A service in a forked process, which need not load anything first."""
+    """A service in a forked process, which need not load anything first.
 
-    def __init__(self, address: str, agents: Any = None, **options: Any) -> None:
+    ``ready`` says whether to wait until it is, or only until it listens.
+    """
+
+    def __init__(
+        self, address: str, agents: Any = None, *, ready: bool = True, **options: Any
+    ) -> None:
         there, here = os.pipe()
         self.number = os.fork()
         if not self.number:
@@ -54,6 +59,8 @@ class Child:
         os.close(here)
         self.said = os.fdopen(there)
         line = self.said.readline()
+        while ready and "not ready" in line:
+            line = self.said.readline()
         found = re.search(r"at http://(\S+)", line)
         if found is None:
             told = line + self.said.read()

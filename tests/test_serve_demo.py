@@ -71,7 +71,7 @@ def test_the_demo_waits_for_no_compiler(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(home, "available", lambda: True)
     monkeypatch.setattr(serve, "move", lambda *given: None)
     with pytest.raises(InterruptedError):
-        serve.serve()
+        serve.serve(0)
     with pytest.raises(InterruptedError):
-        home.serve(str(tmp_path / "streams.db"), home.Place(), home.Options())
+        home.serve(str(tmp_path / "streams.db"), home.Place(port=0), home.Options())
     assert fast == [False, True]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Final
 
-from calibrant.errors import CorruptState
+from calibrant.errors import CorruptState, NotStored
 from calibrant.journal.events import STATE, Event
 from calibrant.journal.parts import Piece, cut, joined
 from calibrant.journal.schema import MIGRATIONS, VERSION, schema
@@ -39,6 +39,7 @@ class Sql(ABC):
     mark: ClassVar[str]
     types: ClassVar[dict[str, str]]
     vault: Vault
+    _left = False
 
     @abstractmethod
     def writing(self) -> AbstractContextManager[None]:
@@ -122,9 +123,15 @@ class Sql(ABC):
         rows: list[Any] = [None] * PAGE
         asked = f"select {columns} from event where seq > ? and seq <= ? order by seq limit ?"
         while len(rows) == PAGE:
+            if self._left:
+                raise NotStored("log must be read to its end, got one that was left")
             rows = self._asked(asked, after, most, PAGE)
             yield from rows
             after = rows[-1][0] if rows else after
+
+    def leave(self) -> None:
+        """Let whoever reads the log from place to place stop with an error."""
+        self._left = True
 
     def tail(self, after: int, upto: int | None = None) -> Iterator[Event]:
         """Yield the events behind a place, in order."""

@@ -85,6 +85,9 @@ class Store(Protocol):
     def tail(self, after: int, upto: int | None = None) -> Iterator[Event]:
         """Yield the events behind a place, in order."""
 
+    def leave(self) -> None:
+        """Let whoever reads the log from place to place stop with an error."""
+
     def events(self, stream: int, after: int, limit: int) -> list[Event]:
         """Return so many events of a stream behind a place."""
 

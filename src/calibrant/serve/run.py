@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 import sys
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 import uvicorn
+from starlette.applications import Starlette
 
 from calibrant.errors import InvalidInput
 from calibrant.journal.opening import open_store
@@ -16,6 +19,7 @@ from calibrant.journal.store import Store
 from calibrant.kernels.compile import available
 from calibrant.serve.app import make_app
 from calibrant.serve.options import Options
+from calibrant.serve.shell import Shell
 
 LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
 APART: Final = 10_000
@@ -40,6 +44,7 @@ def serve(
 ) -> None:
     """Serve the streams of a store until the process is told to stop.
 
+    It listens at once, and is ready when all streams are made from their log.
     ``agents`` answers the Model Context Protocol at ``/mcp/{stream}``, if it shall be answered.
     ``compile`` says whether machine code may be made, which takes some seconds the first time.
     """
@@ -49,16 +54,75 @@ def serve(
         fast = compile and available()
         options = replace(options, open=is_open(store, place.host), fast=fast)
         options = replace(options, apart=apart, secret_file=place.secret_file)
-        app = make_app(store, options, agents)
+        make = partial(make_app, store, options, agents)
+        making = Making(make, store.leave, options.open, agents is not None)
+        with _heard():
+            shell = _run(address, place, making)
     except BaseException:
         store.close()
         raise
-    config = uvicorn.Config(
+    if not shell.stuck:
+        store.close()
+    if shell.error is not None:
+        raise shell.error
+    _say("stopped")
+
+
+class Making(NamedTuple):
+    """What makes the application and what ends that early, and what is said of it."""
+
+    make: Callable[[], Starlette]
+    leave: Callable[[], None]
+    open: bool
+    agents: bool
+
+
+def _run(address: str, place: Place, making: Making) -> Shell:
+    """Listen at once, make the application meanwhile, and answer until told to stop."""
+    shell = Shell(
+        making.make,
+        making.leave,
+        ready=lambda app: ready(app),
+        slow=lambda: _say(f"listening at {where} but not ready: streams are made from their log"),
+        failed=lambda: setattr(server, "should_exit", True),
+        grace=GRACE,
+    )
+    config = _config(shell, place)
+    held: Any = config.bind_socket()
+    # From now on whoever asks waits, and is not refused.
+    held.listen(config.backlog)
+    how = "https" if place.certificate else "http"
+    where = f"{how}://{place.host}:{held.getsockname()[1]}"
+    server = uvicorn.Server(config)
+
+    def ready(app: Starlette) -> None:
+        # Pages that are open end by themselves.
+        app.state.ending = lambda: server.should_exit
+        _announce(_shown(address), where, making)
+
+    # The server ends in order and then hands on the signal that ended it.
+    with suppress(KeyboardInterrupt, SystemExit):
+        server.run(sockets=[held])
+    return shell
+
+
+def _announce(address: str, where: str, making: Making) -> None:
+    _say(f"serving {address} at {where}")
+    if making.open:
+        _say("warning: there are no tokens, so everybody on this machine may do everything")
+    if making.agents:
+        _say(f"agents: {where}/mcp/STREAM")
+    _say(f"live page: {where}/live/")
+
+
+def _config(app: Any, place: Place) -> uvicorn.Config:
+    return uvicorn.Config(
         app,
         host=place.host,
         port=place.port,
         http="httptools",
         loop="uvloop" if sys.platform != "win32" else "asyncio",
+        lifespan="on",
         access_log=False,
         log_level="warning",
         ssl_certfile=place.certificate,
@@ -66,24 +130,6 @@ def serve(
         timeout_graceful_shutdown=GRACE,
         server_header=False,
     )
-    _hear()
-    held: Any = config.bind_socket()
-    # From now on whoever asks waits, and is not refused.
-    held.listen(config.backlog)
-    how = "https" if place.certificate else "http"
-    _say(f"serving {_shown(address)} at {how}://{place.host}:{held.getsockname()[1]}")
-    if options.open:
-        _say("warning: there are no tokens, so everybody on this machine may do everything")
-    if agents is not None:
-        _say(f"agents: {how}://{place.host}:{held.getsockname()[1]}/mcp/STREAM")
-    _say(f"live page: {how}://{place.host}:{held.getsockname()[1]}/live/")
-    # The server ends in order and then hands on the signal that ended it.
-    with suppress(KeyboardInterrupt, SystemExit):
-        server = uvicorn.Server(config)
-        # Pages that are open end by themselves.
-        app.state.ending = lambda: server.should_exit
-        server.run(sockets=[held])
-    _say("stopped")
 
 
 def is_open(store: Store, host: str) -> bool:
@@ -104,7 +150,8 @@ def _shown(address: str) -> str:
     return f"{before.partition('://')[0]}://...@{rest}" if at else address
 
 
-def _hear() -> None:
+@contextmanager
+def _heard() -> Iterator[None]:
     """Let what the service notes, and the audit lines, go where it says the rest."""
     heard = logging.StreamHandler(sys.stderr)
     heard.setFormatter(logging.Formatter("%(asctime)s %(name)s: %(message)s"))
@@ -112,6 +159,10 @@ def _hear() -> None:
     log.setLevel(logging.INFO)
     if not log.handlers:
         log.addHandler(heard)
+    try:
+        yield
+    finally:
+        log.removeHandler(heard)
 
 
 def _say(text: str) -> None:
