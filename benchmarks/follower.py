@@ -15,6 +15,7 @@ import numpy as np
 
 from calibrant import Calibrant
 from calibrant.live import Memory, Pages, Stream
+from calibrant.live.fragments import judge
 from calibrant.monitor import LateWatch
 from calibrant.summary import Follower, collector_for, glance, summarise_collected
 
@@ -102,6 +103,9 @@ def drawn(rec: Any, follower: Follower, repeats: int) -> Iterator[tuple[str, flo
     stream.follower = follower
     pages = Pages(Memory(one=stream), quick=0.0, slow=1e9)
     pages.one_stream("one")
+    seen, board = stream.glance(), stream.board()
+    yield "verdict", 1e3 * least(lambda: judge(seen, board), repeats), "ms"
+    yield "overview, a stream", 1e3 * least(pages.all_streams, repeats), "ms"
     yield "page, every second", 1e3 * least(lambda: pages.one_stream("one"), repeats), "ms"
     html = "".join(part.html for part in pages._quick("one")).encode()
     yield "page, every second, gzipped", len(zlib.compress(html)) / 1e3, "kB"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 from collections import Counter
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -168,7 +169,8 @@ def test_ten_million_outcomes_are_told_in_short(shown: dict[str, str]) -> None:
     words = Read(shown["many"]).words
     assert "11,468,800 outcomes known" in words
     assert "1.19M" in words or re.search(r"\d(\.\d+)?M", words)
-    assert "There are no 625 outcomes yet." in words
+    assert "outcomes yet" not in words
+    assert "There are no windows of this stream" in words
 
 
 def test_nothing_is_said_of_an_empty_stream_that_is_not_known(shown: dict[str, str]) -> None:
@@ -247,6 +249,40 @@ def test_draws_that_come_closer_are_no_alarm() -> None:
     assert fragments.judge(made, replace(board, step=0.41)).state == "fine"
 
 
+def test_draws_that_break_are_told_with_since_when_and_how_far(source: Memory) -> None:
+    made = Stream(Calibrant(seed=1))
+    made.follower = Follower([0.0, 0.2, 0.8, 1.0])
+    values = [0.2, 0.8] * 5000
+    for k, value in enumerate(values):
+        happened = int(k % 10 < 2 if value == 0.2 else k % 10 != 9)
+        made.follower.take(value, value, value, happened)
+        made.follower.stamp(float(k))
+    board = fragments.Board((), 0.01, 10_000)
+    assert fragments.judge(made.glance(), board).state == "fine"
+    for k, value in enumerate(values[:625]):
+        made.follower.take(value, value, value, int(value < 0.5))
+        made.follower.stamp(10_000.0 + k)
+    found = fragments.judge(made.glance(), board)
+    assert found.state == "alarm"
+    told = "Draws are off since about 1970-01-01 02:46:39 UTC (outcome 10,001), by "
+    assert found.words.startswith(told)
+    assert "points on average in the latest 2,500 outcomes, raw forecasts by " in found.words
+
+
+def test_a_verdict_reckons_no_exact_bands(source: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*told: Any, **more: Any) -> None:
+        raise AssertionError("too slow for every second")
+
+    for name, module in list(sys.modules.items()):
+        if name.startswith("calibrant") and hasattr(module, "binomial_band"):
+            monkeypatch.setattr(module, "binomial_band", never)
+    for name in source.streams():
+        fragments.judge(source.glance(name), source.board(name))
+    fragments.overview([("a", "b", source.glance("off"), source.board("off"))])
+    with pytest.raises(AssertionError):
+        source.story("off")
+
+
 def drawn(raw: float, value: float) -> Glance:
     made = Follower([0.0, value, 1.0])
     for k in range(200):
@@ -319,7 +355,10 @@ def test_windows_are_of_the_length_that_was_picked(
 
 
 def test_a_source_without_windows_says_so() -> None:
-    assert "There are no windows of this stream." in fragments.windows(None, None, "").html
+    assert (
+        "There are no windows of this stream: its rounds have no order."
+        in fragments.windows(None, None, "").html
+    )
 
 
 # ----------------------------------------------------------------------------- pictures

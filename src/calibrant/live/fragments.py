@@ -10,8 +10,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from calibrant.core.arrays import Reals
 from calibrant.kernels.tallies import LEVELS, WINDOW
-from calibrant.kinds.binary.headline import compared, points
+from calibrant.kinds.binary.headline import matters, points
 from calibrant.live.source import Board
 from calibrant.live.svg import picture
 from calibrant.metrics import CalibrationCurve
@@ -28,6 +29,7 @@ from calibrant.plot.canvas import KNOWN
 from calibrant.report.page import Figure, filled
 from calibrant.report.tables import NOTHING, Table, plainly, shown, view_of
 from calibrant.summary import AnySummary, Glance, Part, Summary, Windows
+from calibrant.summary.recent import OFF, Recent, likely
 
 NEEDS: Final = "the live page needs"
 EARLY: Final = 100
@@ -52,6 +54,7 @@ STILL: Final = (
     "Alarms judge means. Drawn forecasts may be calibrated all the same, as they are against an "
     "adversary: see the sentence at the top, and the guarantee below."
 )
+UNORDERED: Final = "There are no windows of this stream: its rounds have no order."
 UNITS: Final = (("d", 86400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
 
 
@@ -118,8 +121,9 @@ def duration(seconds: float) -> str:
 def judge(seen: Glance, board: Board) -> Verdict:
     """Say in one sentence whether a stream is calibrated now, and since when not.
 
-    What is promised is promised of draws, which are judged as in a report: over all rounds, beside
-    the raw forecasts, with half a step of their grid allowed.  Means are judged by the alarm.
+    What is promised is promised of draws.  They are judged by the latest windows, with half a step
+    of their grid allowed, or by all rounds where no window has ended or rounds have no order.
+    Means are judged by the alarm.
     """
     if not seen.rounds:
         return Verdict("empty", "No outcomes yet.")
@@ -137,14 +141,46 @@ def judge(seen: Glance, board: Board) -> Verdict:
 
 def _drawn(seen: Glance, board: Board, means: str) -> Verdict | None:
     """Judge the draws of a stream if they are off."""
-    raw, drawn = seen.curves["raw"], seen.curves["forecast"]
-    found = compared(raw, drawn, seen.base_rate, board.step / 2.0)
-    apart = f"{points(found.now_gap)} on average, raw forecasts by {points(found.raw_gap)}"
-    if found.ending == "better":
+    recent = seen.recent
+    if recent is None:
+        tables = np.array([curve_sums(seen.curves[name]) for name in BOTH])
+        off, since, new = bool(likely(_told(tables[1:]), board.step / 2.0)[0] < OFF), "", True
+        where = ""
+    else:
+        rounds, sums = recent.latest()
+        tables, off, new = sums.reshape(2, 3, -1), bool(recent.since), not recent.well
+        since, where = f" since about {_moment(recent)}", f" in the latest {rounds:,} outcomes"
+    if not off:
+        return None
+    before, now = map(_apart, tables)
+    apart = f"{points(now)} on average{where}, raw forecasts by {points(before)}"
+    if new and now < before and likely(tables[:1])[0] < OFF:
         return Verdict("early", f"Draws are not there yet: off by {apart}.{means}")
-    if found.now_off and found.ending != "fixed":
-        return Verdict("alarm", f"Draws are off by {apart}.{means}")
-    return None
+    return Verdict("alarm", f"Draws are off{since and f'{since},'} by {apart}.{means}")
+
+
+def curve_sums(curve: CalibrationCurve) -> list[Any]:
+    """Return rounds, ones and the sum of forecasts of each bucket."""
+    means = np.nan_to_num(curve.mean_outcome), np.nan_to_num(curve.mean_forecast)
+    return [curve.count, *(curve.count * mean for mean in means)]
+
+
+def _told(tables: Reals) -> Reals:
+    """Return sums without the buckets whose distances are too small to matter."""
+    count, ones, total = tables[:, 0], tables[:, 1], tables[:, 2]
+    n = np.maximum(count, 1)
+    return np.where(matters(total / n, ones / n)[:, None], tables, 0.0)
+
+
+def _apart(table: Reals) -> float:
+    """Return the average distance of frequency and forecast over buckets."""
+    count, ones, total = table
+    return float(np.abs(ones - total).sum() / count.sum())
+
+
+def _moment(recent: Recent) -> str:
+    told = f"outcome {recent.since:,}"
+    return told if math.isnan(recent.since_time) else f"{clock(recent.since_time)} ({told})"
 
 
 def _quiet(board: Board, raw: LateAlarm | None) -> Verdict:
@@ -340,7 +376,7 @@ def windows(found: Windows | None, level: int | None, link: str) -> Fragment:
     """Return the errors in windows of one length, and the links to other lengths."""
     title = "Window by window"
     if found is None:
-        return fragment("windows", title, paragraphs=["There are no windows of this stream."])
+        return fragment("windows", title, paragraphs=[UNORDERED])
     now = found.window or WINDOW << (level or 0)
     picker = [
         (f"{length:,} rounds", f"{link}?window={length}#windows", length == now)

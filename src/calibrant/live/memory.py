@@ -8,6 +8,7 @@ from typing import Any
 
 from calibrant.core.ticket import Ticket
 from calibrant.errors import InvalidInput, UnknownName
+from calibrant.kernels.tallies import WINDOW
 from calibrant.kinds.binary import step_of
 from calibrant.live.source import Board
 from calibrant.monitor import LateWatch, Watch
@@ -65,7 +66,8 @@ class Stream:
     ) -> None:
         self.recalibrator, self.alpha = recalibrator, alpha
         watch = Watch(alpha, learning=learning, tolerance=tolerance)
-        self.follower, self.watch = Follower(recalibrator), LateWatch(watch, horizon=horizon)
+        self.follower = Follower(recalibrator, allowed=step_of(recalibrator) / 2.0)
+        self.watch = LateWatch(watch, horizon=horizon)
         self.learning = learning
         self._made: dict[Any, tuple[int, float, str | None]] = {}
         self._seen = Breakdown("group")
@@ -91,7 +93,9 @@ class Stream:
             ticket: Ticket = self.recalibrator.observe(id, outcome)
             number, made, key = self._made.pop(id)
             self.watch.observe(number, outcome)
-            self.follower.settle(ticket, max(time - made, 0.0))
+            rounds = self.follower.settle(ticket, max(time - made, 0.0))
+            if rounds % WINDOW == 0:
+                self.follower.stamp(time)
             if key is not None:
                 place = self._seen.places([key])
                 self._seen.add(place, [ticket.raw], [ticket.value], [outcome])
@@ -159,8 +163,9 @@ class Memory:
         return self[name].story()
 
     def windows(self, name: str, level: int | None) -> Windows | None:
-        """Return errors in windows of one length."""
-        return windows_of(self[name].follower.collector(), level)
+        """Return errors in windows of one length; None if rounds have no order."""
+        follower = self[name].follower
+        return None if follower.merged else windows_of(follower.collector(), level)
 
     def certificate(self, name: str) -> str:
         """Return the certificate in words."""

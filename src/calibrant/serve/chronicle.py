@@ -31,6 +31,7 @@ from calibrant.journal.forms import AnyTicket, Model
 from calibrant.journal.settings import Settings
 from calibrant.journal.store import Line
 from calibrant.kernels.tallies import LEVELS, WINDOW
+from calibrant.kinds.binary import step_of
 from calibrant.monitor import LateWatch, Watch
 from calibrant.recalibrate import Table
 from calibrant.summary import Breakdown, Collector, Follower, Glance, collector_for, glance, kinds
@@ -116,7 +117,8 @@ class Chronicle:
             self._restore(told)
 
     def _begin(self, model: Model, seq: int) -> None:
-        self.follower = Follower(collector_for(pattern_of(model)).values)
+        made = pattern_of(model)
+        self.follower = Follower(collector_for(made).values, allowed=step_of(made) / 2.0)
         most = model._max_open if isinstance(model, Table) else model.max_open
         watch = Watch(self.alpha, learning=LEARNING, tolerance=TOLERANCE)
         self._set_watch(LateWatch(watch, horizon=min(self._patience, most)))
@@ -192,6 +194,8 @@ class Chronicle:
         if rounds % WINDOW == 0:
             ended = [level for level in range(LEVELS) if rounds % (WINDOW << level) == 0]
             self._starts[: len(ended)] = [seq] * len(ended)
+            if time is not None:
+                self.follower.stamp(time)
         if id in self._waiting:
             self.watch.observe(self._waiting[id], outcome)
             self._drop_judged()

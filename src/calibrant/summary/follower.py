@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import chain
 from typing import Any, ClassVar, Final
 
@@ -12,11 +13,12 @@ from calibrant.core import check
 from calibrant.core.arrays import Reals, Words
 from calibrant.core.codec import Document
 from calibrant.core.gate import Gate, passing, wait
-from calibrant.core.stateful import Stateful
+from calibrant.core.stateful import Migration, Stateful
 from calibrant.core.ticket import Ticket
 from calibrant.errors import CorruptState, InvalidInput, InvalidType
 from calibrant.kernels import tallies
 from calibrant.summary.collector import Collector, LogLoss
+from calibrant.summary.recent import Recent
 from calibrant.summary.together import LOG_UNIT, Rounds, absorb, holds, summed, surprise, swap
 
 PIECE: Final = tallies.WINDOW
@@ -69,6 +71,9 @@ class Follower(Stateful):
     ----------
     values
         The values that may be drawn, in ascending order, or a recalibrator that draws them.
+    allowed
+        How far draws may be off and still be called calibrated: half a step of the grid, unless
+        told.
 
     Notes
     -----
@@ -93,17 +98,26 @@ class Follower(Stateful):
     """
 
     kind: ClassVar = "follower"
+    version: ClassVar = 2
+    migrations: ClassVar[dict[int, Migration]] = {1: lambda document: _migrated(document)}
 
-    __slots__ = ("_cells", "_gate", "_logs", "_new", "_ordered", "_rounds", "_waits", "_words")
+    __slots__ = (
+        "_cells", "_gate", "_logs", "_new", "_ordered", "_recent", "_rounds", "_waits", "_words",
+    )  # fmt: skip
 
-    def __init__(self, values: ArrayLike | Any) -> None:
+    def __init__(self, values: ArrayLike | Any, *, allowed: float | None = None) -> None:
         if not hasattr(values, "calibrator"):
             values = Collector(values).values
         else:
             from calibrant.summary.kind import collector_for
 
+            if allowed is None and hasattr(values.calibrator, "resolution"):
+                allowed = 0.5 / float(values.calibrator.resolution)
             values = collector_for(values).values
+        if allowed is None:
+            allowed = half_step(np.asarray(values))
         self._adopt(tallies.flat(np.asarray(values)))
+        self._recent = Recent(check.real(allowed, "allowed", low=0.0, high=1.0, rule="in [0, 1]"))
 
     def _adopt(self, words: Words) -> None:
         cells = int(words[tallies.CELLS])
@@ -203,6 +217,19 @@ class Follower(Stateful):
             self._logs = [one + more for one, more in zip(self._logs, logs, strict=True)]
             self._waits = self._waits + waits
             self._rounds, self._ordered = int(self._words[tallies.ROUNDS]), False
+            self._recent = Recent(self._recent.allowed)
+
+    def stamp(self, time: float) -> None:
+        """Say when the latest round was taken: that is told where the next window turns out bad.
+
+        Only times of rounds that end a window, each 625th, are kept.
+        """
+        time = check.real(time, "time")
+        with passing(self._gate):
+            if self._rounds % PIECE == 0:
+                self._flush()
+                self._recent = replace(self._recent)
+                self._recent.stamp(time)
 
     def _checked(
         self, raw: Any, forecast: Any, mean: Any, outcome: Any
@@ -222,11 +249,12 @@ class Follower(Stateful):
         if not self._new:
             return
         told, waited = _rounds(self._new)
-        words, logs = self._words.copy(), list(self._logs)
-        absorb(words, told, self._ordered)
+        words, logs, recent = self._words.copy(), list(self._logs), replace(self._recent)
+        absorb(words, told, self._ordered, recent.end)
         _add_logs(words, logs, told)
         waits = self._waits + np.bincount(np.frexp(np.floor(waited))[1], minlength=WAITS)
         self._words, self._logs, self._waits, self._new = words, logs, waits, []
+        self._recent = recent
 
     # ------------------------------------------------------------------ findings
 
@@ -255,15 +283,16 @@ class Follower(Stateful):
 
         return glance(self, **told)
 
-    def sums(self) -> tuple[Words, Words]:
-        """Return all sums, and how many outcomes waited less than 1, then below 2, 4, 8 ...
+    def sums(self) -> tuple[Words, Words, Recent | None]:
+        """Return all sums, how many outcomes waited less than 1, then below 2, 4, 8, and windows.
 
-        Neither changes when the follower goes on.
+        None of them changes when the follower goes on.
         """
         with passing(self._gate):
             self._flush()
             # What changes is written to copies.
-            return self._words, self._waits
+            recent = self._recent if self._ordered and len(self._recent.times) else None
+            return self._words, self._waits, recent
 
     # --------------------------------------------------------------------- state
 
@@ -276,7 +305,9 @@ class Follower(Stateful):
             self._flush()
             logs = [part for total in self._logs for part in divmod(total, WORD)]
             arrays = {"words": self._words, "logs": np.array(logs, np.int64), "waits": self._waits}
-            return Document(self.kind, {"ordered": self._ordered}, arrays)
+            arrays["recent"] = self._recent.words()
+            settings = {"ordered": self._ordered, "recent": self._recent.settings()}
+            return Document(self.kind, settings, arrays, self.version)
 
     def _restore(self, document: Document) -> None:
         words, logs = document.arrays["words"], document.arrays["logs"].tolist()
@@ -291,6 +322,7 @@ class Follower(Stateful):
         self._logs = [high * WORD + low, mean[0] * WORD + mean[1]]
         self._waits = waits.copy()
         self._ordered = bool(document.settings["ordered"])
+        self._recent = Recent.of(document.settings["recent"], document.arrays["recent"])
 
 
 def _told(ticket: Any) -> tuple[float, float, float]:
@@ -332,3 +364,22 @@ def _sound(words: Words) -> Words:
     if not 0 <= filled < tallies.POINTS or stride < 1 or min(groups) < 1:
         raise CorruptState("state must be of a follower, got a trace that no rounds leave")
     return words
+
+
+def half_step(values: Reals) -> float:
+    """Return half the largest distance of neighbours among values.
+
+    >>> half_step(np.array([0.0, 0.25, 1.0]))
+    0.375
+    """
+    return float(np.diff(values).max(initial=0.0)) / 2.0
+
+
+def _migrated(document: Document) -> Document:
+    """Return a state of version 1 with no windows to judge yet."""
+    words = document.arrays["words"]
+    cells = int(words[tallies.CELLS])
+    step = half_step(words.view(np.float64)[tallies.VALUES : tallies.VALUES + cells])
+    new = Recent(step, ended=int(words[tallies.ROUNDS]) // PIECE)
+    settings = document.settings | {"recent": new.settings()}
+    return Document(document.kind, settings, document.arrays | {"recent": new.words()}, 2)

@@ -14,6 +14,7 @@ from calibrant.kernels import tallies
 from calibrant.kernels.tallies import BUCKET_WORDS, BUCKETS, COARSE
 from calibrant.metrics import CalibrationCurve
 from calibrant.summary.follower import Follower
+from calibrant.summary.recent import Recent, sums, sums_of_values
 from calibrant.summary.together import exact, gaps
 
 CONFIDENCE: Final = 0.95
@@ -41,6 +42,9 @@ class Glance:
         Forecasts that wait for their outcome, and those that waited too long.
     alarms
         What alarms say, as they told it.
+    recent
+        What was found in the latest windows of rounds; None before the first has ended, and where
+        rounds have no order.
     """
 
     rounds: int
@@ -54,6 +58,7 @@ class Glance:
     open: int = 0
     expired: int = 0
     alarms: Mapping[str, Any] = field(default_factory=dict)
+    recent: Recent | None = None
 
     @property
     def base_rate(self) -> float:
@@ -107,7 +112,7 @@ def glance(
     >>> seen.rounds, seen.base_rate, round(seen.brier["raw"], 6), seen.open
     (2, 0.5, 0.065, 3)
     """
-    words, waits = follower.sums()
+    words, waits, recent = follower.sums()
     rounds, cells = int(words[tallies.ROUNDS]), int(words[tallies.CELLS])
     tables = {
         name: _table(words, at) for name, at in (("raw", tallies.RAW), ("mean", tallies.MEAN))
@@ -119,13 +124,13 @@ def glance(
         if rounds
         else (math.nan,) * 3
     )
-    curves = {name: _curve(*_sums(table)) for name, table in tables.items()}
-    curves["forecast"] = _curve(*_sums_of_values(words, counts))
+    curves = {name: _curve(*sums(_pairs(table))) for name, table in tables.items()}
+    curves["forecast"] = _curve(*sums_of_values(words, counts))
     order = ("raw", "forecast", "mean")
     brier, c1, c2 = ({name: found[name][k] for name in order} for k in range(3))
     ones = int(counts[1::2].sum())
     by_name = {name: curves[name] for name in order}
-    told = (by_name, _drawn(words, cells), waits, open, expired, alarms or {})
+    told = (by_name, _drawn(words, cells), waits, open, expired, alarms or {}, recent)
     return Glance(rounds, ones, brier, c1, c2, *told)
 
 
@@ -133,29 +138,16 @@ def _table(words: Words, at: int) -> Words:
     return words[at + BUCKETS : at + BUCKETS + BUCKET_WORDS].reshape(1, 2 * COARSE, 5)
 
 
-def _sums(table: Words) -> tuple[Words, Words, Reals]:
-    """Return rounds, ones and the sum of forecasts of each bucket."""
-    pairs = table[0].reshape(COARSE, 2, 5)
-    total = pairs[..., 1].sum(1) * tallies.FROM_HIGH + pairs[..., 2].sum(1) * tallies.FROM_LOW
-    return pairs[..., 0].sum(1), pairs[:, 1, 0], total
-
-
-def _sums_of_values(words: Words, counts: Words) -> tuple[Words, Words, Reals]:
-    cells = len(counts) // 2
-    values = words.view(np.float64)[tallies.VALUES : tallies.VALUES + cells]
-    homes = words[tallies.homes_at(cells) : tallies.homes_at(cells) + cells]
-    both = counts[::2] + counts[1::2]
-    columns = both, counts[1::2], both * values
-    sums: list[Any] = [np.bincount(homes, column, COARSE) for column in columns]
-    return sums[0].astype(np.int64), sums[1].astype(np.int64), sums[2]
+def _pairs(table: Words) -> Words:
+    return np.asarray(table[0].reshape(COARSE, 2, 5))
 
 
 def _of_buckets(table: Words, rounds: int) -> tuple[float, ...]:
     """Return Brier score, C1 and C2 over the buckets of a series."""
     if not rounds:
         return (math.nan,) * 3
-    _, ones, total = _sums(table)
-    pairs = table[0].reshape(COARSE, 2, 5)
+    pairs = _pairs(table)
+    _, ones, total = sums(pairs)
     squares = (pairs[..., 3] * tallies.FROM_HIGH + pairs[..., 4] * tallies.FROM_LOW).sum()
     with_one = (pairs[:, 1, 1] * tallies.FROM_HIGH + pairs[:, 1, 2] * tallies.FROM_LOW).sum()
     error = float(squares) + int(ones.sum()) - 2.0 * float(with_one)

@@ -14,6 +14,7 @@ the logarithms are added up as whole numbers instead (:func:`surprise`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -48,13 +49,22 @@ class Rounds(NamedTuple):
         return buckets_of(self.values.reshape(-1), FINE).reshape(2, -1)
 
 
-def absorb(words: Words, rounds: Rounds, ordered: bool) -> None:
-    """Add rounds to the sums; with ``ordered`` also to the trace and the windows."""
+def absorb(
+    words: Words, rounds: Rounds, ordered: bool, ending: Callable[[Words], None] | None = None
+) -> None:
+    """Add rounds to the sums; with ``ordered`` also to the trace and the windows.
+
+    ``ending`` is called with the words whenever one of the shortest windows is about to be closed.
+    """
     start, size = 0, len(rounds.cell)
     while start < size:
         done = int(words[tallies.ROUNDS])
         end = min(size, start + _until_cut(words, done)) if ordered else size
         _absorb_piece(words, rounds.part(start, end), ordered)
+        if ordered:
+            if ending is not None and words[tallies.ROUNDS] % WINDOW == 0:
+                ending(words)
+            _pause(words, int(words[tallies.ROUNDS]))
         start = end
 
 
@@ -74,11 +84,9 @@ def _absorb_piece(words: Words, rounds: Rounds, ordered: bool) -> None:
     series = _add_series(words, rounds, fine, stretch, points + 1)
     drawn = _add_drawn(words, rounds, fine[0] // tallies.PER, stretch, points + 1)
     words[tallies.ROUNDS] = done + size
-    if ordered:
-        if points:
-            at = np.arange(done // stride + 1, done // stride + points + 1) * stride
-            _mark(words, at, series[:points], drawn[:points])
-        _pause(words, done + size)
+    if ordered and points:
+        at = np.arange(done // stride + 1, done // stride + points + 1) * stride
+        _mark(words, at, series[:points], drawn[:points])
 
 
 def _halves(values: Reals) -> tuple[Words, Words]:
