@@ -15,7 +15,9 @@ import numpy as np
 
 from calibrant import Calibrant
 from calibrant.live import Memory, Pages, Stream
+from calibrant.live.app import event
 from calibrant.live.fragments import judge
+from calibrant.live.packed import gzip_packer
 from calibrant.monitor import LateWatch
 from calibrant.summary import Follower, collector_for, glance, summarise_collected
 
@@ -111,6 +113,21 @@ def drawn(rec: Any, follower: Follower, repeats: int) -> Iterator[tuple[str, flo
     yield "page, every second, gzipped", len(zlib.compress(html)) / 1e3, "kB"
     whole = "".join(part.html for part in pages.one_stream("one")).encode()
     yield "page, all fragments, gzipped", len(zlib.compress(whole)) / 1e3, "kB"
+    yield "update behind others, gzipped", update(stream, pages) / 1e3, "kB"
+
+
+def update(stream: Stream, pages: Pages) -> float:
+    """Return the median bytes of the events of a second with ten outcomes, after the first."""
+    packer, sent, sizes = gzip_packer(), dict[str, str](), []
+    for k in range(20):
+        for _ in range(10 if k else 0):
+            stream.observe(stream.forecast(0.4, time=float(k)).id, k % 2, time=k + 1.0)
+        parts = pages.one_stream("one")
+        new = [part for part in parts if sent.get(part.key) != part.html]
+        sent |= {part.key: part.html for part in new}
+        text = "".join(map(event, new)).encode()
+        sizes.append(len(packer.compress(text)) + len(packer.flush(zlib.Z_SYNC_FLUSH)))
+    return float(np.median(sizes[1:]))
 
 
 def main() -> None:

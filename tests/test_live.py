@@ -6,6 +6,7 @@ import json
 import math
 import re
 import sys
+import zlib
 from collections import Counter
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -22,6 +23,7 @@ from calibrant.errors import InvalidInput, UnknownName
 from calibrant.kinds.binary.headline import calibration
 from calibrant.live import Memory, Pages, Stream, app, fragments, routes, svg
 from calibrant.live.app import Door, _Page
+from calibrant.live.packed import packed_events
 from calibrant.monitor import LateAlarm
 from calibrant.plot import Pareto, prepare_over_time, prepare_reliability, prepare_windows
 from calibrant.summary import Follower, Glance, glance, summarise_collected
@@ -484,6 +486,43 @@ def sent(pages: Pages, name: str, between: list[Any]) -> list[list[str]]:
         return told
 
     return anyio.run(listen)
+
+
+def test_pages_are_packed_for_those_who_accept_it(source: Memory) -> None:
+    async def ask(path: str, how: str) -> Any:
+        transport = httpx.ASGITransport(app=app(source))
+        async with httpx.AsyncClient(transport=transport, base_url="http://it") as client:
+            return await client.get(path, headers={"Accept-Encoding": how})
+
+    for path in ("/", "/streams/well", "/live.css", "/live.js"):
+        small, whole = (anyio.run(ask, path, how) for how in ("gzip", "identity"))
+        assert (small.headers["content-encoding"], small.text) == ("gzip", whole.text)
+        assert "content-encoding" not in whole.headers
+        assert int(small.headers["content-length"]) < 0.6 * len(whole.content)
+        assert small.headers["vary"] == whole.headers["vary"] == "Accept-Encoding"
+
+
+def test_packed_events_are_read_one_by_one_and_repetitions_are_small() -> None:
+    made = played(700)
+    pages = Pages(Memory(one=made), quick=0.0, slow=1e9)
+
+    async def listen() -> list[tuple[int, str]]:
+        changes = _Page(pages, Door())._changes(lambda: pages.one_stream("one"), lambda: True)
+        packed, reader, told = packed_events(changes), zlib.decompressobj(31), []
+        for k in range(4):
+            if k > 1:
+                made.observe(made.forecast(0.4, time=2000.0).id, 1, time=2001.0)
+            part = await anext(packed)
+            told.append((len(part), reader.decompress(part).decode()))
+        await packed.aclose()  # type: ignore[attr-defined]
+        return told
+
+    (_, retry), (first, _), (second, text), (third, more) = anyio.run(listen)
+    assert retry == "retry: 2000\n\n"
+    assert text.startswith("event: fragment\ndata: ")
+    assert text.endswith("\n\n")
+    assert "702 outcomes known" in more
+    assert max(second, third) < first / 3
 
 
 def test_only_fragments_that_changed_are_sent() -> None:

@@ -75,6 +75,8 @@ class Seen:
         self.asked: list[str] = []
         self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
         self.page.on("console", lambda said: self.wrong.append(said.text))
+        self.told: list[Any] = []
+        self.page.on("response", lambda told: self.told.append(told))
         self.page.on("request", lambda request: self.asked.append(request.url))
 
     def elsewhere(self, port: int) -> list[str]:
@@ -104,6 +106,9 @@ def test_counts_rise_while_one_looks_and_nobody_else_is_asked(browser: Any) -> N
         learn(stream, 60)
         holds(seen.page, "#facts", "100 outcomes known")
         holds(seen.page, "#time", "Errors of the first rounds")
+        packed = [told.headers.get("content-encoding") for told in seen.told]
+        assert packed == ["gzip"] * len(packed)
+        assert any("/events/" in told.url for told in seen.told)
         assert seen.page.locator("svg[role=img]").count() >= 5
         assert seen.wrong == []
         assert seen.elsewhere(port) == []

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from calibrant.errors import UnknownName, needed, requirement
 from calibrant.live.fragments import Fragment
+from calibrant.live.packed import PACKED, VARY, accepts, packed, packed_events
 from calibrant.live.pages import QUICK, SLOW, Pages
 from calibrant.live.source import Source
 
@@ -112,21 +113,21 @@ class _Page:
         seen = self.door.look(request)
         if not (seen is None or isinstance(seen, frozenset)):
             return seen
-        return await self._html(lambda: self.pages.overview(_root(request), seen))
+        return await self._html(request, lambda: self.pages.overview(_root(request), seen))
 
     async def stream(self, request: Request) -> Response:
         seen, window = self.door.look(request), request.query_params.get("window")
         if not (seen is None or isinstance(seen, frozenset)):
             return seen
-        name = request.path_params["name"]
-        return await self._html(lambda: self.pages.stream(name, _root(request), window, seen))
+        name, root = request.path_params["name"], _root(request)
+        return await self._html(request, lambda: self.pages.stream(name, root, window, seen))
 
     async def style(self, request: Request) -> Response:
-        return self._answer(self.pages.style(), "text/css")
+        return self._answer(request, self.pages.style(), "text/css")
 
     async def script(self, request: Request) -> Response:
         text = resources.files("calibrant.live").joinpath("static/live.js").read_text("utf-8")
-        return self._answer(text, "text/javascript")
+        return self._answer(request, text, "text/javascript")
 
     async def events(self, request: Request) -> Response:
         """Answer with fragments as they change, until the browser goes."""
@@ -138,12 +139,17 @@ class _Page:
             made = lambda: self.pages.all_streams(root, seen)  # noqa: E731
         else:
             made = lambda: self.pages.one_stream(name, root, window, seen)  # noqa: E731
-        if (missing := await self._refused(made)) is not None:
+        if (missing := await self._refused(request, made)) is not None:
             return missing
         responses = _starlette("responses")
         allowed = lambda: self.door.look(request) == seen and not self.door.ended()  # noqa: E731
+        changes: AsyncIterator[Any] = self._changes(made, allowed)
+        small = accepts(request.headers)
+        told = HEADERS | (PACKED if small else VARY)
         answer: Response = responses.StreamingResponse(
-            self._changes(made, allowed), media_type="text/event-stream", headers=HEADERS
+            packed_events(changes) if small else changes,
+            media_type="text/event-stream",
+            headers=told,
         )
         return answer
 
@@ -166,26 +172,29 @@ class _Page:
             yield "".join(map(event, new)) or ": nothing new\n\n"
             await anyio.sleep(self.pages.quick)
 
-    async def _refused(self, made: Callable[[], Any]) -> Response | None:
+    async def _refused(self, request: Request, made: Callable[[], Any]) -> Response | None:
         import anyio
 
         try:
             await anyio.to_thread.run_sync(made)
         except UnknownName as problem:
-            return self._answer(f"{problem}\n", "text/plain", 404)
+            return self._answer(request, f"{problem}\n", "text/plain", 404)
         return None
 
-    async def _html(self, made: Callable[[], str]) -> Response:
+    async def _html(self, request: Request, made: Callable[[], str]) -> Response:
         import anyio
 
         try:
-            return self._answer(await anyio.to_thread.run_sync(made), "text/html")
+            text = await anyio.to_thread.run_sync(made)
         except UnknownName as problem:
-            return self._answer(f"{problem}\n", "text/plain", 404)
+            return self._answer(request, f"{problem}\n", "text/plain", 404)
+        return self._answer(request, text, "text/html")
 
-    def _answer(self, text: str, kind: str, status: int = 200) -> Response:
+    def _answer(self, request: Request, text: str, kind: str, status: int = 200) -> Response:
         responses = _starlette("responses")
-        made: Response = responses.Response(text, status, HEADERS, f"{kind}; charset=utf-8")
+        body, told = packed(text, request.headers)
+        kind = f"{kind}; charset=utf-8"
+        made: Response = responses.Response(body, status, HEADERS | told, kind)
         return made
 
 

@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from calibrant.errors import UnknownName
 from calibrant.journal.fold import Fold
+from calibrant.live.packed import packed
 from calibrant.metrics import CalibrationCurve
 from calibrant.recalibrate import Table
 from calibrant.recalibrate.keyed import Key
@@ -36,8 +37,9 @@ async def get_report(desk: Desk, request: Request) -> Response:
     """Return the summary of all outcomes so far: as JSON, or a report to read as HTML."""
     _, fold = desk.fold(request)
     if _wanted(request) == "html":
-        text = await asyncio.to_thread(_page, fold)
-        return Response(text, 200, {"Content-Security-Policy": POLICY}, f"{HTML}; charset=utf-8")
+        body, told = await asyncio.to_thread(lambda: packed(_page(fold), request.headers))
+        told["Content-Security-Policy"] = POLICY
+        return Response(body, 200, told, f"{HTML}; charset=utf-8")
     return json_of(await asyncio.to_thread(lambda: story_of(fold).to_dict()))
 
 
