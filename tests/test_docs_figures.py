@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -72,3 +74,30 @@ def test_the_readme_quotes_the_certificate_that_its_first_lines_print(
     first, told = re.findall(r"^```(?:python|text)\n(.*?)^```", README, re.M | re.S)[:2]
     exec(first, {})
     assert capsys.readouterr().out == told
+
+
+GALLERY = ["language-model", "rain", "games", "flares", "recessions", "icing"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", GALLERY)
+def test_the_stored_picture_is_what_the_stream_gives_today(name: str) -> None:
+    from calibrant.plot.save import settled
+
+    made = settled(pictures().PICTURES[name]())
+    assert made.encode() == (ROOT / "docs" / "images" / f"{name}.svg").read_bytes()
+
+
+def test_every_picture_of_the_gallery_is_compared() -> None:
+    assert list(pictures().GALLERY) == GALLERY
+
+
+def pictures() -> ModuleType:
+    """``docs/pictures.py``, which is no part of the package."""
+    pytest.importorskip("matplotlib", reason="needs the extra plot")
+    spec = importlib.util.spec_from_file_location("docs_pictures", ROOT / "docs" / "pictures.py")
+    assert spec is not None
+    assert spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
