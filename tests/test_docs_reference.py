@@ -354,10 +354,48 @@ def test_a_synonym_would_be_found() -> None:
     ]
 
 
-def test_the_glossary_explains_the_words_of_the_public_face() -> None:
+def words_explained() -> set[str]:
+    """Return the words of the glossary, and their plurals."""
     words = {word for row in ROW.findall(GLOSSARY.read_text()) for word in row[0].split(", ")}
+    return words | {f"{word}s" for word in words} | {f"{word}es" for word in words}
+
+
+TERM = re.compile(r"\*\*([^*]+)\*\*|(?<!!)\[([^]]+)\]\(")
+NOT_TERMS = {
+    "any ordinary file",
+    "river",
+    "scikit-learn",
+    "gallery",
+    "icing",
+    "benchmarks",
+    "theory",
+}
+"""Other projects, and pages that are named by what they hold."""
+
+
+def terms_of(text: str) -> set[str]:
+    """Return what is bold or linked, if it is a term: up to three words and no sentence."""
+    before = text.partition("\n## Read on")[0]
+    told = re.sub(r"^```.*?^```$", "", before, flags=re.MULTILINE | re.DOTALL)
+    found = {" ".join((bold or link).lower().split()) for bold, link in TERM.findall(told)}
+    return {each for each in found if re.fullmatch(r"[\w-]+( [\w-]+){,2}", each)} - NOT_TERMS
+
+
+def test_the_glossary_explains_every_term_of_the_readme() -> None:
+    terms = terms_of((ROOT / "README.md").read_text())
+    assert len(terms) >= 18
+    assert terms - {word.lower() for word in words_explained()} == set()
+
+
+def test_the_glossary_explains_the_words_of_the_public_face() -> None:
+    words = words_explained()
     assert {"round", "outcome", "forecast", "raw forecast", "draw", "mixture", "bucket"} <= words
     assert {"ticket", "grid", "index", "rule", "state", "adversary", "certificate"} <= words
+
+
+def test_a_term_that_is_not_explained_would_be_found() -> None:
+    planted = "**Few rounds.** A **frobnication**, see [odd thing](x.md) and [a b c d](y.md).\n"
+    assert terms_of(planted) == {"frobnication", "odd thing"}
 
 
 def test_no_word_of_the_glossary_is_a_synonym_of_another() -> None:
