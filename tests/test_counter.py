@@ -23,8 +23,9 @@ from calibrant.errors import (
     UnknownTicket,
 )
 from calibrant.kernels.layout import EXCESS, RESERVED, pack
-from calibrant.recalibrate import counter as module
-from calibrant.recalibrate.counter import EXPIRED, Counter
+from calibrant.recalibrate import closed as module
+from calibrant.recalibrate.closed import EXPIRED
+from calibrant.recalibrate.counter import Counter
 from calibrant.transforms import BucketMeans, ExpertMixture, Identity
 
 pytestmark = pytest.mark.base

@@ -9,6 +9,7 @@ import pytest
 
 from calibrant import Calibrant, Recalibrator, Table
 from calibrant.errors import (
+    ExpiredTicket,
     ForeignTicket,
     InvalidInput,
     InvalidType,
@@ -130,7 +131,7 @@ def test_what_is_not_open_or_not_a_key_is_refused() -> None:
     assert "b" not in table
     table.observe(KeyedTicket.from_dict(ticket.to_dict()), 1)
     ticket._outcome = 1
-    with pytest.raises(RepeatedTicket, match="got one whose outcome is known"):
+    with pytest.raises(RepeatedTicket, match="got one whose outcome 1 is known; use correct"):
         table.observe(ticket, 1)
 
 
@@ -157,9 +158,11 @@ def test_tickets_that_expire_give_back_their_reserve_in_their_own_row() -> None:
     for key, stream in lone.items():
         assert stream.open == 2
         assert table.row(key) == stream.to_bytes()
-    with pytest.raises(UnknownTicket) as refused:
+    with pytest.raises(ExpiredTicket) as refused:
         table.observe(("a", 11), 1)
-    assert str(refused.value) == "ticket must be one that is open here, got ('a', 11)"
+    assert str(refused.value) == (
+        "ticket ('a', 11) must be among the last 2, got one of 9 forecasts ago: it expired"
+    )
 
 
 def test_a_stream_without_open_tickets_moves_in() -> None:

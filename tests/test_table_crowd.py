@@ -14,7 +14,6 @@ from calibrant.errors import (
     ExpiredTicket,
     InvalidInput,
     TooManyOpen,
-    UnknownTicket,
 )
 from calibrant.recalibrate.sieve import sieve
 from tests.test_table import patterns
@@ -146,7 +145,7 @@ def test_prompt_rounds_expire_the_oldest_where_there_is_no_room_for_one() -> Non
     assert len(table._desk) == 1
     table.observe(old[2], 1)
     for ticket in old[:2]:
-        with pytest.raises(UnknownTicket):
+        with pytest.raises(ExpiredTicket):
             table.observe(ticket, 1)
 
 

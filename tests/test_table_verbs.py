@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 from calibrant import Calibrant, Recalibrator, Table
-from calibrant.errors import InvalidType, RepeatedTicket, UnknownName, UnknownTicket
+from calibrant.errors import (
+    ExpiredTicket,
+    InvalidType,
+    RepeatedTicket,
+    UnknownName,
+    UnknownTicket,
+)
 from calibrant.recalibrate.keyed_record import Certificates, shared
 from tests.test_table import patterns
 
@@ -42,7 +48,7 @@ def test_tickets_that_are_not_the_tables_are_refused() -> None:
     ticket = table.forecast("a", 0.5, id="one")
     assert table.expire("one").id == "one"
     for call in (table.expire, table.coin_of):
-        with pytest.raises(UnknownTicket):
+        with pytest.raises(ExpiredTicket):
             call("one")
         with pytest.raises(InvalidType):
             call(5)  # type: ignore[arg-type]

@@ -13,8 +13,8 @@ from calibrant.core.gate import passing, wait
 from calibrant.kernels.layout import ASIDE
 from calibrant.recalibrate.at_once import ARRAYS, read, with_length
 from calibrant.recalibrate.binary import Binary
+from calibrant.recalibrate.closed import CLOSED
 from calibrant.recalibrate.context import Known, columns_of, unread
-from calibrant.recalibrate.counter import CLOSED
 from calibrant.recalibrate.delivery import (
     Pending,
     Schedule,

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from calibrant.core.desk import NEAR, Desk, Found, name_key
 from calibrant.errors import (
-    ExpiredTicket,
     ForeignTicket,
     InvalidInput,
     InvalidType,
@@ -18,13 +17,10 @@ from calibrant.errors import (
     UnknownTicket,
 )
 from calibrant.kernels.index import NAMED
+from calibrant.recalibrate.closed import EXPIRED, SETTLED, not_open, note, told_before
 from calibrant.recalibrate.corrections import Corrections
 
-CLOSED: Final = 65_536
-"""Names, and tickets that were expired by hand, of which is remembered what became of them."""
 NO_WORDS: Final = np.empty(0, np.int64)
-SETTLED: Final = "settled"
-EXPIRED: Final = "expired"
 NOTHING_CLOSED: Final[dict[int, str]] = {}
 NOBODY: Final[frozenset[str]] = frozenset()
 """What streams without a closed name, and without earlier owners, have in common."""
@@ -287,10 +283,7 @@ class Counter(Generic[TicketT]):
     def _note(self, key: int, how: str) -> None:
         """Remember what became of a ticket, and of so many others only."""
         closed = self._closed = self._closed or {}
-        closed.pop(key, None)
-        while len(closed) >= CLOSED:
-            del closed[next(iter(closed))]
-        closed[key] = how
+        note(closed, key, how)
 
     def replaced(self, ticket: Any, outcome: Any, was: Any, issued: int) -> Any:
         """Return the outcome that a correction replaces; raise unless it is the one that stands.
@@ -334,23 +327,10 @@ class Counter(Generic[TicketT]):
 
     def _not_open(self, id: int | str, given: TicketT | None, issued: int) -> TicketError:
         if given is not None and given.outcome is not None:
-            return RepeatedTicket(
-                f"ticket {id!r} must be open, got one whose outcome {given.outcome} is known; "
-                "use correct() to replace it"
-            )
+            return told_before(id, given.outcome)
         number = id if given is None else given.number
-        how = self._closed.get(_key(number))
-        known = isinstance(number, int) and 0 <= number < issued
-        if isinstance(number, int) and known and issued - number > self.max_open:
-            return ExpiredTicket(
-                f"ticket {id!r} must be among the last {self.max_open}, got one of "
-                f"{issued - number} forecasts ago: it expired"
-            )
-        if how is EXPIRED:
-            return ExpiredTicket(f"ticket {id!r} must be open, got one that was expired")
-        if known or how is SETTLED:
-            return RepeatedTicket(f"ticket {id!r} must be open, got one whose outcome is known")
-        return UnknownTicket(f"ticket must be one that is open here, got {id!r}")
+        counted = number if isinstance(number, int) else None
+        return not_open(id, counted, self._closed.get(_key(number)), issued, self.max_open)
 
 
 def checked_id(id: Any) -> int | str:

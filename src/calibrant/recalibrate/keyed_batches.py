@@ -10,11 +10,12 @@ import numpy as np
 
 from calibrant.core import check
 from calibrant.core.arrays import Bits, Mask, Reals, Words
-from calibrant.core.desk import NUMBER, SHIFT, Found
+from calibrant.core.desk import NUMBER, SHIFT, Found, name_key
 from calibrant.core.gate import passing
-from calibrant.errors import InvalidInput, InvalidType, RepeatedTicket, UnknownTicket
+from calibrant.errors import InvalidInput, InvalidType, TicketError, UnknownTicket
 from calibrant.kernels.batches import FORGET
 from calibrant.kernels.layout import ISSUED
+from calibrant.recalibrate.closed import not_open
 from calibrant.recalibrate.crowd import places_of, words_of
 from calibrant.recalibrate.delivery import Schedule, arrivals, moments
 from calibrant.recalibrate.keyed import Key, KeyedPending, KeyedRun, Keys
@@ -281,8 +282,7 @@ class KeyedBatches(KeyedRounds):
         """Return an open ticket as the desk keeps it."""
         found = self._desk.get_number(row, number)
         if found is None:
-            told = f"got number {number} of key {self._keys[row]!r}"
-            raise UnknownTicket(f"ticket must be one that is open here, {told}")
+            raise self._not_open((self._keys[row], number), row, number)
         if self._spec.rule.timed and found[6] != found[6]:
             raise InvalidInput("time must be given to a rule that forgets in time, got None")
         return found
@@ -313,12 +313,20 @@ class KeyedBatches(KeyedRounds):
         return int(self._own(ISSUED, np.array([row]))[0])
 
     def _unknown(self, id: Any, row: int, made: int) -> int:
-        """Raise what says why there is no such ticket."""
-        known = row >= 0 and isinstance(id, int) and 0 <= id < made
-        if known and id >= made - self._max_open:
-            told = f"got number {id!r} of key {self._keys[row]!r}"
-            raise RepeatedTicket(f"ticket must be open, {told}, whose outcome is known")
-        raise UnknownTicket(f"ticket must be one that is open here, got {id!r}")
+        """Raise what says why there is no such ticket in a log, up to where a row has made some."""
+        numbered = isinstance(id, int) and 0 <= row < len(self._keys)
+        told = (self._keys[row], id) if numbered else id
+        raise self._not_open(told, row, id if isinstance(id, int) else None, made)
+
+    def _not_open(
+        self, told: Any, row: int, number: int | None, made: int | None = None
+    ) -> TicketError:
+        """Return what says why a ticket is not open: one with a name, or with row and number."""
+        if number is None:
+            how = self._closed.names.get(name_key(told))
+            return not_open(told, None, how, 0, self._max_open)
+        made = (0 if row == NOBODY else self._issued_by(row)) if made is None else made
+        return not_open(told, number, self._closed.fate(row, number), made, self._max_open)
 
     def _play_log(
         self, keys: Keys, log: Log, rows: Words, raw: Reals, told: Bits, stamps: Reals

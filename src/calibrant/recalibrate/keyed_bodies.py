@@ -129,6 +129,7 @@ class KeyedBodies(KeyedBatches):
         self._origin = SEED if stream._secret.origin == SEED else self._origin
         self._touch(number)
         self._desk.drop_row(number)
+        self._closed.drop_row(number)
         self._take_row(number, stream)
         if len(lines):
             self._note_taken(lines[:, 1])
@@ -386,6 +387,7 @@ class KeyedBodies(KeyedBatches):
             self._take_bodies(numbers, parcels.words, *parcels.bodies, own)
         for k, number in enumerate(numbers.tolist()):
             self._corrections.pop(number, None)
+            self._closed.drop_row(number)
             if k in kept:
                 self._corrections[number] = kept[k]
         if len(lines):

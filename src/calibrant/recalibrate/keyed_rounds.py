@@ -24,10 +24,11 @@ from calibrant.kernels.layout import (
     UNDO_AT,
     UNDO_NUMBER,
 )
+from calibrant.recalibrate.closed import CLOSED, EXPIRED, SETTLED
 from calibrant.recalibrate.delivery import Schedule
 from calibrant.recalibrate.keyed import Key, Keys
 from calibrant.recalibrate.keyed_parts import PLAIN, Due, Parts
-from calibrant.recalibrate.keyed_state import KeyedState
+from calibrant.recalibrate.keyed_state import NAMED, KeyedState
 
 WORTH: Final = 20_000
 """A thread more is worth it for so many rounds or events more."""
@@ -59,6 +60,24 @@ class KeyedRounds(KeyedState):
             self._open(due, plan.waiting)
 
         self._wholly(keys, rows, play, finish, machine is not None)
+        self._note_closed(plan, due)
+
+    def _note_closed(self, plan: Schedule, due: Due) -> None:
+        """Remember what became of tickets of a batch, of one name in the order of forecasts."""
+        first = np.array([found[0] for found in due.held], np.int64)
+        names = np.concatenate([first, due.names])
+        if self._ages is None and not (names >= NAMED).any():
+            return
+        settled, waits = np.zeros(len(names), bool), np.zeros(len(names), bool)
+        settled[-1 - plan.events[plan.events < 0]] = True
+        waits[plan.waiting] = True
+        order = np.concatenate([np.arange(len(first)), len(first) + np.argsort(due.turns)])
+        named = order[(~waits & (names >= NAMED))[order]][-CLOSED:]
+        for key, done in zip(names[named].tolist(), settled[named].tolist(), strict=True):
+            self._closed.note_name(key, SETTLED if done else EXPIRED)
+        young = self._own(ISSUED, due.row) - due.number <= self._max_open
+        for k in np.flatnonzero(young & ~waits & ~settled)[-CLOSED:].tolist():
+            self._closed.note_number(int(due.row[k]), int(due.number[k]))
 
     def _open(self, due: Due, waits: Words) -> None:
         """File the tickets that wait, as far as that is not done."""
@@ -241,5 +260,8 @@ class KeyedRounds(KeyedState):
             return
         oldest = self._own(ISSUED, rows) - self._max_open
         for row, least in zip(rows[oldest > 0].tolist(), oldest[oldest > 0].tolist(), strict=True):
-            self._drop(self._desk.old(row, least))
+            gone = self._desk.old(row, least)
+            self._drop(gone)
+            for found in gone:
+                self._closed.note_name(found[0], EXPIRED)
             self._desk.pass_by(row, least)

@@ -15,6 +15,7 @@ from calibrant.core.gate import Gate
 from calibrant.core.stateful import Stateful
 from calibrant.errors import InvalidInput
 from calibrant.kernels.layout import ISSUED, SECRET
+from calibrant.recalibrate.closed import KeyedClosed
 from calibrant.recalibrate.corrections import Corrections
 from calibrant.recalibrate.crowd import Ages, Crowd
 from calibrant.recalibrate.keyed import Key, Keys
@@ -40,6 +41,7 @@ class KeyedRows(Stateful):
     __slots__ = (
         "_ages",
         "_clock",
+        "_closed",
         "_corrections",
         "_desk",
         "_free",
@@ -66,6 +68,8 @@ class KeyedRows(Stateful):
     _numbers: dict[Key, int]
     _keys: list[Key]
     _free: list[int]
+    _closed: KeyedClosed
+    """What became of tickets that are not open; no part of the state."""
     _corrections: dict[int, Corrections]
     _taken: list[Found]
     _max_open: int
@@ -153,6 +157,7 @@ class KeyedRows(Stateful):
         self._desk.drop_row(number)
         self._tiers.forget(number)
         self._corrections.pop(number, None)
+        self._closed.drop_row(number)
         self._keys[number] = GONE
         self._stamps[number] = 0
         self._numbers.pop(key, None)

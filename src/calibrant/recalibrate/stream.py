@@ -25,7 +25,8 @@ from calibrant.kernels.crowd import count_correction
 from calibrant.kernels.index import machine
 from calibrant.kernels.layout import ISSUED, LONGEST_LAG, MOST_OUTSTANDING, ROUNDS, SECRET
 from calibrant.recalibrate.body import packed, unpacked
-from calibrant.recalibrate.counter import EXPIRED, Counter
+from calibrant.recalibrate.closed import EXPIRED
+from calibrant.recalibrate.counter import Counter
 from calibrant.recalibrate.delivery import Pending, arrivals, checked, schedule, times
 from calibrant.recalibrate.fork import watch
 from calibrant.recalibrate.intact import Intact, TicketT

@@ -13,28 +13,26 @@ from calibrant.bounds import probable
 from calibrant.core import check
 from calibrant.core.arrays import Words
 from calibrant.core.codec import Document
-from calibrant.core.desk import NUMBER, SHIFT, Desk, Found, name_key, number_key
+from calibrant.core.desk import SHIFT, Desk, Found, name_key, number_key
 from calibrant.core.gate import Gate, passing
 from calibrant.core.stateful import Migration
-from calibrant.core.ticket import Issuer
 from calibrant.errors import (
-    ForeignTicket,
     InvalidInput,
     InvalidType,
     RepeatedTicket,
     TooManyOpen,
-    UnknownTicket,
 )
 from calibrant.kernels.layout import ROUNDS
 from calibrant.kernels.whole import copied
 from calibrant.recalibrate import version2, version3
 from calibrant.recalibrate.calibrant import Calibrant
+from calibrant.recalibrate.closed import EXPIRED, SETTLED, KeyedClosed
 from calibrant.recalibrate.corrections import Corrections
 from calibrant.recalibrate.crowd import EXPIRE, REFUSE, WHEN_FULL, Ages, told
 from calibrant.recalibrate.fork import watch
 from calibrant.recalibrate.keyed import Key, KeyedTicket, check_pattern, checked_key, is_key
 from calibrant.recalibrate.keyed_record import Certificates, measured, shared
-from calibrant.recalibrate.keyed_store import KeyedStore
+from calibrant.recalibrate.keyed_tickets import KeyedTickets
 from calibrant.recalibrate.promise import FAILURE
 from calibrant.recalibrate.recalibrator import Recalibrator
 from calibrant.recalibrate.secret import ORIGINS, SEED, SYSTEM, chosen_seed, secret_of
@@ -45,7 +43,7 @@ KINDS: Final[dict[str, type[Recalibrator]]] = {
 }
 
 
-class Table(KeyedStore):
+class Table(KeyedTickets):
     """One recalibrator for each key: a tenant, a segment, a question, an item.
 
     A key's stream begins when the key is first met.  For every key, forecasts, tickets and stored
@@ -94,7 +92,7 @@ class Table(KeyedStore):
         3: version3.migrated_table,
     }
 
-    __slots__ = ("__weakref__", "_earlier")
+    __slots__ = ("__weakref__",)
 
     def __init__(
         self,
@@ -132,6 +130,7 @@ class Table(KeyedStore):
         self._earlier: set[str] = set()
         self._free: list[int] = []
         self._corrections: dict[int, Corrections] = {}
+        self._closed = KeyedClosed()
         self._taken: list[Found] = []
         rows = None if hot is None else check.whole(hot, "hot", low=1)
         self._tiers = Tiers(self._spec, self._keys, seed, rows)
@@ -263,6 +262,7 @@ class Table(KeyedStore):
             surplus = cast(Found, self._desk.get(self._ages.oldest(self._desk)))
             self._stamps[surplus[1]] = self._clock
             self._expire_found(surplus)
+            self._closed.note_number(surplus[1], surplus[2])
 
     def _expire_found(self, found: Found) -> None:
         """Drop a ticket, and give back what was reserved for it."""
@@ -275,6 +275,7 @@ class Table(KeyedStore):
             if self._desk.get_number(found[1], found[2]) is not None:
                 words[place : place + len(kept)] = kept
             raise
+        self._closed.note_name(found[0], EXPIRED)
 
     def observe(
         self, ticket: KeyedTicket | str | tuple[Key, int], outcome: int, time: float | None = None
@@ -283,7 +284,7 @@ class Table(KeyedStore):
         told = check.outcome(outcome)
         with passing(self._gate):
             found, given = self._find(ticket)
-            _, number, n, place, weight, raw, stamp, _, mixed, *kept = found
+            name, number, n, place, weight, raw, stamp, _, mixed, *kept = found
             if time is not None and check.real(time, "time") < stamp:
                 raise InvalidInput(
                     f"time must not be before the forecast's {stamp!r}, got {time!r}"
@@ -302,6 +303,7 @@ class Table(KeyedStore):
                     self._desk.pop_number(number, n)
                     given._outcome = told
                 raise
+            self._closed.note_name(name, SETTLED)
         return given
 
     def correct(self, ticket: KeyedTicket, outcome: int, *, was: int | None = None) -> KeyedTicket:
@@ -328,7 +330,7 @@ class Table(KeyedStore):
         """Drop an open ticket whose outcome is known never to come; return it."""
         with passing(self._gate):
             found, given = self._find(ticket)
-            _, number, n, place, weight, raw, *_ = found
+            name, number, n, place, weight, raw, *_ = found
             kept = self._words(number).copy()
             self._touch(number)
             try:
@@ -338,6 +340,8 @@ class Table(KeyedStore):
                 if self._desk.get_number(number, n) is not None:
                     self._words(number)[:] = kept
                 raise
+            self._closed.note_name(name, EXPIRED)
+            self._closed.note_number(number, n)
         return self._given(ticket, found) if given is None else given
 
     def coin_of(self, ticket: KeyedTicket | str | tuple[Key, int]) -> float:
@@ -346,66 +350,6 @@ class Table(KeyedStore):
             if not isinstance(ticket, KeyedTicket):
                 ticket = self._given(ticket, self._find(ticket)[0])
             return self._lone(ticket)[1].coin_of(ticket)
-
-    def _lone(self, ticket: KeyedTicket) -> tuple[int, Recalibrator]:
-        """Return a ticket's row, and a lone copy of its stream."""
-        if not isinstance(ticket, KeyedTicket):
-            raise InvalidType(f"ticket must be a ticket of a table, got {ticket!r}")
-        number = self._number_of(ticket.key)
-        stream = self._made.from_bytes(self._lone_document(number).to_bytes())
-        stream._counter.earlier = frozenset(self._earlier)
-        return number, stream
-
-    def _given(self, ticket: Any, found: Found) -> KeyedTicket:
-        """Return a ticket that was given by its name, or by key and number."""
-        _, number, n, place, weight, raw, stamp, clock, mixed, *kept = found
-        drawn = [place, weight, mixed, clock, tuple(kept), None]
-        moment, id = None if stamp != stamp else stamp, ticket if isinstance(ticket, str) else n
-        return self._ticket(self._keys[number], number, id, n, raw, moment, drawn)
-
-    def _find(self, ticket: Any) -> tuple[Found, KeyedTicket | None]:
-        """Return what the desk keeps of an open ticket, and the ticket if it was given."""
-        given = ticket if isinstance(ticket, KeyedTicket) else None
-        if isinstance(ticket, str):
-            self._recall([], [ticket])
-            found = self._desk.get(name_key(ticket))
-        else:
-            key, n = (ticket.key, ticket.number) if given is not None else _pair(ticket)
-            self._recall([key])
-            number = self._numbers.get(key)
-            lost = number is None or n > NUMBER
-            found = None if lost else self._desk.get_number(cast(int, number), n)
-        if found is None:
-            known = given is not None and given.outcome is not None
-            error = RepeatedTicket if known else UnknownTicket
-            told = "one whose outcome is known" if known else repr(ticket)
-            raise error(f"ticket must be one that is open here, got {told}")
-        whose = self._issuer(found[1]).fingerprint
-        if given is not None and given.whose not in (whose, *self._earlier):
-            raise ForeignTicket(f"ticket must be of this table, got another's: {given!r}")
-        if given is not None and not given.agrees(found[3:]):
-            raise ForeignTicket(f"ticket must be as it was issued, got an altered one: {given!r}")
-        return found, given
-
-    def _issuer(self, number: int) -> Issuer:
-        return self._spec.issuer(self._secret(number))
-
-    def _ticket(
-        self,
-        key: Key,
-        number: int,
-        id: int | str,
-        n: int,
-        raw: float,
-        time: float | None,
-        drawn: list[Any],
-    ) -> KeyedTicket:
-        place, weight, mixed, clock, kept, law = drawn
-        issuer = self._issuer(number)
-        told = None if clock < 0 else clock
-        ticket = KeyedTicket(issuer, id, n, place, weight, raw, time, told, law, mixed, kept)
-        ticket._key = key
-        return ticket
 
     # ---------------------------------------------------------------------- forks
 
@@ -486,14 +430,6 @@ class Table(KeyedStore):
 
 
 LARGEST: Final = 1 << 127
-
-
-def _pair(ticket: Any) -> tuple[Key, int]:
-    if not isinstance(ticket, tuple) or len(ticket) != 2:
-        rule = "ticket must be a ticket, its name, or its key and number"
-        raise InvalidType(f"{rule}, got {ticket!r}")
-    key, number = ticket
-    return checked_key(key), check.whole(number, "number")
 
 
 def _as_words(data: bytes) -> Words:

@@ -1,0 +1,103 @@
+"""What became of tickets that are not open, as far as it is remembered, and what is said of them.
+
+Numbers tell nearly all: one that was given out is settled, or expired if it is too old.  Remembered
+is what numbers do not tell: names, and tickets that expired before their time.  No part of a state:
+what is stored, copied or pickled knows the numbers alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from calibrant.errors import ExpiredTicket, RepeatedTicket, TicketError, UnknownTicket
+from calibrant.kernels.index import NAMED
+
+CLOSED: Final = 65_536
+"""Names, and tickets that expired before their time, of which is remembered what became of them."""
+SETTLED: Final = "settled"
+EXPIRED: Final = "expired"
+
+
+def note(closed: dict[int, str], key: int, how: str) -> None:
+    """Remember what became of a ticket, and of so many others only."""
+    closed.pop(key, None)
+    while len(closed) >= CLOSED:
+        del closed[next(iter(closed))]
+    closed[key] = how
+
+
+def not_open(
+    id: Any, number: int | None, how: str | None, issued: int, max_open: int
+) -> TicketError:
+    """Return the error that says why there is no such open ticket.
+
+    ``number`` is the ticket's in its stream, which has made ``issued`` forecasts, or None where a
+    name is all that is told; ``how`` is what is remembered of the ticket.
+    """
+    known = number is not None and 0 <= number < issued
+    if number is not None and known and issued - number > max_open:
+        return ExpiredTicket(
+            f"ticket {id!r} must be among the last {max_open}, got one of "
+            f"{issued - number} forecasts ago: it expired"
+        )
+    if how is EXPIRED:
+        return ExpiredTicket(f"ticket {id!r} must be open, got one that was expired")
+    if known or how is SETTLED:
+        return RepeatedTicket(f"ticket {id!r} must be open, got one whose outcome is known")
+    return UnknownTicket(f"ticket must be one that is open here, got {id!r}")
+
+
+def told_before(id: Any, outcome: Any) -> RepeatedTicket:
+    """Return the error that a ticket has its outcome."""
+    return RepeatedTicket(
+        f"ticket {id!r} must be open, got one whose outcome {outcome} is known; "
+        "use correct() to replace it"
+    )
+
+
+class KeyedClosed:
+    """What became of tickets of a table: by name, and by row and number.
+
+    Attributes
+    ----------
+    names
+        What became of the latest ticket of each name, by the name's key on the desk.
+    rows
+        By row, the numbers of tickets that expired before their time.
+    count
+        How many numbers these are in all.
+    """
+
+    __slots__ = ("count", "names", "rows")
+
+    def __init__(self) -> None:
+        self.names: dict[int, str] = {}
+        self.rows: dict[int, dict[int, None]] = {}
+        self.count = 0
+
+    def note_name(self, key: int, how: str) -> None:
+        """Remember what became of a ticket if that has a name, given by its key on the desk."""
+        if key >= NAMED:
+            note(self.names, key, how)
+
+    def note_number(self, row: int, number: int) -> None:
+        """Remember that a ticket expired before its time."""
+        numbers = self.rows.pop(row, None) or {}
+        self.count -= len(numbers)
+        numbers[number] = None
+        self.rows[row] = numbers
+        self.count += len(numbers)
+        while self.count > CLOSED:
+            first = next(iter(self.rows))
+            del self.rows[first][next(iter(self.rows[first]))]
+            self.count -= 1
+            if not self.rows[first]:
+                del self.rows[first]
+
+    def drop_row(self, row: int) -> None:
+        """Forget the numbers of a row, which may begin again."""
+        self.count -= len(self.rows.pop(row, ()))
+
+    def fate(self, row: int, number: int) -> str | None:
+        """Return what became of a ticket before its time, if anything did."""
+        return EXPIRED if number in self.rows.get(row, ()) else None
