@@ -137,6 +137,16 @@ class Model:
         outcomes = [kind.outcomes[n % len(kind.outcomes)] for n in numbers]
         return self.stream.replay(raws, outcomes, **more)
 
+    def play(self) -> Any:
+        kind, more = self.kind, {}
+        raws, told = kind.raws, kind.told
+        if any("groups" in each for each in told):
+            more["groups"] = [told[1]["groups"], None, told[2]["groups"], None]
+        if any("context" in each for each in told):
+            more["context"] = {"age": [told[n]["context"].get("age") for n in (1, 0, 2, 0)]}
+        x = [raws[1], kind.outcomes[0], raws[2], kind.outcomes[1]]
+        return self.stream.play([0, 1, 0, 1], ["a", "old", None, "a"], x, **more)
+
 
 CALLS: dict[str, Callable[[Model], Any]] = {
     "forecast": lambda model: model.kind.forecast(model.stream, 2),
@@ -151,6 +161,7 @@ CALLS: dict[str, Callable[[Model], Any]] = {
 BATCHES: dict[str, Callable[[Model], Any]] = {
     "replay": lambda model: model.replay(),
     "late replay": lambda model: model.replay(available=[0.0, 2.0, 7.0]),
+    "play": lambda model: model.play(),
 }
 
 

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import machine_naive as naive
 import numpy as np
 
+from calibrant.errors import InvalidInput
 from calibrant.regression import Distribution
 
 __all__ = [
@@ -100,6 +101,23 @@ class Kind:
         """Play a batch; return the run."""
         return rec.replay(raws, outcomes, **late)
 
+    def play(self, rec: Any, kind: list[Any], id: list[Any], x: list[Any], **more: Any) -> Any:
+        """Play a log, or a half of one; return the run."""
+        if "outcome" not in kind:
+            return rec.forecast_many(x, id=id, **more)
+        if "forecast" not in kind:
+            return rec.observe_many(id, x, **{k: v for k, v in more.items() if k == "time"})
+        return rec.play(kind, id, x, **more)
+
+    def logged(self, run: Any) -> list[Any]:
+        """Return what a log announced, a row like :meth:`answer`, or None if that is not kept."""
+        for name in ("value", "mean"):
+            for said, ticket in zip(getattr(run, name), run.tickets, strict=True):
+                kept = _asked(ticket, lambda made: getattr(made, name))  # noqa: B023
+                lost = np.isnan(np.atleast_1d(said)).all()
+                assert lost if kept is None else np.array_equal(said, kept)
+        return [_asked(ticket, self.answer) for ticket in run.tickets]
+
     def answer(self, ticket: Any) -> Any:
         """Return what a ticket announced: draw and mean."""
         return ticket.value, ticket.mean
@@ -131,6 +149,14 @@ class Kind:
         return rec.copy() if how == "copy" else pickle.loads(pickle.dumps(rec))
 
 
+def _asked(ticket: Any, ask: Callable[[Any], Any]) -> Any:
+    """Return what is asked of a ticket, or None if that was not kept."""
+    try:
+        return ask(ticket)
+    except InvalidInput:
+        return None
+
+
 class Binary(Kind):
     """Recalibrator and Calibrant."""
 
@@ -148,6 +174,9 @@ class Binary(Kind):
 
     def replay(self, rec: Any, raws: list[Any], outcomes: list[Any], **late: Any) -> Any:
         return rec.replay(np.array(raws, float), np.array(outcomes, np.uint8), **late)
+
+    def logged(self, run: Any) -> list[Any]:
+        return list(zip(run.value.tolist(), run.mean.tolist(), strict=True))
 
 
 class Groups(Kind):
@@ -168,6 +197,11 @@ class Groups(Kind):
         values = np.array([p for p, _ in raws], float)
         groups = [list(names) for _, names in raws]
         return rec.replay(values, np.array(outcomes, np.uint8), groups=groups, **late)
+
+    def play(self, rec: Any, kind: list[Any], id: list[Any], x: list[Any], **more: Any) -> Any:
+        values = [told[0] if isinstance(told, tuple) else told for told in x]
+        groups = [told[1] if isinstance(told, tuple) else () for told in x]
+        return super().play(rec, kind, id, values, groups=groups, **more)
 
     def measures(self, told: Any, played: naive.Played) -> dict[str, tuple[float, float]]:
         drawn = [(t.value, y) for t, y in played]
@@ -306,6 +340,17 @@ class Quantiles(Kind):
 
     def replay(self, rec: Any, raws: list[Any], outcomes: list[Any], **late: Any) -> Any:
         return rec.replay([_normal(raw) for raw in raws], outcomes, **late)
+
+    def play(self, rec: Any, kind: list[Any], id: list[Any], x: list[Any], **more: Any) -> Any:
+        told = [_normal(each) if isinstance(each, tuple) else each for each in x]
+        return super().play(rec, kind, id, told, **more)
+
+    def logged(self, run: Any) -> list[Any]:
+        pairs = list(zip(run.tickets, run.value, run.mean, strict=True))
+        for ticket, value, mean in pairs:
+            assert value is None or _law(value) == _law(ticket.value)
+            assert mean is None or _law(mean) == _law(ticket.mean)
+        return [None if value is None else self.answer(ticket) for ticket, value, _ in pairs]
 
     def rows(self, run: Any) -> list[Any]:
         parts = run.quantiles, run.outer, run.drawn, run.outer_mean

@@ -18,6 +18,7 @@ from calibrant.calibrators.arena import Arena
 from calibrant.classes import SimplexRecalibrator
 from calibrant.core.desk import Desk
 from calibrant.groups.names import Roster as Names
+from calibrant.recalibrate.batches import Batches
 from calibrant.recalibrate.counter import Counter
 from calibrant.recalibrate.rows import Rows
 from calibrant.recalibrate.table import Table
@@ -119,7 +120,9 @@ def test_a_batch_that_is_stopped_when_it_has_nearly_ended_changes_nothing(
     if kind == "simplex":
         pytest.importorskip("scipy")
     made = BATCHED[kind]
-    assert try_around(partial(Model, made, made.warmed()), BATCHES[call], Counter, "expire", 1)
+    # Logs that are played event by event end with the outcome of a ticket.
+    last = "close" if call == "play" and not isinstance(made.make(), Batches) else "expire"
+    assert try_around(partial(Model, made, made.warmed()), BATCHES[call], Counter, last, 1)
     assert try_around(partial(Model, made, made.warmed()), BATCHES[call], Counter, "follow", 1)
 
 

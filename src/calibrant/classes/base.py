@@ -25,10 +25,10 @@ from calibrant.kernels.layout import ISSUED, LONGEST_LAG, ROUNDS
 from calibrant.recalibrate import Certificate, version2
 from calibrant.recalibrate.counter import Counter
 from calibrant.recalibrate.delivery import Pending, times
+from calibrant.recalibrate.in_turn import Answers, InTurn
 from calibrant.recalibrate.promise import FAILURE, promised, tally, too_early
 from calibrant.recalibrate.secret import APART, Secret, coin_at, fingerprint, secret_read
 from calibrant.recalibrate.spec import MAX_OPEN
-from calibrant.recalibrate.stream import Stream
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,7 @@ TicketT = TypeVar("TicketT", bound=ClassTicket)
 RunT = TypeVar("RunT", bound=ClassRun)
 
 
-class ClassRecalibrator(Stream[TicketT], Generic[TicketT, RunT]):
+class ClassRecalibrator(InTurn[TicketT], Generic[TicketT, RunT]):
     """Turn raw forecasts over K classes into calibrated ones, whatever the outcomes.
 
     The state is rows of one arena, the first of which counts every round.  Subclasses say how
@@ -358,6 +358,30 @@ class ClassRecalibrator(Stream[TicketT], Generic[TicketT, RunT]):
             first = self.issued
             drawn, mean, left = self._whole(lambda: self._played(rows, told, prompt, late))
         return self._run(rows, drawn, mean, first, left)
+
+    def play(self, kind: Any, id: Any, x: Any, time: Any = None) -> Answers:
+        """Play a log of forecasts and outcomes in its order, as the calls one by one would.
+
+        Parameters
+        ----------
+        kind, id, time
+            As in :meth:`calibrant.Recalibrator.play`.
+        x
+            The raw forecast, a number for each class, or the class that came.
+        """
+        return self._log(kind, id, x, time, self._vector)
+
+    def forecast_many(self, raw: Any, *, id: Any = None, time: Any = None) -> Answers:
+        """Announce many forecasts, one after the other, and keep a ticket for each."""
+        rows = vectors.matrix(raw, self._classes)
+        return self._log(np.zeros(len(rows), np.int64), id, rows, time, self._vector)
+
+    def _vector(self, raw: Any, event: int) -> Reals:
+        return vectors.vector(raw, self._classes)
+
+    @property
+    def _blank(self) -> Reals:
+        return np.full(self._classes, np.nan)
 
     def _played(
         self, rows: Reals, told: Words, prompt: bool, late: tuple[Any, ...]

@@ -38,13 +38,14 @@ from calibrant.kernels.layout import CELL, ISSUED, NARROW
 from calibrant.kernels.rounds import Peeked
 from calibrant.recalibrate.binary import Binary
 from calibrant.recalibrate.body import check_gaps
+from calibrant.recalibrate.in_turn import InTurn
 from calibrant.recalibrate.intact import Kept, Spans
 from calibrant.recalibrate.secret import Secret
 from calibrant.recalibrate.spec import shared_spec
 from calibrant.recalibrate.stream import Stream
 
 
-class Grouped(Binary):
+class Grouped(Binary, InTurn[Ticket]):
     """What a recalibrator with groups does beneath its verbs.
 
     Before each step of the row, the groups of its round are listed in the scratch room.

@@ -19,6 +19,7 @@ from calibrant.groups.names import CheckingRules
 from calibrant.groups.spec import KIND, GroupSpec, GroupTicket, names_again, written
 from calibrant.kernels.layout import CELL
 from calibrant.recalibrate.delivery import Pending, checked, times
+from calibrant.recalibrate.in_turn import Answers
 from calibrant.recalibrate.promise import FAILURE
 from calibrant.recalibrate.run import Run
 from calibrant.recalibrate.secret import secret_of, with_secret
@@ -253,6 +254,45 @@ class GroupRecalibrator(Grouped):
                 lambda: self._played_in_groups(raws, told, groups, contexts, when)
             )
         return Run(forecast, means, self.buckets, raws, first, left)
+
+    def play(
+        self,
+        kind: Any,
+        id: Any,
+        x: Any,
+        time: Any = None,
+        *,
+        groups: Any = None,
+        context: Any = None,
+    ) -> Answers:
+        """Play a log of forecasts and outcomes in its order, as the calls one by one would.
+
+        Parameters
+        ----------
+        kind, id, x, time
+            As in :meth:`calibrant.Recalibrator.play`.
+        groups, context
+            As in :meth:`replay`, an entry for each event; those of outcomes are not looked at.
+        """
+        listed = x if groups is None and context is None else list(x)
+        names = None if groups is None else rows_of(groups, len(listed), self._rules.declared)
+        known = None if context is None else list(context)
+        if known is not None:
+            check.same_length(x=listed, context=known)
+
+        def asked(raw: Any, event: int) -> tuple[float, Any, Any]:
+            told = (None if column is None else column[event] for column in (names, known))
+            return check.probability(raw), *told
+
+        return self._log(kind, id, listed, time, asked)
+
+    def forecast_many(
+        self, raw: Any, *, groups: Any = None, context: Any = None, id: Any = None, time: Any = None
+    ) -> Answers:
+        """Announce many forecasts, one after the other, and keep a ticket for each."""
+        values = check.probabilities(raw).tolist()
+        kinds = np.zeros(len(values), np.int64)
+        return self.play(kinds, id, values, time, groups=groups, context=context)
 
     def _played_in_groups(
         self, raws: Reals, told: Bits, groups: Any, contexts: list[Any], when: Any

@@ -94,6 +94,7 @@ class Counter(Generic[TicketT]):
         "kind",
         "latest",
         "max_open",
+        "noted",
         "taken",
         "whose",
     )
@@ -107,6 +108,7 @@ class Counter(Generic[TicketT]):
         self.corrections = Corrections()
         self.earlier = NOBODY
         self.taken: list[Found] | None = None
+        self.noted: list[tuple[int, str | None]] | None = None
 
     @property
     def desk(self) -> Desk:
@@ -189,7 +191,11 @@ class Counter(Generic[TicketT]):
     def follow(self) -> None:
         """Know from now on which tickets are taken from the desk, so that all can be undone."""
         self.file_latest()
-        self.taken = []
+        self.taken, self.noted = [], []
+
+    def follow_no_more(self) -> None:
+        """Forget what could be undone."""
+        self.taken = self.noted = None
 
     def undo(self, first: int) -> None:
         """Be as before :meth:`follow`, when so many forecasts had been made."""
@@ -200,6 +206,11 @@ class Counter(Generic[TicketT]):
         for found in taken:
             if found[2] < first and self.desk.get_number(0, found[2]) is None:
                 self.desk.add(*found)
+        for key, how in reversed(self.noted or []):
+            if how is None:
+                self._closed.pop(key, None)
+            else:
+                self._closed[key] = how
 
     def aging(self, issued: int, apart: set[int]) -> list[Found]:
         """Return the open tickets that are too old once so many are issued, apart from some."""
@@ -283,6 +294,8 @@ class Counter(Generic[TicketT]):
     def _note(self, key: int, how: str) -> None:
         """Remember what became of a ticket, and of so many others only."""
         closed = self._closed = self._closed or {}
+        if self.noted is not None:
+            self.noted.append((key, closed.get(key)))
         note(closed, key, how)
 
     def replaced(self, ticket: Any, outcome: Any, was: Any, issued: int) -> Any:

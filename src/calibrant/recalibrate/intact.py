@@ -94,7 +94,7 @@ class Intact(Generic[TicketT]):
                 self._counter.undo(first)
             raise
         finally:
-            self._counter.taken = None
+            self._counter.follow_no_more()
 
     def _everything(self) -> Any:
         """Return what a batch may change, but for tickets."""

@@ -122,43 +122,51 @@ class Stream(Intact[TicketT], Stateful):
         if id is not None or time is not None or self._timed:
             id, time = self._named(id, time)
         with passing(self._gate):
+            return self._open_ticket(raw, id, time)
+
+    def _open_ticket(self, raw: Any, id: str | None, time: float | None) -> TicketT:
+        """Announce a forecast within the gate."""
+        if id is not None:
+            self._counter.refuse_open(id)
+        words, row = self._words(), self._row
+        number, most = words[row + ISSUED], words[row + MOST_OUTSTANDING]
+        try:
+            ticket = self._issue(raw)
+            ticket._time = time
             if id is not None:
-                self._counter.refuse_open(id)
-            words, row = self._words(), self._row
-            number, most = words[row + ISSUED], words[row + MOST_OUTSTANDING]
-            try:
-                ticket = self._issue(raw)
-                ticket._time = time
-                if id is not None:
-                    ticket._id = id
-                self._counter.hand_out(ticket)
-                if ticket.number >= self._counter.max_open:
-                    self._expire_old(ticket.number + 1)
-            except BaseException:
-                self._unless_handed_out(int(number), most)
-                raise
+                ticket._id = id
+            self._counter.hand_out(ticket)
+            if ticket.number >= self._counter.max_open:
+                self._expire_old(ticket.number + 1)
+        except BaseException:
+            self._unless_handed_out(int(number), most)
+            raise
         return ticket
 
     def _observe(self, ticket: Any, outcome: Any, time: Any) -> TicketT:
         """Learn the checked outcome of an open ticket."""
-        counter = self._counter
         with passing(self._gate):
-            found = counter.latest
-            if found is None or found is not ticket:
-                found = counter.find(ticket, self._own(ISSUED))
-            if time is not None or self._timed:
-                self._check_time(time, found)
-            rounds = self._words()[self._row + ROUNDS]
-            try:
-                self._learn(found, outcome)
+            return self._close_ticket(ticket, outcome, time)
+
+    def _close_ticket(self, ticket: Any, outcome: Any, time: Any) -> TicketT:
+        """Learn an outcome within the gate."""
+        counter = self._counter
+        found = counter.latest
+        if found is None or found is not ticket:
+            found = counter.find(ticket, self._own(ISSUED))
+        if time is not None or self._timed:
+            self._check_time(time, found)
+        rounds = self._words()[self._row + ROUNDS]
+        try:
+            self._learn(found, outcome)
+            found._outcome = outcome
+            counter.close(found)
+        except BaseException:
+            # A kind learns wholly or not at all, and its own row says which.
+            if self._own(ROUNDS) != rounds and counter.is_open(found):
                 found._outcome = outcome
                 counter.close(found)
-            except BaseException:
-                # A kind learns wholly or not at all, and its own row says which.
-                if self._own(ROUNDS) != rounds and counter.is_open(found):
-                    found._outcome = outcome
-                    counter.close(found)
-                raise
+            raise
         return found
 
     def correct(self, ticket: TicketT, outcome: Any, *, was: Any = None) -> TicketT:

@@ -15,6 +15,7 @@ from calibrant.core.gate import passing
 from calibrant.core.stateful import Migration
 from calibrant.errors import InvalidInput
 from calibrant.recalibrate.delivery import Pending
+from calibrant.recalibrate.in_turn import Answers
 from calibrant.recalibrate.promise import FAILURE
 from calibrant.recalibrate.secret import secret_of
 from calibrant.regression.distribution import finite
@@ -228,6 +229,41 @@ class ConformalInterval(NumberStream[IntervalTicket, IntervalMethod]):
         low, radius = points - (below + casts), found + casts
         ends = (low, points + radius) if centres is not None else (radius[:0],) * 2
         return IntervalRun(radius, *ends, (ups <= found) & (downs <= below), first, pending)
+
+    def play(
+        self, kind: Any, id: Any, x: Any, time: Any = None, *, scorecasts: Any = None
+    ) -> Answers:
+        """Play a log of forecasts and outcomes in its order, as the calls one by one would.
+
+        Parameters
+        ----------
+        kind, id, time
+            As in :meth:`calibrant.Recalibrator.play`.
+        x
+            The point forecast, None where scores are given; or the outcome.
+        scorecasts
+            What was expected of each score; those of outcomes are not looked at.
+        """
+        casts = None if scorecasts is None else list(scorecasts)
+        listed = x if casts is None else list(x)
+        if casts is not None:
+            check.same_length(x=listed, scorecasts=casts)
+        expected = lambda event: 0.0 if casts is None else casts[event]  # noqa: E731
+        return self._log(kind, id, listed, time, lambda c, event: self._given(c, expected(event)))
+
+    def forecast_many(
+        self, centres: Any, *, scorecasts: Any = None, id: Any = None, time: Any = None
+    ) -> Answers:
+        """Announce many intervals, one after the other, and keep a ticket for each.
+
+        Where scores are given, ``centres`` is None for each.
+        """
+        points = list(centres)
+        return self.play(np.zeros(len(points), np.int64), id, points, time, scorecasts=scorecasts)
+
+    @property
+    def _blank(self) -> Reals:
+        return np.full(2, np.nan)
 
     def _gathered(self, tickets: list[IntervalTicket]) -> Played:
         found = np.array([(ticket.base, ticket.below) for ticket in tickets]).reshape(-1, 2)

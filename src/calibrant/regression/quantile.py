@@ -17,6 +17,7 @@ from calibrant.errors import ForeignTicket, InvalidInput, InvalidType
 from calibrant.kernels.layout import ROUNDS
 from calibrant.kernels.quantiles import covers
 from calibrant.recalibrate.delivery import Pending
+from calibrant.recalibrate.in_turn import Answers
 from calibrant.recalibrate.promise import FAILURE
 from calibrant.recalibrate.secret import coin_at, secret_of
 from calibrant.regression.curves import ask
@@ -234,6 +235,34 @@ class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
         told = self._method.levels, np.sort(found, axis=1), found, rows, *curves, first, pending
         return QuantileRun(*told, mixed=mixed)
 
+    def play(self, kind: Any, id: Any, x: Any, time: Any = None) -> Answers:
+        """Play a log of forecasts and outcomes in its order, as the calls one by one would.
+
+        Parameters
+        ----------
+        kind, id, time
+            As in :meth:`calibrant.Recalibrator.play`.
+        x
+            The distribution that a model gives, or the number that came.
+        """
+        return self._log(kind, id, x, time, _at_event)
+
+    def forecast_many(
+        self,
+        raw: Distributions | Sequence[Distribution],
+        *,
+        id: Any = None,
+        time: Any = None,
+    ) -> Answers:
+        """Announce many forecasts, one after the other, and keep a ticket for each."""
+        rows = raw if isinstance(raw, list) else _many(raw)
+        told = [rows[t] for t in range(len(rows))]
+        return self._log(np.zeros(len(told), np.int64), id, told, time, _at_event)
+
+    @property
+    def _blank(self) -> None:
+        """Distributions do not fit in a column: they are listed, and None is one not known."""
+
     def _gathered(self, tickets: list[QuantileTicket]) -> Any:
         if not tickets:
             return self._method.play(Distributions.normal([], []), np.empty(0), self._ties)
@@ -262,6 +291,10 @@ def _one(raw: Any) -> Distribution:
         raise InvalidType(f"raw forecast must be a Distribution, got {raw!r}")
     _not_moved(raw.rows)
     return raw
+
+
+def _at_event(raw: Any, event: int) -> Distribution:
+    return _one(raw)
 
 
 def _many(raw: Any) -> Distributions:

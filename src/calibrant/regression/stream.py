@@ -20,9 +20,9 @@ from calibrant.kernels.layout import ISSUED, MOST_OUTSTANDING, ROUNDS, SECRET
 from calibrant.recalibrate import version2
 from calibrant.recalibrate.counter import Counter
 from calibrant.recalibrate.delivery import Pending, times
+from calibrant.recalibrate.in_turn import InTurn
 from calibrant.recalibrate.secret import COIN_CODES, SAFE, Coins, Secret, fingerprint
 from calibrant.recalibrate.spec import MAX_OPEN
-from calibrant.recalibrate.stream import Stream
 from calibrant.registry import Registry
 from calibrant.regression.method import Method, Seat, Ties
 from calibrant.regression.ticket import Issuer, NumberTicket
@@ -34,7 +34,7 @@ NEXT: Final = "next"
 """Under which the last prediction is noted."""
 
 
-class NumberStream(Stream[TicketT], Generic[TicketT, MethodT]):
+class NumberStream(InTurn[TicketT], Generic[TicketT, MethodT]):
     """Forecasts of numbers whose outcomes come by ticket, in any order.
 
     A kind names its methods, the setting that they aim at and a choice of its own, and says how a
