@@ -6,7 +6,9 @@ A page holds such a part between two comments::
     <!-- end calibrators -->
 
 ``script/docs`` runs this module, which fills every part of every page anew; a test compares
-the pages with what it would write.
+the pages with what it would write.  ``result NAME 2`` is the second table of
+``docs/results/NAME.json``, and ``source NAME`` says by which command, when and where its tables
+were measured.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import ast
 import dataclasses
 import inspect
 import itertools
+import json
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator
@@ -57,7 +60,13 @@ SECTIONS = {
 
 def render(text: str) -> str:
     """Return a page's text with all its generated parts as they should be."""
-    return PART.sub(lambda found: found[1] + PARTS[found["name"]]() + found[3], text)
+    return PART.sub(lambda found: found[1] + part(found["name"]) + found[3], text)
+
+
+def part(name: str) -> str:
+    """Return a generated part."""
+    kind, *words = name.split()
+    return RESULTS[kind](*words) if kind in RESULTS else PARTS[name]()
 
 
 def pages() -> list[Path]:
@@ -314,6 +323,49 @@ def entry(page: Path) -> str:
     return f"- {link}: {first_sentence(rest)}\n"
 
 
+# Results of commands.
+
+
+def result(name: str) -> dict[str, Any]:
+    """Return what a command found; ``benchmarks/store.py`` says what is in it."""
+    found: dict[str, Any] = json.loads((DOCS / "results" / f"{name}.json").read_text())
+    return found
+
+
+def result_table(name: str, number: str = "1") -> str:
+    """Return a table of a result."""
+    found = result(name)["tables"][int(number) - 1]
+    return table(found["head"], found["rows"])
+
+
+def result_source(name: str) -> str:
+    """Return by which command, when and where a result was measured."""
+    found = result(name)
+    told = [f"{what} {value}" for what, value in found["machine"].items() if what not in SAID]
+    where = ", ".join([str(found["machine"].get("processor", "")), *told]).removeprefix(", ")
+    of = f"Taken over from {found['published']}" if "published" in found else "Measured"
+    when = f"on {found['date']}, commit {found['commit']}"
+    told_by = f"{of}: `{found['command']}` {when}"
+    return f"{told_by}{'; ' + where if where else ''}.\n"
+
+
+def claim_count() -> str:
+    """Return how many claims of the paper, and of ours, the stored experiments bear out."""
+    found = [json.loads(path.read_text()) for path in sorted(DOCS.glob("results/reproduce_*.json"))]
+    told = []
+    for source, whose in (("paper", "the paper's"), ("ours", "our own")):
+        holds = [one for each in found for one in each["holds"][source]]
+        told.append(f"{holds.count(True)} of {whose} {len(holds)} claims hold")
+    failing = "".join(f"- {line}\n" for each in found for line in each["failures"])
+    runs = ", ".join(f"`{each['command']}` ({each['date']})" for each in found)
+    return f"{'; '.join(told)} ({runs}). Those that do not:\n\n{failing}"
+
+
+SAID = ("processor", "C", "river")
+RESULTS: dict[str, Callable[..., str]] = {"result": result_table, "source": result_source}
+"""Parts that take words: the name of a result, and the number of its table."""
+
+
 # Addresses of the project.
 
 
@@ -343,6 +395,7 @@ def issue_tracker() -> str:
 
 
 PARTS: dict[str, Callable[[], str]] = {
+    "claims": claim_count,
     "security contact": security_contact,
     "issue tracker": issue_tracker,
     "calibrators": fact_table(calibrators),

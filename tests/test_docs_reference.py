@@ -6,6 +6,7 @@ import dataclasses
 import importlib
 import importlib.util
 import inspect
+import json
 import os
 import pkgutil
 import re
@@ -56,7 +57,38 @@ def test_generated_parts_are_what_script_docs_would_write(page: Path) -> None:
 
 def test_every_part_stands_on_a_page() -> None:
     used = {found["name"] for page in PAGES for found in tables.PART.finditer(page.read_text())}
-    assert used == set(tables.PARTS)
+    assert {name for name in used if name.split()[0] not in tables.RESULTS} == set(tables.PARTS)
+
+
+def test_every_stored_result_stands_on_a_page_that_says_where_it_comes_from() -> None:
+    used = [found["name"] for page in PAGES for found in tables.PART.finditer(page.read_text())]
+    words = [name.split() for name in used if name.split()[0] in tables.RESULTS]
+    stored = {path.stem for path in (ROOT / "docs" / "results").glob("*.json")}
+    told = {name for kind, name, *_ in words if kind == "source"}
+    assert stored
+    assert {name for kind, name, *_ in words if kind == "result"} <= told
+    assert {name for name in stored if not name.startswith("reproduce_")} <= told
+    for name in stored:
+        found = tables.result(name)
+        assert {"command", "commit", "date", "machine", "tables"} <= set(found), name
+
+
+def test_a_result_is_shown_as_it_is_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "results").mkdir()
+    stored = {
+        "command": "python -m it",
+        "commit": "abc",
+        "date": "2026-01-02",
+        "machine": {"processor": "a chip", "cores": 2, "C": "cc"},
+        "tables": [{"head": ["a"], "rows": [["1"]]}, {"head": ["b"], "rows": [["2"]]}],
+    }
+    (tmp_path / "results" / "it.json").write_text(json.dumps(stored))
+    monkeypatch.setattr(tables, "DOCS", tmp_path)
+    assert tables.part("result it 2") == "| b |\n| --- |\n| 2 |\n"
+    told = "`python -m it` on 2026-01-02, commit abc; a chip, cores 2.\n"
+    assert tables.part("source it") == f"Measured: {told}"
+    (tmp_path / "results" / "it.json").write_text(json.dumps(stored | {"published": "a page"}))
+    assert tables.part("source it") == f"Taken over from a page: {told}"
 
 
 def test_every_marker_belongs_to_a_part() -> None:

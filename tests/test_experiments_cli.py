@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,10 @@ def test_claims_are_told_and_the_page_is_written(
     assert run(["reproduce", "notes", "--out", str(out), "--seeds", "7", "--quick"]) == ExitCode.OK
     told = capsys.readouterr()
     assert "notes       small  0.1000  below 0.2  holds" in told.out
-    assert told.out.splitlines()[-1] == str(out / "index.html")
+    assert told.out.splitlines()[-2:] == [
+        "1 of the paper's 2 claims holds, 1 was not measured.",
+        str(out / "index.html"),
+    ]
     assert "calibrant: notes: A note" in told.err
     assert (given[0].seeds, given[0].quick, given[0].bed) == (7, True, None)
     command = f"calibrant reproduce notes --out {out} --seeds 7 --quick"
@@ -78,13 +82,41 @@ def test_as_json_each_claim_is_plain_data(
 ) -> None:
     out = str(tmp_path / "out")
     assert run(["reproduce", "all", "--out", out, "--data", str(tmp_path), "--json"]) == ExitCode.OK
-    notes, fails = json.loads(capsys.readouterr().out)
+    told = json.loads(capsys.readouterr().out)
+    assert told["headline"] == "1 of the paper's 2 claims holds, 1 was not measured"
+    assert told["failures"] == []
+    notes, fails = told["experiments"]
     assert notes["claims"][0] == {
         "key": "small", "claim": "It is small", "source": "paper", "value": 0.1,
-        "bar": "below 0.2", "holds": True,
+        "bar": "below 0.2", "holds": True, "misses": [],
     }  # fmt: skip
     assert notes["claims"][1]["value"] is None
     assert "free917_forecasts.csv: not there" in fails["missing"][0]
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_claim_that_does_not_hold_is_told_with_the_seeds_that_miss_it(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    as_json: bool,
+) -> None:
+    claim = replace(below("small_2", "It is small, order 2", 0.3, 0.2, "ours"), misses=(0, 4))
+    entries = {"notes": Experiment("notes", "A note", 1, lambda setting: Result((claim,)))}
+    monkeypatch.setattr(experiments, "_entries", entries)
+    arguments = ["reproduce", "notes", "--out", str(tmp_path / "out")]
+    assert run([*arguments, "--json"] if as_json else arguments) == ExitCode.OK
+    out = capsys.readouterr().out
+    line = (
+        "notes: small_2 does not hold: It is small, order 2: 0.3000, must be below 0.2; "
+        "draws of these seeds alone miss it: 0, 4"
+    )
+    headline = "0 of our own 1 claims hold, 1 does not"
+    if as_json:
+        told = json.loads(out)
+        assert (told["headline"], told["failures"]) == (headline, [line])
+    else:
+        assert out.splitlines()[-3:-1] == [f"{headline}.", line]
 
 
 def test_all_goes_on_where_data_are_missing_and_says_so(

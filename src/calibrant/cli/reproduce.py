@@ -79,14 +79,16 @@ def reproduce(which: Which, *, setup: Setup, ending: Ending) -> None:
             package.write(done, draft, command=again)
         drafts.commit()
     with screen.telling():
-        _tell(done, out, as_json=ending.as_json)
+        headline, failing = package.headline(done), package.failures(done)
+        if ending.as_json:
+            told = {"headline": headline, "failures": failing}
+            screen.tell_json({**told, "experiments": [_plain(each) for each in done]})
+        else:
+            _tell(done, out, [f"{headline[0].upper()}{headline[1:]}.", *failing])
 
 
-def _tell(done: list[Any], out: str, *, as_json: bool) -> None:
-    """Tell every claim with its number and verdict."""
-    if as_json:
-        screen.tell_json([_plain(each) for each in done])
-        return
+def _tell(done: list[Any], out: str, lines: list[str]) -> None:
+    """Tell every claim with its number and verdict, then how many hold and which do not."""
     headings = {"experiment": "left", "claim": "left", "ours": "right", "bar": "left"}
     rows = [
         [each.experiment.name, claim.key, claim.shown, claim.bar, claim.verdict]
@@ -97,7 +99,7 @@ def _tell(done: list[Any], out: str, *, as_json: bool) -> None:
     for each in done:
         for line in each.result.missing:
             screen.say(f"{each.experiment.name}: {line}")
-    print(Path(out, "index.html"))
+    print(*lines, Path(out, "index.html"), sep="\n")
 
 
 def _plain(each: Any) -> dict[str, Any]:
@@ -105,6 +107,7 @@ def _plain(each: Any) -> dict[str, Any]:
     for claim in each.result.claims:
         said = {"key": claim.key, "claim": claim.said, "source": claim.source}
         value = None if claim.holds is None else claim.value
-        claims.append({**said, "value": value, "bar": claim.bar, "holds": claim.holds})
+        found = {"value": value, "bar": claim.bar, "holds": claim.holds}
+        claims.append({**said, **found, "misses": list(claim.misses)})
     name, missing = each.experiment.name, list(each.result.missing)
     return {"experiment": name, "seconds": each.seconds, "claims": claims, "missing": missing}

@@ -18,7 +18,7 @@ from calibrant.experiments.experiment import (
     experiment,
     experiments,
 )
-from calibrant.experiments.reproduce import Chapter, in_order, reproduce, write
+from calibrant.experiments.reproduce import Chapter, failures, headline, in_order, reproduce, write
 
 __all__ = [
     "Chapter",
@@ -31,6 +31,8 @@ __all__ = [
     "diabetes",
     "experiment",
     "experiments",
+    "failures",
+    "headline",
     "in_order",
     "qa",
     "reproduce",

@@ -240,6 +240,8 @@ class Claim:
         Whether it is; None if nothing was measured.
     source
         ``"paper"`` if the paper claims it, ``"ours"`` if this package does.
+    misses
+        Seeds whose draws alone miss the bar, where draws were judged one by one.
     """
 
     key: str
@@ -248,6 +250,7 @@ class Claim:
     bar: str
     holds: bool | None
     source: str = "paper"
+    misses: tuple[int, ...] = ()
 
     @property
     def verdict(self) -> str:
@@ -258,6 +261,17 @@ class Claim:
     def shown(self) -> str:
         """The number as it is printed."""
         return shown(self.value)
+
+    @property
+    def failure(self) -> str:
+        """What is missed and by which seeds, in words.
+
+        >>> at_most("error", "it is small", 0.3, 0.2).failure
+        'error does not hold: it is small: 0.3000, must be at most 0.2'
+        """
+        told = f"{self.key} {self.verdict}: {self.said}: {self.shown}, must be {self.bar}"
+        seeds = ", ".join(map(str, self.misses))
+        return f"{told}; draws of these seeds alone miss it: {seeds}" if seeds else told
 
 
 def below(key: str, said: str, value: float, bar: float, source: str = "paper") -> Claim:
@@ -277,6 +291,10 @@ def at_most(key: str, said: str, value: float, bar: float, source: str = "paper"
 def at_least(key: str, said: str, value: float, bar: float, source: str = "paper") -> Claim:
     """Return a claim that holds if the value is at least the bar."""
     return Claim(key, said, float(value), f"at least {bar:.4g}", bool(value >= bar), source)
+
+
+Judge: TypeAlias = Callable[[str, str, float, float, str], Claim]
+"""Judges a value by a bar: :func:`below`, :func:`at_most` or :func:`at_least`."""
 
 
 def near(key: str, said: str, value: float, bar: float, off: float, source: str = "paper") -> Claim:

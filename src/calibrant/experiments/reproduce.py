@@ -82,6 +82,16 @@ def headline(chapters: Sequence[Chapter]) -> str:
     return "; ".join(filter(None, told)) or "nothing could be measured here"
 
 
+def failures(chapters: Sequence[Chapter]) -> list[str]:
+    """Return a line for each claim that does not hold: number, bar, and the seeds that miss it."""
+    return [
+        f"{each.experiment.name}: {claim.failure}"
+        for each in chapters
+        for claim in each.result.claims
+        if claim.holds is False
+    ]
+
+
 def _count(whose: str, claims: Sequence[Claim]) -> str:
     """Return how many of somebody's claims hold; nothing if there are none."""
     found = Counter(claim.holds for claim in claims)
