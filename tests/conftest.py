@@ -22,6 +22,7 @@ settings.register_profile("explore", deadline=None, max_examples=2000)
 settings.register_profile(
     "mutants", settings.get_profile("ci"), phases=(Phase.explicit, Phase.generate), database=None
 )
+settings.register_profile("mutants at first", settings.get_profile("mutants"), max_examples=10)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 

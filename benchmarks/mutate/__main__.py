@@ -106,8 +106,11 @@ def explanations() -> dict[str, str]:
 
 
 def summary(mutants: list[Mutant], known: dict[str, Any]) -> int:
-    """Print how many mutants met which fate, and the living ones; return 1 if they may not be."""
-    tried = [mutant for mutant in mutants if mutant.name in known]
+    """Print how many mutants met which fate, and the living ones; return 1 if they may not be.
+
+    The fate of a mutant whose file or tests have changed since is not known any more.
+    """
+    tried = [mutant for mutant in mutants if is_known(mutant, known)]
     fates = Counter(known[mutant.name]["fate"] for mutant in tried)
     alive = [mutant for mutant in tried if known[mutant.name]["fate"] == "alive"]
     why = explanations()
@@ -117,7 +120,7 @@ def summary(mutants: list[Mutant], known: dict[str, Any]) -> int:
     counts = ", ".join(f"{count} {fate}" for fate, count in sorted(fates.items()))
     print(f"{len(tried)} of {len(mutants)} mutants tried: {counts or 'nothing known'}")
     missing = [mutant for mutant in alive if mutant.name not in why]
-    return int(bool(missing) or len(alive) > max(1, MOST_ALIVE * len(tried)))
+    return int(bool(missing) or len(alive) > MOST_ALIVE * len(tried))
 
 
 def tell(text: str) -> None:
