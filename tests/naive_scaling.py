@@ -21,11 +21,11 @@ class Memory:
     def __init__(self, memory):
         self.memory, self.rounds = memory, 0.0
 
-    def keep(self):
-        self.rounds += 1.0
+    def keep(self, part):
+        self.rounds += part
         if self.rounds <= self.memory:
             return 1.0
-        kept = 1.0 - 1.0 / self.memory
+        kept = 1.0 - part / self.memory
         self.rounds *= kept
         return kept
 
@@ -37,7 +37,7 @@ class Raw:
     def say(self, raw):
         return raw / raw.sum()
 
-    def learn(self, raw, outcome):
+    def learn(self, raw, outcome, part=1.0):
         pass
 
 
@@ -48,10 +48,12 @@ class Temperature:
     def say(self, raw):
         return softmax(self.a * logs_of(raw))
 
-    def learn(self, raw, outcome):
+    def learn(self, raw, outcome, part=1.0):
         p, x = self.say(raw), logs_of(raw)
-        self.curvature = self.memory.keep() * self.curvature + p @ x**2 - (p @ x) ** 2
-        self.a = np.clip(self.a - (p @ x - x[outcome]) / (self.curvature + 1e-3), 0.0, 20.0)
+        more = part * (p @ x**2 - (p @ x) ** 2)
+        self.curvature = self.memory.keep(part) * self.curvature + more
+        step = part * (p @ x - x[outcome]) / (self.curvature + 1e-3)
+        self.a = np.clip(self.a - step, 0.0, 20.0)
 
 
 class Vector:
@@ -64,14 +66,14 @@ class Vector:
         x = logs_of(raw)
         return softmax(self.told[:, 0] * x + self.told[:, 1])
 
-    def learn(self, raw, outcome):
-        p, kept = self.say(raw), self.memory.keep()
+    def learn(self, raw, outcome, part=1.0):
+        p, kept = self.say(raw), self.memory.keep(part)
         for k, x in enumerate(logs_of(raw)):
             seen = np.array([x, 1.0])
             fresh = (1.0 - kept) * 10.0 * np.eye(2)
-            more = p[k] * (1.0 - p[k]) * np.outer(seen, seen)
+            more = part * p[k] * (1.0 - p[k]) * np.outer(seen, seen)
             self.curvature[k] = fresh + kept * self.curvature[k] + more
-            step = np.linalg.solve(self.curvature[k], (p[k] - (k == outcome)) * seen)
+            step = np.linalg.solve(self.curvature[k], part * (p[k] - (k == outcome)) * seen)
             self.told[k] = np.clip(self.told[k] - step, -20.0, 20.0)
 
 
@@ -84,16 +86,16 @@ class Matrix:
     def say(self, raw):
         return softmax(self.told @ np.append(logs_of(raw), 1.0))
 
-    def learn(self, raw, outcome):
-        p, kept, seen = self.say(raw), self.memory.keep(), np.append(logs_of(raw), 1.0)
+    def learn(self, raw, outcome, part=1.0):
+        p, kept, seen = self.say(raw), self.memory.keep(part), np.append(logs_of(raw), 1.0)
         size = len(seen)
-        self.variance = kept * self.variance + p * (1.0 - p)
+        self.variance = kept * self.variance + part * p * (1.0 - p)
         self.curvature = kept * self.curvature
         self.curvature[self.turn % size, self.turn % size] += 10.0 * (1.0 - kept) * size
         weight = max(1.0 - p @ p, 1.0 - p[outcome])
-        self.curvature += weight * np.outer(seen, seen)
-        part = (self.variance + 5.0) / (self.variance.sum() + 5.0)
-        error = (p - np.eye(len(p))[outcome]) / np.maximum(part, 0.2 / len(p))
+        self.curvature += part * weight * np.outer(seen, seen)
+        own = (self.variance + 5.0) / (self.variance.sum() + 5.0)
+        error = part * (p - np.eye(len(p))[outcome]) / np.maximum(own, 0.2 / len(p))
         step = np.outer(error, np.linalg.solve(self.curvature, seen))
         self.told = np.clip(self.told - step, -20.0, 20.0)
         self.turn += 1
@@ -101,7 +103,7 @@ class Matrix:
 
 class Confusion:
     def __init__(self, classes, memory):
-        self.counts, self.kept = np.zeros((classes, classes)), 1.0 - 1.0 / memory
+        self.counts, self.memory = np.zeros((classes, classes)), memory
 
     def rows(self):
         filled = self.counts + 5.0 * np.eye(len(self.counts)) + 1e-3
@@ -110,10 +112,10 @@ class Confusion:
     def say(self, raw):
         return raw / raw.sum() @ self.rows()
 
-    def learn(self, raw, outcome):
-        part = raw / raw.sum() * self.rows()[:, outcome]
-        self.counts *= self.kept
-        self.counts[:, outcome] += part / part.sum()
+    def learn(self, raw, outcome, part=1.0):
+        had = raw / raw.sum() * self.rows()[:, outcome]
+        self.counts *= 1.0 - part / self.memory
+        self.counts[:, outcome] += part * had / had.sum()
 
 
 class Mixture:
@@ -130,12 +132,41 @@ class Mixture:
         self.start[0] = 0.5
         self.weights = self.start
 
-    def say(self, raw):
-        return self.weights @ np.array([expert.say(raw) for expert in self.experts])
+    def said(self, raw):
+        return np.array([expert.say(raw) for expert in self.experts])
 
-    def learn(self, raw, outcome):
-        said = np.array([max(expert.say(raw)[outcome], 1e-5) for expert in self.experts])
+    def say(self, raw):
+        return self.weights @ self.said(raw)
+
+    def learn(self, raw, outcome, said=None, part=1.0, crowd=1):
+        """Learn an outcome that is one of a crowd, of which experts said something then."""
+        said = self.said(raw) if said is None else said
+        likely = np.maximum(said[:, outcome], 1e-5) ** (1.0 / crowd)
         for expert in self.experts:
-            expert.learn(raw, outcome)
-        self.weights = self.weights * said / (self.weights @ said)
-        self.weights = (1.0 - 3e-4) * self.weights + 3e-4 * self.start
+            expert.learn(raw, outcome, part)
+        self.weights = self.weights * likely / (self.weights @ likely)
+        self.weights = (1.0 - 3e-4 / crowd) * self.weights + 3e-4 / crowd * self.start
+
+
+class Alike:
+    """How much outcomes of a crowd are alike, from all errors so far."""
+
+    def __init__(self, crowd):
+        self.crowd, self.errors = crowd, []
+
+    def same(self):
+        N, kept = self.crowd, 1.0 - 1.0 / (500.0 + 4.0 * self.crowd)
+        together, squares = 4.0 / 6.5, 4.0
+        for t, error in enumerate(self.errors):
+            ages = np.arange(t)[::-1]
+            past = np.array(self.errors[:t]).reshape(t, len(error))
+            recent = ((1.0 - 1.0 / N) ** ages) @ past / N
+            earlier = ((1.0 - 0.5 / N) ** ages) @ past / (2.0 * N)
+            together = together * kept + error @ (recent - earlier)
+            squares = squares * kept + error @ error
+        return 1.0 + (N - 1.0) * min(max(6.5 * together / squares, 0.0), 1.0)
+
+    def part(self):
+        same = self.same()
+        slow = same * (1.0 + 512.0 * (same - 1.0) / (1.0 + len(self.errors)))
+        return 1.0 / max(np.sqrt(self.crowd), slow)

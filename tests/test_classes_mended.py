@@ -15,7 +15,7 @@ from calibrant.classes.calibrant import EACH
 from calibrant.classes.front import Front
 from calibrant.core.codec import Document
 from calibrant.errors import CorruptState
-from calibrant.kernels import scaling
+from calibrant.kernels import crowd, mended, scaling
 from calibrant.kernels.compile import SHORT, available
 
 RAW = [0.5, 0.3, 0.2]
@@ -201,6 +201,7 @@ def test_a_front_that_cannot_be_is_refused() -> None:
         (scaling.VECTORS, 1e16),
         (scaling.matrices_at(3) + 1, -1.0),
         (confusions, -1.0),
+        (scaling.state_words(3) + crowd.SQUARES, -1.0),
     ):
         changed = front.copy()
         changed[place] = value
@@ -216,7 +217,7 @@ def test_rows_and_tickets_that_cannot_be_are_refused() -> None:
     rec.forecast(RAW)
     document = rec._document()
     tickets = document.arrays["tickets"]
-    width = 4 + 6
+    width = 4 + 6 + mended.kept_words(3)
 
     def refuse(place, value) -> None:
         words = tickets.copy()
@@ -228,6 +229,7 @@ def test_rows_and_tickets_that_cannot_be_are_refused() -> None:
 
     refuse(3, 3)
     refuse(4, int(np.array(0.9).view(np.int64)))
+    refuse(width - 1, -1)
     refuse(width, 7)
     refuse(len(tickets) - (len(tickets) - width) // 5, 5)
 

@@ -16,9 +16,13 @@ from calibrant.classes.mended import CONFIDENCES, MendedRun, MendedTicket
 from calibrant.classes.reductions import OneVsRest, TopLabel
 from calibrant.classes.ticket import letters
 from calibrant.classes.vectors import TOLERANCE, by_top, class_count, shared_out
+from calibrant.classes.version3 import migrated
 from calibrant.core.arrays import Reals, Words
 from calibrant.core.codec import Document
-from calibrant.kernels.layout import ISSUED, ROUNDS
+from calibrant.core.stateful import Migration
+from calibrant.kernels.crowd import GUESS, crowd_then
+from calibrant.kernels.layout import ISSUED, LONGEST_LAG, MOST_OUTSTANDING, ROUNDS
+from calibrant.kernels.mended import kept_words
 from calibrant.recalibrate.delivery import Pending
 from calibrant.recalibrate.secret import Secret, secret_of
 from calibrant.recalibrate.spec import Spec
@@ -83,6 +87,8 @@ class ClassCalibrant(BinaryReduction[MendedTicket, MendedRun]):
     __slots__ = ("_front",)
 
     kind: ClassVar = "class-calibrant"
+    version: ClassVar[int] = 4
+    migrations: ClassVar[dict[int, Migration]] = BinaryReduction.migrations | {3: migrated}
     _tickets: ClassVar[Any] = MendedTicket
 
     def __init__(
@@ -97,15 +103,22 @@ class ClassCalibrant(BinaryReduction[MendedTicket, MendedRun]):
         **options: Any,
     ) -> None:
         spec = made_spec(engine, options)
-        self._begin(classes, spec, secret_of(seed, key, secret), max_open, classes)
+        self._begin(classes, spec, secret_of(seed, key, secret), max_open, (classes, True))
 
     def _begin(self, classes: Any, spec: Spec, secret: Secret, max_open: Any, option: Any) -> None:
         super()._begin(classes, spec, secret, max_open, option)
-        self._front = Front(self._classes)
+        self._front = Front(self._classes, alike=self._alike)
 
     @staticmethod
     def _checked(option: Any) -> Any:
-        return class_count(option)
+        """Return the number of classes, and how many words a ticket keeps of experts."""
+        classes, alike = class_count(option[0]), option[1]
+        return classes, kept_words(classes) if alike else 0
+
+    @property
+    def _alike(self) -> bool:
+        """Whether late outcomes count as some of many; in earlier versions they did not."""
+        return self._chosen[1] > 0
 
     @property
     def _each(self) -> range:
@@ -120,7 +133,7 @@ class ClassCalibrant(BinaryReduction[MendedTicket, MendedRun]):
 
     def _made(self, raw: Reals, step: Any) -> MendedTicket:
         # The row of all first classes sees every round: its number is ours.
-        number, front = self.issued, self._front.mended(raw)
+        number, (front, said) = self.issued, self._front.announced(raw)
         self._roster.reserve(len(self._each) + CONFIDENCES)
         parts = [step(k, p) for k, p in zip(self._each, front.tolist(), strict=False)]
         mean = front
@@ -130,7 +143,7 @@ class ClassCalibrant(BinaryReduction[MendedTicket, MendedRun]):
         parts.append(step(self._classes, float(mean[top])))
         parts.append(step(self._classes + 1 + top, parts[-1].mean))
         head = self._counter.whose, number, number
-        return MendedTicket(head, tuple(parts), top, raw, mean)
+        return MendedTicket(head, tuple(parts), top, raw, mean, said)
 
     def _numbers(self, ticket: MendedTicket) -> Sequence[int]:
         return *self._each, self._classes, self._classes + 1 + ticket.top
@@ -149,10 +162,15 @@ class ClassCalibrant(BinaryReduction[MendedTicket, MendedRun]):
     def _with_front(self, ticket: MendedTicket, outcome: int, learn: Callable[[], None]) -> None:
         """Let the front learn, and then the recalibrators, or neither."""
         kept, rounds = self._front.words(), self._own(ROUNDS)
+        crowd = crowd_then(self._words(), self._row, ticket.number) if self._alike else 1
         try:
-            self._front.learn(ticket.raw, outcome)
+            if crowd > 1:
+                said = ticket.front, ticket.said
+                self._front.learn_late(ticket.raw, said, outcome, crowd)
+            else:
+                self._front.learn(ticket.raw, outcome)
             if self._each:
-                self._front.learn_blend(ticket.front, ticket.classwise_mean, outcome)
+                self._front.learn_blend(ticket.front, ticket.classwise_mean, outcome, crowd)
             learn()
         except BaseException:
             if self._own(ROUNDS) == rounds:
@@ -171,12 +189,15 @@ class ClassCalibrant(BinaryReduction[MendedTicket, MendedRun]):
 
     def _through(self, rows: Reals, outcomes: Any, step: Any) -> Both:
         """Return what is drawn, classes and confidence; and numbers, vector, top, confidence."""
-        front = self._front.mend_all(rows, outcomes)
+        crowds = None if outcomes is None else self._crowds(len(rows))
+        front = self._front.mend_all(rows, outcomes, crowds)
         self._roster.reserve(len(self._each) + CONFIDENCES)
         drawn, numbers = (np.empty((len(rows), len(self._each))) for _ in range(2))
         for k in self._each:
             drawn[:, k], numbers[:, k] = step(k, front[:, k], outcomes == k)
-        mean = self._front.blend_all(front, numbers, outcomes) if self._each else front
+        mean = front
+        if self._each:
+            mean = self._front.blend_all(front, numbers, outcomes, crowds)
         tops = mean.argmax(axis=1)
         right = tops == outcomes
         common = step(self._classes, mean.max(axis=1), right)[1]
@@ -184,6 +205,14 @@ class ClassCalibrant(BinaryReduction[MendedTicket, MendedRun]):
         for top, group in by_top(tops):
             sure[:, group] = step(self._classes + 1 + top, common[group], right[group])
         return np.column_stack([drawn, sure[0]]), np.column_stack([numbers, mean, tops, sure[1]])
+
+    def _crowds(self, rows: int) -> Words:
+        """Return among how many the outcomes of a batch count that come at once."""
+        if not self._alike:
+            return np.ones(rows, np.int64)
+        missing, learned = self.issued - self.rounds, self.rounds + np.arange(rows)
+        longest = np.maximum(self._own(LONGEST_LAG), GUESS // (1 + learned))
+        return 1 + np.minimum(max(self._own(MOST_OUTSTANDING), missing), longest)
 
     def _listed(self, tickets: list[MendedTicket]) -> Both:
         drawn = [[*t.classwise, t.confidence] for t in tickets]
@@ -225,7 +254,7 @@ class ClassCalibrant(BinaryReduction[MendedTicket, MendedRun]):
         return self._from_document(grown(self._document(), self._secret, words, EACH))
 
     def _leading(self) -> str:
-        return "dq" + "dd" * self._classes
+        return "dq" + "dd" * self._classes + "q" * self._chosen[1]
 
     def _shape(self, classes: int) -> tuple[int, int, int]:
         return classes, CONFIDENCES + (classes if classes <= EACH else 0), 2 * classes
@@ -247,10 +276,10 @@ class ClassCalibrant(BinaryReduction[MendedTicket, MendedRun]):
         return {"engine": self.engine}
 
     def _settings(self) -> dict[str, Any]:
-        return self._spec.settings
+        return self._spec.settings | {"alike": self._alike}
 
     def _option_of(self, settings: dict[str, Any]) -> Any:
-        return settings["classes"]
+        return settings["classes"], settings["alike"] is True
 
     def _stored(self) -> tuple[dict[str, Any], dict[str, Words]]:
         settings, arrays = super()._stored()
@@ -275,7 +304,10 @@ class ClassCalibrant(BinaryReduction[MendedTicket, MendedRun]):
         fits = (vectors >= 0.0).all() and (np.abs(sums - 1.0) <= TOLERANCE).all()
         if not fits or ((tops < 0) | (tops >= size)).any():
             return False
-        numbers = lines[:, TOP + 1 + 2 * size :: width]
+        kept = lines[:, TOP + 1 + 2 * size : TOP + 1 + 2 * size + self._chosen[1]]
+        if (kept < 0).any():
+            return False
+        numbers = lines[:, TOP + 1 + 2 * size + self._chosen[1] :: width]
         if (numbers[:, :-1] != lines[:, 1:2]).any():
             return False
         made = {number: int(row[ISSUED]) for number, row in self._roster.used()}

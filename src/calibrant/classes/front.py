@@ -8,9 +8,12 @@ import numpy as np
 
 from calibrant.core.arrays import Reals, Words
 from calibrant.core.limits import refuse_large
+from calibrant.kernels import mended as rounds
 from calibrant.kernels import scaling as kernel
 from calibrant.kernels.compile import SHORT, available, compiled
+from calibrant.kernels.crowd import SQUARES
 
+Kept = tuple[int, ...]
 LARGEST: Final = 1e15
 """What no number of a state exceeds."""
 WHOLE: Final = 1e-9
@@ -18,7 +21,9 @@ WHOLE: Final = 1e-9
 
 
 class Front:
-    """Mend whole vectors online; see :mod:`calibrant.kernels.scaling`.
+    """Mend whole vectors online.
+
+    See :mod:`calibrant.kernels.scaling` and :mod:`calibrant.kernels.mended`.
 
     Plain Python works on lists.  After :meth:`compile`, or the first long batch, machine code works
     on arrays; both give the same bits.
@@ -27,6 +32,9 @@ class Front:
     ----------
     classes
         Number of classes K.
+    alike
+        Whether late outcomes count as some of many, and it is followed how much these are alike.
+        A front of earlier versions learns each as if it came at once.
 
     Examples
     --------
@@ -39,16 +47,19 @@ class Front:
     True
     """
 
-    __slots__ = ("_classes", "_machine", "_room", "_state")
+    __slots__ = ("_classes", "_kept", "_machine", "_room", "_state")
 
-    def __init__(self, classes: int) -> None:
-        size = kernel.state_words(classes)
+    def __init__(self, classes: int, alike: bool = True) -> None:
+        size = kernel.state_words(classes) + (rounds.followed_words(classes) if alike else 0)
         refuse_large(size + kernel.room_words(classes))
         self._classes = classes
+        self._kept = rounds.kept_words(classes) if alike else 0
         self._state: Any = [0.0] * size
         self._room: Any = [0.0] * kernel.room_words(classes)
         kernel.begin(self._state, classes)
-        self._machine: tuple[Any, Any] | None = None
+        if alike:
+            rounds.begin_following(self._state, classes)
+        self._machine: tuple[Any, ...] | None = None
 
     # ----------------------------------------------------------------- a round
 
@@ -57,49 +68,75 @@ class Front:
         made: Reals = self.mend_all(raw[None], None)[0]
         return made
 
+    def announced(self, raw: Reals) -> tuple[Reals, Kept]:
+        """Return the mixture for a raw forecast, and what experts say; nothing changes."""
+        made, kept = self._mend(raw[None], *self._told(None, None, 1), 1)
+        return made[0], tuple(map(int, kept))
+
     def learn(self, raw: Reals, outcome: int) -> None:
-        """Learn the class that came after a raw forecast."""
+        """Learn the class that came after a raw forecast, at once."""
         self.mend_all(raw[None], np.array([outcome]))
+
+    def learn_late(self, raw: Reals, said: tuple[Reals, Kept], outcome: int, crowd: int) -> None:
+        """Learn a class that is one of ``crowd`` outcomes that wait at a time.
+
+        ``said`` is what :meth:`announced` returned when the forecast was made.
+        """
+        late = rounds.late if self._machine is None else self._machine[2]
+        lent = self._lent(raw), self._lent(said[0]), self._whole(np.array(said[1], np.int64))
+        late(self._state, self._room, self._classes, *lent, outcome, crowd)
 
     def blended(self, ours: Reals, theirs: Reals) -> Reals:
         """Return the blend of two vectors, the second of which need not sum to 1."""
         made: Reals = self.blend_all(ours[None], theirs[None], None)[0]
         return made
 
-    def learn_blend(self, ours: Reals, theirs: Reals, outcome: int) -> None:
-        """Learn the class that came after two vectors were blended."""
-        self.blend_all(ours[None], theirs[None], np.array([outcome]))
+    def learn_blend(self, ours: Reals, theirs: Reals, outcome: int, crowd: int = 1) -> None:
+        """Learn the class that came after two vectors were blended, one of ``crowd`` outcomes."""
+        self.blend_all(ours[None], theirs[None], np.array([outcome]), np.array([crowd]))
 
     # ----------------------------------------------------------------- batches
 
-    def mend_all(self, rows: Reals, outcomes: Words | None) -> Reals:
-        """Return the mixtures of rows and learn the outcomes, each before the next row."""
-        self._ready(len(rows))
-        lent = self._lent(rows), self._told(outcomes, len(rows)), len(rows), self._lent(rows)
-        mend = kernel.mend_all if self._machine is None else self._machine[0]
-        mend(self._state, self._room, self._classes, *lent)
-        return self._returned(lent[-1])
+    def mend_all(self, rows: Reals, outcomes: Words | None, crowds: Words | None = None) -> Reals:
+        """Return the mixtures of rows and learn the outcomes, each before the next row.
 
-    def blend_all(self, ours: Reals, theirs: Reals, outcomes: Words | None) -> Reals:
+        Each outcome is one of as many as ``crowds`` says, by default of one.
+        """
+        told, many = self._told(outcomes, crowds, len(rows))
+        return self._mend(rows, told, many, len(rows) if (many > 1).any() else 0)[0]
+
+    def _mend(self, rows: Reals, told: Words, crowds: Words, keeps: int) -> tuple[Reals, Any]:
+        """Return the mixtures, and what experts said in so many rounds."""
+        self._ready(len(rows))
+        out, kept = self._lent(rows), self._whole(np.zeros(keeps * self._kept, np.int64))
+        lent = self._lent(rows), self._whole(told), self._whole(crowds)
+        mend = rounds.mend_all if self._machine is None else self._machine[0]
+        mend(self._state, self._room, self._classes, *lent, out, kept)
+        return self._returned(out), kept
+
+    def blend_all(
+        self, ours: Reals, theirs: Reals, outcomes: Words | None, crowds: Words | None = None
+    ) -> Reals:
         """Return the blends of rows and learn the outcomes, each before the next row."""
         self._ready(len(ours))
-        lent = self._lent(ours), self._lent(theirs), self._told(outcomes, len(ours))
+        told = map(self._whole, self._told(outcomes, crowds, len(ours)))
+        lent = self._lent(ours), self._lent(theirs), *told
         out = self._lent(ours)
-        blend = kernel.blend_all if self._machine is None else self._machine[1]
-        blend(self._state, self._classes, *lent, len(ours), out)
+        blend = rounds.blend_all if self._machine is None else self._machine[1]
+        blend(self._state, self._classes, *lent, out)
         return self._returned(out)
 
     def compile(self) -> None:
         """Go over to machine code, if there is a compiler."""
         if self._machine is None and available():
-            mend = compiled(kernel.mend_all, "front", nogil=True)
-            blend = compiled(kernel.blend_all, "front", nogil=True)
+            steps = rounds.mend_all, rounds.blend_all, rounds.late
+            machine = tuple(compiled(step, "front", nogil=True) for step in steps)
             state, room = np.array(self._state), np.array(self._room)
             # No call from here on: these change together.
-            self._state, self._room, self._machine = state, room, (mend, blend)
+            self._state, self._room, self._machine = state, room, machine
 
-    def _ready(self, rounds: int) -> None:
-        if rounds > SHORT:
+    def _ready(self, rows: int) -> None:
+        if rows > SHORT:
             self.compile()
 
     def _lent(self, rows: Reals) -> Any:
@@ -107,9 +144,14 @@ class Front:
         flat = np.array(rows, np.float64).reshape(-1)
         return flat if self._machine is not None else flat.tolist()
 
-    def _told(self, outcomes: Words | None, rounds: int) -> Any:
-        told = np.full(rounds, -1) if outcomes is None else np.array(outcomes, np.int64)
-        return told if self._machine is not None else told.tolist()
+    def _told(self, outcomes: Words | None, crowds: Words | None, rows: int) -> tuple[Words, Words]:
+        """Return outcomes, below 0 where there are none, and among how many each is one."""
+        told = np.full(rows, -1) if outcomes is None else np.array(outcomes, np.int64)
+        return told, np.ones(rows, np.int64) if crowds is None else np.array(crowds, np.int64)
+
+    def _whole(self, words: Words) -> Any:
+        """Return whole numbers in the form in which the state is."""
+        return words if self._machine is not None else words.tolist()
 
     def _returned(self, flat: Any) -> Reals:
         made: Reals = np.array(flat, np.float64).reshape(-1, self._classes)
@@ -127,7 +169,7 @@ class Front:
         found = words.view(np.float64)
         self._state = found.tolist() if self._machine is None else found
 
-    def load(self, words: Words, rounds: int) -> None:
+    def load(self, words: Words, learned: int) -> None:
         """Take in what :meth:`words` gave after so many rounds, if it can be that."""
         found = words.astype(np.int64).view(np.float64)
         if len(found) != len(self._state) or not (np.abs(found) <= LARGEST).all():
@@ -135,14 +177,18 @@ class Front:
         mixes = found[kernel.WEIGHTS : kernel.BLENDS], found[kernel.BLENDS : kernel.TEMPERATURES]
         whole = all(abs(each.sum() - 1.0) <= WHOLE and each.min() >= 0.0 for each in mixes)
         counts = np.concatenate([found[:0], *(found[part] for part in self._counts())])
-        if not whole or (counts < 0.0).any() or found[kernel.ROUNDS] != rounds:
+        if not whole or (counts < 0.0).any() or found[kernel.ROUNDS] != learned:
             raise ValueError("weights or counts of the front that it never had")
         self.put_back(words)
 
     def _counts(self) -> list[slice]:
-        """Return where numbers stand that are never negative: variances, and confusions."""
+        """Return where numbers stand that are never negative.
+
+        Variances, confusions, and squares of errors.
+        """
         classes, matrices = self._classes, kernel.matrices_at(self._classes)
-        confusions = kernel.confusions_at(classes)
+        confusions, end = kernel.confusions_at(classes), kernel.state_words(classes)
         size = kernel.matrix_words(classes)
         starts = range(matrices + 1, confusions, size)
-        return [*(slice(at, at + classes) for at in starts), slice(confusions, len(self._state))]
+        squares = slice(end + SQUARES, end + SQUARES + 1)
+        return [*(slice(at, at + classes) for at in starts), slice(confusions, end), squares]

@@ -17,6 +17,8 @@ from calibrant.classes.roster import packed_rows
 from calibrant.core.arrays import Reals, Words
 from calibrant.core.codec import Document
 from calibrant.kernels import scaling as kernel
+from calibrant.kernels.mended import kept_words, words_of_one
+from calibrant.kernels.scaling import experts
 from calibrant.recalibrate.secret import APART, SYSTEM, Secret, secret_of
 
 HEAD: Final = 4
@@ -38,10 +40,10 @@ def grown(document: Document, secret: Secret, parts: int, most: int) -> Document
         Up to so many classes each has a row, and a part in every ticket.
     """
     classes, arrays = document.settings["classes"], document.arrays
-    each, stays = classes <= most, classes < most
+    each, stays, alike = classes <= most, classes < most, document.settings["alike"]
     made = {
         "front": grown_front(arrays["front"].view(np.float64), classes).view(np.int64),
-        "tickets": _tickets(arrays["tickets"], classes, parts, each, stays),
+        "tickets": _tickets(arrays["tickets"], classes, parts, (each, stays, alike)),
         APART: np.frombuffer(after(secret), "<i8").astype(np.int64),
     }
     settings = document.settings | {"classes": classes + 1, "secret_from": after(secret).origin}
@@ -71,15 +73,29 @@ def _rows(arrays: dict[str, Words], classes: int, stays: bool) -> dict[str, Word
     return packed_rows([*own.items(), *tops.items()])
 
 
-def _tickets(words: Words, classes: int, parts: int, each: bool, stays: bool) -> Words:
-    """Return the lines of open tickets with a number more in each vector, and a part more."""
-    start, width = HEAD + 2 * classes, parts * classes if each else 0
-    lines = words.reshape(-1, start + width + 2 * parts)
-    nothing = np.zeros((len(lines), 1), np.int64)
-    raw, mean, rest = np.split(lines[:, HEAD:], [classes, 2 * classes], axis=1)
+def _tickets(words: Words, classes: int, parts: int, has: tuple[bool, bool, bool]) -> Words:
+    """Return the lines of open tickets with a number more in each vector, and a part more.
+
+    ``has`` says whether each class has a part, still has one, and whether words of experts are
+    kept.
+    """
+    each, stays, alike = has
+    kept, width = kept_words(classes) if alike else 0, parts * classes if each else 0
+    lines = words.reshape(-1, HEAD + 2 * classes + kept + width + 2 * parts)
+    nothing, cuts = np.zeros((len(lines), 1), np.int64), np.array([1, 2]) * classes
+    raw, mean, said, rest = np.split(lines[:, HEAD:], [*cuts, cuts[1] + kept], axis=1)
     own = rest[:, : width if stays else 0]
-    more = [own, own[:, -parts:], rest[:, width:]]
+    more = [_said(said, classes) if alike else said, own, own[:, -parts:], rest[:, width:]]
     return np.hstack([lines[:, :HEAD], raw, nothing, mean, nothing, *more]).reshape(-1)
+
+
+def _said(words: Words, classes: int) -> Words:
+    """Return what experts said, packed, who said nothing of the new class."""
+    size, count = words_of_one(classes), experts(classes + 1) - 1
+    table = words.reshape(len(words), experts(classes) - 1, size)[:, :count]
+    # A word more where those of one expert are full.
+    wider = words_of_one(classes + 1) - size
+    return np.pad(table, ((0, 0), (0, 0), (0, wider))).reshape(len(words), count * (size + wider))
 
 
 # ------------------------------------------------------------------------- the front
@@ -96,7 +112,8 @@ def grown_front(state: Reals, classes: int) -> Reals:
     Matrices read that off the last class, as they did, so that they say what they said.  A vector
     scaling takes the mean of x_s for it.  What the new class is taken for was never counted.
     """
-    many = classes < kernel.MOST_CLASSES
+    many, followed = classes < kernel.MOST_CLASSES, state[kernel.state_words(classes) :]
+    state = state[: kernel.state_words(classes)]
     head = state[: kernel.VECTORS].copy()
     if classes == kernel.MOST_CLASSES:
         weights = head[kernel.WEIGHTS : kernel.BLENDS]
@@ -109,7 +126,8 @@ def grown_front(state: Reals, classes: int) -> Reals:
         made += [_matrix(part, classes) for part in matrices.reshape(2, -1)]
         tables = confusions.reshape(2, classes, classes)
         made += [np.pad(table, ((0, 1), (0, 1))).reshape(-1) for table in tables]
-    return np.concatenate([head, *made])
+    # Nothing was ever said of the new class, and it never came.
+    return np.concatenate([head, *made, followed, np.zeros(2 if len(followed) else 0)])
 
 
 def _vector(part: Reals, classes: int) -> Reals:

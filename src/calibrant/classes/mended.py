@@ -55,26 +55,33 @@ class MendedTicket(SureTicket):
         The binary forecasts: of each class, of all first classes together, of the first class.
     """
 
-    __slots__ = ("_mean", "_top")
+    __slots__ = ("_mean", "_said", "_top")
 
     kind: ClassVar = "mended ticket"
     top: int = seen("top", "The class that the mended vector puts first.")
 
     def __init__(
-        self, head: Head, parts: tuple[Any, ...], top: int, raw: Reals, mean: Reals
+        self,
+        head: Head,
+        parts: tuple[Any, ...],
+        top: int,
+        raw: Reals,
+        mean: Reals,
+        said: tuple[int, ...] = (),
     ) -> None:
         super().__init__(head, parts, raw)
-        self._top, self._mean = top, frozen(mean)
+        self._top, self._mean, self._said = top, frozen(mean), said
 
     @classmethod
     def _from_words(cls, head: Head, issuer: ClassIssuer, words: list[Any]) -> Self:
         top, *rest = words
-        classes = issuer.option
+        classes, kept = issuer.option
         raw, mean = np.array(rest[:classes]), np.array(rest[classes : 2 * classes])
-        return cls(head, revived_parts(issuer.shared, rest[2 * classes :]), top, raw, mean)
+        said, parts = rest[2 * classes : 2 * classes + kept], rest[2 * classes + kept :]
+        return cls(head, revived_parts(issuer.shared, parts), top, raw, mean, tuple(said))
 
     def _vectors(self) -> tuple[Any, ...]:
-        return self.top, *self.raw.tolist(), *self._mean.tolist()
+        return self.top, *self.raw.tolist(), *self._mean.tolist(), *self._said
 
     def _words(self) -> tuple[Any, ...]:
         return *self._vectors(), *super()._words()
@@ -86,8 +93,14 @@ class MendedTicket(SureTicket):
 
     @property
     def front(self) -> Reals:
-        """The number of each class before the recalibrator of that class."""
-        return np.array([part.raw for part in self.parts[:-CONFIDENCES]])
+        """The number of each class before the recalibrator of that class; all, if none has one."""
+        own = self.parts[:-CONFIDENCES]
+        return np.array([part.raw for part in own]) if own else np.array(self._mean)
+
+    @property
+    def said(self) -> tuple[int, ...]:
+        """What experts said of the classes, packed; nothing in states of earlier versions."""
+        return self._said
 
     @property
     def classwise(self) -> Reals:
@@ -111,7 +124,7 @@ class MendedTicket(SureTicket):
 
     def _own(self) -> dict[str, Any]:
         vectors = {"raw": self.raw.tolist(), "mean": self._mean.tolist()}
-        return {"top": self.top} | super()._own() | vectors
+        return {"top": self.top} | super()._own() | vectors | {"said": list(self._said)}
 
     @classmethod
     def _from_own(cls, head: Head, data: dict[str, Any]) -> Self:
@@ -119,4 +132,5 @@ class MendedTicket(SureTicket):
         raw, mean = vector(data["raw"], size, "raw"), vector(data["mean"], size, "mean")
         if len(parts) not in (CONFIDENCES, size + CONFIDENCES):
             raise InvalidInput(f"parts must be 2 or {size + 2}, got {len(parts)}")
-        return cls(head, parts, check.whole(data["top"], "top", high=size - 1), raw, mean)
+        said = tuple(check.whole(word, "said") for word in data.get("said", ()))
+        return cls(head, parts, check.whole(data["top"], "top", high=size - 1), raw, mean, said)

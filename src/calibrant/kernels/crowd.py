@@ -71,6 +71,18 @@ def crowd_of(words: Words, row: int) -> int:
     return found
 
 
+def crowd_then(words: Words, row: int, number: int) -> int:
+    """Return the same for the outcome of the forecast with that number, which is not counted yet.
+
+    Neither may the forecast be, if its outcome comes at once.
+    """
+    issued, learned = words[row + ISSUED], words[row + ROUNDS]
+    longest = max(words[row + LONGEST_LAG], issued - number - 1, GUESS // (1 + learned))
+    most = words[row + MOST_OUTSTANDING]
+    found: int = 1 + min(max(most, issued - learned) if number >= issued else most, longest)
+    return found
+
+
 def counts_by_lag(words: Words) -> bool:
     """Say whether late outcomes count by their own lag: so they did in earlier versions.
 

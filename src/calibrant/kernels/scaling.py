@@ -17,15 +17,16 @@ Pseudo-code of a round, with y the class that came::
     w_i <- (1 - SHARE) * w_i + SHARE * start_i
     each expert: one Newton step on the log loss, with the curvature of its memory so far
 
+Of an outcome that is one of several that wait, experts learn a part: gradient and curvature count
+by it, and so does what is forgotten.  :mod:`calibrant.kernels.mended` says which part, and plays
+rounds.
+
 The curvature of a temperature is a number, of a vector two by two for each class, of a matrix one
 for all classes, whose inverse follows by rank-one updates, over the class's part of all variance.
 Confusions are counted: of every round the part that the current confusion says row j had in it.
 
 The log loss makes mixtures of likelihoods exact: no step size, and at most log(1/start_i) more loss
 in all than expert i, plus what changing over costs (Herbster and Warmuth, 1998).
-
-``blend`` mixes two vectors in the same way: what was mended, and what recalibrators made of each of
-its numbers.
 """
 
 from __future__ import annotations
@@ -57,7 +58,6 @@ SHARE: Final = 3e-4
 """Which part of the weights starts anew in every round."""
 LEAST: Final = 1e-5
 """What an expert is taken to have said of the class that came, at least."""
-BLEND_LEAST: Final = 1e-3
 SMALLEST: Final = 1e-6
 """What a raw forecast says of a class, at least, before its logarithm is taken."""
 PRIOR: Final = 10.0
@@ -251,17 +251,16 @@ def normalise(room: Any, at: int, classes: int) -> None:
 # ------------------------------------------------------------------------ learning
 
 
-def learn(state: Any, room: Any, classes: int, outcome: int) -> None:
-    """Learn the class that came after what :func:`forecast` left in the room."""
-    weigh(state, WEIGHTS, experts(classes), room, said_at(classes, 0) + outcome, classes)
+def teach(state: Any, room: Any, classes: int, outcome: int, part: float) -> None:
+    """Let experts learn a part of the class that came after what :func:`forecast` left."""
     for i in range(2):
-        learn_temperature(state, room, classes, outcome, i)
+        learn_temperature(state, room, classes, outcome, part, i)
     for i in range(3):
-        learn_vector(state, room, classes, outcome, i)
+        learn_vector(state, room, classes, outcome, part, i)
     if classes <= MOST_CLASSES:
         for i in range(2):
-            learn_matrix(state, room, classes, outcome, i)
-            learn_confusion(state, room, classes, outcome, i)
+            learn_matrix(state, room, classes, outcome, part, i)
+            learn_confusion(state, room, classes, outcome, part, i)
     state[ROUNDS] += 1.0
 
 
@@ -271,42 +270,49 @@ def weigh(state: Any, at: int, count: int, room: Any, said: int, stride: int) ->
     for i in range(count):
         state[at + i] *= max(room[said + i * stride], LEAST)
         total += state[at + i]
+    share(state, at, count, total, SHARE)
+
+
+def share(state: Any, at: int, count: int, total: float, part: float) -> None:
+    """Divide weights by their sum, and let a part of them start anew."""
     for i in range(count):
-        state[at + i] = (1.0 - SHARE) * (state[at + i] / total) + SHARE * start(i, count)
+        state[at + i] = (1.0 - part) * (state[at + i] / total) + part * start(i, count)
 
 
-def remembered(state: Any, at: int, memory: float) -> float:
-    """Count a round; return which part of what was before stays in memory."""
-    state[at] += 1.0
+def remembered(state: Any, at: int, memory: float, part: float) -> float:
+    """Count a part of a round; return which part of what was before stays in memory."""
+    state[at] += part
     if state[at] <= memory:
         return 1.0
-    kept = 1.0 - 1.0 / memory
+    kept = 1.0 - part / memory
     state[at] *= kept
     return kept
 
 
-def learn_temperature(state: Any, room: Any, classes: int, outcome: int, i: int) -> None:
+def learn_temperature(
+    state: Any, room: Any, classes: int, outcome: int, part: float, i: int
+) -> None:
     """Take a Newton step of a temperature."""
     said, at = said_at(classes, 1 + i), TEMPERATURES + i * TEMPERATURE_WORDS
     mean, square = 0.0, 0.0
     for k in range(classes):
         mean += room[said + k] * room[k]
         square += room[said + k] * room[k] * room[k]
-    kept = remembered(state, at + 2, TEMPERATURE_MEMORIES[i])
-    state[at + 1] = max(kept * state[at + 1] + (square - mean * mean), SMALLEST)
-    step = (mean - room[outcome]) / (state[at + 1] + CELL_COUNT)
+    kept = remembered(state, at + 2, TEMPERATURE_MEMORIES[i], part)
+    state[at + 1] = max(kept * state[at + 1] + part * (square - mean * mean), SMALLEST)
+    step = part * (mean - room[outcome]) / (state[at + 1] + CELL_COUNT)
     state[at] = min(max(0.0, state[at] - step), STEEPEST)
 
 
-def learn_vector(state: Any, room: Any, classes: int, outcome: int, i: int) -> None:
+def learn_vector(state: Any, room: Any, classes: int, outcome: int, part: float, i: int) -> None:
     """Take a Newton step of the two numbers of each class of a vector scaling."""
     said, first = said_at(classes, 3 + i), VECTORS + i * vector_words(classes)
-    kept = remembered(state, first, VECTOR_MEMORIES[i])
+    kept = remembered(state, first, VECTOR_MEMORIES[i], part)
     fresh = PRIOR - kept * PRIOR
     for k in range(classes):
         p, x, a = room[said + k], room[k], first + 1 + k
         b, square, cross, flat = a + classes, a + 2 * classes, a + 3 * classes, a + 4 * classes
-        error, weight = p - (1.0 if k == outcome else 0.0), p * (1.0 - p)
+        error, weight = part * (p - (1.0 if k == outcome else 0.0)), part * (p * (1.0 - p))
         state[square] = fresh + kept * state[square] + weight * x * x
         state[cross] = kept * state[cross] + weight * x
         state[flat] = fresh + kept * state[flat] + weight
@@ -317,25 +323,25 @@ def learn_vector(state: Any, room: Any, classes: int, outcome: int, i: int) -> N
         state[b] = min(max(-FARTHEST, state[b] - shift), FARTHEST)
 
 
-def learn_matrix(state: Any, room: Any, classes: int, outcome: int, i: int) -> None:
+def learn_matrix(state: Any, room: Any, classes: int, outcome: int, part: float, i: int) -> None:
     """Take a Newton step of a matrix scaling."""
     said, size = said_at(classes, 6 + i), classes + 1
     first = matrices_at(classes) + i * matrix_words(classes)
     weights = first + 1 + classes
-    kept = remembered(state, first, MATRIX_MEMORIES[i])
+    kept = remembered(state, first, MATRIX_MEMORIES[i], part)
     spread, total = 1.0, 0.0
     for k in range(classes):
         p = room[said + k]
         spread -= p * p
-        state[first + 1 + k] = kept * state[first + 1 + k] + p * (1.0 - p)
+        state[first + 1 + k] = kept * state[first + 1 + k] + part * (p * (1.0 - p))
         total += state[first + 1 + k]
-    spread = max(spread, 1.0 - room[said + outcome])
+    spread = part * max(spread, 1.0 - room[said + outcome])
     steer(state, room, classes, weights + classes * size, spread, kept)
     step = classes + 1
     for k in range(classes):
         error = room[said + k] - (1.0 if k == outcome else 0.0)
-        part = (state[first + 1 + k] + VARIANCE) / (total + VARIANCE)
-        pull = error / max(part, 0.2 / classes)
+        own = (state[first + 1 + k] + VARIANCE) / (total + VARIANCE)
+        pull = part * error / max(own, 0.2 / classes)
         for j in range(size):
             at = weights + k * size + j
             state[at] = min(max(-STEEPEST, state[at] - pull * room[step + j]), STEEPEST)
@@ -381,67 +387,15 @@ def shrink(
             state[at + i * size + j] -= part * room[step + j]
 
 
-def learn_confusion(state: Any, room: Any, classes: int, outcome: int, i: int) -> None:
+def learn_confusion(state: Any, room: Any, classes: int, outcome: int, part: float, i: int) -> None:
     """Count the class that came in the rows of a confusion, each by its part in the round."""
     raw, said = said_at(classes, 0), room[said_at(classes, 8 + i) + outcome]
     at = confusions_at(classes) + i * classes * classes
-    kept = 1.0 - 1.0 / CONFUSION_MEMORIES[i]
+    kept = 1.0 - part / CONFUSION_MEMORIES[i]
     for j in range(classes):
         row = at + j * classes
         own = state[row + outcome] + CELL_COUNT + (ROW_COUNT if j == outcome else 0.0)
-        part = room[raw + j] * (own / row_total(state, row, classes)) / max(said, LEAST * LEAST)
+        had = room[raw + j] * (own / row_total(state, row, classes)) / max(said, LEAST * LEAST)
         for k in range(classes):
             state[row + k] *= kept
-        state[row + outcome] += min(part, 1.0)
-
-
-# ------------------------------------------------------------------------- blends
-
-
-def blend(state: Any, classes: int, ours: Any, theirs: Any, at: int, out: Any) -> None:
-    """Write the mixture of two vectors; the second is divided by its sum first."""
-    total = 0.0
-    for k in range(classes):
-        total += theirs[at + k]
-    for k in range(classes):
-        other = theirs[at + k] / total if total > 0.0 else 1.0 / classes
-        out[at + k] = min(state[BLENDS] * ours[at + k] + state[BLENDS + 1] * other, 1.0)
-
-
-def learn_blend(state: Any, classes: int, ours: Any, theirs: Any, at: int, outcome: int) -> None:
-    """Weigh two vectors by what they said of the class that came."""
-    total = 0.0
-    for k in range(classes):
-        total += theirs[at + k]
-    other = theirs[at + outcome] / total if total > 0.0 else 1.0 / classes
-    first = state[BLENDS] * max(ours[at + outcome], BLEND_LEAST)
-    second = state[BLENDS + 1] * max(other, BLEND_LEAST)
-    both = first + second
-    state[BLENDS] = (1.0 - SHARE) * (first / both) + SHARE * 0.5
-    state[BLENDS + 1] = (1.0 - SHARE) * (second / both) + SHARE * 0.5
-
-
-# ------------------------------------------------------------------------- batches
-
-
-def mend_all(
-    state: Any, room: Any, classes: int, raws: Any, outcomes: Any, rounds: int, out: Any
-) -> None:
-    """Write the mixtures of rounds whose outcomes come at once; one below 0 is not learned."""
-    mixed = mixed_at(classes)
-    for t in range(rounds):
-        forecast(state, room, classes, raws, t * classes)
-        for k in range(classes):
-            out[t * classes + k] = room[mixed + k]
-        if outcomes[t] >= 0:
-            learn(state, room, classes, outcomes[t])
-
-
-def blend_all(
-    state: Any, classes: int, ours: Any, theirs: Any, outcomes: Any, rounds: int, out: Any
-) -> None:
-    """Write the blends of rounds whose outcomes come at once; one below 0 is not learned."""
-    for t in range(rounds):
-        blend(state, classes, ours, theirs, t * classes, out)
-        if outcomes[t] >= 0:
-            learn_blend(state, classes, ours, theirs, t * classes, outcomes[t])
+        state[row + outcome] += part * min(had, 1.0)
