@@ -23,11 +23,9 @@ every_version = pytest.mark.parametrize("version", VERSIONS)
 
 
 def taken(path: Path) -> Table:
-    """A table that takes over the bodies of a file; its settings are those of then."""
+    """A table of today's pattern that takes over the bodies of a file."""
     told = json.loads(path.read_text())
-    made = Table.open(path.with_name(path.stem.replace("bodies", "snapshot")))
-    for key in list(made):
-        del made[key]
+    made = Table(make_files.pattern(path.stem.removeprefix("bodies_")), seed=make_files.SEED)
     made.take(list(told), [bytes.fromhex(body) for body in told.values()])
     return made
 

@@ -17,6 +17,7 @@ from calibrant.errors import InvalidInput, InvalidType
 from calibrant.groups import GroupRecalibrator, GroupTicket
 from calibrant.journal.events import Asked, Group
 from calibrant.recalibrate import Recalibrator, Table
+from calibrant.recalibrate.earlier import was
 from calibrant.recalibrate.keyed import Key, KeyedTicket
 
 HEAD: Final = struct.Struct("<qqqdd")
@@ -106,6 +107,10 @@ class Lone(Form):
         made: Ticket = self.model.forecast(asked.x, id=asked.id, time=asked.time)
         return made
 
+    def made_of(self, pattern: Any) -> bool:
+        """Say whether the model is what is made of a pattern, or was before."""
+        return isinstance(pattern, Recalibrator) and was(self.model._spec, pattern)
+
     def packed(self, ticket: Ticket) -> bytes:
         """Return all of a ticket but what was asked."""
         place, weight, _, _, clock, mixed, *kept = ticket.fields
@@ -155,10 +160,6 @@ class Keyed(Lone):
         """Return the secret of the draws of a key."""
         found: bytes = self.model._secret(self.model._number_of(key))
         return found
-
-    def made_of(self, pattern: Any) -> bool:
-        """Say whether the model is what would be made of a pattern."""
-        return isinstance(pattern, Recalibrator) and pattern.spec == self.model._spec
 
     def _issuer(self, key: Key | None) -> Issuer:
         found: Issuer = self.model._issuer(self.model._number_of(key))

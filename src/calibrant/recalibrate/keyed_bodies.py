@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from calibrant.core import check
 from calibrant.core.arrays import Words
 from calibrant.core.codec import Document
-from calibrant.core.desk import NEAR, NUMBER, SHIFT
+from calibrant.core.desk import NEAR, NUMBER, SHIFT, Desk
 from calibrant.core.gate import passing
 from calibrant.errors import (
     CorruptState,
@@ -23,16 +24,30 @@ from calibrant.kernels.layout import ISSUED
 from calibrant.recalibrate.binary import possible
 from calibrant.recalibrate.body import WrongBody
 from calibrant.recalibrate.corrections import Corrections
+from calibrant.recalibrate.earlier import patterns_of
 from calibrant.recalibrate.heap import MAPPED
 from calibrant.recalibrate.keyed import Key, checked_key
 from calibrant.recalibrate.keyed_batches import KeyedBatches
 from calibrant.recalibrate.keyed_state import NAMED
-from calibrant.recalibrate.parcel import HEAD, TAIL, Parcels, mark_of
+from calibrant.recalibrate.parcel import HEAD, TAIL, Parcels, mark_of_model
 from calibrant.recalibrate.recalibrator import Recalibrator
 from calibrant.recalibrate.secret import SEED
+from calibrant.recalibrate.tiers import Tiers
 
 AT_ONCE: Final = 1 << 12
 """Parcels that are made together."""
+FORM: Final = (
+    "_spec",
+    "_desk",
+    "_keys",
+    "_free",
+    "_corrections",
+    "_tiers",
+    "_rows",
+    "_stamps",
+    "_mark",
+)
+"""What depends on the pattern in a table without keys."""
 
 
 class Refused(Exception):
@@ -59,7 +74,7 @@ class KeyedBodies(KeyedBatches):
 
     def _mark_of(self, made: str) -> bytes:
         """Return what tells the settings of the table from others."""
-        return mark_of({"made": made, "max_open": self._max_open} | self._spec.settings)
+        return mark_of_model(made, self._max_open, self._spec.settings)
 
     # ------------------------------------------------------------- lone streams
 
@@ -175,19 +190,63 @@ class KeyedBodies(KeyedBatches):
         """Let the streams of keys be those whose bodies these are, or change nothing.
 
         A key that is there is replaced.  The settings must be those of the table that gave the
-        bodies.
+        bodies.  If these were given when the same pattern had other settings, as an earlier
+        default, a table without keys takes on the settings of then, and the streams go on as they
+        would have.
         """
         names, parcels = [checked_key(key) for key in keys], list(bodies)
         check.same_length(keys=names, bodies=parcels)
         if len(set(names)) < len(names):
             raise InvalidInput("keys must differ, got one twice")
-        with passing(self._gate):
+        with passing(self._gate), self._as_before_if_refused():
             opened = self._opened(names, parcels)
             self._recall([], opened.lines[:, 0].tolist())
             self._take(names, opened)
 
     def _opened(self, names: list[Key], parcels: list[bytes]) -> Parcels:
+        try:
+            return Parcels.opened(names, parcels, 2 + len(self._spec.fields), self._mark)
+        except CorruptState:
+            if not self._look_back(names[0], parcels[0]):
+                raise
         return Parcels.opened(names, parcels, 2 + len(self._spec.fields), self._mark)
+
+    # ------------------------------------------------------- bodies of earlier defaults
+
+    def _look_back(self, name: Key, parcel: Any) -> bool:
+        """Be what a body is of, if that is what the pattern was at an earlier time; say whether."""
+        told = self._spec.settings | {"max_open": self._max_open}
+        today = self._made._unborn(Document(self._made.kind, told, {}, self._made.version))
+        (found,) = patterns_of([parcel], today)
+        if found is None or found.spec == self._spec:
+            return False
+        if self._numbers:
+            rule = f"body of key {name!r} must be of today's model where a table has keys"
+            raise InvalidInput(f"{rule}, got one of before: take it into a table without keys")
+        self._begin_as(found)
+        return True
+
+    def _begin_as(self, pattern: Recalibrator) -> None:
+        """Let a table without keys be one of another pattern."""
+        with self._as_before_if_refused():
+            self._spec, self._desk = pattern.spec, Desk(pattern.spec.fields)
+            self._keys, self._free, self._corrections = [], [], {}
+            self._tiers = Tiers(self._spec, self._keys, self._seed, self._tiers.hot)
+            self._rows, self._stamps = self._tiers.rows, np.zeros(1, np.int64)
+            self._mark = self._mark_of(self._made.kind)
+
+    @contextmanager
+    def _as_before_if_refused(self) -> Iterator[None]:
+        """Let the table be of the pattern it was if what is done to it fails."""
+        kept = {name: getattr(self, name) for name in FORM}
+        try:
+            yield
+        except BaseException:
+            if self._spec is not kept["_spec"]:
+                self._numbers = {}
+                for name, value in kept.items():
+                    setattr(self, name, value)
+            raise
 
     def _take(self, names: list[Key], opened: Parcels) -> None:
         """Let the streams of keys be those whose parcels these are, or change nothing."""

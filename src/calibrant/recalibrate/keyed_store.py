@@ -109,6 +109,8 @@ class KeyedStore(KeyedFiles):
         """Take back those keys, and the keys of those tickets, that went to the store."""
         if self.store is None:
             return
+        if not self._numbers:
+            self._follow_store()
         wanted = dict.fromkeys(key for key in keys if key not in self._numbers)
         if self._away:
             told = (name for name in names if isinstance(name, (str, int)))
@@ -125,6 +127,14 @@ class KeyedStore(KeyedFiles):
             # What comes back is touched by the call that asks for it, which counts once.
             self._clock -= 1
             self._away = {name: key for name, key in self._away.items() if key not in found}
+
+    def _follow_store(self) -> None:
+        """Let a table without keys be what the streams in its store are, if the pattern was it."""
+        if isinstance(self.store, Iterable):
+            for key in self.store:
+                with contextlib.suppress(KeyError):
+                    self._look_back(key, self.store[key])
+                return
 
     def __delitem__(self, key: Key) -> None:
         """Forget a key, its stream and its open tickets; the store forgets it too."""

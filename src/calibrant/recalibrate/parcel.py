@@ -43,6 +43,11 @@ def mark_of(settings: dict[str, Any]) -> bytes:
     return hashlib.blake2b(text, digest_size=16, person=b"parcel").digest()
 
 
+def mark_of_model(made: str, max_open: int, settings: dict[str, Any]) -> bytes:
+    """Return what tells the parcels of a model from those of others."""
+    return mark_of({"made": made, "max_open": max_open} | settings)
+
+
 def digests(words: Words, starts: Words, ends: Words, salt: bytes) -> Words:
     """Return the digest of each of many parts of an array."""
     machine = blake.machine() if len(starts) > MANY else None
@@ -147,9 +152,14 @@ class Parcels:
                 raise InvalidType(f"body of key {name!r} must be bytes, {told}")
         sizes = np.array([len(parcel) for parcel in parcels], np.int64)
         _refuse(names, sizes % 8 != 0, sizes)
+        return cls.joined(parcels, stride).intact(names, salt)[1]
+
+    @classmethod
+    def joined(cls, parcels: Sequence[Any], stride: int) -> Parcels:
+        """Return parcels, whole words each, one after the other."""
+        ends = np.cumsum([len(parcel) // 8 for parcel in parcels], dtype=np.int64)
         words = np.frombuffer(b"".join(parcels), "<i8").astype(np.int64)
-        ends = np.cumsum(sizes) // 8
-        return cls(words, ends - sizes // 8, ends, stride).intact(names, salt)[1]
+        return cls(words, np.concatenate([[0], ends[:-1]])[: len(ends)], ends, stride)
 
     def intact(self, names: Sequence[Any], salt: bytes, skip: bool = False) -> tuple[Mask, Parcels]:
         """Return which parcels are whole, and these; unless others are skipped, refuse the first.

@@ -29,6 +29,7 @@ from calibrant.recalibrate.calibrant import Calibrant
 from calibrant.recalibrate.closed import EXPIRED, SETTLED, KeyedClosed
 from calibrant.recalibrate.corrections import Corrections
 from calibrant.recalibrate.crowd import EXPIRE, REFUSE, WHEN_FULL, Ages, told
+from calibrant.recalibrate.earlier import was
 from calibrant.recalibrate.fork import watch
 from calibrant.recalibrate.keyed import Key, KeyedTicket, check_pattern, checked_key, is_key
 from calibrant.recalibrate.keyed_record import Certificates, measured, shared
@@ -160,11 +161,9 @@ class Table(KeyedTickets):
         return self._spec.rule.timed
 
     def is_like(self, pattern: Any) -> bool:
-        """Say whether each key begins as a recalibrator does, coins apart."""
-        if type(pattern) is not self._made:
-            return False
-        same: bool = (pattern.spec, pattern.max_open) == (self._spec, self._max_open)
-        return same
+        """Say whether each key begins as a recalibrator does, or did before, coins apart."""
+        same = type(pattern) is self._made and pattern.max_open == self._max_open
+        return same and was(self._spec, pattern)
 
     def __len__(self) -> int:
         return len(self._numbers)

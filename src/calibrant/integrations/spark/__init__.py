@@ -14,6 +14,7 @@ try:
         read_service,
         read_shelves,
         read_table,
+        read_tables,
     )
     from calibrant.integrations.spark.log import PostgresLog
     from calibrant.integrations.spark.sink import committed_files, read_committed
@@ -32,6 +33,7 @@ __all__ = [
     "read_service",
     "read_shelves",
     "read_table",
+    "read_tables",
     "recalibrate",
     "recalibrate_stream",
 ]

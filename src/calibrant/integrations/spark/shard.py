@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -16,6 +16,7 @@ from calibrant.integrations.spark.shelf import Shelf
 from calibrant.kernels import bodies
 from calibrant.kernels.compile import SHORT, available
 from calibrant.recalibrate import Recalibrator, Table
+from calibrant.recalibrate.earlier import earlier_patterns, patterns_of
 from calibrant.recalibrate.keyed import Key, Keys
 from calibrant.recalibrate.late import KINDS, Played
 from calibrant.recalibrate.sieve import sieve
@@ -76,12 +77,35 @@ class Shard:
         """Play events in the order of their sequence; return them with what came of them."""
         order = np.argsort(pc.fill_null(events.column("seq"), 0).to_numpy(), kind="stable")
         events = events.take(pa.array(order)).combine_chunks()
+        made = [table for shard, part in self._by_model(events) for table in shard._in_parts(part)]
+        return pa.concat_tables([*made, self._idle()])
+
+    def _by_model(self, events: pa.Table) -> list[tuple[Shard, pa.Table]]:
+        """Return events by what their keys began as: the model, or what it was at an earlier time.
+
+        A key goes on as it began, whichever keys are in its shard; a new one begins as the model.
+        """
+        pattern, (names, codes) = self.settings.pattern, encoded(events.column("key"))
+        if not any(True for _ in earlier_patterns(pattern)):
+            return [(self, events)]
+        came = Log(events).first_bodies()
+        found = patterns_of([self.shelf.bodies.get(n, came.get(n)) for n in names], pattern)
+        forms = np.array([id(pattern if each is None else each) for each in found] + [id(pattern)])
+        parts = list[tuple[Shard, pa.Table]]()
+        for made in {id(each): each for each in (pattern, *found) if each is not None}.values():
+            some = forms[codes] == id(made)
+            if some.any():
+                shard = Shard(replace(self.settings, pattern=made), self.shelf)
+                parts.append((shard, events.filter(pa.array(some))))
+        return parts
+
+    def _in_parts(self, events: pa.Table) -> list[pa.Table]:
+        """Play events that are in order, together if that is possible."""
         try:
-            made = [self._together(events)]
+            return [self._together(events)]
         except RepeatedTicket:
             parts = self._parts(events)
-            made = [Shard(self.settings, self.shelf)._together(part) for part in parts]
-        return pa.concat_tables([*made, self._idle()])
+            return [Shard(self.settings, self.shelf)._together(part) for part in parts]
 
     def _parts(self, events: pa.Table) -> list[pa.Table]:
         """Return events in parts, no two keys of which have open tickets under one id.
@@ -214,6 +238,11 @@ class Log:
         """Return the key of an event."""
         code = int(self.codes[row])
         return None if code < 0 else self.names[code]
+
+    def first_bodies(self) -> dict[Any, bytes]:
+        """Return the first body that comes back for each key."""
+        rows = np.flatnonzero((self.kind == KINDS_HERE[BODY]) & (self.codes >= 0)).tolist()
+        return {self.key(row): self.bodies[row].as_py() or b"" for row in reversed(rows)}
 
     def refuse(self, row: int, column: str, value: Any, rule: str) -> None:
         """Note that an event breaks a rule."""

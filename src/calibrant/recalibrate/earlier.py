@@ -1,0 +1,100 @@
+"""What the same words have meant before: settings of a pattern that an earlier release gave it.
+
+The default may change; what was stored goes on with the settings it has.  Where only the code says
+what a state is made of, as where bodies are taken into a new table, it may say less than it seems:
+``Calibrant()`` was something else when the state was written.  So every change of what a pattern
+means is listed here with the way back, and a state is looked for under each of them in turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from calibrant.core.codec import Document
+from calibrant.recalibrate.parcel import Parcels, mark_of_model
+from calibrant.recalibrate.recalibrator import Recalibrator
+from calibrant.recalibrate.spec import Spec
+
+Form = dict[str, Any]
+"""Settings of a spec."""
+
+
+def _before_alike(told: Form) -> Form | None:
+    """Undo: mixtures follow how much outcomes that wait together are alike."""
+    if not _parameters(told).get("alike"):
+        return None
+    return _with(told, alike=False)
+
+
+def _before_smaller_share(told: Form) -> Form | None:
+    """Undo: under the log loss a tenth of the share returns to the first weights."""
+    if told["loss"] != "log" or _parameters(told).get("share") != 3e-5:
+        return None
+    return _with(told, share=3e-4)
+
+
+UNDO: Final[tuple[Callable[[Form], Form | None], ...]] = (_before_alike, _before_smaller_share)
+"""The ways back, the latest change first; each is None where nothing had changed."""
+
+
+def _parameters(told: Form) -> dict[str, Any]:
+    """Return the parameters of the mixture that comes first; none where there is no mixture."""
+    transform = told.get("transform") or {}
+    return transform.get("parameters", {}) if transform.get("name") == "mixture" else {}
+
+
+def _with(told: Form, **changes: Any) -> Form:
+    """Return settings whose mixture has other parameters."""
+    parameters = _parameters(told) | changes
+    if not parameters.get("alike"):
+        parameters.pop("alike", None)
+    return told | {"transform": told["transform"] | {"parameters": parameters}}
+
+
+def earlier_forms(told: Form) -> Iterator[Form]:
+    """Yield the settings that a pattern with these settings of today has had, the latest first.
+
+    >>> from calibrant import Calibrant
+    >>> today = Calibrant(seed=1).spec.settings
+    >>> before = next(earlier_forms(today))
+    >>> "alike" in today["transform"]["parameters"], "alike" in before["transform"]["parameters"]
+    (True, False)
+    """
+    for undo in UNDO:
+        found = undo(told)
+        if found is not None:
+            yield found
+            told = found
+
+
+def earlier_patterns(pattern: Recalibrator) -> Iterator[Recalibrator]:
+    """Yield what a pattern has been before, the latest first."""
+    made, most = type(pattern), {"max_open": pattern.max_open}
+    for form in earlier_forms(pattern.spec.settings):
+        yield made._unborn(Document(made.kind, form | most, {}, made.version))
+
+
+def patterns_of(parcels: Sequence[Any], pattern: Recalibrator) -> list[Recalibrator | None]:
+    """Return whose body each parcel is: a pattern's of today, or what it was; None if neither's."""
+    whole = [p if isinstance(p, bytes) and len(p) % 8 == 0 else b"" for p in parcels]
+    found: list[Recalibrator | None] = [None] * len(whole)
+    for made in (pattern, *earlier_patterns(pattern)):
+        left = [k for k, known in enumerate(found) if known is None and whole[k]]
+        if not left:
+            break
+        spec = made.spec
+        mark = mark_of_model(made.kind, made.max_open, spec.settings)
+        some = Parcels.joined([whole[k] for k in left], 2 + len(spec.fields))
+        for k in np.flatnonzero(some.intact((), mark, skip=True)[0]).tolist():
+            found[left[k]] = made
+    return found
+
+
+def was(spec: Spec, pattern: Recalibrator) -> bool:
+    """Say whether a spec is that of a pattern, today or at an earlier time."""
+    told = spec.settings
+    forms = earlier_forms(pattern.spec.settings)
+    return spec == pattern.spec or any(told == form for form in forms)
