@@ -99,7 +99,10 @@ def test_the_summary_names_the_keys_with_the_largest_errors(
     assert (told["keys"], told["n_rounds"], told["kind"]) == (7, ROWS, "keys")
     assert "--by site --method foster_hart --seed 3" in told["settings"]["command"]
     assert len(told["worst"]) >= 4
-    assert max(told["worst"], key=lambda each: each["c2"]) == told["worst"][0]
+    assert told["worst"][0]["key"] == "s4"
+    assert told["worst"][0]["c2"] > told["worst"][0]["chance"]
+    assert [each["beyond"] for each in told["worst"]].count(True) == 1
+    assert (told["certificate"]["beyond_chance"], told["alarm"]) == (1, None)
     assert ran("replay", source, *HOW, "--json") == 0
     again = json.loads(capsys.readouterr().out)
     assert again["worst"] == told["worst"]
@@ -220,3 +223,90 @@ def test_threads_that_cannot_be_are_refused(
     source, jobs = written(tmp_path / "in.csv", rows()), 0 if how == HOW else 2
     assert ran("replay", source, *how, "--jobs", jobs) == 2
     assert rule in capsys.readouterr().err
+
+
+def long_rows(keys: int, rounds: int) -> list[dict[str, Any]]:
+    """Right forecasts of several keys; of the first one 300 rounds in nothing happens any more."""
+    rng = np.random.default_rng(2)
+    raw = rng.uniform(0.3, 0.9, (rounds, keys))
+    told = rng.random(raw.shape) < raw
+    told[300:, 0] = False
+    return [
+        {"site": f"[{k}]", "p": raw[t, k], "y": int(told[t, k])}
+        for t in range(rounds)
+        for k in range(keys)
+    ]
+
+
+def test_one_alarm_over_all_keys_names_those_that_cannot_be_right(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines, whole, state = long_rows(5, 400), tmp_path / "whole.json", tmp_path / "state"
+    how = ("--raw", "p", "--outcome", "y", "--method", "foster_hart", "--seed", 3, "--by", "site")
+    how += ("--alarm", 0.01, "--force")
+    source = written(tmp_path / "a.csv", lines)
+    assert ran("replay", source, *how, "--summary", whole) == 0
+    assert "alarm at level 0.01 over 5 keys: [0]\n" in capsys.readouterr().out
+    told = json.loads(whole.read_text())
+    assert "--alarm 0.01" in told["settings"]["command"]
+    assert (told["alarm"]["alpha"], told["alarm"]["watched"]) == (0.01, 5)
+    (rung,) = told["alarm"]["alarms"]
+    assert rung["key"] == "[0]"
+    assert 300 < rung["after"] < 360
+    for k, part in enumerate((lines[:900], lines[900:])):
+        file, found = written(tmp_path / f"{k}.csv", part), tmp_path / f"{k}.json"
+        options = (*how, "--state", state, "--summary", found, "--batch-rows", 70)
+        assert ran("replay", file, *options) == 0
+    assert json.loads(found.read_text())["alarm"] == told["alarm"]
+    other = (*how[:-3], "--alarm", 0.05, "--state", state)
+    assert ran("replay", source, *other) != 0
+    assert "alarm must be as in the state, 0.01, got 0.05" in capsys.readouterr().err
+
+
+def test_keys_beyond_those_that_are_watched_are_counted_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("calibrant.stream.keyed.MOST_WATCHED", 3)
+    source, summary = written(tmp_path / "a.csv", long_rows(5, 400)), tmp_path / "s.json"
+    assert ran("replay", source, *HOW, "--alarm", 0.01, "--summary", summary) == 0
+    told = json.loads(summary.read_text())
+    assert (told["keys"], told["alarm"]["watched"]) == (5, 3)
+    assert [each["key"] for each in told["alarm"]["alarms"]] == ["[0]"]
+
+
+def test_an_alarm_needs_keys_and_outcomes_that_are_not_late(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = written(tmp_path / "a.csv", rows())
+    assert ran("replay", source, *HOW[:-2], "--alarm", 0.01) != 0
+    assert "--alarm needs --by" in capsys.readouterr().err
+    assert ran("replay", source, *HOW, "--time", "t", "--available", "k", "--alarm", 0.01) != 0
+    assert "--by does not go with --alarm and --available together" in capsys.readouterr().err
+    session = KeyedSession.start(Options(method="foster_hart"), 0.01)
+    assert session.watch is not None
+    assert ran("replay", source, *HOW, "--alarm", 2) != 0
+    assert "alpha must be" in capsys.readouterr().err
+
+
+def test_the_certificate_of_all_keys_is_one_promise(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng = np.random.default_rng(4)
+    raw = rng.random((3000, 2))
+    sites = [("s0", "s1")] * 3000
+    lines = [
+        {"site": sites[t][k], "p": raw[t, k], "y": int(rng.random() < raw[t, k])}
+        for t in range(3000)
+        for k in range(2)
+    ]
+    source, summary = written(tmp_path / "a.csv", lines), tmp_path / "s.json"
+    how = ("--raw", "p", "--outcome", "y", "--by", "site", "--seed", 3, "--resolution", 5)
+    assert ran("replay", source, *how, "--method", "anchored", "--summary", summary) == 0
+    told = json.loads(summary.read_text())["certificate"]
+    assert (told["failure"], told["promised"], told["kept"]) == (0.05, 2, 2)
+    assert told["verdict"] == "kept"
+    assert told["c2"] < told["bound"] < 1.0
+    shown = capsys.readouterr().out
+    assert "certificate of all keys at once: kept; 2 of 2 keys have one, all hold with" in shown
+    assert ran("replay", written(tmp_path / "b.csv", lines[:40]), *how) == 0
+    assert "certificate of all keys at once: too early to promise" in capsys.readouterr().out

@@ -139,9 +139,43 @@ def test_a_promise_comes_with_rounds_and_goes_with_delays() -> None:
     own = lone.calibrator.worst(lone._account(), lone.rounds, 0.05)
     assert own is not None
     assert told.promised[0] == own.value
-    assert told.worst(1).key == ["short"]
+    assert told.c2[1] > told.c2[0]
+    assert told.worst(3, least=0).key == ["long", "short", "none"]
     assert told.worst(1, least=100).key == ["long"]
     assert told.worst(1, least=100).holds.all()
+
+
+def zipf(rounds: int, keys: int, seed: int = 0) -> tuple[Any, Any, Any]:
+    """Keys, most of which have a handful of rounds, right forecasts and their outcomes."""
+    rng = np.random.default_rng(seed)
+    share = 1.0 / np.arange(1, keys + 1) ** 1.1
+    raw = rng.random(rounds)
+    return rng.choice(keys, rounds, p=share / share.sum()), raw, rng.random(rounds) < raw
+
+
+@pytest.mark.parametrize("how", ["always", "never", "inverted"])
+def test_a_broken_key_is_found_among_many_that_have_few_rounds(how: str) -> None:
+    keys, raw, told = zipf(20_000, 3000)
+    counts = np.bincount(keys)
+    broken = int(np.argmin(np.abs(counts - 115)))
+    mine, wrong = keys == broken, told.copy()
+    wrong[mine] = {"always": True, "never": False, "inverted": ~told[mine]}[how]
+    table = Table(Recalibrator("foster_hart", resolution=10, buckets=10), seed=1)
+    table.replay(keys, raw, wrong)
+    found = table.certificates().worst(3)
+    assert found.key[0] == broken
+    assert found.beyond.tolist() == [True, False, False]
+    alone = table.certificates()
+    assert (alone.c2 > found.c2[0]).sum() > 500
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("made", [Calibrant, Recalibrator])
+def test_of_right_forecasts_hardly_any_is_beyond_chance(made: Any, seed: int) -> None:
+    keys, raw, told = zipf(4000, 2000, seed)
+    table = Table(made(), seed=seed)
+    table.replay(keys, raw, told)
+    assert not table.certificates().beyond.any()
 
 
 def played_table() -> Table:

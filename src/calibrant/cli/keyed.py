@@ -21,6 +21,7 @@ HEADINGS: Final = {
     "rounds": "right",
     "C1": "right",
     "C2": "right",
+    "by chance": "right",
     "loss": "right",
     "raw": "right",
 }
@@ -53,6 +54,7 @@ class KeyedRun(Run):
             "--report": self.products.report,
             "--plots": self.products.plots,
             "--id": self.job.id,
+            "--alarm and --available together": self.outputs.alarm and self.job.available,
             "--flush": self.job.one_by_one,
             "--secret-file": self.options.secret,
         }
@@ -62,12 +64,12 @@ class KeyedRun(Run):
 
     def _session(self, name: str | None) -> KeyedSession:
         if name is None or not Path(name).exists():
-            return KeyedSession.start(self.options)
+            return KeyedSession.start(self.options, self.outputs.alarm)
         try:
             session = KeyedSession.loaded(opened(Path(name).read_bytes(), self.key), self.by)
         except CorruptState as problem:
             raise CorruptState(f"{name}: {problem}") from problem
-        session.check(self.options)
+        session.check(self.options, self.outputs.alarm)
         return session
 
     def _dumped(self, session: Any) -> bytes:
@@ -78,6 +80,7 @@ class KeyedRun(Run):
         columns.pop("group", None)
         given = self.options.given((*SAID, "seed"))
         words = [*self.written, "--by", self.by]
+        words += [] if self.outputs.alarm is None else ["--alarm", str(self.outputs.alarm)]
         words += [word for each in given.items() for word in (_option(each[0]), str(each[1]))]
         again = command(["replay", *self.job.inputs], columns, *words)
         told = {"command": again, "inputs": list(self.job.inputs), "columns": columns}
@@ -91,7 +94,9 @@ class KeyedRun(Run):
         rows = [_row("all", total | {"rounds": total["n_rounds"]})]
         rows += [_row(str(each["key"]), each) for each in summary.worst]
         title = f"{total['keys']} keys, {total['open']} open; those with the largest errors"
-        screen.show(HEADINGS, rows, title, width=100, error=self.outputs.out == "-")
+        error = self.outputs.out == "-"
+        screen.show(HEADINGS, rows, title, width=110, error=error)
+        screen.tell_lines(summary.notes, error=error)
 
 
 def _option(name: str) -> str:
@@ -99,5 +104,6 @@ def _option(name: str) -> str:
 
 
 def _row(name: str, told: dict[str, Any]) -> list[str]:
-    numbers = [f"{told[each]:.5f}" for each in ("c1", "c2", "loss", "raw_loss")]
+    names = ("c1", "c2", "chance", "loss", "raw_loss")
+    numbers = [f"{told[each]:.5f}" if each in told else "" for each in names]
     return [name, str(told["rounds"]), *numbers]

@@ -79,6 +79,10 @@ class Outputs:
         errors.
     jobs N
         With --by, number of threads; the forecasts do not depend on it.
+    alarm ALPHA
+        With --by, name keys whose mean forecasts cannot be right; the chance of naming any wrongly
+        is at most this, over all keys. The first 100 rounds of a key are not judged, and of
+        more than 10,000 keys those that come first.
     """
 
     state: str | None = None
@@ -89,6 +93,7 @@ class Outputs:
     prefix: str = ""
     by: str | None = None
     jobs: int = 1
+    alarm: float | None = None
 
     @property
     def key(self) -> bytes | None:
@@ -167,6 +172,7 @@ def replay(
     told = job, options, outputs, products, manner, ending.force, reading.words
     check.whole(outputs.jobs, "--jobs", low=1)
     refuse(outputs.jobs > 1 and outputs.by is None, "--jobs needs --by")
+    refuse(outputs.alarm is not None and outputs.by is None, "--alarm needs --by")
     if outputs.journal is not None:
         from calibrant.cli.journaled import JournaledRun
 

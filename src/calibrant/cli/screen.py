@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 from rich.console import Console, Group
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.table import Table as Grid
 from rich.text import Text
@@ -150,6 +151,11 @@ def show(
 ) -> None:
     """Print a table, as wide as it may be; on standard error if standard output holds the rows."""
     _print(Console(width=width, stderr=error), [table(title, columns, rows)])
+
+
+def tell_lines(lines: Iterable[str], *, error: bool = False) -> None:
+    """Print lines as they are; on standard error if standard output holds the rows."""
+    _print(Console(stderr=error), map(escape, lines))
 
 
 def _print(console: Console, parts: Iterable[Any]) -> None:

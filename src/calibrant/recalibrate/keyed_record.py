@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
+from statistics import NormalDist
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -20,6 +21,8 @@ from calibrant.recalibrate.spec import Spec
 
 AT_ONCE: Final = 4096
 """Rows that are measured together."""
+SURE: Final = 0.05
+"""How likely chance alone is to put any right key of a table beyond what it is said to leave."""
 
 
 class Overall(NamedTuple):
@@ -58,6 +61,8 @@ class Certificates:
         late as these were.  Each promise may fail with the probability that was asked for.  Not a
         number where no theorem says anything.  A stream's own certificate, which looks at its
         counts, may promise more.
+    chance
+        Up to where chance alone leaves C2 of right forecasts in all keys of 95 % of such tables.
 
     Examples
     --------
@@ -78,6 +83,7 @@ class Certificates:
     loss: Reals
     raw_loss: Reals
     promised: Reals
+    chance: Reals
 
     def __len__(self) -> int:
         return len(self.key)
@@ -101,13 +107,28 @@ class Certificates:
         """For which keys something was promised, and kept."""
         return (self.promised < 1.0) & (self.c2 <= self.promised)
 
+    @property
+    def beyond(self) -> Mask:
+        """Which keys have an error beyond what chance leaves."""
+        return self.c2 > self.chance
+
     def worst(self, count: int = 10, *, least: int = 1) -> Certificates:
-        """Return the rows with the largest C2, among keys with ``least`` rounds or more."""
+        """Return the rows with the largest errors, among keys with ``least`` rounds or more.
+
+        First come those whose C2 is beyond what chance leaves, by how much; then the others, by
+        how near they come to it.
+        """
         some = np.flatnonzero(self.rounds >= least)
-        chosen = some[np.argsort(-self.c2[some], kind="stable")][:count]
+        c2, chance = self.c2[some], self.chance[some]
+        order = np.lexsort(
+            (-c2 / np.where(chance > 0.0, chance, 1.0), -np.maximum(c2 - chance, 0.0))
+        )
+        return self._chosen(some[order][:count])
+
+    def _chosen(self, rows: Words) -> Certificates:
         columns = {field.name: getattr(self, field.name) for field in fields(self)}
-        key = [self.key[k] for k in chosen.tolist()]
-        rest = {name: column[chosen] for name, column in columns.items() if name != "key"}
+        key = [self.key[k] for k in rows.tolist()]
+        rest = {name: column[rows] for name, column in columns.items() if name != "key"}
         return Certificates(key, **rest)
 
 
@@ -122,7 +143,7 @@ def measured(
     for rows in pieces:
         made.append(_measured(spec, rows))
         own.append(rows[:, : len(spec.layout.section)])
-    c1, c2, loss = (np.concatenate(column) for column in zip(*made, strict=True))
+    c1, c2, loss, variance, cells = (np.concatenate(each) for each in zip(*made, strict=True))
     rows = np.concatenate(own)
     reals = rows.view(np.float64)
     rounds = rows[:, word.ROUNDS].astype(np.int64)
@@ -130,11 +151,17 @@ def measured(
     raw_loss = _over(paid, rounds)
     expired = rows[:, word.ISSUED] - rounds - waiting
     promised = _promised(spec, rows, failures)
-    return Certificates(keys, rounds, waiting, expired, c1, c2, loss, raw_loss, promised)
+    chance = _over(variance * _most(cells, SURE / max(len(keys), 1)), rounds)
+    made_of = rounds, waiting, expired, c1, c2, loss, raw_loss, promised
+    return Certificates(keys, *made_of, chance)
 
 
-def _measured(spec: Spec, rows: Words) -> tuple[Reals, Reals, Reals]:
-    """Return C1, C2 and mean loss of rows."""
+def _measured(spec: Spec, rows: Words) -> tuple[Reals, ...]:
+    """Return C1, C2 and mean loss of rows, the variance of outcomes, and how many cells were used.
+
+    The rate of outcomes, from which the variance follows, is taken as if there had been one more
+    of either: a few rounds that ended alike do not mean that all will.
+    """
     counts, ones = spec.accounts(rows)
     counts, ones = counts.sum(1), ones.sum(1)
     values, rounds = spec.rule.lattice.values, counts.sum(1)
@@ -143,7 +170,22 @@ def _measured(spec: Spec, rows: Words) -> tuple[Reals, Reals, Reals]:
     loss, size = get_loss(spec.loss), len(values)
     total = _paid(ones, loss(np.ones(size), values))
     total = total + _paid(counts - ones, loss(np.zeros(size), values))
-    return _over(np.abs(gaps).sum(1), rounds), _over(squares, rounds), _over(total, rounds)
+    rate = (ones.sum(1) + 1.0) / (rounds + 2.0)
+    errors = _over(np.abs(gaps).sum(1), rounds), _over(squares, rounds), _over(total, rounds)
+    return *errors, rate * (1.0 - rate), (counts > 0).sum(1)
+
+
+def _most(freedom: Words, failure: float) -> Reals:
+    """Return the quantile of chi-squared that is passed with probability ``failure``.
+
+    By the approximation of Wilson and Hilferty (1931).
+
+    >>> _most(np.array([0, 20]), 0.05).round(1).tolist()
+    [0.0, 31.4]
+    """
+    spread = 2.0 / (9.0 * np.maximum(freedom, 1))
+    made: Reals = 1.0 - spread - NormalDist().inv_cdf(failure) * np.sqrt(spread)
+    return freedom * made**3
 
 
 def _paid(times: Words, price: Reals) -> Reals:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Self
 
 import numpy as np
 
-from calibrant.core.arrays import Mask, Words
+from calibrant.core.arrays import Mask, Reals, Words
 from calibrant.core.codec import Document
-from calibrant.errors import CorruptState
+from calibrant.errors import CorruptState, InvalidInput
+from calibrant.monitor import GroupWatch
 from calibrant.recalibrate.keyed import KeyedPending, Keys
 from calibrant.recalibrate.keyed_record import Certificates
+from calibrant.recalibrate.promise import EARLY, FAILURE
 from calibrant.recalibrate.table import Table
 from calibrant.stream.columns import Columns, Scale
 from calibrant.stream.failure import StateMismatch
@@ -24,6 +26,12 @@ from calibrant.stream.session import Answers, Feed, Options, names_of
 KIND: Final = "keyed session"
 WORST: Final = 10
 """Keys with the largest errors that a summary names."""
+MOST_WATCHED: Final = 10_000
+"""Keys that are watched, those that come first; each takes some kilobytes."""
+LEARNING: Final = 100
+"""Rounds of each key that are not judged, for its model has to learn first."""
+TOLERANCE: Final = 0.02
+"""Forecasts that are so close to the chance of an outcome count as right."""
 SAID: Final = ("method", "resolution", "buckets", "grid", "epsilon", "loss", "prior", "raw_safe")
 
 
@@ -68,12 +76,18 @@ class KeyedSession(Feed):
     """The column of keys."""
     whole: bool = True
     """Whether keys are what stands there; in some earlier states part of its name is before."""
+    watch: GroupWatch | None = None
+    """Who rings if the mean forecasts of a key cannot be right."""
 
     @classmethod
-    def start(cls, options: Options) -> Self:
-        """Return a session before its first row."""
+    def start(cls, options: Options, alarm: float | None = None) -> Self:
+        """Return a session before its first row, with an alarm of that level over all keys."""
         table = Table(options.recalibrator(0), seed=options.seed)
-        return cls(Fleet(table), None, Scale(options.scale or "probability"), options.seed)
+        made = cls(Fleet(table), None, Scale(options.scale or "probability"), options.seed)
+        if alarm is not None:
+            how = {"learning": LEARNING, "tolerance": TOLERANCE, "max_keys": MOST_WATCHED}
+            made.watch = GroupWatch(alarm, **how)
+        return made
 
     @property
     def table(self) -> Table:
@@ -97,18 +111,32 @@ class KeyedSession(Feed):
         self.waiting = run.pending.chosen(np.isfinite(run.pending.available))
         self.recalibrator.issued += len(rounds)
         self.unresolved += int((~rounds.known).sum())
+        self._watch(keys, rounds, run.mean)
         return Answers(run.forecast, np.minimum(run.mean, 1.0), run.bucket, run.ticket)
 
-    def check(self, options: Options) -> None:
+    def _watch(self, keys: Keys, rounds: Rounds, mean: Reals) -> None:
+        """Let rounds be judged whose outcomes are known, of keys that are watched."""
+        if self.watch is None:
+            return
+        if rounds.available is not None:
+            raise InvalidInput("alarm must be left out where outcomes are late, got one")
+        seen = [code for code, name in enumerate(keys.names) if name not in self.watch]
+        left = [*seen[MOST_WATCHED - len(self.watch) :], -1]
+        rows = np.flatnonzero(rounds.known & ~np.isin(keys.codes, left))
+        names = [keys.names[code] for code in keys.codes[rows].tolist()]
+        self.watch.update_many(names, np.minimum(mean, 1.0)[rows], rounds.outcomes[rows])
+
+    def check(self, options: Options, alarm: float | None = None) -> None:
         """Refuse options that are not those of the state."""
         if options.given(SAID):
             made = options.recalibrator(0)
             if not self.table.is_like(made):
                 raise StateMismatch(f"options must be as in the state, got {options.given(SAID)!r}")
-        for name, found in (("seed", self.seed), ("scale", self.scale.kind)):
-            if getattr(options, name) not in (None, found):
-                told = f"{name} must be as in the state, {found!r}"
-                raise StateMismatch(f"{told}, got {getattr(options, name)!r}")
+        rung = None if self.watch is None else self.watch.alpha
+        pairs = {"seed": (options.seed, self.seed), "scale": (options.scale, self.scale.kind)}
+        for name, (asked, found) in (pairs | {"alarm": (alarm, rung)}).items():
+            if asked not in (None, found):
+                raise StateMismatch(f"{name} must be as in the state, {found!r}, got {asked!r}")
 
     def dumped(self, by: str) -> bytes:
         """Return the session as bytes; treat them as secret."""
@@ -125,11 +153,15 @@ class KeyedSession(Feed):
             "inputs": list(self.inputs),
         } | ({"whole": True} if self.whole and "=" in by else {})
         arrays = {
-            "table": np.frombuffer(table + bytes(-len(table) % 8), "<i8").astype(np.int64),
+            "table": _as_words(table),
             "number": waits.number,
             "available": np.ascontiguousarray(waits.available).view(np.int64),
             "outcome": waits.outcome.astype(np.int64),
         }
+        if self.watch is not None:
+            watch = self.watch.to_bytes()
+            settings["watch"] = len(watch)
+            arrays["watch"] = _as_words(watch)
         return Document(KIND, settings, arrays).to_bytes()
 
     @classmethod
@@ -149,6 +181,9 @@ class KeyedSession(Feed):
             made.inputs = names_of(told["inputs"])
             made.waiting = _pending(json.loads(told["keys"]), arrays)
             made.whole = told.get("whole", "=" not in by)
+            if "watch" in arrays:
+                watch = arrays["watch"].astype("<i8").tobytes()[: told["watch"]]
+                made.watch = GroupWatch.from_bytes(watch)
         except (KeyError, TypeError, ValueError) as error:
             if isinstance(error, CorruptState):
                 raise
@@ -157,7 +192,15 @@ class KeyedSession(Feed):
 
     def told(self, settings: Mapping[str, Any], timing: Mapping[str, float]) -> KeyedSummary:
         """Return what everything so far amounts to."""
-        return KeyedSummary(self.table.certificates(), dict(settings), self.counts, dict(timing))
+        found, alarm = self.table.certificates(FAILURE, together=True), None
+        if self.watch is not None:
+            rung = [asdict(alarm) for alarm in self.watch.alarms]
+            alarm = {"alpha": self.watch.alpha, "watched": len(self.watch), "alarms": rung}
+        return KeyedSummary(found, dict(settings), self.counts, dict(timing), alarm)
+
+
+def _as_words(data: bytes) -> Words:
+    return np.frombuffer(data + bytes(-len(data) % 8), "<i8").astype(np.int64)
 
 
 def _pending(keys: Any, arrays: Mapping[str, Words]) -> KeyedPending:
@@ -167,12 +210,18 @@ def _pending(keys: Any, arrays: Mapping[str, Words]) -> KeyedPending:
 
 @dataclass(frozen=True)
 class KeyedSummary:
-    """What a replay by key amounts to: all keys together, and those with the largest errors."""
+    """What a replay by key amounts to: all keys together, and those with the largest errors.
+
+    The promises in ``certificates`` hold all at once but for one chance of failure, and ``alarm``
+    says which keys cannot be right, with one chance of a false alarm over all keys; None if nobody
+    asked for it.
+    """
 
     certificates: Certificates
     settings: dict[str, Any]
     counts: dict[str, int]
     timing: dict[str, float]
+    alarm: dict[str, Any] | None = None
 
     @property
     def total(self) -> dict[str, Any]:
@@ -187,13 +236,47 @@ class KeyedSummary:
         return counts | {"expired": int(told.expired.sum())} | means
 
     @property
-    def worst(self) -> list[dict[str, Any]]:
-        """The keys with the largest errors beyond what their few rounds explain."""
-        # C2 of a calibrated stream falls like the number of its cells over its rounds.
+    def certificate(self) -> dict[str, Any]:
+        """What is promised to all keys at once, and whether it was kept.
+
+        ``c2`` and ``bound`` are means over all rounds; where nothing is promised the bound is 1.
+        """
         told = self.certificates
-        least = int(np.quantile(told.rounds, 0.5)) if len(told) else 1
-        found = told.worst(WORST, least=max(least, 1))
-        names = ("rounds", "c1", "c2", "loss", "raw_loss")
+        spoken, kept = int((told.promised < 1.0).sum()), int(told.holds.sum())
+        bound = float((told.rounds * np.fmin(told.promised, 1.0)).sum())
+        verdict = "kept" if kept == spoken else f"broken for {spoken - kept} keys"
+        return {
+            "failure": FAILURE,
+            "promised": spoken,
+            "kept": kept,
+            "beyond_chance": int(told.beyond.sum()),
+            "c2": self.total["c2"],
+            "bound": bound / max(int(told.rounds.sum()), 1),
+            "verdict": verdict if spoken else EARLY,
+        }
+
+    @property
+    def notes(self) -> list[str]:
+        """The certificate and the alarm, in a line each."""
+        told, keys = self.certificate, len(self.certificates)
+        lines = [f"certificate of all keys at once: {told['verdict']}"]
+        if told["promised"]:
+            some = f"{told['promised']} of {keys} keys have one"
+            sure = f"all hold with probability {1.0 - told['failure']:g}"
+            lines[0] += f"; {some}, {sure}; mean C2 {told['c2']:.5f}, bound {told['bound']:.5f}"
+        lines += [f"beyond what chance leaves: {told['beyond_chance']} of {keys} keys"]
+        if self.alarm is not None:
+            rung = [str(each["key"]) for each in self.alarm["alarms"]]
+            names = ", ".join(rung[:WORST]) + (", ..." if len(rung) > WORST else "")
+            level = f"alarm at level {self.alarm['alpha']:g} over {self.alarm['watched']} keys"
+            lines.append(f"{level}: {names or 'none'}")
+        return lines
+
+    @property
+    def worst(self) -> list[dict[str, Any]]:
+        """The keys with the largest errors, those beyond what chance leaves first."""
+        found = self.certificates.worst(WORST)
+        names = ("rounds", "c1", "c2", "chance", "loss", "raw_loss", "beyond")
         columns = [getattr(found, name).tolist() for name in names]
         rows = zip(found.key, *columns, strict=True)
         return [dict(zip(("key", *names), row, strict=True)) for row in rows]
@@ -201,4 +284,5 @@ class KeyedSummary:
     def to_dict(self) -> dict[str, Any]:
         """Return the summary as JSON-ready data."""
         told = {"kind": "keys", "version": 1, "settings": self.settings, "timing": self.timing}
-        return told | self.counts | self.total | {"worst": self.worst}
+        found = {"certificate": self.certificate, "alarm": self.alarm, "worst": self.worst}
+        return told | self.counts | self.total | found
