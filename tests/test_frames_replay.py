@@ -209,6 +209,36 @@ def test_a_table_goes_on_where_it_was(columns) -> None:
     assert not table.timed
 
 
+@pytest.mark.parametrize("by", ["site", "unit"])
+def test_groups_draw_as_the_keys_of_a_table_with_that_seed(columns, by) -> None:
+    frame, kept = polars.DataFrame(columns), {}
+    table = Table(Recalibrator(), seed=7)
+    keys = ["None" if key is None else key for key in columns[by]]
+    run = table.replay(keys, columns["raw"], columns["happened"])
+    options = {"by": by, "method": "foster_hart", "seed": 7}
+    for made in (play(frame, **options), play(frame, recalibrator=kept, **options)):
+        assert column(made, "forecast") == run.forecast.tolist()
+    assert kept[columns[by][0]] == table[keys[0]]
+
+
+def test_a_file_by_column_has_the_draws_of_the_frame(columns, tmp_path) -> None:
+    from calibrant.cli.app import run
+
+    frame = polars.DataFrame(columns).select("raw", "happened", "site").drop_nulls()
+    frame.write_csv(tmp_path / "in.csv")
+    words = ["--raw", "raw", "--outcome", "happened", "--by", "site", "--seed", "7"]
+    words += ["--out", str(tmp_path / "out.csv")]
+    assert run(["replay", str(tmp_path / "in.csv"), *words]) == 0
+    found = polars.read_csv(tmp_path / "out.csv")["forecast"].to_list()
+    assert found == column(play(frame, by="site", seed=7), "forecast")
+
+
+def test_groups_that_are_one_key_are_refused() -> None:
+    frame = polars.DataFrame({"raw": [0.5] * 2, "happened": [1, 0], "site": ["None", None]})
+    with pytest.raises(InvalidInput, match="strings nor whole numbers, got 'None' and None"):
+        play(frame, by="site")
+
+
 def test_a_lazy_frame_is_played_when_it_is_collected(columns) -> None:
     made = play(as_lazy(columns), seed=None)
     assert isinstance(made, polars.LazyFrame)
@@ -258,7 +288,7 @@ def test_context_is_told_to_the_stream_of_each_group(columns) -> None:
     made = play(polars.DataFrame(columns), by="unit", context="site", seed=5)
     rows = [row for row in range(ROWS) if columns["unit"][row] == 1]
     raw, outcomes, site = ([columns[c][row] for row in rows] for c in ("raw", "happened", "site"))
-    alone = Calibrant(seed=5, key="1", context=True).replay(raw, outcomes, context={"site": site})
+    alone = Calibrant(seed=5, key=1, context=True).replay(raw, outcomes, context={"site": site})
     assert [column(made, "mean")[row] for row in rows] == alone.mean.tolist()
     kept = {}
     again = play(polars.DataFrame(columns), by="unit", context="site", recalibrator=kept, seed=5)

@@ -72,7 +72,9 @@ def replay(
         expected ones, which are sharper.
     method, seed, **options
         ``"calibrant"`` or the name of a calibrator, and the settings of its recalibrator, if
-        there is none yet.  A group's draws depend on the seed and the group.
+        there is none yet.  A group's draws are those of its key in a :class:`calibrant.Table` with
+        that seed; a file of the same rows has the same with ``calibrant replay --by`` if groups are
+        strings.
 
     Returns
     -------
@@ -207,11 +209,9 @@ class Player:
         if self.context and self.recalibrator is None:
             return self._by_stream(frame, {})
         groups, codes = self._groups(frame)
-        if isinstance(self.recalibrator, Table):
-            table, names = self.recalibrator, [_key(group) for group in groups]
-        else:
+        names, table = _names(groups), self.recalibrator
+        if not isinstance(table, Table):
             table = Table(make(self.method, None, self.options), seed=self.seed)
-            names = [repr(group) for group in groups]
         table.jobs = max(table.jobs, self.jobs)
         if self.context:
             raise unread(self.context)
@@ -231,7 +231,7 @@ class Player:
         cuts = np.searchsorted(codes[order], np.arange(1, len(groups)))
         for group, rows in zip(groups, np.split(order, cuts), strict=len(groups) > 0):
             if group not in kept:
-                kept[group] = make(self.method, self.seed, self.options, key=repr(group))
+                kept[group] = make(self.method, self.seed, self.options, key=_key(group))
             # Compiled code is shared by all streams: it may be worth it though each is short.
             kept[group]._rows.batch(len(frame))
             parts = [None if array is None else array[rows] for array in arrays]
@@ -272,6 +272,17 @@ def _key(group: Any) -> str | int:
     """Return the key of a group in a table: itself, or its text."""
     plain = isinstance(group, (str, int)) and not isinstance(group, bool)
     return group if plain else repr(group)
+
+
+def _names(groups: list[Any]) -> list[str | int]:
+    """Return the keys of groups in a table, if they tell these apart."""
+    found: dict[str | int, Any] = {}
+    for group in groups:
+        other = found.setdefault(_key(group), group)
+        if other is not group:
+            rule = "by must have values that differ as text where they are neither"
+            raise InvalidInput(f"{rule} strings nor whole numbers, got {other!r} and {group!r}")
+    return list(found)
 
 
 def _ranks(codes: Words) -> Reals:
