@@ -17,6 +17,8 @@ import calibrant
 from calibrant import Journal, Recalibrator, Table
 from calibrant import errors as all_errors
 from calibrant.errors import CalibrantError, NotStored
+from calibrant.journal import settings
+from calibrant.journal.settings import MOST_EARLY
 from calibrant.journal.sqlite import SqliteStore
 from calibrant.serve import Options, make_app, reference
 from calibrant.serve.openapi import document
@@ -102,6 +104,34 @@ def test_outcomes_are_learned_early_repeated_unknown_or_expired(client: TestClie
     known = client.get(f"{keeps}/forecasts/e").json()
     assert (known["status"], known["outcome"]) == ("learned", 1)
     assert client.get(keeps).json()["early"] == 0
+
+
+def test_outcomes_without_forecasts_are_kept_up_to_a_bound(client: TestClient) -> None:
+    at = stream(client, "bounded", unknown="keep", most_open=3)
+    for k in range(3):
+        told = client.post(f"{at}/outcomes", json={"id": f"early {k}", "outcome": 1})
+        assert told.json()["status"] == "early"
+    told = client.post(f"{at}/outcomes", json={"id": "one more", "outcome": 1})
+    assert (told.status_code, told.headers["Retry-After"]) == (429, "1")
+    assert told.json()["detail"] == "outcomes without a forecast must be at most 3, got one more"
+    # A repetition is known, and a forecast makes room.
+    again = client.post(f"{at}/outcomes", json={"id": "early 0", "outcome": 1})
+    assert again.json()["status"] == "repeated"
+    assert client.post(f"{at}/forecasts", json={"id": "early 0", "raw": 0.5}).status_code == 200
+    told = client.post(f"{at}/outcomes", json={"id": "one more", "outcome": 1})
+    assert told.json()["status"] == "early"
+
+
+def test_without_a_setting_outcomes_without_forecasts_have_a_bound_too(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert MOST_EARLY == 100_000
+    monkeypatch.setattr(settings, "MOST_EARLY", 1)
+    at = stream(client, "plain", unknown="keep")
+    told = [{"id": id, "outcome": 1} for id in ("a", "b")]
+    answers = client.post(f"{at}/outcomes", json=told).json()
+    assert answers[0]["status"] == "early"
+    assert answers[1]["detail"] == "outcomes without a forecast must be at most 1, got one more"
 
 
 def test_outcomes_are_corrected_once_and_forecasts_dropped(client: TestClient) -> None:

@@ -79,7 +79,7 @@ class Journal:
         entropy from the system.
     unknown, most_open
         What becomes of outcomes without a forecast, ``"refuse"`` or ``"keep"``, and how many
-        forecasts may be open, for a new stream.
+        forecasts may be open, for a new stream; as many outcomes are kept, 100,000 by default.
     keep
         For how many seconds the ids of a new stream are known at least, until ``calibrant
         purge`` forgets older ones; None for ever.

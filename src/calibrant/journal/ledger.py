@@ -250,8 +250,12 @@ class Ledger:
             return self._apply(fold, one, LEARNED)
         if self.find(one.stream, FORECAST, one.id) is not None:
             raise ExpiredTicket(f"forecast {one.id!r} must be open, got one that expired")
-        if self.settings[one.stream].unknown != "keep":
+        settings = self.settings[one.stream]
+        if settings.unknown != "keep":
             raise UnknownTicket(f"forecast must be one that was made here, got {one.id!r}")
+        if len(fold.early) >= settings.most_early:
+            most = f"outcomes without a forecast must be at most {settings.most_early}"
+            raise TooManyOpen(f"{most}, got one more")
         return self._apply(fold, one, EARLY)
 
     def _correction(self, fold: Fold, one: Asked) -> Told:

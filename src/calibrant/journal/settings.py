@@ -11,6 +11,8 @@ from calibrant.errors import InvalidInput
 
 UNKNOWN: Final = ("refuse", "keep")
 REVEAL: Final = ("forecast", "outcome")
+MOST_EARLY: Final = 100_000
+"""Outcomes that wait for their forecasts, at most, in a stream that says nothing else."""
 NAMED: Final = 10
 """Classes that a message lists."""
 
@@ -27,7 +29,8 @@ class Settings:
         What becomes of an outcome whose forecast was not made: ``"refuse"``, or ``"keep"`` until
         the forecast is made.
     most_open
-        How many outcomes may be missing before forecasts are refused; None for any number.
+        How many outcomes may be missing before forecasts are refused, and how many may be kept
+        before their forecasts; None for any number of the former, and 100,000 of the latter.
     alarm
         How probable a false alarm may be.
     made
@@ -63,6 +66,11 @@ class Settings:
     def hides(self) -> bool:
         """Whether draws are told with their outcomes only."""
         return self.reveal == "outcome"
+
+    @property
+    def most_early(self) -> int:
+        """How many outcomes may be kept before their forecasts."""
+        return MOST_EARLY if self.most_open is None else self.most_open
 
     def number_of(self, label: Any) -> int:
         """Return the number of a class.

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from calibrant.journal.settings import MOST_EARLY
 from calibrant.serve.options import Options
 from calibrant.serve.problems import ERRORS, PREFIX, REFUSALS
 from calibrant.serve.routes import ANY_FAILS, WAYS
@@ -117,6 +118,8 @@ def limits() -> Iterable[tuple[str, str, str]]:
     yield "groups of a stream, named beforehand and in all", "1,023 and 10,000", "422"
     yield "groups of a forecast", "1,000", "422"
     yield "open forecasts of a stream", "`most_open` of the stream", "429"
+    kept = f"`most_open` of the stream, or {MOST_EARLY:,}"
+    yield "outcomes of a stream that are kept before their forecasts", kept, "429"
     yield "requests of a token", "`--rate` a second", "429"
     yield "time for a body", f"{LIMITS.body_seconds:g} seconds", "408"
 
