@@ -6,6 +6,7 @@ played in turns, each in a process of its own, and compared.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import statistics
@@ -37,6 +38,7 @@ BARS = {
     "from_bytes, a million open": 1.0,
     "slowest observe of a million": 1.0,
     "late batch of 1,000 rows, 100,000 open, to none": 1.5,
+    "the same with raw_safe": 1.5,
 }
 BEFORE_BARS = {
     "plain default, forecast + observe": 2.0 / 3.0,
@@ -110,6 +112,7 @@ def desk(repeats: int) -> list[Row]:
         held("forecast + observe by id, a million open, to none", ratio, ""),
         held("to_bytes, a ticket of a million", stored * 1e9, "ns"),
         held("late batch of 1,000 rows, 100,000 open, to none", late_batches(repeats), ""),
+        held("the same with raw_safe", late_batches(repeats, raw_safe=0.1), ""),
     ]
 
 
@@ -153,9 +156,12 @@ def _each(call: Callable[[int], Any], count: int) -> NDArray[np.float64]:
     return times
 
 
-def late_batches(repeats: int) -> float:
+def late_batches(repeats: int, raw_safe: float | None = None) -> float:
     """Return how much longer a late batch takes with many tickets open that it does not touch."""
-    none, many = (Recalibrator(seed=1, max_open=1 << 22).compile() for _ in range(2))
+    made: Callable[..., Recalibrator] = Recalibrator
+    if raw_safe is not None:
+        made = functools.partial(Calibrant, raw_safe=raw_safe)
+    none, many = (made(seed=1, max_open=1 << 22).compile() for _ in range(2))
     many.forecast_many(np.random.default_rng(1).random(100_000))
     plays = [_late_player(model) for model in (none, many)]
     turns = [[_timed(play, 1) for play in plays] for _ in range(2 + 3 * repeats)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import players
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calibrant import Calibrant
+from calibrant.core.desk import Desk
 from calibrant.core.ticket import Ticket
 from calibrant.errors import CalibrantError, StaleForecast
 from calibrant.kernels import safe
@@ -292,3 +294,46 @@ def test_an_endless_loss_is_never_announced() -> None:
         assert 0.0 < ticket.value < 1.0
         model.observe(ticket, spiteful(ticket.value, p, "log"))
     assert model.certificate().budget.holds
+
+
+class Looks:
+    """Counts how many open tickets a desk looks at."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.count = 0
+        for name in ("get", "words", "_numbers"):
+            monkeypatch.setattr(Desk, name, self._counting(name, getattr(Desk, name)))
+
+    def _counting(self, name: str, method: Any) -> Any:
+        def counted(desk: Desk, *given: Any) -> Any:
+            self.count += 1 if name == "get" else len(desk)
+            return method(desk, *given)
+
+        return counted
+
+
+def _late(model: Calibrant, raws: list[float]) -> None:
+    model.replay(raws, [1] * len(raws), available=[9.0 + k for k in range(len(raws))])
+
+
+def _log(model: Calibrant, raws: list[float]) -> None:
+    names = [f"n{k}" for k in range(len(raws))]
+    model.play(["forecast"] * len(raws), names, raws)
+    model.play(["outcome"] * len(raws), names, [1] * len(raws))
+
+
+@pytest.mark.parametrize("way", [_late, _log])
+def test_a_batch_looks_at_no_more_tickets_where_many_are_open(
+    way: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raws, counts = [0.1 * k for k in range(10)], []
+    for waiting in (20, 2_000):
+        model = Calibrant(raw_safe=0.1, seed=1, max_open=waiting)
+        # So many wait, and each forecast from here on makes one of them too old.
+        model.forecast_many([0.3] * (waiting + 5))
+        looks = Looks(monkeypatch)
+        way(model, raws)
+        counts.append(looks.count)
+        monkeypatch.undo()
+        assert model.open <= waiting
+    assert counts[1] <= counts[0] + 2

@@ -214,10 +214,7 @@ class Counter(Generic[TicketT]):
 
     def aging(self, issued: int, apart: set[int]) -> list[Found]:
         """Return the open tickets that are too old once so many are issued, apart from some."""
-        self.file_latest()
-        numbers = self.desk.words()[:, 1]
-        old = [n for n in numbers[numbers < issued - self.max_open].tolist() if n not in apart]
-        return [found for n in old if (found := self.desk.get_number(0, n)) is not None]
+        return [found for found in self.old(issued) if found[2] not in apart]
 
     def find(self, ticket: Any, issued: int) -> TicketT:
         """Return an open ticket given itself or its id, or raise what says why there is none."""
