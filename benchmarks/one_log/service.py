@@ -11,7 +11,7 @@ from typing import Any
 
 import calibrant
 from benchmarks.one_log.log import Event, batches
-from benchmarks.one_log.ways import SEED, SETTINGS, Result
+from benchmarks.one_log.ways import PAPER, SEED, Model, Result
 
 __all__ = ["by_service"]
 
@@ -83,13 +83,14 @@ def requests_of(batch: list[Event]) -> Iterator[tuple[str, str, Any]]:
             yield "DELETE", f"{ROUTE}/forecasts/{name}", None
 
 
-def by_service(log: list[Event], address: str, kills: int) -> Result:
+def by_service(log: list[Event], address: str, kills: int, model: Model = PAPER) -> Result:
     """Tell a service every event; kill it so many times while it works, and tell it again."""
     asked = [request for batch in batches(log) for request in requests_of(batch)]
     dying = {len(asked) * (k + 1) // (kills + 1) for k in range(kills)}
     service, answers = Service(address), dict[str, tuple[float, float]]()
     try:
-        service.ask("PUT", ROUTE, SETTINGS | {"seed": SEED, "keyed": True, "unknown": "keep"})
+        made = {"seed": SEED, "keyed": True, "unknown": "keep"}
+        service.ask("PUT", ROUTE, model.settings | made)
         for number, request in enumerate(asked):
             if number in dying:
                 service.send(*request)

@@ -6,15 +6,38 @@ its keys: what is remembered of the key, open outcomes included.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from benchmarks.one_log.log import Event, batches, trait_of
-from calibrant import Recalibrator, Table
+from calibrant import Calibrant, Recalibrator, Table
 
-__all__ = ["SEED", "SETTINGS", "Result", "by_table", "pattern", "told_once"]
+__all__ = ["MODELS", "PAPER", "SEED", "Model", "Result", "by_table", "told_once"]
 
 SEED = 7
-SETTINGS = {"method": "foster_hart", "resolution": 10, "buckets": 5}
+
+
+class Model(NamedTuple):
+    """What every key begins as: its name, its settings, and who makes one."""
+
+    name: str
+    settings: dict[str, Any]
+    make: Callable[..., Any]
+
+    @property
+    def pattern(self) -> Any:
+        """A model for each key of a table."""
+        return self.make()
+
+
+PAPER = Model(
+    "foster_hart",
+    {"method": "foster_hart", "resolution": 10, "buckets": 5},
+    partial(Recalibrator, resolution=10, buckets=5),
+)
+DEFAULT = Model("default", {"method": "calibrant"}, Calibrant)
+MODELS = {model.name: model for model in (PAPER, DEFAULT)}
 
 
 class Result(NamedTuple):
@@ -30,19 +53,14 @@ class Result(NamedTuple):
         return Result(answers, bodies)
 
 
-def pattern() -> Recalibrator:
-    """Return the model that every key begins as."""
-    return Recalibrator(resolution=10, buckets=5)
-
-
-def by_table(log: list[Event]) -> Result:
+def by_table(log: list[Event], model: Model = PAPER) -> Result:
     """Play the log on a table: batches by ``play``, what may be corrected one by one.
 
     A table knows no outcome before its forecast, and none twice: the caller keeps early ones
     until the forecast is made, and drops those that are told again, as the service does.  Whoever
     wants to correct an outcome keeps the ticket, which ``play`` does not give.
     """
-    table, answers = Table(pattern(), seed=SEED), dict[str, tuple[float, float]]()
+    table, answers = Table(model.pattern, seed=SEED), dict[str, tuple[float, float]]()
     tickets: dict[str, Any] = {}
     for batch in batches(told_once(log)):
         played = batch[0].kind in ("forecast", "outcome")

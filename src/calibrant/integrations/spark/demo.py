@@ -31,10 +31,12 @@ class Died(CalibrantError, RuntimeError):
     """A query ended before its time."""
 
 
-def driver(folder: Path, master: str = "local[2]") -> subprocess.Popen[bytes]:
+def driver(
+    folder: Path, master: str = "local[2]", model: str = "foster_hart"
+) -> subprocess.Popen[bytes]:
     """Start a query in a process of its own, with Spark in its group; it writes to a log."""
     with (folder / "driver.log").open("ab") as log:
-        command = [sys.executable, "-c", PROGRAM, str(folder), master]
+        command = [sys.executable, "-c", PROGRAM, str(folder), master, model]
         # Each start would compile, or wait for who compiles, longer than it plays.
         plain = os.environ | {"CALIBRANT_COMPILE": "off"}
         return subprocess.Popen(command, stdout=log, stderr=log, env=plain, start_new_session=True)
@@ -112,15 +114,21 @@ class Watch:
         return begun and (self.done >= self.files - 2 or len(uncommitted(self.folder)) > dead)
 
 
-def play(folder: Path, kills: int, files: int, say: Callable[[str], None]) -> None:
+def play(
+    folder: Path,
+    kills: int,
+    files: int,
+    say: Callable[[str], None],
+    model: str = "foster_hart",
+) -> None:
     """Play a fleet; kill the query so many times in the midst of a batch, and resume it."""
     watch = Watch(folder, files, say)
     for k in range(kills):
         least, dead = files * (k + 1) // (kills + 1), len(uncommitted(folder))
-        with running(folder) as process:
+        with running(folder, model) as process:
             wait_for(process, lambda n=least, m=dead: watch.midst(n, m))  # type: ignore[misc]
         say(f"kill -9 in the midst of batch {watch.done + 1}; it starts again from its checkpoint")
-    with running(folder) as process:
+    with running(folder, model) as process:
         status = followed(process, watch.look)
     if status:
         raise Died(f"query must end well, got exit status {status}")
@@ -128,9 +136,9 @@ def play(folder: Path, kills: int, files: int, say: Callable[[str], None]) -> No
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+def running(folder: Path, model: str = "foster_hart") -> Iterator[subprocess.Popen[bytes]]:
     """Run a query, and kill it at the end if it still runs."""
-    process = driver(folder)
+    process = driver(folder, model=model)
     try:
         yield process
     finally:

@@ -17,13 +17,15 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from calibrant.integrations.spark.stream import recalibrate_stream
-from calibrant.recalibrate import Recalibrator, Table
+from calibrant.recalibrate import Calibrant, Recalibrator, Table
 from calibrant.recalibrate.late import Played
 
 SCHEMA: Final = "seq long, kind string, key string, id string, x double"
 SEED: Final = 7
 SHARDS: Final = 4
 MODEL: Final = Recalibrator(resolution=10, buckets=5)
+MODELS: Final = {"foster_hart": MODEL, "default": Calibrant()}
+"""What a fleet may consist of, by name."""
 MOST_STARTS: Final = 4
 
 
@@ -134,6 +136,6 @@ def agrees(out: pa.Table, log: pa.Table, made: Played) -> bool:
 
 
 def main(arguments: list[str]) -> None:
-    """Play the files of a folder in a session of this master."""
-    folder, master = arguments
-    run(session(master), Path(folder))
+    """Play the files of a folder in a session of this master, with models of this name."""
+    folder, master, *named = arguments
+    run(session(master), Path(folder), model=MODELS[named[0] if named else "foster_hart"])
