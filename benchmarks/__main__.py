@@ -13,8 +13,9 @@ import subprocess
 import sys
 from typing import Any
 
-from benchmarks.bars import Row, show
+from benchmarks.bars import Row, listed, show
 from benchmarks.reference import FLAGS, c_compiler
+from benchmarks.store import put
 
 TITLES = {
     "kernels": "Batch replay: time per round, ratio = ours / reference",
@@ -34,6 +35,8 @@ QUICK: dict[str, dict[str, int]] = {
     "coins": {"rounds": 200_000, "repeats": 5},
     "start_up": {"repeats": 1},
 }
+PACKAGES = ("numpy", "numba", "river", "scikit-learn", "netcal")
+"""What numbers depend on: libraries, and what is compared with them."""
 RESULTS = pathlib.Path(__file__).with_name("results")
 
 
@@ -45,6 +48,9 @@ def main(arguments: list[str] | None = None) -> None:
         rows = module.run(**(QUICK[name] if chosen.quick else {}))
         show(TITLES[name], rows)
         save(name, rows)
+        if chosen.store:
+            words = ["benchmarks", *(["--quick"] if chosen.quick else []), name]
+            put(name, f"python -m {' '.join(words)}", [listed(rows)])
     print(" · ".join(f"{what}: {told}" for what, told in machine().items()))
 
 
@@ -53,6 +59,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(TITLES))
     parser.add_argument("--quick", action="store_true", help="fewer rounds and repeats")
+    parser.add_argument("--store", action="store_true", help="keep the tables for the pages")
     chosen = parser.parse_args(arguments)
     if unknown := sorted(set(chosen.names) - set(TITLES)):
         parser.error(f"NAME must be among {', '.join(TITLES)}, got {', '.join(unknown)}")
@@ -72,7 +79,7 @@ def machine() -> dict[str, Any]:
         "processor": processor(),
         "cores": os.cpu_count(),
         "python": platform.python_version(),
-        **{name: version(name) for name in ("numpy", "numba", "river")},
+        **{name: version(name) for name in PACKAGES},
         "C": f"{compiler()} {' '.join(FLAGS)}",
         "load": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None,
     }

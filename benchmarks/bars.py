@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-__all__ = ["Row", "at_least", "at_most", "plain", "show"]
+__all__ = ["Row", "at_least", "at_most", "listed", "plain", "show"]
 
 WIDTH = 110
 HEADINGS = ("what", "ours", "reference", "ratio", "bar", "")
@@ -52,6 +52,20 @@ class Row:
 
     def _cost(self, cost: float | None) -> str:
         return "" if cost is None else f"{cost:,.{1 if cost < 1000 else 0}f} {self.unit}"
+
+
+def listed(rows: Iterable[Row]) -> dict[str, Any]:
+    """Return rows as a table of a page: the unit in the head if all have the same."""
+    kept = list(rows)
+    units = {row.unit for row in kept}
+    unit = f", {kept[0].unit}" if len(units) == 1 else ""
+    head = ["what", f"ours{unit}", f"reference{unit}", "ratio", "bar"]
+    cells = [list(row.cells()) for row in kept]
+    for row in cells:
+        row[4:] = [", ".join(filter(None, (row[4], row[5].lower())))]
+        if unit:
+            row[1:3] = [cost.removesuffix(unit[1:]) for cost in row[1:3]]
+    return {"head": head, "rows": cells}
 
 
 def at_most(what: str, ours: float, reference: float, ratio: float, bar: float) -> Row:

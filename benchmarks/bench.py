@@ -20,13 +20,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.__main__ import machine
+from benchmarks.store import tables_in
 
 __all__ = ["PARTS", "Part", "chosen", "main", "page", "ratios"]
 
 ROOT = pathlib.Path(__file__).parents[1]
 RESULTS = pathlib.Path(__file__).with_name("results") / "bench"
 SUBJECTS = ("quality", "speed", "memory", "scale", "service")
-RATIO = re.compile(r"(?P<ratio>\d+\.\d+)(?= +[<>]= ?\d)")
+RATIO = re.compile(r"(?P<ratio>\d+\.\d+) +(?P<bar>[<>]= ?\d[\d.]*)(?P<rest>.*)")
+RATIO_HEADS = ("ratio", "to C", "to ours", "to storage off", "times")
+SPARK = ".venv-spark/bin/python"
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,8 @@ class Part:
         What is added to do less.
     peers
         Whether it is about other libraries, and left out unless they are asked for.
+    python
+        The Python that runs it, below the repository, if it is not the one of this process.
     """
 
     subject: str
@@ -50,6 +55,7 @@ class Part:
     words: tuple[str, ...]
     quick: tuple[str, ...] = ()
     peers: bool = False
+    python: str | None = None
 
     @property
     def place(self) -> pathlib.Path:
@@ -59,6 +65,9 @@ class Part:
 
 CAPACITY = ("--events", "100000", "--keys", "5000", "--repeats", "1")
 SHORT = "free917,recidivism,truthfulqa"
+EVERY = ("batch", "stream", "crash", "million")
+SMALL = ("--repeats", "1", "--events", "20000", "--files", "2", "--keys", "10000")
+LITTLE = ("--events", "2000", "--keys", "50", "--kills", "1")
 PARTS = (
     Part("quality", "panel", ("benchmarks.quality",), ("--quick", "--seeds", "2", "--only", SHORT)),
     Part("quality", "late", ("benchmarks.late",), ("--rounds", "3000", "--seeds", "1")),
@@ -66,11 +75,17 @@ PARTS = (
     Part("quality", "alarms", ("benchmarks.alarms",), ("--rounds", "1000", "--seeds", "5")),
     Part("quality", "groups", ("benchmarks.groups",), ("--seeds", "2")),
     Part("quality", "intervals", ("benchmarks.intervals",), ("--rounds", "1000")),
+    Part("quality", "context", ("benchmarks.context",), ("--rounds", "2000")),
+    Part("quality", "rare", ("benchmarks.rare",), ("--rounds", "2000", "--seeds", "1")),
+    Part("quality", "distributions", ("benchmarks.distributions",), ("--rounds", "300")),
+    Part("quality", "pooled", ("benchmarks.pooled",)),
     Part("quality", "peers", ("benchmarks.peers",), ("--rounds", "2000"), peers=True),
     Part("quality", "vectors", ("benchmarks.vectors",), ("--rounds", "1000"), peers=True),
     Part("quality", "river", ("benchmarks.river_streams",), peers=True),
     Part("quality", "scikit-learn", ("benchmarks.sklearn_drift",), peers=True),
     Part("speed", "kernels", ("benchmarks", "kernels", "one_step", "default"), ("--quick",)),
+    Part("speed", "cost", ("benchmarks.cost",), ("--only", "first")),
+    Part("speed", "follower", ("benchmarks.follower",), ("--rounds", "5000", "--repeats", "1")),
     Part("speed", "coins", ("benchmarks", "coins", "exponential"), ("--quick",)),
     Part("speed", "start-up", ("benchmarks", "start_up"), ("--quick",)),
     Part("speed", "river", ("benchmarks.river_overhead",), peers=True),
@@ -78,7 +93,10 @@ PARTS = (
     Part("scale", "tables", ("benchmarks.tables",), ("--events", "200000", "--keys", "2000")),
     Part("scale", "capacity", ("benchmarks.capacity",), CAPACITY),
     Part("scale", "files", ("benchmarks.replay_cli",), ("--rows", "200000", "--repeats", "1")),
+    Part("scale", "spark", ("benchmarks.spark", *EVERY), SMALL, python=SPARK),
     Part("service", "requests", ("benchmarks.service",), ("--seconds", "2")),
+    Part("service", "kills", ("benchmarks.kills", "--cycles", "1000"), ("--cycles", "5")),
+    Part("service", "one log", ("benchmarks.one_log", "--postgres", "own"), LITTLE),
 )
 """Everything there is to measure, in the order in which it is run."""
 
@@ -134,10 +152,14 @@ def is_done(part: Part, *, quick: bool) -> bool:
 def measured(part: Part, *, quick: bool) -> dict[str, Any]:
     """Run one part; return what it printed and where it was measured."""
     words = [*part.words, *(part.quick if quick else ())]
+    python = sys.executable if part.python is None else str(ROOT / part.python)
     start = time.perf_counter()
-    ran = subprocess.run(
-        [sys.executable, "-m", *words], capture_output=True, text=True, cwd=ROOT, check=False
-    )
+    if pathlib.Path(python).exists():
+        command = [python, "-m", *words]
+        ran = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    else:
+        told = f"{part.python} must be there, got none: script/test makes it"
+        ran = subprocess.CompletedProcess(words, 1, "", told)
     return {
         "subject": part.subject,
         "part": part.name,
@@ -151,9 +173,39 @@ def measured(part: Part, *, quick: bool) -> dict[str, Any]:
     }
 
 
-def ratios(text: str) -> list[float]:
-    """Return the ratios that a table holds against bars."""
-    return [float(found["ratio"]) for found in RATIO.finditer(text)]
+def ratios(text: str) -> list[dict[str, str]]:
+    """Return what was compared in a table: what, its ratio, and the bar with its verdict.
+
+    Rows are aligned, as ``benchmarks`` prints them, or in Markdown with a column of ratios.
+
+    >>> ratios("replay  10 ns  20 ns  2.00  >= 1.5  met")
+    [{'what': 'replay', 'ratio': '2.00', 'bar': '>= 1.5 met'}]
+    >>> ratios("| what | ratio |\\n|---|---|\\n| all | 0.5 |")
+    [{'what': 'all', 'ratio': '0.5', 'bar': ''}]
+    """
+    aligned = [
+        {
+            "what": re.split(r"\s{2,}", line.strip())[0],
+            "ratio": found["ratio"],
+            "bar": " ".join(f"{found['bar']}{found['rest']}".split()),
+        }
+        for line in text.splitlines()
+        if not line.startswith("|") and (found := RATIO.search(line))
+    ]
+    return aligned + [row for table in tables_in(text)[0] for row in compared(table)]
+
+
+def compared(table: dict[str, Any]) -> Iterator[dict[str, str]]:
+    """Yield the ratios of a table in Markdown, each with its row and, of several, its column."""
+    heads = table["head"]
+    places = [k for k, head in enumerate(heads) if head.startswith(RATIO_HEADS)]
+    words = [k for k in range(len(heads)) if k < min(places, default=0) and not k > 1]
+    for row in table["rows"]:
+        for place in places:
+            what = ", ".join(row[k] for k in words)
+            named = f"{what} ({heads[place]})" if len(places) > 1 else what
+            bar = row[heads.index("bar")] if "bar" in heads else ""
+            yield {"what": named, "ratio": row[place], "bar": bar}
 
 
 def page() -> str:
@@ -171,8 +223,19 @@ def stored() -> Iterator[str]:
             title = f"{part.subject}: {part.name}{state}{' (quick)' if found['quick'] else ''}"
             yield f"<h2>{html.escape(title)}</h2>"
             yield f"<p><code>{html.escape(found['command'])}</code>, {found['seconds']:.0f} s</p>"
+            yield from ratio_table(found["ratios"])
             yield f"<pre>{html.escape(found['output'])}</pre>"
             yield f"<p class='soft'>{html.escape(where)}</p>"
+
+
+def ratio_table(rows: list[dict[str, str]]) -> Iterator[str]:
+    """Yield a table of ratios, if there are any."""
+    if rows:
+        yield "<table><tr><th>compared</th><th>ratio</th><th>bar</th></tr>"
+        for row in rows:
+            cells = "".join(f"<td>{html.escape(row[name])}</td>" for name in row)
+            yield f"<tr>{cells}</tr>"
+        yield "</table>"
 
 
 HEAD = """<!DOCTYPE html>
@@ -181,6 +244,7 @@ HEAD = """<!DOCTYPE html>
 <meta name="color-scheme" content="light dark"><title>Benchmarks of calibrant</title><style>
 body { font: 1rem/1.5 system-ui, sans-serif; margin: 0; } main { max-width: 70rem; margin: auto; padding: 1rem; }
 pre { overflow-x: auto; font-size: .8rem; border: 1px solid; border-radius: .3rem; padding: .6rem; }
+table { border-collapse: collapse; font-size: .85rem; } td, th { text-align: left; padding: .1rem .8rem .1rem 0; }
 .soft { opacity: .7; font-size: .85rem; }
 </style></head><body><main><h1>Benchmarks of calibrant</h1>"""  # noqa: E501
 

@@ -21,6 +21,7 @@ import tempfile
 from typing import Any
 
 from benchmarks.start_up import cpu_milliseconds
+from benchmarks.store import storing
 
 SHORT, LONG = 20_001, 220_001
 BAR, FIRST_BAR = 12.0, 5.0
@@ -71,10 +72,12 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "--only", choices=("instructions", "first", "passes"), help="one of the tables"
     )
+    parser.add_argument("--store", action="store_true", help="keep the tables for the page")
     chosen: Any = parser.parse_args(arguments)
-    for name, table in TABLES.items():
-        if chosen.only in (None, name):
-            table()
+    with storing("cost", wanted=chosen.store):
+        for name, table in TABLES.items():
+            if chosen.only in (None, name):
+                table()
 
 
 def instructions() -> None:
@@ -132,7 +135,9 @@ def passes() -> None:
     """Print what the compiler does when a long batch is first played."""
     with tempfile.TemporaryDirectory() as directory:
         settings = os.environ | {"CALIBRANT_COMPILE": "auto", "NUMBA_CACHE_DIR": directory}
-        subprocess.run([sys.executable, "-c", PASSES], env=settings, check=True)
+        command = [sys.executable, "-c", PASSES]
+        ran = subprocess.run(command, env=settings, check=True, stdout=subprocess.PIPE, text=True)
+    print(ran.stdout, end="", flush=True)
 
 
 PASSES = """

@@ -21,6 +21,7 @@ import resource
 import signal
 import socket
 import statistics
+import sys
 import tempfile
 import threading
 import time
@@ -32,6 +33,7 @@ from typing import Any, NamedTuple
 
 import uvicorn
 
+from benchmarks.store import storing
 from calibrant import Recalibrator
 from calibrant.classes import ClassCalibrant
 from calibrant.groups import GroupRecalibrator
@@ -353,6 +355,13 @@ def judged(name: str, store: str, made: Measured, first: Measured, sync: float) 
 
 
 def main() -> None:
+    """Print the table, and what else was measured."""
+    with storing("service", wanted="--store" in sys.argv):
+        measure()
+
+
+def measure() -> None:
+    """Measure and print what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--postgres")
@@ -361,6 +370,7 @@ def main() -> None:
     parser.add_argument("--open", type=int, default=100_000)
     parser.add_argument("--idle", type=int, default=10_000)
     parser.add_argument("--no-load", action="store_true")
+    parser.add_argument("--store", action="store_true", help="keep the table for the page")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=".", prefix="load-") as folder:
         place = Path(folder)

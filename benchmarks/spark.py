@@ -29,6 +29,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import types as ty
 from pyspark.sql.streaming import StatefulProcessor
 
+from benchmarks.store import storing
 from calibrant import Calibrant, Recalibrator
 from calibrant.integrations.spark import batch, demo, stream
 from calibrant.integrations.spark.events import Batches, played_schema, read, written
@@ -326,8 +327,9 @@ def main() -> None:
     parser.add_argument("--shards", type=int, default=16)
     parser.add_argument("--keys", type=int, default=1_000_000)
     parser.add_argument("--docs", action="store_true")
+    parser.add_argument("--store", action="store_true", help="keep the tables for pages")
     chosen = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
+    with storing("spark", wanted=chosen.store), tempfile.TemporaryDirectory() as folder:
         if "crash" in chosen.names:
             told("crash", crash(folder, chosen.events, chosen.files), chosen.docs)
         if {"batch", "stream", "million"} & set(chosen.names):

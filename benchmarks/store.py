@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import io
+import itertools
 import json
 import pathlib
 import subprocess
@@ -109,7 +110,7 @@ def tables_in(text: str) -> tuple[list[dict[str, Any]], list[str]]:
     """
     tables: list[dict[str, Any]] = []
     others, lines = list[str](), text.splitlines()
-    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+    for line, following in itertools.pairwise([*lines, ""]):
         if not line.startswith("|"):
             others += [line] if line.strip() else []
         elif following.startswith("|---"):

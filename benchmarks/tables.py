@@ -20,6 +20,7 @@ import numpy as np
 
 from benchmarks.measure import cpu_seconds, interleave
 from benchmarks.reference import c_compiler, c_loops
+from benchmarks.store import storing
 from calibrant import Calibrant, Keys, Recalibrator, Table
 from calibrant.core.codec import Document
 from calibrant.recalibrate.keyed_parts import Parts
@@ -333,11 +334,18 @@ def used_everywhere(make: Make, bar: str) -> dict[str, tuple[str, str]]:
 
 def main() -> None:
     """Print the table."""
+    with storing("tables", wanted="--store" in sys.argv):
+        measure()
+
+
+def measure() -> None:
+    """Measure and print what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--events", type=int, default=2_000_000)
     parser.add_argument("--keys", type=int, default=200_000)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--memory", action="store_true", help="only what keys take")
+    parser.add_argument("--store", action="store_true", help="keep the table for the page")
     told = parser.parse_args()
     given = events(told.events, told.keys)
     spent = cpu_seconds(lambda: Keys.of(given[0])) / told.events * 1e9

@@ -343,10 +343,10 @@ def result_source(name: str) -> str:
     found = result(name)
     told = [f"{what} {value}" for what, value in found["machine"].items() if what not in SAID]
     where = ", ".join([str(found["machine"].get("processor", "")), *told]).removeprefix(", ")
-    of = f"Taken over from {found['published']}" if "published" in found else "Measured"
-    when = f"on {found['date']}, commit {found['commit']}"
-    told_by = f"{of}: `{found['command']}` {when}"
-    return f"{told_by}{'; ' + where if where else ''}.\n"
+    told_by = f"`{found['command']}` on {found['date']}, commit {found['commit']}"
+    if "published" in found:
+        told_by = f"`{found['command']}`, a run of which neither day nor commit was noted"
+    return f"From {told_by}{'; ' + where if where else ''}.\n"
 
 
 def claim_count() -> str:

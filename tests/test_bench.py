@@ -72,8 +72,41 @@ def test_the_page_shows_outputs_commands_and_the_machine(place: Path, parts: Non
     assert "processor" in page
 
 
-def test_ratios_are_read_from_tables() -> None:
-    assert bench.ratios("what  10 ns  20 ns   2.00 >= 1.5 met\nother 1.25 <= 2 met") == [2.0, 1.25]
+def test_ratios_are_read_from_aligned_rows_and_from_tables() -> None:
+    text = "what it is  10 ns  20 ns   2.00  >= 1.5  met\nother  1.25  <= 2  met"
+    assert bench.ratios(text) == [
+        {"what": "what it is", "ratio": "2.00", "bar": ">= 1.5 met"},
+        {"what": "other", "ratio": "1.25", "bar": "<= 2 met"},
+    ]
+    head = "| load | store | a second | ratio | bar |\n|---|---|---|---|---|\n"
+    text = f"{head}| one | SQLite | 9 | 0.5 | x |"
+    assert bench.ratios(text) == [{"what": "one, SQLite", "ratio": "0.5", "bar": "x"}]
+
+
+def test_the_page_shows_ratios_with_their_bars(place: Path, parts: None) -> None:
+    bench.main(["quality"])
+    stored = json.loads((place / "quality-works.json").read_text())
+    stored["ratios"] = [{"what": "ours < theirs", "ratio": "1.25", "bar": "<= 2 met"}]
+    (place / "quality-works.json").write_text(json.dumps(stored))
+    shown = "<td>ours &lt; theirs</td><td>1.25</td><td>&lt;= 2 met</td>"
+    assert shown in bench.page()
+
+
+def test_versions_of_peers_are_told() -> None:
+    assert {"scikit-learn", "netcal", "river"} <= set(bench.machine())
+
+
+def test_everything_that_the_readme_of_benchmarks_lists_is_measured() -> None:
+    listed = ("cost", "context", "rare", "distributions", "pooled", "spark", "kills", "one_log")
+    words = {word for part in bench.PARTS for word in part.words}
+    assert {f"benchmarks.{name}" for name in (*listed, "follower", "late")} <= words
+
+
+def test_a_part_whose_python_is_not_there_says_so(place: Path) -> None:
+    part = bench.Part("scale", "away", ("platform",), python=".venv-nowhere/bin/python")
+    found = bench.measured(part, quick=True)
+    assert found["code"] == 1
+    assert ".venv-nowhere/bin/python must be there" in found["output"]
 
 
 def test_an_unknown_subject_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

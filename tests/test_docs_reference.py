@@ -86,9 +86,11 @@ def test_a_result_is_shown_as_it_is_stored(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(tables, "DOCS", tmp_path)
     assert tables.part("result it 2") == "| b |\n| --- |\n| 2 |\n"
     told = "`python -m it` on 2026-01-02, commit abc; a chip, cores 2.\n"
-    assert tables.part("source it") == f"Measured: {told}"
+    assert tables.part("source it") == f"From {told}"
     (tmp_path / "results" / "it.json").write_text(json.dumps(stored | {"published": "a page"}))
-    assert tables.part("source it") == f"Taken over from a page: {told}"
+    assert tables.part("source it") == (
+        "From `python -m it`, a run of which neither day nor commit was noted; a chip, cores 2.\n"
+    )
 
 
 def test_every_marker_belongs_to_a_part() -> None:

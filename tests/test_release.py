@@ -6,12 +6,14 @@ import importlib.util
 import json
 import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
 import tarfile
 import threading
 import tomllib
+import venv
 import zipfile
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -25,30 +27,7 @@ pytest.importorskip("hatchling", reason="needs the extra test")
 pytestmark = pytest.mark.once
 
 ROOT = Path(__file__).resolve().parent.parent
-AT_WORK = """
-import importlib, pathlib, pkgutil, sys
-place = pathlib.Path(sys.argv[1]).resolve()
-sys.path[:] = [str(place), *(p for p in sys.path if not pathlib.Path(p, "calibrant").is_dir())]
-import calibrant
-assert pathlib.Path(calibrant.__file__).resolve().is_relative_to(place), calibrant.__file__
-from calibrant import Calibrant, datasets, errors, load
-games = datasets.load_games("wnba")
-model = Calibrant(seed=1)
-run = model.replay(games.raw, games.outcomes)
-assert load(model.to_bytes()).rounds == len(games) == len(run.mean)
-for found in pkgutil.walk_packages(calibrant.__path__, "calibrant."):
-    if not found.name.endswith("__main__") and not found.name.startswith("calibrant.experts"):
-        try:
-            importlib.import_module(found.name)
-        except (errors.MissingExtra, ModuleNotFoundError) as missing:
-            assert "calibrant" not in str(getattr(missing, "name", None)), missing
-try:
-    datasets.load_icing()
-except errors.MissingData as told:
-    print(told)
-else:
-    print("all data")
-"""
+AT_WORK = ROOT / "tests" / "at_work.py"
 
 
 def build(kind: str, source: Path, place: Path) -> Path:
@@ -81,11 +60,12 @@ def wheel_metadata(wheel: Path) -> str:
     return next(wheel.glob("*.dist-info/METADATA")).read_text()
 
 
-def at_work(package: Path, away: Path) -> str:
+def at_work(package: Path, away: Path, python: str = sys.executable) -> str:
     """Run the package from a directory without sources; return what it said last."""
+    alone = Path(shutil.copy(AT_WORK, away))
     kept = {key: value for key, value in os.environ.items() if not key.startswith("CALIBRANT_")}
     settings = {**kept, "PYTHONPATH": "", "XDG_CACHE_HOME": str(away), "CALIBRANT_COMPILE": "off"}
-    command = [sys.executable, "-W", "ignore", "-c", AT_WORK, str(package)]
+    command = [python, "-W", "ignore", str(alone), str(package)]
     ran = subprocess.run(command, cwd=away, capture_output=True, text=True, env=settings)
     assert ran.returncode == 0, ran.stderr
     return ran.stdout.strip()
@@ -94,6 +74,33 @@ def at_work(package: Path, away: Path) -> str:
 def test_the_wheel_works_with_its_source_gone(wheel: Path, tmp_path: Path) -> None:
     told = at_work(wheel, tmp_path)
     assert "data/gpl of a clone of the repository has it" in told
+
+
+def test_the_wheel_works_in_a_fresh_environment_with_numpy_alone(
+    wheel: Path, tmp_path: Path
+) -> None:
+    numpy = importlib.util.find_spec("numpy")
+    assert numpy is not None
+    assert numpy.origin is not None
+    place, lib = tmp_path / "fresh", Path(numpy.origin).parents[1]
+    venv.create(place, symlinks=True)
+    (packages,) = place.glob("lib/python*/site-packages")
+    for found in [*lib.glob("numpy"), *lib.glob("numpy.libs")]:
+        (packages / found.name).symlink_to(found)
+    shutil.copytree(wheel, packages, dirs_exist_ok=True)
+    python = str(place / "bin" / "python")
+    told = at_work(packages, tmp_path, python)
+    assert "data/gpl of a clone of the repository has it" in told
+    listed = [python, "-c", "import pkgutil; print(*(m.name for m in pkgutil.iter_modules()))"]
+    names = subprocess.run(listed, capture_output=True, text=True, check=True, cwd=tmp_path).stdout
+    assert {"numpy", "calibrant"} <= set(names.split())
+    assert not {"scipy", "numba", "typer", "pyarrow", "pytest"} & set(names.split())
+
+
+def test_a_command_tries_the_wheel_alone_and_with_each_extra() -> None:
+    script = (ROOT / "script" / "compat").read_text()
+    assert "wheels" in script
+    assert "tests/at_work.py" in script
 
 
 def test_the_sdist_works_and_has_the_data_that_stay_apart(sdist: Path, tmp_path: Path) -> None:
