@@ -176,10 +176,10 @@ def test_an_id_is_at_most_once_in_a_request() -> None:
     there.back = True
 
     async def play() -> list[Any]:
-        async with AsyncClient("http://x", transport=there) as client:
-            async with AsyncBatcher(client, seconds=0.0) as batcher:
-                asked = [batcher.outcome("s", id, 1) for id in ("a", "b", "a", "c")]
-                return await asyncio.gather(*asked)
+        client = AsyncClient("http://x", transport=there)
+        async with client, AsyncBatcher(client, seconds=0.0) as batcher:
+            asked = [batcher.outcome("s", id, 1) for id in ("a", "b", "a", "c")]
+            return await asyncio.gather(*asked)
 
     assert [one["id"] for one in asyncio.run(play())] == ["a", "b", "a", "c"]
     assert there.asked == [["a", "b"], ["a", "c"]]
@@ -190,16 +190,15 @@ def test_whoever_is_cancelled_before_it_was_sent_takes_its_row_back() -> None:
     there.back = True
 
     async def play() -> Any:
-        async with AsyncClient("http://x", transport=there) as client:
-            async with AsyncBatcher(client, seconds=60.0) as batcher:
-                gone, stays = (
-                    asyncio.create_task(batcher.outcome("s", id, 1)) for id in ("gone", "stays")
-                )
-                await asyncio.sleep(0)
-                gone.cancel()
-                await asyncio.sleep(0)
-                await batcher.close()
-                return await stays
+        client = AsyncClient("http://x", transport=there)
+        async with client, AsyncBatcher(client, seconds=60.0) as batcher:
+            tell = batcher.outcome
+            gone, stays = (asyncio.create_task(tell("s", id, 1)) for id in ("gone", "stays"))
+            await asyncio.sleep(0)
+            gone.cancel()
+            await asyncio.sleep(0)
+            await batcher.close()
+            return await stays
 
     assert asyncio.run(play())["id"] == "stays"
     assert there.asked == [["stays"]]
