@@ -108,6 +108,24 @@ def known_ticket(client: TestClient, at: str, k: int) -> tuple[str, float, str]:
     return known["top"], known["raw"][LABELS.index(known["top"])], known["outcome"]
 
 
+@pytest.mark.parametrize("unit", ["rounds", "time"])
+def test_a_stream_that_forgets_is_that_of_the_library(client: TestClient, unit: str) -> None:
+    fading = {"half_life": 8.0, "unit": unit}
+    at = stream(client, "fades", method="fading", parameters=fading)
+    lone = Recalibrator("fading", resolution=10, buckets=5, seed=7, **fading)
+    for k in range(60):
+        asked = {"id": f"f{k}", "raw": 0.3, "time": 2.0 * k}
+        told = client.post(f"{at}/forecasts", json=asked).json()
+        ticket = lone.forecast(0.3, id=f"f{k}", time=2.0 * k)
+        assert (told["forecast"], told["mean"]) == (ticket.value, ticket.mean)
+        client.post(f"{at}/outcomes", json={"id": f"f{k}", "outcome": int(k > 30)})
+        lone.observe(ticket, int(k > 30))
+    assert client.get(at).json()["settings"]["parameters"] == fading
+    assert calibrant.load(client.get(f"{at}/state").content) == lone
+    late = client.post(f"{at}/forecasts", json={"id": "no time", "raw": 0.3})
+    assert late.status_code == (422 if unit == "time" else 200)
+
+
 def test_rounds_over_classes_are_those_of_the_library(client: TestClient) -> None:
     at, lone = stream(client, **CLASSED), ClassCalibrant(3, seed=7)
     in_classes(client, at, lone)

@@ -60,6 +60,9 @@ STREAMS: Final = (
     ),
 )
 HIDDEN: Final = """\
+All but `groups` forget with `method: fading`: `parameters` has the `half_life`, and the `unit`,
+`rounds` or `time`, in which it is counted. Other methods take theirs in the same way.
+
 With `reveal: outcome` the answer to a forecast has `commitment` in place of what was drawn
 (`forecast`, `confidence`, `classwise`), which is in `revealed` of the answer to its outcome, with
 the `salt`.

@@ -44,7 +44,13 @@ class StreamIn(Struct, forbid_unknown_fields=True):
     buckets: Annotated[int, Meta(ge=1, le=1000)] | None = None
     loss: str = "squared"
     raw_safe: Annotated[float, Meta(gt=0, le=1)] | None = None
-    parameters: dict[str, float | int | str] = {}
+    parameters: Annotated[
+        dict[str, float | int | str],
+        Meta(
+            description="Those of the method, by name: `half_life` and `unit` of `fading`, which "
+            "forgets."
+        ),
+    ] = {}
     keyed: bool = False
     groups: (
         Annotated[
