@@ -152,7 +152,7 @@ def alone(raw: Distributions, outcomes: Reals) -> Distributions:
         row = numbers[t].tolist()
         shifts.announce(marks, 0, row, 0, room, said, told.ravel(), shifts.TOLD * t)
         told[t, 2:] = said[:2]
-        shifts.learn(marks, 0, row, 0, room, said, y)
+        shifts.learn(marks, 0, row, 0, room, said, y, 1.0)
     return shifted(raw, told)
 
 

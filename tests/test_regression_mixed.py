@@ -155,7 +155,7 @@ def test_late_outcomes_are_weighed_by_what_experts_said_then() -> None:
     for _ in range(20):
         rec.observe(rec.forecast(raw), 5.0)
     before = rec._method.weights
-    assert first.advice[shifts.GRID :] == tuple([first.advice[shifts.GRID], first.advice[-1]] * 8)
+    assert first.advice[shifts.GRID :] == tuple([first.advice[shifts.GRID], first.advice[-1]] * 9)
     rec.observe("first", 0.0)
     # All experts said the same then: nothing speaks for one of them, but for the fixed share.
     assert rec._method.weights == pytest.approx(before, abs=3e-4)
@@ -178,7 +178,7 @@ def test_weights_that_are_all_zero_start_again() -> None:
     marks = shifts.fresh()
     marks[: shifts.EXPERTS] = [0.0] * shifts.EXPERTS
     room, said = [0.0] * shifts.ROOM, [0.0] * shifts.SAID
-    shifts.learn(marks, 0, MIDDLES[0].tolist(), 0, room, said, 0.2)
+    shifts.learn(marks, 0, MIDDLES[0].tolist(), 0, room, said, 0.2, 1.0)
     assert marks[: shifts.EXPERTS] == shifts.fresh()[: shifts.EXPERTS]
 
 

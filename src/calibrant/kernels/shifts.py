@@ -18,8 +18,26 @@ loss is at most the average loss.  Moments forget by a factor a round, and start
 spread.  Where outcomes lie on atoms of raw forecasts, such as no rain, these must not move: the
 mixture says c and d as long as one outcome in 20 is one of the quantiles.
 
-A late outcome is learned as if it came now: losses are those of what experts said then, and experts
-learn from what they would say now.  A round with a number beyond :data:`LARGEST` teaches nothing.
+A late outcome is learned from what experts said then, for their weights, and from what they would
+say now, for themselves.  One of N that wait at a time counts less, whatever it is and however late
+(:mod:`calibrant.kernels.crowd`)::
+
+    w[i] *= exp(-loss[i] / (N mean loss)), and the share s is s/N
+    moments and descents learn the part 1/sqrt(N) of a round, or less where outcomes that wait
+    together are alike: rounds remembered, what is forgotten, steps and squared slopes go by it
+
+How much they are alike is told by errors e, outcomes less the centre that was announced, over the
+spread that was.  They may be large and all of one sign, where forecasts are far off; so with
+running means R of the last N errors and E of the last 2 N, from which no error is missing,
+
+    TOGETHER += (e - E) (R - E),    SQUARES += (e - E)**2
+    same = 1 + (N - 1) 7.6 TOGETHER/SQUARES
+
+held between 1 and N.  If N in a row have the same error, TOGETHER is on average 1/7.6 of SQUARES;
+if all are independent it is about 0, whatever their mean.  States of earlier versions have no words
+for it, and learn every outcome whole.
+
+A round with a number beyond :data:`LARGEST` teaches nothing.
 """
 
 from __future__ import annotations
@@ -27,6 +45,7 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
+from calibrant.kernels import crowd as alike
 from calibrant.kernels.layout import REAL, REAL_COUNT, SHARE, STATE, Section
 from calibrant.kernels.portable import exp
 
@@ -69,8 +88,11 @@ POSITIVE: Final = (0.0, REAL[1])
 STRETCHES: Final = (1.0 / MOST, MOST)
 
 
-def section() -> Section:
-    """Return the words of the experts and of their mixture."""
+def section(follows: bool = True) -> Section:
+    """Return the words of the experts and of their mixture.
+
+    And of how much outcomes are alike, if that is followed.
+    """
     part = Section()
     part.real("WEIGHT", STATE, "Weights of the experts, the raw forecast first.", SHARE, EXPERTS)
     part.real("REMEMBERED", STATE, "Rounds in the mean loss and the mean spread.", REAL_COUNT)
@@ -91,6 +113,12 @@ def section() -> Section:
         part.real("STRETCH", STATE, "By which factor spreads are scaled.", STRETCHES)
         part.real("SHIFT_SQUARES", STATE, "Sum of squared slopes along the shift.", POSITIVE)
         part.real("STRETCH_SQUARES", STATE, "Sum of squared slopes along the stretch.", POSITIVE)
+    if follows:
+        part.real("RECENT", STATE, "Mean of the latest errors, as many as wait at a time.")
+        part.real("EARLIER", STATE, "The same of twice as many.")
+        part.real("TOGETHER", STATE, "Errors times how the latest differ from more of them.")
+        part.real("SQUARES", STATE, "Squares of the errors, in sum.", POSITIVE)
+        part.real("ERRORS", STATE, "Errors in these means.", REAL_COUNT)
     return part
 
 
@@ -101,6 +129,13 @@ MOMENT_WORDS: Final = 7
 FIRST_DESCENT: Final = FIRST_MOMENT + MOMENTS * MOMENT_WORDS
 SHIFT, STRETCH, SHIFT_SQUARES, STRETCH_SQUARES = range(4)
 DESCENT_WORDS: Final = 4
+FOLLOWED: Final = FIRST_DESCENT + DESCENTS * DESCENT_WORDS
+"""Where it is followed how much outcomes are alike; words as in `calibrant.kernels.crowd`."""
+ERRORS: Final = 4
+LIKENESS: Final = 7.6 / alike.GAIN
+"""In sum, products count by so much more than of errors that are not taken less their mean."""
+BELIEVED: Final = 20.0
+"""As so many squares that show outcomes to be the same a stream begins: a dozen outcomes or so."""
 
 RAW_CENTRE, RAW_SPREAD, SHAPE = range(3)
 LOSSES: Final = SHAPE + GRID
@@ -110,14 +145,16 @@ TOLD: Final = 4
 """Numbers that a round tells: centre and spread of the raw forecast and of the mixture."""
 
 
-def fresh() -> list[float]:
-    """Return the words before the first round.
+def fresh(follows: bool = True) -> list[float]:
+    """Return the words before the first round, with or without how much outcomes are alike.
 
     >>> len(fresh()) == len(section())
     True
     """
     words = [first_weight(k) for k in range(EXPERTS)] + [0.0] * (5 + MOMENTS * MOMENT_WORDS)
-    return words + [0.0, 1.0, 0.0, 0.0] * DESCENTS
+    words += [0.0, 1.0, 0.0, 0.0] * DESCENTS
+    first = 0.0, 0.0, BELIEVED / alike.GAIN, BELIEVED, 0.0
+    return [*words, *first] if follows else words
 
 
 def first_weight(k: int) -> float:
@@ -231,23 +268,52 @@ def loss_of(room: Any, centre: float, spread: float, y: float) -> float:
     return 2.0 * total / GRID
 
 
-def learn(marks: Any, at: int, numbers: Any, start: int, room: Any, said: Any, y: float) -> None:
-    """Learn the outcome of a forecast about which experts said ``said``."""
+def learn(
+    marks: Any, at: int, numbers: Any, start: int, room: Any, said: Any, y: float, crowd: float
+) -> None:
+    """Learn the outcome of a forecast about which experts said ``said``, one of ``crowd``.
+
+    If there are others, centre and spread of the mixture stand behind what experts said.
+    """
     if not (-LARGEST <= y <= LARGEST and measure(numbers, start, room)):
         return
-    c, d = room[RAW_CENTRE], room[RAW_SPREAD]
-    count(marks, at, numbers, start, d, y)
-    weigh(marks, at, room, said, y)
+    c, d, part = room[RAW_CENTRE], room[RAW_SPREAD], 1.0
+    if crowd > 1.0:
+        same = alike.same_of(marks, at + FOLLOWED, crowd - 1.0)
+        part = alike.part_of(crowd, same, marks[at + SEEN])
+        compare(marks, at + FOLLOWED, crowd, y - said[SAID], said[SAID + 1])
+    count(marks, at, numbers, start, d, y, part)
+    weigh(marks, at, room, said, y, crowd, part)
     place = at + FIRST_MOMENT
     for k in range(MOMENTS):
-        learn_moments(marks, place, FADES[k], SLOPED[k], c, d, y)
+        learn_moments(marks, place, FADES[k], SLOPED[k], c, d, y, part)
         place += MOMENT_WORDS
     for k in range(DESCENTS):
-        descend(marks, place, RATES[k], ADAPTIVE[k], marks[at + SPREAD], room, y)
+        descend(marks, place, RATES[k], ADAPTIVE[k], marks[at + SPREAD], room, y, part)
         place += DESCENT_WORDS
 
 
-def count(marks: Any, at: int, numbers: Any, start: int, d: float, y: float) -> None:
+def compare(marks: Any, at: int, crowd: float, off: float, spread: float) -> None:
+    """Learn from how far an outcome was off whether it is alike those before it."""
+    error = between(off / spread, -MOST, MOST) if spread > 0.0 else 0.0
+    before = marks[at + ERRORS]
+    marks[at + ERRORS] = before + 1.0
+    if before > 0.0:
+        away, kept = error - marks[at + alike.EARLIER], alike.CROWDS * crowd + alike.LEAST_MEMORY
+        more = away * (marks[at + alike.RECENT] - marks[at + alike.EARLIER]) * LIKENESS
+        marks[at + alike.TOGETHER] += more - marks[at + alike.TOGETHER] / kept
+        marks[at + alike.SQUARES] += away * away - marks[at + alike.SQUARES] / kept
+    gain = 1.0 / (before + 1.0)
+    marks[at + alike.RECENT] += (error - marks[at + alike.RECENT]) * max(gain, 1.0 / crowd)
+    marks[at + alike.EARLIER] += (error - marks[at + alike.EARLIER]) * max(gain, 0.5 / crowd)
+
+
+def faded(fade: float, part: float) -> float:
+    """Return what a part of a round leaves of what was before, given what a whole one leaves."""
+    return 1.0 - (1.0 - fade) * part
+
+
+def count(marks: Any, at: int, numbers: Any, start: int, d: float, y: float, part: float) -> None:
     """Count an outcome, and whether it is one of the raw quantiles; follow the mean spread."""
     marks[at + SEEN] += 1.0
     hit = 0.0
@@ -255,11 +321,11 @@ def count(marks: Any, at: int, numbers: Any, start: int, d: float, y: float) -> 
         if numbers[start + j] == y:
             hit = 1.0
     marks[at + TIED] += hit
-    marks[at + REMEMBERED] = marks[at + REMEMBERED] * FADE + 1.0
-    marks[at + SPREAD] += (d - marks[at + SPREAD]) / marks[at + REMEMBERED]
+    marks[at + REMEMBERED] = marks[at + REMEMBERED] * faded(FADE, part) + part
+    marks[at + SPREAD] += (d - marks[at + SPREAD]) * part / marks[at + REMEMBERED]
 
 
-def weigh(marks: Any, at: int, room: Any, said: Any, y: float) -> None:
+def weigh(marks: Any, at: int, room: Any, said: Any, y: float, crowd: float, part: float) -> None:
     """Weigh experts anew by the losses of what they said, in units of the mean loss."""
     least = loss_of(room, room[RAW_CENTRE], room[RAW_SPREAD], y)
     room[LOSSES] = least
@@ -269,24 +335,24 @@ def weigh(marks: Any, at: int, room: Any, said: Any, y: float) -> None:
         room[LOSSES + k] = loss
         mean += marks[at + k] * loss
         least = min(least, loss)
-    marks[at + LOSS] += (mean - marks[at + LOSS]) / marks[at + REMEMBERED]
-    usual, total = marks[at + LOSS], 0.0
+    marks[at + LOSS] += (mean - marks[at + LOSS]) * part / marks[at + REMEMBERED]
+    usual, total, share = marks[at + LOSS] * crowd, 0.0, SHARED / crowd
     for k in range(EXPERTS):
         if usual > 0.0:
             marks[at + k] *= exp((least - room[LOSSES + k]) / usual)
         total += marks[at + k]
     for k in range(EXPERTS):
         own = marks[at + k] / total if total > 0.0 else first_weight(k)
-        marks[at + k] = (1.0 - SHARED) * own + SHARED * first_weight(k)
+        marks[at + k] = (1.0 - share) * own + share * first_weight(k)
 
 
 def learn_moments(
-    marks: Any, at: int, fade: float, sloped: float, c: float, d: float, y: float
+    marks: Any, at: int, fade: float, sloped: float, c: float, d: float, y: float, part: float
 ) -> None:
-    """Let the moments at ``at`` remember a round; the first one tells nothing of the spread."""
+    """Let moments remember a part of a round; the first one tells nothing of the spread."""
     off = abs(y - moved_centre(marks, at, sloped, c)) if marks[at + ROUNDS] > 0.0 else d
-    marks[at + ROUNDS] = marks[at + ROUNDS] * fade + 1.0
-    gain = 1.0 / marks[at + ROUNDS]
+    marks[at + ROUNDS] = marks[at + ROUNDS] * faded(fade, part) + part
+    gain = part / marks[at + ROUNDS]
     across, up = c - marks[at + CENTRE], y - marks[at + OUTCOME]
     marks[at + CENTRE] += gain * across
     marks[at + OUTCOME] += gain * up
@@ -297,9 +363,16 @@ def learn_moments(
 
 
 def descend(
-    marks: Any, at: int, rate: float, adaptive: float, usual: float, room: Any, y: float
+    marks: Any,
+    at: int,
+    rate: float,
+    adaptive: float,
+    usual: float,
+    room: Any,
+    y: float,
+    part: float,
 ) -> None:
-    """Take a step down the slope of the loss of what the expert at ``at`` would say."""
+    """Take a part of a step down the slope of the loss of what the expert would say."""
     centre = room[RAW_CENTRE] + marks[at + SHIFT]
     spread = room[RAW_SPREAD] * marks[at + STRETCH]
     along_shift, along_stretch = 0.0, 0.0
@@ -308,10 +381,10 @@ def descend(
         slope = (1.0 if y < centre + spread * u else 0.0) - (j + 0.5) / GRID
         along_shift += 2.0 * slope / GRID
         along_stretch += 2.0 * slope * u / GRID
-    marks[at + SHIFT_SQUARES] += along_shift * along_shift
-    marks[at + STRETCH_SQUARES] += along_stretch * along_stretch
-    shift = step_of(rate, adaptive, marks[at + SHIFT_SQUARES]) * along_shift
-    stretch = step_of(rate, adaptive, marks[at + STRETCH_SQUARES]) * along_stretch
+    marks[at + SHIFT_SQUARES] += along_shift * along_shift * part
+    marks[at + STRETCH_SQUARES] += along_stretch * along_stretch * part
+    shift = step_of(rate, adaptive, marks[at + SHIFT_SQUARES]) * along_shift * part
+    stretch = step_of(rate, adaptive, marks[at + STRETCH_SQUARES]) * along_stretch * part
     marks[at + SHIFT] -= usual * shift
     scaled = marks[at + STRETCH] * max(0.1, 1.0 - stretch)
     marks[at + STRETCH] = between(scaled, 1.0 / MOST, MOST)
@@ -328,4 +401,4 @@ def replay(
     """Play a batch: announce and learn in turn, and note centres and spreads."""
     for t in range(len(outcomes)):
         announce(marks, at, numbers, t * GRID, room, said, told, TOLD * t)
-        learn(marks, at, numbers, t * GRID, room, said, outcomes[t])
+        learn(marks, at, numbers, t * GRID, room, said, outcomes[t], 1.0)

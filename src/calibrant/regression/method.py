@@ -151,6 +151,14 @@ class Method(ABC):
     def throw(self, how: str) -> None:  # noqa: B027
         """Throw coins so, where chances are drawn."""
 
+    def follow(self, alike: bool) -> None:  # noqa: B027
+        """Let late outcomes count as some of many, or not, as in earlier versions."""
+
+    @property
+    def in_turn(self) -> bool:
+        """Whether batches are played one by one at present, also if outcomes come at once."""
+        return False
+
     def verify(self, row: Words) -> None:  # noqa: B027
         """Refuse a row with which the rule would go astray, if limits of words do not say all."""
 

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, Final
 
 import numpy as np
 
 from calibrant.core.arrays import Mask, Reals, Words
 from calibrant.kernels import shifts
-from calibrant.kernels.layout import Section
+from calibrant.kernels.crowd import crowd_then, same_of
+from calibrant.kernels.layout import (
+    ISSUED,
+    LONGEST_LAG,
+    MOST_OUTSTANDING,
+    ROUNDS,
+    SAME,
+    Section,
+)
 from calibrant.regression.curves import ask, machine_for
 from calibrant.regression.distribution import Distributions, knots
 from calibrant.regression.level_method import Played, quantile_methods
@@ -42,7 +51,7 @@ class Mixed(Pit):
         announce     what "pit" makes of the levels of mixed
         learn        "pit": which of its quantiles of mixed cover the outcome
                      experts: weights by exp(-CRPS / mean CRPS) of what each one said, then
-                     moments and descents
+                     moments and descents; less of an outcome that is one of many that wait
 
     Quantiles are finite, for the ends of the mixture go on beyond the outermost level that is
     learned.  Where outcomes lie on atoms of the raw distributions, which must not move, the raw
@@ -63,8 +72,6 @@ class Mixed(Pit):
     assumption = "the adversary does not see the draw"
     reference = "Kuleshov and Ermon (2017); V'yugin and Trunov (2019) on mixing under the CRPS"
 
-    advice = shifts.GRID + shifts.SAID
-
     def __init__(
         self,
         levels: Reals,
@@ -78,9 +85,17 @@ class Mixed(Pit):
             parameters = {"strength": STRENGTH} | parameters
         parameters |= {"calibrator": calibrator, "prior": prior, "resolution": resolution}
         super().__init__(levels, **parameters)
+        self.follow(True)
+
+    def follow(self, alike: bool) -> None:
+        """Let late outcomes count as some of many, or not, as in earlier versions."""
+        self._follows = alike
+        self._specs = [dataclasses.replace(spec, doubts=alike) for spec in self._specs]
+        # Where outcomes are late, tickets keep what was announced beside what experts said.
+        self.advice = shifts.GRID + shifts.SAID + (2 if alike else 0)
 
     def _front(self) -> tuple[Section, list[float]]:
-        return shifts.section(), shifts.fresh()
+        return shifts.section(self._follows), shifts.fresh(self._follows)
 
     @property
     def _experts_at(self) -> int:
@@ -101,7 +116,8 @@ class Mixed(Pit):
         said, told, room = [0.0] * shifts.SAID, [0.0] * shifts.TOLD, [0.0] * shifts.ROOM
         marks = self._seat.reals()
         shifts.announce(marks, self._experts_at, numbers, 0, room, said, told, 0)
-        return shifted(raw, np.array([told])), (*numbers, *said)
+        more = told[2:] if self._follows else ()
+        return shifted(raw, np.array([told])), (*numbers, *said, *more)
 
     @property
     def experts(self) -> tuple[int, int]:
@@ -112,8 +128,22 @@ class Mixed(Pit):
     def heed(self, ticket: QuantileTicket, outcome: float) -> None:
         """Let the experts learn an outcome."""
         numbers, said = ticket.advice[: shifts.GRID], ticket.advice[shifts.GRID :]
-        marks, room = self._seat.reals(), [0.0] * shifts.ROOM
-        shifts.learn(marks, self._experts_at, numbers, 0, room, said, outcome)
+        (words, marks), row, room = self._seat.state(), self._seat.row, [0.0] * shifts.ROOM
+        crowd = float(crowd_then(words, row, ticket.number)) if self._follows else 1.0
+        marks[SAME] = 1.0
+        if crowd > 1.0:
+            # The last stage has a theorem, which reckons with lags that were seen.
+            lag = max(words[row + LONGEST_LAG], words[row + ISSUED] - ticket.number - 1)
+            others = min(crowd - 1.0, float(lag))
+            marks[SAME] = same_of(marks, self._experts_at + shifts.FOLLOWED, others)
+        shifts.learn(marks, self._experts_at, numbers, 0, room, said, outcome, crowd)
+
+    @property
+    def in_turn(self) -> bool:
+        """Whether outcomes count as some of many, because others were missing."""
+        words, row = self._seat.counts(), self._seat.row
+        missing = words[row + ISSUED] - words[row + ROUNDS]
+        return self._follows and bool(words[row + MOST_OUTSTANDING] or missing)
 
     def sound(self, words: Words, reals: Reals) -> Mask:
         """Say which tickets could have been issued; experts say numbers."""

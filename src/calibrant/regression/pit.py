@@ -18,6 +18,7 @@ from calibrant.core.stateful import Migration
 from calibrant.core.ticket import Ticket
 from calibrant.errors import ForeignTicket, InvalidInput
 from calibrant.kernels import layout as kernel
+from calibrant.kernels.anchor import CAUTION, DOUBT
 from calibrant.kernels.crowd import count_correction
 from calibrant.kernels.whole import copied
 from calibrant.recalibrate import Certificate, Recalibrator
@@ -48,10 +49,14 @@ CENTRE: Final = 10_000
 
 @dataclass(frozen=True)
 class LevelSpec(Spec):
-    """One bucket that starts at ``level``; specs with one ``divisor`` can share an arena."""
+    """One bucket that starts at ``level``; specs with one ``divisor`` can share an arena.
+
+    ``doubts`` says whether it is known how much outcomes are alike that wait together.
+    """
 
     level: float = 0.5
     divisor: int = 1
+    doubts: bool = False
 
     @property
     def centre(self) -> Fraction:
@@ -70,6 +75,11 @@ class LevelSpec(Spec):
     def settings(self) -> dict[str, Any]:
         """The spec as JSON-ready data."""
         return super().settings | {"level": self.level}
+
+    @property
+    def caution(self) -> float:
+        """After how many crowds of late outcomes these are believed by half, at most."""
+        return DOUBT if self.doubts else CAUTION
 
     @property
     def centres(self) -> Reals:

@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant.bounds import probable
 from calibrant.core import check
-from calibrant.core.arrays import Reals
+from calibrant.core.arrays import Reals, Words
 from calibrant.core.gate import passing
 from calibrant.core.stateful import Migration
 from calibrant.errors import ForeignTicket, InvalidInput, InvalidType
@@ -27,6 +27,7 @@ from calibrant.regression.record import QuantileCertificate, QuantileRun
 from calibrant.regression.stream import NumberStream
 from calibrant.regression.ticket import CURVES, QuantileTicket
 from calibrant.regression.version1 import quantile_migrated
+from calibrant.regression.version3 import migrated
 
 
 class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
@@ -88,7 +89,11 @@ class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
     methods: ClassVar = quantile_methods
     aim: ClassVar = ("levels", target_levels)
     choice: ClassVar = ("ties", ("random", "below"))
-    migrations: ClassVar[dict[int, Migration]] = NumberStream.migrations | {1: quantile_migrated}
+    version: ClassVar[int] = 4
+    migrations: ClassVar[dict[int, Migration]] = NumberStream.migrations | {
+        1: quantile_migrated,
+        3: migrated,
+    }
 
     def __init__(
         self,
@@ -271,6 +276,10 @@ class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
         return [*told, mixed]
 
     # ------------------------------------------------------------------ state
+
+    def _stored(self) -> tuple[dict[str, Any], dict[str, Words]]:
+        settings, arrays = super()._stored()
+        return settings | {"alike": self._alike}, arrays
 
     def certificate(self, failure: float = FAILURE) -> QuantileCertificate:
         """Return what was measured at each level, and its bound beside it.

@@ -41,7 +41,7 @@ class NumberStream(InTurn[TicketT], Generic[TicketT, MethodT]):
     forecast is issued and an outcome learned.
     """
 
-    __slots__ = ("_choice", "_how", "_issuer", "_method", "_seat", "_target", "_ties")
+    __slots__ = ("_alike", "_choice", "_how", "_issuer", "_method", "_seat", "_target", "_ties")
 
     version: ClassVar[int] = 3
     migrations: ClassVar[dict[int, Migration]] = {2: version2.migrated}
@@ -61,6 +61,8 @@ class NumberStream(InTurn[TicketT], Generic[TicketT, MethodT]):
         self._method = _made(made, target, settings["options"])
         self._how = check.choice(settings.get("coins", SAFE), "coins", tuple(COIN_CODES))
         self._method.throw(self._how)
+        self._alike = settings.get("alike", True) is True
+        self._method.follow(self._alike)
 
     def _begin(self, secret: Secret, max_open: Any, row: Words | None = None) -> None:
         """Set up the row of the method: a fresh one, or what it was when it was stored."""
@@ -173,10 +175,10 @@ class NumberStream(InTurn[TicketT], Generic[TicketT, MethodT]):
         """
         available, time, carry = late
         times(time, len(told))
-        in_turn = available is not None or carry is not None
+        late_ones = available is not None or carry is not None
         with passing(self._gate):
             first = self.issued
-            if in_turn:
+            if late_ones or self._method.in_turn:
                 given = list(raws), told.tolist(), *late
                 tickets, pending = self._whole(lambda: self._play_late(*given))
                 return self._gathered(tickets), first, pending

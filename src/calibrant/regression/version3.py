@@ -1,0 +1,16 @@
+"""States of the third version: what late outcomes count was not known to experts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from calibrant.core.codec import Document
+
+
+def migrated(document: Document) -> Document:
+    """Return a document of quantiles of the third version as one of the fourth.
+
+    Its experts go on to learn late outcomes as if these came at once, and calibrators of levels
+    to believe them by their number.
+    """
+    return replace(document, settings=document.settings | {"alike": False}, version=4)
