@@ -10,6 +10,9 @@ The other ways are the raw forecast, ``pit`` and ``tracker``; ``shift``, one exp
 alone (all errors remembered); and ``emos``, the normal distribution whose mean is a line in the
 raw mean and whose variance is a line in the raw variance, fitted to the CRPS of the last 100,
 300 or 1,000 rounds every 50 rounds (nonhomogeneous Gaussian regression), the best of the three.
+
+``--half late`` plays series whose outcomes are late: because they are high, or because many
+forecasts wait for one and the same.
 """
 
 from __future__ import annotations
@@ -141,6 +144,89 @@ REPORT: dict[str, Callable[[Rng, int], Series]] = {
 """Series on which nothing was chosen."""
 
 
+Lags = Callable[[Rng, Distributions, Reals], Reals]
+
+
+def high(lag: float) -> Lags:
+    """Return delays of outcomes above the middle of the forecast."""
+    return lambda rng, raw, y: np.where(y > raw.quantile([0.5])[:, 0], lag, 0.0)
+
+
+def heavy(rng: Rng, raw: Distributions, y: Reals) -> Reals:
+    """Return delays with a heavy tail, twenty times as long above the middle of the forecast."""
+    scale = np.where(y > raw.quantile([0.5])[:, 0], 20.0, 1.0)
+    return np.minimum(np.floor(scale * (rng.random(len(y)) ** (-1 / 1.5) - 1.0)), 5_000.0)
+
+
+def all_by(lag: float) -> Lags:
+    return lambda rng, raw, y: np.full(len(y), lag)
+
+
+def crowded(
+    size: int, **options: float
+) -> Callable[[Rng, int], tuple[Distributions, Reals, Reals]]:
+    """Return what makes forecasts of which ``size`` in a row share their luck and its time."""
+
+    def make(rng: Rng, rounds: int) -> tuple[Distributions, Reals, Reals]:
+        crowd = np.arange(rounds) // size
+        raw, y = made(rng, rounds, noise=lambda g, n: g.normal(size=n)[crowd], **options)
+        return raw, y, (crowd + 1.0) * size - 0.5
+
+    return make
+
+
+def delayed(
+    lags: Lags, **options: float
+) -> Callable[[Rng, int], tuple[Distributions, Reals, Reals]]:
+    """Return what makes forecasts whose outcomes are late by so much."""
+
+    def make(rng: Rng, rounds: int) -> tuple[Distributions, Reals, Reals]:
+        raw, y = made(rng, rounds, **options)
+        return raw, y, np.arange(rounds) + lags(rng, raw, y)
+
+    return make
+
+
+FAR = {"off": 2.0, "narrow": 0.5}
+LATE: dict[str, Callable[[Rng, int], tuple[Distributions, Reals, Reals]]] = {
+    **{f"crowds of {n}": crowded(n) for n in (10, 100, 300)},
+    **{f"high ones late by {n}": delayed(high(n)) for n in (20, 200)},
+    "heavy tail, high ones later": delayed(heavy),
+    "all late by 100": delayed(all_by(100.0)),
+    "crowds of 10, far": crowded(10, **FAR),
+    "high ones late by 20, far": delayed(high(20.0), **FAR),
+    "all late by 20, far": delayed(all_by(20.0), **FAR),
+    "all late by 100, far": delayed(all_by(100.0), **FAR),
+}
+"""Series whose outcomes are late; those that are far are 2 off and half as wide as they should."""
+
+
+def late_row(name: str, rounds: int, seeds: int) -> str:
+    """Return the line of a series whose outcomes are late."""
+    found, place = [], list(LATE).index(name)
+    for seed in range(seeds):
+        raw, y, known = LATE[name](np.random.default_rng([3, seed, place]), rounds)
+        time, before = np.arange(rounds) * 1.0, metrics.crps(raw, y)
+        cells = [covered(raw.quantile(ENDS), y)]
+        for when in (time, known):
+            run = (
+                QuantileRecalibrator(seed=seed).compile().replay(raw, y, time=time, available=when)
+            )
+            cells += [metrics.crps(run.forecast, y) / before, covered(run.quantiles, y)]
+        found.append(cells)
+    own, prompt, _, late, after = np.mean(found, axis=0).tolist()
+    most = max(cells[3] for cells in found)
+    return f"| {name} | {prompt:.3f} | {late:.4f} | {most:.4f} | {own:.3f} | {after:.3f} |"
+
+
+def late_table(rounds: int, seeds: int) -> None:
+    """Print the table of late outcomes."""
+    print("| series | at once, over raw | late, over raw | at worst | raw covered | covered |")
+    print("|---|---|---|---|---|---|")
+    for name in LATE:
+        print(late_row(name, rounds, seeds), flush=True)
+
+
 # -------------------------------------------------------------------------------- the ways
 
 
@@ -225,8 +311,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=2_000)
     parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--half", choices=("report", "choose"), default="report")
+    parser.add_argument("--half", choices=("report", "choose", "late"), default="report")
     told = parser.parse_args()
+    if told.half == "late":
+        late_table(told.rounds, told.seeds)
+        return
     told.first = 1 if told.half == "report" else 2
     series, order = REPORT if told.half == "report" else CHOOSE, []
     names = ("mixed", "raw", "pit", "tracker", "shift", "emos")

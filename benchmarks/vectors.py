@@ -1,14 +1,18 @@
 """Whole vectors over classes: Brier score and log loss of the default against refitted scalings.
 
-Run as ``python -m benchmarks.vectors [--data DIR] [--rounds T] [--chosen] [WORD]``.  DIR holds
-``image_logits`` and ``llm_multiple_choice``; streams whose files are not there are left out.  The
-table is of streams on which nothing was chosen; ``--chosen`` prints those on which it was.  A word
-keeps the streams whose titles have it.
+Run as ``python -m benchmarks.vectors [--data DIR] [--rounds T] [--chosen | --late] [WORD]``.  DIR
+holds ``image_logits`` and ``llm_multiple_choice``; streams whose files are not there are left out.
+The table is of streams on which nothing was chosen; ``--chosen`` prints those on which it was.  A
+word keeps the streams whose titles have it.
 
 Others are temperature, vector and matrix scaling (by L-BFGS, with a ridge) and isotonic regression
 class by class, each fitted on the last 2,000 rounds every 500; ours are judged by their means.  The
 bar is 1.01 times the best of them, of ``OneVsRest`` and of ``TopLabel``, plus 2 K / T.  C2 is over
 the exact values that were drawn.
+
+``--late`` plays streams over three classes whose outcomes are late, because of what they are, or
+because many forecasts wait for one of them, with ``--seeds`` seeds; the bar is the raw forecast's
+Brier score + 0.001 where this is right.
 """
 
 from __future__ import annotations
@@ -111,6 +115,84 @@ def answers(data: pathlib.Path | None, name: str, *models: str) -> Stream:
         raw = (raw[:, :, None] * pair[:, None, :]).reshape(len(rows), -1)
         outcomes = 2 * outcomes + np.array([int(row[f"{m}_correct"]) for row in rows])
     return raw / raw.sum(axis=1, keepdims=True), outcomes
+
+
+# --------------------------------------------------------------------- late outcomes
+
+
+def luck(raw: Reals, coins: Reals, slope: float) -> Labels:
+    """Return classes by coins, with chances that are the raw forecast to a power, over the sum."""
+    chances = raw**slope / (raw**slope).sum(axis=1, keepdims=True)
+    return np.minimum((chances.cumsum(axis=1) < coins[:, None]).sum(axis=1), raw.shape[1] - 1)
+
+
+def crowded(size: int, slope: float = 1.0) -> Callable[[int, int], tuple[Reals, Labels, Reals]]:
+    """Return what makes forecasts of which ``size`` in a row wait for one shared outcome."""
+
+    def make(rounds: int, seed: int) -> tuple[Reals, Labels, Reals]:
+        rng, crowd = np.random.default_rng([seed, size]), np.arange(rounds) // size
+        raw = rng.dirichlet(np.full(3, 1.5), rounds)
+        outcomes = luck(raw[crowd], rng.random(rounds)[crowd], slope)
+        return raw[crowd], outcomes, (crowd + 1.0) * size - 0.5
+
+    return make
+
+
+def delayed(
+    lags: Callable[[np.random.Generator, Labels], Reals], slope: float = 1.0
+) -> Callable[[int, int], tuple[Reals, Labels, Reals]]:
+    """Return what makes forecasts whose outcomes are late by so much."""
+
+    def make(rounds: int, seed: int) -> tuple[Reals, Labels, Reals]:
+        rng = np.random.default_rng([seed, 3])
+        raw = rng.dirichlet(np.full(3, 1.5), rounds)
+        outcomes = luck(raw, rng.random(rounds), slope)
+        return raw, outcomes, np.arange(rounds) + lags(rng, outcomes)
+
+    return make
+
+
+def of_class(k: int, lag: float) -> Callable[[np.random.Generator, Labels], Reals]:
+    """Return delays of one class."""
+    return lambda rng, outcomes: np.where(outcomes == k, lag, 0.0)
+
+
+def heavy(rng: np.random.Generator, outcomes: Labels) -> Reals:
+    """Return delays with a heavy tail, the longer the higher the class."""
+    scale = np.array([1.0, 5.0, 20.0])[outcomes]
+    return np.minimum(np.floor(scale * (rng.random(len(outcomes)) ** (-1 / 1.5) - 1.0)), 5_000.0)
+
+
+LATE: dict[str, Callable[[int, int], tuple[Reals, Labels, Reals]]] = {
+    **{f"crowds of {n}": crowded(n) for n in (10, 100, 1_000)},
+    **{f"class 0 late by {n}": delayed(of_class(0, n)) for n in (20, 200)},
+    "class 2 late by 200": delayed(of_class(2, 200.0)),
+    "heavy tail, by class": delayed(heavy),
+    "all late by 100": delayed(lambda rng, y: np.full(len(y), 100.0)),
+    "crowds of 10, steep": crowded(10, 0.5),
+    "class 0 late by 20, steep": delayed(of_class(0, 20.0), 0.5),
+    "all late by 100, steep": delayed(lambda rng, y: np.full(len(y), 100.0), 0.5),
+}
+"""Streams whose outcomes are late; the steep ones have logits twice as far apart as they should."""
+
+
+def late_row(title: str, rounds: int, seeds: int) -> str:
+    """Return the line of a stream whose outcomes are late."""
+    found = []
+    for seed in range(seeds):
+        raw, outcomes, known = LATE[title](rounds, seed)
+        time, scores = np.arange(rounds) * 1.0, [metrics.brier(raw, outcomes)]
+        for kind in (OneVsRest, ClassCalibrant):
+            rec = kind(3, seed=seed).compile()
+            run = rec.replay(raw, outcomes, time=time, available=known)
+            made = run.mean / run.mean.sum(axis=1, keepdims=True)
+            scores.append(metrics.brier(made, outcomes))
+        found.append(scores)
+    raw, each, own = np.mean(found, axis=0).tolist()
+    most = max(ours - before for before, _, ours in found)
+    bar = "" if "steep" in title else (" kept" if own <= raw + 0.001 else " missed")
+    cells = f"{raw:.4f} | {each - raw:+.4f} | {own - raw:+.4f} | {most:+.4f}"
+    return f"| {title} | {cells} |{bar} |"
 
 
 Maker = Callable[[pathlib.Path | None, int], Stream]
@@ -251,8 +333,16 @@ def main() -> None:
     parser.add_argument("--data", type=pathlib.Path, default=DATA)
     parser.add_argument("--rounds", type=int, default=10_000)
     parser.add_argument("--chosen", action="store_true")
+    parser.add_argument("--late", action="store_true")
+    parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("word", nargs="?", default="")
     told = parser.parse_args()
+    if told.late:
+        print("| stream | Brier raw | `OneVsRest`, less raw | ours, less raw | at worst | bar |")
+        print("|---|---|---|---|---|---|")
+        for title in (title for title in LATE if told.word in title):
+            print(late_row(title, told.rounds, told.seeds), flush=True)
+        return
     streams = CHOSEN if told.chosen else APART
     asked = {title: make for title, make in streams.items() if told.word in title}
     for line in table(asked, told.data, told.rounds):

@@ -25,7 +25,16 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from calibrant.kernels import crowd as alike
+from calibrant.kernels.crowd import (
+    CROWDS,
+    GAIN,
+    LEAST_MEMORY,
+    PRIOR,
+    SQUARES,
+    TOGETHER,
+    part_of,
+    same_of,
+)
 from calibrant.kernels.portable import exp_plain, log
 from calibrant.kernels.scaling import (
     BLENDS,
@@ -64,8 +73,8 @@ def begin_following(state: Any, classes: int) -> None:
     Squared errors of a vector over two classes are twice those of a binary forecast.
     """
     at = state_words(classes)
-    state[at + alike.TOGETHER] = 2.0 * alike.PRIOR / alike.GAIN
-    state[at + alike.SQUARES] = 2.0 * alike.PRIOR
+    state[at + TOGETHER] = 2.0 * PRIOR / GAIN
+    state[at + SQUARES] = 2.0 * PRIOR
     state[BLENDS], state[BLENDS + 1] = BLEND_START, 1.0 - BLEND_START
 
 
@@ -80,9 +89,9 @@ def follow(state: Any, classes: int, crowd: float, ours: Any, first: int, outcom
         square += error * error
         state[pair] = recent * (1.0 - 1.0 / crowd) + error
         state[pair + 1] = earlier * (1.0 - 0.5 / crowd) + error
-    kept = 1.0 - 1.0 / (alike.LEAST_MEMORY + alike.CROWDS * crowd)
-    state[at + alike.TOGETHER] = state[at + alike.TOGETHER] * kept + product
-    state[at + alike.SQUARES] = state[at + alike.SQUARES] * kept + square
+    kept = 1.0 - 1.0 / (LEAST_MEMORY + CROWDS * crowd)
+    state[at + TOGETHER] = state[at + TOGETHER] * kept + product
+    state[at + SQUARES] = state[at + SQUARES] * kept + square
 
 
 # ---------------------------------------------------------------- what experts said
@@ -135,8 +144,8 @@ def learn_late(
     and they said when the forecast was made.
     """
     many, first = float(crowd), t * kept_words(classes)
-    same = alike.same_of(state, state_words(classes), many - 1.0)
-    part = alike.part_of(many, same, state[ROUNDS])
+    same = same_of(state, state_words(classes), many - 1.0)
+    part = part_of(many, same, state[ROUNDS])
     count, total = experts(classes), 0.0
     for i in range(count):
         likely = room[said_at(classes, 0) + outcome]

@@ -45,7 +45,17 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from calibrant.kernels import crowd as alike
+from calibrant.kernels.crowd import (
+    CROWDS,
+    EARLIER,
+    GAIN,
+    LEAST_MEMORY,
+    RECENT,
+    SQUARES,
+    TOGETHER,
+    part_of,
+    same_of,
+)
 from calibrant.kernels.layout import REAL, REAL_COUNT, SHARE, STATE, Section
 from calibrant.kernels.portable import exp
 
@@ -132,7 +142,7 @@ DESCENT_WORDS: Final = 4
 FOLLOWED: Final = FIRST_DESCENT + DESCENTS * DESCENT_WORDS
 """Where it is followed how much outcomes are alike; words as in `calibrant.kernels.crowd`."""
 ERRORS: Final = 4
-LIKENESS: Final = 7.6 / alike.GAIN
+LIKENESS: Final = 7.6 / GAIN
 """In sum, products count by so much more than of errors that are not taken less their mean."""
 BELIEVED: Final = 20.0
 """As so many squares that show outcomes to be the same a stream begins: a dozen outcomes or so."""
@@ -153,7 +163,7 @@ def fresh(follows: bool = True) -> list[float]:
     """
     words = [first_weight(k) for k in range(EXPERTS)] + [0.0] * (5 + MOMENTS * MOMENT_WORDS)
     words += [0.0, 1.0, 0.0, 0.0] * DESCENTS
-    first = 0.0, 0.0, BELIEVED / alike.GAIN, BELIEVED, 0.0
+    first = 0.0, 0.0, BELIEVED / GAIN, BELIEVED, 0.0
     return [*words, *first] if follows else words
 
 
@@ -279,8 +289,8 @@ def learn(
         return
     c, d, part = room[RAW_CENTRE], room[RAW_SPREAD], 1.0
     if crowd > 1.0:
-        same = alike.same_of(marks, at + FOLLOWED, crowd - 1.0)
-        part = alike.part_of(crowd, same, marks[at + SEEN])
+        same = same_of(marks, at + FOLLOWED, crowd - 1.0)
+        part = part_of(crowd, same, marks[at + SEEN])
         compare(marks, at + FOLLOWED, crowd, y - said[SAID], said[SAID + 1])
     count(marks, at, numbers, start, d, y, part)
     weigh(marks, at, room, said, y, crowd, part)
@@ -299,13 +309,13 @@ def compare(marks: Any, at: int, crowd: float, off: float, spread: float) -> Non
     before = marks[at + ERRORS]
     marks[at + ERRORS] = before + 1.0
     if before > 0.0:
-        away, kept = error - marks[at + alike.EARLIER], alike.CROWDS * crowd + alike.LEAST_MEMORY
-        more = away * (marks[at + alike.RECENT] - marks[at + alike.EARLIER]) * LIKENESS
-        marks[at + alike.TOGETHER] += more - marks[at + alike.TOGETHER] / kept
-        marks[at + alike.SQUARES] += away * away - marks[at + alike.SQUARES] / kept
+        away, kept = error - marks[at + EARLIER], CROWDS * crowd + LEAST_MEMORY
+        more = away * (marks[at + RECENT] - marks[at + EARLIER]) * LIKENESS
+        marks[at + TOGETHER] += more - marks[at + TOGETHER] / kept
+        marks[at + SQUARES] += away * away - marks[at + SQUARES] / kept
     gain = 1.0 / (before + 1.0)
-    marks[at + alike.RECENT] += (error - marks[at + alike.RECENT]) * max(gain, 1.0 / crowd)
-    marks[at + alike.EARLIER] += (error - marks[at + alike.EARLIER]) * max(gain, 0.5 / crowd)
+    marks[at + RECENT] += (error - marks[at + RECENT]) * max(gain, 1.0 / crowd)
+    marks[at + EARLIER] += (error - marks[at + EARLIER]) * max(gain, 0.5 / crowd)
 
 
 def faded(fade: float, part: float) -> float:
