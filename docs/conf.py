@@ -40,18 +40,21 @@ autosummary_generate = True
 autosummary_ignore_module_all = False
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
+autodoc_mock_imports = ["pyspark"]  # 400 MB and a Java that docstrings need none of
 napoleon_numpy_docstring = True
 napoleon_google_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True
 napoleon_attr_annotations = False
 add_module_names = False
+toc_object_entries = False  # each name has a heading already
 default_role = None
 
 html_theme = "pydata_sphinx_theme"
 html_title = "calibrant"
 html_show_sourcelink = False
-html_static_path: list[str] = []
+html_static_path = ["static"]
+html_css_files = ["site.css"]
 html_theme_options = {
     "show_toc_level": 2,
     "navigation_with_keys": False,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import importlib
-import importlib.util
 import inspect
 import pkgutil
 import re
@@ -56,7 +55,6 @@ SECTIONS = {
     "inside": ("Design", "How it is made, and why.", ["design", "contributing", "decisions"]),
 }
 """Title, introduction and pages of each section."""
-MISSING = object()
 LINK = re.compile(r"(?<!!)\[(?P<text>[^]]*)\]\((?P<target>[^)\s]+)\)")
 
 
@@ -76,17 +74,35 @@ def packages() -> list[ModuleType]:
 
 
 def imported(name: str) -> ModuleType:
-    """Return a package; where its extra is missing, one that has the docstring and names alone."""
+    """Return a package; where its extra is missing, one with definitions as its files have them."""
     try:
         return importlib.import_module(name)
     except MissingExtra:
-        found = importlib.util.find_spec(name)
-        tree = ast.parse(Path(found.origin).read_text()) if found and found.origin else ast.Module()
+        tree = parsed(name)
         made = ModuleType(name, ast.get_docstring(tree))
         listed = (node for node in tree.body if isinstance(node, ast.Assign))
         named = [node.value for node in listed if ast.unparse(node.targets[0]) == "__all__"]
         made.__all__ = ast.literal_eval(named[0]) if named else []
+        homes = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+        vars(made).update(
+            (found.name, found)
+            for home in homes
+            for found in parsed(home.module or "").body
+            if isinstance(found, DEFINED) and found.name in {each.name for each in home.names}
+        )
         return made
+
+
+DEFINED = (ast.ClassDef, ast.FunctionDef)
+
+
+def parsed(name: str) -> ast.Module:
+    """Return the source of a module, which is not imported."""
+    parts = name.split(".")
+    place = ROOT.joinpath("src", *parts)
+    return ast.parse(
+        (place / "__init__.py" if place.is_dir() else place.with_suffix(".py")).read_text()
+    )
 
 
 def inner(package: ModuleType) -> bool:
@@ -111,12 +127,10 @@ def page_of(package: ModuleType, homes: dict[int, str]) -> str:
     lines = [f"# {name}\n", inspect.cleandoc(package.__doc__ or "").partition("\n\n")[0] + "\n"]
     rest: list[str] = []
     for each in sorted(package.__all__):
-        value = getattr(package, each, MISSING)
+        value = getattr(package, each)
         home = homes.setdefault(id(value), name) if shared(value) else name
         if home != name:
             rest.append(f"- `{each}`: see [{home}]({home}.md)\n")
-        elif value is MISSING:
-            rest.append(f"- `{each}`: its entry is in the docstring, `help({name}.{each})`\n")
         elif inspect.ismodule(value):
             rest.append(f"- `{each}`: a module\n")
         else:
@@ -137,10 +151,10 @@ INHERITED = "   :inherited-members: object, tuple, dict, int, Exception\n"
 def entry(package: str, name: str, value: object) -> str:
     """Return the directive that makes the entry of one name."""
     place = f"{package}.{name}"
-    if inspect.isclass(value):
+    if inspect.isclass(value) or isinstance(value, ast.ClassDef):
         own = "integrations" in package  # what a host gives its classes is told by the host
         told = f".. autoclass:: {place}\n{CLASS}{HOST if own else INHERITED}"
-    elif inspect.isroutine(value):
+    elif inspect.isroutine(value) or isinstance(value, ast.FunctionDef):
         told = f".. autofunction:: {place}\n"
     else:
         told = f".. py:data:: {place}\n\n   {described(value)}\n"
@@ -173,7 +187,6 @@ def write(source: Path = SOURCE) -> None:
     for folder, ending in (("images", "*.svg"), ("notebooks", "*.ipynb")):
         for found in sorted((DOCS / folder).glob(ending)):
             put(source / folder / found.name, found.read_text())
-    shutil.copy(DOCS / "conf.py", source / "conf.py")
     front = source / "index.md"
     put(front, front.read_text() + sections(source))
 

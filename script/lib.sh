@@ -164,7 +164,7 @@ with_pip() {
     log=$directory/install.log
     {
         PYTHONUNBUFFERED=1 "$directory/bin/python" -m pip install --disable-pip-version-check \
-            --progress-bar off "$@" 2>&1 || printf 'failed %s\n' "$?"
+            --progress-bar off --no-compile "$@" 2>&1 || printf 'failed %s\n' "$?"
     } | counted
 }
 
