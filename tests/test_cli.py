@@ -174,7 +174,8 @@ def test_the_default_is_calibrant_and_the_table_shows_its_chain(
     assert ran(*words) == 0
     brief = capsys.readouterr().out
     assert "identity" not in brief
-    assert "guarantee, probability 0.95: c1 " in brief
+    assert re.search(r"^proven in 95 % of runs: C1 at most \d", brief, re.MULTILINE)
+    assert "The guarantee was kept: " in " ".join(brief.split())
     assert ran(*words, "--details", "--force") == 0
     shown = capsys.readouterr().out
     assert len(shown) > len(brief)
@@ -203,7 +204,7 @@ def test_late_outcomes_leave_the_chain_without_a_bound(
     words = ("replay", games, "--seed", 5, "--time", "t", "--available", "known")
     assert ran(*words, "--details") == 0
     shown = capsys.readouterr().out
-    assert "too early to promise anything; from about round" in shown
+    assert "It is too early to promise anything: from about round" in " ".join(shown.split())
     assert re.search(r"^  identity +\d\.\d{3} +-?\d\.\d{5} +-$", shown, re.MULTILINE)
 
 
@@ -229,7 +230,8 @@ def test_groups_are_calibrated_at_once_and_told_one_by_one(
     shown, told = capsys.readouterr().out, json.loads(summary.read_text())
     assert "300 rounds, groups, seed 5" in shown
     first = told["bound"]["from_round"]
-    assert f"too early to promise anything; from about round {first} on" in shown
+    early = f"too early to promise anything: from about round {first:,} on"
+    assert early in " ".join(shown.split())
     named = {row["name"]: row for row in told["breakdown"]["rows"]}
     assert sorted(named) == ["day=0", "day=1", "day=2", "day=3", "day=4", "side=a", "side=b"]
     assert named["side=a"]["rounds"] == 150
@@ -991,7 +993,7 @@ def test_report_tells_the_headline(
     capsys.readouterr()
     assert ran("report", name, "--out", out) == 0
     shown = capsys.readouterr()
-    assert re.match(rf"{name}: \S.* Brier \S+ → \S+; ranking \S.* AUC \S+ → \S+\n$", shown.out)
+    assert re.match(rf"{name}: \S.* Brier \S+ → \S+; ranking \S.* AUC \S+ → \S+ The", shown.out)
     assert shown.err == f"calibrant: wrote {out}\n"
 
 
@@ -1105,8 +1107,7 @@ def test_the_closing_lines_fit_the_numbers(games: Path, tmp_path: Path) -> None:
     ran("replay", games, "--seed", 1, "--summary", summary)
     told = Summary.from_dict(json.loads(summary.read_text())).summary
     lines = closing_lines(told)
-    assert lines[1].endswith("it holds")
-    assert "is exceeded" in closing_lines({**told, "certificate_holds": False})[1]
+    assert lines[1].startswith("proven in 95 % of runs: C1 at most ")
     bare = {**told, "bound": dict.fromkeys(("c1", "c2", "regret"))}
     assert len(closing_lines(bare)) == 1
 

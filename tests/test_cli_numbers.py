@@ -68,7 +68,7 @@ def test_one_command_writes_rows_summary_report_pictures_and_state(
     assert "300 rounds, mixed, seed 5" in captured.out
     assert re.search(r"^level +raw covered +covered +raw pinball +pinball +C2 +bound$",
                      captured.out, re.MULTILINE)  # fmt: skip
-    assert "guarantee, level by level: the bounds above; it holds" in captured.out
+    assert "\nproven for each level: the bounds above\n" in captured.out
     found = summarised(summary)
     last = captured.out.rpartition("\n\n")[2]
     assert " ".join(last.split()) == headline(found)

@@ -22,7 +22,7 @@ from calibrant.kinds.binary.tables import chain, screen, windows
 from calibrant.kinds.binary.view import chosen, guarantee, promise
 from calibrant.metrics import calibration_curve
 from calibrant.plot import canvas, save
-from calibrant.report import headline, render, write, write_many
+from calibrant.report import headline, render, view_of, write, write_many
 from calibrant.report.page import _templates
 from calibrant.report.tables import shown, signed
 from calibrant.summary import Breakdown, Part, Parts, Summary
@@ -143,10 +143,25 @@ SENTENCES = {
 }
 
 
+def opening_of(summary: Summary) -> str:
+    """What the headline says before its verdict on the guarantee."""
+    return " ".join(view_of(summary).opening(summary))
+
+
+def test_the_headline_ends_with_one_verdict_on_the_guarantee() -> None:
+    for summary in (told(*FIXED), chained(*overconfident(1500))):
+        assert headline(summary) == f"{opening_of(summary)} {promise(summary)}"
+        assert headline(summary).count(promise(summary)) == 1
+    assert (
+        headline(told(Group(0.75, 0.5, 0.0, 0)))
+        == "There are no rounds, so there is nothing to judge."
+    )
+
+
 @pytest.mark.parametrize("case", SENTENCES)
 def test_the_headline_is_right(case: str) -> None:
     groups, expected = SENTENCES[case]
-    assert headline(told(*groups)) == expected
+    assert opening_of(told(*groups)) == expected
 
 
 @settings(max_examples=15)
@@ -205,7 +220,7 @@ def test_a_small_brier_score_makes_small_changes_matter() -> None:
 def test_without_an_interval_the_sentence_claims_nothing_about_accuracy() -> None:
     summary = with_regret(told(*FIXED), -0.02, math.nan, math.nan)
     told_of = "allows. Brier 0.230 → 0.201; ranking unchanged: AUC 0.602 → 0.602."
-    assert headline(summary).endswith(told_of)
+    assert opening_of(summary).endswith(told_of)
 
 
 def test_a_change_too_small_for_three_digits_is_shown_with_more() -> None:
@@ -233,7 +248,7 @@ def test_accuracy_is_not_called_improved_while_the_log_loss_rose() -> None:
 
 
 def test_a_ranking_that_got_better_is_said_to_have() -> None:
-    said = headline(with_scores(told(*FIXED), "auc", raw=0.61, forecast=0.68))
+    said = opening_of(with_scores(told(*FIXED), "auc", raw=0.61, forecast=0.68))
     assert said.endswith("ranking improved: AUC 0.610 → 0.680.")
 
 
@@ -287,7 +302,7 @@ def test_verdicts_in_table_sentence_and_screen_agree() -> None:
     assert table is not None
     assert [row[5] for row in table.rows] == ["fixed", "better, still off", "too few rounds"]
     end = "Group by group: 1 fixed; 1 better, still off; 1 too few rounds."
-    assert headline(summary).endswith(end)
+    assert opening_of(summary).endswith(end)
     shown = tables.parts_table({"kind": "group", "rows": [vars(row) for row in named]})
     assert [row[-1] for row in shown.rows] == [row[5] for row in table.rows]
 

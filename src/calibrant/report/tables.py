@@ -192,5 +192,7 @@ def view_of(summary: AnySummary) -> View:
 
 
 def headline(summary: AnySummary) -> str:
-    """Tell what became of forecasts, and what it cost, in a few plain sentences."""
-    return " ".join(view_of(summary).opening(summary))
+    """Say in plain sentences what changed, what it cost, and whether the guarantee was kept."""
+    view = view_of(summary)
+    told = [view.promise(summary)] if summary["n_rounds"] else []
+    return " ".join([*view.opening(summary), *told])

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
-from calibrant.recalibrate.promise import too_early
 from calibrant.report.tables import Table, count_lines, number, printed, settings, shown, signed
 from calibrant.summary import NAMES, Part, Summary
 
@@ -245,11 +244,7 @@ SHOWN: Final = 20
 """Groups or classes that are shown."""
 TITLE: Final = 43
 """Columns of an expert's name."""
-HOLDS: Final = {True: "holds", False: "is exceeded", None: "is not known"}
-UNREPORTED: Final = (
-    "{:,} expired without an outcome: no promise holds if draws decide which are reported"
-)
-LATE: Final = "late outcomes, at most {:,} outstanding: no theorem here speaks of them"
+PROVEN: Final = {"c1": "C1", "c2": "C2", "regret": "extra loss over raw"}
 
 
 def screen(summary: Summary, details: bool = False) -> tuple[list[Table], list[str]]:
@@ -277,7 +272,7 @@ def closing_lines(told: Mapping[str, Any]) -> list[str]:
     regret = told["regret_brier"]
     interval = f"[{printed(regret['low'])}, {printed(regret['high'])}]"
     lines = [f"Brier, forecast minus raw: {printed(regret['value'])}, 95 % interval {interval}"]
-    lines += [*_window_lines(told), *_budget(told), *_guarantee(told)]
+    lines += [*_window_lines(told), *_budget(told), *_proven(told)]
     return [*lines, *count_lines(told)]
 
 
@@ -305,24 +300,18 @@ def _budget(told: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _guarantee(told: Mapping[str, Any]) -> list[str]:
-    bounds, late = told["bound"], told["certificate"].get("delay")
-    verdict, first = HOLDS[told["certificate_holds"]], bounds.get("from_round")
-    lines = _unreported(told["certificate"].get("expired"))
-    if bounds["c2"] is not None or bounds["c1"] is not None:
-        known = [key for key in ("c1", "c2", "regret") if bounds[key] is not None]
-        parts = [f"{key} {printed(bounds[key])}" for key in known]
-        sure = f", probability {1.0 - bounds['failure']:g}" if "failure" in bounds else ""
-        return [*lines, f"guarantee{sure}: {', '.join(parts)}; it {verdict}"]
-    if first is not None:
-        return [*lines, too_early(first)]
+def _proven(told: Mapping[str, Any]) -> list[str]:
+    """Return what the theorems say of this run; the headline says whether it was kept."""
+    bounds = told["bound"]
+    known = [key for key in PROVEN if bounds[key] is not None]
+    if "c1" in known or "c2" in known:
+        parts = [f"{PROVEN[key]} at most {printed(bounds[key])}" for key in known]
+        chance = 100.0 * (1.0 - bounds.get("failure", 0.0))
+        sure = f" in {chance:g} % of runs" if "failure" in bounds else ""
+        return [f"proven{sure}: {', '.join(parts)}"]
     if told["breakdown"] is not None and told["certificate_holds"] is not None:
-        return [*lines, f"guarantee, group by group: the bounds above; it {verdict}"]
-    return [*lines, LATE.format(late)] if late else lines
-
-
-def _unreported(expired: int | None) -> list[str]:
-    return [UNREPORTED.format(expired)] if expired else []
+        return [f"proven for each {told['breakdown']['kind']}: the bounds above"]
+    return []
 
 
 def chain_table(told: Mapping[str, Any]) -> Table:

@@ -40,7 +40,6 @@ ROWS: Final = {
     "pit_error": "PIT histogram, squared error",
     "infinite": "share of infinite quantiles",
 }
-HOLDS: Final = {True: "holds", False: "is exceeded", None: "is not known"}
 LEVEL: Final = ("level", "raw covered", "covered", "raw pinball", "pinball")
 LEVEL_KEYS: Final = ("coverage_raw", "coverage_forecast", "pinball_raw", "pinball_forecast")
 PROMISES: Final = {
@@ -189,10 +188,8 @@ def screen(summary: NumberSummary, details: bool = False) -> tuple[list[Table], 
     rows = [[title, *(printed(told[name][key]) for name in NAMES)] for key, title in ROWS.items()]
     seed = "no seed" if told["seed"] is None else f"seed {told['seed']}"
     title = f"{told['n_rounds']:,} rounds, {told['method']}, {seed}"
-    holds = HOLDS[told["certificate_holds"]]
-    lines = [f"guarantee, level by level: the bounds above; it {holds}", *count_lines(told)]
-    if told["certificate_holds"] is None and (first := _first(told)) is not None:
-        lines[0] = too_early(first)
+    early = told["certificate_holds"] is None
+    lines = [*([] if early else ["proven for each level: the bounds above"]), *count_lines(told)]
     levels, quantity = _levels(told, printed)
     tables = Table.of(title, ("", *NAMES), rows), Table("", (*LEVEL, quantity, "bound"), levels)
     return list(tables), lines
