@@ -105,6 +105,10 @@ MESSY: dict[str, tuple[bytes, tuple[str, ...]]] = {
     "latin.csv": (text(";").replace("\n", ";größe\n").encode("latin-1"), ()),
     "single.csv": (text(",", quote="'").encode(), ()),
     "hint.csv": (b"sep=;\r\n" + text(";", "\r\n").encode(), ()),
+    "padded.csv": (text(header="prob, won").encode(), ()),
+    "title.csv": (b"Churn export 2024-01-01\n" + text().encode(), ()),
+    "titles.csv": (b"Churn export\r\n\r\n" + text(";", "\r\n").encode(), ()),
+    "hint-headless.csv": (b"sep=;\n" + text(";", header="").encode(), COUNTED),
     "headless.csv": (text(";", header="").encode(), COUNTED),
     "headless-mark.csv": (text(header="").encode("utf-8-sig"), COUNTED),
     "games.csv.gz": (squeezed(gzip.compress), ()),
@@ -182,6 +186,7 @@ def test_log_odds_are_proposed_and_never_assumed(
         ("latin.csv", "semicolons between fields, encoding latin-1 (else: --sep, --encoding)"),
         ("excel.txt", "read with a decimal comma, encoding utf-16 (else: --decimal, --encoding)"),
         ("headless.csv", "no names of columns, which are called 1, 2, ... (else: --sep, --header)"),
+        ("title.csv", "read with 1 line above the names of columns left out (else: --header)"),
         ("yes.csv", "won: 'yes' is 1, 'no' is 0"),
     ],
 )  # fmt: skip
@@ -234,6 +239,13 @@ def test_the_command_of_a_summary_reads_a_messy_file_again(
     again = shlex.split(told["timing"]["run"]["command"])
     assert run([*again[1:], "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["raw"] == told["raw"]
+
+
+def test_names_of_columns_are_stripped(tmp_path: Path, plain: list[float]) -> None:
+    place = tmp_path / "padded.csv"
+    place.write_text(text(header="prob, won"))
+    assert means(place, "--raw", "prob", "--outcome", "won") == plain
+    assert set(json.loads((tmp_path / "out.jsonl").read_text().splitlines()[0])) >= {"prob", "won"}
 
 
 def test_a_zip_file_has_one_file_in_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -430,6 +442,31 @@ def test_day_and_month_that_may_be_either_are_asked_for(
     assert ran("replay", place, "--time", "day", "--time-format", "%d/%m/%Y") == 0
     assert ran("replay", place, "--time", "day", "--time-format", "%m/%d/%Y") == ExitCode.ROW
     assert "not before the row above" in capsys.readouterr().err
+
+
+def test_days_written_as_numbers_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = timed(tmp_path, "20231231", "20240101")
+    assert ran("replay", place, "--time", "day") == 0
+    told = "day read as plain numbers, e.g. 20231231; if they are days: --time-format %Y%m%d"
+    assert told in capsys.readouterr().err
+    assert ran("replay", place, "--time", "day", "--time-format", "%Y%m%d") == 0
+    assert "plain numbers" not in capsys.readouterr().err
+    assert ran("replay", timed(tmp_path, "17040671", "17040672"), "--time", "day") == 0
+    assert "plain numbers" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("word", ["NA", "n/a", "NULL", "None", "?", "-"])
+def test_a_word_for_an_unknown_outcome_comes_with_a_way_out(
+    word: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "d.csv"
+    place.write_text(f"prob,won\n0.5,1\n0.5,{word}\n0.25,0\n")
+    assert ran("replay", place) == ExitCode.ROW
+    told = f"got {word!r}; try --on-error skip, or empty cells for what is unknown\n"
+    assert capsys.readouterr().err.endswith(told)
+    assert ran("replay", place, "--on-error", "skip") == 0
 
 
 def test_a_wrong_form_of_times_is_called_that(

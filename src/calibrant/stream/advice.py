@@ -24,6 +24,10 @@ LOOSE: Final = Wording(decimal=",", percent=True)
 """Reads numbers with a point or a comma, and with a sign of per cent."""
 NEAR_ONE: Final = 2.0
 """Numbers from 0 up to here are rather probabilities with a mistake than percents."""
+DAY: Final = "%Y%m%d"
+"""Days that may as well be numbers."""
+UNKNOWN: Final = ("na", "n/a", "nan", "null", "none", "unknown", "?", "-", ".")
+"""Words for an outcome that is not known."""
 PLAIN: Final = ("0", "1", "true", "false")
 """Outcomes that nobody has to be told about."""
 
@@ -126,6 +130,8 @@ def advice_on(value: Any, column: str | None, columns: Columns, kind: str) -> st
         return ""
     if column == columns.raw:
         return shlex.join(flags_of_raw([value], columns.wording, kind))
+    if column == columns.outcome and shown(value).lower() in UNKNOWN:
+        return "--on-error skip, or empty cells for what is unknown"
     if column in (columns.time, columns.available) and columns.wording.time_format is None:
         known = forms([str(value)])
         return shlex.join(["--time-format", known[0]]) if known else ""
@@ -218,14 +224,31 @@ def guesses(source: Source, asked: Asked, sample: Sample, columns: Columns) -> l
     if asked.header is None and not dialect.header:
         told.append("no names of columns, which are called 1, 2, ...")
         flags.append("--header")
+    if asked.header is None and dialect.titles:
+        lines = "1 line" if dialect.titles == 1 else f"{dialect.titles} lines"
+        told.append(f"{lines} above the names of columns left out")
+        flags.append("--header")
     told += ["single quotes"] if dialect.quote == "'" else []
     made = [f"read with {', '.join(told)} (else: {', '.join(flags)})"] if flags else []
     return made + _words(sample, columns)
 
 
+def _days(sample: Sample, columns: Columns) -> list[str]:
+    """Say that times which look like days, as 20240131, are read as plain numbers."""
+    found = present(sample.get(columns.time or "", ()))
+    if columns.wording.time_format or not found or not all(isinstance(v, str) for v in found):
+        return []
+    days = Wording(time_format=DAY).times([v for v in found if len(v.strip()) == len("20240131")])
+    if len(days.values) < len(found) or not np.isfinite(days.values).all():
+        return []
+    told = f"e.g. {found[0].strip()}; if they are days: --time-format {DAY}"
+    return [f"{columns.time} read as plain numbers, {told}"]
+
+
 def _words(sample: Sample, columns: Columns) -> list[str]:
     words = columns.wording
     told = [f"{columns.time} read as {words.time_format!r}"] if words.time_format else []
+    told += _days(sample, columns)
     two = two_values(sample.get(columns.outcome, ())) if not columns.vector else None
     if two is None or {text.lower() for text in two} <= set(PLAIN):
         return told

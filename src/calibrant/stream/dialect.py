@@ -21,6 +21,8 @@ SAMPLE: Final = 1 << 16
 """Bytes that guesses are made from."""
 MOST_ROWS: Final = 200
 """Rows that guesses are made from."""
+MOST_TITLES: Final = 5
+"""Lines above the names of columns that are looked for."""
 SEPARATORS: Final = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", " ": "spaces"}
 """What may stand between fields, the commonest first."""
 MARKS: Final = (
@@ -59,8 +61,9 @@ class Dialect:
         What stands between fields, around them, and before decimals.
     header
         Whether the first line names the columns; without one they are called 1, 2, 3, ...
-    hint
-        Whether a line before it tells the separator.
+    above, titles
+        How many lines stand above the table, and how many of these are titles: another one may
+        tell the separator.
     rows
         The first rows of data, for guesses about columns.
     """
@@ -69,7 +72,8 @@ class Dialect:
     quote: str = '"'
     decimal: str = "."
     header: bool = True
-    hint: bool = False
+    above: int = 0
+    titles: int = 0
     rows: Sequence[Sequence[str]] = field(default=(), compare=False, repr=False)
 
 
@@ -163,12 +167,14 @@ def sniff(
     lines = lines[1:] if found else lines
     quote = _quote(lines)
     told = asked.sep or (found[1] if found else None) or ("\t" if tabs else None)
+    above = _titles(lines, told, quote) if asked.header is None else 0
+    lines = lines[above:]
     sep = told or _separator(lines, quote)
     rows = _rows(lines, sep, quote)
     header = _is_header(rows, columns) if asked.header is None else asked.header
     data = rows[1:] if header else rows
     decimal = asked.decimal or _decimal(data)
-    return Dialect(sep, quote, decimal, header, found is not None, data)
+    return Dialect(sep, quote, decimal, header, above + (found is not None), above, data)
 
 
 def _lines(start: bytes) -> list[str]:
@@ -195,6 +201,21 @@ def _separator(lines: list[str], quote: str) -> str:
         # Words with spaces between them are everywhere.
         scores.pop(" ", None)
     return max(scores, key=lambda sep: scores[sep], default=",")
+
+
+def _titles(lines: list[str], sep: str | None, quote: str) -> int:
+    """Return how many lines of one field stand above names and rows that all have more."""
+    first = _rows(lines[:1], sep or _separator(lines, quote), quote)
+    if first and len(first[0]) > 1:
+        return 0
+    for above in range(1, min(MOST_TITLES, len(lines) - 2) + 1):
+        told = sep or _separator(lines[above:], quote)
+        rows, titles = (_rows(part, told, quote) for part in (lines[above:], lines[:above]))
+        widths = {len(row) for row in rows}
+        named = lines[above].strip() and len(rows) > 1 and _is_header(rows, ())
+        if named and len(widths) == 1 and widths != {1}:
+            return above if all(len(row) == 1 for row in titles) else 0
+    return 0
 
 
 def _quote(lines: list[str]) -> str:

@@ -332,11 +332,11 @@ def lines_of(source: Source) -> Iterator[bytes]:
 
 def header_of(source: Source, dialect: Dialect) -> list[str]:
     """Read the names of the columns, and no further; without names, count the columns."""
-    if not dialect.header and dialect.rows:
-        return [str(k) for k in range(1, len(dialect.rows[0]) + 1)]
     try:
-        if dialect.hint:
+        for _ in range(dialect.above):
             next(lines_of(source))
+        if not dialect.header and dialect.rows:
+            return [str(k) for k in range(1, len(dialect.rows[0]) + 1)]
         lines = (line.decode("utf-8-sig") for line in lines_of(source))
         names = next(csv.reader(lines, delimiter=dialect.sep, quotechar=dialect.quote), [])
     except BROKEN as error:
@@ -345,4 +345,4 @@ def header_of(source: Source, dialect: Dialect) -> list[str]:
         raise Unreadable(f"{source.name}: cannot be read: {error}") from error
     if not names:
         raise Unreadable(f"{source.name}: must begin with the names of its columns, got nothing")
-    return names
+    return [name.strip() for name in names]
