@@ -330,7 +330,7 @@ def lose_a_column(document) -> None:
     ids=lambda change: change.__name__,
 )
 def test_a_state_that_no_rounds_can_leave_is_refused(change) -> None:
-    with pytest.raises(CorruptState, match=r"^state must be what to_bytes\(\) gave, got "):
+    with pytest.raises(CorruptState, match=r"^state must be of a online_l1_svm, got "):
         OnlineL1SVM.from_bytes(altered(change))
 
 

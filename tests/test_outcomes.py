@@ -333,7 +333,7 @@ DAMAGE: list[tuple[Any, str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("kind", "name", "stored"), DAMAGE)
 def test_bytes_that_are_no_state_are_refused(kind: Any, name: str, stored: dict[str, Any]) -> None:
-    with pytest.raises(CorruptState, match=f"state must be of '{name}', got "):
+    with pytest.raises(CorruptState, match=f"state must be of a {name}, got "):
         kind.from_bytes(Document(name, stored).to_bytes(), Recalibrator(seed=1))
 
 

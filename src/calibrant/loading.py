@@ -88,4 +88,11 @@ def _class_of(kind: str) -> type[Stateful]:
     if (found := registered().get(kind)) is not None:
         return found
     known = ", ".join(repr(name) for name in sorted(registered()))
-    raise CorruptState(f"state must be of a kind among {known}, got {kind!r}")
+    raise CorruptState(f"state must be of a kind among {known}, got {kind!r}{_hint(kind)}")
+
+
+def _hint(kind: str) -> str:
+    """Say who reads what is no state of an object."""
+    if kind.endswith("ticket"):
+        return ": a ticket is read by its own class, as Ticket.from_bytes"
+    return ": go on from it with calibrant replay --state" if kind == "session" else ""

@@ -281,8 +281,8 @@ class GroupRecalibrator(Grouped):
             check.same_length(x=listed, context=known)
 
         def asked(raw: Any, event: int) -> tuple[float, Any, Any]:
-            told = (None if column is None else column[event] for column in (names, known))
-            return check.probability(raw), *told
+            own = None if names is None else names[event]
+            return check.probability(raw), own, None if known is None else known[event]
 
         return self._log(kind, id, listed, time, asked)
 

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from calibrant.core import check
 from calibrant.core.arrays import Reals, Words
 from calibrant.core.codec import Document
-from calibrant.core.seal import opened, opened_data, sealed, sealed_data
-from calibrant.errors import CorruptState, InvalidInput
+from calibrant.core.stateful import Stateful
+from calibrant.errors import InvalidInput
 from calibrant.kernels import compile as machine
 from calibrant.kernels import margins
 
@@ -113,7 +113,7 @@ REALS: Final = ("penalty", "rate", "largest", "lost")
 """Parts of a state that are stored as text, to the bit."""
 
 
-class OnlineL1SVM:
+class OnlineL1SVM(Stateful):
     """Learn who is ill from genotypes, in one pass: hinge loss, l1 penalty, dual averaging.
 
     Each feature counts alleles: 0, 1 or 2, and anything below 0 where it is not known.  Only
@@ -176,6 +176,9 @@ class OnlineL1SVM:
     __slots__ = ("_features", "_largest", "_lost", "_means", "_penalty", "_rate", "_sums", "_use")
 
     def __init__(self, features: int, *, penalty: float = 4.0, rate: float = 0.4) -> None:
+        self._begin(features, penalty, rate)
+
+    def _begin(self, features: int, penalty: float, rate: float) -> None:
         self._features = check.whole(features, "features", low=1)
         self._penalty = _at_least_zero(penalty, "penalty")
         self._rate = _at_least_zero(rate, "rate")
@@ -212,7 +215,7 @@ class OnlineL1SVM:
             forecasts[k] = trial._learn(row, outcome)
         if next(rows, None) is not None:
             raise InvalidInput(f"genotypes must be {len(binary)} rows, got more")
-        self._become(trial)
+        self._take_over(trial)
         return forecasts
 
     def _learn(self, row: Alleles, outcome: int) -> float:
@@ -303,36 +306,6 @@ class OnlineL1SVM:
 
     # --------------------------------------------------------------------- state
 
-    def copy(self) -> Self:
-        """Return a learner that goes on from the same state, independently."""
-        return type(self)._restored(self._document())
-
-    def to_bytes(self, *, authenticate: bytes | None = None) -> bytes:
-        """Return the state, from which a learner resumes exactly.
-
-        With ``authenticate``, a key of 16 bytes or more, only who has the key can read the state
-        back, and nobody without can have written or altered it.
-        """
-        return sealed(self._document().to_bytes(), authenticate)
-
-    @classmethod
-    def from_bytes(
-        cls, data: bytes | bytearray | memoryview, *, authenticate: bytes | None = None
-    ) -> Self:
-        """Return the learner whose :meth:`to_bytes` gave ``data``, with that key or without."""
-        return cls._restored(Document.from_bytes(opened(data, authenticate), cls.kind))
-
-    def to_dict(self, *, authenticate: bytes | None = None) -> dict[str, Any]:
-        """Return the state as JSON-ready data."""
-        document = self._document()
-        told = b"" if authenticate is None else document.to_bytes()
-        return sealed_data(document.to_dict(), told, authenticate)
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any], *, authenticate: bytes | None = None) -> Self:
-        """Return the learner whose :meth:`to_dict` gave ``data``, with that key or without."""
-        return cls._restored(Document.from_dict(opened_data(data, authenticate), cls.kind))
-
     def _document(self) -> Document:
         sums = self._sums
         reals = {name: getattr(self, f"_{name}").hex() for name in REALS}
@@ -340,27 +313,19 @@ class OnlineL1SVM:
         settings = {"features": self._features, **reals, "counts": counts}
         return Document(self.kind, settings, {"table": sums.table.reshape(-1)})
 
-    @classmethod
-    def _restored(cls, document: Document) -> Self:
-        try:
-            return cls._read(document.settings, document.arrays["table"])
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise CorruptState(f"state must be what to_bytes() gave, got {error}") from error
-
-    @classmethod
-    def _read(cls, settings: dict[str, Any], table: Words) -> Self:
+    def _restore(self, document: Document) -> None:
+        settings = document.settings
         penalty, rate, largest, lost = (float.fromhex(settings[name]) for name in REALS)
-        made = cls(settings["features"], penalty=penalty, rate=rate)
-        sums = made._sums
+        self._begin(settings["features"], penalty, rate)
+        sums = self._sums
         sums.rounds, sums.broken, sums.balance = map(int, settings["counts"])
-        sums.table[:] = table.reshape(margins.ROWS, -1)
-        made._largest = _at_least_zero(largest, "largest")
-        made._lost = _at_least_zero(lost, "lost")
+        sums.table[:] = document.arrays["table"].reshape(margins.ROWS, -1)
+        self._largest = _at_least_zero(largest, "largest")
+        self._lost = _at_least_zero(lost, "lost")
         _verify(sums)
-        made._weigh(sums.outstanding(made._penalty))
-        return made
+        self._weigh(sums.outstanding(self._penalty))
 
-    def _become(self, other: Self) -> None:
+    def _take_over(self, other: Self) -> None:
         for name in OnlineL1SVM.__slots__:
             setattr(self, name, getattr(other, name))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Final
 
 import numpy as np
 
@@ -102,11 +102,14 @@ class PendingUnknown(Around):
         buckets: int = 20,
         confidence: float = 0.95,
     ) -> None:
+        self._recalibrator = recalibrator
+        self._begin(buckets, confidence)
+        self._wait = WaitForHorizon(recalibrator, horizon)
+
+    def _begin(self, buckets: int, confidence: float) -> None:
         self.buckets = check.whole(buckets, "buckets", low=1, high=1 << 20)
         binomial_band([0], [0], confidence=confidence)
         self.confidence = float(confidence)
-        self._recalibrator = recalibrator
-        self._wait = WaitForHorizon(recalibrator, horizon)
         self._counts = np.zeros((self.buckets, 3), np.int64)
 
     @property
@@ -156,15 +159,11 @@ class PendingUnknown(Around):
         counts = {"counts": self._counts.reshape(-1)}
         return Document(self.kind, {"buckets": self.buckets, **settings}, counts)
 
-    @classmethod
-    def _restored(cls, document: Document, recalibrator: Forecaster) -> Self:
+    def _restore(self, document: Document) -> None:
         s = document.settings
-        wait = WaitForHorizon.from_bytes(bytes.fromhex(s["wait"]), recalibrator)
-        confidence = float.fromhex(s["confidence"])
-        made = cls(recalibrator, 0.0, buckets=s["buckets"], confidence=confidence)
-        made._wait = wait
-        made._counts = document.arrays["counts"].reshape(made.buckets, 3).copy()
-        return made
+        self._begin(s["buckets"], float.fromhex(s["confidence"]))
+        self._wait = WaitForHorizon.from_bytes(bytes.fromhex(s["wait"]), self._recalibrator)
+        self._counts = document.arrays["counts"].reshape(self.buckets, 3).copy()
 
     def __repr__(self) -> str:
         told = f"horizon={self._wait.horizon:g}, buckets={self.buckets}, {self.waiting} wait"

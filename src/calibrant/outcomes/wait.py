@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
-from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Final, NamedTuple, Protocol, Self, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, Self, TypeAlias
 
 from calibrant import errors
 from calibrant.core import check
 from calibrant.core.codec import Document
-from calibrant.core.seal import opened, sealed
+from calibrant.core.seal import opened, opened_data
+from calibrant.core.stateful import Stateful
 from calibrant.core.ticket import Ticket
 from calibrant.kernels.coin import coin
 from calibrant.recalibrate.fork import watch
@@ -38,12 +39,15 @@ class Waiting(NamedTuple):
     outcome: int | None
 
 
-class Around(ABC):
-    """What is put around a recalibrator, and stored beside its state."""
+class Around(Stateful):
+    """What is put around a recalibrator, and stored beside its state.
+
+    A state holds everything but the recalibrator's own; two are equal if their recalibrators are,
+    too.  A copy, and a pickle, take the recalibrator with them.
+    """
 
     __slots__ = ("_recalibrator",)
 
-    kind: ClassVar[str]
     _recalibrator: Forecaster
 
     @property
@@ -51,36 +55,56 @@ class Around(ABC):
         """The recalibrator that makes the forecasts."""
         return self._recalibrator
 
-    def to_bytes(self, *, authenticate: bytes | None = None) -> bytes:
-        """Return everything but the recalibrator's own state; treat it as secret.
-
-        With ``authenticate``, a key of 16 bytes or more, only who has the key can read the state
-        back, and nobody without can have written or altered it.
-        """
-        return sealed(self._document().to_bytes(), authenticate)
-
     @classmethod
     def from_bytes(
-        cls, data: bytes, recalibrator: Forecaster, *, authenticate: bytes | None = None
+        cls,
+        data: bytes,
+        recalibrator: Forecaster | None = None,
+        *,
+        authenticate: bytes | None = None,
     ) -> Self:
         """Return what :meth:`to_bytes` stored, around a recalibrator stored at the same time.
 
         With the key with which the state was written, or without one.
         """
-        document = Document.from_bytes(opened(data, authenticate), cls.kind)
-        try:
-            return cls._restored(document, recalibrator)
-        except (KeyError, TypeError, ValueError) as error:
-            raise errors.CorruptState(f"state must be of {cls.kind!r}, got {error}") from error
-
-    @abstractmethod
-    def _document(self) -> Document:
-        """Return what there is to store."""
+        state = opened(data, authenticate)
+        return cls._around(Document.from_bytes(state, cls.kind, cls.version), recalibrator)
 
     @classmethod
-    @abstractmethod
-    def _restored(cls, document: Document, recalibrator: Forecaster) -> Self:
-        """Return what a document says."""
+    def from_dict(
+        cls,
+        data: dict[str, Any],
+        recalibrator: Forecaster | None = None,
+        *,
+        authenticate: bytes | None = None,
+    ) -> Self:
+        """Return what :meth:`to_dict` stored, as :meth:`from_bytes` does."""
+        state = opened_data(data, authenticate)
+        return cls._around(Document.from_dict(state, cls.kind, cls.version), recalibrator)
+
+    @classmethod
+    def _around(cls, document: Document, recalibrator: Forecaster | None) -> Self:
+        if recalibrator is None:
+            told = "recalibrator must be the one that was stored beside the state"
+            raise errors.InvalidInput(f"{told}, got None")
+        made = cls.__new__(cls)
+        made._recalibrator = recalibrator
+        made._become(document)
+        return made
+
+    def copy(self) -> Self:
+        """Return an independent object in the same state, around a copy of the recalibrator."""
+        return self._around(self._document(), copy.deepcopy(self._recalibrator))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Around):
+            return NotImplemented
+        return super().__eq__(other) and self._recalibrator == other._recalibrator
+
+    __hash__ = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).from_bytes, (self.to_bytes(), self._recalibrator)
 
 
 class WaitForHorizon(Around):
@@ -129,8 +153,11 @@ class WaitForHorizon(Around):
     __slots__ = ("_entries", "_handed_out", "clock", "horizon", "lost")
 
     def __init__(self, recalibrator: Forecaster, horizon: float) -> None:
-        self.horizon = check.real(horizon, "horizon", low=0.0, rule="a finite number of at least 0")
         self._recalibrator = recalibrator
+        self._begin(horizon)
+
+    def _begin(self, horizon: float) -> None:
+        self.horizon = check.real(horizon, "horizon", low=0.0, rule="a finite number of at least 0")
         self._entries: dict[int | str, Waiting] = {}
         # The tickets themselves, so that callers see what became of theirs; not stored.
         self._handed_out: dict[int | str, Ticket] = {}
@@ -214,14 +241,12 @@ class WaitForHorizon(Around):
         settings = {"horizon": self.horizon.hex(), "clock": clock, "lost": self.lost}
         return Document(self.kind, settings | {"entries": entries})
 
-    @classmethod
-    def _restored(cls, document: Document, recalibrator: Forecaster) -> Self:
+    def _restore(self, document: Document) -> None:
         s = document.settings
-        made = cls(recalibrator, float.fromhex(s["horizon"]))
-        made.clock = None if s["clock"] is None else float.fromhex(s["clock"])
-        made.lost = check.whole(s["lost"], "lost")
-        made._entries = {name: _entry(*rest) for name, *rest in s["entries"]}
-        return made
+        self._begin(float.fromhex(s["horizon"]))
+        self.clock = None if s["clock"] is None else float.fromhex(s["clock"])
+        self.lost = check.whole(s["lost"], "lost")
+        self._entries = {name: _entry(*rest) for name, *rest in s["entries"]}
 
     def __repr__(self) -> str:
         told = f"horizon={self.horizon:g}, {self.waiting} wait"
@@ -293,8 +318,8 @@ class ObservedOnly(Around):
     def __init__(
         self, recalibrator: Forecaster, floor: float, *, seed: int | None = None, key: Key = None
     ) -> None:
-        self.floor = check.real(floor, "floor", low=1e-9, high=1.0, rule="a number from 1e-9 to 1")
         self._recalibrator = recalibrator
+        self.floor = _floor(floor)
         self._coins: Coins | OldCoins = Coins(_own(secret_of(seed, key)), SAFE, DOMAIN)
         self.observed = self.learned = 0
         if seed is None:
@@ -329,18 +354,16 @@ class ObservedOnly(Around):
         own = {"key": made.key} if isinstance(made, OldCoins) else {"secret": made.secret.hex()}
         return Document(self.kind, {"floor": self.floor.hex()} | own | counts)
 
-    @classmethod
-    def _restored(cls, document: Document, recalibrator: Forecaster) -> Self:
+    def _restore(self, document: Document) -> None:
         s = document.settings
-        made = cls(recalibrator, float.fromhex(s["floor"]), seed=0)
+        self.floor = _floor(float.fromhex(s["floor"]))
         if "key" in s:
-            made._coins = OldCoins(check.whole(s["key"], "key", high=(1 << 63) - 1))
+            self._coins = OldCoins(check.whole(s["key"], "key", high=(1 << 63) - 1))
         else:
-            made._coins = Coins(_sixteen(bytes.fromhex(s["secret"])), SAFE, DOMAIN)
-        watch(made)
-        made.observed = check.whole(s["observed"], "observed")
-        made.learned = check.whole(s["learned"], "learned", high=made.observed)
-        return made
+            self._coins = Coins(_sixteen(bytes.fromhex(s["secret"])), SAFE, DOMAIN)
+        watch(self)
+        self.observed = check.whole(s["observed"], "observed")
+        self.learned = check.whole(s["learned"], "learned", high=self.observed)
 
     def __repr__(self) -> str:
         told = f"learned {self.learned} of {self.observed} observed"
@@ -363,6 +386,10 @@ class OldCoins(NamedTuple):
     def at(self, clock: int) -> float:
         """Return the coin at a clock."""
         return coin(self.key, clock)
+
+
+def _floor(floor: float) -> float:
+    return check.real(floor, "floor", low=1e-9, high=1.0, rule="a number from 1e-9 to 1")
 
 
 def _sixteen(secret: bytes) -> bytes:

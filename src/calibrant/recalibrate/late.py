@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -290,7 +290,7 @@ def forecasts_of(kinds: Any) -> Mask:
     return np.asarray(array == FORECAST)
 
 
-def ids_of(ids: Any, values: NDArray[Any]) -> list[Any]:
+def ids_of(ids: Any, values: Sized) -> list[Any]:
     """Return the ids of a log's events; None where there is none."""
     if ids is None:
         return [None] * len(values)

@@ -248,8 +248,11 @@ class ConformalInterval(NumberStream[IntervalTicket, IntervalMethod]):
         listed = x if casts is None else list(x)
         if casts is not None:
             check.same_length(x=listed, scorecasts=casts)
-        expected = lambda event: 0.0 if casts is None else casts[event]  # noqa: E731
-        return self._log(kind, id, listed, time, lambda c, event: self._given(c, expected(event)))
+
+        def asked(centre: Any, event: int) -> tuple[float | None, float]:
+            return self._given(centre, 0.0 if casts is None else casts[event])
+
+        return self._log(kind, id, listed, time, asked)
 
     def forecast_many(
         self, centres: Any, *, scorecasts: Any = None, id: Any = None, time: Any = None
