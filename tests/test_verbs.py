@@ -473,6 +473,19 @@ def test_a_log_may_give_the_name_of_a_ticket_that_expires_on_the_way(name: str) 
 
 
 @LOGGED
+def test_a_log_of_nothing_is_nothing(name: str) -> None:
+    play = Play(name)
+    before = play.rec.to_bytes()
+    for run in (
+        play.rec.play([], [], []),
+        play.rec.forecast_many([], id=[]),
+        play.rec.observe_many([], []),
+    ):
+        assert (len(run), len(run.value), len(run.mean), len(run.number)) == (0, 0, 0, 0)
+    assert play.rec.to_bytes() == before
+
+
+@LOGGED
 def test_a_log_that_goes_wrong_at_its_end_changes_nothing(name: str) -> None:
     play = Play(name)
     play.forecast(id="waits")
