@@ -3,7 +3,9 @@
 ``python -m benchmarks.service`` prints a table: requests (or events) a second, the ratio to the
 same routes with storage off, CPU of the server a request, and the 99th percentile of the time of a
 request, beside the time of an ``fdatasync`` measured in the same run.  32 connections alternate
-forecasts and outcomes 200 later; in bulk, 8 connections send 100 events at a time.
+forecasts and outcomes 200 later; in bulk, 8 connections send 100 events at a time.  ``wrk`` makes
+the load where it is installed (``apt-get install wrk``); elsewhere, and with ``--client python``,
+a client of this file does, which takes more of the machine from the server.
 ``--postgres ADDRESS`` adds a database, ``--recovery N`` measures how long N events take to be
 played again, ``--kinds N`` the same for groups and classes, ``--open N`` how long a snapshot with
 N open tickets stops the writer, ``--idle N`` how soon a service answers beside N connections that
@@ -18,9 +20,11 @@ import itertools
 import json
 import os
 import resource
+import shutil
 import signal
 import socket
 import statistics
+import subprocess
 import sys
 import tempfile
 import threading
@@ -58,6 +62,8 @@ MOST_CPU = 1.8
 """At most so much of the CPU a request with storage off."""
 BEHIND = 200
 """How many forecasts later an outcome is told."""
+SCRIPT = Path(__file__).with_name("wrk.lua")
+"""What wrk asks."""
 HEAD = "POST /v1/streams/s/{} HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n"
 
 
@@ -191,20 +197,51 @@ async def connection(port: int, name: int, size: int, end: float, taken: list[fl
     writer.close()
 
 
-async def load(process: int, port: int, clients: int, size: int, seconds: float) -> Measured:
-    """Let clients ask for so long."""
+async def prepare(port: int) -> None:
+    """Make the stream that is asked."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     stream = json.dumps({"method": "foster_hart", "seed": 7}).encode()
     head = f"PUT /v1/streams/s HTTP/1.1\r\nHost: a\r\nContent-Length: {len(stream)}\r\n\r\n"
     await ask(reader, writer, head.encode() + stream)
+    writer.close()
+
+
+def wrk(process: int, port: int, clients: int, size: int, seconds: float) -> Measured:
+    """Let wrk ask for so long, in one thread."""
+    asyncio.run(prepare(port))
+    behind = max(BEHIND, 2 * clients * size if size > 1 else 0)
+    how = "-t1", f"-c{clients}", f"-d{max(1, round(seconds))}s", "-s", str(SCRIPT)
+    told = "--", str(size), str(behind), str(time.time_ns())
+    before = cpu_of(process)
+    done = subprocess.run(
+        ["wrk", *how, f"http://127.0.0.1:{port}/", *told],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    used = cpu_of(process) - before
+    words = next(line.split()[1:] for line in done.stdout.splitlines() if line.startswith("told"))
+    requests, micro, p99, wrong = map(int, words)
+    if wrong or not requests:
+        raise RuntimeError(f"service must answer, got {wrong} problems in {requests} requests")
+    return Measured(requests * size / (micro / 1e6), used / requests, p99 / 1e6)
+
+
+async def load(process: int, port: int, clients: int, size: int, seconds: float) -> Measured:
+    """Let clients of this file ask for so long."""
+    await prepare(port)
     taken, before, begun = list[float](), cpu_of(process), time.perf_counter()
     end, first = begun + seconds, time.time_ns()
     jobs = (connection(port, first + n, size, end, taken) for n in range(clients))
     await asyncio.gather(*jobs)
-    writer.close()
     used, seconds = cpu_of(process) - before, time.perf_counter() - begun
     p99 = statistics.quantiles(taken, n=100)[-1]
     return Measured(len(taken) * size / seconds, used / len(taken), p99)
+
+
+def loaded(client: str, *how: Any) -> Measured:
+    """Return what the load of a client amounted to."""
+    return wrk(*how) if client == "wrk" else asyncio.run(load(*how))
 
 
 def sync_time(place: Path, tries: int = 200) -> float:
@@ -371,11 +408,14 @@ def measure() -> None:
     parser.add_argument("--idle", type=int, default=10_000)
     parser.add_argument("--no-load", action="store_true")
     parser.add_argument("--store", action="store_true", help="keep the table for the page")
+    usual = "wrk" if shutil.which("wrk") else "python"
+    parser.add_argument("--client", choices=("wrk", "python"), default=usual)
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=".", prefix="load-") as folder:
         place = Path(folder)
         sync = sync_time(place)
         print(f"fdatasync: {sync * 1e3:.2f} ms, {32 / sync:,.0f} single requests a second at most")
+        print(f"load by {asked.client}")
         print("| load | store | a second | ratio | CPU a request, us | ratio | p99, ms | bar |")
         print("|---|---|---|---|---|---|---|---|")
         loads = (("single", 32, 1), ("bulk of 100", 8, 100))
@@ -386,7 +426,7 @@ def measure() -> None:
             first: Measured | None = None
             for store, address in stores.items():
                 with server(address) as (process, port):
-                    made = asyncio.run(load(process, port, clients, size, asked.seconds))
+                    made = loaded(asked.client, process, port, clients, size, asked.seconds)
                 first = first or made
                 ratios = made.rate / first.rate, made.cpu / first.cpu
                 print(
