@@ -76,11 +76,24 @@ def test_by_default_every_method_plays(games: Path, capsys: pytest.CaptureFixtur
     assert {row["kind"] for row in found["rows"]} == {"raw", "default", "calibrator", "transform"}
 
 
+def test_the_earlier_name_of_a_ranking_still_works_and_says_so(
+    games: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ran("compare", games, *FEW, "--rank-by", "smooth") == 0
+    now = capsys.readouterr()
+    assert ran("compare", games, *FEW, "--by", "smooth") == 0
+    earlier = capsys.readouterr()
+    told = "calibrant: --by is called --rank-by here; the earlier name still works\n"
+    assert told in earlier.err
+    assert told not in now.err
+    assert earlier.out.splitlines()[1] == now.out.splitlines()[1]
+
+
 def test_the_table_is_ranked_by_what_is_asked_for(
     games: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for key, title in KEYS.items():
-        assert ran("compare", games, *FEW, "--by", key) == 0
+        assert ran("compare", games, *FEW, "--rank-by", key) == 0
         shown = capsys.readouterr().out
         assert f"{title} *" in shown.splitlines()[1]
         listed = [line.split()[1] for line in shown.splitlines()[2:5]]
@@ -198,6 +211,7 @@ def test_bad_rows_are_passed_over_if_so_asked(
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
+        (["--rank-by", "beauty"], ExitCode.USAGE, "--rank-by must be one of"),
         (["--by", "beauty"], ExitCode.USAGE, "--by must be one of"),
         (["--methods", "nobody"], ExitCode.USAGE, "--methods must be one of"),
         (["--rounds", 0], ExitCode.USAGE, "--rounds must be"),

@@ -29,7 +29,14 @@ from calibrant.summary import Collector, summarise_collected
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 FENCE = re.compile(r"^```(?P<language>\w+)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
-UNLISTED = ["replay --batch-rows", "compare --skip", "compare --html", "report --out"]
+UNLISTED = [
+    "replay --batch-rows",
+    "compare --skip",
+    "compare --html",
+    "compare --by",
+    "report --out",
+    "reproduce --out",
+]
 """An option for tests, and names that options had before."""
 KEY = re.compile(r"^\| `(?P<key>[\w.]+)` \|", re.MULTILINE)
 

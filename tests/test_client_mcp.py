@@ -27,7 +27,7 @@ pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork"),
     pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning"),
 ]
-mcp = pytest.importorskip("mcp", reason='pip install "calibrant[mcp]"')
+mcp = pytest.importorskip("mcp", reason="needs the extra mcp")
 
 httpx2 = pytest.importorskip("httpx2", reason="comes with mcp")
 

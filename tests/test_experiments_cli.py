@@ -54,7 +54,9 @@ def test_claims_are_told_and_the_page_is_written(
     given: list[Setting], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
-    assert run(["reproduce", "notes", "--out", str(out), "--seeds", "7", "--quick"]) == ExitCode.OK
+    assert (
+        run(["reproduce", "notes", "--folder", str(out), "--seeds", "7", "--quick"]) == ExitCode.OK
+    )
     told = capsys.readouterr()
     assert "notes       small  0.1000  below 0.2  holds" in told.out
     assert told.out.splitlines()[-2:] == [
@@ -63,16 +65,26 @@ def test_claims_are_told_and_the_page_is_written(
     ]
     assert "calibrant: notes: A note" in told.err
     assert (given[0].seeds, given[0].quick, given[0].bed) == (7, True, None)
-    command = f"calibrant reproduce notes --out {out} --seeds 7 --quick"
+    command = f"calibrant reproduce notes --folder {out} --seeds 7 --quick"
     assert command in (out / "index.html").read_text()
+
+
+def test_the_earlier_name_of_the_folder_still_works_and_says_so(
+    given: list[Setting], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    assert run(["reproduce", "notes", "--out", str(out)]) == ExitCode.OK
+    told = "calibrant: --out is called --folder here; the earlier name still works\n"
+    assert told in capsys.readouterr().err
+    assert f"reproduce notes --folder {out} " in (out / "index.html").read_text()
 
 
 def test_data_are_looked_for_where_one_is_told(
     given: list[Setting], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert run(["reproduce", "notes", "--out", "a"]) == ExitCode.OK
-    assert run(["reproduce", "notes", "--out", "c", "--data", "here", "--bed", "x.bed"]) == 0
+    assert run(["reproduce", "notes", "--folder", "a"]) == ExitCode.OK
+    assert run(["reproduce", "notes", "--folder", "c", "--data", "here", "--bed", "x.bed"]) == 0
     assert [each.data for each in given] == [None, Path("here")]
     assert given[-1].bed == Path("x.bed")
 
@@ -81,7 +93,9 @@ def test_as_json_each_claim_is_plain_data(
     given: list[Setting], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = str(tmp_path / "out")
-    assert run(["reproduce", "all", "--out", out, "--data", str(tmp_path), "--json"]) == ExitCode.OK
+    assert (
+        run(["reproduce", "all", "--folder", out, "--data", str(tmp_path), "--json"]) == ExitCode.OK
+    )
     told = json.loads(capsys.readouterr().out)
     assert told["headline"] == "1 of the paper's 2 claims holds, 1 was not measured"
     assert told["failures"] == []
@@ -122,7 +136,7 @@ def test_a_claim_that_does_not_hold_is_told_with_the_seeds_that_miss_it(
 def test_all_goes_on_where_data_are_missing_and_says_so(
     given: list[Setting], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = ["reproduce", "all", "--out", str(tmp_path / "out"), "--data", str(tmp_path)]
+    arguments = ["reproduce", "all", "--folder", str(tmp_path / "out"), "--data", str(tmp_path)]
     assert run(arguments) == ExitCode.OK
     told = capsys.readouterr().err
     assert "calibrant: fails: " in told
@@ -133,7 +147,7 @@ def test_a_single_experiment_without_its_data_is_refused(
     given: list[Setting], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
-    arguments = ["reproduce", "fails", "--out", str(out), "--data", str(tmp_path)]
+    arguments = ["reproduce", "fails", "--folder", str(out), "--data", str(tmp_path)]
     assert run(arguments) == ExitCode.INPUT
     assert "free917_forecasts.csv: not there" in capsys.readouterr().err
     assert not out.exists()
@@ -154,7 +168,7 @@ def test_what_cannot_be_is_refused_in_one_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     out = tmp_path / "out"
-    assert run(["reproduce", *arguments, "--out", str(out)]) == ExitCode.USAGE
+    assert run(["reproduce", *arguments, "--folder", str(out)]) == ExitCode.USAGE
     assert capsys.readouterr().err == f"calibrant: {words}\n"
     assert (out.exists(), given) == (False, [])
 
@@ -163,10 +177,10 @@ def test_a_directory_that_is_there_is_written_to_by_force_only(
     given: list[Setting], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "own.txt").write_text("mine")
-    assert run(["reproduce", "notes", "--out", str(tmp_path)]) == ExitCode.OUTPUT
+    assert run(["reproduce", "notes", "--folder", str(tmp_path)]) == ExitCode.OUTPUT
     assert "--force writes into it" in capsys.readouterr().err
     assert given == []
-    assert run(["reproduce", "notes", "--out", str(tmp_path), "--force"]) == ExitCode.OK
+    assert run(["reproduce", "notes", "--folder", str(tmp_path), "--force"]) == ExitCode.OK
     assert (tmp_path / "own.txt").read_text() == "mine"
     assert (tmp_path / "index.html").exists()
 

@@ -22,7 +22,7 @@ from calibrant.journal.recover import fresh_snapshots, take_snapshots, verified
 from calibrant.journal.vault import Vault
 
 pytestmark = pytest.mark.once
-pytest.importorskip("cryptography", reason='pip install "calibrant[sealed]"')
+pytest.importorskip("cryptography", reason="needs the extra sealed")
 
 __all__ = ["cluster", "opened"]
 

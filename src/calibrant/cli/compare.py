@@ -79,21 +79,30 @@ class Sizes:
 class Telling:
     """What is told of methods.
 
-    by KEY
+    rank_by KEY
         Rank by one of: {}.
     on_error RULE
         Bad rows: stop or skip.
     report FILE
         Write the page, one HTML file.
 
-    ``--skip`` and ``--html`` are earlier names of these.
+    ``--by``, ``--skip`` and ``--html`` are earlier names of these.
     """
 
-    by: str = among(lambda: list(KEYS), "brier")
+    rank_by: str = among(lambda: list(KEYS), "brier")
     on_error: str = "stop"
     report: str | None = None
     skip: bool = False
     html: str | None = None
+    by: str | None = None
+
+    @property
+    def key(self) -> str:
+        """What methods are ranked by; elsewhere ``--by`` names the column of keys."""
+        if self.by is None:
+            return check.choice(self.rank_by, "--rank-by", tuple(KEYS))
+        screen.say_renamed("--by", "--rank-by")
+        return check.choice(self.by, "--by", tuple(KEYS))
 
     @property
     def rule(self) -> str:
@@ -119,7 +128,7 @@ def compare(
     Example:
       calibrant compare games.csv --raw prob --outcome won --report games.html
     """
-    check.choice(telling.by, "--by", tuple(KEYS))
+    key = telling.key
     job, scale, asked = reading.job(inputs), reading.scale, who.rounds
     limit = None if asked is None else check.whole(asked, "--rounds", low=1)
     methods, adversarial = who.names, check.whole(who.adversarial, "--adversarial")
@@ -146,7 +155,7 @@ def compare(
                 write(made, place, command=again)
         drafts.commit()
     with screen.telling():
-        _tell(made, telling.by, ending.as_json)
+        _tell(made, key, ending.as_json)
 
 
 def _reserve(drafts: Drafts, page: str) -> Path:

@@ -32,7 +32,7 @@ class Setup:
 
     data DIR
         Directory of the data. [default: $CALIBRANT_DATA, or the bundled data]
-    out DIR
+    folder DIR
         Write page, figures and numbers there.
     seeds K
         Number of games to average.
@@ -40,13 +40,24 @@ class Setup:
         Run less of what takes minutes.
     bed FILE
         Genotypes of your own for diabetes, a PLINK .bed file.
+
+    ``--out`` is an earlier name of ``--folder``.
     """
 
     data: str | None = None
-    out: str = "reproduction"
+    folder: str = "reproduction"
     seeds: int = 100
     quick: bool = False
     bed: str | None = None
+    out: str | None = None
+
+    @property
+    def place(self) -> str:
+        """The folder; elsewhere ``--out`` is a file."""
+        if self.out is None:
+            return self.folder
+        screen.say_renamed("--out", "--folder")
+        return self.out
 
 
 @spread
@@ -57,11 +68,11 @@ def reproduce(which: Which, *, setup: Setup, ending: Ending) -> None:
 
     \b
     Example:
-      calibrant reproduce bernoulli adversary --out reproduction
+      calibrant reproduce bernoulli adversary --folder reproduction
     """
     require("reproduce", NEEDED, "experiments")
     package: Any = importlib.import_module(LAYER)
-    out = setup.out
+    out = setup.place
     setting = package.Setting(
         None if setup.data is None else Path(setup.data),
         seeds=setup.seeds,
@@ -70,7 +81,7 @@ def reproduce(which: Which, *, setup: Setup, ending: Ending) -> None:
         tell=screen.say,
     )
     package.in_order(which)
-    given = {name: getattr(setup, name) for name in ("data", "out", "seeds", "bed")}
+    given = {"data": setup.data, "folder": out, "seeds": setup.seeds, "bed": setup.bed}
     again = command(["reproduce", *which], given, *(["--quick"] * setup.quick))
     with Drafts(force=ending.force) as drafts:
         draft = drafts.reserve_directory(out)

@@ -105,6 +105,11 @@ def say_guesses(job: Job, columns: Columns, notes: Iterable[str] = ()) -> None:
         say(" and ".join(told))
 
 
+def say_renamed(old: str, new: str) -> None:
+    """Tell that an option has another name now."""
+    say(f"{old} is called {new} here; the earlier name still works")
+
+
 def say_refused(on_fault: OnFault, played: int) -> None:
     """Tell how many rows were refused, and why."""
     for line in on_fault.told(played):
