@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import pickle
 from concurrent.futures import ThreadPoolExecutor
@@ -192,9 +193,8 @@ def test_bad_columns_are_refused(column: Any, rule: str) -> None:
         small().replay([0.5, 0.5], [1, 0], context={"age": column})
 
 
-@pytest.mark.parametrize("make", [Recalibrator, Calibrant])
-def test_context_is_refused_where_no_expert_reads_it(make: Any) -> None:
-    model = make(seed=1)
+def test_context_is_refused_where_no_expert_reads_it() -> None:
+    model = Calibrant(seed=1)
     rule = r"^context must be given to a Calibrant\(context=True\), whose experts read it, got \{"
     for call in (
         lambda: model.forecast(0.5, context={"age": 3}),
@@ -206,7 +206,14 @@ def test_context_is_refused_where_no_expert_reads_it(make: Any) -> None:
     ):
         with pytest.raises(InvalidInput, match=rule):
             call()
-    assert model == make(seed=1)
+    assert model == Calibrant(seed=1)
+
+
+def test_a_recalibrator_has_no_parameter_that_it_always_refuses() -> None:
+    verbs = "forecast", "sample_one", "predict_one", "predict_mean_one", "learn_one", "replay"
+    for verb in (*verbs, "play", "forecast_many"):
+        assert "context" not in inspect.signature(getattr(Recalibrator, verb)).parameters, verb
+        assert "context" in inspect.signature(getattr(Calibrant, verb)).parameters, verb
 
 
 # ----------------------------------------------------------------------------- settings

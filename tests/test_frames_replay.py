@@ -301,6 +301,8 @@ def test_context_is_refused_where_nobody_reads_it(columns) -> None:
     with pytest.raises(InvalidInput, match=rule):
         play(polars.DataFrame(columns), context="site", recalibrator=Calibrant())
     with pytest.raises(InvalidInput, match=rule):
+        play(polars.DataFrame(columns), context="site", recalibrator=Recalibrator())
+    with pytest.raises(InvalidInput, match=rule):
         play(polars.DataFrame(columns), by="unit", context="site", recalibrator=Table(Calibrant()))
     with pytest.raises(InvalidInput, match=r"^context must be one of the columns .* got 'nowhere'"):
         play(polars.DataFrame(columns), context="nowhere")

@@ -15,7 +15,7 @@ from calibrant.core import check
 from calibrant.core.arrays import Reals, Words
 from calibrant.errors import InvalidInput, InvalidType
 from calibrant.integrations.live import make
-from calibrant.recalibrate import Recalibrator
+from calibrant.recalibrate import Calibrant, Recalibrator
 from calibrant.recalibrate.context import unread
 from calibrant.recalibrate.keyed import Keys
 from calibrant.recalibrate.secret import chosen_seed
@@ -264,7 +264,10 @@ class Player:
 
 def _played(engine: Recalibrator, arrays: Any, told: dict[str, Any]) -> tuple[Reals, Reals]:
     raw, outcomes, available, time = arrays
-    run = engine.replay(raw, outcomes, available=available, time=time, context=told or None)
+    late: dict[str, Any] = {"available": available, "time": time}
+    if told and not isinstance(engine, Calibrant):
+        raise unread(told)
+    run = engine.replay(raw, outcomes, **late | ({"context": told} if told else {}))
     return run.forecast, run.mean
 
 

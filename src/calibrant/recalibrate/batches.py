@@ -81,20 +81,19 @@ class Batches(Binary):
 
         return page(self)
 
-    def predict_mean_one(self, raw: float, *, context: Known = None) -> float:
+    def predict_mean_one(self, raw: float) -> float:
         """Return the mean that the next round with this raw forecast would announce.
 
         Changes nothing, and notes nothing; the mean has no guarantee of its own.
         """
-        raw = check.probability(raw)
-        told = None if self._reads is context else self._features(context)
+        return self._mean_one(check.probability(raw))
+
+    def _mean_one(self, raw: float, told: list[int] | None = None) -> float:
         with passing(self._gate):
             place, weight, *_ = self._peek(raw, told)
             return raw if place & ASIDE else self._rows.mean_of(place, weight)
 
-    def play(
-        self, kind: Any, id: Any, x: Any, time: Any = None, *, context: Known = None
-    ) -> Played:
+    def play(self, kind: Any, id: Any, x: Any, time: Any = None) -> Played:
         """Play a log of forecasts and outcomes in its order, as the calls one by one would.
 
         Parameters
@@ -107,8 +106,6 @@ class Batches(Binary):
             The raw forecast, or the outcome.
         time
             When each event happened; of forecasts, for a rule that forgets in time.
-        context
-            Columns of features by name, a row for each event; those of outcomes are not looked at.
 
         Returns
         -------
@@ -120,6 +117,9 @@ class Batches(Binary):
         A log that cannot be played to its end is refused, and nothing changes; nor does anything if
         the call is interrupted.
         """
+        return self._play_log(kind, id, x, time)
+
+    def _play_log(self, kind: Any, id: Any, x: Any, time: Any, context: Known = None) -> Played:
         values = check.numbers(x, "x", "raw forecasts and outcomes").astype(np.float64)
         stamps = (
             np.full(len(values), np.nan) if time is None else moments(time, "time", len(values))
@@ -138,12 +138,10 @@ class Batches(Binary):
             fill_held(columns, log.held, self._issuer)
             return self._whole(lambda: self._played(log, columns, told, issued))
 
-    def forecast_many(
-        self, raw: Any, *, id: Any = None, time: Any = None, context: Known = None
-    ) -> Played:
+    def forecast_many(self, raw: Any, *, id: Any = None, time: Any = None) -> Played:
         """Announce many forecasts, one after the other, and keep a ticket for each."""
         values = check.probabilities(raw)
-        return self.play(np.zeros(len(values), np.int64), id, values, time, context=context)
+        return self._play_log(np.zeros(len(values), np.int64), id, values, time)
 
     def observe_many(self, id: Any, outcomes: Any, *, time: Any = None) -> Played:
         """Report the outcomes of many open tickets, given by their ids, one after the other."""

@@ -14,10 +14,10 @@ from calibrant.errors import InvalidInput
 from calibrant.losses import LossLike, get_loss, registered_name, require_proper
 from calibrant.recalibrate.chain import Chain
 from calibrant.recalibrate.promise import FAILURE
-from calibrant.recalibrate.recalibrator import Recalibrator
 from calibrant.recalibrate.secret import secret_of
 from calibrant.recalibrate.sizing import sized_chain
 from calibrant.recalibrate.spec import Spec, made_rule, shared_spec
+from calibrant.recalibrate.told import Told
 from calibrant.registry import calibrators
 from calibrant.transforms import (
     Context,
@@ -46,7 +46,7 @@ SHARES: Final = {"squared": 3e-4, "log": 3e-5}
 """A tenth under the log loss, where each round pays for what it gives back in full."""
 
 
-class Calibrant(Recalibrator):
+class Calibrant(Told):
     """Follow the best of several ways to correct a forecast, and calibrate the result.
 
     The raw forecast goes to a mixture of experts (itself among them), which follows whichever

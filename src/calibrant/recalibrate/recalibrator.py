@@ -15,7 +15,6 @@ from calibrant.losses import LossLike, registered_name, require_proper
 from calibrant.recalibrate.batches import Batches
 from calibrant.recalibrate.binary import OFTEN, blank
 from calibrant.recalibrate.certificate import Certificate
-from calibrant.recalibrate.context import Known
 from calibrant.recalibrate.delivery import Pending
 from calibrant.recalibrate.promise import FAILURE
 from calibrant.recalibrate.record import certificate_of
@@ -119,9 +118,7 @@ class Recalibrator(Batches):
 
     # ---------------------------------------------------------------- one by one
 
-    def forecast(
-        self, raw: float, *, id: str | None = None, time: float | None = None, context: Known = None
-    ) -> Ticket:
+    def forecast(self, raw: float, *, id: str | None = None, time: float | None = None) -> Ticket:
         """Announce a calibrated forecast for a raw one, and keep a ticket for its outcome.
 
         Parameters
@@ -132,14 +129,11 @@ class Recalibrator(Batches):
             A name for the ticket; by default its number.
         time
             When the forecast is made, in any unit; needed by a rule that forgets in time.
-        context
-            What is known besides, numbers and strings by name: see :class:`calibrant.Calibrant`.
         """
         if type(raw) is not float or not 0.0 <= raw <= 1.0:
             raw = check.probability(raw)
         if id is not None or time is not None or self._timed:
             id, time = self._named(id, time)
-        told = None if self._reads is context else self._features(context)
         gate, counter = self._gate, self._counter
         try:
             del gate[0]
@@ -152,8 +146,6 @@ class Recalibrator(Batches):
                 before = words[row + ISSUED]
             if id is not None:
                 counter.refuse_open(id)
-            if told is not None:
-                rows.tell(told)
             # The spec's program announces a draw in the row ...
             if words is None:
                 number, place, weight, mixed, clock = rows.steps.issue_flat(rows.machine, row, raw)
@@ -225,17 +217,15 @@ class Recalibrator(Batches):
             gate.append(None)
         return found
 
-    def sample_one(self, raw: float, *, context: Known = None) -> float:
+    def sample_one(self, raw: float) -> float:
         """Return the draw that the next round with this raw forecast would announce.
 
-        Changes nothing; :meth:`learn_one` with the same raw forecast and context makes it a round.
+        Changes nothing; :meth:`learn_one` with the same raw forecast makes it a round.
         """
         if self._timed:
             raise self._no_time("sample_one, which takes none")
         if type(raw) is not float or not 0.0 <= raw <= 1.0:
             raw = check.probability(raw)
-        if self._reads is not context:
-            return self._sample_with(raw, context)
         gate = self._gate
         try:
             del gate[0]
@@ -259,7 +249,7 @@ class Recalibrator(Batches):
     predict_one = sample_one
     """An older name for it."""
 
-    def learn_one(self, raw: float, outcome: int, *, context: Known = None) -> None:
+    def learn_one(self, raw: float, outcome: int) -> None:
         """Make a round of the last :meth:`sample_one` with this raw forecast.
 
         Without one, the round is drawn now.  Refused if a forecast in the same bucket
@@ -271,9 +261,6 @@ class Recalibrator(Batches):
             raw = check.probability(raw)
         if outcome is not ONE and outcome is not ZERO:
             outcome = check.outcome(outcome)
-        if self._reads is not context:
-            self._book_with(raw, outcome, context)
-            return
         gate = self._gate
         try:
             del gate[0]
@@ -312,7 +299,6 @@ class Recalibrator(Batches):
         available: Any = None,
         time: Any = None,
         carry: Pending | None = None,
-        context: Known = None,
     ) -> Run:
         """Play a whole batch of rounds, exactly as the calls one by one would.
 
@@ -328,10 +314,8 @@ class Recalibrator(Batches):
             that forgets in time.
         carry
             What an earlier batch left pending.  A batch that is interrupted changes nothing.
-        context
-            Columns of features by name, as :meth:`forecast` takes them one by one.
         """
-        return self._replay(raw, outcomes, available, time, carry, context)
+        return self._replay(raw, outcomes, available, time, carry)
 
     # --------------------------------------------------------------------- state
 
