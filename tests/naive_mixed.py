@@ -26,10 +26,15 @@ class Moments:
 
     def __init__(self, fade, *, sloped=False, flat=False):
         self.fade, self.sloped, self.flat = fade, sloped, flat
-        self.past = []
+        self.past, self.kept = [], []
 
     def weights(self):
-        return weighted([row[4] for row in self.past], self.fade)
+        return self.kept
+
+    def level(self, most):
+        """Remember no more rounds than that."""
+        whole = sum(self.kept)
+        self.kept = [w * min(1.0, most / whole) for w in self.kept] if whole else []
 
     def centre(self, c):
         w = self.weights()
@@ -52,7 +57,8 @@ class Moments:
 
     def learn(self, c, d, u, y, usual, part=1.0):
         away = abs(y - self.centre(c)) if self.past else d
-        self.past.append((c, y, away, d, part))
+        self.past.append((c, y, away, d))
+        self.kept = [w * (1.0 - (1.0 - self.fade) * part) for w in self.kept] + [part]
 
 
 class Descent:
@@ -147,6 +153,9 @@ def mixed(quantiles, outcomes, crowd=1):
                 (1 - share) * w / sum(bare) + share * f for w, f in zip(bare, first, strict=True)
             ]
             for expert in experts:
-                expert.learn(c, d, u, y, mean(spreads, fades), part)
+                if isinstance(expert, Moments) and crowd > 1:
+                    expert.level(part * (len(parts) - 1))
+                own = min(part, 1 / crowd) if isinstance(expert, Descent) else part
+                expert.learn(c, d, u, y, mean(spreads, fades), own)
         waiting = []
     return told

@@ -67,7 +67,7 @@ def test_what_is_wrong_is_put_right_though_outcomes_are_late() -> None:
 def test_the_mixture_of_late_outcomes_is_that_of_the_slow_and_obvious_version(crowd) -> None:
     raw, outcomes, _ = normals(105, 5, size=7, off=0.5)
     quantiles = raw.quantile(MIDDLES[0])
-    marks, room, told = shifts.fresh(), [0.0] * shifts.ROOM, np.zeros((105, shifts.TOLD))
+    marks, room, told = shifts.fresh(), [1.0] * shifts.ROOM, np.zeros((105, shifts.TOLD))
     waiting = []
     for t, q in enumerate(quantiles.tolist()):
         said = [0.0] * (shifts.SAID + 2)
@@ -146,3 +146,10 @@ def test_a_state_of_the_third_version_learns_late_outcomes_as_it_did() -> None:
     assert not again._alike
     assert again == rec
     assert QuantileRecalibrator(seed=1)._alike
+
+
+def test_a_state_of_the_fourth_version_lets_the_first_outcomes_count_more() -> None:
+    rec = from_bytes(json.loads((STATES / "v8" / "quantiles_mixed.json").read_text()))
+    assert (rec._alike, rec._even) == (True, False)
+    assert QuantileRecalibrator.from_bytes(rec.to_bytes()) == rec
+    assert QuantileRecalibrator(seed=1)._even

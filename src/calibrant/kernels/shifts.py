@@ -23,8 +23,10 @@ say now, for themselves.  One of N that wait at a time counts less, whatever it 
 (:mod:`calibrant.kernels.crowd`)::
 
     w[i] *= exp(-loss[i] / (N mean loss)), and the share s is s/N
-    moments and descents learn the part 1/sqrt(N) of a round, or less where outcomes that wait
-    together are alike: rounds remembered, what is forgotten, steps and squared slopes go by it
+    moments learn the part 1/sqrt(N) of a round, or less where outcomes that wait together are
+    alike: rounds remembered and what is forgotten go by it, also those that came before others
+    waited
+    descents learn the part 1/N at most: steps and squared slopes go by it
 
 How much they are alike is told by errors e, outcomes less the centre that was announced, over the
 spread that was.  They may be large and all of one sign, where forecasts are far off; so with
@@ -149,8 +151,10 @@ BELIEVED: Final = 20.0
 
 RAW_CENTRE, RAW_SPREAD, SHAPE = range(3)
 LOSSES: Final = SHAPE + GRID
-ROOM: Final = LOSSES + EXPERTS
-"""Numbers of scratch room: centre, spread and shape of a raw forecast, and losses of experts."""
+EVEN: Final = LOSSES + EXPERTS
+ROOM: Final = EVEN + 1
+"""Numbers of scratch room: centre, spread and shape of a raw forecast, losses of experts, and
+above 0 unless outcomes that came before others waited count more, as in the fourth version."""
 TOLD: Final = 4
 """Numbers that a round tells: centre and spread of the raw forecast and of the mixture."""
 
@@ -292,14 +296,18 @@ def learn(
         same = same_of(marks, at + FOLLOWED, crowd - 1.0)
         part = part_of(crowd, same, marks[at + SEEN])
         compare(marks, at + FOLLOWED, crowd, y - said[SAID], said[SAID + 1])
+        if room[EVEN] > 0.0:
+            level(marks, at, part * marks[at + SEEN])
     count(marks, at, numbers, start, d, y, part)
     weigh(marks, at, room, said, y, crowd, part)
     place = at + FIRST_MOMENT
     for k in range(MOMENTS):
         learn_moments(marks, place, FADES[k], SLOPED[k], c, d, y, part)
         place += MOMENT_WORDS
+    # A step is seen in outcomes only once all that wait have come: together they make one.
+    step = min(part, 1.0 / crowd) if room[EVEN] > 0.0 else part
     for k in range(DESCENTS):
-        descend(marks, place, RATES[k], ADAPTIVE[k], marks[at + SPREAD], room, y, part)
+        descend(marks, place, RATES[k], ADAPTIVE[k], marks[at + SPREAD], room, y, step)
         place += DESCENT_WORDS
 
 
@@ -316,6 +324,16 @@ def compare(marks: Any, at: int, crowd: float, off: float, spread: float) -> Non
     gain = 1.0 / (before + 1.0)
     marks[at + RECENT] += (error - marks[at + RECENT]) * max(gain, 1.0 / crowd)
     marks[at + EARLIER] += (error - marks[at + EARLIER]) * max(gain, 0.5 / crowd)
+
+
+def level(marks: Any, at: int, most: float) -> None:
+    """Let moments remember no more rounds than all outcomes so far would be by the present part.
+
+    Those that came first, before others waited, would count more than all that follow.
+    """
+    for k in range(MOMENTS):
+        place = at + FIRST_MOMENT + k * MOMENT_WORDS
+        marks[place + ROUNDS] = min(marks[place + ROUNDS], most)
 
 
 def faded(fade: float, part: float) -> float:

@@ -151,8 +151,8 @@ class Method(ABC):
     def throw(self, how: str) -> None:  # noqa: B027
         """Throw coins so, where chances are drawn."""
 
-    def follow(self, alike: bool) -> None:  # noqa: B027
-        """Let late outcomes count as some of many, or not, as in earlier versions."""
+    def follow(self, alike: bool, even: bool = True) -> None:  # noqa: B027
+        """Let late outcomes count as some of many, and as all before; or not, as in the past."""
 
     @property
     def in_turn(self) -> bool:

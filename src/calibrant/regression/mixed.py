@@ -87,9 +87,9 @@ class Mixed(Pit):
         super().__init__(levels, **parameters)
         self.follow(True)
 
-    def follow(self, alike: bool) -> None:
-        """Let late outcomes count as some of many, or not, as in earlier versions."""
-        self._follows = alike
+    def follow(self, alike: bool, even: bool = True) -> None:
+        """Let late outcomes count as some of many, and as all before; or not, as in the past."""
+        self._follows, self._even = alike, even
         self._specs = [dataclasses.replace(spec, doubts=alike) for spec in self._specs]
         # Where outcomes are late, tickets keep what was announced beside what experts said.
         self.advice = shifts.GRID + shifts.SAID + (2 if alike else 0)
@@ -130,7 +130,7 @@ class Mixed(Pit):
         numbers, said = ticket.advice[: shifts.GRID], ticket.advice[shifts.GRID :]
         (words, marks), row, room = self._seat.state(), self._seat.row, [0.0] * shifts.ROOM
         crowd = float(crowd_then(words, row, ticket.number)) if self._follows else 1.0
-        marks[SAME] = 1.0
+        marks[SAME], room[shifts.EVEN] = 1.0, 1.0 if self._even else 0.0
         if crowd > 1.0:
             # The last stage has a theorem, which reckons with lags that were seen.
             lag = max(words[row + LONGEST_LAG], words[row + ISSUED] - ticket.number - 1)

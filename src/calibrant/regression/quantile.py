@@ -20,6 +20,7 @@ from calibrant.recalibrate.delivery import Pending
 from calibrant.recalibrate.in_turn import Answers
 from calibrant.recalibrate.promise import FAILURE
 from calibrant.recalibrate.secret import coin_at, secret_of
+from calibrant.regression import version4
 from calibrant.regression.curves import ask
 from calibrant.regression.distribution import Distribution, Distributions, finite, target_levels
 from calibrant.regression.level_method import LevelMethod, quantile_methods
@@ -89,10 +90,11 @@ class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
     methods: ClassVar = quantile_methods
     aim: ClassVar = ("levels", target_levels)
     choice: ClassVar = ("ties", ("random", "below"))
-    version: ClassVar[int] = 4
+    version: ClassVar[int] = 5
     migrations: ClassVar[dict[int, Migration]] = NumberStream.migrations | {
         1: quantile_migrated,
         3: migrated,
+        4: version4.migrated,
     }
 
     def __init__(
@@ -279,7 +281,7 @@ class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
 
     def _stored(self) -> tuple[dict[str, Any], dict[str, Words]]:
         settings, arrays = super()._stored()
-        return settings | {"alike": self._alike}, arrays
+        return settings | {"alike": self._alike, "even": self._even}, arrays
 
     def certificate(self, failure: float = FAILURE) -> QuantileCertificate:
         """Return what was measured at each level, and its bound beside it.

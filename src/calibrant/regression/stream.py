@@ -41,7 +41,17 @@ class NumberStream(InTurn[TicketT], Generic[TicketT, MethodT]):
     forecast is issued and an outcome learned.
     """
 
-    __slots__ = ("_alike", "_choice", "_how", "_issuer", "_method", "_seat", "_target", "_ties")
+    __slots__ = (
+        "_alike",
+        "_choice",
+        "_even",
+        "_how",
+        "_issuer",
+        "_method",
+        "_seat",
+        "_target",
+        "_ties",
+    )
 
     version: ClassVar[int] = 3
     migrations: ClassVar[dict[int, Migration]] = {2: version2.migrated}
@@ -62,7 +72,8 @@ class NumberStream(InTurn[TicketT], Generic[TicketT, MethodT]):
         self._how = check.choice(settings.get("coins", SAFE), "coins", tuple(COIN_CODES))
         self._method.throw(self._how)
         self._alike = settings.get("alike", True) is True
-        self._method.follow(self._alike)
+        self._even = settings.get("even", True) is True
+        self._method.follow(self._alike, self._even)
 
     def _begin(self, secret: Secret, max_open: Any, row: Words | None = None) -> None:
         """Set up the row of the method: a fresh one, or what it was when it was stored."""
