@@ -1,4 +1,4 @@
-"""What a run amounts to, followed in constant memory and told as plain data."""
+"""What a run amounts to, followed in constant memory and given as plain data."""
 
 from calibrant._renamed import renamed
 from calibrant.summary.collected import Account, Interval, batch_means, measured, summarise
