@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import pickle
 from typing import Any
 
 import pytest
@@ -12,8 +11,6 @@ from hypothesis import strategies as st
 from machine_draws import first
 from machine_kinds import COMPILED, KINDS, Kind
 from machine_reads import LOOKS, WRITES, ask, reads_of
-
-from calibrant import Recalibrator, Table
 
 STEPS = ("round", "round", "open", "late", "learn", "replay")
 
@@ -148,31 +145,3 @@ def test_every_public_method_is_a_verb_or_a_read(name: str) -> None:
     life = Life(KINDS[name], False)
     for read in public - WRITES - {*LOOKS, "predict_mean_one"}:
         life.ask(read, first(KINDS[name].peeks))
-
-
-READS_OF_A_TABLE = {
-    "row": lambda table: table.row("a"),
-    "a stream": lambda table: table["a"].forecast(0.3),
-    "keys": lambda table: (list(table), len(table), "a" in table, "c" in table),
-    "repr": repr,
-    "to_bytes": lambda table: table.to_bytes(),
-    "to_dict": lambda table: table.to_dict(),
-    "copy": lambda table: table.copy().forecast("c", 0.3),
-    "pickle": pickle.dumps,
-    "==": lambda table: table == table.copy(),
-}
-
-
-@pytest.mark.once
-@pytest.mark.parametrize("read", READS_OF_A_TABLE)
-def test_each_read_leaves_the_bytes_of_a_table_as_they_were(read: str) -> None:
-    table = Table(Recalibrator(resolution=4, buckets=3), seed=1)
-    quiet = Table(Recalibrator(resolution=4, buckets=3), seed=1)
-    for key in ("a", "b", "a"):
-        before = table.to_bytes()
-        if "a" in table:
-            READS_OF_A_TABLE[read](table)
-        assert table.to_bytes() == before
-        drawn = [made.forecast(key, 0.4).value for made in (table, quiet)]
-        assert drawn[0] == drawn[1]
-    assert table == quiet
