@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.quality import score as scores
 from calibrant import Calibrant
 from calibrant.transforms import ExpertMixture
 
 Floats = NDArray[np.float64]
 Bits = NDArray[np.uint8]
 Lags = Callable[[np.random.Generator, Bits], Floats]
-BINS = 20
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,8 @@ CROWDS = 10, 100, 1_000
 
 def streams(rounds: int, seed: int) -> Iterator[Late]:
     """Yield all streams."""
-    for name, (lags, shape, slope) in CASES.items():
-        rng = np.random.default_rng([seed, len(name)])
+    for number, (name, (lags, shape, slope)) in enumerate(CASES.items()):
+        rng = np.random.default_rng([seed, 0, number])
         raw = np.clip(rng.beta(*shape, rounds), 0.001, 0.999)
         odds = (raw / (1.0 - raw)) ** slope
         outcomes = (rng.random(rounds) < odds / (1.0 + odds)).astype(np.uint8)
@@ -143,26 +143,18 @@ def _normal(x: Floats) -> Floats:
 
 
 def score(stream: Late, seed: int, before: bool = False) -> tuple[float, float, float, float]:
-    """Return the Brier scores of raw and mean forecasts, and C2 of raw ones in bins and draws."""
+    """Return the Brier scores of raw and mean forecasts, and C2 of raw ones in bins and of draws.
+
+    C2 of the draws is over their exact values: their grid becomes finer.
+    """
     model, rounds = Calibrant(seed=seed), len(stream.raw)
     if before and isinstance(model.spec.transform, ExpertMixture):
         model = Calibrant(replace(model.spec.transform, alike=False), seed=seed)
     time = np.arange(rounds, dtype=np.float64)
     run = model.replay(stream.raw, stream.outcomes, time=time, available=stream.known)
-    y = stream.outcomes
-    brier = [float(np.mean((p - y) ** 2)) for p in (stream.raw, run.mean)]
-    bins = np.minimum((stream.raw * BINS).astype(int), BINS - 1)
-    return (
-        *brier,
-        _squared(stream.raw, y, bins),
-        _squared(run.forecast, y, np.rint(run.forecast * BINS).astype(int)),
-    )
-
-
-def _squared(p: Floats, outcomes: Bits, cell: NDArray[np.int64]) -> float:
-    gaps = np.bincount(cell, outcomes - p, BINS + 1)
-    counts = np.bincount(cell, minlength=BINS + 1)
-    return float((gaps**2 / np.maximum(counts, 1)).sum() / len(p))
+    raw, mean = (scores.brier(p, stream.outcomes) for p in (stream.raw, run.mean))
+    binned = scores.c2_in_bins(stream.raw, stream.outcomes)
+    return raw, mean, binned, scores.c2(run.forecast, stream.outcomes)
 
 
 def main() -> None:
@@ -179,9 +171,9 @@ def main() -> None:
     for same in zip(*played, strict=True):
         if given.only not in same[0].name:
             continue
-        scores = np.array([score(stream, seed, given.before) for seed, stream in enumerate(same)])
-        raw, mean, binned, c2 = scores.mean(axis=0).tolist()
-        most = float((scores[:, 1] - scores[:, 0]).max())
+        found = np.array([score(stream, seed, given.before) for seed, stream in enumerate(same)])
+        raw, mean, binned, c2 = found.mean(axis=0).tolist()
+        most = float((found[:, 1] - found[:, 0]).max())
         print(
             f"| {same[0].name} | {raw:.4f} | {mean - raw:+.5f} | {most:+.4f} | {binned:.5f} | "
             f"{c2:.5f} |",
