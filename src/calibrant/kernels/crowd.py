@@ -13,7 +13,7 @@ N = 1 + d for d others that wait at a time,
               RECENT    = RECENT (1 - 1/N)  + e
               EARLIER   = EARLIER (1 - 1/2N) + e
 
-where both sums forget over 500 + 4 N outcomes.  If N outcomes in a row are the same, TOGETHER is on
+where both sums forget over 500 + 2.5 N outcomes.  If N outcomes in a row are the same, TOGETHER is on
 average 1/c of SQUARES; if all are independent it is 0 on average.  So it is where all forecasts are
 off by the same, for the two running means are the same then.
 """
@@ -48,14 +48,14 @@ RECENT, EARLIER, TOGETHER, SQUARES = range(4)
 """
 GAIN: Final = 6.5
 """1 / the mean of ``(1 - exp(-x)) - (1 - exp(-x/2))`` for x from 0 to 1."""
-PRIOR: Final = 2.0
+PRIOR: Final = 0.02
 """As so many squares that show outcomes to be the same a stream begins."""
 FIRST: Final = (0.0, 0.0, PRIOR / GAIN, PRIOR)
 """The words of a stream that has learned nothing."""
 LEAST_MEMORY: Final = 500.0
-CROWDS: Final = 4.0
+CROWDS: Final = 2.5
 """Errors are remembered over so many, and as many crowds."""
-DOUBT: Final = 512.0
+DOUBT: Final = 72.0
 """After so many results of crowds these are believed by half."""
 
 
