@@ -52,7 +52,8 @@ def test_every_public_name_has_an_entry_or_a_way_to_it() -> None:
 def test_names_of_an_extra_that_is_not_installed_have_entries_too() -> None:
     page = site.api_pages()["calibrant.integrations.spark"]
     assert ".. autoclass:: calibrant.integrations.spark.PostgresLog\n" in page
-    assert page.count(".. autofunction:: calibrant.integrations.spark.") == 10
+    names = site.public_names()["calibrant.integrations.spark"]
+    assert page.count(".. autofunction:: calibrant.integrations.spark.") == len(names) - 1 >= 10
 
 
 def test_every_package_that_exports_names_has_a_page() -> None:
