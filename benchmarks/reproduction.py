@@ -5,7 +5,7 @@
 
 Prints every claim with its number and verdict, then how many hold and which do not.  With
 ``--store`` the claims and the tables of each experiment go to ``docs/results/reproduce_NAME.json``,
-from where the pages take them.
+from where the pages take them; those of a quick run to ``reproduce_NAME_quick.json``.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def kept(each: Chapter, *, quick: bool) -> Path:
     }
     command = f"calibrant reproduce {name}{' --quick' if quick else ''}"
     more = {"seconds": round(each.seconds), "holds": counted, "failures": failures([each])}
-    return put(f"reproduce_{name}", command, listed, **more)
+    return put(f"reproduce_{name}{'_quick' if quick else ''}", command, listed, **more)
 
 
 def shown(head: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from calibrant.experiments.experiment import experiments
 from calibrant.experiments.genotypes import Cohort
 from calibrant.learners import OnlineL1SVM
 from calibrant.metrics import auc, binned_calibration_error, brier
+from calibrant.report.tables import shown
 
 GOLDEN = Path(__file__).parent / "golden" / "diabetes.json"
 
@@ -351,7 +352,7 @@ def test_the_bar_shows_only_where_it_can(monkeypatch) -> None:
 
 @pytest.fixture(scope="module")
 def quick():
-    return diabetes.run(setting(None, seeds=5))
+    return diabetes.run(setting(None, seeds=20))
 
 
 @pytest.mark.slow
@@ -361,6 +362,16 @@ def test_the_quick_run_gives_the_numbers_on_record(quick) -> None:
     assert measured == pytest.approx(expected["claims"], abs=1e-9)
     rows = [row[:3] for row in quick.tables[0].rows]
     assert [list(row) for row in rows] == expected["hinge losses"]
+
+
+def test_the_page_shows_the_numbers_on_record() -> None:
+    root = Path(__file__).resolve().parent.parent
+    stored = json.loads((root / "docs/results/reproduce_diabetes_quick.json").read_text())
+    claims, learners, _ = (table["rows"] for table in stored["tables"])
+    expected = json.loads(GOLDEN.read_text())
+    measured = [row[2] for row in claims if row[2] != "n/a"]
+    assert measured == [shown(value) for value in expected["claims"].values()]
+    assert [row[:3] for row in learners] == expected["hinge losses"]
 
 
 @pytest.mark.slow

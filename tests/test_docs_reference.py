@@ -73,6 +73,21 @@ def test_every_stored_result_stands_on_a_page_that_says_where_it_comes_from() ->
         assert {"command", "commit", "date", "machine", "tables"} <= set(found), name
 
 
+def test_claims_are_counted_once_and_by_whole_runs_where_there_are_any(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "results").mkdir()
+    runs = {"a": (True, False), "a_quick": (True, True), "b_quick": (True, True)}
+    for name, (paper, ours) in runs.items():
+        told = {"command": name, "date": "today", "failures": [name]}
+        told |= {"holds": {"paper": [paper], "ours": [ours]}}
+        (tmp_path / "results" / f"reproduce_{name}.json").write_text(json.dumps(told))
+    monkeypatch.setattr(tables, "DOCS", tmp_path)
+    counted = "2 of the paper's 2 claims hold; 1 of our own 2 claims hold"
+    runs_told = "(`a` (today), `b_quick` (today)). Those that do not:\n\n- a\n- b_quick\n"
+    assert tables.part("claims") == f"{counted} {runs_told}"
+
+
 def test_a_result_is_shown_as_it_is_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "results").mkdir()
     stored = {
