@@ -8,6 +8,8 @@ as a tar; ``NAME.json`` says what must follow from the other half.
 from __future__ import annotations
 
 import json
+import os
+import re
 import sys
 import tarfile
 import tempfile
@@ -31,15 +33,43 @@ def events(first: int, last: int) -> Any:
     return pa.table({"seq": [*range(first, last)], "kind": kind, "key": key, "id": id, "x": x})
 
 
+def come(folder: Path, first: int, last: int) -> None:
+    """Let a file with some events come to a query."""
+    import pyarrow.parquet as pq
+
+    file = folder / "in" / f"{first:04}.parquet"
+    file.parent.mkdir(exist_ok=True)
+    pq.write_table(events(first, last), file)
+    os.utime(file, (first + 1, first + 1))
+
+
 def played(spark: Any, folder: Path, name: str, first: int, last: int) -> list[dict[str, Any]]:
     """Let a query with its checkpoint in a folder play some events; return its rows in order."""
     from calibrant.integrations.spark import read_committed
-    from calibrant.integrations.spark.fleet import run, write
+    from calibrant.integrations.spark.fleet import run
 
-    write(events(first, last), folder / "in", 1)
+    come(folder, first, last)
     run(spark, folder, model=pattern(name), seed=SEED, shards=SHARDS)
     rows: list[dict[str, Any]] = read_committed(folder / "out").sort_by("seq").to_pylist()
     return rows
+
+
+def restored(path: Path, folder: Path) -> None:
+    """Put a checkpoint into a folder, as if its query had always read its files from there.
+
+    Spark remembers files by their whole paths, beside checksums, and looks at those of the last
+    batch again.
+    """
+    come(folder, 0, HALF)
+    with tarfile.open(path) as archive:
+        archive.extractall(folder, filter="data")
+    sources = (folder / "checkpoint" / "sources" / "0" / "0").read_text()
+    found = re.search(r"file://([^\"]*)/in/", sources)
+    assert found is not None
+    for listed in (folder / "checkpoint").rglob("*"):
+        if listed.is_file() and found[1].encode() in (data := listed.read_bytes()):
+            listed.write_bytes(data.replace(found[1].encode(), str(folder).encode()))
+            listed.with_name(f".{listed.name}.crc").unlink()
 
 
 def told(rows: list[dict[str, Any]]) -> dict[str, Any]:

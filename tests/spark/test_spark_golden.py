@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-import tarfile
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from golden.make_checkpoint import CHECKPOINTS, played, told
+from golden.make_checkpoint import CHECKPOINTS, played, restored, told
 from golden.make_files import FILES, HALF, ROUNDS, SEED, answers, pattern
 
 from calibrant import Table
@@ -34,8 +33,7 @@ STORED = sorted(CHECKPOINTS.glob("*/*.tar.gz"))
 @pytest.mark.parametrize("path", STORED, ids=lambda path: f"{path.parent.name} {path.name}")
 def test_a_query_goes_on_from_a_checkpoint_of_then(path: Path, spark, tmp_path: Path) -> None:
     name = path.name.removesuffix(".tar.gz")
-    with tarfile.open(path) as archive:
-        archive.extractall(tmp_path, filter="data")
+    restored(path, tmp_path)
     rows = played(spark, tmp_path, name, HALF, 2 * ROUNDS)
     assert [row["fault"] for row in rows] == [None] * (2 * ROUNDS - HALF)
     assert told(rows) == json.loads(path.with_name(f"{name}.json").read_text())
