@@ -95,6 +95,8 @@ class _Cluster:
         self.sockets = Path(tempfile.mkdtemp(prefix="calibrant-pg-"))
         self.data = (place / "cluster").resolve()
         self._own(self.sockets)
+        if self.user is not None:
+            place.chmod(place.stat().st_mode | 0o011)
         if not (self.data / "PG_VERSION").exists():
             self.data.mkdir(parents=True, exist_ok=True)
             self._own(self.data)

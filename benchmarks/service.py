@@ -6,7 +6,8 @@ request, beside the time of an ``fdatasync`` measured in the same run.  32 conne
 forecasts and outcomes 200 later; in bulk, 8 connections send 100 events at a time.  ``wrk`` makes
 the load where it is installed (``apt-get install wrk``); elsewhere, and with ``--client python``,
 a client of this file does, which takes more of the machine from the server.
-``--postgres ADDRESS`` adds a database, ``--recovery N`` measures how long N events take to be
+``--postgres ADDRESS`` adds a database, ``--postgres own`` one in a cluster of its own with
+``fsync`` on, and says what it syncs, ``--recovery N`` measures how long N events take to be
 played again, ``--kinds N`` the same for groups and classes, ``--open N`` how long a snapshot with
 N open tickets stops the writer, ``--idle N`` how soon a service answers beside N connections that
 say nothing.
@@ -30,13 +31,14 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import uvicorn
 
+from benchmarks.places import Database, commit, databases, file_system
 from benchmarks.store import storing
 from calibrant import Recalibrator
 from calibrant.classes import ClassCalibrant
@@ -50,6 +52,7 @@ from calibrant.journal.store import Line, Moment, Named, Pass, Snapshot
 from calibrant.journal.writer import Writer
 from calibrant.kernels.compile import available
 from calibrant.serve import Options, make_app
+from calibrant.serve.chronicle import catch_up, chronicle_of
 
 BARS = {
     ("single", "SQLite"): 0.55,
@@ -85,6 +88,9 @@ class Nowhere:
 
     def tail(self, after: int, upto: int | None = None) -> Iterator[Event]:
         return iter(())
+
+    def leave(self) -> None:
+        pass
 
     def events(self, stream: int, after: int, limit: int) -> list[Event]:
         return []
@@ -277,10 +283,22 @@ KINDS: dict[str, Any] = {
 """Streams whose events are played one by one, and what their forecasts say besides."""
 
 
+class Recovered(NamedTuple):
+    """CPU for an event of the log that is played again, in seconds.
+
+    ``bare`` without anybody who follows the stream, as in a journal; ``ready`` as in a service,
+    and ``caught_up`` until all that report and alarms show is worked off, too.
+    """
+
+    bare: float
+    ready: float
+    caught_up: float
+
+
 def recovery(
     place: Path, events: int, model: Any = None, told: Sequence[dict[str, Any]] = ({},)
-) -> list[float]:
-    """Return the CPU for an event of the log that is played again, in seconds: first and second.
+) -> list[Recovered]:
+    """Return what an event of the log takes that is played again: the first time and the second.
 
     The first time holds what machine code takes to be loaded, the second does not.
     """
@@ -295,11 +313,25 @@ def recovery(
     )
     store, took = filled(place, model or Recalibrator(seed=7), asked), []
     for _ in range(2):
-        begun = time.process_time()
+        at = [time.process_time()]
         Ledger(store)
-        took.append((time.process_time() - begun) / store.last())
+        at.append(time.process_time())
+        ledger = Ledger(store, partial(chronicle_of, fast=available()))
+        at.append(time.process_time())
+        catch_up(list(ledger.folds.values()))
+        at.append(time.process_time())
+        ends = at[1] - at[0], at[2] - at[1], at[3] - at[1]
+        took.append(Recovered(*(seconds / store.last() for seconds in ends)))
     store.close()
     return took
+
+
+def show_recovery(place: Path, name: str, events: int, *kind: Any) -> None:
+    """Print what an event of the tail takes at the start."""
+    for when, took in zip(("first", "once loaded"), recovery(place, events, *kind), strict=True):
+        bare, ready, caught_up = (f"{1e6 * seconds:.1f}" for seconds in took)
+        told = f"{bare} us of CPU an event, {ready} with who follows, {caught_up} until caught up"
+        print(f"{name} of {events:,} events, {when}: {told}", flush=True)
 
 
 def waits(place: Path, open: int, seconds: float) -> tuple[list[float], list[float], list[float]]:
@@ -391,6 +423,31 @@ def judged(name: str, store: str, made: Measured, first: Measured, sync: float) 
     return f"{'kept' if kept else 'missed'}: {least:,.0f}"
 
 
+def show_loads(place: Path, client: str, seconds: float, database: Database | None) -> None:
+    """Print what each store carries, beside the same routes without one."""
+    sync = sync_time(place)
+    print(f"fdatasync: {sync * 1e3:.2f} ms, {32 / sync:,.0f} single requests a second at most")
+    print(f"load by {client}")
+    print("| load | store | a second | ratio | CPU a request, us | ratio | p99, ms | bar |")
+    print("|---|---|---|---|---|---|---|---|")
+    for name, clients, size in (("single", 32, 1), ("bulk of 100", 8, 100)):
+        stores = {"none": None, "SQLite": str(place / f"{size}.db")}
+        if database is not None:
+            stores["PostgreSQL"] = database.named(f"load_{time.time_ns()}")
+        first: Measured | None = None
+        for store, address in stores.items():
+            with server(address) as (process, port):
+                made = loaded(client, process, port, clients, size, seconds)
+            first = first or made
+            ratios = made.rate / first.rate, made.cpu / first.cpu
+            print(
+                f"| {name} | {store} | {made.rate:,.0f} | {ratios[0]:.2f} "
+                f"| {made.cpu * 1e6:.0f} | {ratios[1]:.2f} | {made.p99 * 1e3:.1f} "
+                f"| {judged(name, store, made, first, sync)} |",
+                flush=True,
+            )
+
+
 def main() -> None:
     """Print the table, and what else was measured."""
     with storing("service", wanted="--store" in sys.argv):
@@ -411,36 +468,19 @@ def measure() -> None:
     usual = "wrk" if shutil.which("wrk") else "python"
     parser.add_argument("--client", choices=("wrk", "python"), default=usual)
     asked = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=".", prefix="load-") as folder:
-        place = Path(folder)
-        sync = sync_time(place)
-        print(f"fdatasync: {sync * 1e3:.2f} ms, {32 / sync:,.0f} single requests a second at most")
-        print(f"load by {asked.client}")
-        print("| load | store | a second | ratio | CPU a request, us | ratio | p99, ms | bar |")
-        print("|---|---|---|---|---|---|---|---|")
-        loads = (("single", 32, 1), ("bulk of 100", 8, 100))
-        for name, clients, size in () if asked.no_load else loads:
-            stores = {"none": None, "SQLite": str(place / f"{size}.db")}
-            if asked.postgres:
-                stores["PostgreSQL"] = asked.postgres
-            first: Measured | None = None
-            for store, address in stores.items():
-                with server(address) as (process, port):
-                    made = loaded(asked.client, process, port, clients, size, asked.seconds)
-                first = first or made
-                ratios = made.rate / first.rate, made.cpu / first.cpu
-                print(
-                    f"| {name} | {store} | {made.rate:,.0f} | {ratios[0]:.2f} "
-                    f"| {made.cpu * 1e6:.0f} | {ratios[1]:.2f} | {made.p99 * 1e3:.1f} "
-                    f"| {judged(name, store, made, first, sync)} |",
-                    flush=True,
-                )
+    with ExitStack() as stack:
+        place = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=".", prefix="load-")))
+        database = stack.enter_context(databases(asked.postgres, place)) if asked.postgres else None
+        print(f"commit {commit()}, file system {file_system(place)}")
+        if database is not None:
+            told = (f"{name} {value}" for name, value in database.settings().items())
+            print(f"PostgreSQL: {', '.join(told)}")
+        if not asked.no_load:
+            show_loads(place, asked.client, asked.seconds, database)
         if asked.recovery:
-            first, again = recovery(place, asked.recovery)
-            print(f"recovery: {first * 1e6:.1f} us of CPU an event, {again * 1e6:.1f} once loaded")
+            show_recovery(place, "recovery", asked.recovery)
         for name, (model, told) in KINDS.items() if asked.kinds else ():
-            first, again = recovery(place, asked.kinds, model(), told)
-            print(f"{name}: {first * 1e6:.0f} us of CPU an event, {again * 1e6:.0f} once loaded")
+            show_recovery(place, name, asked.kinds, model(), told)
         if asked.open:
             show_waits(place, asked.open, asked.seconds)
         if asked.idle:

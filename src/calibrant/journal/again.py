@@ -17,8 +17,8 @@ import numpy as np
 
 from calibrant.errors import CalibrantError
 from calibrant.journal.events import CHECK, CORRECTION, FORECAST, OUTCOME, Event, read_key
-from calibrant.journal.fold import AT_ONCE, Fold, Witness, differs
-from calibrant.journal.forms import AnyTicket, Lone
+from calibrant.journal.fold import AT_ONCE, Fold, Run, differs
+from calibrant.journal.forms import Lone
 from calibrant.journal.store import Named
 from calibrant.recalibrate.late import Played
 
@@ -95,12 +95,12 @@ def _play(fold: Fold, run: Sequence[Event], find: Find) -> bool:
         raise differs(run[int(np.flatnonzero(made)[int(np.argmin(same))])])
     fold.seq = run[-1].seq
     if fold.witness is not None:
-        _tell(fold, fold.witness, run, open)
+        fold.witness.played(_columns(run, played, open))
     return True
 
 
-def _open(fold: Fold, run: Sequence[Event], find: Find) -> dict[str, AnyTicket] | None:
-    """Return tickets of before that a run closes, for who follows; None if one is not in the log.
+def _open(fold: Fold, run: Sequence[Event], find: Find) -> dict[str, Event] | None:
+    """Return forecasts of before that a run closes, for who follows; None if one is not in the log.
 
     A state that was handed over may have brought such a ticket along.
     """
@@ -111,19 +111,19 @@ def _open(fold: Fold, run: Sequence[Event], find: Find) -> dict[str, AnyTicket] 
     found = find([(run[0].stream, FORECAST, id) for id in missing])
     if len(found) < len(missing):
         return None
-    return {event.id: fold.ticket(event.whole()) for event in found.values()}
+    return {event.id: event.whole() for event in found.values()}
 
 
-def _tell(fold: Fold, witness: Witness, run: Sequence[Event], open: dict[str, AnyTicket]) -> None:
-    """Tell who follows the stream what happened, in order."""
-    for event in run:
-        if event.kind == FORECAST:
-            open[event.id] = ticket = fold.ticket(event)
-            witness.forecast(ticket)
-        else:
-            closed = open.pop(event.id)
-            closed._outcome = int(event.x)
-            witness.learned(closed, event.seq, event.time)
+def _columns(run: Sequence[Event], played: Played, open: dict[str, Event]) -> Run:
+    """Return what happened in a run, for who follows."""
+    seq, _, kind, id, _, x, time, *_ = zip(*run, strict=True)
+    made = [each == FORECAST for each in kind]
+    open |= {event.id: event for event in run if event.kind == FORECAST}
+    asked = [open[each] for each in id]
+    raw, since = [event.x for event in asked], [event.time for event in asked]
+    # A mean is a sum of products and may round to just above 1.
+    told = raw, played.value.tolist(), np.clip(played.mean, 0.0, 1.0).tolist(), since
+    return Run(list(seq), made, list(id), *told, [int(each) for each in x], list(time))
 
 
 def _played(fold: Fold, run: Sequence[Event]) -> Played:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, NamedTuple, Protocol, cast
 
 import numpy as np
 
@@ -41,6 +41,31 @@ KEPT: Final = b"early"
 GONE: Final = b"expired"
 
 
+class Run(NamedTuple):
+    """Forecasts and outcomes of a stream with binary outcomes that happened again, as columns.
+
+    Attributes
+    ----------
+    seq, made, id
+        Place of each event, whether it is a forecast, and of which id.
+    raw, value, mean, since
+        What came in, what was drawn and what was announced on average, and when the forecast was
+        made, if that was told; of an outcome, those of its forecast.
+    outcome, time
+        What happened, and when it was known: of outcomes alone.
+    """
+
+    seq: list[int]
+    made: list[bool]
+    id: list[str]
+    raw: list[float]
+    value: list[float]
+    mean: list[float]
+    since: list[float | None]
+    outcome: list[int]
+    time: list[float | None]
+
+
 class Witness(Protocol):
     """Who follows a stream, and is told of each event once it has happened."""
 
@@ -55,6 +80,9 @@ class Witness(Protocol):
 
     def expired(self, id: str) -> None:
         """Note that an outcome will never come."""
+
+    def played(self, run: Run) -> None:
+        """Note many forecasts and outcomes at once, none of which came early."""
 
     def anew(self, model: Model, seq: int) -> None:
         """Begin again: by event ``seq`` the stream was handed over from elsewhere."""

@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, NamedTuple, Self, TypeAlias
 
@@ -193,6 +194,35 @@ class LateWatch(Stateful):
             self._issued += 1
             return number
 
+    def play(
+        self, values: Sequence[tuple[float, ...]], told: Sequence[float | None], of: Sequence[int]
+    ) -> None:
+        """Note many forecasts and outcomes in their order, as one by one.
+
+        Parameters
+        ----------
+        values
+            What was announced, for each forecast; an empty tuple for each outcome.
+        told
+            When a forecast was made, or None; or an outcome.
+        of
+            The number of the forecast whose outcome it is; of forecasts it is not looked at.
+        """
+        made = np.array([each for each in values if each], np.float64).reshape(-1, len(self.names))
+        flat = made.ravel()
+        check.refuse_first(~((flat >= 0.0) & (flat <= 1.0)), flat, "values", "in [0, 1]")
+        with passing(self._gate):
+            waiting, limit = self._open, self._limit
+            for announced, said, number in zip(values, told, of, strict=True):
+                if announced:
+                    if len(waiting) == limit:
+                        self._note(self._issued - limit, MISSING)
+                    time = math.nan if said is None else said
+                    waiting[self._issued] = _Waiting(announced, time)
+                    self._issued += 1
+                elif number in waiting:
+                    self._note(number, int(said or 0))
+
     def observe(self, number: int, outcome: int) -> bool:
         """Note an outcome; return whether it counts, which it does not if it came too late.
 
@@ -218,7 +248,8 @@ class LateWatch(Stateful):
 
     def _note(self, number: int, outcome: int) -> None:
         """Note what became of a forecast that waits, and judge what can be judged."""
-        self._open[number] = self._open[number]._replace(outcome=outcome)
+        values, time, _ = self._open[number]
+        self._open[number] = _Waiting(values, time, outcome)
         # Those that wait are the latest, all of them.
         for first in range(self._issued - len(self._open), self._issued):
             waiting = self._open[first]

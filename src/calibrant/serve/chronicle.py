@@ -26,7 +26,7 @@ import numpy as np
 
 from calibrant.core.codec import Document
 from calibrant.errors import CorruptState
-from calibrant.journal.fold import Fold
+from calibrant.journal.fold import Fold, Run
 from calibrant.journal.forms import AnyTicket, Model
 from calibrant.journal.settings import Settings
 from calibrant.journal.store import Line
@@ -150,6 +150,12 @@ class Chronicle:
         """Note that an outcome will never come."""
         self._note(self._gone, id)
 
+    def played(self, run: Run) -> None:
+        """Note many forecasts and outcomes at once: what came before is worked off first."""
+        self.catch_up()
+        with self._turn:
+            self._run(run)
+
     def anew(self, model: Model, seq: int) -> None:
         """Begin again: by event ``seq`` the stream was handed over from elsewhere."""
         self._note(self._begin, model, seq)
@@ -192,13 +198,56 @@ class Chronicle:
         self._add_parts(ticket, told)
         self.untimed += not timed
         if rounds % WINDOW == 0:
-            ended = [level for level in range(LEVELS) if rounds % (WINDOW << level) == 0]
-            self._starts[: len(ended)] = [seq] * len(ended)
-            if time is not None:
-                self.follower.stamp(time)
+            self._end_windows(rounds, seq, time)
         if id in self._waiting:
             self.watch.observe(self._waiting[id], outcome)
             self._drop_judged()
+
+    def _run(self, run: Run) -> None:
+        """Work off a run of the log, which has the same outcome as one by one.
+
+        The follower knows of outcomes alone, and who watches takes all in their order.
+        """
+        told = [k for k, made in enumerate(run.made) if not made]
+        timed = [run.time[k] is not None and run.since[k] is not None for k in told]
+        waited = [
+            min(max(run.time[k] - run.since[k], 0.0), AGES) if known else 0.0  # type: ignore[operator]
+            for k, known in zip(told, timed, strict=True)
+        ]
+        said: tuple[list[Any], ...] = run.raw, run.value, run.mean, run.outcome
+        raw, value, mean, outcome = ([column[k] for k in told] for column in said)
+        self.untimed += len(told) - sum(timed)
+        start = 0
+        while start < len(told):
+            # Up to where a window ends, which is noted before the next begins.
+            end = start + WINDOW - self.follower.rounds % WINDOW
+            some = slice(start, end)
+            rounds = self.follower.take_many(
+                raw[some], value[some], mean[some], outcome[some], waited[some]
+            )
+            if rounds % WINDOW == 0:
+                last = told[end - 1]
+                self._end_windows(rounds, run.seq[last], run.time[last])
+            start = end
+        self._watch_run(run)
+
+    def _watch_run(self, run: Run) -> None:
+        waiting, issued = self._waiting, self.watch.issued
+        made = [id for id, each in zip(run.id, run.made, strict=True) if each]
+        waiting.update(zip(made, range(issued, issued + len(made)), strict=True))
+        self.watch.play(
+            [(run.raw[k], run.mean[k]) if each else () for k, each in enumerate(run.made)],
+            [run.since[k] if each else run.outcome[k] for k, each in enumerate(run.made)],
+            [waiting.get(id, -1) for id in run.id],
+        )
+        self._drop_judged()
+
+    def _end_windows(self, rounds: int, seq: int, time: float | None) -> None:
+        """Note by which event and when the windows ended that end with so many rounds."""
+        ended = [level for level in range(LEVELS) if rounds % (WINDOW << level) == 0]
+        self._starts[: len(ended)] = [seq] * len(ended)
+        if time is not None:
+            self.follower.stamp(time)
 
     def _add_parts(self, ticket: AnyTicket, outcome: int, sign: int = 1) -> None:
         """Add a round to its groups or classes, or take it back."""

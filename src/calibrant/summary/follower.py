@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any, ClassVar, Final
@@ -164,6 +165,33 @@ class Follower(Stateful):
         finally:
             gate.append(None)
         return number
+
+    def take_many(
+        self,
+        raw: Sequence[float],
+        forecast: Sequence[float],
+        mean: Sequence[float],
+        outcome: Sequence[int],
+        waited: Sequence[float],
+    ) -> int:
+        """Add rounds in their order, as :meth:`take` does one; return how many there are then."""
+        cells = self._cells
+        found = [cells.get(value, -1) for value in forecast]
+        rows = list(zip(raw, found, mean, outcome, waited, strict=True))
+        for k, (x, cell, m, y, late) in enumerate(rows):
+            plain = cell >= 0 and 0.0 <= x <= 1.0 and 0.0 <= m <= 1.0 and (y == 0 or y == 1)
+            if not (plain and 0.0 <= late < LONGEST):
+                late = check.real(late, "waited", low=0.0, high=LONGEST, rule="0 or more")
+                rows[k] = *self._checked(x, forecast[k], m, y), late
+        with passing(self._gate):
+            while rows:
+                room = PIECE - len(self._new)
+                self._new += rows[:room]
+                self._rounds += len(rows[:room])
+                del rows[:room]
+                if len(self._new) >= PIECE:
+                    self._flush()
+            return self._rounds
 
     def settle(self, ticket: Ticket, waited: float = 0.0) -> int:
         """Add the round of a closed ticket; return its number, counted from 1."""
