@@ -17,7 +17,7 @@ from calibrant.errors import CorruptState, DamagedLog, NotStored, UnknownTicket
 from calibrant.journal.events import FORECAST, OUTCOME, Asked, Event, Told, code_digest
 from calibrant.journal.ledger import Ledger
 from calibrant.journal.opening import open_store
-from calibrant.journal.recover import FILTER, verified
+from calibrant.journal.recover import FILTER, take_snapshots, verified
 from calibrant.journal.store import Pass, Snapshot
 from calibrant.journal.writer import Writer
 from calibrant.kernels.compile import digest
@@ -149,6 +149,35 @@ def test_who_is_killed_again_and_again_still_takes_snapshots(
     assert {one.stream: one.seq for one in store.snapshots()} == {FILTER: 12, 1: 12}
     assert Ledger(store).tail == 8
     assert verified(store) == 20
+
+
+def test_a_snapshot_that_failed_at_the_start_is_not_taken_for_written(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = opened()
+    make_stream(store, 1)
+    make_stream(store, 2)
+    ledger, log = Ledger(store), asked(some_events(60))
+    ledger.write(ledger.enter(log[:20])[1])
+    with store.writing():
+        take_snapshots(store, ledger, {})
+    ledger.write(ledger.enter(log[20:])[1])
+
+    def fail(*given: Any) -> None:
+        raise NotStored("disk must have room, got none")
+
+    # Nor does one beside the writer succeed.
+    monkeypatch.setattr(Writer, "_take_snapshots", lambda self: None)
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "put_snapshots", fail)
+        writer = Writer(store, every=10)
+    # Stream 1 has nothing new since then; its old snapshot must not be called one of today.
+    waited(writer, [Asked(2, FORECAST, "new", "k", 0.5)])
+    states = [fold.body() for fold in writer.ledger.folds.values()]
+    writer.close()
+    store = opened()
+    assert [fold.body() for fold in Ledger(store).folds.values()] == states
+    assert verified(store) == 61
 
 
 def test_a_stream_without_events_does_not_make_the_whole_log_a_tail(opened: Opened) -> None:

@@ -101,7 +101,7 @@ class Writer:
         self._drafts: queue.Queue[Batch | None] = queue.Queue(maxsize=1)
         self._failed, self._stopped = threading.Event(), threading.Event()
         self._door = threading.Lock()
-        self._since, self._written = dict[int, int](), 0
+        self._written = 0
         self._helper: threading.Thread | None = None
         self.ledger = Ledger(store, witnesses)
         self._noted = -self._shortened(self.ledger)
@@ -117,12 +117,12 @@ class Writer:
         """Return how many events are behind the snapshots of streams that were just made again.
 
         If they are many, snapshots are written first: who is killed again and again would play
-        more of the log each time.
+        more of the log each time.  Nobody waits for that but who waits for the log to be played.
         """
         if ledger.tail >= self._every:
             try:
                 with self.store.writing():
-                    take_snapshots(self.store, ledger, self._since)
+                    take_snapshots(self.store, ledger, {})
                 ledger.tail = 0
             except CalibrantError as error:
                 log.warning("no snapshot: %s", error)
@@ -158,7 +158,7 @@ class Writer:
             self._helper.join()
         if self.ready and self._written:
             with self.store.writing():
-                take_snapshots(self.store, self.ledger, self._since)
+                take_snapshots(self.store, self.ledger, {})
         self.store.close()
 
     # ------------------------------------------------------------------ stage 1
