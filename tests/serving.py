@@ -45,23 +45,29 @@ def stream(client: TestClient, name: str = "s", **settings: Any) -> str:
 class Child:
     """A service in a forked process, which need not load anything first.
 
-    ``ready`` says whether to wait until it is, or only until it listens.
+    ``ready`` says whether to wait until it is, or only until it listens; ``place`` where that is.
     """
 
     def __init__(
-        self, address: str, agents: Any = None, *, ready: bool = True, **options: Any
+        self,
+        address: str,
+        agents: Any = None,
+        *,
+        ready: bool = True,
+        place: Place | None = None,
+        **options: Any,
     ) -> None:
         there, here = os.pipe()
         self.number = os.fork()
         if not self.number:
             os.close(there)
-            self._serve(address, here, options, agents)
+            self._serve(address, here, place or Place(port=0), options, agents)
         os.close(here)
         self.said = os.fdopen(there)
         line = self.said.readline()
         while ready and "not ready" in line:
             line = self.said.readline()
-        found = re.search(r"at http://(\S+)", line)
+        found = re.search(r"at https?://(\S+)", line)
         if found is None:
             told = line + self.said.read()
             self.said.close()
@@ -70,13 +76,13 @@ class Child:
         self.at = found[1]
 
     @staticmethod
-    def _serve(address: str, pipe: int, options: Any, agents: Any) -> None:
+    def _serve(address: str, pipe: int, place: Place, options: Any, agents: Any) -> None:
         code = 1
         try:
             os.dup2(pipe, 2)
             sys.stderr = os.fdopen(2, "w", closefd=False)
             signal.signal(signal.SIGTERM, signal.default_int_handler)
-            serve(address, Place(port=0), Options(**options), agents)
+            serve(address, place, Options(**options), agents)
             code = 0
         except BaseException as error:
             print(f"failed: {error!r}", file=sys.stderr)

@@ -206,13 +206,3 @@ def test_half_a_body_times_out(file: str) -> None:
         assert held.recv(100).startswith(b"HTTP/1.1 408 ")
     assert json.loads(once(child.at, "GET", "/v1/streams/s")[1])["issued"] == 0
     child.end(signal.SIGTERM)
-
-
-def test_idle_connections_do_no_harm(file: str) -> None:
-    child = Child(file)
-    host, port = child.at.split(":")
-    idle = [socket.create_connection((host, int(port))) for _ in range(300)]
-    assert once(child.at, "GET", "/readyz")[0] == 200
-    child.end(signal.SIGTERM)
-    for held in idle:
-        held.close()
