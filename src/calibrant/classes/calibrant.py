@@ -118,7 +118,7 @@ class ClassCalibrant(BinaryReduction[MendedTicket, MendedRun]):
     @property
     def _alike(self) -> bool:
         """Whether late outcomes count as some of many; in earlier versions they did not."""
-        return self._chosen[1] > 0
+        return bool(self._chosen[1] > 0)
 
     @property
     def _each(self) -> range:
@@ -254,7 +254,7 @@ class ClassCalibrant(BinaryReduction[MendedTicket, MendedRun]):
         return self._from_document(grown(self._document(), self._secret, words, EACH))
 
     def _leading(self) -> str:
-        return "dq" + "dd" * self._classes + "q" * self._chosen[1]
+        return "dq" + "dd" * self._classes + "q" * int(self._chosen[1])
 
     def _shape(self, classes: int) -> tuple[int, int, int]:
         return classes, CONFIDENCES + (classes if classes <= EACH else 0), 2 * classes

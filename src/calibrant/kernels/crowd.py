@@ -13,9 +13,9 @@ N = 1 + d for d others that wait at a time,
               RECENT    = RECENT (1 - 1/N)  + e
               EARLIER   = EARLIER (1 - 1/2N) + e
 
-where both sums forget over 500 + 2.5 N outcomes.  If N outcomes in a row are the same, TOGETHER is on
-average 1/c of SQUARES; if all are independent it is 0 on average.  So it is where all forecasts are
-off by the same, for the two running means are the same then.
+where both sums forget over 500 + 2.5 N outcomes.  If N outcomes in a row are the same, TOGETHER is
+on average 1/c of SQUARES; if all are independent it is 0 on average.  So it is where all forecasts
+are off by the same, for the two running means are the same then.
 """
 
 from __future__ import annotations

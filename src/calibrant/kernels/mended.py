@@ -122,7 +122,7 @@ def keep(room: Any, classes: int, kept: Any, first: int) -> None:
 def recalled(kept: Any, first: int, classes: int, expert: int, k: int) -> float:
     """Return what an expert said of class ``k``."""
     word = kept[first + (expert - 1) * words_of_one(classes) + k // PER_WORD]
-    root = ((word >> (BITS * (k % PER_WORD))) & FIELD) / FINE
+    root: float = ((word >> (BITS * (k % PER_WORD))) & FIELD) / FINE
     return root * root
 
 

@@ -85,8 +85,9 @@ class KeyedSession(Feed):
         table = Table(options.recalibrator(0), seed=options.seed)
         made = cls(Fleet(table), None, Scale(options.scale or "probability"), options.seed)
         if alarm is not None:
-            how = {"learning": LEARNING, "tolerance": TOLERANCE, "max_keys": MOST_WATCHED}
-            made.watch = GroupWatch(alarm, **how)
+            made.watch = GroupWatch(
+                alarm, learning=LEARNING, tolerance=TOLERANCE, max_keys=MOST_WATCHED
+            )
         return made
 
     @property
