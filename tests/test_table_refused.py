@@ -268,3 +268,31 @@ def test_a_failure_is_a_probability(failure: Any) -> None:
         with pytest.raises(CalibrantError) as refused:
             call(failure)
         assert str(refused.value) == f"failure must be a number in (0, 1), got {failure!r}"
+
+
+# ------------------------------------------------------------------------------ room
+
+
+def test_a_round_for_which_a_key_has_no_room_is_named_by_its_place() -> None:
+    table = Table(made(), seed=1)
+    table.replay(["a", "b"], [0.5, 0.5], [1, 0])
+    table.forecast("a", 0.5)
+    table._rows.capacity = 3
+    before = table.to_bytes()
+    keys, raw, told = ["b", "a", "c", "a", "a", "c"], [0.5] * 6, [1, 0, 1, 0, 1, 0]
+    rule = "must be at most 3 in all, got one more: "
+    with pytest.raises(InvalidInput) as refused:
+        table.replay(keys, raw, told)
+    assert str(refused.value) == f"rounds of key 'a' {rule}forecast 4 of the batch"
+    with pytest.raises(InvalidInput) as refused:
+        table.replay([*keys[:5], "a"], raw, told, time=range(6), available=range(6))
+    assert str(refused.value) == f"rounds of key 'a' {rule}forecast 4 of the batch"
+    with pytest.raises(InvalidInput) as refused:
+        table.replay(["new"] * 4, raw[:4], told[:4])
+    assert str(refused.value) == f"rounds of key 'new' {rule}forecast 3 of the batch"
+    events = [0, 0, 0, 1, 1, 1]
+    with pytest.raises(InvalidInput) as refused:
+        table.play(["a"] * 6, events, ["x", "y", None, "x", "y", 1], [0.5] * 3 + [1.0] * 3)
+    assert str(refused.value) == f"rounds of key 'a' {rule}ticket 1, from before"
+    assert table.to_bytes() == before
+    assert table.replay(keys[:4], raw[:4], told[:4]).ticket.tolist() == [1, 2, 0, 3]

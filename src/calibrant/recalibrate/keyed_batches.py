@@ -154,7 +154,7 @@ class KeyedBatches(KeyedRounds):
     # ---------------------------------------------------------------- at once
 
     def _replay_at_once(self, keys: Keys, parts: Parts, raw: Reals, told: Bits) -> KeyedRun:
-        self._check_room(parts.rows, parts.counts)
+        self._check_room(keys, parts.rows, parts.counts, parts.told)
         ticket, mixed = np.empty(len(raw), np.int64), raw
         if self._spec.transform is not None:
             mixed = np.empty(len(raw))

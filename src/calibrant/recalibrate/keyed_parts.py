@@ -51,6 +51,11 @@ class Parts:
             some, counts = np.unique(rows, return_counts=True)
         return cls(some, order, np.concatenate([[0], np.cumsum(counts)]))
 
+    def told(self, row: int, number: int) -> str:
+        """Say which round of the batch it is, counted within a row."""
+        first = self.bounds[int(np.searchsorted(self.rows, row))]
+        return f"forecast {self.order[first + number]} of the batch"
+
     @property
     def counts(self) -> Words:
         """How many rounds each row has."""
@@ -101,6 +106,12 @@ class Due:
     def words(self) -> Words:
         """Row and number of each ticket in a word."""
         return words_of(self.row, self.number)
+
+    def told(self, ticket: int) -> str:
+        """Say which ticket it is."""
+        if ticket < len(self.held):
+            return f"ticket {self.number[ticket]}, from before"
+        return f"forecast {self.turns[ticket - len(self.held)]} of the batch"
 
 
 def checked_carry(carry: Any) -> KeyedPending:

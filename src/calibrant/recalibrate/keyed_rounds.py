@@ -13,6 +13,7 @@ from calibrant.core import check
 from calibrant.core.arrays import Mask, Reals, Words
 from calibrant.core.desk import NUMBER, SHIFT, Found
 from calibrant.core.together import together
+from calibrant.errors import InvalidInput
 from calibrant.kernels.compile import SHORT
 from calibrant.kernels.crowd import counts_by_lag
 from calibrant.kernels.layout import (
@@ -43,8 +44,11 @@ class KeyedRounds(KeyedState):
 
     def _carry_out(self, keys: Keys, plan: Schedule, due: Due) -> None:
         """Play events that are known to fit; open, close and expire tickets."""
-        learned = due.row[-1 - plan.events[plan.events < 0]]
-        self._check_room(*np.unique(learned, return_counts=True))
+        learned = -1 - plan.events[plan.events < 0]
+        some, counts = np.unique(due.row[learned], return_counts=True)
+        self._check_room(
+            keys, some, counts, lambda row, room: due.told(learned[due.row[learned] == row][room])
+        )
         if self._spec.raw_safe is not None:
             _, part = np.unique(due.row, return_inverse=True)
             plan = plan.with_expiry(due.number, self._max_open, part)
@@ -241,10 +245,22 @@ class KeyedRounds(KeyedState):
         crowded: Mask = (self._own(MOST_OUTSTANDING, rows) != 0) | (waiting != 0)
         return crowded
 
-    def _check_room(self, rows: Words, rounds: Words) -> None:
-        most = self._rows.capacity
-        full = self._own(ROUNDS, rows) + rounds > most
-        check.refuse_first(full, rounds, "rounds", f"at most {most} for each key in all")
+    def _check_room(
+        self, keys: Keys, rows: Words, counts: Words, told: Callable[[int, int], str]
+    ) -> None:
+        """Refuse more rounds than rows have room for.
+
+        ``told`` says which round of a row is behind so many of the batch.
+        """
+        most, before = self._rows.capacity, self._own(ROUNDS, rows)
+        full = before + counts > most
+        if full.any():
+            k = int(np.argmax(full))
+            row, new = int(rows[k]), self._new(keys)
+            names = dict(zip(self._free_rows(len(new)).tolist(), new, strict=True))
+            key = names[row] if row in names else self._keys[row]
+            rule = f"rounds of key {key!r} must be at most {most} in all"
+            raise InvalidInput(f"{rule}, got one more: {told(row, most - int(before[k]))}")
 
     def _check_order(self, when: Reals, parts: Parts) -> None:
         """Raise unless the times of each row's rounds are finite and in order."""
