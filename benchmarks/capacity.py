@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
+import sys
 import tracemalloc
 from typing import Any
 
@@ -109,17 +111,50 @@ def figures(name: str, count: int, keys: int, repeats: int) -> dict[str, Any]:
     return told | {"ticket_bytes": held, "stored_ticket_bytes": stored}
 
 
-def main() -> None:
-    """Measure, print and store."""
+def split(count: int) -> str:
+    """Tell what two threads would gain from the buckets of one key, half of them each.
+
+    Rounds are told apart by bucket, gathered, and their forecasts put back, which one thread does;
+    only then there are two halves.
+    """
+    _, raw, outcomes = events(count, 1)
+    stream = MAKES[NAMES["foster_hart"]](seed=1)
+    stream.replay(raw, outcomes)
+    found = np.empty(count)
+
+    def parted() -> None:
+        low = raw < 0.5
+        for mine in (low, ~low):
+            given = raw[mine], outcomes[mine]
+            found[mine] = given[0]
+
+    alone = min(cpu_seconds(lambda: stream.replay(raw, outcomes)) for _ in range(5)) / count
+    apart = min(cpu_seconds(parted) for _ in range(5)) / count
+    told = f"one stream takes {1e9 * alone:.0f} ns a round, to part it in two {1e9 * apart:.0f} ns"
+    return f"{told}: two threads are {alone / (apart + alone / 2):.2f} times as fast"
+
+
+def options(words: list[str] | None = None) -> argparse.Namespace:
+    """Return what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--events", type=int, default=1_000_000)
     parser.add_argument("--keys", type=int, default=100_000)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--store", action="store_true")
-    told = parser.parse_args()
+    parser.add_argument("--split", action="store_true", help="only what splitting a hot key gains")
+    return parser.parse_args(words)
+
+
+def main() -> None:
+    """Measure, print and store."""
+    told = options()
+    if told.split:
+        print(split(told.events))
+        return
     methods = {name: figures(name, told.events, told.keys, told.repeats) for name in NAMES}
+    command = shlex.join(["python", "-m", "benchmarks.capacity", *sys.argv[1:]])
     played = {"events": told.events, "keys": told.keys}
-    made = {"command": "python -m benchmarks.capacity --store", **played, "machine": machine()}
+    made = {"command": command, **played, "machine": machine()}
     text = json.dumps({**made, "methods": methods}, indent=1, default=float)
     print(text)
     if told.store:

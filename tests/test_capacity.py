@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 
 import numpy as np
 import pytest
 
-from calibrant import capacity
+from benchmarks import capacity as bench_capacity
+from calibrant import Calibrant, Recalibrator, capacity
 from calibrant.capacity import figures as stored_figures
 from calibrant.capacity import simulation
 from calibrant.errors import InvalidInput
+from calibrant.registry import calibrators
 
 pytestmark = [pytest.mark.once]
 
@@ -147,7 +150,7 @@ def test_the_command_prints_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert "5,000 keys, 20 forecasts a second, default" in told.out
     assert "1,200" in told.out
     assert "cannot be split" in told.out
-    assert "constants by python -m benchmarks.capacity --store" in told.err
+    assert f"constants by {stored_figures.stored()['command']}, " in told.err
 
 
 def test_the_command_tells_json(capsys: pytest.CaptureFixture[str]) -> None:
@@ -165,3 +168,44 @@ def test_the_command_refuses_a_rate_that_is_none(capsys: pytest.CaptureFixture[s
 
     assert run(["capacity", "--events-per-second", "-3"]) == 2
     assert "events_per_second must be a number above 0, got -3.0" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_hot_key_takes_what_its_row_has_today(method: str) -> None:
+    """If this fails the row has changed: run python -m benchmarks.capacity --store anew."""
+    made = Calibrant() if method == "default" else Recalibrator(resolution=10, buckets=10)
+    found = capacity.measured(method)
+    assert found.row_bytes == made.spec.layout.fresh.nbytes
+    assert found.buckets == made.buckets
+
+
+def test_the_command_that_is_stored_is_the_one_that_measured() -> None:
+    told = stored_figures.stored()
+    words = shlex.split(told["command"])
+    assert words[:3] == ["python", "-m", "benchmarks.capacity"]
+    asked = bench_capacity.options(words[3:])
+    assert asked.store
+    assert (asked.events, asked.keys) == (told["events"], told["keys"])
+
+
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("name", calibrators.names())
+def test_a_hot_key_can_be_split_by_bucket_with_the_same_results(name: str, late: bool) -> None:
+    rng, made = np.random.default_rng(1), {"resolution": 8, "buckets": 5, "seed": 3, "key": "hot"}
+    raw, when = rng.random(400), np.arange(400)
+    told = rng.random(400) < raw**2
+    known = when + (rng.integers(0, 30, 400) if late else 0)
+    whole = Recalibrator(name, **made)
+    run, same = whole.replay(raw, told, time=when, available=known), []
+    layout = whole.spec.layout
+    for bucket in range(5):
+        part, mine = Recalibrator(name, **made), run.bucket == bucket
+        own = part.replay(raw[mine], told[mine], time=when[mine], available=known[mine])
+        same.append(own.forecast.tolist() == run.forecast[mine].tolist())
+        same.append(own.mean.tolist() == run.mean[mine].tolist())
+        first = layout.blocks + bucket * layout.stride
+        block = slice(first, first + layout.stride)
+        if not late:
+            same.append(bool((part._arena.row()[block] == whole._arena.row()[block]).all()))
+    # An anchored rule learns late outcomes as some of all that the stream waits for.
+    assert all(same) == (not late or not whole.spec.program.rule.anchored)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ pytest.importorskip("typer", reason="the command line is an extra")
 
 from calibrant import Recalibrator
 from calibrant.cli.app import run
+from calibrant.kernels import coin
 from calibrant.stream.keyed import KeyedSession
 from calibrant.stream.session import Options
 
@@ -310,3 +312,33 @@ def test_the_certificate_of_all_keys_is_one_promise(
     assert "certificate of all keys at once: kept; 2 of 2 keys have one, all hold with" in shown
     assert ran("replay", written(tmp_path / "b.csv", lines[:40]), *how) == 0
     assert "certificate of all keys at once: too early to promise" in capsys.readouterr().out
+
+
+def peak(tmp_path: Path, rounds: int, *more: Any) -> int:
+    """Return how much memory a replay by key takes at most; rows are long, to fill all buffers."""
+    rng = np.random.default_rng(5)
+    source, note = tmp_path / f"{rounds}.csv", 300 * "-"
+    with source.open("w") as file:
+        file.write("site,p,y,note\n")
+        for t, p in enumerate(rng.random(rounds)):
+            file.write(f"s{t % 20},{p},{int(p > 0.5)},{note}\n")
+    how = (*HOW, "--out", tmp_path / "out.csv", "--force", "--batch-rows", 200, *more)
+    tracemalloc.start()
+    try:
+        assert ran("replay", source, *how) == 0
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("more", [(), ("--alarm", 0.01)], ids=["plain", "alarm"])
+def test_the_memory_of_a_replay_by_key_does_not_depend_on_how_many_rows_there_are(
+    tmp_path: Path, more: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Plain Python keeps coins at hand, of so many blocks at most.
+    monkeypatch.setattr(coin, "MOST_CHUNKS", 1)
+    peak(tmp_path, 1_000, *more)
+    few, many = peak(tmp_path, 20_000, *more), peak(tmp_path, 32_000, *more)
+    # Less than a word for each row that came in addition.
+    assert many < few + 8 * 12_000

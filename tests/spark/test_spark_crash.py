@@ -1,4 +1,4 @@
-"""Processes that die: the driver by kill -9 in the midst of a batch, an executor of a cluster."""
+"""A driver that dies by kill -9 in the midst of a batch; and a cluster, in which nobody dies."""
 
 from __future__ import annotations
 

@@ -69,6 +69,15 @@ def test_the_state_of_a_query_becomes_a_table(spark, stopped) -> None:
     assert max(seq for shelf in shelves for seq in shelf.last.values()) == 399
 
 
+def test_the_state_of_a_query_becomes_a_file_that_a_table_opens(spark, stopped, tmp_path) -> None:
+    folder, _, table, _ = stopped
+    read_table(spark, str(folder / "checkpoint"), model=MODEL, seed=SEED).save(tmp_path / "table")
+    opened, more = Table.open(tmp_path / "table"), events(200, 20, 30.0, seed=1)
+    assert {key: opened.body(key) for key in opened} == {key: table.body(key) for key in table}
+    wanted, found = played(more, table.copy()), played(more, opened)
+    assert found.value.tolist() == wanted.value.tolist()
+
+
 def test_state_that_was_divided_anew_goes_on(spark, stopped, tmp_path) -> None:
     folder, log, table, _ = stopped
     for name in ("in", "out", "checkpoint"):

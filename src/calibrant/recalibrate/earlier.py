@@ -24,16 +24,13 @@ Form = dict[str, Any]
 
 def _before_alike(told: Form) -> Form | None:
     """Undo: mixtures follow how much outcomes that wait together are alike."""
-    if not _parameters(told).get("alike"):
-        return None
-    return _with(told, alike=False)
+    return _with(told, alike=False) if _parameters(told).get("alike") else None
 
 
 def _before_smaller_share(told: Form) -> Form | None:
     """Undo: under the log loss a tenth of the share returns to the first weights."""
-    if told["loss"] != "log" or _parameters(told).get("share") != 3e-5:
-        return None
-    return _with(told, share=3e-4)
+    smaller = told["loss"] == "log" and _parameters(told).get("share") == 3e-5
+    return _with(told, share=3e-4) if smaller else None
 
 
 UNDO: Final[tuple[Callable[[Form], Form | None], ...]] = (_before_alike, _before_smaller_share)

@@ -36,18 +36,6 @@ from calibrant.recalibrate.tiers import Tiers
 
 AT_ONCE: Final = 1 << 12
 """Parcels that are made together."""
-FORM: Final = (
-    "_spec",
-    "_desk",
-    "_keys",
-    "_free",
-    "_corrections",
-    "_tiers",
-    "_rows",
-    "_stamps",
-    "_mark",
-)
-"""What depends on the pattern in a table without keys."""
 
 
 class Refused(Exception):
@@ -238,14 +226,16 @@ class KeyedBodies(KeyedBatches):
     @contextmanager
     def _as_before_if_refused(self) -> Iterator[None]:
         """Let the table be of the pattern it was if what is done to it fails."""
-        kept = {name: getattr(self, name) for name in FORM}
+        spec, desk, keys, free = self._spec, self._desk, self._keys, self._free
+        corrections, tiers, stamps = self._corrections, self._tiers, self._stamps
         try:
             yield
         except BaseException:
-            if self._spec is not kept["_spec"]:
-                self._numbers = {}
-                for name, value in kept.items():
-                    setattr(self, name, value)
+            if self._spec is not spec:
+                self._spec, self._desk, self._keys, self._free = spec, desk, keys, free
+                self._corrections, self._tiers, self._stamps = corrections, tiers, stamps
+                self._rows, self._numbers = tiers.rows, {}
+                self._mark = self._mark_of(self._made.kind)
             raise
 
     def _take(self, names: list[Key], opened: Parcels) -> None:

@@ -161,8 +161,7 @@ class KeyedSession(Feed):
         }
         if self.watch is not None:
             watch = self.watch.to_bytes()
-            settings["watch"] = len(watch)
-            arrays["watch"] = _as_words(watch)
+            settings["watch"], arrays["watch"] = len(watch), _as_words(watch)
         return Document(KIND, settings, arrays).to_bytes()
 
     @classmethod

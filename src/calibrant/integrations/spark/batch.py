@@ -65,7 +65,8 @@ def recalibrate(
     key
         Column of keys: strings or whole numbers.
     order_by
-        One column or several that say in which order the rounds of a key came.
+        One column or several that say in which order the rounds of a key came.  Spark leaves open
+        in which order rows come that are equal there.
     raw, outcome
         Columns of raw forecasts, in [0, 1], and of outcomes, 0 and 1.
     available
