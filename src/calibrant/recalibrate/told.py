@@ -97,10 +97,10 @@ class Told(Recalibrator):
         raw: Any,
         outcomes: Any,
         *,
+        context: Known = None,
         available: Any = None,
         time: Any = None,
         carry: Pending | None = None,
-        context: Known = None,
     ) -> Run:
         """Play a whole batch of rounds, exactly as the calls one by one would.
 
