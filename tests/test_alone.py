@@ -27,7 +27,7 @@ ALONE = [
     if not (rule := calibrators.get(name)().kernels).full_support and not rule.anchored
 ]
 EVENTS = st.lists(
-    st.tuples(st.sampled_from(["issue", "learn", "book", "stale", "late"]), st.floats(0, 1))
+    st.tuples(st.sampled_from(["issue", "learn", "commit", "stale", "late"]), st.floats(0, 1))
 )
 
 
@@ -78,9 +78,9 @@ def took(
             return look
     if step == "stale":
         program.issue(words, words, row, raw)
-        assert program.book(words, words, row, *look, raw, outcome) == -1
+        assert program.commit(words, words, row, *look, raw, outcome) == -1
     else:
-        program.book(words, words, row, *look, raw, outcome)
+        program.commit(words, words, row, *look, raw, outcome)
     return look
 
 
@@ -144,12 +144,12 @@ def test_specs_that_were_read_are_forgotten_when_there_are_many(
 def test_a_round_for_which_there_is_no_room_cannot_be_booked() -> None:
     rec = Recalibrator(seed=1)
     rows, note = rec._rows, rec._rows.peek(rec._row, 0.5)
-    assert rows.bookable(rec._row, note, 0.5)
+    assert rows.committable(rec._row, note, 0.5)
     rec.learn_one(0.5, 1)
-    assert not rows.bookable(rec._row, note, 0.5)
+    assert not rows.committable(rec._row, note, 0.5)
     rows.capacity = 1
     with pytest.raises(InvalidInput, match="rounds must be at most 1 at this resolution"):
-        rows.bookable(rec._row, rows.peek(rec._row, 0.5), 0.5)
+        rows.committable(rec._row, rows.peek(rec._row, 0.5), 0.5)
 
 
 CELLS = st.lists(st.tuples(st.integers(-50, 50), st.integers(1, 9)), min_size=1, max_size=8)

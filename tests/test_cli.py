@@ -309,13 +309,15 @@ def test_a_budget_is_kept_and_told(
     made = model.replay(table["prob"].to_numpy(), table["won"].to_numpy())
     assert table["forecast"].to_numpy().tolist() == made.forecast.tolist()
     budget = told["chain"]["budget"]
-    assert 0 < budget["aside"] == model.certificate().budget.fallbacks
+    assert 0 < budget["fallbacks"] == model.certificate().budget.fallbacks
     assert budget["excess"] <= budget["epsilon"] == 0.0001
     assert told["bound"]["regret"] == 0.0001
     assert told["bound"]["c2"] is None
     brier = np.mean((made.forecast - table["won"].to_numpy()) ** 2)
     assert told["forecast"]["brier"] == pytest.approx(brier, abs=1e-3)
-    assert f"raw forecasts announced in {budget['aside']} of 300 rounds: calibration is" in shown
+    assert (
+        f"raw forecasts announced in {budget['fallbacks']} of 300 rounds: calibration is" in shown
+    )
     assert "never above 0.0001" in shown
     page = report.read_text()
     assert budget["c2_bound"] is None
@@ -336,7 +338,7 @@ def test_a_budget_that_is_never_touched_withdraws_nothing(
     assert "never above 1\n" in lines
     told["chain"]["budget"] = budget | {"c2_bound": 0.5}
     assert "but of the other rounds: c2 at most 0.50000" in "\n".join(closing_lines(told))
-    told["chain"]["budget"] = budget | {"aside": 0}
+    told["chain"]["budget"] = budget | {"fallbacks": 0}
     assert "calibration is not promised" not in "\n".join(closing_lines(told))
     told["chain"]["budget"] = budget | {"c2_bound": None}
     assert "but of the other rounds" not in "\n".join(closing_lines(told))

@@ -328,7 +328,7 @@ def interrupted(step: Callable[..., object], after: bool) -> Callable[..., objec
 
 
 @pytest.mark.parametrize("after", [False, True])
-@pytest.mark.parametrize("step", ["issue", "book"])
+@pytest.mark.parametrize("step", ["issue", "commit"])
 def test_an_interrupt_leaves_the_coins_in_step(step: str, after: bool) -> None:
     rec, other = (Recalibrator(buckets=1, seed=4) for _ in range(2))
     for each in (rec, other):
@@ -340,7 +340,7 @@ def test_an_interrupt_leaves_the_coins_in_step(step: str, after: bool) -> None:
         with pytest.raises(KeyboardInterrupt):
             rec.forecast(0.5) if step == "issue" else rec.learn_one(0.5, 1)
         # A forecast of which nobody got the ticket is withdrawn.
-        if after and step == "book":
+        if after and step == "commit":
             other.learn_one(0.5, 1)
         if seen:
             assert rec.predict_one(0.5) == other.predict_one(0.5)

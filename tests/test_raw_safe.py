@@ -265,12 +265,12 @@ def test_a_prediction_that_cannot_be_afforded_any_more_is_no_round(compiles: boo
             model.compile()
     while (note := model._rows.peek(model._row, 0.23))[0] & ASIDE:
         model.observe(model.forecast(0.55), 0)
-    assert model._rows.bookable(model._row, note, 0.23)
-    assert model.copy()._rows.book(model._row, note, 0.23, 1) == model.issued
+    assert model._rows.committable(model._row, note, 0.23)
+    assert model.copy()._rows.commit(model._row, note, 0.23, 1) == model.issued
     model._rows.state()[1][model._row + EXCESS] += 1.0
     before = model.to_bytes()
-    assert model._rows.book(model._row, note, 0.23, 1) == -1
-    assert not model._rows.bookable(model._row, note, 0.23)
+    assert model._rows.commit(model._row, note, 0.23, 1) == -1
+    assert not model._rows.committable(model._row, note, 0.23)
     assert model.to_bytes() == before
 
 

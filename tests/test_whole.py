@@ -64,7 +64,7 @@ def stopping(times: int) -> tuple[Callable, list[int]]:
     return update, calls
 
 
-@pytest.mark.parametrize("step", ["learn", "book"])
+@pytest.mark.parametrize("step", ["learn", "commit"])
 @pytest.mark.parametrize("inside", [True, False])
 def test_an_update_that_did_not_begin_is_made_up_for(
     step: str, inside: bool, monkeypatch: pytest.MonkeyPatch

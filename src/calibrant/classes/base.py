@@ -295,7 +295,7 @@ class ClassRecalibrator(InTurn[TicketT], Generic[TicketT, RunT]):
             key = vector.tobytes()
             seen, rounds = self._notes.get(key) or (self._look(vector), self.rounds)
             try:
-                self._book(seen, rounds, told)
+                self._commit(seen, rounds, told)
                 self._notes.pop(key, None)
                 self._expire_old(self.issued)
             except StaleForecast:
@@ -460,7 +460,7 @@ class ClassRecalibrator(InTurn[TicketT], Generic[TicketT, RunT]):
         """Look at the next round with this raw forecast: the ticket that it would have."""
 
     @abstractmethod
-    def _book(self, seen: TicketT, rounds: int, outcome: int) -> None:
+    def _commit(self, seen: TicketT, rounds: int, outcome: int) -> None:
         """Make a round of what was looked at after so many, or change nothing and raise."""
 
     @abstractmethod

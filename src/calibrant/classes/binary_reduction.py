@@ -223,13 +223,13 @@ class BinaryReduction(ClassRecalibrator[MadeT, RunT]):
         mean = self._rows.mean_of(note[0], note[1])
         return Seen(row, note, raw, self._parts.values[note[0] & CELL], mean)
 
-    def _book(self, seen: MadeT, rounds: int, outcome: int) -> None:
+    def _commit(self, seen: MadeT, rounds: int, outcome: int) -> None:
         # What a row says may depend on every round, if others follow it.
         same = len(seen.parts) == 1 or (seen.number, rounds) == (self.issued, self.rounds)
-        if not same or not all(self._rows.bookable(*part[:3]) for part in seen.parts):
+        if not same or not all(self._rows.committable(*part[:3]) for part in seen.parts):
             raise came_between("another round")
         placed = self._placed(seen, outcome)
-        self._rows.book_parts([(row, part.note, part.raw, told) for row, part, told in placed])
+        self._rows.commit_parts([(row, part.note, part.raw, told) for row, part, told in placed])
 
     # ----------------------------------------------------------------- batches
 

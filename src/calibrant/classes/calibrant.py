@@ -155,9 +155,9 @@ class ClassCalibrant(BinaryReduction[MendedTicket, MendedRun]):
         learn = super()._learn
         self._with_front(ticket, outcome, lambda: learn(ticket, outcome))
 
-    def _book(self, seen: MendedTicket, rounds: int, outcome: int) -> None:
-        book = super()._book
-        self._with_front(seen, outcome, lambda: book(seen, rounds, outcome))
+    def _commit(self, seen: MendedTicket, rounds: int, outcome: int) -> None:
+        commit = super()._commit
+        self._with_front(seen, outcome, lambda: commit(seen, rounds, outcome))
 
     def _with_front(self, ticket: MendedTicket, outcome: int, learn: Callable[[], None]) -> None:
         """Let the front learn, and then the recalibrators, or neither."""

@@ -233,7 +233,7 @@ class SimplexRecalibrator(ClassRecalibrator[SimplexTicket, ClassRun]):
     def _coin(self, ticket: SimplexTicket) -> float:
         return self._flip(self._secret_at(ticket.number), ticket.cell, ticket)
 
-    def _book(self, seen: SimplexTicket, rounds: int, outcome: int) -> None:
+    def _commit(self, seen: SimplexTicket, rounds: int, outcome: int) -> None:
         if seen.clock != self._row_of(seen.cell)[ISSUED]:
             raise came_between("a forecast in the same cell")
         kept = self._kept(self._spans(seen))

@@ -168,7 +168,7 @@ class Grouped(Binary, InTurn[Ticket]):
         kept = self._kept(self._blocks_of(seen[0], self._roster.running(names)))
         told = self._issuer.values[seen[0] & CELL], outcome
         try:
-            self._rows.book(self._row, seen, raw, outcome)
+            self._rows.commit(self._row, seen, raw, outcome)
             self._recent.append(told)
         except BaseException:
             self._unless_recent(told, kept)

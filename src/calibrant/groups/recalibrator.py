@@ -182,7 +182,7 @@ class GroupRecalibrator(Grouped):
         with passing(self._gate):
             names = self._names(groups, context, raw)
             note: Any = self._notes.get((raw, names))
-            if note is not None and not self._rows.bookable(self._row, note, raw):
+            if note is not None and not self._rows.committable(self._row, note, raw):
                 del self._notes[raw, names]
                 raise overtaken(raw)
             number = self.issued

@@ -63,7 +63,7 @@ def count_overtaken(words: Words, row: int, learned: int) -> None:
 def make_steps(
     draw: Callable[..., tuple[int, int, float]], update: Callable[..., None], sizes: Sizes
 ) -> dict[str, Any]:
-    """Return ``peek``, ``issue``, ``learn`` and ``book`` for a rule's ``draw`` and ``update``."""
+    """Return ``peek``, ``issue``, ``learn`` and ``commit`` for a rule's ``draw`` and ``update``."""
     return _make_forecasts(draw, sizes) | _make_lessons(update, sizes)
 
 
@@ -118,7 +118,7 @@ def _make_forecasts(draw: Callable[..., Any], sizes: Sizes) -> dict[str, Any]:
 def _make_lessons(update: Callable[..., None], sizes: Sizes) -> dict[str, Any]:
     if not is_straight(update):
         update = whole_block(update, sizes.stride)
-    return {"learn": _make_learn(update, sizes), "book": _make_book(update, sizes)}
+    return {"learn": _make_learn(update, sizes), "commit": _make_commit(update, sizes)}
 
 
 def _make_learn(update: Callable[..., None], sizes: Sizes) -> Callable[..., None]:
@@ -164,10 +164,10 @@ def _make_learn(update: Callable[..., None], sizes: Sizes) -> Callable[..., None
     return learn
 
 
-def _make_book(update: Callable[..., None], sizes: Sizes) -> Callable[..., int]:
+def _make_commit(update: Callable[..., None], sizes: Sizes) -> Callable[..., int]:
     starts, table, loss, squared = sizes.starts, sizes.table, sizes.loss, sizes.loss == SQUARED
 
-    def book(
+    def commit(
         words: Words,
         reals: Reals,
         row: int,
@@ -214,4 +214,4 @@ def _make_book(update: Callable[..., None], sizes: Sizes) -> Callable[..., int]:
             raise
         return number
 
-    return book
+    return commit

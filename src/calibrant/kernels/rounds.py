@@ -4,7 +4,7 @@
 around it; the results are plain Python, and :mod:`calibrant.kernels.compile` turns the very same
 objects into machine code.  Every step gets the place of a row, and runs at any row of an arena.
 
-``peek`` looks at the next draw of a raw forecast, ``issue`` announces it, ``book`` makes a
+``peek`` looks at the next draw of a raw forecast, ``issue`` announces it, ``commit`` makes a
 round of a peek, ``learn`` learns its outcome, at once or later, ``correct`` replaces an outcome
 and ``hold`` gives back what was reserved for one that never comes.
 """
@@ -86,7 +86,7 @@ Issued = tuple[int, int, float, float, int]
 Issue = Callable[[Words, Reals, int, float], Issued]
 Peek = Callable[[Words, Reals, int, float], Peeked]
 Learn = Callable[[Words, Reals, int, int, int, float, float, float, float, int], None]
-Book = Callable[[Words, Reals, int, int, float, float, int, int, float, int], int]
+Commit = Callable[[Words, Reals, int, int, float, float, int, int, float, int], int]
 Begin = Callable[[Words, Reals, int, int, float, int, int, float], int]
 Absorb = Callable[[Words, Reals, int, float, float, int, float, float, bool], None]
 
@@ -107,7 +107,7 @@ class Program:
     peek: Peek
     issue: Issue
     learn: Learn
-    book: Book
+    commit: Commit
     issue_flat: Callable[[Any, int, float], Issued]
     peek_flat: Callable[[Any, int, float], int]
     learn_flat: Callable[[Any, int, int, float, int], int]
@@ -169,11 +169,11 @@ class Program:
         rule = self.rule
         if self.kernel is None and not rule.full_support and not rule.anchored:
             return replace(self, **make_steps(rule.draw, rule.update, sizes))
-        learn, book = whole(self.learn, sizes.row), whole(self.book, sizes.row)
+        learn, commit = whole(self.learn, sizes.row), whole(self.commit, sizes.row)
         if self.safe or rule.full_support:
-            return replace(self, issue=whole(self.issue, sizes.row), learn=learn, book=book)
+            return replace(self, issue=whole(self.issue, sizes.row), learn=learn, commit=commit)
         # Any other forecast changes its words at the end, and without a call in between.
-        return replace(self, learn=learn, book=book)
+        return replace(self, learn=learn, commit=commit)
 
     def withdraw(self, words: Words, row: int, number: int) -> None:
         """Take back the forecast of that number, announced last, of which nobody got the ticket."""
@@ -245,7 +245,7 @@ def _assembled(rule: Rule, kernel: Kernel | None, safe: bool) -> Program:
         peek=peek,
         issue=issue,
         learn=learn,
-        book=_make_book(begin, learn),
+        commit=_make_commit(begin, learn),
         peek_flat=peek_on_array(peek),
         issue_flat=issue_on_array(issue),
         learn_flat=learn_on_array(learn, begin),
@@ -421,10 +421,10 @@ def _make_begin(rule: Rule, safe: bool) -> Begin:
     return begin
 
 
-def _make_book(begin: Begin, learn: Learn) -> Book:
+def _make_commit(begin: Begin, learn: Learn) -> Commit:
     """Return what makes a round, at once, of a draw that was looked at, as ``begin`` says."""
 
-    def book(
+    def commit(
         words: Words,
         reals: Reals,
         row: int,
@@ -441,7 +441,7 @@ def _make_book(begin: Begin, learn: Learn) -> Book:
             learn(words, reals, row, number, place, weight, mixed, raw, 0.0, outcome)
         return number
 
-    return book
+    return commit
 
 
 def _make_absorb(kernel: Kernel) -> Absorb:

@@ -124,7 +124,7 @@ class Binary(Stream[Ticket]):
         return ticket
 
     def _learn(self, ticket: Ticket, outcome: int) -> None:
-        self._rows.settle(self._row, ticket, outcome)
+        self._rows.learn_ticket(self._row, ticket, outcome)
 
     def __repr__(self) -> str:
         told = ", ".join(f"{k}={v!r}" for k, v in self.calibrator.parameters.items())
@@ -133,11 +133,11 @@ class Binary(Stream[Ticket]):
             f"prior={self.prior}, rounds={self.rounds})"
         )
 
-    def _settle(self, ticket: Ticket, outcome: int, words: list[Any]) -> None:
+    def _learn_ticket(self, ticket: Ticket, outcome: int, words: list[Any]) -> None:
         """Learn the outcome of a ticket that kept advice, in words that are given."""
         rows, row, number, time = self._rows, self._row, ticket._number, ticket._time
         if words[row + ISSUED] - number > self._near:
-            rows.settle(row, ticket, outcome)
+            rows.learn_ticket(row, ticket, outcome)
         else:
             rows.plain_learn(
                 words, words, row, number, ticket._place, ticket._weight,
@@ -223,23 +223,23 @@ class Binary(Stream[Ticket]):
         with passing(self._gate):
             try:
                 self._rows.tell(told)
-                self._book(raw, outcome, (raw, *told))
+                self._commit(raw, outcome, (raw, *told))
             except BaseException:
                 self._expire_old(self._own(ISSUED))
                 raise
             if self._own(ISSUED) & OFTEN == OFTEN:
                 self._go_over()
 
-    def _book(self, raw: float, outcome: int, key: Any = None) -> None:
+    def _commit(self, raw: float, outcome: int, key: Any = None) -> None:
         """Make a round of a prediction, noted under its raw forecast or a key, or drawn now."""
         rows, row = self._rows, self._row
         key = raw if key is None else key
         if raw == self._asked and self._looked is None:
-            number = rows.book_look(row, raw, outcome)
+            number = rows.commit_look(row, raw, outcome)
         else:
             self._note_asked()
             note = self._notes.get(key) or rows.peek(row, raw)
-            number = rows.book(row, note, raw, outcome)
+            number = rows.commit(row, note, raw, outcome)
         # A refused round leaves its note: asked again, the answer is the same.
         if number < 0:
             raise overtaken(raw)

@@ -197,9 +197,9 @@ class Recalibrator(Batches):
                 self._check_time(time, found)
             words, told, learn = self._arena.listed, found._time, self._rows.plain_learn
             if words is None:
-                self._rows.settle(self._row, found, outcome)
+                self._rows.learn_ticket(self._row, found, outcome)
             elif found._kept:
-                self._settle(found, outcome, words)
+                self._learn_ticket(found, outcome, words)
             else:
                 learn(
                     words, words, self._row, found._number, found._place, found._weight,
@@ -271,15 +271,17 @@ class Recalibrator(Batches):
             words, look, number = self._arena.listed, self._looked, -1
             if raw == self._asked and not self._notes:
                 if look is None:
-                    number = self._rows.book_look(self._row, raw, outcome)
+                    number = self._rows.commit_look(self._row, raw, outcome)
                 elif words is not None and words[self._row + ISSUED] < self._most:
-                    book, (at, w, mixed, clock, seen) = self._rows.plain_book, look
-                    number = book(words, words, self._row, at, w, mixed, clock, seen, raw, outcome)
+                    commit, (at, w, mixed, clock, seen) = self._rows.plain_commit, look
+                    number = commit(
+                        words, words, self._row, at, w, mixed, clock, seen, raw, outcome
+                    )
                     if number & OFTEN == OFTEN and number > 0:
                         self._asked = self._looked = None
                         self._go_over()
             if number < 0:
-                self._book(raw, outcome)
+                self._commit(raw, outcome)
             elif number >= self._most:
                 self._expire_old(number + 1)
             self._asked = None

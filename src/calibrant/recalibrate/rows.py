@@ -53,7 +53,7 @@ class Rows(Bench):
         "bare",
         "capacity",
         "machine",
-        "plain_book",
+        "plain_commit",
         "plain_issue",
         "plain_learn",
         "plain_peek",
@@ -67,7 +67,7 @@ class Rows(Bench):
         super().__init__(arena)
         self.spec, self.program, plain = spec, spec.program, spec.steps
         self.plain_peek, self.plain_issue = plain.peek, plain.issue
-        self.plain_learn, self.plain_book = plain.learn, plain.book
+        self.plain_learn, self.plain_commit = plain.learn, plain.commit
         self._advice, self._law, self.bare = spec.left
         self._keep = spec.keep
         self._reads, self.slots = spec.slots, spec.features
@@ -172,9 +172,9 @@ class Rows(Bench):
         """
         self._all_of(parts, ROUNDS, self.learn)
 
-    def book_parts(self, parts: Sequence[tuple[Any, ...]]) -> None:
-        """Make rounds in rows of their own, given as to :meth:`book`: all of them, or none."""
-        self._all_of(parts, ISSUED, self.book)
+    def commit_parts(self, parts: Sequence[tuple[Any, ...]]) -> None:
+        """Make rounds in rows of their own, given as to :meth:`commit`: all of them, or none."""
+        self._all_of(parts, ISSUED, self.commit)
 
     def _all_of(self, parts: Sequence[tuple[Any, ...]], count: int, step: Any) -> None:
         words = self.state()[0]
@@ -188,7 +188,7 @@ class Rows(Bench):
                     step(*part)
             raise
 
-    def settle(self, row: int, ticket: Ticket, outcome: int) -> None:
+    def learn_ticket(self, row: int, ticket: Ticket, outcome: int) -> None:
         """Learn the outcome of a ticket in its row."""
         number, steps = ticket._number, self.steps
         when = 0.0 if ticket._time is None else ticket._time
@@ -252,7 +252,7 @@ class Rows(Bench):
         mean = self.spec.rule.kernels.mean(words, reals, *sizes, cell, side, weight)
         return min(max(mean, 0.0), 1.0)
 
-    def bookable(self, row: int, note: Peeked, raw: float) -> bool:
+    def committable(self, row: int, note: Peeked, raw: float) -> bool:
         """Say whether what was peeked at can still become a round; nothing changes."""
         place, weight, _, clock, _ = note
         program, (words, _) = self.program, self.state()
@@ -265,7 +265,7 @@ class Rows(Bench):
             self.check_room(row)
         return True
 
-    def book(self, row: int, note: Peeked, raw: float, outcome: int) -> int:
+    def commit(self, row: int, note: Peeked, raw: float, outcome: int) -> int:
         """Make a round of what was peeked at; return its number.
 
         Or return -1, if another forecast came in between, or spent the budget.
@@ -276,13 +276,13 @@ class Rows(Bench):
             words[word.LOOK_PLACE], words[word.LOOK_CLOCK] = place, clock
             words[word.LOOK_LEARNED] = learned
             reals[word.LOOK_WEIGHT], reals[word.LOOK_MIXED] = weight, mixed
-            return self.book_look(row, raw, outcome)
+            return self.commit_look(row, raw, outcome)
         words, reals = self.state()
         if words[row + word.ISSUED] >= self.capacity:
             self.check_room(row)
-        return self.plain_book(words, reals, row, *note, raw, outcome)
+        return self.plain_commit(words, reals, row, *note, raw, outcome)
 
-    def book_look(self, row: int, raw: float, outcome: int) -> int:
+    def commit_look(self, row: int, raw: float, outcome: int) -> int:
         """Do the same with what the last look of a compiled step found."""
         number: int = self.steps.learn_flat(self.machine, row, SEEN, raw, outcome)
         if number < -1:

@@ -108,12 +108,12 @@ def _chain(chain: Chain) -> dict[str, Any]:
     if spent is not None:
         mean = spent.excess / max(spent.rounds, 1)
         budget = {"epsilon": spent.epsilon, "excess": mean, "rounds": spent.rounds}
-        budget |= {"aside": spent.fallbacks, "c2_bound": spent.c2_bound, "holds": spent.holds}
-    middle = {"middle_loss": chain.mixed_loss, "middle_regret": chain.mixed_regret}
+        budget |= {"fallbacks": spent.fallbacks, "c2_bound": spent.c2_bound, "holds": spent.holds}
+    mixed = {"mixed_loss": chain.mixed_loss, "mixed_regret": chain.mixed_regret}
     own = Certificate.promised(chain, "regret")
-    bounds = {"middle_bound": own, "raw_bound": chain.promised("regret")}
+    bounds = {"mixed_bound": own, "raw_bound": chain.promised("regret")}
     links = [_link(each, chain.most_regret) for each in chain.links]
-    return {**middle, **bounds, "links": links, "budget": budget}
+    return {**mixed, **bounds, "links": links, "budget": budget}
 
 
 def _link(link: Link, most: float) -> dict[str, Any]:

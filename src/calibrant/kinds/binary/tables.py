@@ -197,7 +197,7 @@ def chain(summary: Summary) -> Table | None:
     told = summary.summary.get("chain")
     if not told or not told["links"]:
         return None
-    front = ("Draws over the mixture", "", told["middle_regret"], told["middle_bound"])
+    front = ("Draws over the mixture", "", told["mixed_regret"], told["mixed_bound"])
     links = [
         (f"Mixture over {each['expert']}", f"{each['weight']:.3f}", each["regret"], each["bound"])
         for each in told["links"]
@@ -292,8 +292,8 @@ def _budget(told: Mapping[str, Any]) -> list[str]:
     if found is None:
         return []
     lines = [f"loss beyond raw: {printed(found['excess'])}, never above {found['epsilon']:g}"]
-    if found["aside"]:
-        part = f"{found['aside']:,} of {found['rounds']:,} rounds"
+    if found["fallbacks"]:
+        part = f"{found['fallbacks']:,} of {found['rounds']:,} rounds"
         lines.append(f"raw forecasts announced in {part}: calibration is not promised")
         if found["c2_bound"] is not None:
             lines.append(f"but of the other rounds: c2 at most {printed(found['c2_bound'])}")
@@ -317,10 +317,10 @@ def _proven(told: Mapping[str, Any]) -> list[str]:
 def chain_table(told: Mapping[str, Any]) -> Table:
     """Return the chain of the default, link by link: measured, and what the theorems say."""
     chain, bounds, found = told["chain"], told["bound"], told["certificate"]
-    middle = chain["middle_regret"], chain["middle_bound"]
+    mixed = chain["mixed_regret"], chain["mixed_bound"]
     rows = [
         ["calibration error C2 of the draws", "", found["c2"], bounds["c2"]],
-        ["extra loss of the draws over the mixture", "", *middle],
+        ["extra loss of the draws over the mixture", "", *mixed],
         ["extra loss of the mixture over each expert", "", "", ""],
         *(
             [f"  {_cut(each['expert'])}", f"{each['weight']:.3f}", each["regret"], each["bound"]]

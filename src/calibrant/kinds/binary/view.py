@@ -101,8 +101,8 @@ def _verdict(summary: Summary) -> str:
     holds, told = summary["certificate_holds"], summary["bound"]
     if not summary["n_rounds"]:
         return "What was promised will be checked once there are rounds."
-    if (spent := (summary.summary.get("chain") or {}).get("budget")) and spent["aside"]:
-        told_so = WITHDRAWN.format(spent["epsilon"], int(spent["aside"]))
+    if (spent := (summary.summary.get("chain") or {}).get("budget")) and spent["fallbacks"]:
+        told_so = WITHDRAWN.format(spent["epsilon"], int(spent["fallbacks"]))
         rest = "" if spent["c2_bound"] is None else OTHERS
         return told_so + rest
     if holds is None and (first := told.get("from_round")) is not None:
