@@ -7,6 +7,8 @@ The default was chosen by one half of the series, and is judged by the other and
 *ratio* is the interval score over that of the best method in hindsight, *error* how far coverage
 is from 0.9, *block* the same in the worst block of 250 rounds.  The first 100 rounds are not
 scored.  An end at infinity is taken for twice the largest error so far, or no score were finite.
+
+``--late`` plays the default around normal errors that come late, with three steps.
 """
 
 from __future__ import annotations
@@ -97,13 +99,52 @@ def table(title: str, given: dict[str, Pair]) -> Iterator[str]:
         yield f"| `{method}` | {listed} | {'kept' if kept else 'missed'} |"
 
 
+def late(rounds: int) -> Iterator[str]:
+    """Yield the table of errors that come late: interval score and coverage, by step."""
+    rng, now = np.random.default_rng(5), np.arange(rounds) * 1.0
+    plain = rng.normal(size=rounds)
+    shared = {n: plain[np.arange(rounds) // n] for n in (10, 100)}
+    streams = {
+        "at once": (plain, now),
+        "all late by 100": (plain, now + 100.0),
+        "large ones late by 200": (plain, now + np.where(np.abs(plain) > 1.0, 200.0, 0.0)),
+        "high ones late by 200": (plain, now + np.where(plain > 0.0, 200.0, 0.0)),
+        **{f"crowds of {n}": (y, (now // n + 1.0) * n - 0.5) for n, y in shared.items()},
+    }
+    yield "| errors | best fixed interval | step 0.2 | 0.02 | 0.002 | covered | | |"
+    yield "|---|---|---|---|---|---|---|---|"
+    for name, (y, known) in streams.items():
+        scores, inside = [], []
+        for step in (0.2, 0.02, 0.002):
+            band = ConformalInterval("blend", coverage=COVERAGE, seed=1, step=step)
+            run = band.replay(np.zeros(rounds), y, time=now, available=known)
+            low, high = (np.clip(end, -8.0, 8.0)[WARM:] for end in (run.low, run.high))
+            scores.append(interval_score(low, high, y[WARM:]))
+            inside.append(float(((low <= y[WARM:]) & (y[WARM:] <= high)).mean()))
+        ends = np.full(rounds - WARM, 1.645)
+        cells = [interval_score(-ends, ends, y[WARM:]), *scores]
+        told = [f"{x:.2f}" for x in cells] + [f"{x:.3f}" for x in inside]
+        yield f"| {name} | " + " | ".join(told) + " |"
+
+
+def interval_score(low: Reals, high: Reals, y: Reals) -> float:
+    """Return the mean width, and 20 times how far outcomes lay outside."""
+    outside = np.maximum(low - y, 0.0) + np.maximum(y - high, 0.0)
+    return float((high - low + 2.0 / (1.0 - COVERAGE) * outside).mean())
+
+
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5_000)
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--data", type=Path)
+    parser.add_argument("--late", action="store_true")
     told = parser.parse_args()
+    if told.late:
+        for row in late(told.rounds):
+            print(row, flush=True)
+        return
     halves = {
         "chosen by": made(CHOICE, told.rounds, range(told.seeds)),
         "judged by": made(JUDGED, told.rounds, range(1_000, 1_000 + told.seeds)),

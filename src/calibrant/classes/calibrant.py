@@ -59,8 +59,8 @@ class ClassCalibrant(BinaryReduction[MendedTicket, MendedRun]):
     128 classes; above that there is none.  Nothing is promised of ``ticket.mean``.
 
     In the certificate, part k is the number of class k, and part K + 1 + k the confidence where
-    class k comes first.  Late outcomes are learned when they come, by the vector that the ticket
-    keeps.  A correction puts right what recalibrators counted; what the mixtures learned of the
+    class k comes first.  A late outcome counts as one of as many as wait at a time, and experts
+    learn less of it, as in :class:`calibrant.Calibrant`.  A correction puts right what recalibrators counted; what the mixtures learned of the
     wrong outcome stays learned, as in :class:`calibrant.Calibrant`.
 
     A round takes time in proportion to K, and to the square of K up to 32 classes, above which
@@ -118,7 +118,7 @@ class ClassCalibrant(BinaryReduction[MendedTicket, MendedRun]):
     @property
     def _alike(self) -> bool:
         """Whether late outcomes count as some of many; in earlier versions they did not."""
-        return bool(self._chosen[1] > 0)
+        return bool(self._chosen[1])
 
     @property
     def _each(self) -> range:
@@ -254,7 +254,8 @@ class ClassCalibrant(BinaryReduction[MendedTicket, MendedRun]):
         return self._from_document(grown(self._document(), self._secret, words, EACH))
 
     def _leading(self) -> str:
-        return "dq" + "dd" * self._classes + "q" * int(self._chosen[1])
+        kept: int = self._chosen[1]
+        return "dq" + "dd" * self._classes + "q" * kept
 
     def _shape(self, classes: int) -> tuple[int, int, int]:
         return classes, CONFIDENCES + (classes if classes <= EACH else 0), 2 * classes

@@ -119,8 +119,8 @@ class Front:
     ) -> Reals:
         """Return the blends of rows and learn the outcomes, each before the next row."""
         self._ready(len(ours))
-        told, many = map(self._whole, self._told(outcomes, crowds, len(ours)))
-        lent = self._lent(ours), self._lent(theirs), told, many
+        told, many = self._told(outcomes, crowds, len(ours))
+        lent = self._lent(ours), self._lent(theirs), self._whole(told), self._whole(many)
         out = self._lent(ours)
         blend = rounds.blend_all if self._machine is None else self._machine[1]
         blend(self._state, self._classes, *lent, out)
