@@ -322,6 +322,8 @@ def recovery(
         at.append(time.process_time())
         ends = at[1] - at[0], at[2] - at[1], at[3] - at[1]
         took.append(Recovered(*(seconds / store.last() for seconds in ends)))
+        # Not within the next measurement.
+        del ledger
     store.close()
     return took
 
