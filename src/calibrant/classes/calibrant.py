@@ -60,8 +60,9 @@ class ClassCalibrant(BinaryReduction[MendedTicket, MendedRun]):
 
     In the certificate, part k is the number of class k, and part K + 1 + k the confidence where
     class k comes first.  A late outcome counts as one of as many as wait at a time, and experts
-    learn less of it, as in :class:`calibrant.Calibrant`.  A correction puts right what recalibrators counted; what the mixtures learned of the
-    wrong outcome stays learned, as in :class:`calibrant.Calibrant`.
+    learn less of it, as in :class:`calibrant.Calibrant`.  A correction puts right what
+    recalibrators counted; what the mixtures learned of the wrong outcome stays learned, as in
+    :class:`calibrant.Calibrant`.
 
     A round takes time in proportion to K, and to the square of K up to 32 classes, above which
     there are no matrices and no confusions.
