@@ -25,16 +25,7 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from calibrant.kernels.crowd import (
-    CROWDS,
-    GAIN,
-    LEAST_MEMORY,
-    PRIOR,
-    SQUARES,
-    TOGETHER,
-    part_of,
-    same_of,
-)
+from calibrant.kernels.crowd import GAIN, LEAST_MEMORY, SQUARES, TOGETHER, same_of
 from calibrant.kernels.portable import exp_plain, log
 from calibrant.kernels.scaling import (
     BLENDS,
@@ -51,6 +42,7 @@ from calibrant.kernels.scaling import (
     teach,
     weigh,
 )
+from calibrant.kernels.wary import CROWDS, PRIOR, wary_part
 
 BLEND_LEAST: Final = 1e-3
 BLEND_START, BLEND_EVEN = 0.8, 0.5
@@ -145,7 +137,7 @@ def learn_late(
     """
     many, first = float(crowd), t * kept_words(classes)
     same = same_of(state, state_words(classes), many - 1.0)
-    part = part_of(many, same, state[ROUNDS])
+    part = wary_part(many, same, state[ROUNDS])
     count, total = experts(classes), 0.0
     for i in range(count):
         likely = room[said_at(classes, 0) + outcome]

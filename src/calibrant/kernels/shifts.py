@@ -47,19 +47,10 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from calibrant.kernels.crowd import (
-    CROWDS,
-    EARLIER,
-    GAIN,
-    LEAST_MEMORY,
-    RECENT,
-    SQUARES,
-    TOGETHER,
-    part_of,
-    same_of,
-)
+from calibrant.kernels.crowd import EARLIER, GAIN, LEAST_MEMORY, RECENT, SQUARES, TOGETHER, same_of
 from calibrant.kernels.layout import REAL, REAL_COUNT, SHARE, STATE, Section
 from calibrant.kernels.portable import exp
+from calibrant.kernels.wary import CROWDS, wary_part
 
 GRID: Final = 16
 """At how many levels, in the middle of as many equal parts, raw forecasts are known."""
@@ -294,7 +285,7 @@ def learn(
     c, d, part = room[RAW_CENTRE], room[RAW_SPREAD], 1.0
     if crowd > 1.0:
         same = same_of(marks, at + FOLLOWED, crowd - 1.0)
-        part = part_of(crowd, same, marks[at + SEEN])
+        part = wary_part(crowd, same, marks[at + SEEN])
         compare(marks, at + FOLLOWED, crowd, y - said[SAID], said[SAID + 1])
         if room[EVEN] > 0.0:
             level(marks, at, part * marks[at + SEEN])
