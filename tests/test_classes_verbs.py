@@ -297,13 +297,13 @@ def test_the_mean_ahead_is_the_next_rounds_and_changes_nothing(make) -> None:
 def test_a_round_that_one_row_refuses_changes_none(made, monkeypatch) -> None:
     rec = made(3, seed=1)
     rec.replay(*stream(20, 3))
-    before, honest, asked = rec.to_bytes(), Rows.bookable, []
+    before, honest, asked = rec.to_bytes(), Rows.committable, []
 
     def refusing(rows, row, note, raw) -> bool:
         asked.append(row)
         return len(asked) < 2 and honest(rows, row, note, raw)
 
-    monkeypatch.setattr(Rows, "bookable", refusing)
+    monkeypatch.setattr(Rows, "committable", refusing)
     with pytest.raises(StaleForecast, match="another round came between"):
         rec.learn_one(RAW, 0)
     assert len(asked) == 2

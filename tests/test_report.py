@@ -583,7 +583,7 @@ def test_the_chain_stands_as_it_was_measured() -> None:
     assert table is not None
     assert table.rows[0][0] == "Draws over the mixture"
     assert table.rows[0][2:] == (
-        signed(told["middle_regret"]), shown(told["middle_bound"]), "kept",
+        signed(told["mixed_regret"]), shown(told["mixed_bound"]), "kept",
     )  # fmt: skip
     assert [row[0] for row in table.rows[1:]] == [f"Mixture over {k['expert']}" for k in
                                                   told["links"]]  # fmt: skip

@@ -895,13 +895,13 @@ def test_a_short_stream_does_not_start_the_compiler(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[int] = []
-    play = Recalibrator.replay
+    play = Calibrant.replay
 
-    def note(self: Recalibrator, raw: Any, outcomes: Any, **options: Any) -> Any:
+    def note(self: Calibrant, raw: Any, outcomes: Any, **options: Any) -> Any:
         asked.append(len(raw))
         return play(self, raw, outcomes, **options)
 
-    monkeypatch.setattr(Recalibrator, "replay", note)
+    monkeypatch.setattr(Calibrant, "replay", note)
     monkeypatch.setattr("calibrant.stream.session.SHORT", 100)
     session = run(write(tmp_path / "d.csv", data()))
     assert asked == [100] * 7

@@ -476,11 +476,11 @@ def test_the_summary_of_the_default_tells_its_chain() -> None:
     assert (summary["method"], summary["calibrator"]) == ("calibrant", "refining")
     assert summary["bound"]["regret"] == told_chain["raw_bound"] == chain.promised("regret")
     raw = told_chain["links"][0]["bound"]
-    assert told_chain["middle_bound"] + raw == told_chain["raw_bound"]
+    assert told_chain["mixed_bound"] + raw == told_chain["raw_bound"]
     assert summary["bound"]["failure"] == chain.failure == 0.05
     assert "with probability at least 0.95" in summary["bound"]["assumption"]
-    assert told_chain["middle_regret"] == chain.mixed_regret
-    assert told_chain["middle_loss"] == chain.mixed_loss
+    assert told_chain["mixed_regret"] == chain.mixed_regret
+    assert told_chain["mixed_loss"] == chain.mixed_loss
     assert [each["expert"] for each in told_chain["links"]] == [k.expert for k in chain.links]
     assert told_chain["links"][0]["regret"] == chain.links[0].regret
     assert all(each["holds"] for each in told_chain["links"])
@@ -527,7 +527,7 @@ def test_raw_forecasts_that_were_announced_are_followed_to_three_digits() -> Non
     run = model.replay(raw, outcomes)
     summary = summarise(model, raw, run.forecast, np.minimum(run.mean, 1.0), outcomes, seed=5)
     budget = summary["chain"]["budget"]
-    assert (run.forecast == raw).sum() >= budget["aside"] > 0
+    assert (run.forecast == raw).sum() >= budget["fallbacks"] > 0
     assert budget["excess"] <= budget["epsilon"] == 0.0
     told = np.append(model.calibrator.lattice.values, np.arange(1001) / 1000)
     near = told[np.abs(run.forecast[:, None] - told).argmin(1)]
