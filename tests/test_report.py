@@ -17,7 +17,7 @@ from summaries import Group, awkward, chained, overconfident, replayed, told
 
 from calibrant.errors import InvalidInput, MissingExtra
 from calibrant.kinds.binary import tables, view
-from calibrant.kinds.binary.headline import accuracy, beyond_noise, matters, off, spread
+from calibrant.kinds.binary.headline import accuracy, beyond_noise, half_step, matters, off, spread
 from calibrant.kinds.binary.tables import chain, screen, windows
 from calibrant.kinds.binary.view import chosen, guarantee, promise
 from calibrant.metrics import calibration_curve
@@ -90,6 +90,16 @@ SENTENCES = {
         "mixed: Brier 0.00553 → 0.00523, log loss 0.03288 → 0.04945; ranking unchanged: AUC "
         "0.873 → 0.873.",
     ),
+    "sharper and worse ranked": (
+        (
+            Group(0.9, 0.6, 0.62, 4000),
+            Group(0.5, 0.6, 0.55, 400),
+            Group(0.2, 0.2, 0.2, 4000),
+        ),
+        "Cases you gave 90 % came true 62 % of the time. calibrant gives them 60 %, as close as "
+        "its grid of 20 steps allows. Accuracy is mixed: Brier 0.238 → 0.200, log loss 0.719 → "
+        "0.588; ranking got slightly worse: AUC 0.716 → 0.712.",
+    ),
     "nothing to fix": (
         (Group(0.5, 0.5, 0.5, 400), Group(0.3, 0.3, 0.29, 300)),
         "Your forecasts were right already, as far as 700 rounds can tell (off by 0.4 points on "
@@ -156,6 +166,17 @@ def test_the_headline_ends_with_one_verdict_on_the_guarantee() -> None:
         headline(told(Group(0.75, 0.5, 0.0, 0)))
         == "There are no rounds, so there is nothing to judge."
     )
+
+
+def test_a_grid_that_splits_is_an_excuse_only_for_what_its_draws_leave() -> None:
+    groups = Group(0.9, 0.6, 0.62, 5000), Group(0.4, 0.4, 0.4, 5000)
+    usual = told(*groups)
+    made = replace(usual, summary=usual.summary | {"calibrator": "refining", "resolution": 15})
+    assert "calibrant gives them 60 %, closer but not there yet." in headline(made)
+    # Half the distance of two cells that were drawn so often and did not split.
+    even, fine = (half_step(one, [0.5, 0.02], [400, 400]) for one in (usual, made))
+    assert even.tolist() == [0.025, 0.025]
+    assert fine == pytest.approx([0.25**0.75 / 20, 0.0196**0.75 / 20])
 
 
 @pytest.mark.parametrize("case", SENTENCES)

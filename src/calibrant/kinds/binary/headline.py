@@ -9,12 +9,14 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.core.arrays import Mask
+from calibrant.core.arrays import Mask, Reals
 from calibrant.kinds.binary.tables import tally
 from calibrant.metrics import CalibrationCurve, binomial_band
 from calibrant.report.tables import number
 from calibrant.summary import BucketRow, Summary
 
+SPLITS: Final = "refining"
+"""The rule whose grid becomes finer where it is visited."""
 LEVEL: Final = 0.05
 """Probability, at most, of calling calibrated independent forecasts miscalibrated."""
 FEWEST: Final = 0.05
@@ -63,7 +65,7 @@ def beyond_noise(curve: CalibrationCurve) -> Mask:
     return np.asarray(used & ((curve.mean_forecast < low) | (curve.mean_forecast > high)))
 
 
-def off(curve: CalibrationCurve, allowed: float = 0.0) -> bool:
+def off(curve: CalibrationCurve, allowed: ArrayLike = 0.0) -> bool:
     """Say whether a twentieth of the rounds is off, beyond noise and by enough to matter.
 
     Buckets that hardly any round fell into do not make a forecaster miscalibrated, nor do
@@ -114,10 +116,13 @@ class Finding(NamedTuple):
 def calibration(summary: Summary) -> Finding:
     """Measure calibration before and after in the same equal buckets."""
     curves, rate = summary.curves, number(summary["base_rate"])
-    return compared(curves["raw"], curves["forecast"], rate, half_step(summary))
+    now = curves["forecast"]
+    return compared(curves["raw"], now, rate, half_step(summary, now.mean_forecast, now.count))
 
 
-def compared(raw: CalibrationCurve, now: CalibrationCurve, rate: float, allowed: float) -> Finding:
+def compared(
+    raw: CalibrationCurve, now: CalibrationCurve, rate: float, allowed: ArrayLike
+) -> Finding:
     """Compare forecasts before and after; ``allowed`` is half a step of the grid of the latter."""
     before, after, was_off, is_off = spread(raw), spread(now), off(raw), off(now)
     margin = min(NEAR, PART * min(rate, 1.0 - rate))
@@ -129,9 +134,21 @@ def compared(raw: CalibrationCurve, now: CalibrationCurve, rate: float, allowed:
     return Finding(ending, before, after, is_off)
 
 
-def half_step(summary: Summary) -> float:
-    """Return half the distance of neighbours on the grid of forecasts."""
-    return 0.5 / float(summary["resolution"])
+def half_step(summary: Summary, said: ArrayLike, count: ArrayLike) -> Reals:
+    """Return half the distance of neighbours on the grid, or at most that, around forecasts.
+
+    On a grid that splits cells (``refining``) n draws around g leave no neighbours in use whose
+    half distance is above ``(g (1 - g))**0.75 / sqrt(n)``.
+    """
+    g, n = np.asarray(said, np.float64), np.maximum(np.asarray(count, np.float64), 1.0)
+    even = np.full(g.shape, 0.5 / float(summary["resolution"]))
+    if not _splits(summary):
+        return even
+    return np.asarray((g * (1.0 - g)) ** 0.75 / np.sqrt(n))
+
+
+def _splits(summary: Summary) -> bool:
+    return bool(summary.summary.get("calibrator") == SPLITS)
 
 
 def accuracy(summary: Summary) -> str:
@@ -162,8 +179,13 @@ SMALL_BRIER: Final = 0.01
 """A score below which three digits show little."""
 SMALL_LOG: Final = 0.1
 """A log loss below which three digits show little."""
-LITTLE: Final = 1e-3
-"""A relative change of the log loss that is too small to name."""
+RANKS: Final = 3
+"""Digits of an AUC."""
+RANKING: Final = {
+    True: ("improved slightly", "got slightly worse"),
+    False: ("improved", "got worse"),
+}
+"""What became of the ranking, if by little and if by more."""
 
 ACCURACY: Final = {
     "same": "Accuracy unchanged: ",
@@ -187,7 +209,7 @@ def opening(summary: Summary) -> tuple[str, ...]:
     told.  Claims that forecasts were off hold at the 95 % level over all intervals at once, if
     outcomes are independent.  Changes of accuracy are judged by the interval of the Brier
     scores' difference; accuracy is not called improved where log loss or ranking (AUC) got
-    worse.
+    worse, by however little is printed.
 
     Examples
     --------
@@ -258,22 +280,32 @@ def _apart(found: Finding) -> str:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One place before and after: in words, its distances, and whether all is well there now."""
+    """One place before and after: in words, its distances, and whether all is well there now.
+
+    Besides, what is said there now and how often.
+    """
 
     told: str
     before: float
     after: float
     well: bool
+    said: float
+    count: int
 
 
 def _remark(here: Comparison, summary: Summary, *, elsewhere: bool) -> str:
-    close = here.after <= half_step(summary)
+    close = here.after <= half_step(summary, here.said, here.count)
     if elsewhere and (here.well or close):
         return ", though some of its forecasts are still off"
     if here.well:
         return ""
     if close:
-        return f", as close as its grid of {summary['resolution']} steps allows"
+        steps = (
+            ""
+            if summary.summary.get("calibrator") == SPLITS
+            else f" of {summary['resolution']} steps"
+        )
+        return f", as close as its grid{steps} allows"
     return ", closer but not there yet" if here.after < here.before else ", still off"
 
 
@@ -288,7 +320,7 @@ def _compare(row: BucketRow) -> Comparison:
     told = f"Cases you gave {raw} came true {rate} of the time. calibrant gives them {now}"
     well = not matters(row.mean_forecast, row.rate) or low[0] <= row.mean_forecast <= high[0]
     before, after = abs(row.mean_raw - row.rate), abs(row.mean_forecast - row.rate)
-    return Comparison(told, before, after, bool(well))
+    return Comparison(told, before, after, bool(well), row.mean_forecast, row.count)
 
 
 def percents(*values: float) -> list[str]:
@@ -343,11 +375,12 @@ def _cost(summary: Summary) -> str:
 def fell(summary: Summary) -> bool:
     """Say whether ranking or log loss got worse, whatever happened to the Brier score.
 
-    Ranking by more than 0.005 of AUC, log loss by more than a thousandth.
+    By anything that is seen in the digits that are printed.
     """
     raw, now = (number(summary[name]["log_loss"]) for name in ("raw", "forecast"))
     before, after = (number(summary["auc"][name]) for name in ("raw", "forecast"))
-    return before - after > SLIGHT or now > raw * (1.0 + LITTLE)
+    d = _log_digits(raw, now)
+    return round(after, RANKS) < round(before, RANKS) or round(now, d) > round(raw, d)
 
 
 def _ranking(summary: Summary) -> str:
@@ -355,14 +388,19 @@ def _ranking(summary: Summary) -> str:
     before, after = (number(summary["auc"][name]) for name in ("raw", "forecast"))
     if math.isnan(before) or math.isnan(after):
         return ""
-    change = after - before
-    word = "unchanged" if abs(change) <= SLIGHT else "improved" if change > 0.0 else "got worse"
-    return f"ranking {word}: AUC {before:.3f} → {after:.3f}"
+    change, slight = round(after, RANKS) - round(before, RANKS), abs(after - before) <= SLIGHT
+    better, worse = RANKING[slight]
+    word = "unchanged" if change == 0.0 else better if change > 0.0 else worse
+    return f"ranking {word}: AUC {before:.{RANKS}f} → {after:.{RANKS}f}"
+
+
+def _log_digits(raw: float, now: float) -> int:
+    return 3 if max(raw, now) >= SMALL_LOG else 5
 
 
 def _log_loss(summary: Summary) -> str:
     raw, now = (number(summary[name]["log_loss"]) for name in ("raw", "forecast"))
-    d = 3 if max(raw, now) >= SMALL_LOG else 5
+    d = _log_digits(raw, now)
     return f"log loss {raw:.{d}f} → {now:.{d}f}"
 
 
