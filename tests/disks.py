@@ -101,4 +101,4 @@ def disk(
     print(f"disk: {made.kind}")
     yield made
     if real:
-        subprocess.run(["umount", str(place)], check=True)
+        subprocess.run(["umount", "--lazy", str(place)], check=True)

@@ -233,5 +233,5 @@ def test_awkward_runs_have_a_report(
     assert ran("replay", rain, "--normal", "mu,sd", "--levels", "0.25", "--summary", summary,
                "--force") == 0  # fmt: skip
     assert re.fullmatch(r"Your 0\.25 quantile was above [\d.]+% of outcomes; now it is above "
-                        r"[\d.]+%\. CRPS [\d.]+ → [\d.]+ \(lower is better\)\.",
-                        headline(summarised(summary)))  # fmt: skip
+                        r"[\d.]+%\. CRPS [\d.]+ → [\d.]+ \(lower is better\)\. The guarantee was "
+                        r"kept at every level\.", headline(summarised(summary)))  # fmt: skip

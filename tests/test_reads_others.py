@@ -180,7 +180,7 @@ SUBJECTS = {
     "late watch": Subject(
         lambda folder: LateWatch(Monitor(buckets=2), horizon=2),
         watch_step,
-        "forecast observe forget restart compile save",
+        "forecast observe forget restart compile save play",
     ),
     "learner": Subject(
         lambda folder: OnlineL1SVM(3, penalty=0.1),
@@ -194,7 +194,7 @@ SUBJECTS = {
     "follower": Subject(
         lambda folder: Follower([0.0, 0.5, 1.0]),
         lambda made, t: made.take(RAWS[t], 0.5, 0.4, t % 2),
-        "take settle correct merge stamp save",
+        "take take_many settle correct merge stamp save",
     ),
     "journal": journal(keyed=True),
     "journal without keys": journal(keyed=False),

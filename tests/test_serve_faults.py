@@ -219,7 +219,7 @@ def test_a_full_disk_under_load_loses_nothing_that_was_answered(kind: str, tmp_p
     assert once(child.at, "GET", "/readyz")[0] == 200
     check_all(load, child, address)
     if real:
-        subprocess.run(["umount", str(place)], check=True)
+        subprocess.run(["umount", "--lazy", str(place)], check=True)
 
 
 @pytest.mark.slow

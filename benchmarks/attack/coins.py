@@ -33,7 +33,7 @@ def searched(bits: Any) -> int | None:
 
 @attack(
     "search for the key of coins",
-    "a key is found that tells the coins to come, from 4,096 highest bits of coins",
+    "a key is found that predicts the coming coins, from 4,096 highest bits of coins",
     tries=100,
     quick=2,
 )

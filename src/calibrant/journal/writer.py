@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple
 from calibrant.errors import CalibrantError, DamagedLog, NotStored
 from calibrant.journal.events import Asked, Event
 from calibrant.journal.ledger import Ledger
-from calibrant.journal.parts import cut
+from calibrant.journal.parts import Piece, cut
 from calibrant.journal.recover import Witnesses, fresh_snapshots, ids_of, take_snapshots
 from calibrant.journal.store import Moment, Snapshot, Store
 
@@ -36,6 +36,10 @@ TIDY: Final = 2_000
 """After so many events the store is tidied."""
 PATIENCE: Final = 1.0
 """Seconds until a store that failed is tried again."""
+PROBE: Final = -2
+"""Under which number something is written to see whether it can be; no stream has it."""
+PROBED: Final = 1 << 16
+"""Bytes that are written then: more than the events that come at once take."""
 
 Answer = Callable[[Any, Exception | None], None]
 """Takes what came of a request, or the error of all of it."""
@@ -309,6 +313,7 @@ class Writer:
             try:
                 with self.store.writing():
                     ledger = Ledger(self.store, self._witnesses)
+                self._probe()
             except CalibrantError as error:
                 # Whoever asks is told that, and not of which event of somebody else's.
                 self.trouble = "a damaged log" if isinstance(error, DamagedLog) else str(error)
@@ -321,6 +326,17 @@ class Writer:
                 self._failed.clear()
                 log.warning("ready again: all streams were made from the log")
                 return
+
+    def _probe(self) -> None:
+        """Write more than an event takes, and remove it: a full disk lets a log be read.
+
+        What is written is the first of two pieces of a snapshot, of which no second one comes.
+        """
+        with self.store.writing():
+            self.store.drop_snapshots(PROBE)
+            self.store.put_pieces([Piece(PROBE, 0, 0, 2, "probe", bytes(PROBED))])
+        with self.store.writing():
+            self.store.drop_snapshots(PROBE)
 
     def _refuse_waiting(self) -> None:
         """Refuse whatever waits, so that nobody waits for the store."""

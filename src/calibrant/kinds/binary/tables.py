@@ -245,6 +245,9 @@ SHOWN: Final = 20
 TITLE: Final = 43
 """Columns of an expert's name."""
 PROVEN: Final = {"c1": "C1", "c2": "C2", "regret": "extra loss over raw"}
+UNREPORTED: Final = (
+    "{:,} expired without an outcome: no promise holds if draws decide which are reported"
+)
 
 
 def screen(summary: Summary, details: bool = False) -> tuple[list[Table], list[str]]:
@@ -302,16 +305,18 @@ def _budget(told: Mapping[str, Any]) -> list[str]:
 
 def _proven(told: Mapping[str, Any]) -> list[str]:
     """Return what the theorems say of this run; the headline says whether it was kept."""
-    bounds = told["bound"]
-    known = [key for key in PROVEN if bounds[key] is not None]
+    bounds, expired = told["bound"], told["certificate"].get("expired")
+    lines = [UNREPORTED.format(expired)] if expired else []
+    known = {key: name for key, name in PROVEN.items() if bounds[key] is not None}
     if "c1" in known or "c2" in known:
-        parts = [f"{PROVEN[key]} at most {printed(bounds[key])}" for key in known]
+        parts = [f"{name} at most {printed(bounds[key])}" for key, name in known.items()]
         chance = 100.0 * (1.0 - bounds.get("failure", 0.0))
-        sure = f" in {chance:g} % of runs" if "failure" in bounds else ""
-        return [f"proven{sure}: {', '.join(parts)}"]
-    if told["breakdown"] is not None and told["certificate_holds"] is not None:
-        return [f"proven for each {told['breakdown']['kind']}: the bounds above"]
-    return []
+        sure = f"proven in {chance:g} % of runs" if "failure" in bounds else "proven"
+        errors = len(parts) - ("regret" in known)
+        lines += [f"{sure}: {', '.join(some)}" for some in (parts[:errors], parts[errors:]) if some]
+    elif told["breakdown"] is not None and told["certificate_holds"] is not None:
+        lines.append(f"proven for each {told['breakdown']['kind']}: the bounds above")
+    return lines
 
 
 def chain_table(told: Mapping[str, Any]) -> Table:
