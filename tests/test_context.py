@@ -500,3 +500,34 @@ def test_compiled_and_plain_agree_to_the_last_bit() -> None:
         model.learn_one(0.4, 1, context=told[0])
     assert slow == fast
     assert Context(places=64).kernel.machine is not None
+
+
+def test_a_forecast_with_context_that_is_interrupted_is_withdrawn() -> None:
+    rounds = stream(20)
+    model, other = small(), small()
+    one_by_one(model, rounds)
+    one_by_one(other, rounds)
+    rows = model._rows
+    step = rows.plain_issue
+
+    def stopped(*told: object) -> None:
+        step(*told)
+        raise KeyboardInterrupt
+
+    rows.plain_issue = stopped
+    with pytest.raises(KeyboardInterrupt):
+        model.forecast(0.3, context={"age": 50.0})
+    rows.plain_issue = step
+    assert model.issued == other.issued == 20
+    made, same = (each.forecast(0.4, context={"age": 30.0}) for each in (model, other))
+    assert (made.number, made.value, made.mean) == (same.number, same.value, same.mean)
+    assert model == other
+
+
+def test_a_rule_that_forgets_in_time_has_no_rounds_without_a_time() -> None:
+    timed = {"method": "fading", "unit": "time", "half_life": 3.0}
+    model = Calibrant((Identity(),), context=256, resolution=4, seed=3, **timed)
+    for verb, told in ((model.sample_one, (0.5,)), (model.learn_one, (0.5, 1))):
+        with pytest.raises(InvalidInput, match=rf"{verb.__name__}, which takes none"):
+            verb(*told, context={"age": 3.0})
+    assert model.issued == 0

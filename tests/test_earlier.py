@@ -165,3 +165,40 @@ def test_a_journal_of_then_opens_with_the_pattern_of_today(keyed: bool, tmp_path
         journal.observe("one", 1)
     with pytest.raises(InvalidInput, match="pattern must be that of the stream"):
         Journal(path, Calibrant(buckets=2), **options)
+
+
+def test_each_way_back_undoes_one_change_alone() -> None:
+    today = Calibrant(loss="log").spec.settings
+    before_alike, before_share = (undo(today) for undo in UNDO)
+    now, then = today["transform"]["parameters"], before_share["transform"]["parameters"]
+    assert now["alike"]
+    assert then == now | {"share": 3e-4}
+    assert "alike" not in before_alike["transform"]["parameters"]
+    assert before_alike["transform"]["parameters"]["share"] == now["share"] == 3e-5
+
+
+class Shelf:
+    """A store that cannot say which keys it has."""
+
+    def __init__(self) -> None:
+        self.kept = dict[Any, bytes]()
+
+    def __getitem__(self, key: Any) -> bytes:
+        return self.kept[key]
+
+    def __setitem__(self, key: Any, body: bytes) -> None:
+        self.kept[key] = body
+
+    def pop(self, key: Any, default: Any = None) -> Any:
+        return self.kept.pop(key, default)
+
+
+def test_a_store_that_does_not_list_its_keys_gives_them_back() -> None:
+    shelf: Any = Shelf()
+    first = Table(Calibrant(), seed=SEED, store=shelf)
+    for key in ("a", "b"):
+        first.observe(first.forecast(key, 0.5), 1)
+        shelf[key] = first.body(key)
+    again = Table(Calibrant(), seed=SEED, store=shelf)
+    assert again.forecast("a", 0.3).value == first.forecast("a", 0.3).value
+    assert again.row("a") == first.row("a")

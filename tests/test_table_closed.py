@@ -181,3 +181,15 @@ def test_a_stored_table_knows_numbers_and_no_names_of_closed_tickets() -> None:
     refusal(UnknownTicket, again.observe, "n2", 1)
     refusal(RepeatedTicket, again.observe, ("a", 2), 1)
     refusal(ExpiredTicket, again.observe, ("a", 1), 1)
+
+
+def test_a_key_of_which_nothing_is_remembered_any_more_takes_no_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "CLOSED", 2)
+    table = Table(made(), seed=1)
+    for key in "abcd":
+        table.expire(table.forecast(key, 0.5))
+    assert len(table._closed.rows) == table._closed.count == 2
+    refusal(ExpiredTicket, table.observe, ("d", 0), 1)
+    refusal(RepeatedTicket, table.observe, ("a", 0), 1)
