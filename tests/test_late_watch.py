@@ -258,3 +258,34 @@ def test_a_state_that_no_stream_leaves_is_refused(change: dict[str, Any]) -> Non
     crafted = Document(stored.kind, stored.settings, stored.arrays | change)
     with pytest.raises(CorruptState):
         LateWatch.from_bytes(crafted.to_bytes())
+
+
+@pytest.mark.parametrize("make", [Monitor, Watch])
+def test_a_log_is_noted_as_its_events_one_by_one(make: Any) -> None:
+    rng = np.random.default_rng(8)
+    one, many = LateWatch(make(), horizon=4), LateWatch(make(), horizon=4)
+    values, told, of = list[tuple[float, ...]](), list[float | None](), list[int]()
+    for _ in range(300):
+        if rng.random() < 0.5:
+            values.append(tuple(rng.random(len(one.names)).tolist()))
+            told.append(None if rng.random() < 0.5 else float(len(told)))
+            of.append(-1)
+            one.forecast(*values[-1], time=told[-1])
+        else:
+            number = max(0, one.issued - 1 - int(rng.integers(0, 6)))
+            values.append(())
+            told.append(int(rng.integers(0, 2)))
+            of.append(number)
+            one.observe(number, int(told[-1] or 0))
+    many.play(values, told, of)
+    assert 0 < many.missing < many.issued
+    assert many.judged > 50
+    assert many.to_bytes() == one.to_bytes()
+
+
+def test_a_log_with_a_value_that_is_no_chance_is_refused_and_changes_nothing() -> None:
+    made = used()
+    before = made.to_bytes()
+    with pytest.raises(InvalidInput, match=r"^values\[1\] must be in \[0, 1\], got 1\.5"):
+        made.play([(0.5,), (1.5,)], [None, None], [-1, -1])
+    assert made.to_bytes() == before
