@@ -226,3 +226,23 @@ print("numba.np.arraymath" in sys.modules, found.tobytes().hex())
     )
     assert first.split() == ["True", second.split()[1]]
     assert second.split()[0] == "False"
+
+
+def test_only_arrays_of_numbers_without_gaps_are_dense() -> None:
+    assert lean.is_dense(types.Array(types.int64, 2, "C"))
+    assert not lean.is_dense(types.int64)
+    assert not lean.is_dense(types.Array(types.boolean, 1, "C"))
+    assert not lean.is_dense(types.Array(types.int64, 2, "F"))
+    assert not lean.is_dense(types.Array(types.int64, 1, "C", aligned=False))
+
+
+def test_an_operator_with_a_side_that_numba_knows_is_lowered_as_any_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    known = "numba.core.rewrites.static_binop.DetectStaticBinops.rhs_operators"
+    monkeypatch.setattr(known, {operator.pow})
+
+    def cubed(x, k):
+        return x**3 + k**2
+
+    assert inner.program(cubed, nogil=False)(1.5, 4) == cubed(1.5, 4)

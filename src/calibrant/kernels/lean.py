@@ -82,8 +82,6 @@ class Lean(Lower):  # type: ignore[misc]
 
     def lower_binop(self, resty: Any, expr: Any, op: Any) -> Any:
         """Lower an operator by the rule that is known from last time."""
-        if expr.static_lhs is not ir.UNDEFINED or expr.static_rhs is not ir.UNDEFINED:
-            return super().lower_binop(resty, expr, op)
         typed = self.fndesc.calltypes[expr]
         both = zip((expr.lhs, expr.rhs), typed.args, strict=True)
         sides = [self._cast_var(side, kind) for side, kind in both]
