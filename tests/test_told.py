@@ -13,6 +13,8 @@ from calibrant.errors import InvalidInput
 from calibrant.kernels.layout import ISSUED, ROUNDS
 from calibrant.transforms import Identity
 
+pytestmark = pytest.mark.plain
+
 
 def test_a_forecast_with_context_that_is_interrupted_is_withdrawn() -> None:
     rounds = stream(20)
