@@ -34,6 +34,8 @@ SWAPS = range(300, 308)
 BLOCK = 500
 DRAWS = 8
 """Seeds of the draws on the panel: on short streams one run tells little."""
+WORSE = 0.002
+"""By how much a stream of the panel may be worse than before."""
 BEFORE = ExpertMixture(
     (
         Identity(),
@@ -255,7 +257,7 @@ def panel_rows(data: pathlib.Path) -> Iterator[str]:
         mean = float(np.mean([line[0] for line in lines]))
         ends = (f"{100.0 * line[0]:+.2f} %, {line[1]}" for line in (lines[-1], lines[0]))
         yield f"| {name} | {len(lines)} | {100.0 * mean:+.2f} % | {' | '.join(ends)} |"
-    for ratio, name, _ in sorted(ratios)[::-1][:8]:
+    for ratio, name, _ in sorted(line for line in ratios if line[0] > WORSE)[::-1]:
         yield f"| {name} | | {100.0 * ratio:+.2f} % | | |"
 
 
