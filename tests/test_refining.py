@@ -220,6 +220,19 @@ def rare(rounds, seed):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("rate", [0.5, 0.1, 0.01, 0.001])
+def test_all_bars_of_rare_events_are_met(rate) -> None:
+    # Imported here, for it needs more than NumPy.
+    from benchmarks import rare as rare_events
+
+    # Also that the mean under the log loss loses no more, in log loss, than under the squared one.
+    runs = [rare_events.score(rate, 50_000, seed, "refining") for seed in range(6)]
+    told = rare_events.Scores(*np.mean([list(vars(run).values()) for run in runs], axis=0).tolist())
+    assert [name for name, met in rare_events.bars(rate, 50_000, told).items() if not met] == []
+    assert told.ends == 0.0
+
+
+@pytest.mark.slow
 def test_draws_of_rare_events_lose_little_to_their_means() -> None:
     raw, outcomes = rare(20_000, 5)
     run = Calibrant(method="refining", seed=5).replay(raw, outcomes)
