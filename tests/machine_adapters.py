@@ -68,6 +68,10 @@ class Kind:
         """Return how a raw forecast is given to a verb."""
         return (raw,), {}
 
+    def number(self, raw: Any) -> float:
+        """Return the probability in a raw forecast of a binary stream."""
+        return float(raw)
+
     def plain(self, said: Any) -> Any:
         """Return a draw or a mean in a form that can be compared."""
         return said

@@ -25,6 +25,7 @@ from machine_adapters import (
     Transforming,
     Watching,
 )
+from machine_contexts import Contexts
 
 from calibrant import Calibrant, Recalibrator
 from calibrant.classes import ClassCalibrant, OneVsRest, SimplexRecalibrator, TopLabel
@@ -75,6 +76,7 @@ ONES = st.integers(0, 1)
 UNIT = st.sampled_from(GRID + OFF_GRID)
 OFF = st.sampled_from(OFF_GRID)
 ASKED = st.sampled_from(PEEKED)
+KNOWN = st.sampled_from([{}, {"age": 0.5}, {"age": -2.0, "plan": "gold"}, {"plan": "silver"}])
 NAMES = st.sampled_from([(), ("a",), ("a", "b"), ("b", "c")])
 VECTORS = [(0.7, 0.2, 0.1), (0.1, 0.6, 0.3), (0.2, 0.2, 0.6), (1.0, 0.0, 0.0), (0.4, 0.3, 0.3)]
 LOOKED = [(0.65, 0.25, 0.1), (0.15, 0.55, 0.3), (0.25, 0.15, 0.6)]
@@ -120,6 +122,14 @@ def _calibrants() -> list[Kind]:
         binary("Calibrant log", Calibrant, loss="log"),
         binary("Calibrant foster_hart", Calibrant, **last),
     ]
+
+
+def _contexts() -> list[Kind]:
+    def make(seed: int, max_open: int) -> Any:
+        return Calibrant(context=16, seed=seed, max_open=max_open)
+
+    raws, peeks = st.tuples(UNIT, KNOWN), st.tuples(ASKED, KNOWN)
+    return [Contexts("Calibrant context", make, _verbs("binary"), raws, peeks, ONES)]
 
 
 def _groups() -> list[Kind]:
@@ -201,16 +211,16 @@ def _others() -> list[Kind]:
 
 KINDS: dict[str, Kind] = {
     kind.name: kind
-    for family in (_recalibrators, _calibrants, _groups, _classes, _numbers, _others)
+    for family in (_recalibrators, _calibrants, _contexts, _groups, _classes, _numbers, _others)
     for kind in family()
 }
 """Every kind by name."""
 
 
 def _compiled() -> list[str]:
-    """Return one kind of each class and set of verbs that compiles, and the one with a budget."""
+    """Return one kind of each adapter, class and set of verbs, and the one with a budget."""
     found = {
-        (type(kind.make(0, 2)), kind.verbs): name
+        (type(kind), type(kind.make(0, 2)), kind.verbs): name
         for name, kind in reversed(KINDS.items())
         if kind.has("compile")
     }
