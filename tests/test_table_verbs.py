@@ -104,6 +104,7 @@ def told_of(made: Any, **more: Any) -> tuple[Table, Certificates]:
         lambda: Recalibrator(resolution=10, buckets=1, loss="log"),
         lambda: Recalibrator("growing", resolution=10, max_open=10),
         lambda: Calibrant(),
+        lambda: Calibrant(raw_safe=0.0005),
     ],
 )
 def test_certificates_measure_what_each_keys_own_measures(made: Any) -> None:
@@ -121,6 +122,17 @@ def test_certificates_measure_what_each_keys_own_measures(made: Any) -> None:
         assert told.raw_loss[k] == pytest.approx(own.raw_loss, rel=1e-12)
         if told.promised[k] < 1.0:
             assert told.holds[k] == (told.c2[k] <= told.promised[k])
+
+
+def test_a_promise_is_about_the_rounds_that_were_drawn() -> None:
+    rng, table = np.random.default_rng(1), Table(Calibrant(raw_safe=0.0), seed=1)
+    raw = rng.random(400)
+    table.replay(["a"] * 400, raw, (rng.random(400) < raw).astype(int))
+    budget = table["a"].certificate().budget
+    assert budget.fallbacks == 400
+    told = table.certificates()
+    assert np.isnan(told.promised[0])
+    assert (told.loss[0], told.c2[0]) == (told.raw_loss[0], 0.0)
 
 
 def test_a_promise_comes_with_rounds_and_goes_with_delays() -> None:

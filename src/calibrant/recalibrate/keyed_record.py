@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from calibrant import bounds
+from calibrant.bounds.game import by_chance
 from calibrant.calibrators import Account
 from calibrant.core.arrays import Mask, Reals, Words
 from calibrant.errors import InvalidInput
@@ -55,11 +56,12 @@ class Certificates:
     c1, c2
         Calibration errors of the drawn forecasts.
     loss, raw_loss
-        Mean loss of the drawn and of the raw forecasts.
+        Mean loss of the announced and of the raw forecasts; announced are draws, and raw forecasts
+        where a budget asked for that.
     promised
-        Up to where C2 of this very run was promised to stay, for so many rounds with outcomes as
-        late as these were.  Each promise may fail with the probability that was asked for.  Not a
-        number where no theorem says anything.  A stream's own certificate, which looks at its
+        Up to where C2 of this very run was promised to stay, for so many drawn rounds with outcomes
+        as late as these were.  Each promise may fail with the probability that was asked for.  Not
+        a number where no theorem says anything.  A stream's own certificate, which looks at its
         counts, may promise more.
     chance
         Up to where chance alone leaves C2 of right forecasts in all keys of 95 % of such tables.
@@ -151,6 +153,10 @@ def measured(
     raw_loss = _over(paid, rounds)
     expired = rows[:, word.ISSUED] - rounds - waiting
     promised = _promised(spec, rows, failures)
+    if spec.raw_safe is not None:
+        # A round in which the raw forecast was announced has its loss, and is in no cell.
+        whole = raw_loss + _over(reals[:, word.EXCESS], rounds)
+        loss = np.where(rows[:, word.FALLBACKS] > 0, whole, loss)
     chance = _over(variance * _most(cells, SURE / max(len(keys), 1)), rounds)
     made_of = rounds, waiting, expired, c1, c2, loss, raw_loss, promised
     return Certificates(keys, *made_of, chance)
@@ -202,12 +208,23 @@ def _over(total: Reals, rounds: Words) -> Reals:
 def _promised(spec: Spec, rows: Words, failures: Reals) -> Reals:
     """Return what was promised about C2 of each row: the same for rows of equal history."""
     history = rows[:, [word.ROUNDS, word.LONGEST_LAG, word.MOST_OUTSTANDING]]
+    if spec.raw_safe is not None:
+        history[:, 0] -= rows[:, word.FALLBACKS]
+        failures = _by_chance(failures, history[:, 0], rows[:, word.FALLBACKS] > 0)
     told = np.column_stack([history, failures.view(np.int64)])
     kinds, which = np.unique(told, axis=0, return_inverse=True)
     chances = np.ascontiguousarray(kinds[:, 3]).view(np.float64).tolist()
     pairs = zip(chances, kinds[:, :3].tolist(), strict=True)
     made = [_promise(spec, failure, *kind) for failure, kind in pairs]
     return np.array(made, np.float64)[which.reshape(-1)]
+
+
+def _by_chance(failures: Reals, drawn: Words, fell: Mask) -> Reals:
+    """Return with which probability promises may fail, where the budget chose how many draws."""
+    made = failures.copy()
+    for k in np.flatnonzero(fell).tolist():
+        made[k] = by_chance(float(failures[k]), int(drawn[k]))
+    return made
 
 
 def shared(failure: float, keys: int) -> Reals:
