@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import multiprocessing
 import os
 import pickle
@@ -20,9 +21,11 @@ from calibrant.errors import (
     CorruptState,
     DamagedLog,
     ExpiredTicket,
+    ForeignTicket,
     InvalidInput,
     InvalidType,
     NotStored,
+    RepeatedTicket,
     TooManyOpen,
     UnknownName,
     UnknownTicket,
@@ -201,6 +204,78 @@ def test_outcomes_are_corrected_once_and_forecasts_dropped(file: Path) -> None:
     with Journal(file) as journal:
         assert journal.state() == table
         assert journal.verify() == 16
+
+
+@pytest.mark.parametrize("verb", ["observe", "correct", "expire", "coin_of"])
+def test_the_verbs_of_tickets_have_the_parameters_of_a_lone_stream(verb: str) -> None:
+    found = [inspect.signature(getattr(made, verb)).parameters for made in (Journal, Recalibrator)]
+    own, lone = ([(each.name, each.kind, each.default) for each in f.values()] for f in found)
+    assert own == lone
+
+
+def test_a_correction_may_say_what_it_replaces(file: Path) -> None:
+    table = Table(pattern(), seed=1)
+    table.correct(table.observe(table.forecast("a", 0.3, id="x"), 1), 0, was=1)
+    with Journal(file, pattern(), seed=1) as journal:
+        journal.forecast("a", 0.3, id="x")
+        closed = journal.observe("x", 1)
+        told = r"^was must be the outcome that stands, 1, got 0$"
+        for outcome in (0, 1):
+            with pytest.raises(RepeatedTicket, match=told):
+                journal.correct("x", outcome, was=0)
+        for bad in (2, "no"):
+            with pytest.raises((InvalidInput, InvalidType)):
+                journal.correct("x", 0, was=bad)
+        assert journal.verify() == 2
+        assert journal.correct(closed, 0, was=1).outcome == 0
+        assert journal.correct(closed, 0, was=1).outcome == 0
+        assert journal.correct("x", 0).outcome == 0
+        told = r"^id 'x' must be told as before, with was=1, got was=0$"
+        with pytest.raises(Contradiction, match=told):
+            journal.correct("x", 0, was=0)
+        with pytest.raises(Contradiction):
+            journal.correct("x", 1, was=0)
+        assert journal.state() == table
+        assert journal.verify() == 3
+
+
+def test_a_forecast_that_is_asked_again_has_the_outcome_that_stands(file: Path) -> None:
+    with Journal(file, pattern(), seed=1) as journal:
+        journal.forecast("a", 0.3, id="x")
+        journal.observe("x", 1)
+        journal.correct("x", 0)
+        assert journal.forecast("a", 0.3, id="x").outcome == 0
+
+
+def test_the_coin_of_a_forecast_is_known_for_ever(file: Path) -> None:
+    table, coins = Table(pattern(), seed=1), list[float]()
+    with (
+        Journal(file, pattern(), seed=1) as journal,
+        Journal(file, stream="s", pattern=pattern(seed=2), keyed=False) as alone,
+    ):
+        for k in range(4):
+            ticket = journal.forecast("a", 0.3, id=str(k))
+            coins.append(table.coin_of(table.forecast("a", 0.3, id=str(k))))
+            assert journal.coin_of(ticket) == journal.coin_of(str(k)) == coins[-1]
+            assert ticket.mixture.draw(coins[-1]) == ticket.index
+        journal.observe("0", 1)
+        journal.expire("1")
+        assert [journal.coin_of(str(k)) for k in range(4)] == coins
+        strange = alone.forecast(None, 0.3, id="0")
+        assert alone.coin_of("0") == pattern(seed=2).coin_of(pattern(seed=2).forecast(0.3))
+        for each in (journal, alone):
+            with pytest.raises((ForeignTicket, InvalidType)):
+                each.coin_of(strange if each is journal else ticket)
+            with pytest.raises(
+                UnknownTicket, match=r"^forecast must be one that was made here, got 'no'$"
+            ):
+                each.coin_of("no")
+            with pytest.raises(InvalidType):
+                each.coin_of(3)
+        count = journal.verify()
+    with Journal(file) as journal:
+        assert [journal.coin_of(str(k)) for k in range(4)] == coins
+        assert journal.verify() == count
 
 
 def test_only_so_many_forecasts_may_be_open(file: Path) -> None:

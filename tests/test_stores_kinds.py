@@ -183,7 +183,11 @@ def test_a_journal_with_groups_is_the_library_s(tmp_path: Path) -> None:
             journal.forecast(None, 0.05, id="1", groups=["b", "7"])
         with pytest.raises(InvalidType, match="group must be a string or a whole number"):
             journal.forecast(None, 0.5, groups=Period("month", 3))
-        lone.correct(lone_ticket(journal, "3"), 0, was=1)
+        corrected = lone_ticket(journal, "3")
+        assert corrected.outcome == 0
+        assert journal.coin_of("3") == lone.coin_of(corrected)
+        before = corrected.to_dict() | {"outcome": 1}
+        lone.correct(type(corrected).from_dict(before), 0, was=1)
         assert journal.state() == lone
         events = [(0, "x", 0.5, ["a"]), (1, "x", 1, None), (0, "y", 0.25, None)]
         kind, id, x, groups = (list(column) for column in zip(*events, strict=True))
@@ -214,8 +218,12 @@ def test_a_journal_over_classes_is_the_library_s(tmp_path: Path) -> None:
             closed = lone.observe(ticket, k % 3)
         assert journal.correct("11", 0).outcome == 0
         lone.correct(closed, 0)
+        assert np.array_equal(journal.coin_of("11"), lone.coin_of(closed))
+        assert np.array_equal(journal.coin_of(made), lone.coin_of(closed))
         with pytest.raises(InvalidInput, match="outcome must be a whole number from 0 to 2"):
             journal.observe("0", 3)
+        with pytest.raises(InvalidInput, match="outcome must be a whole number from 0 to 2"):
+            journal.correct("0", 1, was=3)
         with pytest.raises(UnknownTicket):
             journal.observe("nobody", 1)
         assert journal.state() == lone

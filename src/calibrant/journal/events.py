@@ -57,6 +57,8 @@ class Asked(NamedTuple):
     early
         Whether outcomes that came early outlive a state that is handed over: logs of earlier
         releases say otherwise.
+    was
+        The outcome that a correction replaces, if that is told.
     """
 
     stream: int
@@ -70,6 +72,7 @@ class Asked(NamedTuple):
     groups: tuple[Group, ...] = ()
     hidden: bool = False
     early: bool = False
+    was: Any = None
 
     @property
     def more(self) -> str | None:

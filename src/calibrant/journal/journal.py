@@ -13,7 +13,13 @@ from calibrant.classes import ClassCalibrant, ClassTicket
 from calibrant.core import check
 from calibrant.core.arrays import Reals
 from calibrant.core.ticket import Ticket
-from calibrant.errors import InvalidInput, InvalidType, UnknownName
+from calibrant.errors import (
+    InvalidInput,
+    InvalidType,
+    TicketError,
+    UnknownName,
+    UnknownTicket,
+)
 from calibrant.groups import GroupRecalibrator, Period
 from calibrant.groups.names import names_of
 from calibrant.journal.events import (
@@ -42,7 +48,7 @@ from calibrant.recalibrate.preview import Preview
 EVERY: Final = 20_000
 """After so many events of its own a journal writes snapshots."""
 
-REFUSED: Final = (UnknownName, InvalidInput, InvalidType)
+REFUSED: Final = (UnknownName, InvalidInput, InvalidType, TicketError)
 """Errors of questions that change nothing."""
 
 PATTERNS: Final = (Recalibrator, GroupRecalibrator, ClassCalibrant)
@@ -180,9 +186,9 @@ class Journal:
         when = None if time is None else check.real(time, "time")
         return self._one(OUTCOME, _name(ticket), None, outcome, when)
 
-    def correct(self, ticket: AnyTicket | str, outcome: int) -> Any:
-        """Replace the outcome of a forecast, once."""
-        return self._one(CORRECTION, _name(ticket), None, outcome)
+    def correct(self, ticket: AnyTicket | str, outcome: int, *, was: int | None = None) -> Any:
+        """Replace the outcome of a forecast, once; ``was``, if told, must be what stands."""
+        return self._one(CORRECTION, _name(ticket), None, outcome, was=was)
 
     def expire(self, ticket: AnyTicket | str) -> Any:
         """Drop an open forecast whose outcome is known never to come; return its ticket."""
@@ -196,9 +202,25 @@ class Journal:
         x: Any,
         time: float | None = None,
         groups: tuple[Group, ...] = (),
+        was: Any = None,
     ) -> Any:
-        one = Asked(self._line.number, kind, id, key, x, time, groups=groups)
+        one = Asked(self._line.number, kind, id, key, x, time, groups=groups, was=was)
         return self._enter([one])[0]
+
+    def coin_of(self, ticket: AnyTicket | str) -> Any:
+        """Return the coin that decided a draw, given the ticket or its id, for audits."""
+        name = _name(ticket)
+
+        def asked(ledger: Ledger) -> Any:
+            fold: Any = self._fold(ledger)
+            if not isinstance(ticket, str):
+                return fold.model.coin_of(ticket)
+            forecast = ledger.find(self._line.number, FORECAST, name)
+            if forecast is None:
+                raise UnknownTicket(f"forecast must be one that was made here, got {name!r}")
+            return fold.model.coin_of(fold.ticket(forecast))
+
+        return self._within(asked)
 
     # ------------------------------------------------------------------ batches
 
@@ -254,7 +276,8 @@ class Journal:
         """Return the ticket that an event is about, with its outcome as it stands."""
         fold = ledger.folds[event.stream]
         if event.kind == FORECAST and event.id not in fold.early:
-            known = ledger.find(event.stream, OUTCOME, event.id)
+            known = ledger.find(event.stream, CORRECTION, event.id)
+            known = known or ledger.find(event.stream, OUTCOME, event.id)
             return fold.ticket(event, None if known is None else int(known.x))
         forecast = ledger.find(event.stream, FORECAST, event.id)
         told = None if event.kind == EXPIRY else int(event.x)

@@ -12,6 +12,7 @@ from calibrant.errors import (
     ExpiredTicket,
     InvalidInput,
     InvalidType,
+    RepeatedTicket,
     TooManyOpen,
     UnknownName,
     UnknownTicket,
@@ -216,10 +217,14 @@ class Ledger:
         if one.kind == FORECAST:
             return one._replace(hidden=True) if settings.hides else one
         if one.kind in (OUTCOME, CORRECTION):
-            told = one.x if settings.labels is None else settings.number_of(one.x)
-            outcome = fold.form.outcome(told)
-            return one if outcome is one.x else one._replace(x=outcome)
+            outcome = self._read_outcome(fold, settings, one.x)
+            was = None if one.was is None else self._read_outcome(fold, settings, one.was)
+            return one if outcome is one.x and was is one.was else one._replace(x=outcome, was=was)
         return one
+
+    @staticmethod
+    def _read_outcome(fold: Fold, settings: Settings, told: Any) -> int:
+        return fold.form.outcome(told if settings.labels is None else settings.number_of(told))
 
     def _repeated(self, one: Asked, before: Event) -> Told:
         """Return what was told before, if the same was asked."""
@@ -232,7 +237,20 @@ class Ledger:
                 now, was = ((self.settings[one.stream].told(told[0]),) for told in (now, was))
             told = f"id {one.id!r} must be told as before, with {_said(was)}, got {_said(now)}"
             raise Contradiction(told, stored=_values(was), told=_values(now))
+        if one.was is not None:
+            self._check_replaced(one)
         return Told(REPEATED, before)
+
+    def _check_replaced(self, one: Asked) -> None:
+        """Refuse a correction that is told again and says that it replaced something else."""
+        outcome = self.find(one.stream, OUTCOME, one.id)
+        if outcome is not None and outcome.x != one.was:
+            told, stood = (self.settings[one.stream].told(x) for x in (one.was, int(outcome.x)))
+            raise Contradiction(
+                f"id {one.id!r} must be told as before, with was={stood!r}, got was={told!r}",
+                stored={"was": stood},
+                told={"was": told},
+            )
 
     def _forecast(self, fold: Fold, one: Asked) -> Told:
         most = self.settings[one.stream].most_open
@@ -263,6 +281,9 @@ class Ledger:
         outcome = self.find(one.stream, OUTCOME, one.id)
         if outcome is None:
             raise UnknownTicket(f"forecast {one.id!r} must have an outcome, got one without")
+        if one.was is not None and outcome.x != one.was:
+            stands, told = (self.settings[one.stream].told(x) for x in (int(outcome.x), one.was))
+            raise RepeatedTicket(f"was must be the outcome that stands, {stands!r}, got {told!r}")
         if outcome.x == one.x:
             return Told(REPEATED, outcome)
         key, body = read_key(forecast.key), fold.past(forecast, int(outcome.x))
