@@ -165,6 +165,24 @@ def test_many_classes_have_no_recalibrator_each() -> None:
     assert min(rec.certificate().parts) > EACH + 1
 
 
+def test_the_certificate_of_too_many_classes_says_what_it_does_not_promise() -> None:
+    told = (
+        "class by class nothing is promised, for there are more than 128 classes: "
+        "only the confidence of first classes is"
+    )
+    for classes, expected in ((EACH, None), (EACH + 1, told)):
+        raw = np.full((3, classes), 1.0 / classes)
+        rec = ClassCalibrant(classes, seed=1, engine="recalibrator")
+        before = rec.certificate()
+        rec.replay(raw, np.zeros(3, np.int64))
+        for found in (before, rec.certificate()):
+            assert found.unpromised == found.to_dict()["unpromised"] == expected
+            assert (f"\n  {told}" in str(found)) == (expected is not None)
+            assert (told in found.details()) == (expected is not None)
+    assert OneVsRest(EACH + 1, seed=1).certificate().unpromised is None
+    assert TopLabel(EACH + 1, seed=1).certificate().unpromised is None
+
+
 def test_a_preview_shows_the_next_round_and_changes_nothing() -> None:
     raw, outcomes = swapped(40, 3)
     rec = ClassCalibrant(3, seed=1)

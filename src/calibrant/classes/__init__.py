@@ -1,8 +1,8 @@
 """Forecasts over several classes: class by class, for the first class, or whole vectors."""
 
 from calibrant.classes import metrics
-from calibrant.classes.base import ClassCertificate, SimplexCertificate
 from calibrant.classes.calibrant import ClassCalibrant, recalibrator
+from calibrant.classes.certificate import ClassCertificate, SimplexCertificate
 from calibrant.classes.mended import MendedRun, MendedTicket
 from calibrant.classes.reductions import OneVsRest, TopLabel
 from calibrant.classes.run import ClassRun, OneVsRestRun, TopRun

@@ -10,7 +10,8 @@ import numpy as np
 
 from calibrant.bounds.game import by_chance, probable
 from calibrant.calibrators.arena import Arena
-from calibrant.classes.base import ClassCertificate, ClassRecalibrator, RunT
+from calibrant.classes.base import ClassRecalibrator, RunT
+from calibrant.classes.certificate import ClassCertificate
 from calibrant.classes.roster import Roster
 from calibrant.classes.ticket import ClassIssuer, PartsTicket, letters
 from calibrant.classes.vectors import class_count
@@ -285,8 +286,13 @@ class BinaryReduction(ClassRecalibrator[MadeT, RunT]):
             }
             waits = len(self._counter)
             expired = self.issued - self.rounds - waits
-            told = self.rounds, waits, expired, parts, probable(failure)
+            told = self.rounds, waits, expired, parts, probable(failure), self._unpromised
             return ClassCertificate(*told, seeded=self._secret.seeded)
+
+    @property
+    def _unpromised(self) -> str | None:
+        """What has no promise though one might expect it, in the certificate's words."""
+        return None
 
     def _is_told(self, number: int) -> bool:
         """Say whether the certificate tells of the row of a number."""

@@ -29,6 +29,11 @@ from calibrant.recalibrate.spec import Spec
 
 EACH: Final = 128
 """Up to so many classes each has a recalibrator of its own."""
+TOO_MANY: Final = (
+    f"class by class nothing is promised, for there are more than {EACH} classes: "
+    "only the confidence of first classes is"
+)
+"""What the certificate says where no class has one."""
 TOP: Final = 3
 """Which word of an open ticket is its first class."""
 
@@ -263,6 +268,10 @@ class ClassCalibrant(BinaryReduction[MendedTicket, MendedRun]):
 
     def _is_told(self, number: int) -> bool:
         return number != self._classes
+
+    @property
+    def _unpromised(self) -> str | None:
+        return None if self._each else TOO_MANY
 
     def _chance(self, failure: float, number: int, row: Words) -> float:
         share = failure / (self._classes + len(self._each))

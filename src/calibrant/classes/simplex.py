@@ -9,7 +9,8 @@ import numpy as np
 
 from calibrant.bounds.game import azuma, harmonic, harmonic_cap, probable
 from calibrant.calibrators.arena import Arena
-from calibrant.classes.base import LARGEST, ClassRecalibrator, SimplexCertificate
+from calibrant.classes.base import ClassRecalibrator
+from calibrant.classes.certificate import LARGEST, SimplexCertificate
 from calibrant.classes.roster import Roster, layout_of_cells
 from calibrant.classes.run import ClassRun
 from calibrant.classes.ticket import ClassIssuer, SimplexTicket
