@@ -104,6 +104,25 @@ def test_a_number_far_from_the_others_counts_as_three_spreads() -> None:
     assert kernel.counted([1.0, 10.0, 0.0], 0, 99.0) == 0.0
 
 
+def test_a_preview_of_many_rows_reads_the_context_of_each() -> None:
+    raw, outcomes, told = stream(60)
+    model = small()
+    model.replay(raw[:50], outcomes[:50], context=columns(told[:50]))
+    before = model.to_bytes()
+    draws, means = Preview(model).many(raw[50:], columns(told[50:]))
+    for k in range(10):
+        assert means[k] == model.predict_mean_one(raw[50 + k], context=told[50 + k])
+    assert draws[0] == model.copy().forecast(raw[50], context=told[50]).value
+    # Alone, a row has the coin of the first.
+    assert set(draws) <= set(model.calibrator.lattice.values)
+    assert model.to_bytes() == before
+    assert Preview(model).many(raw[:3])[1].tolist() == [
+        model.predict_mean_one(p) for p in raw[:3].tolist()
+    ]
+    with pytest.raises(InvalidInput, match="context must be given to a Calibrant"):
+        Preview(Calibrant(seed=1)).many([0.5], {"age": [1.0]})
+
+
 # ------------------------------------------------------------------------------- words
 
 

@@ -36,6 +36,7 @@ from calibrant.errors import (
 )
 from calibrant.integrations import live
 from calibrant.integrations.river import Brier, RecalibratedClassifier
+from calibrant.transforms import Context, Identity
 
 
 def logistic() -> base.Classifier:
@@ -269,7 +270,7 @@ def test_wrong_settings_are_refused_at_once() -> None:
     with pytest.raises(InvalidInput, match="unit must be 'rounds': there are no times here"):
         RecalibratedClassifier(logistic(), method="fading", unit="time", half_life=5.0)
     with pytest.raises(InvalidInput, match="experts must read no context: none is told here, got"):
-        RecalibratedClassifier(logistic(), context=True)
+        RecalibratedClassifier(logistic(), experts=(Identity(), Context()))
     with pytest.raises(InvalidType, match="parameters of foster_hart must be among"):
         RecalibratedClassifier(logistic(), method="foster_hart", wrong=1)
 

@@ -12,6 +12,7 @@ from calibrant.core.arrays import Reals, Words
 from calibrant.errors import InvalidInput
 from calibrant.kernels.compile import SHORT
 from calibrant.recalibrate import Calibrant, Recalibrator
+from calibrant.recalibrate.context import Known
 from calibrant.recalibrate.preview import Preview
 
 Key: TypeAlias = str | int | None
@@ -32,11 +33,33 @@ def make_untimed(
     method: str, seed: int | None, options: dict[str, Any], key: Key = None
 ) -> Recalibrator:
     """Return a recalibrator for rounds without times; refuse a rule that needs times."""
-    engine = make(method, seed, options, key)
-    if getattr(engine.calibrator, "timed", False):
-        raise InvalidInput("unit must be 'rounds': there are no times here, got 'time'")
+    engine = _untimed(make(method, seed, options, key))
     if engine.spec.slots:
         raise InvalidInput("experts must read no context: none is told here, got one that does")
+    return engine
+
+
+def make_told(names: int, method: str, seed: int | None, options: dict[str, Any]) -> Calibrant:
+    """Return a recalibrator of which an expert reads so many features, for rounds without times.
+
+    >>> make_told(2, "calibrant", 7, {}).spec.slots
+    64
+    """
+    if method != "calibrant":
+        told = "context must be left out: only experts of method 'calibrant' read it"
+        raise InvalidInput(f"{told}, got method {method!r}")
+    engine = Calibrant(seed=seed, **options)
+    if not engine.spec.slots:
+        engine = Calibrant(seed=seed, **options | {"context": True})
+    if names > engine.spec.slots:
+        raise InvalidInput(f"context must name at most {engine.spec.slots} features, got {names}")
+    _untimed(engine)
+    return engine
+
+
+def _untimed(engine: Recalibrator) -> Recalibrator:
+    if getattr(engine.calibrator, "timed", False):
+        raise InvalidInput("unit must be 'rounds': there are no times here, got 'time'")
     return engine
 
 
@@ -88,12 +111,18 @@ class Live:
 Engine: TypeAlias = Recalibrator | ClassCalibrant | OneVsRest | TopLabel
 
 
-def engine_for(classes: int, method: str, seed: int | None, options: dict[str, Any]) -> Engine:
+def engine_for(
+    classes: int, method: str, seed: int | None, options: dict[str, Any], names: int = 0
+) -> Engine:
     """Return a binary recalibrator for two classes, and one over classes for more.
+
+    Of two classes an expert may read features, if there are names of some.
 
     >>> engine_for(3, "foster_hart", 7, {})
     ClassCalibrant(classes=3, engine='recalibrator', rounds=0)
     """
+    if names:
+        return make_told(names, method, seed, options)
     binary = make_untimed(method, seed, options)
     if classes == 2:
         return binary
@@ -102,8 +131,12 @@ def engine_for(classes: int, method: str, seed: int | None, options: dict[str, A
     return recalibrator(classes, engine="recalibrator", seed=seed, method=method, **options)
 
 
-def learn_rows(engine: Engine, rows: Reals, outcomes: Words) -> None:
+def learn_rows(engine: Engine, rows: Reals, outcomes: Words, context: Known = None) -> None:
     """Play rows in their order; the outcome is the number of a column."""
+    if context is not None:
+        assert isinstance(engine, Calibrant)
+        engine.replay(rows[:, 1], outcomes, context=context)
+        return
     engine.replay(rows[:, 1] if isinstance(engine, Recalibrator) else rows, outcomes)
 
 
@@ -116,7 +149,7 @@ def pairs(chances: Reals) -> Reals:
     return np.column_stack([1.0 - chances, chances])
 
 
-def preview_rows(engine: Engine, rows: Reals) -> tuple[Reals, Reals]:
+def preview_rows(engine: Engine, rows: Reals, context: Known = None) -> tuple[Reals, Reals]:
     """Return draws and means of every row as the very next round; nothing is learned.
 
     >>> rows = np.array([[0.17, 0.83]])
@@ -124,7 +157,7 @@ def preview_rows(engine: Engine, rows: Reals) -> tuple[Reals, Reals]:
     [[[0.15, 0.85]], [[0.175, 0.825]]]
     """
     if isinstance(engine, Recalibrator):
-        drawn, mean = Preview(engine).many(rows[:, 1])
+        drawn, mean = Preview(engine).many(rows[:, 1], context)
         return pairs(drawn), pairs(mean)
     if isinstance(engine, (ClassCalibrant, OneVsRest)):
         return engine.preview(rows)

@@ -240,16 +240,24 @@ def make_events(
     return events
 
 
-def make_preview(rule: Rule, peek: Callable[..., Any]) -> Callable[..., None]:
+def make_preview(
+    rule: Rule, peek: Callable[..., Any], kept: int = 0, slots: int = 0
+) -> Callable[..., None]:
     """Return what looks at draw and mean of many raw forecasts, each as the very next round.
 
-    The coin of row t is the one that follows t forecasts of the same block.
+    The coin of row t is the one that follows t forecasts of the same block.  The last ``slots`` of
+    ``kept`` words of advice say what is known of a round besides, and are ``told`` row by row.
     """
     mean, draw = rule.mean, rule.draw
 
-    def preview(words: Words, reals: Reals, row: int, raw: Any, forecast: Any, means: Any) -> None:
+    def preview(
+        words: Words, reals: Reals, row: int, raw: Any, told: Any, forecast: Any, means: Any
+    ) -> None:
         cells, table = words[CELLS] & INDEX, words[TABLE] & INDEX
+        known = (words[ADVICE] & INDEX) + kept - slots
         for t in range(len(raw)):
+            for k in range(slots):
+                words[known + k] = told[slots * t + k]
             place, _, _, _, _ = peek(words, reals, row, raw[t])
             bucket = (place >> 16) & NARROW
             at = (row + words[BLOCKS] + bucket * words[STRIDE]) & INDEX

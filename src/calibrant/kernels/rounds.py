@@ -251,7 +251,7 @@ def _assembled(rule: Rule, kernel: Kernel | None, safe: bool) -> Program:
         learn_flat=learn_on_array(learn, begin),
         replay=_make_replay(rule, kernel, safe),
         events=make_events(rule, issue, learn, kept, safe, told),
-        preview=make_preview(rule, peek),
+        preview=make_preview(rule, peek, kept, told),
     )
 
 

@@ -12,6 +12,7 @@ from calibrant.core.gate import passing
 from calibrant.core.mixture import Mixture
 from calibrant.core.ticket import Ticket
 from calibrant.kernels.layout import ASIDE, CELL
+from calibrant.recalibrate.context import Known
 from calibrant.recalibrate.recalibrator import Recalibrator
 
 
@@ -77,20 +78,27 @@ class Preview:
         mean = min(max(ticket.mean, 0.0), 1.0)
         return Previewed(ticket.value, mean, ticket.mixture, ticket.fallback)
 
-    def seen(self, raw: float, mean: bool) -> float:
-        """Return the mean, or else the draw, for a raw forecast known to be a float in [0, 1]."""
+    def seen(self, raw: float, mean: bool, told: list[int] | None = None) -> float:
+        """Return the mean, or else the draw, for a raw forecast known to be a float in [0, 1].
+
+        ``told`` is what is known besides, as an expert reads it.
+        """
         rec = self._recalibrator
         with passing(rec._gate):
-            place, weight, *_ = rec._peek(raw)
+            place, weight, *_ = rec._peek(raw, told)
             if place & ASIDE:
                 return raw
             if mean:
                 return rec._rows.mean_of(place, weight)
             return rec._issuer.values[place & CELL]
 
-    def many(self, raws: Any) -> tuple[Reals, Reals]:
-        """Return draws and means of many rows, all as the very next round, a coin each."""
+    def many(self, raws: Any, context: Known = None) -> tuple[Reals, Reals]:
+        """Return draws and means of many rows, all as the very next round, a coin each.
+
+        Where an expert reads context, that may be given as columns by name.
+        """
         # A copy that can be written to: the compiler knows one kind of arrays only.
         values, rec = np.array(check.probabilities(raws)), self._recalibrator
+        told = rec._columns_of(context, len(values))
         with passing(rec._gate):
-            return rec._rows.preview(rec._row, values)
+            return rec._rows.preview(rec._row, values, told)

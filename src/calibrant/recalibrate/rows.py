@@ -410,17 +410,20 @@ class Rows(Bench):
                 column[:] = played
 
     def preview(
-        self, row: int, raw: NDArray[np.float64]
+        self, row: int, raw: NDArray[np.float64], told: NDArray[np.int64] | None = None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return draws and means of many raw forecasts, each as the very next round."""
+        """Return draws and means of many raw forecasts, each as the very next round.
+
+        ``told`` is what is known of each besides, if an expert reads that; by default nothing is.
+        """
         draws, means = np.empty(len(raw)), np.empty(len(raw))
-        if self.spec.slots:
-            self.tell([0] * self.spec.slots)
+        known = np.zeros((len(raw), self.spec.slots), np.int64) if told is None else told
+        facts = raw, known.reshape(-1)
         machine = self.batch(len(raw))
         if machine is not None:
             flat = self.arena.flat()
-            machine.preview(flat, flat.view(np.float64), row, raw, draws, means)
+            machine.preview(flat, flat.view(np.float64), row, *facts, draws, means)
         else:
             words, reals = self.state()
-            self.program.preview(words, reals, row, raw.tolist(), draws, means)
+            self.program.preview(words, reals, row, *(f.tolist() for f in facts), draws, means)
         return draws, means

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, Final, Self
 
 from river import base, conf
 
 from calibrant.core import check
 from calibrant.errors import InvalidType
+from calibrant.integrations.features import Names, Scored, ToldStream, names_of, yes_no
 from calibrant.integrations.labels import Announced, First, LabelStreams, Scores
 from calibrant.integrations.shared import Shared, SharedLabels, Store, check_alone
 from calibrant.regression import ConformalInterval
@@ -33,6 +34,10 @@ class RecalibratedClassifier(base.Wrapper, base.Classifier):
         name of a calibrator for :class:`calibrant.Recalibrator`, such as ``"foster_hart"``.
     seed
         What the draws depend on; None takes entropy from the system.
+    context
+        Names of features that one more expert of :class:`calibrant.Calibrant` reads besides the
+        score: numbers and strings, where a name that is missing or None is not known.  Labels
+        are yes and no.
     store
         Where a stream lies that several processes share: a :class:`calibrant.client.Client`, the
         address of a service that asks for no token, or a :class:`calibrant.Journal` without keys.
@@ -71,7 +76,9 @@ class RecalibratedClassifier(base.Wrapper, base.Classifier):
     LogLoss: ...
     """
 
-    # What was pickled before there were stores has none.
+    # What was pickled before there were these has none.
+    context: str | Sequence[Hashable] | None = None
+    _names: Names = ()
     store: Store = None
     stream = "main"
 
@@ -81,6 +88,7 @@ class RecalibratedClassifier(base.Wrapper, base.Classifier):
         method: str = "calibrant",
         seed: int | None = None,
         *,
+        context: str | Sequence[Hashable] | None = None,
         store: Store = None,
         stream: str = "main",
         **options: Any,
@@ -88,21 +96,30 @@ class RecalibratedClassifier(base.Wrapper, base.Classifier):
         self.classifier = classifier
         self.method = method
         self.seed = seed
+        self.context = context
         self.store = store
         self.stream = stream
         self.options = options
+        self._names = names_of(context)
         self._streams = self._made()
         self._read: tuple[Any, Scores, First] | None = None
 
-    def _made(self) -> LabelStreams | SharedLabels:
-        if self.store is None:
-            return LabelStreams(self.method, self.seed, self.options)
-        check_alone(self.method, self.options)
-        return SharedLabels(Shared(self.store, self.stream))
+    def _made(self) -> Any:
+        own = self.method, self.seed, self.options
+        if self.store is not None:
+            told = {"context": self.context} if self._names else {}
+            check_alone(self.method, self.options | told)
+            return SharedLabels(Shared(self.store, self.stream))
+        return ToldStream(self._names, *own) if self._names else LabelStreams(*own)
 
     @property
     def _wrapped_model(self) -> base.Classifier:
         return self.classifier
+
+    @property
+    def _multiclass(self) -> bool:
+        # No expert reads the context of more than two classes.
+        return not self._names and super()._multiclass
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -115,6 +132,8 @@ class RecalibratedClassifier(base.Wrapper, base.Classifier):
     def predict_proba_one(self, x: Any, **kwargs: Any) -> Scores:
         """Return the expected probability of each label, as plain floats."""
         score = self.classifier.predict_proba_one(x, **kwargs)
+        if self._names:
+            score = Scored.of(score, x, self._names)
         mean, first = self._streams.look(score, True)
         # Learning the same features next need not ask the model again.
         self._read = None if kwargs or type(x) is not dict else (x.copy(), score, first)
@@ -125,14 +144,19 @@ class RecalibratedClassifier(base.Wrapper, base.Classifier):
 
         The same until something is learned.
         """
-        return self._streams.look(self.classifier.predict_proba_one(x, **kwargs), False)[0]
+        return self._streams.look(self._scored(x, kwargs), False)[0]
 
     def forecast_one(self, x: Any, **kwargs: Any) -> Announced:
         """Announce a forecast whose outcome may come late, and keep a ticket for it.
 
         Give it to :meth:`learn_one` with the outcome.
         """
-        return self._streams.forecast(self.classifier.predict_proba_one(x, **kwargs))
+        return self._streams.forecast(self._scored(x, kwargs))
+
+    def _scored(self, x: Any, kwargs: dict[str, Any]) -> Any:
+        """Return the model's score, beside what is known of these features if that is read."""
+        score = self.classifier.predict_proba_one(x, **kwargs)
+        return Scored.of(score, x, self._names) if self._names else score
 
     def learn_one(
         self, x: Any, y: Any, announced: Announced | str | None = None, **kwargs: Any
@@ -157,7 +181,7 @@ class RecalibratedClassifier(base.Wrapper, base.Classifier):
             if read is not None and read[0] == x:
                 _, score, first = read
             else:
-                score = self.classifier.predict_proba_one(x)
+                score = self._scored(x, {})
                 first = self._streams.first(score)
             self._learn(first, score, x, y, kwargs)
         self._read = None
@@ -166,6 +190,8 @@ class RecalibratedClassifier(base.Wrapper, base.Classifier):
         if self.store is not None:
             # First: a store may be away, and then this call may be made again.
             self._streams.learn(first, score, y)
+        if self._names:
+            yes_no(y)
         self.classifier.learn_one(x, y, **kwargs)
         if self.store is None:
             self._streams.learn(first, score, y)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
+from itertools import compress
 from numbers import Integral
-from typing import Any, Final, NamedTuple, Self, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,57 +25,15 @@ from calibrant.errors import InvalidInput
 from calibrant.integrations.live import Engine, engine_for, pairs, preview_rows
 from calibrant.integrations.live import learn_rows as learn_alone
 from calibrant.integrations.shared import Shared, Store, check_alone, no_draws
-
-RESPONSES: Final = ("predict_proba", "decision_function")
-"""What an estimator is asked for, the first that it has."""
-
-
-def response_of(estimator: Any) -> str:
-    """Return the name of the method that gives an estimator's scores."""
-    for name in RESPONSES:
-        if hasattr(estimator, name):
-            return name
-    listed = " or ".join(RESPONSES)
-    raise AttributeError(f"estimator must have {listed}, got {estimator!r}")
-
-
-def as_table(name: str, response: Any) -> Reals:
-    """Return the answer of a method as rows of probabilities.
-
-    Decisions are taken for log-odds (two classes) or logits (more): a first guess, which the
-    recalibrator corrects.
-
-    >>> as_table("decision_function", [0.0, 100.0]).round(3).tolist()
-    [[0.5, 0.5], [0.0, 1.0]]
-    """
-    table = np.asarray(response, dtype=np.float64)
-    if not np.isfinite(table).all():
-        found = table[~np.isfinite(table)][0].item()
-        raise ValueError(f"{name} must give finite numbers, got {found!r}")
-    if name == "predict_proba":
-        # Single precision does not sum to 1 closely enough.
-        return np.asarray(table / table.sum(axis=1, keepdims=True))
-    if table.ndim == 1:
-        table = np.column_stack([np.zeros(len(table)), table])
-    raised = np.exp(table - table.max(axis=1, keepdims=True))
-    return np.asarray(raised / raised.sum(axis=1, keepdims=True))
-
-
-def aligned(table: Reals, own: Any, classes: NDArray[Any]) -> Reals:
-    """Return a table over an estimator's ``own`` classes as one over ``classes``.
-
-    >>> aligned(np.array([[0.25, 0.75]]), ["a", "c"], np.array(["a", "b", "c"])).tolist()
-    [[0.25, 0.0, 0.75]]
-    """
-    theirs = np.asarray(own)
-    if len(theirs) == len(classes) and (theirs == classes).all():
-        return table
-    if not np.isin(theirs, classes).all():
-        told = f"classes of the estimator must be among {classes.tolist()}, got {theirs.tolist()}"
-        raise ValueError(told)
-    made = np.zeros((len(table), len(classes)))
-    made[:, np.searchsorted(classes, theirs)] = table
-    return made
+from calibrant.integrations.sklearn.rows import (
+    aligned,
+    as_table,
+    columns_of,
+    keys_of,
+    response_of,
+    scores_of,
+)
+from calibrant.recalibrate.context import Known
 
 
 def numbered(y: NDArray[Any], classes: NDArray[Any]) -> Words:
@@ -91,6 +50,7 @@ def numbered(y: NDArray[Any], classes: NDArray[Any]) -> Words:
 
 
 Numbers: TypeAlias = Words
+Rounds: TypeAlias = tuple[Reals, Numbers, Known]
 
 
 class Announcement(NamedTuple):
@@ -126,6 +86,10 @@ class OnlineCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
     method : str, default="calibrant"
         ``"calibrant"``, the default of this package (:class:`calibrant.Calibrant`), or the
         name of a calibrator for :class:`calibrant.Recalibrator`, such as ``"foster_hart"``.
+    context : str, int or array-like of these, default=None
+        Columns of ``X``, by name or by number, that one more expert of :class:`calibrant.Calibrant`
+        reads besides the score: numbers and strings; nan and None are not known.  There are two
+        classes.
     cv : int or splitter, default=5
         How ``fit`` gets scores that the estimator was not fitted on; not used if it is frozen.
     options : dict, default=None
@@ -177,7 +141,8 @@ class OnlineCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
     (2000, (3, 2))
     """
 
-    # What was pickled before there were stores has none.
+    # What was pickled before there were these has none.
+    context: Any = None
     store: Store = None
     stream = "main"
 
@@ -186,6 +151,7 @@ class OnlineCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         estimator: Any = None,
         *,
         method: str = "calibrant",
+        context: Any = None,
         cv: Any = 5,
         options: dict[str, Any] | None = None,
         random_state: Any = None,
@@ -194,6 +160,7 @@ class OnlineCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
     ) -> None:
         self.estimator = estimator
         self.method = method
+        self.context = context
         self.cv = cv
         self.options = options
         self.random_state = random_state
@@ -225,18 +192,18 @@ class OnlineCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
     ) -> None:
         """Fit the estimator, or take it as it is, and a new recalibrator."""
         engine, outcomes = self._engine(classes), numbered(y, classes)
-        fitted, table = self._first_scores(X, y, classes, sample_weight, given)
-        learn_rows(engine, *_counted(table, outcomes, sample_weight))
+        fitted, table = self._firstscores_of(X, y, classes, sample_weight, given)
+        learn_rows(engine, *self._counted(X, table, outcomes, sample_weight))
         self._keep(fitted, engine, classes)
 
-    def _first_scores(
+    def _firstscores_of(
         self, X: Any, y: Any, classes: NDArray[Any], sample_weight: Any, given: dict[str, Any]
     ) -> tuple[Any, Reals]:
         """Return the estimator, fitted, and scores that it did not learn from."""
         estimator = self._get_estimator()
         if isinstance(estimator, FrozenEstimator):
             check_is_fitted(estimator)
-            return estimator, _scores(estimator, X, classes)
+            return estimator, scores_of(estimator, X, classes)
         seen, params = np.unique(y), self._params("fit", sample_weight, given)
         if len(seen) < 2:
             raise ValueError(f"y must hold at least two classes, got one class: {seen.tolist()}")
@@ -269,8 +236,9 @@ class OnlineCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         X, y, sample_weight = _checked(X, y, sample_weight)
         known, given = self._known(classes), partial_fit_params
         if hasattr(self, "estimator_"):
-            outcomes, table = numbered(y, known), _scores(self.estimator_, X, known)
-            rounds, shared = _counted(table, outcomes, sample_weight), self.store is not None
+            outcomes, table = numbered(y, known), scores_of(self.estimator_, X, known)
+            rounds = self._counted(X, table, outcomes, sample_weight)
+            shared = self.store is not None
             if shared:
                 # First: a store may be away, and then this call may be made again.
                 learn_rows(self.recalibrator_, *rounds)
@@ -324,7 +292,8 @@ class OnlineCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
             The same for the same rows until something is learned.
         """
         check_is_fitted(self)
-        return mean_rows(self.recalibrator_, _scores(self.estimator_, X, self.classes_))
+        rows = scores_of(self.estimator_, X, self.classes_)
+        return mean_rows(self.recalibrator_, rows, columns_of(X, self.context))
 
     def sample_proba(self, X: Any) -> Reals:
         """Return the drawn probability of each class: the forecast that carries the guarantee.
@@ -335,7 +304,8 @@ class OnlineCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         check_is_fitted(self)
         if isinstance(self.recalibrator_, Shared):
             raise no_draws("forecast")
-        return preview_rows(self.recalibrator_, _scores(self.estimator_, X, self.classes_))[0]
+        rows = scores_of(self.estimator_, X, self.classes_)
+        return preview_rows(self.recalibrator_, rows, columns_of(X, self.context))[0]
 
     def forecast(self, X: Any, ids: Sequence[str] | None = None) -> Announcement:
         """Announce rows in the store, whose outcomes may come late.
@@ -349,7 +319,7 @@ class OnlineCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
             default random ones.
         """
         shared = self._shared()
-        made = shared.announce(_scores(self.estimator_, X, self.classes_)[:, 1].tolist(), ids)
+        made = shared.announce(scores_of(self.estimator_, X, self.classes_)[:, 1].tolist(), ids)
         drawn = pairs(np.array([one.value for one in made]))
         mean = pairs(np.array([one.mean for one in made]))
         return Announcement([one.id for one in made], drawn, mean)
@@ -393,6 +363,8 @@ class OnlineCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = get_tags(self._get_estimator()).input_tags.sparse
+        # No expert reads the context of more than two classes.
+        tags.classifier_tags.multi_class = self.context is None
         return tags
 
     def _get_estimator(self) -> Any:
@@ -401,8 +373,12 @@ class OnlineCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         return self.estimator
 
     def _engine(self, classes: NDArray[Any]) -> Engine | Shared:
+        keys, options = keys_of(self.context), dict(self.options or {})
+        if keys and len(classes) > 2:
+            told = "Only binary classification is supported. The type of the target is multiclass"
+            raise ValueError(f"{told}: context must be None for classes {classes.tolist()}")
         if self.store is not None:
-            check_alone(self.method, dict(self.options or {}))
+            check_alone(self.method, options | ({"context": self.context} if keys else {}))
             if len(classes) > 2:
                 told = f"y must hold two classes where there is a store, got {classes.tolist()}"
                 raise ValueError(told)
@@ -410,7 +386,17 @@ class OnlineCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         seed = self.random_state
         if seed is not None and not isinstance(seed, Integral):
             seed = int(check_random_state(seed).randint(1 << 31))
-        return engine_for(max(len(classes), 2), self.method, seed, dict(self.options or {}))
+        return engine_for(max(len(classes), 2), self.method, seed, options, len(keys))
+
+    def _counted(self, X: Any, table: Reals, outcomes: Numbers, weights: Any) -> Rounds:
+        """Return scores, outcomes and context of rows, but for those of weight 0."""
+        context = columns_of(X, self.context)
+        if weights is None:
+            return table, outcomes, context
+        kept = np.asarray(weights) != 0
+        if context is not None:
+            context = {name: list(compress(column, kept)) for name, column in context.items()}
+        return table[kept], outcomes[kept], context
 
     def _params(self, caller: str, sample_weight: Any, given: dict[str, Any]) -> dict[str, Any]:
         """Return what goes to the estimator's method of that name."""
@@ -432,19 +418,21 @@ class OnlineCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
                 setattr(self, name, getattr(estimator, name))
 
 
-def learn_rows(engine: Engine | Shared, rows: Reals, outcomes: Numbers) -> None:
+def learn_rows(
+    engine: Engine | Shared, rows: Reals, outcomes: Numbers, context: Known = None
+) -> None:
     """Play rows in their order, wherever the recalibrator is."""
     if isinstance(engine, Shared):
         engine.learn(rows[:, 1].tolist(), outcomes.tolist())
     else:
-        learn_alone(engine, rows, outcomes)
+        learn_alone(engine, rows, outcomes, context)
 
 
-def mean_rows(engine: Engine | Shared, rows: Reals) -> Reals:
+def mean_rows(engine: Engine | Shared, rows: Reals, context: Known = None) -> Reals:
     """Return the mean of every row as the very next round, wherever the recalibrator is."""
     if isinstance(engine, Shared):
         return pairs(np.clip(engine.means(rows[:, 1].tolist()), 0.0, 1.0))
-    return preview_rows(engine, rows)[1]
+    return preview_rows(engine, rows, context)[1]
 
 
 def _checked(X: Any, y: Any, sample_weight: Any) -> tuple[Any, NDArray[Any], Any]:
@@ -455,16 +443,3 @@ def _checked(X: Any, y: Any, sample_weight: Any) -> tuple[Any, NDArray[Any], Any
 
 def _learns_along(estimator: Any) -> bool:
     return not isinstance(estimator, FrozenEstimator) and hasattr(estimator, "partial_fit")
-
-
-def _scores(estimator: Any, X: Any, classes: NDArray[Any]) -> Reals:
-    name = response_of(estimator)
-    return aligned(as_table(name, getattr(estimator, name)(X)), estimator.classes_, classes)
-
-
-def _counted(table: Reals, outcomes: Numbers, sample_weight: Any) -> tuple[Reals, Numbers]:
-    """Leave out rows of weight 0."""
-    if sample_weight is None:
-        return table, outcomes
-    kept = np.asarray(sample_weight) != 0
-    return table[kept], outcomes[kept]
