@@ -384,8 +384,8 @@ def security_contact() -> str:
     if "Security" in known:
         return f"Report it in private at <{known['Security']}>.\n"
     return (
-        "No address is set for this copy. Report it in private to the person who gave it to you,\n"
-        "and not where others can read along.\n"
+        "No address is set for this copy. Report it privately to the person who gave it to you,\n"
+        "not in public.\n"
     )
 
 

@@ -37,7 +37,7 @@ def _crafted(tries: int, rng: random.Random, way: str) -> int:
     return damage
 
 
-FAILS = "an error that is none of the package's, of whatever loads and plays"
+FAILS = "loading or playing raises an error that the package does not define"
 
 
 @attack("crafted words", FAILS, tries=3_000, quick=60)
