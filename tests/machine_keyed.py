@@ -27,14 +27,14 @@ SEED = 4
 RAW = st.sampled_from([0.0, 0.07, 0.25, 0.3, 0.62, 0.8, 1.0])
 OUTCOME = st.integers(0, 1)
 KEY: Any = st.runner().flatmap(lambda machine: st.sampled_from(machine.keys))
-BY = st.sampled_from(["ticket", "stored", "name"])
-"""How a ticket is named: by itself, by what was stored of it, or by its name."""
+BY = st.sampled_from(["ticket", "stored", "name", "number"])
+"""How a ticket is named: by itself, what was stored of it, its name, or its key and number."""
 
 Pattern = Callable[..., Recalibrator]
 PATTERNS: dict[str, Pattern] = {
     "foster_hart": functools.partial(Recalibrator, resolution=4, buckets=2, max_open=MOST),
     "default": functools.partial(Calibrant, max_open=MOST),
-    "raw_safe": functools.partial(Calibrant, raw_safe=0.01, max_open=MOST),
+    "raw_safe": functools.partial(Calibrant, raw_safe=0.1, max_open=MOST),
     "fading in time": functools.partial(
         Recalibrator, "fading", unit="time", half_life=3.0, resolution=4, buckets=3, max_open=MOST
     ),

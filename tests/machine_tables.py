@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,13 @@ class Tables(Keyed):
             return
         self.announce(key, raw, facts)
 
+    @rule(key=KEY, raws=st.lists(RAW, min_size=2, max_size=4), named=st.booleans())
+    def forecasts(self, key: Any, raws: list[float], named: bool) -> None:
+        """Make several forecasts of a key, so that older ones expire."""
+        for raw in raws:
+            self.names += 1
+            self.announce(key, raw, self.facts(f"{self.names}" if named else None, False))
+
     def announce(self, key: Any, raw: float, facts: dict[str, Any]) -> Made:
         """Make a forecast with both; note what was expired by it."""
         ticket = self.subject.forecast(key, raw, **facts)
@@ -67,7 +75,10 @@ class Tables(Keyed):
     @precondition(lambda machine: machine.open())
     @rule(data=st.data(), by=BY, outcome=OUTCOME, timed=st.booleans())
     def observe(self, data: Any, by: str, outcome: int, timed: bool) -> None:
-        made = data.draw(st.sampled_from(self.open()))
+        self.settle(data.draw(st.sampled_from(self.open())), by, outcome, timed)
+
+    def settle(self, made: Made, by: str, outcome: int, timed: bool = False) -> None:
+        """Tell both the outcome of an open ticket."""
         handle = self.handle(made, by)
         got = self.subject.observe(handle, outcome, **({"time": self.clock} if timed else {}))
         assert got is handle or isinstance(handle, (str, tuple))
@@ -76,6 +87,7 @@ class Tables(Keyed):
         made.ticket, made.told = got, True
         if made.name:
             self.fates[made.name] = RepeatedTicket
+        self.refuse_what_is_over(made, outcome)
 
     @precondition(lambda machine: machine.open())
     @rule(data=st.data(), by=BY)
@@ -88,6 +100,7 @@ class Tables(Keyed):
         self.fates[made.key, made.own.number] = ExpiredTicket
         if made.name:
             self.fates[made.name] = ExpiredTicket
+        self.refuse_what_is_over(made, 1)
 
     @precondition(lambda machine: machine.closed())
     @rule(data=st.data(), outcome=OUTCOME, blank=st.booleans())
@@ -109,19 +122,31 @@ class Tables(Keyed):
 
     # ------------------------------------------------------------------ refusals
 
-    @precondition(lambda machine: machine.made)
-    @rule(data=st.data(), by=BY, outcome=OUTCOME)
-    def refuse_what_is_over(self, data: Any, by: str, outcome: int) -> None:
-        made, waiting = data.draw(st.sampled_from(self.made)), self.open()
-        handle = self.handle(made, by)
-        if made in waiting or any(handle == other.name for other in waiting):
-            return
-        for verb in (lambda: self.subject.observe(handle, outcome), self.expiring(handle)):
-            with self.refused(self.refusal(made, handle)):
-                verb()
+    @rule(what=st.sampled_from(["over", "never", "bad"]), key=KEY, raw=RAW, outcome=OUTCOME)
+    def refuse(self, what: str, key: Any, raw: float, outcome: int) -> None:
+        if what == "over":
+            self.refuse_all_that_is_over(outcome)
+        elif what == "never":
+            self.refuse_what_was_never_here(key, raw, outcome)
+        else:
+            self.refuse_what_is_bad(key)
 
-    def expiring(self, handle: Any) -> Any:
-        return lambda: self.subject.expire(handle)
+    def refuse_all_that_is_over(self, outcome: int) -> None:
+        """Tell outcomes again, of the oldest and the latest tickets that cannot take one."""
+        over = [made for made in self.made if made not in self.open()]
+        for made in over[:2] + over[2:][-3:]:
+            self.refuse_what_is_over(made, outcome)
+
+    def refuse_what_is_over(self, made: Made, outcome: int) -> None:
+        taken = {other.name for other in self.open()}
+        for by in ("ticket", "stored", "name", "number"):
+            handle = self.handle(made, by)
+            if isinstance(handle, str) and handle in taken:
+                continue
+            with self.refused(self.refusal(made, handle)):
+                self.subject.observe(handle, outcome)
+            with self.refused(self.refusal(made, handle)):
+                self.subject.expire(handle)
 
     def refusal(self, made: Made, handle: Any) -> type[Exception]:
         """Return what is raised of a ticket that is not open."""
@@ -132,7 +157,6 @@ class Tables(Keyed):
         gone = self.aged(made) or (made.key, made.own.number) in self.fates
         return ExpiredTicket if gone else RepeatedTicket
 
-    @rule(key=KEY, raw=RAW, outcome=OUTCOME)
     def refuse_what_was_never_here(self, key: Any, raw: float, outcome: int) -> None:
         strange = self.stranger.forecast(key, raw, **self.facts(None, False))
         error = ForeignTicket if key in self.lone else UnknownTicket
@@ -145,18 +169,16 @@ class Tables(Keyed):
         with self.refused(ForeignTicket if key in self.lone else UnknownName):
             self.subject.correct(strange, 1 - outcome)
 
-    @rule(key=KEY, bad=st.sampled_from([-0.1, 1.5, float("nan"), "0.5", None]))
-    def refuse_what_is_no_forecast(self, key: Any, bad: Any) -> None:
-        with self.refused(InvalidInput, InvalidType):
-            self.subject.forecast(key, bad, **self.facts(None, False))
+    def refuse_what_is_bad(self, key: Any) -> None:
+        for bad in (-0.1, 1.5, float("nan"), "0.5", None):
+            with self.refused(InvalidInput, InvalidType):
+                self.subject.forecast(key, bad, **self.facts(None, False))
         with self.refused(InvalidType):
             self.subject.forecast(None, 0.5, **self.facts(None, False))
-
-    @precondition(lambda machine: machine.open())
-    @rule(bad=st.sampled_from([2, -1, 0.5, None]))
-    def refuse_what_is_no_outcome(self, bad: Any) -> None:
-        with self.refused(InvalidInput, InvalidType):
-            self.subject.observe(self.handle(self.open()[0], "name"), bad)
+        for made in self.open()[:1]:
+            for bad in (2, -1, 0.5, None):
+                with self.refused(InvalidInput, InvalidType):
+                    self.subject.observe(self.handle(made, "name"), bad)
 
     # ------------------------------------------------------------------ logs
 
@@ -211,15 +233,17 @@ class Tables(Keyed):
         table.store = None
         return table.copy() if how == "copy" else pickle.loads(pickle.dumps(table))
 
-    @rule(keep=st.integers(0, 2), idle=st.none() | st.integers(0, 4))
-    def evict(self, keep: int, idle: int | None) -> None:
-        """Let keys go to the store; a key that went is as it was there."""
+    @rule(keep=st.integers(0, 2), idle=st.none() | st.integers(0, 4), by=st.none() | BY)
+    def evict(self, keep: int, idle: int | None, by: str | None) -> None:
+        """Let keys go to the store; perhaps an outcome brings one back at once."""
         gone = self.subject.evict(**({"keep": keep} if idle is None else {"idle": idle}))
         assert idle is not None or len(self.subject) <= keep
         for key, body in gone:
             assert key not in self.subject
             assert self.subject.store[key] == body
             self.forget_numbers(key)
+        for made in [made for made in self.open() if made.key in dict(gone)][: by is not None]:
+            self.settle(made, str(by), 1)
 
     def forget_numbers(self, key: Any) -> None:
         """Note that it is not known any more which tickets of a key expired before their time."""
@@ -278,11 +302,13 @@ class Tables(Keyed):
                 assert row == self.lone[key].to_bytes()
 
     def teardown(self) -> None:
-        if hasattr(self, "subject"):
+        if hasattr(self, "subject") and sys.exc_info()[0] is None:
+            self.refuse_all_that_is_over(0)
             self.come_back()
 
     def handle(self, made: Made, by: str) -> Any:
         """Return what a ticket is named by."""
-        if by != "name" and made.ticket is not None:
+        if by in ("ticket", "stored") and made.ticket is not None:
             return made.ticket if by == "ticket" else self.stored(made.ticket)
-        return made.name or (made.key, made.own.number)
+        pair = made.key, made.own.number
+        return pair if by == "number" or made.name is None else made.name

@@ -5,10 +5,17 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
+from machine_journals import Alone, Journals
 from machine_keyed import PATTERNS, Keyed
 from machine_tables import Tables
 
-MACHINES: dict[str, type[Keyed]] = {"table": Tables}
+MACHINES: dict[str, type[Keyed]] = {
+    "table": Tables,
+    "journal": Journals,
+    "journal without keys": Alone,
+}
+COMPILED = ("foster_hart", "raw_safe")
+"""Patterns that are played compiled: a rule alone, and one with all that there is around it."""
 
 
 def play(kind: str, pattern: str, compiling: bool, examples: int, steps: int) -> None:
@@ -28,7 +35,7 @@ every = pytest.mark.parametrize("pattern", PATTERNS)
 @each
 @every
 def test_each_stream_is_what_it_would_be_alone(kind: str, pattern: str) -> None:
-    play(kind, pattern, compiling=False, examples=20, steps=15)
+    play(kind, pattern, compiling=False, examples=24, steps=20)
 
 
 @pytest.mark.slow
@@ -37,11 +44,11 @@ def test_each_stream_is_what_it_would_be_alone(kind: str, pattern: str) -> None:
 def test_each_stream_is_what_it_would_be_alone_after_many_more_calls(
     kind: str, pattern: str
 ) -> None:
-    play(kind, pattern, compiling=False, examples=20, steps=30)
+    play(kind, pattern, compiling=False, examples=16, steps=30)
 
 
 @pytest.mark.slow
 @each
-@every
+@pytest.mark.parametrize("pattern", COMPILED)
 def test_each_stream_is_what_it_would_be_alone_when_compiled(kind: str, pattern: str) -> None:
-    play(kind, pattern, compiling=True, examples=15, steps=20)
+    play(kind, pattern, compiling=True, examples=12, steps=20)
