@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import json
 import sys
@@ -15,6 +16,7 @@ from machine_kinds import KINDS
 from machine_verbs import Play, altered, told_by
 
 from calibrant import Recalibrator, Table
+from calibrant.classes import SimplexRecalibrator
 from calibrant.errors import (
     ExpiredTicket,
     ForeignTicket,
@@ -24,6 +26,7 @@ from calibrant.errors import (
     StaleForecast,
     UnknownTicket,
 )
+from calibrant.regression import ConformalInterval, QuantileRecalibrator
 
 pytestmark = pytest.mark.once
 
@@ -39,6 +42,35 @@ each_class = pytest.mark.parametrize("name", CLASSES.values(), ids=list(CLASSES)
 
 
 # Names and defaults.
+
+
+@every
+def test_each_kind_has_a_spec_that_says_what_it_is(name: str) -> None:
+    play, other = Play(name), Play(name, max_open=7)
+    spec, told = play.rec.spec, {field.name for field in dataclasses.fields(play.rec.spec)}
+    assert hash(spec) == hash(other.rec.spec)
+    assert spec == other.rec.spec
+    assert type(spec).__doc__
+    for field in told:
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(spec, field, None)
+    play.closed()
+    play.forecast()
+    loaded = (play.rec, play.rec.copy(), type(play.rec).from_bytes(play.rec.to_bytes()))
+    assert [each.spec == spec for each in loaded] == [True] * 3
+
+
+def test_different_settings_make_different_specs() -> None:
+    grids = [{"classes": 2}, {"resolution": 4}, {"cells": 2}, {"limit": 99}]
+    made: list[Any] = [SimplexRecalibrator(**{"classes": 3} | grid) for grid in grids]
+    levels = [{}, {"levels": [0.2]}, {"ties": "below"}, {"method": "pit"}, {"resolution": 10}]
+    made += [QuantileRecalibrator(**more) for more in levels]
+    ends = [{}, {"coverage": 0.8}, {"score": "given"}, {"method": "aci"}, {"step": 0.5}]
+    made += [ConformalInterval(**more) for more in ends]
+    specs = {each.spec: each for each in made}
+    assert len(specs) == len(made)
+    assert SimplexRecalibrator(2).spec.points == 11
+    assert SimplexRecalibrator(2).spec.layout is SimplexRecalibrator(2).spec.layout
 
 
 def parameters(made: Any, verb: str) -> dict[str, tuple[Any, Any]]:

@@ -11,31 +11,28 @@ from calibrant.bounds.game import azuma, harmonic, harmonic_cap, probable
 from calibrant.calibrators.arena import Arena
 from calibrant.classes.base import ClassRecalibrator
 from calibrant.classes.certificate import LARGEST, SimplexCertificate
-from calibrant.classes.roster import Roster, layout_of_cells
+from calibrant.classes.roster import Roster
 from calibrant.classes.run import ClassRun
+from calibrant.classes.simplex_spec import LIMIT, SimplexSpec, shared_spec
 from calibrant.classes.ticket import ClassIssuer, SimplexTicket
-from calibrant.classes.vectors import class_count, cover, grid, grid_size, nearest
+from calibrant.classes.vectors import nearest
 from calibrant.classes.version1 import migrated_simplex
-from calibrant.core import check
 from calibrant.core.arrays import Reals, Words
 from calibrant.core.codec import Document
 from calibrant.core.gate import passing
-from calibrant.core.limits import refuse_large
 from calibrant.core.stateful import Migration
-from calibrant.errors import ForeignTicket, InvalidInput, MissingExtra, RepeatedTicket, requirement
+from calibrant.errors import ForeignTicket, MissingExtra, RepeatedTicket, requirement
 from calibrant.kernels.alone import count_overtaken
 from calibrant.kernels.crowd import count_forecast
 from calibrant.kernels.layout import ISSUED, LONGEST_LAG, ROUNDS
 from calibrant.recalibrate.delivery import Pending
 from calibrant.recalibrate.intact import Kept, Spans
 from calibrant.recalibrate.promise import FAILURE, first_round
-from calibrant.recalibrate.secret import OLD, SAFE, Secret, coin_at, fingerprint, secret_of
+from calibrant.recalibrate.secret import Secret, coin_at, fingerprint, secret_of
 from calibrant.recalibrate.stream import came_between
 
-LIMIT: Final = 10_000
 ALL: Final = -1
 """The number of the row that counts the rounds of all cells."""
-CELLS: Final = "cells of raw forecasts"
 DUST: Final = 1e-9
 """Weights below this are what the solver rounds off."""
 
@@ -93,7 +90,7 @@ class SimplexRecalibrator(ClassRecalibrator[SimplexTicket, ClassRun]):
     points, got 20030010: take TopLabel or OneVsRest, or raise limit
     """
 
-    __slots__ = ("_cells", "_how", "_limit", "_place_of", "_resolution", "_undo", "_values")
+    __slots__ = ("_spec", "_undo", "_values")
 
     _undo: Kept
 
@@ -116,50 +113,38 @@ class SimplexRecalibrator(ClassRecalibrator[SimplexTicket, ClassRun]):
         max_open: int = 1_000_000,
     ) -> None:
         solver()
-        self._how = SAFE
-        self._begin(classes, resolution, cells, limit, secret_of(seed, key, secret), max_open)
+        spec = SimplexSpec(classes, resolution, cells, limit)
+        self._begin(spec, secret_of(seed, key, secret), max_open)
 
-    def _begin(
-        self, classes: Any, resolution: Any, cells: Any, limit: Any, secret: Secret, max_open: Any
-    ) -> None:
-        count = self._classes = class_count(classes)
-        self._secret = secret
-        self._resolution = check.whole(resolution, "resolution", low=1)
-        self._cells = check.whole(cells, "cells", low=1)
-        self._limit = check.whole(limit, "limit", low=1)
-        grids = ("resolution", self._resolution, "grid points"), ("cells", self._cells, CELLS)
-        for name, number, what in grids:
-            if (size := grid_size(count, number)) > self._limit:
-                raise InvalidInput(
-                    f"{name} {number} with {count} classes must give at most {self._limit} "
-                    f"{what}, got {size}: take TopLabel or OneVsRest, or raise limit"
-                )
-            # A tuple for each point while the grid is made, and its numbers afterwards.
-            refuse_large(size * (2 * count + 8))
-        self._values = grid(count, self._resolution) / self._resolution
-        places = map(tuple, grid(count, self._cells).tolist())
-        self._place_of = {place: number for number, place in enumerate(places)}
+    def _begin(self, spec: SimplexSpec, secret: Secret, max_open: Any) -> None:
+        self._spec = spec = shared_spec(spec)
+        self._classes, self._values, self._secret = spec.classes, spec.values, secret
         # The row that counts every round belongs to no cell.
-        arena = Arena(layout_of_cells(len(self._values), count))
-        issuer = ClassIssuer(fingerprint(secret, self.kind, count), self._values)
+        arena = Arena(spec.layout)
+        issuer = ClassIssuer(fingerprint(secret, self.kind, spec.classes), self._values)
         # The coins of a cell follow from its number and the stream's secret: rows are alike.
-        roster = Roster(arena, ALL, len(self._place_of) - 1)
+        roster = Roster(arena, ALL, len(spec.places) - 1)
         self._enter(roster, issuer, "dqqq", max_open)
+
+    @property
+    def spec(self) -> SimplexSpec:
+        """What this stream is, apart from its state."""
+        return self._spec
 
     @property
     def resolution(self) -> int:
         """Number of parts into which the grid divides 1."""
-        return self._resolution
+        return self._spec.resolution
 
     @property
     def cells(self) -> int:
         """Number of parts into which raw forecasts divide 1."""
-        return self._cells
+        return self._spec.cells
 
     @property
     def points(self) -> int:
         """Number of grid points."""
-        return len(self._values)
+        return self._spec.points
 
     # ---------------------------------------------------------------- a round
 
@@ -169,13 +154,14 @@ class SimplexRecalibrator(ClassRecalibrator[SimplexTicket, ClassRun]):
         return self._arena.flat()[start : start + len(self._arena.layout.fresh)]
 
     def _look(self, raw: Reals) -> SimplexTicket:
-        cell, number, values = self._place_of[nearest(raw, self._cells)], self.issued, self._values
+        spec, number, values = self._spec, self.issued, self._values
+        cell = spec.places[nearest(raw, spec.cells)]
         row = self._row_of(cell)
         counts, clock = self._arena.layout.blocks_of(row), int(row[ISSUED])
         table = prices(_gaps(counts, values), values)
         distances = ((values - raw) ** 2).sum(axis=1)
-        points, weights = hedge(table, distances, cover(self._classes, self._resolution))
-        u = coin_at(self._secret, self._how, cell, clock)
+        points, weights = hedge(table, distances, spec.cover)
+        u = coin_at(self._secret, spec.coins, cell, clock)
         fallen = int(np.searchsorted(np.cumsum(weights), u, "right"))
         index = int(points[min(fallen, len(points) - 1)])
         head, mixture = (self._counter.whose, number, number), (values[points], weights)
@@ -292,8 +278,7 @@ class SimplexRecalibrator(ClassRecalibrator[SimplexTicket, ClassRun]):
         def says(rounds: int) -> bool:
             visited = min(rounds, cells * self.points)
             paid = 2.0 * visited * harmonic_cap(rounds / visited) / rounds
-            floor = cover(self._classes, self._resolution)
-            return floor + paid + 2.0 * azuma(rounds, chance) < LARGEST
+            return self._spec.cover + paid + 2.0 * azuma(rounds, chance) < LARGEST
 
         return None, chance, first_round(says, self.rounds)
 
@@ -312,20 +297,20 @@ class SimplexRecalibrator(ClassRecalibrator[SimplexTicket, ClassRun]):
         if self.delay:
             return None
         paid = sum(float(harmonic(part.sum(axis=1)).sum()) for part in counts)
-        return cover(self._classes, self._resolution) + 2.0 * paid / self.rounds
+        return self._spec.cover + 2.0 * paid / self.rounds
 
     def _settings(self) -> dict[str, Any]:
-        return {"resolution": self._resolution, "cells": self._cells, "limit": self._limit}
+        spec = self._spec
+        return {"resolution": spec.resolution, "cells": spec.cells, "limit": spec.limit}
 
     @property
     def _throws(self) -> str:
-        return self._how
+        return self._spec.coins
 
     def _set_up(self, document: Document, secret: Secret) -> None:
         s = document.settings
-        self._how = check.choice(s["coins"], "coins", (SAFE, OLD))
-        told = s["classes"], s["resolution"], s["cells"], s["limit"]
-        self._begin(*told, secret, s["max_open"])
+        names = ("classes", "resolution", "cells", "limit", "coins")
+        self._begin(SimplexSpec(*(s[name] for name in names)), secret, s["max_open"])
 
     def _check_rows(self) -> None:
         rows, blocks_of = self._touched(), self._arena.layout.blocks_of

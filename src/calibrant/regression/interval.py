@@ -95,7 +95,7 @@ class ConformalInterval(NumberStream[IntervalTicket, IntervalMethod]):
 
     def _configure(self, settings: dict[str, Any]) -> None:
         super()._configure(settings)
-        self._method.face(2 if self._choice == "residual" else 1)
+        self._method.face(2 if self._spec.choice == "residual" else 1)
 
     def __init__(
         self,
@@ -118,7 +118,9 @@ class ConformalInterval(NumberStream[IntervalTicket, IntervalMethod]):
     @property
     def coverage(self) -> float:
         """The target: which part of outcomes should be inside."""
-        return float(self._target)
+        told = self._spec.target
+        assert isinstance(told, float)
+        return told
 
     # -------------------------------------------------------------- one by one
 
@@ -179,7 +181,7 @@ class ConformalInterval(NumberStream[IntervalTicket, IntervalMethod]):
         raise InvalidInput(f"coin must be asked of a forecast that was drawn, got {ticket!r}")
 
     def _given(self, centre: Any, scorecast: Any = 0.0) -> tuple[float | None, float]:
-        point = check.real(centre, "centre") if self._choice == "residual" else None
+        point = check.real(centre, "centre") if self._spec.choice == "residual" else None
         if point is None and centre is not None:
             raise InvalidInput(f"centre must be None where scores are given, got {centre!r}")
         return point, check.real(scorecast, "scorecast")
@@ -273,7 +275,7 @@ class ConformalInterval(NumberStream[IntervalTicket, IntervalMethod]):
         return found[:, 0], found[:, 1]
 
     def _points(self, centres: Any, told: Reals) -> Reals:
-        if self._choice == "residual":
+        if self._spec.choice == "residual":
             return finite(centres, "centres")
         self._given(centres)
         return np.zeros(len(told))
@@ -288,7 +290,7 @@ class ConformalInterval(NumberStream[IntervalTicket, IntervalMethod]):
         probable(failure)
         with passing(self._gate):
             record = self._method.record(self.delay) if self.rounds else Record("C1", None, None)
-            told = *self._counted(), self._target, self._method.coverage, *record[:3]
+            told = *self._counted(), self.coverage, self._method.coverage, *record[:3]
             return IntervalCertificate(*told, *_promise(record, self.rounds))
 
 

@@ -197,7 +197,7 @@ class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
     def _tie_coin(self, number: int) -> float:
         """Return the coin of a round, which decides about an outcome on an atom."""
         if self._earlier:
-            return coin_at(self._secret_at(number), self._how, 0, number)
+            return coin_at(self._secret_at(number), self._spec.coins, 0, number)
         return self._ties.coins.at(number)
 
     def coin_of(self, ticket: QuantileTicket | int | str, level: int | None = None) -> float:
@@ -281,7 +281,7 @@ class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
 
     def _stored(self) -> tuple[dict[str, Any], dict[str, Words]]:
         settings, arrays = super()._stored()
-        return settings | {"alike": self._alike, "even": self._even}, arrays
+        return settings | {"alike": self._spec.alike, "even": self._spec.even}, arrays
 
     def certificate(self, failure: float = FAILURE) -> QuantileCertificate:
         """Return what was measured at each level, and its bound beside it.

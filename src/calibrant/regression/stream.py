@@ -25,6 +25,7 @@ from calibrant.recalibrate.secret import COIN_CODES, SAFE, Coins, Secret, finger
 from calibrant.recalibrate.spec import MAX_OPEN
 from calibrant.registry import Registry
 from calibrant.regression.method import Method, Seat, Ties
+from calibrant.regression.spec import NumberSpec
 from calibrant.regression.ticket import Issuer, NumberTicket
 
 TicketT = TypeVar("TicketT", bound=NumberTicket)
@@ -41,17 +42,7 @@ class NumberStream(InTurn[TicketT], Generic[TicketT, MethodT]):
     forecast is issued and an outcome learned.
     """
 
-    __slots__ = (
-        "_alike",
-        "_choice",
-        "_even",
-        "_how",
-        "_issuer",
-        "_method",
-        "_seat",
-        "_target",
-        "_ties",
-    )
+    __slots__ = ("_issuer", "_method", "_seat", "_spec", "_ties")
 
     version: ClassVar[int] = 3
     migrations: ClassVar[dict[int, Migration]] = {2: version2.migrated}
@@ -66,23 +57,25 @@ class NumberStream(InTurn[TicketT], Generic[TicketT, MethodT]):
         """Make the method that settings ask for."""
         (aim, checked), (name, allowed) = self.aim, self.choice
         made, target = self.methods.get(settings["method"]), checked(settings[aim])
-        self._target = np.asarray(target).tolist()
-        self._choice = check.choice(settings[name], name, allowed)
-        self._method = _made(made, target, settings["options"])
-        self._how = check.choice(settings.get("coins", SAFE), "coins", tuple(COIN_CODES))
-        self._method.throw(self._how)
-        self._alike = settings.get("alike", True) is True
-        self._even = settings.get("even", True) is True
-        self._method.follow(self._alike, self._even)
+        choice = check.choice(settings[name], name, allowed)
+        method = self._method = _made(made, target, settings["options"])
+        how = check.choice(settings.get("coins", SAFE), "coins", tuple(COIN_CODES))
+        follows = (settings.get(what, True) is True for what in ("alike", "even"))
+        options = tuple(sorted(method.options().items()))
+        told = method.name, _frozen(target), choice, options, how, *follows
+        spec = self._spec = NumberSpec(self.kind, *told)
+        method.throw(how)
+        method.follow(spec.alike, spec.even)
 
     def _begin(self, secret: Secret, max_open: Any, row: Words | None = None) -> None:
         """Set up the row of the method: a fresh one, or what it was when it was stored."""
         cap = check.whole(max_open, "max_open", low=1, high=MAX_OPEN)
         whose, method = fingerprint(secret, self.kind, self._settings()), self._method
         self._secret = secret
-        self._ties = Ties(self._choice == "random", Coins(secret, self._how))
+        choice = self._spec.choice
+        self._ties = Ties(choice == "random", Coins(secret, self._spec.coins))
         drawn = frozen(method.levels), method.drawn
-        self._issuer = Issuer(whose, *drawn, self._choice == "given", method.advice)
+        self._issuer = Issuer(whose, *drawn, choice == "given", method.advice)
         arena = Arena(method.layout)
         own = arena.flat()[arena.layout.row :]
         if row is not None:
@@ -95,7 +88,7 @@ class NumberStream(InTurn[TicketT], Generic[TicketT, MethodT]):
     def _reseat(self) -> None:
         secret, arena = self._secret, self._arena
         whose = fingerprint(secret, self.kind, self._settings())
-        self._ties = self._ties._replace(coins=Coins(secret, self._how))
+        self._ties = self._ties._replace(coins=Coins(secret, self._spec.coins))
         self._issuer = self._issuer._replace(fingerprint=whose)
         self._counter.issue_as(self._issuer, whose)
         arena.flat()[self._row + SECRET : self._row + SECRET + 2] = np.frombuffer(secret, "<i8")
@@ -105,6 +98,11 @@ class NumberStream(InTurn[TicketT], Generic[TicketT, MethodT]):
     def method(self) -> str:
         """The name of the method."""
         return self._method.name
+
+    @property
+    def spec(self) -> NumberSpec:
+        """What this stream is, apart from its state."""
+        return self._spec
 
     # -------------------------------------------------------------- one by one
 
@@ -222,11 +220,12 @@ class NumberStream(InTurn[TicketT], Generic[TicketT, MethodT]):
 
     def _settings(self) -> dict[str, Any]:
         """Return the settings, the cap on open tickets aside."""
-        told = {"method": self.method, self.aim[0]: self._target, self.choice[0]: self._choice}
+        spec = self._spec
+        told = {"method": spec.method, self.aim[0]: spec.listed, self.choice[0]: spec.choice}
         return told | {"options": self._method.options()}
 
     def _stored(self) -> tuple[dict[str, Any], dict[str, Words]]:
-        told = {"max_open": self.max_open, "coins": self._how}
+        told = {"max_open": self.max_open, "coins": self._spec.coins}
         return self._settings() | told | {"secret_from": self._secret.origin}, {}
 
     def _restore(self, document: Document) -> None:
@@ -246,6 +245,12 @@ class NumberStream(InTurn[TicketT], Generic[TicketT, MethodT]):
         )
         if not fits.all() or (np.diff(number, prepend=-1) <= 0).any():
             raise ValueError("tickets that were never issued")
+
+
+def _frozen(target: Any) -> float | tuple[float, ...]:
+    """Return what a method aims at as something that has a hash."""
+    told = np.asarray(target).tolist()
+    return tuple(told) if isinstance(told, list) else told
 
 
 def _made(made: Any, target: Any, options: dict[str, Any]) -> Any:
