@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import json
+import re
 import sys
 import threading
 from collections.abc import Iterator
@@ -39,6 +40,24 @@ THREADS, EACH = 4, 20
 
 every = pytest.mark.parametrize("name", ALL)
 each_class = pytest.mark.parametrize("name", CLASSES.values(), ids=list(CLASSES))
+
+
+@every
+@pytest.mark.filterwarnings("ignore:.*is now called:DeprecationWarning")
+def test_a_ticket_that_is_found_by_its_id_answers_or_says_who_knows(name: str) -> None:
+    play = Play(name)
+    ticket = play.filed()
+    found = play.rec.expire(ticket.number)
+    stored = type(found).from_dict(json.loads(json.dumps(found.to_dict())))
+    said = []
+    for part in (part for part in dir(type(found)) if part[0] != "_"):
+        for each in (found, stored):
+            try:
+                getattr(each, part)
+            except InvalidInput as error:
+                said.append(str(error))
+    rule = re.compile(r"[a-z_]+ must be asked of the ticket that forecast\(\) returned")
+    assert all(map(rule.fullmatch, said)), said
 
 
 # Names and defaults.

@@ -127,6 +127,17 @@ class NumberTicket(Written):
         """Take in what :meth:`_more` gave."""
 
 
+def _announced(name: str, told: str) -> Any:
+    """Return a property that shows levels, of a ticket that knows the whole distribution."""
+
+    def shown(ticket: QuantileTicket) -> Any:
+        if ticket.raw is None:
+            raise InvalidInput(f"{name} must be asked of the ticket that forecast() returned")
+        return getattr(ticket, f"_{name}")
+
+    return property(shown, doc=told)
+
+
 class QuantileTicket(NumberTicket):
     """A recalibrated distribution.
 
@@ -159,7 +170,8 @@ class QuantileTicket(NumberTicket):
 
     Notes
     -----
-    A ticket that was found by its id knows its quantiles, and not the whole distribution.
+    A ticket that was found by its id knows its quantiles, and neither the whole distribution nor
+    how its levels were moved.
     """
 
     __slots__ = ("_advice", "_mixed", "_raw", *(f"_{name}" for name in (*CURVES, *KEPT)))
@@ -172,10 +184,12 @@ class QuantileTicket(NumberTicket):
     places: tuple[int, ...] = seen("places", "Where the draw of each level fell.")
     weights: tuple[float, ...] = seen("weights", "The probability of the lower point of each pair.")
     advice: tuple[float, ...] = seen("advice", "What experts need to learn the outcome.")
-    inner: Reals = seen("inner", "The levels of the mixed distribution that were moved.")
-    outer: Reals = seen("outer", "To where the levels were moved, as drawn, in order.")
-    outer_mean: Reals = seen("outer_mean", "To where the levels were moved, as expected, in order.")
-    drawn: Reals = seen("drawn", "To where the levels were moved, as drawn.")
+    inner: Reals = _announced("inner", "The levels of the mixed distribution that were moved.")
+    outer: Reals = _announced("outer", "To where the levels were moved, as drawn, in order.")
+    outer_mean: Reals = _announced(
+        "outer_mean", "To where the levels were moved, as expected, in order."
+    )
+    drawn: Reals = _announced("drawn", "To where the levels were moved, as drawn.")
 
     def _announce(self, raw: Distribution, curves: tuple[Reals, ...]) -> None:
         """Take in what came in, and the levels of :data:`CURVES`."""
