@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 import calibrant
-from calibrant import Recalibrator
+from calibrant import Calibrant, Recalibrator
 from calibrant.calibrators import Calibrator, FosterHart
 from calibrant.calibrators.base import MAX_BUCKETS, MAX_PRIOR
 from calibrant.core.grid import MAX_RESOLUTION, MAX_SPACED
@@ -53,6 +53,14 @@ tables = load_tables()
 def test_generated_parts_are_what_script_docs_would_write(page: Path) -> None:
     text = page.read_text()
     assert tables.render(text) == text, "run script/docs"
+
+
+def test_the_table_of_calibrant_has_every_verb_that_a_recalibrator_has_not_like_this() -> None:
+    told = tables.part("calibrant")
+    for name, verb in inspect.getmembers(Calibrant, inspect.isfunction):
+        if name[0] == "_" or verb is getattr(Recalibrator, name, None):
+            continue
+        assert f"`{name}{tables.signature(verb)}`" in told
 
 
 def test_every_part_stands_on_a_page() -> None:
