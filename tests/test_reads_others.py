@@ -62,7 +62,7 @@ ALWAYS: dict[str, Read] = {
 
 def _plainly(made: type, name: str) -> Read | None:
     """Return what reads a property, or calls a method without arguments."""
-    entry = inspect.getattr_static(made, name)
+    entry = inspect.getattr_static(made, name, None)
     if isinstance(entry, (classmethod, staticmethod)):
         return None
     if inspect.isfunction(entry):
@@ -144,7 +144,10 @@ def journal(keyed: bool) -> Subject:
         lambda folder: Journal(folder / "log.db", pattern(), seed=1, keyed=keyed),
         journal_step,
         f"forecast observe correct expire play close {refused}",
-        {"preview": lambda made: made.preview([0.2, 0.7])},
+        {
+            "preview": lambda made: made.preview([0.2, 0.7]),
+            "coin_of": lambda made: (made.coin_of("n0"), made.coin_of("n1")),
+        },
         stored=lambda made: (made.state().to_bytes(), len(made.events())),
         always=("repr",),
     )
