@@ -121,7 +121,7 @@ HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is asked for when it is asked for: NumPy and the kernels take a while."""
+    """Import a package or class when somebody asks for that: NumPy and the kernels take a while."""
     if name in _PACKAGES:
         return import_module(f"calibrant.{name}")
     if name not in __all__:

@@ -93,7 +93,7 @@ def _waits(delay: int, lag: int, missing: int) -> tuple[int, int, int]:
 
 
 def _doubt(crowd: int, rounds: int, caution: float) -> float:
-    """Return what it costs to believe average gaps less, by ``n/(n + caution crowd)``."""
+    """Return the price of believing average gaps less, by ``n/(n + caution crowd)``."""
     if crowd == 0:
         return 0.0
     return 2.0 * caution * crowd * math.log1p(rounds / (caution * crowd))

@@ -214,7 +214,7 @@ class Run:
         self._tell(summary, as_json)
 
     def _tell(self, summary: AnySummary, as_json: bool) -> None:
-        """Show what it was worth; then end as the rows ended."""
+        """Show what the replay was worth; then end as the rows ended."""
         told = {"as_json": as_json, "details": self.products.details}
         show_summary(summary, **told, error=self.outputs.out == "-")
         if self.ended is not None:

@@ -16,7 +16,7 @@ from calibrant.stream import Drafts
 from calibrant.stream.failure import naming
 
 LAYER: Final = "calibrant.experiments"
-"""Above this one, so it is looked up by name and only when it is asked for."""
+"""A layer above this one, so looked up by name and only when somebody asks for that."""
 NEEDED: Final = ("jinja2", "matplotlib", "scipy")
 LINE: Final = 140
 """Columns of the table where there is no terminal."""

@@ -76,7 +76,7 @@ def give_up(stream: Any) -> None:
 
 @contextmanager
 def telling() -> Iterator[None]:
-    """Make it a warning if the result cannot be printed, once files are in their places."""
+    """Warn if the result cannot be printed, once files are in their places."""
     try:
         yield
         for stream in filter(None, (sys.stdout, sys.stderr)):

@@ -138,7 +138,7 @@ MOMENTUM: Final = 0.8
 EPOCHS: Final = 80
 """Over the pass, what it says is then nearly calibrated: little more than noise is left."""
 OVERTRAINED: Final = 400
-"""From here on it only grows surer."""
+"""Epochs from which on the ranker only grows surer."""
 SEEN: Final = 2
 """Questions, or relations, that must have a tag for it to have weights."""
 

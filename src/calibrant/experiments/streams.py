@@ -120,7 +120,7 @@ class Relation:
 
     @property
     def tags(self) -> frozenset[str]:
-        """What it is in all its fields, each tag with the field's first letter."""
+        """Tags of the candidate in all its fields, each with the field's first letter."""
         fields = ("property", "type", "target")
         tags = {f"{field[0]}:{word}" for field in fields for word in self.words(field)}
         tags |= {f"d:{name.partition('.')[0]}" for name in self.names}

@@ -22,7 +22,7 @@ MARKS: Final = tuple(range(10, ROUNDS + 1, 10))
 SIZE: Final = 8
 """Resolution and number of buckets of the figures; the paper does not say what it used."""
 SIZES: Final = (4, 8, 10, 20)
-"""Those of the table that shows how much depends on them."""
+"""Resolutions of the table that shows how much depends on them."""
 PRIOR: Final = 1
 """Strength of the identity prior; the paper has none."""
 RAW_GAMES: Final = 20

@@ -141,7 +141,7 @@ class Roster:
         return made
 
     def noted(self, names: tuple[Name, ...]) -> tuple[int, list[tuple[int, int]]]:
-        """Return what it takes to undo that names are entered."""
+        """Return what is needed to undo that names are entered."""
         known = [self.places[key] for name in names if (key := _key(name)) in self.places]
         return len(self), [(place, self.numbers[place]) for place in known]
 

@@ -88,7 +88,7 @@ class Witness(Protocol):
         """Begin again: by event ``seq`` the stream was handed over from elsewhere."""
 
     def to_bytes(self) -> bytes:
-        """Return all of it as bytes."""
+        """Return the whole witness as bytes."""
 
 
 class Fold:
@@ -269,7 +269,7 @@ class Fold:
         return SHAPE if self.witness is None else WITNESSED
 
     def body(self) -> bytes:
-        """Return all of it as bytes, for a snapshot."""
+        """Return the whole stream as bytes, for a snapshot."""
         parts = [json.dumps(self.early).encode()]
         if self.witness is not None:
             parts.append(self.witness.to_bytes())

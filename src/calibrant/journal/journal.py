@@ -376,7 +376,7 @@ class Journal:
     # ------------------------------------------------------------------ turns
 
     def _within(self, work: Callable[[Ledger], Done]) -> Done:
-        """Do something when it is this process's turn, with the log as it stands then."""
+        """Do something at this process's turn, with the log as it stands then."""
         with self._turn:
             self._after_fork()
             ledger, self._ledger = self._ledger, None

@@ -175,7 +175,7 @@ class PostgresStore(Sql):
                 return self._reader().execute(text, values).fetchall()
 
     def find(self, wanted: Iterable[Named]) -> dict[Named, Event]:
-        """Return those of some events that are in the log."""
+        """Return which of some events are in the log."""
         columns = [list(column) for column in zip(*wanted, strict=True)]
         found = map(self._event, self._rows(FIND, *columns)) if columns else ()
         return {event[1:4]: event for event in found}

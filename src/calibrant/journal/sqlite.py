@@ -131,7 +131,7 @@ class SqliteStore(Sql):
         return self._write.in_transaction and self._turn._is_owned()  # type: ignore[attr-defined]
 
     def find(self, wanted: Iterable[Named]) -> dict[Named, Event]:
-        """Return those of some events that are in the log."""
+        """Return which of some events are in the log."""
         with naming(self.path), self._looking:
             asked, found = self._write if self._turn_is_mine() else self._look, {}
             for name in wanted:

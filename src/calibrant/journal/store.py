@@ -95,7 +95,7 @@ class Store(Protocol):
         """Yield stream, kind and id of every event behind a place."""
 
     def find(self, wanted: Iterable[Named]) -> dict[Named, Event]:
-        """Return those of some events that are in the log."""
+        """Return which of some events are in the log."""
 
     def streams(self) -> list[Line]:
         """Return every stream, also deleted ones."""

@@ -45,7 +45,7 @@ def columns(draws: Any, means: Any) -> tuple[Any, Any]:
 
 
 def columns_ahead(draws: Any, means: Any) -> tuple[Any, Any]:
-    """Return them as columns of whole numbers, of coins and of blocks."""
+    """Return draws and means as columns of whole numbers, of coins and of blocks."""
     return draws.view(np.int64), means.view(np.int64)
 
 

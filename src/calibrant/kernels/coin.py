@@ -42,7 +42,7 @@ END: Final = MASK ^ 0xFF
 SPLITMIX: Final = 0
 """Value of the header's ``COINS`` where coins are those of earlier versions."""
 SIPHASH: Final = 1
-"""Its value where coins come from SipHash."""
+"""Value of the header's ``COINS`` where coins come from SipHash."""
 
 CHUNK_BITS: Final = 11
 """Plain Python makes so many coins of a block at a time: singly, one costs more than a forecast."""

@@ -50,9 +50,9 @@ HOT: Final = frozenset({"bucket_of", "draw", "exp_short", "mean", "update"})
 TRANSFORMS: Final = "calibrant.kernels.transforms."
 """So are the functions of these modules: a call would pass two arrays in twenty words."""
 MERGED: Final = frozenset({"eight", "fill_lane", "quarter", "stir"})
-"""And these: a call would keep a loop from doing several of its turns together."""
+"""Inlined as well: a call would keep a loop from doing several of its turns together."""
 COLD: Final = frozenset({"late", "predict"})
-"""But not these: they are called where an outcome was late, or where notes were lost."""
+"""Functions that are called: only where an outcome was late, or where notes were lost."""
 INSTEAD: Final[dict[Any, Callable[..., Any]]] = {
     portable.split: bits.split,
     portable.scaled: bits.scaled,

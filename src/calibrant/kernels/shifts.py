@@ -133,7 +133,7 @@ FIRST_DESCENT: Final = FIRST_MOMENT + MOMENTS * MOMENT_WORDS
 SHIFT, STRETCH, SHIFT_SQUARES, STRETCH_SQUARES = range(4)
 DESCENT_WORDS: Final = 4
 FOLLOWED: Final = FIRST_DESCENT + DESCENTS * DESCENT_WORDS
-"""Where it is followed how much outcomes are alike; words as in `calibrant.kernels.crowd`."""
+"""Where the likeness of outcomes is followed; words as in `calibrant.kernels.crowd`."""
 ERRORS: Final = 4
 LIKENESS: Final = 7.6 / GAIN
 """In sum, products count by so much more than of errors that are not taken less their mean."""

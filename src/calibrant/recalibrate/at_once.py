@@ -21,7 +21,7 @@ ARRAYS: Final = ["body", "tickets"]
 """Arrays of a stream that has no corrections, in the order in which they are stored."""
 LENGTHS: Final = 4 * len(ARRAYS)
 NO_TICKETS: Final = bytes(4)
-"""Their length, where none are open."""
+"""Length of the tickets, where none are open."""
 MOST: Final = 256
 OFTEN: Final = 1023
 """In rounds whose number has all of these bits, plain steps look whether there is machine code; so

@@ -150,7 +150,7 @@ class Turns:
 
     @classmethod
     def of(cls, plan: Schedule, rows: Words, positions: Words, prompt: Words) -> Turns:
-        """Find them, by the row of each ticket, its place in the batch and whether it is prompt.
+        """Find turns by the row of each ticket, its place in the batch and whether it is prompt.
 
         A ticket from before the batch has a place below 0.
         """

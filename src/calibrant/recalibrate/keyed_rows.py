@@ -76,16 +76,16 @@ class KeyedRows(Stateful):
     _most_open: int | None
     """How many tickets may be open in the whole table."""
     _ages: Ages | None
-    """Their order, if the oldest go where there are more; None if one more is refused."""
+    """Open tickets by age, if the oldest go where there are more; None if one more is refused."""
     _seed: int
     _clock: int
     """How many calls touched something so far."""
     _stamps: Words
-    """Which of them touched each row last; 0 for a row that is free."""
+    """Which call touched each row last; 0 for a row that is free."""
     jobs: int
     """In how many threads a large batch is played, if its loops are compiled."""
     _gone: dict[Key, int]
-    """Which of them deleted a key last; it may be there again."""
+    """Which call deleted a key last, which may be there again."""
 
     def _touch(self, numbers: Words | int) -> None:
         """Note that rows change."""

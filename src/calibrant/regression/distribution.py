@@ -117,7 +117,7 @@ class Distributions:
 
     @property
     def is_normal(self) -> bool:
-        """Whether these are normal distributions, moved or not."""
+        """Whether the distributions are normal ones, moved or not."""
         return not self.levels.shape[1]
 
     @overload

@@ -91,7 +91,7 @@ def count_lines(told: Mapping[str, Any]) -> list[str]:
 
 
 def settings(summary: AnySummary) -> Table:
-    """Return what it takes to repeat the run."""
+    """Return what is needed to repeat the run."""
     rows = [(name, plainly(value)) for name, value in summary.settings.items() if name != "command"]
     rows.append(("calibrant", str(summary["calibrant"])))
     timing = summary.summary.get("timing") or {}

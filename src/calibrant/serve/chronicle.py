@@ -326,7 +326,7 @@ class Chronicle:
     # ------------------------------------------------------------------ stored
 
     def to_bytes(self) -> bytes:
-        """Return all of it as bytes."""
+        """Return the whole chronicle as bytes."""
         self.catch_up()
         with self._turn:
             stored = Stored(

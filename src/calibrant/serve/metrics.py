@@ -57,7 +57,7 @@ class Metrics:
             self.events.labels(status).inc(count)
 
     def page(self, writer: Writer) -> bytes:
-        """Return all of it as text."""
+        """Return all metrics as text."""
         self.ready.set(writer.ready)
         self.sequence.set(writer.ledger.seq)
         for line in list(writer.ledger.lines.values()):

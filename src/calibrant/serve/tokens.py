@@ -16,7 +16,7 @@ from calibrant.journal.store import Pass, Store
 from calibrant.serve.problems import Refused
 
 SCOPES: Final = ("read", "write", "admin")
-"""Each may do what those before it may."""
+"""Each scope allows what the scopes before allow."""
 EVERY: Final = 2.0
 """Seconds after which tokens are read again."""
 ANY: Final = "*"

@@ -88,7 +88,7 @@ class Columns(KindColumns):
 
     @property
     def names(self) -> list[str]:
-        """All of them, each once."""
+        """All columns, each once."""
         known = self.outcome, self.time, self.available, self.id
         found = (self.raw, *self.vector, *known, *self.group, *self.context)
         return list(dict.fromkeys(name for name in found if name))

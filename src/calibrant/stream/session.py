@@ -309,7 +309,7 @@ class Options(KindColumns):
     levels: tuple[float, ...] = ()
 
     def given(self, names: Iterable[str]) -> dict[str, Any]:
-        """Return those of some options that the user did say."""
+        """Return some options by name, as far as the user gave any."""
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
     def refuse(self, refused: Mapping[str, str]) -> None:

@@ -16,7 +16,7 @@ from calibrant.summary.collector import Breakdown
 from calibrant.summary.summary import AnySummary, Engine, Told, check_version
 
 LAYER: Final = "calibrant.kinds"
-"""Above this one, so it is looked up by name and only when it is asked for."""
+"""A layer above this one, so looked up by name and only when somebody asks for that."""
 
 
 class Kind(Protocol):

@@ -97,7 +97,7 @@ class Watch:
         self.folder, self.files, self.say, self.done = folder, files, say, 0
 
     def look(self) -> bool:
-        """Tell what is new; say that it is not over."""
+        """Tell what is new; say that the demo is not over."""
         before, self.done = self.done, batches(self.folder, "commits")
         for batch in range(before, self.done):
             self.say(f"  batch {batch + 1} of {self.files} is committed")

@@ -159,7 +159,7 @@ def _make_keep(count: int) -> types.Keep:
 
 
 def sums_at(parts: int, count: int, log: bool) -> int:
-    """Return where it is followed how much outcomes are alike: behind weights, losses and shares.
+    """Return where the likeness of outcomes is followed: behind weights, losses and shares.
 
     And behind likelihoods that are due, under the log loss.
     """

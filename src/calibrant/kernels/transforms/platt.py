@@ -39,7 +39,7 @@ FEATURE, KEPT, ADDED, SUM = range(8, 12)
 HALVINGS: Final = 100
 TINY: Final = 1e-300
 """Nothing is divided by less, which only a state that was made up could ask for."""
-"""More than it takes to halve the widest bracket of doubles down to neighbours."""
+"""More steps than are needed to halve the widest bracket of doubles down to neighbours."""
 
 
 def log_odds(raw: float, low: float) -> float:

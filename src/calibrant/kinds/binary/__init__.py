@@ -60,7 +60,7 @@ def method_of(engine: Engine) -> str:
 
 
 def parameters(drawing: Engine, own: dict[str, Any], seed: int | None) -> dict[str, Any]:
-    """Return what it takes to make an engine again; ``own`` is what its kind adds."""
+    """Return what is needed to make an engine again; ``own`` is what its kind adds."""
     rule = drawing.calibrator
     prior = {"prior": drawing.prior} if rule.prior_in_cells else {}
     told = {**rule.parameters, "buckets": drawing.buckets, **prior}
