@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -22,6 +22,31 @@ Scores: TypeAlias = dict[Any, float]
 First: TypeAlias = float | Scores | None
 """The raw forecast of True; the scores of other labels, which sum to 1; or no label at all."""
 YES_NO: Final = frozenset({False, True})
+
+
+class Streams(Protocol):
+    """What a host library asks of recalibrators by label, wherever they are."""
+
+    def look(self, score: Any, mean: bool) -> tuple[Scores, Any]:
+        """Return the mean of the next round, or its draw, and what learning it needs."""
+
+    def first(self, score: Any) -> Any:
+        """Return what learning a round with this score needs."""
+
+    def learn(self, first: Any, score: Any, outcome: Any) -> None:
+        """Make a round of a score and its outcome."""
+
+    def forecast(self, score: Any) -> Announced:
+        """Announce a forecast for a score, to be observed later."""
+
+    def observe(self, announced: Any, outcome: Any) -> None:
+        """Learn the outcome of a forecast that was announced earlier."""
+
+    def compile(self) -> None:
+        """Compile the steps."""
+
+    def engines(self) -> dict[Any, Any]:
+        """Return the recalibrator by label."""
 
 
 class Announced(NamedTuple):

@@ -11,7 +11,7 @@ from river import base, conf
 from calibrant.core import check
 from calibrant.errors import InvalidType
 from calibrant.integrations.features import Names, Scored, ToldStream, names_of, yes_no
-from calibrant.integrations.labels import Announced, First, LabelStreams, Scores
+from calibrant.integrations.labels import Announced, First, LabelStreams, Scores, Streams
 from calibrant.integrations.shared import Shared, SharedLabels, Store, check_alone
 from calibrant.regression import ConformalInterval
 
@@ -104,7 +104,7 @@ class RecalibratedClassifier(base.Wrapper, base.Classifier):
         self._streams = self._made()
         self._read: tuple[Any, Scores, First] | None = None
 
-    def _made(self) -> Any:
+    def _made(self) -> Streams:
         own = self.method, self.seed, self.options
         if self.store is not None:
             told = {"context": self.context} if self._names else {}

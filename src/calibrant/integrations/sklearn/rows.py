@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
@@ -116,7 +115,7 @@ def _column(X: Any, key: Any) -> Any:
     """Return a column of numbers, or of numbers and strings with None where a value is missing."""
     rows = X if hasattr(X, "shape") else np.asarray(X, dtype=object)
     taken = _safe_indexing(rows, key, axis=1)
-    flat = taken.toarray().ravel() if issparse(taken) else np.asarray(taken)
+    flat = taken.toarray().ravel() if hasattr(taken, "toarray") else np.asarray(taken)
     if flat.dtype.kind in "biuf" and not np.isnan(flat).any():
         return flat
     return [None if _is_missing(value) else value for value in flat.tolist()]
