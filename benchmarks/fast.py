@@ -3,9 +3,10 @@
 ``python -m benchmarks.fast`` prints two tables: the Brier score of the mean forecast beside the
 best outsider's, and C2 of the 500 draws after a swap of models, beside the earlier default.
 ``--panel DIR`` adds what the present default costs or saves on every stream of the quality panel,
-``--swaps`` prints the second table alone, and ``--cost`` how much longer a round takes than it
-did.  All kinds of streams were looked at when the experts
-were chosen, with other random numbers; see docs/quality.md for the halves of the panel.
+``--swaps`` prints the second table alone, ``--told`` what C2 would be if the moment of the swap
+were known, ``--later`` what it is where cells split later, and ``--cost`` how much longer a round
+takes than it did.  All kinds of streams were looked at when the experts were chosen, with other
+random numbers; see docs/quality.md for the halves of the panel.
 """
 
 from __future__ import annotations
@@ -13,17 +14,22 @@ from __future__ import annotations
 import argparse
 import pathlib
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks import rare
 from benchmarks.measure import Job, Run, interleave
 from benchmarks.quality import comparators, rivals, score
 from benchmarks.quality.streams import Stream, bits, panel
 from benchmarks.reference import game
 from calibrant import Calibrant
+from calibrant.calibrators.refining import Refining
+from calibrant.core.grid import Grid
+from calibrant.kernels.layout import SCRATCH
 from calibrant.transforms import ExpertMixture, HatMeans, Identity, OnlineBeta, OnlinePlatt
 
 Floats = NDArray[np.float64]
@@ -244,6 +250,167 @@ def rounded(chances: Floats, values: Floats, coins: Floats) -> Floats:
     return np.where(coins < (inside - low) / (high - low), high, low)
 
 
+DELAYS = (0, 20, 40, 60)
+"""So many rounds after a swap it is known."""
+STEPS = (15, 30, 60)
+
+
+def told_rows(rounds: int) -> Iterator[str]:
+    """Yield C2 after a swap that is known, by when it is known and by the grid from then on."""
+    yield f"| known after | {' | '.join(f'{steps} steps' for steps in STEPS)} |"
+    yield f"|---|{'---|' * len(STEPS)}"
+    cases = {f"{delay} rounds": (delay, newton) for delay in DELAYS}
+    cases |= {"0 rounds, refitted in each": (0, refitted), "true chances": (0, None)}
+    for name, case in cases.items():
+        runs = (after_told(*m, rounds, seed, *case) for m in MODELS.values() for seed in SWAPS)
+        found = np.mean(list(runs), axis=0)
+        yield f"| {name} | {' | '.join(f'{c2:.4f}' for c2 in found)} |"
+
+
+Scaling = Callable[[Floats, Floats], Floats]
+
+
+def after_told(
+    first: Model, then: Model, rounds: int, seed: int, delay: int, scaling: Scaling | None
+) -> list[float]:
+    """Return C2 of the block on each grid: as if nothing had changed, then scaled anew.
+
+    The scaling begins at the swap; its forecasts are drawn from when that is known on, and before
+    them the old model's on the finest grid.
+    """
+    stream, chance = swapped(first, then, rounds, seed)
+    block = slice(rounds // 2, rounds // 2 + BLOCK)
+    outcomes, chances = stream.outcomes[block], chance[block]
+    odds = then(np.log(chances / (1.0 - chances)))
+    new = chances if scaling is None else scaling(odds, outcomes.astype(np.float64))
+    slope = first(np.ones(1))[0] - first(np.zeros(1))[0]
+    old = sigmoid((odds - first(np.zeros(1))[0]) / slope)
+    coins = np.random.default_rng(seed + 1).random(BLOCK)
+    grids = [Grid("graded", steps).values for steps in STEPS]
+    early, late = rounded(old, grids[-1], coins), [rounded(new, grid, coins) for grid in grids]
+    known = np.arange(BLOCK) >= delay
+    return [score.c2(np.where(known, drawn, early), outcomes) for drawn in late]
+
+
+def newton(odds: Floats, outcomes: Floats) -> Floats:
+    """Return the forecasts of a Platt scaling by Newton steps, as the default has, begun anew."""
+    online = OnlinePlatt(gamma=0.3, rho=3.0, clip=1e-3).online()
+    told = np.empty(len(odds))
+    for t, (raw, y) in enumerate(zip(sigmoid(odds).tolist(), outcomes.tolist(), strict=True)):
+        told[t] = online.predict_one(raw)
+        online.learn_one(raw, int(y))
+    return told
+
+
+def refitted(odds: Floats, outcomes: Floats) -> Floats:
+    """Return the forecasts of a Platt scaling that is fitted anew to all rounds in each.
+
+    Slope and intercept are likeliest under normal priors around 1 and 0, of spreads 1 and 2.
+    """
+    x = np.column_stack([odds, np.ones(len(odds))])
+    start, precision = np.array([1.0, 0.0]), np.diag([1.0, 0.25])
+    told, line = np.empty(len(odds)), start
+    for t in range(len(odds)):
+        told[t] = sigmoid(x[t : t + 1] @ line)[0]
+        seen, y = x[: t + 1], outcomes[: t + 1]
+
+        def loss(at: Floats, seen: Floats = seen, y: Floats = y) -> float:
+            lost = np.logaddexp(0.0, seen @ at).sum() - y @ (seen @ at)
+            return float(lost + 0.5 * (at - start) @ precision @ (at - start))
+
+        for _ in range(6):
+            p = sigmoid(seen @ line)
+            slope = seen.T @ (p - y) + precision @ (line - start)
+            bend = (seen * (p * (1.0 - p))[:, None]).T @ seen + precision
+            step = np.linalg.solve(bend, slope)
+            while loss(line - step) > loss(line) and np.abs(step).max() > 1e-4:
+                step = step / 2.0
+            line = line - step
+    return told
+
+
+@dataclass(frozen=True, kw_only=True)
+class Later(Refining):
+    """The last stage of the default, whose cells split later: at so many times as many draws.
+
+    ``waits`` has a number for each time that a step is halved, the first one first.
+    """
+
+    waits: tuple[float, ...] = (1.0, 1.0)
+
+    def set_parameters(self, words: Any, reals: Any, buckets: int) -> None:
+        """Write the settings, and when points come into use."""
+        super().set_parameters(words, reals, buckets)
+        table = int(words[SCRATCH])
+        for k, wait in enumerate(reversed(self.waits)):
+            reals[table + (1 << k) : table + self.lattice.cells : 2 << k] *= wait
+
+
+WAITS = (
+    (1.0, 1.0),
+    (4.0, 4.0),
+    (1.0, 4.0),
+    (1.0, 8.0),
+    (1.0, 12.0),
+    (1.0, 16.0),
+    (1.0, 18.0),
+    (1.0, 32.0),
+    (1.0, 32.0, 8.0),
+)
+ENOUGH = Later(waits=(1.0, 18.0))
+"""The first of these that meets the bar after a swap without finer grids."""
+
+
+def later_rows(rounds: int, seeds: int = 10) -> Iterator[str]:
+    """Yield what it gives after a swap to split later, and what the draws of 50,000 rounds lose."""
+    told = f"C2 after a swap in {rounds // 2:,} rounds | in {5 * rounds:,}"
+    yield f"| times as many draws for each halving | {told} | draw's Brier, less mean's |"
+    yield "|---|---|---|---|"
+    for waits in WAITS:
+        rule = Later(waits=waits, doublings=len(waits))
+        blocks = [
+            [_block(rule, *m, length, seed) for m in MODELS.values() for seed in SWAPS]
+            for length in (rounds, 10 * rounds)
+        ]
+        lost = np.mean([_lost(rule, seed) for seed in range(seeds)])
+        found = " | ".join(f"{np.mean(each):.4f}" for each in blocks)
+        yield f"| {', '.join(f'{wait:g}' for wait in waits)} | {found} | {lost:+.6f} |"
+
+
+def _block(rule: Later, first: Model, then: Model, rounds: int, seed: int) -> float:
+    """Return C2 of the block after a swap."""
+    stream = swapped(first, then, rounds, seed)[0]
+    block = slice(rounds // 2, rounds // 2 + BLOCK)
+    drawn = Calibrant(method=rule, seed=seed).replay(stream.raw, stream.outcomes).forecast
+    return score.c2(drawn[block], stream.outcomes[block])
+
+
+def _lost(rule: Later, seed: int) -> float:
+    """Return the Brier score of draws less that of means, where half of the outcomes are 1."""
+    raw, outcomes = rare.stream(0.5, 50_000, seed)
+    run = Calibrant(method=rule, seed=seed).replay(raw, outcomes)
+    return score.brier(run.forecast, outcomes) - score.brier(run.mean, outcomes)
+
+
+def later_panel_rows(data: pathlib.Path) -> Iterator[str]:
+    """Yield what it costs or saves on the panel to split as late as the swap asks for."""
+    changes = []
+    for stream in panel(data)[0]:
+        timing = {"time": stream.issued, "available": stream.available} if stream.delayed else {}
+        runs = [
+            Calibrant(method=ENOUGH, seed=seed).replay(stream.raw, stream.outcomes, **timing)
+            for seed in range(DRAWS)
+        ]
+        later = np.mean([score.brier(run.mean, stream.outcomes) for run in runs])
+        changes.append((float(later) / brier(None, stream, DRAWS) - 1.0, stream.name))
+    changes.sort()
+    yield f"| waits {ENOUGH.waits} on the panel | mean | worst | best |"
+    yield "|---|---|---|---|"
+    ends = (f"{100.0 * change:+.2f} %, {name}" for change, name in (changes[-1], changes[0]))
+    mean = 100.0 * float(np.mean([change for change, _ in changes]))
+    yield f"| {len(changes)} streams | {mean:+.2f} % | {' | '.join(ends)} |"
+
+
 def panel_rows(data: pathlib.Path) -> Iterator[str]:
     """Yield what the experts save on the panel, worst first."""
     ratios = [
@@ -283,12 +450,19 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--panel", type=pathlib.Path, help="directory of real data")
     parser.add_argument("--swaps", action="store_true", help="the block after a swap alone")
+    parser.add_argument("--told", action="store_true", help="what knowing the swap would give")
+    parser.add_argument("--later", action="store_true", help="what it gives to split later")
     parser.add_argument("--cost", action="store_true", help="what a round costs")
     given = parser.parse_args()
     tables = [panel_rows(given.panel)] if given.panel is not None else []
     tables += [brier_rows(given.rounds), swap_rows(given.rounds)]
     if given.swaps:
         tables = [swap_rows(given.rounds)]
+    if given.told:
+        tables = [told_rows(given.rounds)]
+    if given.later:
+        tables = [later_rows(given.rounds)]
+        tables += [] if given.panel is None else [later_panel_rows(given.panel)]
     if given.cost:
         tables = [cost_rows(given.rounds)]
     for rows in tables:
