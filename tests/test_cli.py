@@ -434,7 +434,7 @@ def test_a_prefix_keeps_old_columns_apart(games: Path, tmp_path: Path) -> None:
         (b"p,y\nhigh,1\n", [], 4, "row 1: p must be a number in [0, 1], got 'high'"),
         (b"p,y\n0.5,2\n", [], 4, "row 1: y must be 0 or 1, got '2'"),
         (b"", [], 3, "must begin with the names of its columns, got nothing"),
-        (b"p,y\n", [], 3, "must have one row at least, got none"),
+        (b"p,y\n", [], 3, "must have at least one row, got none"),
         (gzip.compress(b"p,y\n" + b"0.5,1\n" * 9000)[:-9], [], 3, "Compressed file ended"),
     ],
 )  # fmt: skip
@@ -589,7 +589,7 @@ def test_what_is_there_already_is_kept_without_force(
     out = tmp_path / "o.csv"
     out.write_text("precious")
     assert ran("replay", games, "--out", out) == ExitCode.OUTPUT
-    assert f"{out}: is there already; --force replaces it" in capsys.readouterr().err
+    assert f"{out}: already exists; --force replaces it" in capsys.readouterr().err
     assert out.read_text() == "precious"
     assert ran("replay", games, "--out", out, "--force") == 0
     assert out.read_text().startswith("t,prob")
@@ -614,7 +614,7 @@ def test_a_state_that_does_not_fit_is_refused(
     [
         (["--available", "a"], "--available needs --time"),
         (["--flush"], "--flush needs --out -"),
-        (["--json", "--out", "-"], "--json and --out - both want standard output"),
+        (["--json", "--out", "-"], "--json and --out - cannot both use standard output"),
         (["--group", ","], "--group needs the name of a column"),
         (["--group", "t,t"], "--group must name each column once, got 't,t'"),
         (["--group", "t", "--proba", "prob"], "group must be left out: several classes have no"),
@@ -832,7 +832,7 @@ def test_play_writes_products_and_shows_a_table(
     assert sorted(os.listdir(tmp_path)) == ["p", "r.html", "s.json"]
     assert {path.suffix for path in plots.iterdir()} == {".png", ".svg"}
     assert ran("play", "--rounds", 50, "--summary", summary) == ExitCode.OUTPUT
-    assert "is there already; --force replaces it" in capsys.readouterr().err
+    assert "already exists; --force replaces it" in capsys.readouterr().err
     assert ran("play", "--rounds", 60, "--force", *products) == 0
     assert json.loads(summary.read_text())["n_rounds"] == 60
 
@@ -1122,5 +1122,5 @@ def test_a_command_says_once_that_it_compiles(capsys) -> None:
     for _ in range(2):
         guarded(command)()
         told = capsys.readouterr()
-        assert told.err.count("compiling for some seconds") == 1
+        assert told.err.count("compiling for a few seconds") == 1
         assert told.out == ""

@@ -118,7 +118,7 @@ def test_a_filter_tells_context_row_by_row(
     [
         (("--method", "foster_hart"), "only the method calibrant has an expert that reads it"),
         (("--group", "plan"), "context must be left out: groups have a method of their own"),
-        (("--by", "plan"), "--by does not go with --context"),
+        (("--by", "plan"), "--by cannot be combined with --context"),
         (("--normal", "p,age"), "context must be left out: it is for probabilities"),
         (("--proba", "p,age"), "context must be left out: it is for one stream of probabilities"),
     ],

@@ -214,7 +214,7 @@ def test_two_runs_on_one_state_exclude_each_other(
     process = started(*FILTER, state)
     answered(process, 1)
     assert run(["replay", str(source), "--state", str(state)]) == ExitCode.OUTPUT
-    told = f"calibrant: {state}: is in use by another run; wait for its end\n"
+    told = f"calibrant: {state}: is in use by another run; wait until it ends\n"
     assert capsys.readouterr().err == told
     process.kill()
     process.communicate()

@@ -178,7 +178,7 @@ def test_what_does_not_go_with_keys_is_refused(
     source = written(tmp_path / "a.csv", rows())
     for words in (("--report", tmp_path / "r.html"), ("--id", "t"), ("--group", "t")):
         assert ran("replay", source, *HOW, *words) != 0
-        assert "--by does not go with" in capsys.readouterr().err
+        assert "--by cannot be combined with" in capsys.readouterr().err
     assert ran("replay", source, *HOW[:-1], "nothing") != 0
     assert "nothing" in capsys.readouterr().err
     assert ran("replay", source, *HOW[:-1], "") == 2
@@ -199,7 +199,7 @@ def test_a_state_goes_on_as_it_began(tmp_path: Path, capsys: pytest.CaptureFixtu
         assert ran("replay", source, *how, *words) != 0
         assert told in capsys.readouterr().err
     assert ran("replay", source, *HOW, "--state", state) != 0
-    assert "was learned already" in capsys.readouterr().err
+    assert "has already been learned" in capsys.readouterr().err
     assert ran("replay", source, *how) == 0
     data = state.read_bytes()
     state.write_bytes(data[:-9])
@@ -283,7 +283,8 @@ def test_an_alarm_needs_keys_and_outcomes_that_are_not_late(
     assert ran("replay", source, *HOW[:-2], "--alarm", 0.01) != 0
     assert "--alarm needs --by" in capsys.readouterr().err
     assert ran("replay", source, *HOW, "--time", "t", "--available", "k", "--alarm", 0.01) != 0
-    assert "--by does not go with --alarm and --available together" in capsys.readouterr().err
+    told = "--by cannot be combined with --alarm and --available together"
+    assert told in capsys.readouterr().err
     session = KeyedSession.start(Options(method="foster_hart"), 0.01)
     assert session.watch is not None
     assert ran("replay", source, *HOW, "--alarm", 2) != 0

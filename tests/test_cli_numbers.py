@@ -190,7 +190,7 @@ def test_reports_compare_numbers_with_numbers_only(
         (["--normal", "mu,sd", "--method", "blackwell"], "method must be one of 'mixed', 'pit'"),
         (["--normal", "mu"], "normal must name two columns, mean and deviation, got 'mu'"),
         (["--normal", "mu,sd", "--levels", "a"], "--levels must be numbers, got 'a'"),
-        (["--normal", "mu,sd", "--levels", ","], "--levels needs a number at least"),
+        (["--normal", "mu,sd", "--levels", ","], "--levels needs at least one number"),
         (["--normal", "mu,sd", "--levels", "0.9,0.1"], "levels[1] must be above the one before"),
         (["--normal", "mu,sd", "--levels", "0,1"], "levels[0] must be between 0 and 1, got 0.0"),
         (["--quantiles", "mu,sd"], "the name of each column of quantiles must end in its level"),

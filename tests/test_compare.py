@@ -220,7 +220,7 @@ def test_a_stream_without_outcomes_has_no_figures() -> None:
 
 
 def test_no_rounds_at_all_are_refused() -> None:
-    with pytest.raises(InvalidInput, match="raw must hold one forecast at least, got none"):
+    with pytest.raises(InvalidInput, match="raw must hold at least one forecast, got none"):
         compare([], [])
 
 

@@ -140,7 +140,7 @@ def test_all_goes_on_where_data_are_missing_and_says_so(
     assert run(arguments) == ExitCode.OK
     told = capsys.readouterr().err
     assert "calibrant: fails: " in told
-    assert "leave --data out to take what came along" in told
+    assert "leave --data out to use the bundled data" in told
 
 
 def test_a_single_experiment_without_its_data_is_refused(

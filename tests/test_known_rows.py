@@ -135,7 +135,7 @@ def test_only_single_probabilities_have_ids(
 ) -> None:
     words = ("--id", "game", "--group", "game")
     assert ran("replay", forecasts(tmp_path / "a.csv"), *words) == ExitCode.USAGE
-    assert "--id goes with one probability a row" in capsys.readouterr().err
+    assert "--id needs one probability per row" in capsys.readouterr().err
 
 
 def test_rows_that_were_forecast_are_written_and_outcomes_alone_are_not(tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_a_file_is_learned_once_unless_asked_for_again(
     copy.write_bytes(place.read_bytes())
     before = made.read_bytes()
     assert ran("replay", copy, "--state", made) == ExitCode.STATE
-    told = f"{copy}: was learned already, as {made} says; --again learns it once more"
+    told = f"{copy}: has already been learned, according to {made}; --again learns it again"
     assert told in capsys.readouterr().err
     assert made.read_bytes() == before
     assert ran("replay", copy, "--state", made, "--again") == 0

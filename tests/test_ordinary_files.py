@@ -307,7 +307,7 @@ def test_rows_can_be_written_and_read_again(name: str, tmp_path: Path, plain: li
     ("content", "told"),
     [
         (b'[{"prob": 0.5, "won": 1}, {"prob"', "a list of JSON must end in ']', got ', {\"pr"),
-        (b"[]", "must have a line at least, got nothing"),
+        (b"[]", "must have at least one line, got nothing"),
     ],
 )
 def test_a_broken_list_is_one_line(content: bytes, told: str, tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def file(tmp_path: Path) -> str:
 def test_a_log_is_verified_copied_and_restored(file: str, tmp_path: Path, capsys: Heard) -> None:
     table, copy, again = filled(Path(file)), str(tmp_path / "copy.db"), str(tmp_path / "again.db")
     assert run(["verify", file]) == ExitCode.OK
-    assert capsys.readouterr().out == "60 events, and every answer is the one that was given\n"
+    assert capsys.readouterr().out == "60 events, and every answer matches the log\n"
     with Journal(file):
         # In use, and copied all the same.
         assert run(["backup", file, copy]) == ExitCode.OK
@@ -44,7 +44,7 @@ def test_a_log_is_verified_copied_and_restored(file: str, tmp_path: Path, capsys
     assert run(["verify", str(tmp_path / "none.db")]) == ExitCode.INPUT
     assert run(["backup", "postgresql://a/b", str(tmp_path / "c.db")]) == ExitCode.USAGE
     told = capsys.readouterr().err
-    assert "is there already" in told
+    assert "already exists" in told
     assert "pg_dump" in told
 
 

@@ -30,7 +30,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning"),
 ]
 
-WHY = "streams that are being made from their log"
+WHY = "streams that are being rebuilt from their log"
 
 
 @pytest.fixture

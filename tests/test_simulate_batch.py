@@ -150,7 +150,7 @@ def test_a_rule_itself_and_its_parameters_pass_through() -> None:
     [
         ({"rounds": 0}, InvalidInput, "rounds must be a whole number of at least 1, got 0"),
         ({"seeds": 0}, InvalidInput, "seeds must be a whole number of at least 1, got 0"),
-        ({"seeds": []}, InvalidInput, "seeds must be one at least, got none"),
+        ({"seeds": []}, InvalidInput, "seeds must be at least one, got none"),
         ({"seeds": ["x"]}, InvalidType,
          f"seeds must be a whole number from {-(1 << 127)} to {1 << 127}, got 'x'"),
         ({"checkpoints": []}, InvalidInput,

@@ -189,6 +189,6 @@ def test_the_command_purges_what_nobody_works_on(tmp_path: Path, capsys: Heard) 
         assert run(["purge", str(file)]) != ExitCode.OK
     capsys.readouterr()
     assert run(["purge", str(file)]) == ExitCode.OK
-    assert capsys.readouterr().out == "0 streams and 0 events of others are gone\n"
+    assert capsys.readouterr().out == "removed 0 streams, and 0 events of other streams\n"
     with pytest.raises(InvalidInput, match="keep must be above 0"):
         Journal(file, stream="other", keep=0.0)

@@ -304,7 +304,7 @@ def test_new_columns_may_not_hide_old_ones(tmp_path: Path) -> None:
     with pytest.raises(Unreadable) as caught:
         run(source, out=tmp_path / "o.csv")
     assert str(caught.value) == (
-        f"{source}: column 'forecast' is there already; rename it, or name the new columns "
+        f"{source}: column 'forecast' already exists; rename it, or name the new columns "
         "with --prefix"
     )
     run(source, out=tmp_path / "o.csv", prefix="new_")
@@ -728,8 +728,8 @@ def test_pending_outcomes_cannot_change_their_clock(tmp_path: Path) -> None:
     with pytest.raises(StateMismatch) as caught:
         run(source, session=session)
     assert str(caught.value) == (
-        f"{source}: outcomes that the state still expects were read with --time; go on in the "
-        "same way"
+        f"{source}: outcomes that the state still expects were read with --time; continue in "
+        "the same way"
     )
 
 
@@ -842,8 +842,8 @@ def test_numbers_of_rows_are_right_across_batches(tmp_path: Path) -> None:
     [
         ("d.csv", b"", "must begin with the names of its columns, got nothing"),
         ("d.csv.gz", squeezed(b""), "must begin with the names of its columns, got nothing"),
-        ("d.jsonl", b"\n \n", "must have a line at least, got nothing"),
-        ("d.csv", b"p,y\n", "must have one row at least, got none"),
+        ("d.jsonl", b"\n \n", "must have at least one line, got nothing"),
+        ("d.csv", b"p,y\n", "must have at least one row, got none"),
         ("d.csv", b"p,y\n" + b"0.5,1\n" * 11_000 + b"0.5,\xff\n", "broken after row "),
         ("d.parquet", b"PAR1 but not really", "cannot be read: Parquet magic bytes"),
         ("d.csv.gz", squeezed(b"p,y\n" + bytes(range(48, 58)) * 9999)[:-20],

@@ -369,7 +369,7 @@ def test_a_damaged_state_of_classes_is_refused(tmp_path: Path) -> None:
 def test_an_outcome_among_the_probabilities_and_no_rows_are_refused(tmp_path: Path) -> None:
     source = tmp_path / "d.csv"
     source.write_text("a,b,y\n")
-    with pytest.raises(Unreadable, match="must have one row at least, got none"):
+    with pytest.raises(Unreadable, match="must have at least one row, got none"):
         played(str(source), ("a", "b"))
     with pytest.raises(Unreadable, match="must be two columns, got 'y' for both"):
         played(str(source), ("a", "y"))

@@ -45,7 +45,7 @@ def test_a_file_that_is_there_is_replaced_only_by_force(tmp_path: Path) -> None:
     target.write_text("old")
     with pytest.raises(Unwritable) as caught, Drafts() as drafts:
         drafts.reserve(str(target))
-    assert str(caught.value) == f"{target}: is there already; --force replaces it"
+    assert str(caught.value) == f"{target}: already exists; --force replaces it"
     assert target.read_text() == "old"
     with Drafts(force=True) as drafts:
         drafts.reserve(str(target)).write_text("new")
@@ -115,7 +115,7 @@ def test_an_empty_directory_needs_no_force(tmp_path: Path) -> None:
 def test_a_directory_in_use_and_a_file_are_no_place_for_pictures(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("x")
-    with pytest.raises(Unwritable, match="is there already and is no directory"):
+    with pytest.raises(Unwritable, match="already exists and is not a directory"):
         Drafts().reserve_directory(str(file))
     with pytest.raises(Unwritable, match="not empty; --force writes into it"):
         Drafts().reserve_directory(str(tmp_path))

@@ -5,12 +5,12 @@
     CalibrantError
     ├── InvalidInput (ValueError)       a value breaks a rule
     ├── InvalidType (TypeError)         a value is not of a kind that could obey it
-    ├── TicketError (LookupError)       an outcome that cannot be booked
+    ├── TicketError (LookupError)       an outcome that cannot be recorded
     │   ├── UnknownTicket               never issued here
     │   ├── RepeatedTicket              its outcome is known already
     │   ├── ExpiredTicket               waited for too long
     │   ├── ForeignTicket               issued by another recalibrator, or altered
-    │   └── Contradiction               told otherwise before, under the same id
+    │   └── Contradiction               used before with other values
     ├── StaleForecast (RuntimeError)    the round was overtaken by another one
     ├── CorruptState (ValueError)       bytes or a dictionary that are not a state
     │   └── DamagedLog                  a log that does not say what was answered
@@ -65,7 +65,7 @@ class InvalidType(CalibrantError, TypeError):
 
 
 class TicketError(CalibrantError, LookupError):
-    """An outcome that cannot be booked against its ticket."""
+    """An outcome that cannot be recorded for its ticket."""
 
 
 class UnknownTicket(TicketError):
@@ -85,7 +85,7 @@ class ForeignTicket(TicketError):
 
 
 class Contradiction(TicketError):
-    """The same id was told before, and otherwise.
+    """The id was used before with other values.
 
     ``stored`` and ``told`` say what differs, where that is known.
     """
@@ -100,7 +100,7 @@ class StaleForecast(CalibrantError, RuntimeError):
 
 
 class CorruptState(CalibrantError, ValueError):
-    """Bytes or a dictionary that do not hold a state of ours."""
+    """Bytes or a dictionary that do not hold a state of calibrant."""
 
 
 class DamagedLog(CorruptState):
@@ -124,7 +124,7 @@ class MissingExtra(CalibrantError, ImportError):
 
 
 class MissingData(CalibrantError, FileNotFoundError):
-    """A file of real data that did not come along; the message says how to get it."""
+    """A file of real data that is not bundled; the message says how to get it."""
 
 
 class UnknownName(CalibrantError, KeyError):

@@ -70,7 +70,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _compiling() -> None:
-    screen.say("compiling for some seconds, for there is no machine code on disk yet")
+    screen.say("compiling for a few seconds: there is no machine code on disk yet")
 
 
 COMMANDS: Final = (replay, play, compare, bound, methods, report, reproduce, capacity)

@@ -31,4 +31,4 @@ class JournaledRun(Run):
             "--secret-file and CALIBRANT_SECRET": self.options.secret,
         }
         for option, given in others.items():
-            refuse(bool(given), f"--journal does not go with {option}")
+            refuse(bool(given), f"--journal cannot be combined with {option}")

@@ -60,7 +60,7 @@ class KeyedRun(Run):
         }
         refuse(not self.by, "--by must be the name of a column, got none")
         for option, given in others.items():
-            refuse(bool(given), f"--by does not go with {option}")
+            refuse(bool(given), f"--by cannot be combined with {option}")
 
     def _session(self, name: str | None) -> KeyedSession:
         if name is None or not Path(name).exists():

@@ -312,5 +312,5 @@ def _levels(text: str, flag: str) -> tuple[float, ...]:
         found = tuple(float(word) for word in text.split(",") if word.strip())
     except ValueError:
         raise typer.BadParameter(f"{flag} must be numbers, got {text!r}") from None
-    refuse(not found, f"{flag} needs a number at least")
+    refuse(not found, f"{flag} needs at least one number")
     return found

@@ -111,7 +111,7 @@ def reserve_rows(drafts: Drafts, out: str | None) -> Path | None:
 
 def refuse_two_voices(out: str | None, as_json: bool) -> None:
     """Refuse to put rows and JSON on one standard output."""
-    refuse(as_json and out == "-", "--json and --out - both want standard output")
+    refuse(as_json and out == "-", "--json and --out - cannot both use standard output")
 
 
 def show_summary(summary: AnySummary, *, as_json: bool, details: bool, error: bool = False) -> None:

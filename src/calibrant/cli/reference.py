@@ -18,7 +18,7 @@ INTRODUCTION: Final = """\
 # The command line
 
 Made by `python -m calibrant.cli.reference` from the commands themselves. How to use them:
-[Replay a stream](../how-to/replay.md). What they tell: [The summary](summary.md).
+[Replay a stream](../how-to/replay.md). What they report: [The summary](summary.md).
 
 ```sh
 pip install ".[cli,plot,fast]"
@@ -32,9 +32,9 @@ CODES: Final = """\
 ## Exit codes
 
 Every error is one line on standard error. Whatever the code, no output file is left half
-written; with any code but 0, none is left at all. There is one exception: `--flush`, however it
-ends, keeps what agrees with the rows that it read. Files that were finished stay, with code 0 and
-a warning, if only the table could not be printed.
+written; with any code but 0, none is left at all. There is one exception: however a run with
+`--flush` ends, it keeps the outputs, which agree with the rows that it read. If only the table
+could not be printed, finished files stay, with code 0 and a warning.
 """
 
 

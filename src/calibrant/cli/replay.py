@@ -225,7 +225,7 @@ class Run:
         new = [(name, digest_of(name)) for name in self.job.inputs]
         for name, digest in new:
             if digest is not None and digest in session.inputs and not self.manner.again:
-                told = f"was learned already, as {state} says; --again learns it once more"
+                told = f"has already been learned, according to {state}; --again learns it again"
                 raise StateMismatch(f"{name}: {told}")
         seen = (*session.inputs, *(digest for _, digest in new if digest is not None))
         return tuple(dict.fromkeys(seen))[-MOST_DIGESTS:]

@@ -155,14 +155,14 @@ def verify(data: Data, secret_file: SecretFile = None) -> None:
     _check_there(data)
     with closing(open_store(data, alone=None, secret_file=secret_file)) as store:
         count = verified(store)
-    print(f"{count:,} events, and every answer is the one that was given")
+    print(f"{count:,} events, and every answer matches the log")
 
 
 def backup(data: Data, copy: Copy) -> None:
     """Copy a file of streams, in use or not."""
     _check_there(data)
     if Path(copy).exists():
-        raise Unwritable(f"{copy}: is there already")
+        raise Unwritable(f"{copy}: already exists")
     if "://" in data:
         raise InvalidInput(f"data must be a file; PostgreSQL has pg_dump, got {data!r}")
     with closing(SqliteStore(data, alone=None, old=True)) as store:
@@ -173,7 +173,7 @@ def restore(copy: Copy, data: Data, secret_file: SecretFile = None) -> None:
     """Verify a copy, and put it in place of a file of streams."""
     verify(copy, secret_file)
     if Path(data).exists():
-        raise Unwritable(f"{data}: is there already; move it away first")
+        raise Unwritable(f"{data}: already exists; move it away first")
     backup(copy, data)
 
 
@@ -196,7 +196,7 @@ def purge(data: Data, secret_file: SecretFile = None) -> None:
     _check_there(data)
     with closing(open_store(data, alone=True, secret_file=secret_file)) as store:
         gone = purged(store, time.time())
-    print(f"{gone.streams} streams and {gone.events:,} events of others are gone")
+    print(f"removed {gone.streams} streams, and {gone.events:,} events of other streams")
 
 
 @spread

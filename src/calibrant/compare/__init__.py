@@ -1,4 +1,4 @@
-"""Comparisons: every method on one stream, scored alike, with the price of each.
+"""Comparisons: every method on one stream, scored alike, with the cost of each.
 
 >>> from calibrant.compare import compare
 >>> made = compare([0.9, 0.2] * 60, [1, 0, 1, 1] * 30, methods=["online_platt"], seed=1)

@@ -382,7 +382,7 @@ def _notes(comparison: Comparison) -> list[str]:
         "A dot marks methods that no other one beats in both Brier score and C2; the best figure "
         "of each column is bold. Noise decides between figures that are close.",
         f"Processor time of one round, {compiled} a compiler, measured once: it differs from "
-        "machine to machine and from run to run. Bytes are what must be kept to go on.",
+        "machine to machine and from run to run. Bytes are what must be kept to continue.",
     ]
     notes += [f"The worst window is one of {comparison.window:,} rounds."] * bool(comparison.window)
     if comparison.adversarial_rounds:

@@ -73,7 +73,7 @@ class Stream:
         """Return a stream after a look at its arrays; rules as in :meth:`Recalibrator.replay`."""
         raws, told = check.probabilities(raw), check.outcomes(outcomes)
         if not check.same_length(raw=raws, outcomes=told):
-            raise InvalidInput("raw must hold one forecast at least, got none")
+            raise InvalidInput("raw must hold at least one forecast, got none")
         when = times(time, len(raws))
         known = None if available is None else arrivals(available, when)
         if known is not None:

@@ -15,8 +15,8 @@ def main(words: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code."""
     parser = argparse.ArgumentParser(prog="python -m calibrant.datasets", description=__doc__)
     actions = parser.add_subparsers(dest="action", metavar="ACTION")
-    actions.add_parser("list", help="say what there is, where, and under which licence")
-    getter = actions.add_parser("fetch", help="get files that do not travel, checked by digest")
+    actions.add_parser("list", help="list the files, where they are, and their licences")
+    getter = actions.add_parser("fetch", help="fetch files that are not bundled, checked by digest")
     getter.add_argument("folder", metavar="FOLDER", help="free917 or genotypes")
     getter.add_argument("--to", metavar="DIR", help="where to put the folder")
     told = parser.parse_args(words)

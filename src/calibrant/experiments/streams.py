@@ -33,14 +33,14 @@ def require(data: Path | None, name: str) -> Path:
     >>> require(Path("nowhere"), "free917/free917_forecasts.csv.gz")
     Traceback (most recent call last):
     calibrant.stream.failure.Unreadable: nowhere/free917/free917_forecasts.csv.gz: not there;
-    leave --data out to take what came along
+    leave --data out to use the bundled data
     >>> require(None, "free917/free917_forecasts.csv.gz").name
     'free917_forecasts.csv.gz'
     """
     try:
         return path(name, data)
     except MissingData as error:
-        told = "" if data is None else "; leave --data out to take what came along"
+        told = "" if data is None else "; leave --data out to use the bundled data"
         raise Unreadable(f"{error}{told}") from error
 
 

@@ -324,7 +324,7 @@ class Writer:
                 self._noted = self._written - self._shortened(ledger)
                 self.ledger, self.trouble, self.ready = ledger, "", True
                 self._failed.clear()
-                log.warning("ready again: all streams were made from the log")
+                log.warning("ready again: all streams were rebuilt from the log")
                 return
 
     def _probe(self) -> None:

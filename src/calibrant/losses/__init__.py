@@ -1,4 +1,4 @@
-"""Losses of a forecast, the constants that theorems ask of them, and who is proper.
+"""Losses of a forecast, the constants that theorems need, and which are proper.
 
 >>> from calibrant.losses import check_proper, get_loss
 >>> get_loss("squared")(1, 0.25)

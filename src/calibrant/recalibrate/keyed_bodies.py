@@ -175,7 +175,7 @@ class KeyedBodies(KeyedBatches):
             return self._parcels(self._numbers_of_keys(keys))
 
     def take(self, keys: Iterable[Key], bodies: Iterable[bytes]) -> None:
-        """Let the streams of keys be those whose bodies these are, or change nothing.
+        """Replace the streams of keys by those in these bodies, or change nothing.
 
         A key that is there is replaced.  The settings must be those of the table that gave the
         bodies.  If these were given when the same pattern had other settings, as an earlier
@@ -253,7 +253,7 @@ class KeyedBodies(KeyedBatches):
             raise
 
     def mark(self) -> int:
-        """Return a mark, since which :meth:`changes` tells what changed; 0 is before everything."""
+        """Return a mark for :meth:`changes`, which returns what changed since; 0 is the start."""
         return self._clock
 
     def changes(self, since: int) -> list[tuple[Key, bytes | None]]:

@@ -59,7 +59,7 @@ class KeyedFiles(KeyedBodies):
         """Return a table without keys."""
 
     def save(self, path: FilePath, *, authenticate: bytes | None = None) -> None:
-        """Write the whole table to a file, which takes its place when all is on the disk.
+        """Write the whole table to a file, which replaces the old one once all is on disk.
 
         Treat the file as secret: it holds the keys of coins.  Nobody else may read it.
         :meth:`open` maps the file into memory, and :func:`calibrant.load` opens it too.  With a key

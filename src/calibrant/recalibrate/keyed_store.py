@@ -29,7 +29,7 @@ class KeyedStore(KeyedFiles):
     """Names of open tickets whose keys went to the store."""
 
     def evict(self, *, idle: int | None = None, keep: int | None = None) -> list[tuple[Key, bytes]]:
-        """Drop keys that were not touched of late; return each with its body.
+        """Drop keys that have not been touched recently; return each with its body.
 
         With a ``store``, the bodies are there before a key is dropped, and a key comes back at its
         next touch, open tickets and all.  Ask for :meth:`changes` first if you follow them: keys

@@ -45,12 +45,12 @@ class Recalibrator(Batches):
         Number M of buckets: half-open, [j/M, (j+1)/M), the last one closed.
     seed, key, secret
         What the draws depend on, besides the order of forecasts: by default secret entropy of the
-        system.  A ``seed`` makes a run repeatable and gives secrecy up.  A ``secret``, 16 bytes
+        system.  A ``seed`` makes a run repeatable, at the cost of secrecy.  A ``secret``, 16 bytes
         or more, can be kept apart from the state (:meth:`to_bytes`).  With either, ``key``
-        tells streams apart.
+        distinguishes streams.
     prior
         Strength of the identity prior: each bucket starts as if every grid point had
-        been announced so many times, with outcomes of the bucket's middle on average.
+        been announced that many times, with outcomes of the bucket's middle on average.
         0 switches it off.
     loss
         The proper loss under which the certificate compares with the raw forecast.

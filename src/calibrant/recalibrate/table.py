@@ -161,7 +161,7 @@ class Table(KeyedTickets):
         return self._spec.rule.timed
 
     def is_like(self, pattern: Any) -> bool:
-        """Say whether each key begins as a recalibrator does, or did before, coins apart."""
+        """Return whether keys start like a recalibrator does now, or did once, apart from coins."""
         same = type(pattern) is self._made and pattern.max_open == self._max_open
         return same and was(self._spec, pattern)
 

@@ -76,7 +76,7 @@ def _rows(curve: CalibrationCurve) -> list[structs.Bucket]:
 
 
 async def get_alarms(desk: Desk, request: Request) -> Response:
-    """Show the alarms that have rung, and under which assumptions they are worth what they say."""
+    """Show the alarms that have rung, and the assumptions under which they hold."""
     _, fold = desk.fold(request)
     board, watch = await asyncio.to_thread(board_of, fold), chronicle_in(fold).watch
     alarms = [structs.AlarmOut(**asdict(alarm)) for alarm in board.alarms]
@@ -86,7 +86,7 @@ async def get_alarms(desk: Desk, request: Request) -> Response:
 
 
 async def get_preview(desk: Desk, request: Request) -> Response:
-    """Show what a forecast would be drawn from now; not the draw, which nobody may know before."""
+    """Show what a forecast would be drawn from now, but not the draw, which must stay secret."""
     _, fold = desk.fold(request)
     raw = probability(request, "raw")
     return json_of(await asyncio.to_thread(_previewed, fold, raw, request.query_params.get("key")))

@@ -34,16 +34,16 @@ class Refused(CalibrantError):
 REFUSALS: Final = {
     told.name: told
     for told in (
-        Told("malformed", 400, "The body is no JSON"),
+        Told("malformed", 400, "The body is not JSON"),
         Told("unauthorized", 401, "A token is needed"),
         Told("forbidden", 403, "The token does not allow this"),
         Told("not-found", 404, "There is no such route"),
-        Told("method-not-allowed", 405, "The route does not know this method"),
+        Told("method-not-allowed", 405, "The route does not allow this method"),
         Told("timeout", 408, "The body took too long"),
         Told("deleted", 409, "The stream was deleted"),
         Told("too-large", 413, "The request is too large"),
         Told("invalid", 422, "The request breaks a rule"),
-        Told("too-fast", 429, "The token asks too often"),
+        Told("too-fast", 429, "The token makes too many requests"),
         Told("internal", 500, "An error of the service itself"),
         Told("not-ready", 503, "The service is not ready"),
     )
@@ -55,8 +55,8 @@ ERRORS: Final[dict[type[CalibrantError], Told]] = {
     errors.RepeatedTicket: Told("repeated", 409, "The outcome is known already"),
     errors.ExpiredTicket: Told("expired", 410, "The forecast expired"),
     errors.ForeignTicket: Told("foreign", 409, "The forecast was made elsewhere"),
-    errors.Contradiction: Told("contradiction", 409, "The id was told otherwise before"),
-    errors.TicketError: Told("ticket", 409, "The outcome cannot be booked"),
+    errors.Contradiction: Told("contradiction", 409, "The id was used before with other values"),
+    errors.TicketError: Told("ticket", 409, "The outcome cannot be recorded"),
     errors.StaleForecast: Told("stale", 409, "The round was overtaken"),
     errors.DamagedLog: Told("damaged-log", 503, "The log is damaged"),
     errors.CorruptState: Told("corrupt-state", 422, "The state cannot be read"),

@@ -24,22 +24,22 @@ same as OpenAPI 3.1 is served at `/openapi.json`.
 ROUTES: Final = """\
 ## Routes
 
-What a token needs is its scope: `write` may do what `read` may, and `admin` all. Beside the
-statuses below every route may answer {}.
+A route asks for a scope: `write` includes `read`, and `admin` includes both. In addition to the
+statuses below, every route may answer {}.
 """
 EVENTS: Final = """\
 ## Events
 
 `POST .../forecasts` and `POST .../outcomes` take one object or a list of them, and answer with one
-or a list. A list is answered with 200, each part by itself: what was made, or a problem with the
-`id` it is about. A body that is not as documented is refused whole.
+or a list. A list is answered with 200, and each part separately: the result, or a problem with the
+`id` it is about. A body that is not as documented is refused as a whole.
 
 | outcome | status | what it means |
 |---|---|---|
 | `learned` | 200 | The forecast was open and has learned it. |
 | `early` | 200 | There is no such forecast yet; kept until there is, with `unknown: keep`. |
-| `repeated` | 200 | The same was told before. |
-| | 409 | Something else was told before; `PUT .../outcomes/{id}` corrects it, once. |
+| `repeated` | 200 | The same was reported before. |
+| | 409 | Something else was reported before; `PUT .../outcomes/{id}` corrects it, once. |
 | | 404 | There is no such forecast, with `unknown: refuse`. |
 | | 410 | The forecast expired, or was dropped. |
 """
@@ -102,7 +102,7 @@ def page() -> str:
         ROUTES.format(fails),
         table(("route", "scope", "what it does", "statuses"), rows),
         EVENTS,
-        KINDS + table(("stream", "`raw`", "`outcome`", "answer", "what it has not (422)"), STREAMS),
+        KINDS + table(("stream", "`raw`", "`outcome`", "answer", "not available (422)"), STREAMS),
         HIDDEN,
         BOUNDS + "".join(f"| {' | '.join(row)} |\n" for row in limits()),
         PROBLEMS + table(("type", "status", "meaning"), problems),

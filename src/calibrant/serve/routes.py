@@ -79,7 +79,7 @@ def _once(names: list[str]) -> tuple[str, ...]:
 
 
 async def post_outcomes(desk: Desk, request: Request) -> Response:
-    """Report one or many outcomes; draws that were hidden until then are told."""
+    """Report one or many outcomes; draws that were hidden until then are revealed."""
     line = desk.stream(request)
     asked = decoded(outcomes_in, await body_of(request, desk.options))
     wanted = [
@@ -143,7 +143,7 @@ async def get_forecast(desk: Desk, request: Request) -> Response:
 
 
 async def put_stream(desk: Desk, request: Request) -> Response:
-    """Make a stream; the same again does no harm."""
+    """Make a stream; repeating the same request does no harm."""
     name = request.path_params["name"]
     try:
         msgspec.convert(name, structs.Name)
@@ -195,7 +195,7 @@ async def get_keys(desk: Desk, request: Request) -> Response:
 
 
 async def get_events(desk: Desk, request: Request) -> Response:
-    """Return events of a stream behind a place: lines of JSON, or Parquet."""
+    """Return the events of a stream after a position: JSON Lines, or Parquet."""
     line, fold = desk.fold(request)
     after = whole(request, "after", 0, 1 << 62) or 0
     limit = whole(request, "limit", 1000, MOST_EVENTS) or 0

@@ -83,7 +83,9 @@ def _run(address: str, place: Place, making: Making) -> Shell:
         making.make,
         making.leave,
         ready=lambda app: ready(app),
-        slow=lambda: _say(f"listening at {where} but not ready: streams are made from their log"),
+        slow=lambda: _say(
+            f"listening at {where} but not ready: streams are rebuilt from their log"
+        ),
         failed=lambda: setattr(server, "should_exit", True),
         grace=GRACE,
     )

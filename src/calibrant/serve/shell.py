@@ -22,7 +22,7 @@ from calibrant.serve.problems import Refused, response_of
 from calibrant.serve.structs import Health
 from calibrant.serve.wire import json_of
 
-WHY: Final = "streams that are being made from their log"
+WHY: Final = "streams that are being rebuilt from their log"
 SLOW: Final = 0.5
 """Seconds after which it is said that this takes its time."""
 

@@ -16,7 +16,7 @@ Id = Annotated[
         min_length=1,
         max_length=256,
         description="The caller's name for a forecast, up to 256 bytes of UTF-8 without control "
-        "characters.  What was told once under an id is known for ever.",
+        "characters.  What was reported under an id is remembered for ever.",
     ),
 ]
 Probability = Annotated[float, Meta(ge=0, le=1)]
@@ -69,7 +69,7 @@ class StreamIn(Struct, forbid_unknown_fields=True):
             Meta(
                 min_length=2,
                 max_length=1000,
-                description="Names of classes, one of which comes: raw forecasts are lists.",
+                description="Names of classes, of which exactly one occurs; raw forecasts: lists.",
             ),
         ]
         | None
@@ -77,7 +77,7 @@ class StreamIn(Struct, forbid_unknown_fields=True):
     reveal: Annotated[
         Literal["forecast", "outcome"],
         Meta(
-            description="With what the draw is told: with the forecast, or, after a commitment "
+            description="When the draw is revealed: with the forecast, or, after a commitment "
             "to it, with the outcome."
         ),
     ] = "forecast"
@@ -86,25 +86,25 @@ class StreamIn(Struct, forbid_unknown_fields=True):
     ] = 1_000_000
     unknown: Annotated[
         Literal["refuse", "keep"],
-        Meta(description="What becomes of an outcome whose forecast was not made yet."),
+        Meta(description="What to do with an outcome whose forecast has not been made yet."),
     ] = "refuse"
     most_open: Annotated[int, Meta(ge=1, le=1 << 40)] | None = None
     keep: (
         Annotated[float, Meta(gt=0, description="Seconds after which ids may be purged.")] | None
     ) = None
     alarm: Annotated[
-        float, Meta(gt=0, lt=1, description="How probable a false alarm may be, ever.")
+        float, Meta(gt=0, lt=1, description="Largest probability of ever raising a false alarm.")
     ] = 0.05
     patience: Annotated[
         int,
         Meta(
             ge=1,
             le=1_000_000,
-            description="Newer forecasts after which the alarm does without an outcome.",
+            description="Newer forecasts after which the alarm stops waiting for an outcome.",
         ),
     ] = 1000
     seed: (
-        Annotated[int, Meta(description="Makes draws repeatable, and gives their secrecy up.")]
+        Annotated[int, Meta(description="Makes draws repeatable, at the cost of their secrecy.")]
         | None
     ) = None
 
@@ -278,7 +278,7 @@ class AlarmOut(Struct):
 class AlarmsOut(Struct):
     """What the alarms of a stream say."""
 
-    alarm: Annotated[float, Meta(description="The chance of a false alarm, ever, at most.")]
+    alarm: Annotated[float, Meta(description="Largest probability of ever raising a false alarm.")]
     learning: Annotated[
         int, Meta(description="Rounds in which recalibrated forecasts are not judged.")
     ]

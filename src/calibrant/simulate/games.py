@@ -378,5 +378,5 @@ def _seeds(seeds: int | Iterable[int]) -> tuple[int, ...]:
     given = seeds if isinstance(seeds, Iterable) else range(check.whole(seeds, "seeds", low=1))
     numbers = tuple(check.whole(seed, "seeds", low=-(1 << 127), high=1 << 127) for seed in given)
     if not numbers:
-        raise InvalidInput("seeds must be one at least, got none")
+        raise InvalidInput("seeds must be at least one, got none")
     return numbers

@@ -44,7 +44,7 @@ def locked(name: str) -> Iterator[None]:
     with naming(name):
         held = _hold(place)
     if held is None:
-        raise Unwritable(f"{name}: is in use by another run; wait for its end")
+        raise Unwritable(f"{name}: is in use by another run; wait until it ends")
     try:
         yield
     finally:
@@ -126,7 +126,7 @@ class Drafts:
             if target.exists() and any(_is_same(target, each) for each in self._inputs):
                 raise Unwritable(f"{name}: cannot be written: it is an input")
             if target.exists() and not (replace or self._force):
-                raise Unwritable(f"{name}: is there already; --force replaces it")
+                raise Unwritable(f"{name}: already exists; --force replaces it")
             draft = self._draft(name, target, 0.0 if replace else LEFT_BEHIND)
             draft.touch(0o600 if secret else 0o666, exist_ok=False)
             self._hold(draft, target)
@@ -136,9 +136,9 @@ class Drafts:
         """Return a new directory, whose files shall go to the directory ``name``."""
         target = Path(os.path.realpath(name))
         if target.exists() and not target.is_dir():
-            raise Unwritable(f"{name}: is there already and is no directory")
+            raise Unwritable(f"{name}: already exists and is not a directory")
         if target.is_dir() and any(target.iterdir()) and not self._force:
-            raise Unwritable(f"{name}: is there already and not empty; --force writes into it")
+            raise Unwritable(f"{name}: already exists and is not empty; --force writes into it")
         with naming(name):
             draft = self._draft(name, target)
             draft.mkdir()

@@ -7,7 +7,7 @@
     │   └── NoColumn                  an input whose columns cannot be guessed
     ├── BadRow (ValueError)           a row that breaks a rule
     ├── Unwritable (OSError)          an output that cannot be written
-    └── StateMismatch (ValueError)    a state that does not go with what was asked for
+    └── StateMismatch (ValueError)    a state that does not match what was asked for
 
 Every message is one line that says where and what.
 """
@@ -46,7 +46,7 @@ class Unwritable(StreamFailure, OSError):
 
 
 class StateMismatch(StreamFailure, ValueError):
-    """A stored state that does not go with the options given."""
+    """A stored state that does not match the options given."""
 
 
 @contextmanager

@@ -38,7 +38,7 @@ class JsonLinesReader(Reader):
             # More than one row of a pipe might have to be waited for.
             self._first = list(islice(rows, 1 if self.size is None else LOOKED))
         if not self._first:
-            raise Unreadable(f"{self.source.name}: must have a line at least, got nothing")
+            raise Unreadable(f"{self.source.name}: must have at least one line, got nothing")
         self._lines, self.names = chain(self._first, rows), list(self._first[0].content)
 
     def number(self, row: int) -> int:

@@ -142,7 +142,7 @@ class _Replay:
         )
         if job.id is not None:
             if not session.settles:
-                told = "--id goes with one probability a row, without groups, classes and numbers"
+                told = "--id needs one probability per row, without groups, classes and numbers"
                 raise InvalidInput(told)
             session.book = session.read_book()
 
@@ -174,7 +174,7 @@ class _Replay:
         """Close the output; refuse a job that came to nothing."""
         if self._columns is None or self.session.recalibrator.issued == 0:
             listed = ", ".join(self.job.inputs)
-            told = " ".join(self.on_fault.told(0)) or "must have one row at least, got none"
+            told = " ".join(self.on_fault.told(0)) or "must have at least one row, got none"
             raise Unreadable(f"{listed}: {told}")
         if self._writer is not None:
             self._writer.close()
@@ -190,7 +190,7 @@ class _Replay:
         self._writer = self._start(source, columns)
         if self._writer is not None:
             if clash := [column for column in self._writer.names if column in self._names]:
-                told = "is there already; rename it, or name the new columns with --prefix"
+                told = "already exists; rename it, or name the new columns with --prefix"
                 raise Unreadable(f"{source.name}: column {clash[0]!r} {told}")
             self._writer.write(reader.empty(), self.session.none())
         return columns
@@ -310,7 +310,7 @@ class _Replay:
         if self.session.timed not in (None, timed) and len(self.session.pending):
             how = "with" if self.session.timed else "without"
             told = f"outcomes that the state still expects were read {how} --time"
-            raise StateMismatch(f"{source.name}: {told}; go on in the same way")
+            raise StateMismatch(f"{source.name}: {told}; continue in the same way")
         self.session.timed = timed
 
     def _check_names(self, reader: Reader, columns: Columns) -> None:

@@ -155,7 +155,7 @@ class Session(Feed):
     def journaled(self, path: str, seed: int | None) -> Any:
         """Return this session, which is fresh, over the journal in a file."""
         raise InvalidInput(
-            "--journal goes with one probability a row, without groups, classes and numbers"
+            "--journal needs one probability per row, without groups, classes and numbers"
         )
 
     def play(self, rounds: Rounds) -> Any:

@@ -127,7 +127,7 @@ def play(
         least, dead = files * (k + 1) // (kills + 1), len(uncommitted(folder))
         with running(folder, model) as process:
             wait_for(process, lambda n=least, m=dead: watch.midst(n, m))  # type: ignore[misc]
-        say(f"kill -9 in the midst of batch {watch.done + 1}; it starts again from its checkpoint")
+        say(f"kill -9 in the middle of batch {watch.done + 1}; it starts again from its checkpoint")
     with running(folder, model) as process:
         status = followed(process, watch.look)
     if status:

@@ -69,13 +69,13 @@ class PostgresLog(DataSource):
     keys
         ``"text"`` or ``"whole"``: what the keys of the stream are.  Others are read as missing.
     after
-        Behind which place in the log to begin; 0 unless told otherwise.
+        The position in the log after which to begin; 0 by default.
     rows
-        How many events a micro-batch has at most; 100,000 unless told otherwise.
+        How many events a micro-batch has at most; 100,000 by default.
     parts
-        In how many parts a batch is read at the same time; 2 unless told otherwise.
+        How many parts of a batch are read in parallel; 2 by default.
     table
-        Name of the table to be written, ``"forecast"`` unless told otherwise.  Beside it lies a
+        Name of the table to be written, ``"forecast"`` by default.  Beside it lies a
         *fence*: which part of which batch was written.
     """
 
