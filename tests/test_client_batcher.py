@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import os
 import signal
@@ -249,3 +250,11 @@ def test_sizes_are_checked(wrong: dict[str, Any]) -> None:
     (name,) = wrong
     with Client("http://x") as client, pytest.raises(InvalidInput, match=f"{name} must be"):
         Batcher(client, **wrong)
+
+
+@pytest.mark.parametrize("verb", ["forecast", "outcome"])
+def test_a_batcher_is_called_as_a_client(verb: str) -> None:
+    made = [getattr(kind, verb) for kind in (Client, AsyncClient, Batcher, AsyncBatcher)]
+    assert len({str(inspect.signature(one)) for one in made}) == 1
+    assert len({one.__doc__ for one in made}) == 1
+    assert [inspect.iscoroutinefunction(one) for one in made] == [False, True, False, True]

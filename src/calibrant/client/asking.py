@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -20,6 +20,16 @@ BATCH: Final = 1_000
 """Events that are sent in one request."""
 
 Read = TypeVar("Read")
+
+Id: TypeAlias = str | None
+Ids: TypeAlias = Sequence[str] | None
+Key: TypeAlias = str | int | None
+Keys: TypeAlias = Sequence[str | int] | None
+Time: TypeAlias = float | None
+Times: TypeAlias = Sequence[float] | None
+Raw: TypeAlias = float | Sequence[float]
+Names: TypeAlias = Sequence[str] | None
+Outcome: TypeAlias = int | str
 
 
 class ServiceError(CalibrantError):
@@ -103,40 +113,46 @@ def _quoted(part: str) -> str:
 
 
 class Call(NamedTuple, Generic[Read]):
-    """What is asked by one verb: requests one after the other, and how their answers are read."""
+    """What is asked by one verb: requests one after the other, and how their answers are read.
+
+    ``read_row`` is how the answer to a call's only row is read if the row goes with others.
+    """
 
     questions: Sequence[Question]
     read: Callable[[list[bytes]], Read]
+    read_row: Callable[[dict[str, Any]], Any] = dict
 
 
-def put_stream(stream: str, settings: Mapping[str, Any]) -> Call[dict[str, Any]]:
-    """Make a stream, unless it is there with the same settings."""
+def put_stream(stream: str, **settings: Any) -> Call[dict[str, Any]]:
+    """Make a stream, unless it exists with the same settings."""
     return Call([Question("PUT", path_of(stream), settings)], _told)
 
 
 def forecast(
     stream: str,
-    raw: Any,
-    id: str | None,
-    key: str | int | None,
-    time: float | None,
-    groups: Sequence[str] | None,
+    raw: Raw,
+    *,
+    id: Id = None,
+    key: Key = None,
+    time: Time = None,
+    groups: Names = None,
 ) -> Call[Forecast]:
-    """Ask for one forecast."""
+    """Return the calibrated forecast for a raw one, or for one of each class."""
     columns: Any = ([value] if value is not None else None for value in (id, key, time, groups))
     asked = forecasts(stream, [raw], *columns)
-    return Call(asked.questions, lambda told: asked.read(told)[0])
+    return Call(asked.questions, lambda told: asked.read(told)[0], _read_forecast)
 
 
 def forecasts(
     stream: str,
-    raw: Sequence[Any],
-    ids: Sequence[str] | None,
-    keys: Sequence[str | int] | None,
-    times: Sequence[float] | None,
-    groups: Sequence[Sequence[str]] | None,
+    raw: Sequence[Raw],
+    ids: Ids = None,
+    keys: Keys = None,
+    times: Times = None,
+    groups: Sequence[Sequence[str]] | None = None,
 ) -> Call[list[Forecast]]:
-    """Ask for forecasts; without ids they get random ones, kept over retries."""
+    """Return the calibrated forecasts for many raw ones; without ids they get random ones."""
+    # Random ids are made here, once, so that retries repeat them.
     names = [secrets.token_hex(16) for _ in raw] if ids is None else list(ids)
     rows: list[dict[str, Any]] = [
         {"id": id, "raw": _raw(x)} for id, x in zip(names, raw, strict=True)
@@ -149,47 +165,48 @@ def forecasts(
     return Call(_batches(path_of(stream, "forecasts"), rows), _read_forecasts)
 
 
-def outcome(stream: str, id: str, outcome: int | str, time: float | None) -> Call[dict[str, Any]]:
-    """Tell one outcome."""
-    return Call([Question("POST", path_of(stream, "outcomes"), _row(id, outcome, time))], _told)
+def outcome(stream: str, id: str, outcome: Outcome, *, time: Time = None) -> Call[dict[str, Any]]:
+    """Report an outcome, and in seconds when it became known; return what became of it."""
+    row = _row(id, outcome, time)
+    return Call([Question("POST", path_of(stream, "outcomes"), row)], _told)
 
 
 def outcomes(
-    stream: str, told: Mapping[str, int | str], time: float | None
+    stream: str, told: Mapping[str, Outcome], *, time: Time = None
 ) -> Call[list[dict[str, Any]]]:
-    """Tell outcomes by id; problems are among the answers."""
+    """Report many outcomes by id; return what became of each, problems too."""
     rows = [_row(id, outcome, time) for id, outcome in told.items()]
     return Call(_batches(path_of(stream, "outcomes"), rows), _read_rows)
 
 
-def correct(stream: str, id: str, outcome: int | str) -> Call[dict[str, Any]]:
-    """Replace an outcome."""
+def correct(stream: str, id: str, outcome: Outcome) -> Call[dict[str, Any]]:
+    """Replace an outcome, once."""
     body = {"outcome": plain_outcome(outcome)}
     return Call([Question("PUT", path_of(stream, "outcomes", id), body)], _told)
 
 
 def expire(stream: str, id: str) -> Call[dict[str, Any]]:
-    """Say that an outcome will never come."""
+    """Say that a forecast's outcome will never come."""
     return Call([Question("DELETE", path_of(stream, "forecasts", id))], _told)
 
 
 def get(stream: str, *rest: str) -> Call[Any]:
-    """Ask for a stream, or for something of it."""
+    """Return a stream, or what is asked of it: ``"certificate"``, ``"forecasts", id``."""
     return Call([Question("GET", path_of(stream, *rest))], lambda told: read(told[0], object))
 
 
 def preview(stream: str, raw: float) -> Call[Previewed]:
-    """Ask what a forecast would be drawn from now."""
+    """Return what a forecast would be drawn from now; nothing changes."""
     path = f"{path_of(stream, 'preview')}?raw={float(raw)!r}"
     return Call([Question("GET", path)], lambda told: read(told[0], Previewed))
 
 
 def state(stream: str) -> Call[bytes]:
-    """Ask for the whole state."""
+    """Return the whole state, for :func:`calibrant.load`."""
     return Call([Question("GET", path_of(stream, "state"))], lambda told: told[0])
 
 
-def _row(id: str, outcome: int | str, time: float | None) -> dict[str, Any]:
+def _row(id: str, outcome: Outcome, time: Time) -> dict[str, Any]:
     row: dict[str, Any] = {"id": id, "outcome": plain_outcome(outcome)}
     return row if time is None else row | {"time": float(time)}
 
@@ -255,6 +272,10 @@ def _told(answers: list[bytes]) -> dict[str, Any]:
 
 def _read_rows(answers: list[bytes]) -> list[dict[str, Any]]:
     return [row for answer in answers for row in read(answer, list[dict[str, Any]])]
+
+
+def _read_forecast(row: dict[str, Any]) -> Forecast:
+    return msgspec.convert(row, Forecast)
 
 
 def _read_forecasts(answers: list[bytes]) -> list[Forecast]:

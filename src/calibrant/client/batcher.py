@@ -20,8 +20,9 @@ from typing import Any, Final, NamedTuple, Self, TypeAlias
 import msgspec
 
 from calibrant.client import asking
-from calibrant.client.asking import Forecast, Question, ServiceError
-from calibrant.client.clients import AsyncClient, Client, Id, Key, Names, Outcome, Raw, Time
+from calibrant.client.asking import Call, Question, Read, ServiceError
+from calibrant.client.clients import AsyncClient, Client
+from calibrant.client.verbs import awaits, waits
 from calibrant.core import check
 from calibrant.errors import InvalidInput
 
@@ -85,6 +86,12 @@ def halves(part: Sequence[Waiting], error: BaseException) -> list[Sequence[Waiti
     return [part[: len(part) // 2], part[len(part) // 2 :]]
 
 
+def row_of(call: Call[Any]) -> tuple[str, dict[str, Any]]:
+    """Return where the only row of a call goes, and the row."""
+    (asked,) = call.questions
+    return asked.path, asked.body[0] if isinstance(asked.body, list) else asked.body
+
+
 def question(path: str, part: Sequence[Waiting]) -> Question:
     """Return the request of some rows."""
     return Question("POST", path, [one.row for one in part])
@@ -135,26 +142,12 @@ class Batcher(_Sizes):
         self._sender = threading.Thread(target=self._run, daemon=True)
         self._sender.start()
 
-    def forecast(
-        self,
-        stream: str,
-        raw: Raw,
-        *,
-        id: Id = None,
-        key: Key = None,
-        time: Time = None,
-        groups: Names = None,
-    ) -> Forecast:
-        """Return the calibrated forecast for a raw one, asked for with those of others."""
-        (asked,) = asking.forecast(stream, raw, id, key, time, groups).questions
-        return msgspec.convert(self._answer(asked.path, asked.body[0]), Forecast)
+    forecast = waits(asking.forecast)
+    outcome = waits(asking.outcome)
 
-    def outcome(
-        self, stream: str, id: str, outcome: Outcome, *, time: Time = None
-    ) -> dict[str, Any]:
-        """Tell an outcome, with those of others; return what became of it."""
-        (asked,) = asking.outcome(stream, id, outcome, time).questions
-        return self._answer(asked.path, asked.body)
+    def _done(self, call: Call[Read]) -> Read:
+        made: Read = call.read_row(self._answer(*row_of(call)))
+        return made
 
     def _answer(self, path: str, row: dict[str, Any]) -> dict[str, Any]:
         answer: Future[dict[str, Any]] = Future()
@@ -225,26 +218,12 @@ class AsyncBatcher(_Sizes):
         self._client, self._room = client, asyncio.Semaphore(self._most)
         self._tasks = set[asyncio.Task[None]]()
 
-    async def forecast(
-        self,
-        stream: str,
-        raw: Raw,
-        *,
-        id: Id = None,
-        key: Key = None,
-        time: Time = None,
-        groups: Names = None,
-    ) -> Forecast:
-        """Return the calibrated forecast for a raw one, asked for with those of others."""
-        (asked,) = asking.forecast(stream, raw, id, key, time, groups).questions
-        return msgspec.convert(await self._answer(asked.path, asked.body[0]), Forecast)
+    forecast = awaits(asking.forecast)
+    outcome = awaits(asking.outcome)
 
-    async def outcome(
-        self, stream: str, id: str, outcome: Outcome, *, time: Time = None
-    ) -> dict[str, Any]:
-        """Tell an outcome, with those of others; return what became of it."""
-        (asked,) = asking.outcome(stream, id, outcome, time).questions
-        return await self._answer(asked.path, asked.body)
+    async def _done(self, call: Call[Read]) -> Read:
+        made: Read = call.read_row(await self._answer(*row_of(call)))
+        return made
 
     async def _answer(self, path: str, row: dict[str, Any]) -> dict[str, Any]:
         loop = asyncio.get_running_loop()

@@ -6,33 +6,14 @@ import asyncio
 import os
 import random
 import time
-from collections.abc import Mapping, Sequence
-from types import TracebackType
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
 from calibrant.client import asking
-from calibrant.client.asking import (
-    AGAIN,
-    Call,
-    Forecast,
-    Previewed,
-    Question,
-    Read,
-    ServiceError,
-)
+from calibrant.client.asking import AGAIN, Call, Question, Read, ServiceError
+from calibrant.client.verbs import awaits, waits
 from calibrant.errors import needed
 
 httpx: Any = needed("httpx", "the client needs httpx", '"calibrant[client]"')
-
-Id: TypeAlias = str | None
-Ids: TypeAlias = Sequence[str] | None
-Key: TypeAlias = str | int | None
-Keys: TypeAlias = Sequence[str | int] | None
-Time: TypeAlias = float | None
-Times: TypeAlias = Sequence[float] | None
-Raw: TypeAlias = float | Sequence[float]
-Names: TypeAlias = Sequence[str] | None
-Outcome: TypeAlias = int | str
 
 _inherited: list[Any] = []
 """Connections of processes from which this one was forked: theirs to close."""
@@ -135,66 +116,16 @@ class Client(_Settings):
             time.sleep(wait)
         raise ServiceError("tries must be at least 1, got 0")
 
-    def put_stream(self, stream: str, **settings: Any) -> dict[str, Any]:
-        """Make a stream, unless it is there with the same settings."""
-        return self._done(asking.put_stream(stream, settings))
-
-    def forecast(
-        self,
-        stream: str,
-        raw: Raw,
-        *,
-        id: Id = None,
-        key: Key = None,
-        time: Time = None,
-        groups: Names = None,
-    ) -> Forecast:
-        """Return the calibrated forecast for a raw one, or for one of each class."""
-        return self._done(asking.forecast(stream, raw, id, key, time, groups))
-
-    def forecasts(
-        self,
-        stream: str,
-        raw: Sequence[Raw],
-        ids: Ids = None,
-        keys: Keys = None,
-        times: Times = None,
-        groups: Sequence[Sequence[str]] | None = None,
-    ) -> list[Forecast]:
-        """Return the calibrated forecasts for many raw ones."""
-        return self._done(asking.forecasts(stream, raw, ids, keys, times, groups))
-
-    def outcome(
-        self, stream: str, id: str, outcome: Outcome, *, time: Time = None
-    ) -> dict[str, Any]:
-        """Tell an outcome, and in seconds when it became known; return what became of it."""
-        return self._done(asking.outcome(stream, id, outcome, time))
-
-    def outcomes(
-        self, stream: str, told: Mapping[str, Outcome], *, time: Time = None
-    ) -> list[dict[str, Any]]:
-        """Tell many outcomes by id; return what became of each, problems too."""
-        return self._done(asking.outcomes(stream, told, time))
-
-    def correct(self, stream: str, id: str, outcome: Outcome) -> dict[str, Any]:
-        """Replace an outcome, once."""
-        return self._done(asking.correct(stream, id, outcome))
-
-    def expire(self, stream: str, id: str) -> dict[str, Any]:
-        """Say that a forecast's outcome will never come."""
-        return self._done(asking.expire(stream, id))
-
-    def get(self, stream: str, *rest: str) -> Any:
-        """Return a stream, or what is asked of it: ``"certificate"``, ``"forecasts", id``."""
-        return self._done(asking.get(stream, *rest))
-
-    def preview(self, stream: str, raw: float) -> Previewed:
-        """Return what a forecast would be drawn from now; nothing changes."""
-        return self._done(asking.preview(stream, raw))
-
-    def state(self, stream: str) -> bytes:
-        """Return the whole state, for :func:`calibrant.load`."""
-        return self._done(asking.state(stream))
+    put_stream = waits(asking.put_stream)
+    forecast = waits(asking.forecast)
+    forecasts = waits(asking.forecasts)
+    outcome = waits(asking.outcome)
+    outcomes = waits(asking.outcomes)
+    correct = waits(asking.correct)
+    expire = waits(asking.expire)
+    get = waits(asking.get)
+    preview = waits(asking.preview)
+    state = waits(asking.state)
 
     def _done(self, call: Call[Read]) -> Read:
         return call.read([self.ask(question) for question in call.questions])
@@ -238,66 +169,16 @@ class AsyncClient(_Settings):
             await asyncio.sleep(wait)
         raise ServiceError("tries must be at least 1, got 0")
 
-    async def put_stream(self, stream: str, **settings: Any) -> dict[str, Any]:
-        """Make a stream, unless it is there with the same settings."""
-        return await self._done(asking.put_stream(stream, settings))
-
-    async def forecast(
-        self,
-        stream: str,
-        raw: Raw,
-        *,
-        id: Id = None,
-        key: Key = None,
-        time: Time = None,
-        groups: Names = None,
-    ) -> Forecast:
-        """Return the calibrated forecast for a raw one, or for one of each class."""
-        return await self._done(asking.forecast(stream, raw, id, key, time, groups))
-
-    async def forecasts(
-        self,
-        stream: str,
-        raw: Sequence[Raw],
-        ids: Ids = None,
-        keys: Keys = None,
-        times: Times = None,
-        groups: Sequence[Sequence[str]] | None = None,
-    ) -> list[Forecast]:
-        """Return the calibrated forecasts for many raw ones."""
-        return await self._done(asking.forecasts(stream, raw, ids, keys, times, groups))
-
-    async def outcome(
-        self, stream: str, id: str, outcome: Outcome, *, time: Time = None
-    ) -> dict[str, Any]:
-        """Tell an outcome, and in seconds when it became known; return what became of it."""
-        return await self._done(asking.outcome(stream, id, outcome, time))
-
-    async def outcomes(
-        self, stream: str, told: Mapping[str, Outcome], *, time: Time = None
-    ) -> list[dict[str, Any]]:
-        """Tell many outcomes by id; return what became of each, problems too."""
-        return await self._done(asking.outcomes(stream, told, time))
-
-    async def correct(self, stream: str, id: str, outcome: Outcome) -> dict[str, Any]:
-        """Replace an outcome, once."""
-        return await self._done(asking.correct(stream, id, outcome))
-
-    async def expire(self, stream: str, id: str) -> dict[str, Any]:
-        """Say that a forecast's outcome will never come."""
-        return await self._done(asking.expire(stream, id))
-
-    async def get(self, stream: str, *rest: str) -> Any:
-        """Return a stream, or what is asked of it: ``"certificate"``, ``"forecasts", id``."""
-        return await self._done(asking.get(stream, *rest))
-
-    async def preview(self, stream: str, raw: float) -> Previewed:
-        """Return what a forecast would be drawn from now; nothing changes."""
-        return await self._done(asking.preview(stream, raw))
-
-    async def state(self, stream: str) -> bytes:
-        """Return the whole state, for :func:`calibrant.load`."""
-        return await self._done(asking.state(stream))
+    put_stream = awaits(asking.put_stream)
+    forecast = awaits(asking.forecast)
+    forecasts = awaits(asking.forecasts)
+    outcome = awaits(asking.outcome)
+    outcomes = awaits(asking.outcomes)
+    correct = awaits(asking.correct)
+    expire = awaits(asking.expire)
+    get = awaits(asking.get)
+    preview = awaits(asking.preview)
+    state = awaits(asking.state)
 
     async def _done(self, call: Call[Read]) -> Read:
         return call.read([await self.ask(question) for question in call.questions])
@@ -309,10 +190,5 @@ class AsyncClient(_Settings):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
