@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from datetime import UTC, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -274,3 +277,36 @@ def test_json_lines_obey_the_same_rules() -> None:
     assert not good.any()
     told = ["p must be a number in [0, 1], got 'x'", "p must be a number in [0, 1], got nothing"]
     assert [str(problem) for problem in problems] == told
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([1.0, None, 3.0]),
+        pa.array([None, 0.5, 0.25, None])[1:],
+        pa.array([0.5, 0.25, 0.125])[1:2],
+        pa.chunked_array([[1.0], [None, 2.0]]),
+        pa.array([], pa.float64()),
+        pa.array([None], pa.float64()),
+    ],
+)
+def test_columns_of_numbers_are_read_with_their_gaps(column: Any) -> None:
+    told = column.to_pylist()
+    found = numbers(column)
+    assert found.missing.tolist() == [value is None for value in told]
+    assert found.values[~found.missing].tolist() == [value for value in told if value is not None]
+    assert np.isnan(found.values[found.missing]).all()
+
+
+def test_reading_a_file_does_not_load_pandas(tmp_path: Path) -> None:
+    source = tmp_path / "rows.csv"
+    source.write_text("p,y\n0.5,1\n0.5,\n")
+    told = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "calibrant.cli", "replay", source],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = {line.split("|")[-1].strip() for line in told.stderr.splitlines()}
+    assert "pyarrow" in loaded
+    assert "pandas" not in loaded

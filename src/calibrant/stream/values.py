@@ -78,10 +78,19 @@ def _is_numeric(kind: Any) -> bool:
 
 
 def _of_floats(column: Any) -> Numbers:
-    values = column.to_numpy(zero_copy_only=False)
-    if column.null_count == 0:
-        return Numbers(values, np.zeros(len(values), np.bool_))
-    return Numbers(values, column.is_null().to_numpy(zero_copy_only=False))
+    values, missing = _viewed(column, np.float64), np.zeros(len(column), np.bool_)
+    if column.null_count:
+        missing = _viewed(pc.cast(column.is_null(), pa.uint8()), np.uint8).view(np.bool_)
+        values = np.where(missing, np.nan, values)
+    return Numbers(values, missing)
+
+
+def _viewed(column: Any, kind: type[np.generic]) -> Any:
+    """Return what lies in a column's memory; Arrow's own way would import pandas first."""
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if not len(whole):
+        return np.empty(0, kind)
+    return np.frombuffer(whole.buffers()[1], kind)[whole.offset : whole.offset + len(whole)]
 
 
 def _of_text(column: Any, kind: Any, read: Callable[[Any], float]) -> Numbers:
@@ -96,7 +105,9 @@ def _of_text(column: Any, kind: Any, read: Callable[[Any], float]) -> Numbers:
 
 
 def _without_gaps(column: Any) -> Any:
-    return pc.if_else(pc.equal(column, ""), None, column)
+    # Without a constant of Python, for which Arrow would import pandas.
+    filled = pc.cast(pc.binary_length(column), pa.bool_())
+    return pc.if_else(filled, column, pa.nulls(1, column.type)[0])
 
 
 def _of_times_in_text(column: Any) -> Numbers:
