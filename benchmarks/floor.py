@@ -7,6 +7,7 @@ played in turns, each in a process of its own, and compared.
 from __future__ import annotations
 
 import functools
+import gc
 import json
 import os
 import statistics
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import time
 import tracemalloc
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -32,6 +34,10 @@ BARS = {
     "row of foster_hart, N = M = 10, bytes": 2_400.0,
     "body of the default after ten rounds, bytes": 900.0,
     "live default over its row": 3.0,
+    "the same, by the sizes of its objects": 3.0,
+    "live foster_hart, N = M = 10, over its row": 3.0,
+    "live default over its row, compiled": 3.0,
+    "live foster_hart over its row, compiled": 3.0,
     "forecast + observe by id, a million open, to none": 2.0,
     "to_bytes, a ticket of a million": 200.0,
     "to_bytes, a million open": 0.3,
@@ -50,7 +56,7 @@ BEFORE_BARS = {
 
 def run(*, repeats: int = 7) -> list[Row]:
     """Return a row for each figure."""
-    rows = [*sizes(), live_object()]
+    rows = [*sizes(), live_object(), *live_objects()]
     rows += desk(repeats) if available() else []
     rows += million()
     before = os.environ.get("CALIBRANT_BEFORE")
@@ -91,10 +97,67 @@ def live_object(count: int = 200) -> Row:
     return held("live default over its row", used / kept[0].spec.layout.fresh.nbytes, "")
 
 
-def _ten_rounds(model: Calibrant, rng: np.random.Generator) -> Calibrant:
-    for raw in rng.random(10).tolist():
+def live_objects() -> list[Row]:
+    """Measure what streams have that no other of their spec has, over their rows."""
+    coarse = functools.partial(Recalibrator, resolution=10, buckets=10)
+    rows = [
+        held("the same, by the sizes of its objects", live_size(Calibrant), ""),
+        Row("the same after 1,000 rounds of plain Python", live_size(Calibrant, 1_000), ""),
+        held("live foster_hart, N = M = 10, over its row", live_size(coarse), ""),
+        Row("the same after 1,000 rounds of plain Python", live_size(coarse, 1_000), ""),
+    ]
+    if available():
+        for name, made in (("default", Calibrant), ("foster_hart", coarse)):
+            taken = live_size(functools.partial(_compiled, made), 1_000)
+            rows.append(held(f"live {name} over its row, compiled", taken, ""))
+    return rows
+
+
+def live_size(make: Callable[..., Recalibrator], rounds: int = 10, pairs: int = 20) -> float:
+    """Return how many rows a stream takes after so many rounds, on average."""
+    rng, taken = np.random.default_rng(1), list[float]()
+    for pair in range(pairs):
+        one, other = (_rounds(make(seed=2 * pair + k), rng, rounds) for k in range(2))
+        taken.append(of_its_own(one, other) / one.spec.layout.fresh.nbytes)
+    return statistics.mean(taken)
+
+
+def of_its_own(one: Any, other: Any) -> int:
+    """Return the bytes of all that an object leads to and another one of its kind does not."""
+    shared = _reached(other)
+    return sum(sys.getsizeof(made) for key, made in _reached(one).items() if key not in shared)
+
+
+def _reached(root: Any) -> dict[int, Any]:
+    """Return everything that an object leads to, code apart, by identity."""
+    found, stack = dict[int, Any](), [root]
+    while stack:
+        made = stack.pop()
+        if id(made) in found or isinstance(made, CODE):
+            continue
+        found[id(made)] = made
+        stack += gc.get_referents(made)
+        if isinstance(made, np.ndarray) and made.base is not None:
+            stack.append(made.base)
+    return found
+
+
+CODE = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType)
+
+
+def _compiled(made: Callable[..., Any], seed: int) -> Any:
+    return made(seed=seed).compile()
+
+
+def _rounds(model: Any, rng: np.random.Generator, rounds: int) -> Any:
+    for raw in rng.random(rounds).tolist():
         model.observe(model.forecast(raw), int(rng.random() < raw))
     return model
+
+
+def _ten_rounds(model: Calibrant, rng: np.random.Generator) -> Calibrant:
+    made: Calibrant = _rounds(model, rng, 10)
+    return made
 
 
 def desk(repeats: int) -> list[Row]:

@@ -23,7 +23,7 @@ from calibrant.kernels.crowd import counts_by_lag
 from calibrant.kernels.layout import ISSUED, ROUNDS, UNDO_AT, UNDO_NUMBER, unpack
 from calibrant.kernels.on_array import SEEN
 from calibrant.kernels.rounds import Issued as Announced
-from calibrant.kernels.rounds import Peeked, Said, block_at
+from calibrant.kernels.rounds import Peeked, Program, Said, block_at
 from calibrant.recalibrate.spec import Spec
 
 Issued: TypeAlias = tuple[int, int, float, float, int, tuple[int, ...], tuple[float, ...] | None]
@@ -46,7 +46,6 @@ class Rows(Bench):
     """
 
     __slots__ = (
-        "_advice",
         "_keep",
         "_law",
         "_reads",
@@ -57,23 +56,25 @@ class Rows(Bench):
         "plain_issue",
         "plain_learn",
         "plain_peek",
-        "program",
-        "slots",
         "spec",
         "steps",
     )
 
     def __init__(self, spec: Spec, arena: Arena) -> None:
         super().__init__(arena)
-        self.spec, self.program, plain = spec, spec.program, spec.steps
+        self.spec, plain = spec, spec.steps
         self.plain_peek, self.plain_issue = plain.peek, plain.issue
         self.plain_learn, self.plain_commit = plain.learn, plain.commit
-        self._advice, self._law, self.bare = spec.left
-        self._keep = spec.keep
-        self._reads, self.slots = spec.slots, spec.features
+        _, self._law, self.bare = spec.left
+        self._keep, self._reads = spec.keep, spec.slots
         self.capacity = spec.capacity
         self.steps: Any = None
         self.machine: Any = None
+
+    @property
+    def program(self) -> Program:
+        """The steps of the spec."""
+        return self.spec.program
 
     def compile(self) -> bool:
         """Compile single steps; say whether there is a compiler."""
@@ -122,7 +123,7 @@ class Rows(Bench):
     def tell(self, told: Sequence[int]) -> None:
         """Write down what is known of the round that comes next."""
         words = self.state()[0]
-        words[self.slots] = told if type(words) is list else array(words.format, told)
+        words[self.spec.features] = told if type(words) is list else array(words.format, told)
 
     def law_and_advice(
         self, listed: Any = None
@@ -215,7 +216,7 @@ class Rows(Bench):
         words, reals = self.state()
         # What the experts said then is read of late outcomes alone.
         if kept and words[row + word.ISSUED] - number > 1:
-            for k, told in enumerate(kept, self._advice.start):
+            for k, told in enumerate(kept, self.spec.left[0].start):
                 words[k] = told
         if self.steps is None:
             self.plain_learn(words, reals, row, number, place, weight, mixed, raw, time, outcome)

@@ -6,7 +6,7 @@ import hashlib
 import secrets
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -46,10 +46,13 @@ class Secret(bytes):
     """Sixteen bytes that fix every draw, and where they come from.
 
     ``origin`` is "system" for entropy of the system, "given" for a secret of the caller's, "seed"
-    for a seed, which others may know or guess, and None where that was not recorded.
+    for a seed, which others may know or guess, and None where that was not recorded.  A class each:
+    what all secrets of one origin have in common takes no room in every stream.
     """
 
-    origin: str | None = None
+    __slots__ = ()
+
+    origin: ClassVar[str | None] = None
 
     @property
     def seeded(self) -> bool | None:
@@ -59,9 +62,33 @@ class Secret(bytes):
     @classmethod
     def of(cls, data: bytes, origin: str | None) -> Secret:
         """Return these bytes with their origin."""
-        made = cls(data)
-        made.origin = origin
-        return made
+        return BY_ORIGIN[origin](data)
+
+
+class FromSystem(Secret):
+    """Entropy of the system."""
+
+    __slots__ = ()
+    origin = SYSTEM
+
+
+class FromCaller(Secret):
+    """A secret that the caller gave."""
+
+    __slots__ = ()
+    origin = GIVEN
+
+
+class FromSeed(Secret):
+    """What follows from a seed."""
+
+    __slots__ = ()
+    origin = SEED
+
+
+BY_ORIGIN: Final[dict[str | None, type[Secret]]] = {
+    made.origin: made for made in (Secret, FromSystem, FromCaller, FromSeed)
+}
 
 
 def secret_of(seed: Any, key: Any, given: Any = None) -> Secret:
