@@ -166,7 +166,7 @@ class OnlineExperts:
 
     @property
     def bound(self) -> float:
-        """What the regret named by ``rule.regret`` cannot exceed after so many rounds."""
+        """What the regret named by ``rule.regret`` cannot exceed after that many rounds."""
         return self.rule.bound(self.rounds)
 
 

@@ -32,7 +32,7 @@ class Figures:
     row_bytes
         A hot key: its whole row.
     rounds, body_bytes
-        What a cold or stored key takes after so many rounds.
+        What a cold or stored key takes after that many rounds.
     key_bytes
         What the table keeps of a key besides.
     ticket_bytes, stored_ticket_bytes
@@ -56,7 +56,7 @@ class Figures:
     load_us: float
 
     def body(self, rounds: float) -> float:
-        """Return the size of a stored key after so many rounds, between those measured."""
+        """Return the size of a stored key after that many rounds, between those measured."""
         known = np.log1p(np.array(self.rounds, float))
         return float(np.interp(np.log1p(rounds), known, self.body_bytes))
 

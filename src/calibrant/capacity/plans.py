@@ -93,7 +93,7 @@ def plan(
     delay
         Seconds until an outcome is known, on average.
     rounds_per_key
-        How many rounds a key has made when sizes are reckoned.
+        How many rounds a key has made at which sizes are estimated.
     method
         ``default``, or ``foster_hart`` with N = M = 10.
     hot

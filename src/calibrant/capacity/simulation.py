@@ -96,7 +96,7 @@ def rush(made: Plan, *, burst: float = 5.0, forecasts: int = 100_000, seed: int 
 
 
 def arrivals(rng: np.random.Generator, count: int, rate: float, burst: float) -> Reals:
-    """Return the times of so many forecasts: quiet times and bursts in turns."""
+    """Return the times of that many forecasts: quiet times and bursts in turns."""
     quiet = rate / (1.0 - SHARE + SHARE * burst)
     lengths = np.array([LENGTH * (1.0 - SHARE) / SHARE, LENGTH])
     rates = np.array([quiet, quiet * burst])

@@ -1,6 +1,6 @@
 """The reference page of the command line, made from the commands themselves.
 
-``python -m calibrant.cli.reference > docs/reference/cli.md`` writes it anew; a test compares.
+``python -m calibrant.cli.reference > docs/reference/cli.md`` writes it; a test compares.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ class Batcher(_Sizes):
     client
         Who sends.  What it says of retries holds: a request is sent again under the same ids.
     size, seconds
-        Rows go together once so many wait, or the first of them has waited so long.
+        Rows go together once that many wait, or the first of them has waited that long.
     most
         How many rows may wait for an answer; further callers wait until there is room.
 

@@ -31,11 +31,11 @@ class Spool:
     path
         The file; what an earlier process left there is sent too.  One spool at a time may have it.
     size, seconds
-        Outcomes are sent together once so many wait, or the first of them has waited so long; None
+        Outcomes are sent together once that many wait, or the first has waited that long; None
         for however long that takes.
     most
         How many may wait; then :meth:`outcome` sends them first, and raises
-        :class:`calibrant.errors.NotStored` if that is in vain: the caller has to keep the outcome.
+        :class:`calibrant.errors.NotStored` if that fails: the caller has to keep the outcome.
     """
 
     def __init__(

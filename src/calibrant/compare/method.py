@@ -106,7 +106,7 @@ class Stream:
         return {"time": self.time, "available": self.available}
 
     def first(self, rounds: int) -> Stream:
-        """Return the first so many rounds."""
+        """Return the first rounds, that many."""
         known = None if self.available is None else self.available[:rounds]
         return Stream(self.raw[:rounds], self.outcomes[:rounds], self.time[:rounds], known)
 
@@ -260,7 +260,7 @@ class Method(ABC):
         return Played(forecast, mean, player.size(), seconds)
 
     def adversarial(self, rounds: int, seed: int) -> float:
-        """Return C2 over exact values after so many rounds against the paper's adversary.
+        """Return C2 over exact values after that many rounds against the paper's adversary.
 
         Without a coin the outcome is a function of the forecast, and half a unit away from it
         at least: C2 is 1/4 or more.

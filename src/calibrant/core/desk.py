@@ -32,7 +32,7 @@ SMALL: Final = 64
 """Lines that are always there, and by which a desk grows once it holds as many."""
 MOST_REBUILT: Final = 100_000
 AT_ONCE: Final = 2_000_000
-"""An index of more lines than the former has room for the latter: to make it anew takes long."""
+"""An index of more lines than the former has room for the latter: rebuilding it takes long."""
 LARGE: Final = 1 << 19
 """Bytes of lines from which on they are not copied any more when there are more or fewer."""
 NEAR: Final = 64
@@ -114,7 +114,7 @@ class Desk:
     """
 
     many: ClassVar[int] = 20_000
-    """Up to so many tickets the index is a dictionary; beyond it may be compiled."""
+    """Up to that many tickets the index is a dictionary; beyond it may be compiled."""
 
     flat: Flat
     count: int
@@ -314,7 +314,7 @@ class Desk:
         return other
 
     def reserve(self, count: int, named: int | None = None) -> None:
-        """Make room for so many tickets more, with arrays that loops can work on.
+        """Make room for that many tickets more, with arrays that loops can work on.
 
         ``named`` says how many of them have names at most; without it, all may.
         """
@@ -368,25 +368,25 @@ class Desk:
         return min(self.many // 2, 1_000)
 
     def _is_many(self, count: int) -> bool:
-        """Say whether so many tickets are worth the compiled index."""
+        """Say whether that many tickets are worth the compiled index."""
         least = self._fewest if isinstance(self._index, Slots) else self.many
         return count > least and self.tools() is not None
 
     def _indexed(self, flat: Flat, count: int, soon: int = 0) -> Dictionary | Slots:
-        """Return the index of so many lines that suits them, or as many as there are soon."""
+        """Return the index of that many lines that suits them, or as many as there are soon."""
         if self._is_many(max(count, soon)) and (tools := self.tools()) is not None:
             room = self._slots_for(flat, max(count, soon))
             return Slots(tools, flat, self.stride, count, room)
         return Dictionary(flat, self.stride, count, self._is_large(max(count, soon)))
 
     def _slots_for(self, flat: Flat, count: int) -> int:
-        """Return for how many lines an index should have room that holds so many soon."""
+        """Return for how many lines an index should have room that holds that many soon."""
         if not _is_wide(flat):
             return len(flat) // self.stride
         return max(int(FACTOR * count), AT_ONCE if count > MOST_REBUILT else FEW)
 
     def _is_large(self, count: int) -> bool:
-        """Say whether so many lines are large in all."""
+        """Say whether that many lines are large in all."""
         return count * self._size > LARGE
 
     def _lines(self, count: int, apart: bool = False) -> Flat:
@@ -407,7 +407,7 @@ class Desk:
         return flat
 
     def _fit(self, count: int) -> None:
-        """Make the arrays as large as so many tickets need, and the index what suits them."""
+        """Make the arrays as large as that many tickets need, and the index what suits them."""
         flat, now = self._lines(count), self._index
         stays = now.suits(self._is_many(count), self._is_large(count), count)
         made = now if stays else self._indexed(flat, self.count, count)
@@ -420,7 +420,7 @@ class Desk:
         self._carry_out()
 
     def _carry_out(self) -> None:
-        """Become what was noted: these lines, so many, with this index.
+        """Become what was noted: these lines, that many, with this index.
 
         Interrupted, the note stays, and all is done again: no step minds that.
         """

@@ -23,7 +23,7 @@ TIDIED: Final = 2
 FACTOR: Final = 2.5
 """So many times more lines than there are have room in the compiled index of a large desk."""
 SPARSE: Final = 64
-"""That index is made smaller once it has room for so many times the lines there are."""
+"""That index is made smaller once it has room for this many times as many lines as there are."""
 SMALL: Final = 64
 
 Flat = Words
@@ -97,7 +97,7 @@ class Dictionary:
         return isinstance(self._lines, Parts)
 
     def suits(self, many: bool, large: bool, count: int) -> bool:
-        """Say whether this is the index for so many lines, which are many or large in all."""
+        """Say whether this is the index for that many lines, which are many or large in all."""
         return not many and (self.parted or not large)
 
     @property
@@ -166,7 +166,7 @@ class Slots:
         return 3 * (len(self.slots) - 8) // 4
 
     def suits(self, many: bool, large: bool, count: int) -> bool:
-        """Say whether this is the index for so many lines, which are many or large in all."""
+        """Say whether this is the index for that many lines, which are many or large in all."""
         return many and large and count <= self.room <= SPARSE * count
 
     def put(self, key: int, number: int, line: int) -> None:
@@ -185,12 +185,12 @@ class Slots:
         return line
 
     def count_names(self, count: int) -> None:
-        """Count the names among so many lines."""
+        """Count the names among that many lines."""
         keys = self._flat[: count * self._stride : self._stride]
         self.named = int(np.count_nonzero(keys >= NAMED))
 
     def _widen(self, count: int, named: int) -> None:
-        """Make the index of names anew, with room for more of them."""
+        """Rebuild the index of names, with room for more of them."""
         # A 64th of the lines at least, so that going through all of them is worth it.
         names = _slots(named + max(SMALL, named // 16, count // 64))
         self._tools.rebuild(names, self._flat, self._stride, count, NAMED)
@@ -199,5 +199,5 @@ class Slots:
 
 
 def _slots(count: int) -> NDArray[np.int32]:
-    """Return empty slots for so many lines."""
+    """Return empty slots for that many lines."""
     return np.full(4 * count // 3 + 8, EMPTY, np.int32)

@@ -45,7 +45,7 @@ class Grid:
         sin²(π(2i + 1)/(4N)) for i < N, finer towards 0 and 1, made for the log loss.
         ``"graded"``: N + 1 values from 2**-14 to 1 - 2**-14 with equal steps of a mean of
         probability and log-odds: even in the middle, in proportion to p and to 1 - p at the
-        ends, so that rare events are told apart as well as common ones.
+        ends, so that rare events are resolved as finely as common ones.
     resolution
         The N above.
 

@@ -24,7 +24,7 @@ class HasLimits(Protocol):
 
 
 def refuse_large(words: int) -> None:
-    """Refuse a row of so many words before it is made: a few settings can ask for any memory."""
+    """Refuse a row of that many words before it is made: a few settings can ask for any memory."""
     most = int(os.environ.get("CALIBRANT_MOST_BYTES", MOST_BYTES))
     if 8 * words > most:
         rule = f"row must take at most {most} bytes (CALIBRANT_MOST_BYTES)"

@@ -65,7 +65,7 @@ GAMES: Final = (
 
 @dataclass(frozen=True)
 class Row:
-    """How a player stood after so many rounds: squared loss and calibration errors."""
+    """How a player stood after that many rounds: squared loss and calibration errors."""
 
     player: str
     rounds: int

@@ -65,7 +65,7 @@ class Stream:
 
 
 def scan(rounds: int = 100_000, seed: int = 7) -> Stream:
-    """Return a stream of so many rounds.
+    """Return a stream of that many rounds.
 
     Parameters
     ----------

@@ -133,7 +133,7 @@ LENGTH: Final = 2_000_000
 """Base pairs of a block: correlation between SNPs dies out long before."""
 RECOMBINATION: Final = 1e-8
 HLA_SHARE: Final = 4
-"""The block of HLA is so many times as long, with as many times the SNPs."""
+"""The block of HLA is this many times as long, with as many times the SNPs."""
 HLA_RECOMBINATION: Final = 3e-9
 """A third of the usual: haplotypes of HLA are inherited whole over megabases."""
 DENSITY: Final = 310.6

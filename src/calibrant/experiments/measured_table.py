@@ -46,7 +46,7 @@ TIMED: Final = {"exponential_regret": 500, "regret_matching": 20_000, "blackwell
 WARM: Final = 20_001
 """Rounds before: as many as a batch needs to be compiled, and they fill caches."""
 STRETCHES: Final = 5
-"""The quickest of so many counts: the others were disturbed."""
+"""The quickest of this many counts: the others were disturbed."""
 
 
 @dataclass(frozen=True, eq=False)

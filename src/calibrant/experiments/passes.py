@@ -72,7 +72,7 @@ class Passes:
 
 
 def pass_over(stream: Stream, method: str, seeds: int) -> Passes:
-    """Replay a stream with so many seeds."""
+    """Replay a stream with that many seeds."""
     runs = [METHODS[method](seed=seed).replay(stream.raw, stream.outcomes) for seed in range(seeds)]
     drawn, mean = np.array([run.forecast for run in runs]), np.array([run.mean for run in runs])
     return Passes(stream, drawn, np.clip(mean, 0.0, 1.0))

@@ -233,7 +233,7 @@ class _Ranker:
         self.scores = self.features @ found.x.astype(np.float32)
 
     def ascend(self, epochs: int) -> None:
-        """Take so many steps up the likelihood of the training questions."""
+        """Take that many steps up the likelihood of the training questions."""
         tags, held = self.tags[self.lessons], self.held
         for _ in range(epochs):
             ahead = self.weights + MOMENTUM * self.speed

@@ -45,7 +45,7 @@ class Player:
     alone: Games
 
     def at(self, quantity: str, rounds: int) -> tuple[float, float]:
-        """Return a quantity inside and alone after so many rounds, averaged over games."""
+        """Return a quantity inside and alone after that many rounds, averaged over games."""
         place = MARKS.index(rounds)
         inside, alone = (getattr(games, quantity)[:, place] for games in (self.inside, self.alone))
         return float(inside.mean()), float(alone.mean())

@@ -119,7 +119,7 @@ def _lazily(found: Any, player: Player) -> Any:
     if not found.implementation.is_polars():
         raise InvalidType(f"frame must be collected first, got a lazy {type(native).__name__}")
     if player.recalibrator is not None:
-        told = "collect it first, or let each collection start anew"
+        told = "collect it first, or let each collection start again"
         raise InvalidInput(f"recalibrator must be None for a lazy frame: {told}")
     # Drawn now: each collection must give the same, also without a seed.
     seed = chosen_seed() if player.seed is None else player.seed

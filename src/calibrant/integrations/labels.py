@@ -180,7 +180,7 @@ class Labels:
         return known
 
     def __getstate__(self) -> dict[str, Any]:
-        # Machine code is not stored: what is loaded waits for it anew.
+        # Machine code is not stored: what is loaded waits for it again.
         return self.__dict__ | {"_left": SHORT}
 
 

@@ -40,7 +40,7 @@ def make_untimed(
 
 
 def make_told(names: int, method: str, seed: int | None, options: dict[str, Any]) -> Calibrant:
-    """Return a recalibrator of which an expert reads so many features, for rounds without times.
+    """Return a recalibrator of which an expert reads that many features, for rounds without times.
 
     >>> make_told(2, "calibrant", 7, {}).spec.slots
     64

@@ -23,9 +23,9 @@ from calibrant.journal.store import Named
 from calibrant.recalibrate.late import Played
 
 FEW: Final = 50
-"""Up to so many events are played one by one."""
+"""Up to this many events are played one by one."""
 LONG: Final = 10_000
-"""From so many events on, machine code is worth its start where they are played one by one."""
+"""From this many events on, machine code is worth its start where they are played one by one."""
 NEVER: Final = float("nan")
 
 

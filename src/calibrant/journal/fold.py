@@ -146,7 +146,7 @@ class Fold:
         return int(model._own(word, np.array(list(model._numbers.values()), np.int64)).sum())
 
     def quicken(self, rounds: int = 0) -> None:
-        """Let machine code take over, once, where it is worth its start after so many rounds."""
+        """Let machine code take over, once, where it is worth its start after that many rounds."""
         model: Any = self.model
         if self.form.slow and self._quick is not model and self.learned >= rounds:
             try:

@@ -46,7 +46,7 @@ from calibrant.recalibrate.keyed_record import Certificates
 from calibrant.recalibrate.preview import Preview
 
 EVERY: Final = 20_000
-"""After so many events of its own a journal writes snapshots."""
+"""After this many events of its own a journal writes snapshots."""
 
 REFUSED: Final = (UnknownName, InvalidInput, InvalidType, TicketError)
 """Errors of questions that change nothing."""
@@ -331,7 +331,7 @@ class Journal:
         return self._within(lambda ledger: self._fold(ledger).model.copy())
 
     def events(self, after: int = 0, limit: int = 1000) -> list[Event]:
-        """Return so many events of the stream behind a place."""
+        """Return that many events of the stream behind a place."""
         return self._within(lambda _: self._store.events(self._line.number, after, limit))
 
     def tickets(self) -> tuple[list[Ticket], list[Ticket]]:

@@ -18,7 +18,7 @@ LARGEST: Final = 1 << 20
 FILL: Final = 4
 """Ids for each word of a full layer: one in a hundred that were not seen is taken for seen."""
 OFTEN: Final = 16
-"""A filter is written again when one in so many ids is new."""
+"""A filter is written again when one in this many ids is new."""
 KEY: Final = 16
 HEAD: Final = KEY + 16
 

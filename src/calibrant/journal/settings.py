@@ -24,7 +24,7 @@ class Settings:
     Parameters
     ----------
     keyed
-        Whether the stream is many, told apart by a key.
+        Whether the stream is many, distinguished by a key.
     unknown
         What becomes of an outcome whose forecast was not made: ``"refuse"``, or ``"keep"`` until
         the forecast is made.

@@ -142,7 +142,7 @@ class Sql(ABC):
         return (tuple(row[1:]) for row in self._paged("seq, stream, kind, id", after, upto))
 
     def events(self, stream: int, after: int, limit: int) -> list[Event]:
-        """Return so many events of a stream behind a place."""
+        """Return that many events of a stream behind a place."""
         asked = f"{EVENT} where stream = ? and seq > ? order by seq limit ?"
         return list(map(self._event, self._asked(asked, stream, after, limit)))
 

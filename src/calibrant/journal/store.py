@@ -89,7 +89,7 @@ class Store(Protocol):
         """Let whoever reads the log from place to place stop with an error."""
 
     def events(self, stream: int, after: int, limit: int) -> list[Event]:
-        """Return so many events of a stream behind a place."""
+        """Return that many events of a stream behind a place."""
 
     def names(self, after: int = 0, upto: int | None = None) -> Iterator[Named]:
         """Yield stream, kind and id of every event behind a place."""

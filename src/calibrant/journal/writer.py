@@ -31,9 +31,9 @@ log = logging.getLogger("calibrant")
 BATCH: Final = 2_000
 """Events in one transaction, at most, unless one request holds more."""
 EVERY: Final = 100_000
-"""After so many events snapshots are written."""
+"""After this many events snapshots are written."""
 TIDY: Final = 2_000
-"""After so many events the store is tidied."""
+"""After this many events the store is tidied."""
 PATIENCE: Final = 1.0
 """Seconds until a store that failed is tried again."""
 PROBE: Final = -2

@@ -141,7 +141,7 @@ class OnlineL1SVM(Stateful):
 
     that is, ``w = rate * soft(z / sqrt(k), penalty)``, soft moving its argument towards 0 by
     the penalty.  Features are centred and scaled by their mean and deviation over all rounds
-    so far: as z, sums of values and sums of squares are whole numbers, this is done anew in
+    so far: as z, sums of values and sums of squares are whole numbers, this is redone in
     each round, for the past too.  The constant is not penalised.
 
     A value that is not known counts as the mean: it moves neither score nor weights.

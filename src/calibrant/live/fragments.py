@@ -202,7 +202,7 @@ def _since(alarm: LateAlarm) -> str:
 
 
 def _many(count: int, what: str) -> str:
-    """Return so many of something.
+    """Return that many of something.
 
     >>> _many(1, "round"), _many(1200, "round")
     ('1 round', '1,200 rounds')

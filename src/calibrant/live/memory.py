@@ -78,7 +78,7 @@ class Stream:
     def forecast(
         self, raw: float, *, time: float, id: str | None = None, key: str | None = None
     ) -> Ticket:
-        """Make a forecast; its ``key`` is told apart on the page."""
+        """Make a forecast; its ``key`` is shown on the page."""
         with self._lock:
             ticket: Ticket = self.recalibrator.forecast(raw, id=id)
             number = self.watch.forecast(ticket.raw, min(ticket.mean, 1.0), time=time)

@@ -22,7 +22,7 @@ Seen: TypeAlias = frozenset[str] | None
 
 
 def level_of(window: str | None) -> int | None:
-    """Return the level of windows of so many rounds; None where no such ones are followed.
+    """Return the level of windows of that many rounds; None where no such ones are followed.
 
     >>> level_of("1250"), level_of(None), level_of("7")
     (1, None, None)

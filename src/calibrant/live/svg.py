@@ -71,7 +71,7 @@ def num(value: float) -> str:
 
 
 def steps(low: float, high: float, most: int = 5) -> list[float]:
-    """Return round numbers from ``low`` to ``high``, at most so many.
+    """Return round numbers from ``low`` to ``high``, at most that many.
 
     >>> steps(0.0, 1.0), steps(0.11, 0.23, 3), steps(0, 7_300_000)
     ([0.0, 0.2, 0.4, 0.6, 0.8, 1.0], [0.15, 0.2], [0.0, 2000000.0, 4000000.0, 6000000.0])

@@ -184,7 +184,7 @@ class CustomLoss(Loss):
 
     @property
     def proper(self) -> bool:
-        """What a search for a violation says; each access searches anew."""
+        """What a search for a violation says; each access searches again."""
         return find_violation(self).proper
 
     def given_zero(self, forecast: Array) -> Array:

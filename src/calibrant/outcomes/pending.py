@@ -55,7 +55,7 @@ class PendingUnknown(Around):
     """Count a pending outcome as unknown, neither 0 nor absent, and say what that leaves open.
 
     The recalibrator learns as in :class:`WaitForHorizon`: early ones do not reach it early.
-    What they say is told apart, as bounds on the frequency in each bucket of raw
+    What they say is given separately, as bounds on the frequency in each bucket of raw
     forecasts: ones push the lower bound up as soon as they are known, zeros pull the
     upper bound down once their horizon has passed.
 

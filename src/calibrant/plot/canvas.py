@@ -233,7 +233,7 @@ def rounds_axis(ax: Axes, rounds: Words, title: str, room: float = 1.0) -> None:
 
 
 def log_axis(axis: Axis, decades: float, wide: float = 2.0) -> None:
-    """Label a logarithmic axis over so many decades; beyond ``wide``, powers of ten alone."""
+    """Label a logarithmic axis over that many decades; beyond ``wide``, powers of ten alone."""
     from matplotlib.ticker import LogLocator, NullLocator
 
     steps = (1.0,) if decades > wide else (1.0, 2.0, 5.0)

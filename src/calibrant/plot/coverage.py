@@ -136,7 +136,7 @@ def coverage_over_time(
     target : float
         How often it should be.
     window : int, optional
-        Show coverage of blocks of so many rounds instead of all rounds so far.
+        Show coverage of blocks of that many rounds instead of all rounds so far.
     ax : matplotlib.axes.Axes, optional
         Where to draw; by default on a figure of its own.
 

@@ -265,7 +265,7 @@ def groups(
         Buckets of equal width; None keeps every distinct forecast apart, which suits
         forecasts from a grid.
     most : int
-        Only so many groups, those with the most rounds.
+        Only that many groups, those with the most rounds.
     columns : int
         Diagrams side by side.
     ax : matplotlib.axes.Axes, optional

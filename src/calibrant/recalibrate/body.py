@@ -88,7 +88,7 @@ class Body:
     """
 
     def __init__(self, layout: Layout, head: int, size: int) -> None:
-        """Set up for blocks with a head and cells of so many words."""
+        """Set up for blocks with a head and cells of that many words."""
         self.layout = layout
         self.read = 0
         """States that were read by plain Python."""
@@ -351,7 +351,7 @@ class Body:
         return found
 
     def verify(self, told: Words) -> None:
-        """Refuse what is told of a row with which kernels would go astray."""
+        """Refuse a row on which kernels would fail."""
         # Nearly always all is well, which one comparison of whole numbers shows.
         ordered = (told >> 63) & self._ends[0]
         ordered ^= told
@@ -364,7 +364,7 @@ class Body:
             check_gaps(told[: self.cells], told[self.cells :], self._values, self._scale)
 
     def verify_row(self, row: Words) -> None:
-        """Refuse a row with which kernels would go astray, or whose blocks made other forecasts."""
+        """Refuse a row on which kernels would fail, or whose blocks made other forecasts."""
         told = row[self.places]
         self.verify(told)
         check_made(self.made(told), int(row[word.ISSUED]))
@@ -420,7 +420,7 @@ def check_gaps(gap: Words, visits: Words, values: Words, scale: int) -> None:
 
 
 def _bits(told: bytes, size: int) -> Mask:
-    """Return so many bits."""
+    """Return that many bits."""
     spare = 8 * len(told) - size
     if spare < 0 or (spare and told[-1] & ((1 << spare) - 1)):
         raise ValueError(f"marks that are not of {size} words")
@@ -447,7 +447,7 @@ def coded(tops: bytes) -> bytes:
 
 
 def _tops(told: bytes, start: int, count: int) -> tuple[bytes, int]:
-    """Return the upper bytes of so many reals, and where what is told of them ends."""
+    """Return the upper bytes of that many reals, and where what is told of them ends."""
     end = start - (-count // 4)
     tops = b"".join([FOURS[code] for code in told[start:end]])
     last = end + tops.count(0)

@@ -215,7 +215,7 @@ def _inverses(body: Body, spots: list[int]) -> Iterator[tuple[Any, ...]]:
 
 
 def _tops(told: bytes, start: int, count: int) -> tuple[bytes, int]:
-    """Return the upper bytes of so many reals, and where what is told of them ends."""
+    """Return the upper bytes of that many reals, and where what is told of them ends."""
     end = start - (-count // 4)
     tops = b"".join([FOURS[code] for code in told[start:end]])
     if tops[count:].strip(USUAL[:1]):

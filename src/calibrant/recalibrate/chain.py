@@ -257,7 +257,7 @@ def _links(
         sizes = rounds, len(first), transform.share, transform.eta or 1.0
         if made.delay or corrected:
             return None
-        # Weights moved less while those that never came were reckoned with.
+        # Weights moved less while those that never came were counted.
         slow = min(rounds, GUESS) if missing else 0
         return float(bounds.mixture(*sizes, start=start)) + slow / rounds
 

@@ -19,7 +19,7 @@ EXPIRED: Final = "expired"
 
 
 def note(closed: dict[int, str], key: int, how: str) -> None:
-    """Remember what became of a ticket, and of so many others only."""
+    """Remember what became of a ticket, and of that many others only."""
     closed.pop(key, None)
     while len(closed) >= CLOSED:
         del closed[next(iter(closed))]

@@ -42,7 +42,7 @@ def hashed(name: str) -> int:
 
 
 def words_of(context: Known, most: int) -> list[int]:
-    """Return the words of a round, and zeros up to so many.
+    """Return the words of a round, and zeros up to that many.
 
     >>> words_of({"age": 37.0, "plan": "gold", "city": None}, 3)[2]
     0

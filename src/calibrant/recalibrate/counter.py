@@ -81,7 +81,7 @@ class Counter(Generic[TicketT]):
     fields
         What the desk keeps of a ticket, a letter a word.
     max_open
-        A ticket expires once so many newer forecasts were made.
+        A ticket expires once that many newer forecasts were made.
     """
 
     __slots__ = (
@@ -160,14 +160,14 @@ class Counter(Generic[TicketT]):
             raise RepeatedTicket(f"id must not be that of an open ticket, got {id!r}")
 
     def old(self, issued: int) -> list[Found]:
-        """Return the open tickets that are too old once so many forecasts were made."""
+        """Return the open tickets that are too old once that many forecasts were made."""
         if issued <= self.max_open or not len(self):
             return []
         self.file_latest()
         return self.desk.old(0, issued - self.max_open)
 
     def expire(self, issued: int) -> list[Found]:
-        """Take away and return the tickets that are too old once so many forecasts were made."""
+        """Take away and return the tickets that are too old once that many forecasts were made."""
         gone = self.old(issued)
         self.let_go(gone)
         if self._desk is not None:
@@ -198,7 +198,7 @@ class Counter(Generic[TicketT]):
         self.taken = self.noted = None
 
     def undo(self, first: int) -> None:
-        """Be as before :meth:`follow`, when so many forecasts had been made."""
+        """Be as before :meth:`follow`, when that many forecasts had been made."""
         taken, self.latest = self.taken or [], None
         numbers = self.numbers()
         for number in numbers[numbers >= first].tolist():
@@ -213,7 +213,7 @@ class Counter(Generic[TicketT]):
                 self._closed[key] = how
 
     def aging(self, issued: int, apart: set[int]) -> list[Found]:
-        """Return the open tickets that are too old once so many are issued, apart from some."""
+        """Return the open tickets that are too old once that many are issued, apart from some."""
         return [found for found in self.old(issued) if found[2] not in apart]
 
     def find(self, ticket: Any, issued: int) -> TicketT:
@@ -289,7 +289,7 @@ class Counter(Generic[TicketT]):
                 self._note(key, EXPIRED if gone else SETTLED)
 
     def _note(self, key: int, how: str) -> None:
-        """Remember what became of a ticket, and of so many others only."""
+        """Remember what became of a ticket, and of that many others only."""
         closed = self._closed = self._closed or {}
         if self.noted is not None:
             self.noted.append((key, closed.get(key)))

@@ -95,7 +95,7 @@ class Streams:
 
     @classmethod
     def of(cls, part: Words, streams: int) -> Streams:
-        """Return where the rows of so many streams begin, by the stream of each row."""
+        """Return where the rows of that many streams begin, by the stream of each row."""
         counts = np.bincount(part, minlength=streams)
         return cls(np.cumsum(counts) - counts, counts)
 

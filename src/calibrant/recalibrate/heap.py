@@ -14,7 +14,7 @@ from calibrant.kernels.tables import copy_parts
 MANY: Final = 256
 """More parts than these are copied by machine code if there is a compiler."""
 LARGE: Final = 1 << 20
-"""Heaps of so many words do not move any more when they grow."""
+"""Heaps of this many words do not move any more when they grow."""
 LEAST: Final = 1 << 16
 """Heaps of fewer words are never swept."""
 MAPPED: Final = 1 << 56
@@ -22,7 +22,7 @@ MAPPED: Final = 1 << 56
 
 
 def _room(count: int) -> Words:
-    """Return room for so many words, and some more: a large one takes memory as it is written."""
+    """Return room for that many words, and some more: a large one takes memory as it is written."""
     return region(count) if count >= LARGE else np.empty(64 + count + count // 4, np.int64)
 
 
@@ -59,7 +59,7 @@ class Heap:
         return (8 * self.used if large else self._words.nbytes) + self.records.nbytes
 
     def make_room(self, count: int) -> None:
-        """Have records of so many rows."""
+        """Have records of that many rows."""
         records = np.zeros((max(count, len(self.records)), self.records.shape[1]), np.int64)
         records[: len(self.records)] = self.records
         self.records = records

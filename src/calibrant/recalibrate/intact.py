@@ -108,7 +108,7 @@ class Intact(Generic[TicketT]):
     # ------------------------------------------------------------------- expiry
 
     def _expire_old(self, issued: int) -> None:
-        """Drop the tickets that are too old once so many forecasts were made."""
+        """Drop the tickets that are too old once that many forecasts were made."""
         counter = self._counter
         for found in counter.old(issued) if self._reserves else ():
             ticket = counter.kind.revived(counter.issuer, 0, found[2], found[3:])

@@ -1,4 +1,4 @@
-"""Keys, tickets and columns of streams that are told apart by a key."""
+"""Keys, tickets and columns of streams that are distinguished by a key."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from calibrant.recalibrate.secret import plain_key
 
 Key: TypeAlias = str | int
 DENSE: Final = 4
-"""Whole numbers whose range is at most so many times their count are told apart by place."""
+"""Whole numbers whose range is at most this many times their count are distinguished by place."""
 
 
 def checked_key(key: Any) -> Key:

@@ -59,7 +59,7 @@ class Certificates:
         Mean loss of the announced and of the raw forecasts; announced are draws, and raw forecasts
         where a budget asked for that.
     promised
-        Up to where C2 of this very run was promised to stay, for so many drawn rounds with outcomes
+        The bound on C2 of this very run that was promised, for that many drawn rounds with outcomes
         as late as these were.  Each promise may fail with the probability that was asked for.  Not
         a number where no theorem says anything.  A stream's own certificate, which looks at its
         counts, may promise more.
@@ -137,7 +137,7 @@ class Certificates:
 def measured(
     spec: Spec, keys: list[Key], pieces: Iterable[Words], waiting: Words, failures: Reals
 ) -> Certificates:
-    """Measure rows, given as tables of words, of which so many tickets are open.
+    """Measure rows, given as tables of words, of which that many tickets are open.
 
     ``failures`` says with which probability each promise may fail.
     """

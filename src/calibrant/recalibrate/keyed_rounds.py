@@ -32,7 +32,7 @@ from calibrant.recalibrate.keyed_parts import PLAIN, Due, Parts
 from calibrant.recalibrate.keyed_state import NAMED, KeyedState
 
 WORTH: Final = 20_000
-"""A thread more is worth it for so many rounds or events more."""
+"""A thread more is worth it for this many rounds or events more."""
 PIECES: Final = 8
 """Pieces of a batch for each thread: who is done early, takes one more."""
 
@@ -250,7 +250,7 @@ class KeyedRounds(KeyedState):
     ) -> None:
         """Refuse more rounds than rows have room for.
 
-        ``told`` says which round of a row is behind so many of the batch.
+        ``told`` says which round of a row comes after that many of the batch.
         """
         most, before = self._rows.capacity, self._own(ROUNDS, rows)
         full = before + counts > most

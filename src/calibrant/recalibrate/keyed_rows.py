@@ -94,7 +94,7 @@ class KeyedRows(Stateful):
         self._clock = clock
 
     def _crowd(self) -> Crowd | None:
-        """Return what counts open tickets along, if there may be only so many."""
+        """Return what counts open tickets along, if there may be only that many."""
         return None if self._most_open is None else Crowd(self._desk, self._most_open, self._ages)
 
     @abstractmethod

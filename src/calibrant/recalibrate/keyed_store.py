@@ -38,9 +38,9 @@ class KeyedStore(KeyedFiles):
         Parameters
         ----------
         idle
-            Drop what none of the last so many calls touched; a batch is one call.
+            Drop what was not touched in this many of the last calls; a batch is one call.
         keep
-            Drop those that were not touched for longest, until so many keys are left.
+            Drop those that were not touched for longest, until that many keys are left.
 
         Examples
         --------

@@ -129,7 +129,7 @@ class Log:
     keys
         Under which key each new ticket is filed if it stays open.
     crowd
-        Which tickets were lost because there were too many, if there may be only so many.
+        Which tickets were lost because there were too many, if there may be only that many.
     """
 
     ticket: Words
@@ -173,7 +173,7 @@ class Reader:
         Takes an id, the number of its row or -1, and how many forecasts that row has made;
         returns the ticket's word, or raises what says why there is none.
     crowd
-        Counts the open tickets of all rows, if there may be only so many.
+        Counts the open tickets of all rows, if there may be only that many.
     """
 
     def __init__(

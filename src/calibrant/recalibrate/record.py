@@ -31,7 +31,7 @@ def account_of(spec: Spec, row: Words) -> Account:
 
 
 def certificate_of(spec: Spec, row: Words, waiting: int, failure: float = FAILURE) -> Certificate:
-    """Return what was measured in a row with so many open tickets, and the bounds beside it.
+    """Return what was measured in a row with that many open tickets, and the bounds beside it.
 
     Behind a transform that is a whole :class:`.Chain`.
     """

@@ -327,7 +327,7 @@ class Rows(Bench):
             )
 
     def check_room(self, row: int, rounds: int = 1) -> None:
-        """Raise if so many more rounds could make a gap leave 63 bits."""
+        """Raise if that many more rounds could make a gap leave 63 bits."""
         # Read in the form in which the words are: going over to the other takes long.
         words = self.arena.flat() if self.arena.listed is None else self.arena.listed
         most, learned = self.capacity, int(words[row + word.ROUNDS])

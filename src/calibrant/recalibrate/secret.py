@@ -251,7 +251,7 @@ def coin_at(secret: bytes, how: str, block: int, clock: int) -> float:
 
 
 def coins_from(secret: bytes, how: str, block: int, first: int, count: int) -> Reals:
-    """Return so many coins of a block, from one clock on.
+    """Return that many coins of a block, from one clock on.
 
     >>> coins_from(bytes(16), SAFE, 3, 5, 2).tolist()[1] == coin_at(bytes(16), SAFE, 3, 6)
     True
@@ -291,7 +291,7 @@ class Coins:
         return self._made[place]
 
     def from_(self, first: int, count: int) -> Reals:
-        """Return so many coins from a clock on."""
+        """Return that many coins from a clock on."""
         return coins_from(self.secret, self.how, self._block, first, count)
 
 

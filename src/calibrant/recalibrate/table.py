@@ -146,7 +146,7 @@ class Table(KeyedTickets):
         self._gate: Gate = [None]
 
     def _limit(self, most_open: int | None, when_full: str) -> None:
-        """Let only so many tickets be open."""
+        """Let only that many tickets be open."""
         expires = check.choice(when_full, "when_full", WHEN_FULL) == EXPIRE
         if most_open is None:
             return

@@ -30,7 +30,7 @@ OWN: Final = (word.ISSUED, word.ROUNDS, word.MOST_OUTSTANDING)
 """Words of a row that its record tells as well."""
 RECORD: Final = 2 + len(OWN)
 BYTES: Final = 1 << 25
-"""Hot rows take so many bytes at most, unless a table is told otherwise."""
+"""Hot rows take this many bytes at most, unless a table is told otherwise."""
 INDEX: Final = (1 << 31) - 1
 """Words of an arena, at most: kernels count them in 31 bits."""
 TOGETHER: Final = 1024
@@ -197,7 +197,7 @@ class Tiers:
             self.slots[some] = seats
 
     def _free_slots(self, count: int, wanted: Words, stamps: Words) -> Words:
-        """Return so many slots that are free, or become so."""
+        """Return that many slots that are free, or become so."""
         if len(self._spare) < count:
             self._spare = self._unused()
         if len(self._spare) < count:
@@ -233,7 +233,7 @@ class Tiers:
         self._spare = self._unused()
 
     def set_apart(self, headers: int) -> None:
-        """Have room for so many more headers, before all rows: one for each thread but the first.
+        """Have room for that many more headers, before all rows: one for each thread but the first.
 
         A thread that is given the array from its header on finds there what is the same for all
         rows, scratch words of its own, and the rows at places that are less by as much.

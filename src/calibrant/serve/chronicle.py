@@ -87,7 +87,7 @@ class Chronicle:
     Attributes
     ----------
     follower, watch
-        Who reckons scores, and who watches for alarms.
+        What computes scores, and what watches for alarms.
     alpha
         The chance of a false alarm.
     kind, names
@@ -243,7 +243,7 @@ class Chronicle:
         self._drop_judged()
 
     def _end_windows(self, rounds: int, seq: int, time: float | None) -> None:
-        """Note by which event and when the windows ended that end with so many rounds."""
+        """Note by which event and when the windows ended that end with that many rounds."""
         ended = [level for level in range(LEVELS) if rounds % (WINDOW << level) == 0]
         self._starts[: len(ended)] = [seq] * len(ended)
         if time is not None:

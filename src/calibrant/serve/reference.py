@@ -1,6 +1,6 @@
 """The reference page of the service, made from its routes, types and errors.
 
-``python -m calibrant.serve.reference > docs/reference/service.md`` writes it anew; a test compares.
+``python -m calibrant.serve.reference > docs/reference/service.md`` writes it; a test compares.
 """
 
 from __future__ import annotations

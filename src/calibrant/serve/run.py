@@ -23,7 +23,7 @@ from calibrant.serve.shell import Shell
 
 LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
 APART: Final = 10_000
-"""From so many events between snapshots on, another process is worth its start."""
+"""From this many events between snapshots on, another process is worth its start."""
 GRACE: Final = 10
 """Seconds that requests may take to end once the service is told to stop."""
 

@@ -27,7 +27,7 @@ FAILURE: Final = 0.05
 
 
 class Fleet(Binary):
-    """Streams told apart by a key, summarised together: what is promised is promised to each."""
+    """Streams distinguished by a key, summarised together: what is promised is promised to each."""
 
     def __init__(self, found: Certificates) -> None:
         self._found = found

@@ -144,7 +144,7 @@ def play(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Record:
-    """Play so many rounds of online recalibration.
+    """Play that many rounds of online recalibration.
 
     In each round (1) the adversary reveals features, (2) the forecaster makes a raw
     forecast, (3) the recalibrator announces a mixture, (4) the adversary, who sees all

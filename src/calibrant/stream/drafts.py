@@ -48,7 +48,7 @@ def locked(name: str) -> Iterator[None]:
     try:
         yield
     finally:
-        # While the lock is held: whoever waits for this very file finds it gone, and starts anew.
+        # While the lock is held: whoever waits for this very file finds it gone, and starts again.
         place.unlink(missing_ok=True)
         os.close(held)
 

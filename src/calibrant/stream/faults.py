@@ -15,7 +15,7 @@ from calibrant.stream.failure import BadRow, naming
 FIELDS: Final = ("source", "row", "column", "value", "rule", "content")
 """Columns of a quarantine."""
 MOST_REASONS: Final = 20
-"""Reasons that are told apart."""
+"""Reasons that are distinguished."""
 
 
 class Fault(NamedTuple):

@@ -75,7 +75,7 @@ class Account(NamedTuple):
     settings
         What it takes to make the recalibrator again.
     bound
-        What the theorem promises about C1 and C2 after so many rounds; nan where there is none.
+        What the theorem promises about C1 and C2 after that many rounds; nan where there is none.
     parts
         The same apart by group or class, if there are any.
     """

@@ -403,7 +403,7 @@ class Breakdown:
         )
 
     def largest(self, most: int) -> list[str]:
-        """Return the parts with the most rounds, at most so many, in order of appearance."""
+        """Return the parts with the most rounds, at most that many, in order of appearance."""
         rounds = self._table[: len(self), 0, :, 0].sum(1)
         kept = sorted(np.argsort(-rounds, kind="stable")[:most].tolist())
         return [self.names[place] for place in kept]

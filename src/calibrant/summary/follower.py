@@ -83,7 +83,7 @@ class Follower(Stateful):
 
     All sums are whole numbers, so that a corrected outcome leaves no trace in any of them, and
     followers can be merged in any order.  Points of the trace and windows are history: what was
-    reckoned there before a correction stays as it was known then.  A merged follower has neither.
+    computed there before a correction stays as it was known then.  A merged follower has neither.
 
     Safe to call from several threads: every call holds the follower's gate.
 

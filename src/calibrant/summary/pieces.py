@@ -28,7 +28,7 @@ class Trace:
     c2_raw, c2_mean
         Calibration errors over 20 equal buckets.
     bound_c1, bound_c2
-        What the theorem promises after so many rounds; nan where there is none.
+        What the theorem promises after that many rounds; nan where there is none.
     """
 
     rounds: Words

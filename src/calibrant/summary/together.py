@@ -9,7 +9,7 @@ the logarithms are added up as whole numbers instead (:func:`surprise`).
     cut the rounds where windows end and where the trace is thinned; for each piece:
         put every round into the stretch that ends at the next point of the trace
         add up each stretch; the sums at a point are those of all stretches before
-        reckon all points of the piece at once; close the windows that end here
+        compute all points of the piece at once; close the windows that end here
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def _add_drawn(words: Words, rounds: Rounds, coarse: Words, stretch: Words, size
 
 
 def _mark(words: Words, rounds: Words, series: Words, drawn: Words) -> None:
-    """Write the points of the trace after so many ``rounds``."""
+    """Write the points of the trace after that many ``rounds``."""
     number, reals = len(rounds), words.view(np.float64)
     points, tables = np.empty((number, tallies.COLUMNS)), series.reshape(-1, 2 * COARSE, 5)
     points[:, [0, 2]] = _squares(tables).reshape(-1, 2)
@@ -226,7 +226,7 @@ def _close(words: Words, reals: Reals, level: int, rounds: int) -> None:
 def swap(words: Words, round_: Rounds, number: int, ordered: bool) -> None:
     """Let the outcome of a round, the ``number``-th, be the other one than was added.
 
-    Windows that have ended and points of the trace stay as they were reckoned; where a
+    Windows that have ended and points of the trace stay as they were computed; where a
     window under way began after the round, its beginning is corrected as well.
     """
     cells, done = int(words[tallies.CELLS]), int(words[tallies.ROUNDS])

@@ -95,7 +95,7 @@ class Context(Transform):
 
     @functools.cached_property
     def kernel(self) -> Kernel:
-        """The functions for so many features."""
+        """The functions for that many features."""
         return context.make_context(self.features)
 
     @property

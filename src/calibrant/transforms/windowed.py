@@ -1,4 +1,4 @@
-"""Transforms fitted anew, every so often, to a window of past rounds."""
+"""Transforms refitted, every so often, to a window of past rounds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WIDEST = 1 << 20
 
 @dataclass(frozen=True)
 class Windowed(Transform):
-    """A transform that is fitted anew, every so often, to the last rounds."""
+    """A transform that is refitted, every so often, to the last rounds."""
 
     checks = rules(
         window=partial(check.whole, low=2, high=WIDEST),

@@ -21,7 +21,7 @@ class RecalibratedClassifier(base.Wrapper, base.Classifier):
 
     The wrapped model's score is read before the model learns the outcome, and a recalibrator
     learns which probability such scores deserve.  Works for yes and no (True and False, or 1
-    and 0) and for any other labels, which may turn up at any time: these are mended and
+    and 0) and for any other labels, which may turn up at any time: these are corrected and
     calibrated together by :class:`calibrant.classes.ClassCalibrant`, where a new label counts as
     one that was there from the start and never came.
 
@@ -53,7 +53,7 @@ class RecalibratedClassifier(base.Wrapper, base.Classifier):
     `predict_proba_one` gives the mean: sharp, steady, and without a promise against
     an adversary.  `sample_proba_one` gives the draw, which carries the guarantee if its
     outcome is learned before the next round.  Neither changes anything.  Where outcomes come
-    late, `learn_one` reads the score anew; to have the very forecast learned that was announced,
+    late, `learn_one` reads the score again; to have the very forecast learned that was announced,
     take it with `forecast_one` and give it to `learn_one`.
 
     With a store, each process has its own wrapped model, and what is learned about scores is in
@@ -253,7 +253,7 @@ class RecalibratedRegressor(base.Wrapper, base.Regressor):
     -----
     The coverage tends to the level for any sequence of outcomes, in the long run and not given
     what is known in a round; ``interval.certificate()`` has the bound.  Where outcomes come late,
-    `learn_one` reads the prediction anew.
+    `learn_one` reads the prediction again.
 
     References
     ----------

@@ -150,7 +150,7 @@ class CalibrationDrift(base.DriftAndWarningDetector):
     """Notice when probabilities stop meaning what they say.
 
     Update it with the outcome minus its probability, a number from -1 to 1.  `drift_detected`
-    is True in the round in which the change alarm rings, and the next update begins anew;
+    is True in the round in which the change alarm rings, and the next update starts afresh;
     `warning_detected` says that by now the forecasts cannot all have been right.
 
     Parameters

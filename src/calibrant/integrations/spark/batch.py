@@ -38,7 +38,7 @@ MADE: Final = [
 OWN: Final = ("__key", "__raw", "__outcome", "__time", "__available")
 """Columns that travel to the workers beside those of the caller."""
 MOST_KEYS: Final = 4096
-"""From so many keys on, those that are over are forgotten."""
+"""From this many keys on, those that are over are forgotten."""
 
 
 def recalibrate(

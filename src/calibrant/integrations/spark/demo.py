@@ -104,7 +104,7 @@ class Watch:
         return False
 
     def midst(self, least: int, dead: int) -> bool:
-        """Say whether so many batches were committed and another is being written.
+        """Say whether that many batches were committed and another is being written.
 
         ``dead`` files belong to batches that died before.  The last batches are as good before
         they write: there may be none after.
@@ -121,7 +121,7 @@ def play(
     say: Callable[[str], None],
     model: str = "foster_hart",
 ) -> None:
-    """Play a fleet; kill the query so many times in the midst of a batch, and resume it."""
+    """Play a fleet; kill the query that many times in the middle of a batch, and resume it."""
     watch = Watch(folder, files, say)
     for k in range(kills):
         least, dead = files * (k + 1) // (kills + 1), len(uncommitted(folder))

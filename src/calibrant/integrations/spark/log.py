@@ -174,7 +174,7 @@ class Reading:
             self.number, self.keyed = options.line(held)
 
     def ahead(self, after: int, upto: int, most: int | None) -> int:
-        """Return the place of the last of so many events behind a place, or this place."""
+        """Return the place of the last of that many events behind a place, or this place."""
         with self.options.connected() as held:
             found = held.execute(AHEAD, (self.number, after, upto, most)).fetchone()
         return after if found[0] is None else int(found[0])

@@ -71,7 +71,7 @@ def recalibrate_stream(
     shards
         Into how many groups keys are divided: the same at every start.
     idle
-        Keys whose last event is so many sequence numbers behind that of their shard go: a row of
+        Keys whose last event is this many sequence numbers behind that of their shard go: a row of
         kind ``"idle"`` tells their ``body``, which an event of kind ``"body"`` puts back.
     idle_seconds
         All keys of a shard that had no event for so long go in the same way, by timers of Spark;
@@ -176,7 +176,7 @@ class ShardProcessor(StatefulProcessor):
         yield Row(shard=key[0], events=written(made, made.schema))
 
     def _wind_up(self, now: Any) -> None:
-        """Set the timer of a shard anew, if timers are asked for."""
+        """Reset the timer of a shard, if timers are asked for."""
         wait = self.settings.idle_seconds
         if wait is not None:
             for timer in list(self.handle.listTimers()):

@@ -225,7 +225,7 @@ class Binary:
         }
 
     def bound(self, recalibrator: Engine, rounds: int) -> tuple[float, float]:
-        """Return what the theorem promises about C1 and C2 after so many rounds."""
+        """Return what the theorem promises about C1 and C2 after that many rounds."""
         sizes = {"buckets": recalibrator.buckets, "prior": recalibrator.prior}
         bound = recalibrator.calibrator.bound(rounds, **sizes)
         if bound is None or bound.quantity not in ("C1", "C2"):

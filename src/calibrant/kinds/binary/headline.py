@@ -205,7 +205,7 @@ def opening(summary: Summary) -> tuple[str, ...]:
     Notes
     -----
     "Cases you gave 80 %" are those of one of 20 equal intervals of raw forecasts, the one in which
-    most was to be mended; their frequency and the average of the forecasts drawn for them are
+    most was to be corrected; their frequency and the average of the forecasts drawn for them are
     told.  Claims that forecasts were off hold at the 95 % level over all intervals at once, if
     outcomes are independent.  Changes of accuracy are judged by the interval of the Brier
     scores' difference; accuracy is not called improved where log loss or ranking (AUC) got

@@ -19,7 +19,7 @@ ALONE: Final = "it is for one stream of probabilities"
 VECTORS: Final = "the numbers of several classes must be probabilities"
 ONE: Final = "several classes have no groups"
 CURVES: Final = 20
-"""Up to so many classes each is followed in every round; of more, only the one that comes first."""
+"""Up to this many classes each is followed in every round; beyond, only the one that is first."""
 
 
 class Classes(Binary):

@@ -186,7 +186,7 @@ class EqualMass(Gridded):
     _powers: ClassVar[int] = 1
 
     def result(self, *, buckets: int = 10) -> float:
-        """Return the error of so many buckets; nan without rounds."""
+        """Return the error of that many buckets; nan without rounds."""
         number = check.whole(buckets, "buckets", low=1)
         if self.rounds == 0:
             return math.nan
