@@ -8,7 +8,8 @@ The default was chosen by one half of the series, and is judged by the other and
 is from 0.9, *block* the same in the worst block of 250 rounds.  The first 100 rounds are not
 scored.  An end at infinity is taken for twice the largest error so far, or no score were finite.
 
-``--late`` plays the default around normal errors that come late, with three steps.
+``--steps`` plays the default alone with other steps, and ``--late`` around normal errors that come
+late, with three steps.
 """
 
 from __future__ import annotations
@@ -60,10 +61,10 @@ def measured(low: Reals, high: Reals, errors: Reals, covered: NDArray[np.bool_])
     return Result(score, off, float(np.abs(blocks - COVERAGE).max()))
 
 
-def played(method: str, series: Pair) -> Result:
+def played(method: str, series: Pair, **options: float) -> Result:
     """Play a series, and measure it."""
     centres, outcomes = series
-    run = ConformalInterval(method, coverage=COVERAGE, seed=1).replay(centres, outcomes)
+    run = ConformalInterval(method, coverage=COVERAGE, seed=1, **options).replay(centres, outcomes)
     return measured(run.low - centres, run.high - centres, outcomes - centres, run.covered)
 
 
@@ -97,6 +98,20 @@ def table(title: str, given: dict[str, Pair]) -> Iterator[str]:
         told = [column.mean(), column.max(), error.mean(), block.mean(), block.max()]
         listed = " | ".join(f"{number:.4f}" for number in told)
         yield f"| `{method}` | {listed} | {'kept' if kept else 'missed'} |"
+
+
+def steps(halves: dict[str, dict[str, Pair]]) -> Iterator[str]:
+    """Yield what the length of steps does to the default's score, coverage and worst block."""
+    yield "| series | step | score, over that of 0.2 | error | block, mean | block, worst | where |"
+    yield "|---" * 7 + "|"
+    for title, given in halves.items():
+        usual = [played("blend", series).score for series in given.values()]
+        for step in (0.1, 0.2, 0.22, 0.25, 0.3):
+            found = [played("blend", series, step=step) for series in given.values()]
+            scores, errors, blocks = np.array(found).T
+            ratio = float((scores / usual).mean())
+            told = f"{ratio:.4f} | {errors.mean():.4f} | {blocks.mean():.4f} | {blocks.max():.4f}"
+            yield f"| {title} | {step} | {told} | {list(given)[int(blocks.argmax())]} |"
 
 
 def late(rounds: int) -> Iterator[str]:
@@ -140,6 +155,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--late", action="store_true")
+    parser.add_argument("--steps", action="store_true")
     told = parser.parse_args()
     if told.late:
         for row in late(told.rounds):
@@ -150,6 +166,10 @@ def main() -> None:
         "judged by": made(JUDGED, told.rounds, range(1_000, 1_000 + told.seeds)),
         "real": real(told.data),
     }
+    if told.steps:
+        for row in steps(halves):
+            print(row, flush=True)
+        return
     print(f"{told.rounds} rounds, coverage {COVERAGE}, bars {BARS}")
     for title, given in halves.items():
         for row in table(title, given) if given else ():
