@@ -13,6 +13,8 @@ TESTS = (
     (r"kernels/(portable|odds)", "portable kernels transforms_algorithms calibrant"),
     (r"kernels/(anchor|refine|crowd|safe)", "refining drift_state drift_rules raw_safe late proof"),
     (r"kernels/(anchor|crowd)", "late_corrections fading bounds_played"),
+    (r"kernels/wary", "wary"),
+    (r"kernels/mended", "classes_mended classes_late"),
     (r"kernels/(blackwell|pairs)", "proof layout late replay"),
     (r"kernels/(blend|opinions|gammas)", "regression_aggregated regression_contract"),
     (r"kernels/evidence", "late_watch monitor_table group_watch monitor"),
