@@ -28,7 +28,7 @@ FILES = {
 COMMAND = (sys.executable, "-m", "calibrant.cli", "replay")
 EXPECTED = "code 4"
 EVERY = 25
-"""After so many ends progress is told."""
+"""After this many ends progress is printed."""
 
 
 def end(place: Path, number: int) -> str:
