@@ -10,6 +10,7 @@ import pytest
 
 from calibrant import Calibrant, Recalibrator, Table
 from calibrant.classes import ClassCalibrant, OneVsRest
+from calibrant.core import together
 from calibrant.core.codec import Document
 from calibrant.core.desk import Desk
 from calibrant.errors import CalibrantError, CorruptState, InvalidInput
@@ -92,13 +93,17 @@ def test_without_a_compiler_there_are_no_loops(monkeypatch: pytest.MonkeyPatch) 
     assert bodies.machine_of_rows.__wrapped__() == (bodies.unpack_rows, bodies.pack_rows)
 
 
-def test_batches_are_sorted_by_row_in_either_way(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("jobs", [1, 2, 4])
+def test_batches_are_sorted_by_row_in_either_way(
+    monkeypatch: pytest.MonkeyPatch, jobs: int
+) -> None:
     rows = np.array([3, 0, 3, 5, 0, 3])
     plain = keyed_parts.Parts.of(rows, 7)
     monkeypatch.setattr(keyed_parts, "available", lambda: True)
     monkeypatch.setattr(keyed_parts, "compiled", same)
     monkeypatch.setattr(keyed_parts, "SHORT", 0)
-    counted = keyed_parts.Parts.of(rows, 7)
+    monkeypatch.setattr(together, "WORTH", 2)
+    counted = keyed_parts.Parts.of(rows, 7, jobs)
     assert plain.order.tolist() == [1, 4, 0, 2, 5, 3]
     assert plain.rows.tolist() == [0, 3, 5]
     assert plain.bounds.tolist() == [0, 2, 5, 6]

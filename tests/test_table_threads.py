@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from typing import Any
 
@@ -25,7 +26,8 @@ def loops(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Let tables use the loops over rows that would be compiled, in threads for a few rounds."""
     monkeypatch.setattr(rounds, "available", lambda: True)
     monkeypatch.setattr(tables, "compiled", viewed)
-    monkeypatch.setattr(keyed_rounds, "WORTH", 4)
+    for module in (keyed_rounds, sys.modules[together.__module__]):
+        monkeypatch.setattr(module, "WORTH", 4)
     taken: list[Any] = []
 
     def take(table: Table) -> None:

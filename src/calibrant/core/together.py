@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final
 
 Job = Callable[[], None]
+
+
+WORTH: Final = 20_000
+"""A thread more is worth it for so many rounds or events more."""
 
 
 def together(jobs: Sequence[Job]) -> None:
@@ -33,6 +40,28 @@ def together(jobs: Sequence[Job]) -> None:
         _wait_for(threads)
     if run.failed:
         raise run.failed[0]
+
+
+def slices(size: int, jobs: int) -> list[slice]:
+    """Return equal parts of a column, one for each thread that is worth it.
+
+    >>> slices(10, 2)
+    [slice(0, 10, None)]
+    >>> slices(50_000, 2)
+    [slice(0, 25000, None), slice(25000, 50000, None)]
+    """
+    jobs = min(jobs, 1 + size // WORTH)
+    cuts = [size * k // jobs for k in range(jobs + 1)]
+    return [slice(a, b) for a, b in itertools.pairwise(cuts)]
+
+
+def in_slices(size: int, jobs: int, work: Callable[[int, slice], None]) -> None:
+    """Work on the parts of a column, each in a thread; ``work`` is given their number and place."""
+    parts = slices(size, jobs)
+    if len(parts) == 1:
+        work(0, parts[0])
+    else:
+        together([partial(work, k, part) for k, part in enumerate(parts)])
 
 
 def _wait_for(threads: Sequence[threading.Thread]) -> None:

@@ -80,20 +80,32 @@ def make_events_rows(events: Callable[..., None]) -> Callable[..., None]:
     return events_rows
 
 
-def sort_by_row(rows: Any, ends: Any, order: Any) -> None:
-    """Write the positions of a column, those of each row together and in their order.
-
-    ``ends`` has a zero for each row and one more; afterwards the positions of row ``k`` end at
-    ``ends[k]``, where those of the next one begin.
-    """
+def count_rows(rows: Any, counts: Any) -> None:
+    """Add to the count of each row how often the row is in a column."""
     for t in range(len(rows)):
-        ends[rows[t] + 1] += 1
-    for k in range(1, len(ends)):
-        ends[k] += ends[k - 1]
+        counts[rows[t]] += 1
+
+
+def lay_out_rows(counts: Any) -> None:
+    """Turn the counts of rows in parts of a column into where each part writes its positions.
+
+    Positions of one row stand before those of the next, and within a row those of the first part
+    stand first.
+    """
+    place = 0
+    for row in range(counts.shape[1]):
+        for part in range(len(counts)):
+            count = counts[part, row]
+            counts[part, row] = place
+            place += count
+
+
+def place_rows(rows: Any, first: int, places: Any, order: Any) -> None:
+    """Write the positions of a part of a column, which begins at ``first``, by row."""
     for t in range(len(rows)):
         row = rows[t]
-        order[ends[row]] = t
-        ends[row] += 1
+        order[places[row]] = first + t
+        places[row] += 1
 
 
 def gather(source: Any, order: Any, target: Any) -> None:

@@ -93,7 +93,7 @@ class KeyedBatches(KeyedRounds):
         with passing(self._gate):
             self._recall(itertools.chain(named.names, carried.key))
             rows = self._rows_of(named)
-            parts = Parts.of(rows, len(self._keys) + len(named.names))
+            parts = Parts.of(rows, len(self._keys) + len(named.names), self.jobs)
             if time is not None:
                 self._check_order(when, parts)
             prompt = available is None and carry is None and not self._spec.rule.timed

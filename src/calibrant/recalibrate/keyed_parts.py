@@ -10,13 +10,26 @@ import numpy as np
 from calibrant.core import check
 from calibrant.core.arrays import Bits, Mask, Words
 from calibrant.core.desk import Found
+from calibrant.core.together import in_slices, slices
 from calibrant.errors import InvalidType, RepeatedTicket
 from calibrant.kernels.compile import SHORT, available, compiled
-from calibrant.kernels.tables import Moves, sort_by_row
+from calibrant.kernels.tables import Moves, count_rows, lay_out_rows, place_rows
 from calibrant.recalibrate.crowd import words_of
 from calibrant.recalibrate.delivery import moments
 from calibrant.recalibrate.keyed import KeyedPending, Keys, plain_keys
 from calibrant.recalibrate.late import Columns
+
+
+def _sorted(rows: Words, count: int, jobs: int) -> tuple[Words, Words]:
+    """Return the positions of a column sorted by row, and how many each row has."""
+    counts = np.zeros((len(slices(len(rows), jobs)), count), np.int64)
+    order = np.empty(len(rows), np.int64)
+    counting, placing = (compiled(made, "rows", nogil=True) for made in (count_rows, place_rows))
+    in_slices(len(rows), jobs, lambda k, part: counting(rows[part], counts[k]))
+    totals: Words = counts.sum(axis=0)
+    compiled(lay_out_rows, "rows", nogil=True)(counts)
+    in_slices(len(rows), jobs, lambda k, part: placing(rows[part], part.start, counts[k], order))
+    return order, totals
 
 
 @dataclass(frozen=True)
@@ -38,12 +51,10 @@ class Parts:
     bounds: Words
 
     @classmethod
-    def of(cls, rows: Words, count: int) -> Parts:
-        """Sort a batch by its rows, of which there are ``count`` in all."""
+    def of(cls, rows: Words, count: int, jobs: int = 1) -> Parts:
+        """Sort a batch by its rows, of which there are ``count`` in all, in so many threads."""
         if available() and len(rows) > max(SHORT, count // 4):
-            ends, order = np.zeros(count + 1, np.int64), np.empty(len(rows), np.int64)
-            compiled(sort_by_row, "rows", nogil=True)(rows, ends, order)
-            counts = np.diff(ends[:-1], prepend=0)
+            order, counts = _sorted(rows, count, jobs)
             some = np.flatnonzero(counts)
             counts = counts[some]
         else:

@@ -12,7 +12,7 @@ import numpy as np
 from calibrant.core import check
 from calibrant.core.arrays import Mask, Reals, Words
 from calibrant.core.desk import NUMBER, SHIFT, Found
-from calibrant.core.together import together
+from calibrant.core.together import WORTH, together
 from calibrant.errors import InvalidInput
 from calibrant.kernels.compile import SHORT
 from calibrant.kernels.crowd import counts_by_lag
@@ -31,8 +31,6 @@ from calibrant.recalibrate.keyed import Key, Keys
 from calibrant.recalibrate.keyed_parts import PLAIN, Due, Parts
 from calibrant.recalibrate.keyed_state import NAMED, KeyedState
 
-WORTH: Final = 20_000
-"""A thread more is worth it for this many rounds or events more."""
 PIECES: Final = 8
 """Pieces of a batch for each thread: who is done early, takes one more."""
 

@@ -13,6 +13,7 @@ from calibrant.core.arrays import Words
 from calibrant.core.desk import Desk, Found
 from calibrant.core.gate import Gate
 from calibrant.core.stateful import Stateful
+from calibrant.core.together import in_slices
 from calibrant.errors import InvalidInput
 from calibrant.kernels.layout import ISSUED, SECRET
 from calibrant.recalibrate.closed import KeyedClosed
@@ -193,7 +194,13 @@ class KeyedRows(Stateful):
         rows = np.fromiter(found, np.int64, len(keys.names))
         new = rows == NOBODY
         rows[new] = self._free_rows(int(new.sum()))
-        return rows[keys.codes]
+        found_rows = np.empty(len(keys.codes), np.int64)
+
+        def find(_: int, part: slice) -> None:
+            found_rows[part] = rows[keys.codes[part]]
+
+        in_slices(len(found_rows), self.jobs, find)
+        return found_rows
 
     def _free_rows(self, count: int) -> Words:
         """Return which rows new keys will get: those of keys that are gone, then further ones."""
