@@ -65,6 +65,8 @@ MOST_CPU = 1.8
 """At most so much of the CPU a request with storage off."""
 BEHIND = 200
 """How many forecasts later an outcome is told."""
+TRIES = 5
+"""How often recovery is measured: other work on the machine only ever adds to its time."""
 SCRIPT = Path(__file__).with_name("wrk.lua")
 """What wrk asks."""
 HEAD = "POST /v1/streams/s/{} HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n"
@@ -298,9 +300,9 @@ class Recovered(NamedTuple):
 def recovery(
     place: Path, events: int, model: Any = None, told: Sequence[dict[str, Any]] = ({},)
 ) -> list[Recovered]:
-    """Return what an event of the log takes that is played again: the first time and the second.
+    """Return what an event of the log takes that is played again: the first time and once loaded.
 
-    The first time holds what machine code takes to be loaded, the second does not.
+    The first time holds what machine code takes to be loaded; then the least of :data:`TRIES`.
     """
     asked = (
         one
@@ -312,7 +314,7 @@ def recovery(
         if one.kind == 0 or k >= BEHIND
     )
     store, took = filled(place, model or Recalibrator(seed=7), asked), []
-    for _ in range(2):
+    for _ in range(1 + TRIES):
         at = [time.process_time()]
         Ledger(store)
         at.append(time.process_time())
@@ -325,7 +327,7 @@ def recovery(
         # Not within the next measurement.
         del ledger
     store.close()
-    return took
+    return [took[0], Recovered(*map(min, zip(*took[1:], strict=True)))]
 
 
 def show_recovery(place: Path, name: str, events: int, *kind: Any) -> None:
