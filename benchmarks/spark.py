@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.spark batch stream`` prints two tables; ``crash`` kills a query three times
 in mid-batch and compares every row with a table's; ``million`` fills the state with many keys.
-``--docs`` also writes what is printed to the page about Spark.  Needs the environment that
+``--store`` keeps what is printed for the page about Spark.  Needs the environment that
 ``script/test`` makes for Spark, ``.venv-spark``.  CPU seconds are those of all processes of the
 session: driver, Java and Python workers.
 """
@@ -12,8 +12,6 @@ from __future__ import annotations
 import argparse
 import functools
 import os
-import re
-import shlex
 import statistics
 import sys
 import tempfile
@@ -43,8 +41,7 @@ MODELS: dict[str, Recalibrator] = {
     "Calibrant()": Calibrant(),
 }
 TICKS = os.sysconf("SC_CLK_TCK")
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "how-to" / "spark.md"
-MARKS = "(<!-- measured {0} -->\n).*?(<!-- that was {0} -->\n)"
+NAMES = "batch", "stream", "crash", "million"
 TITLES = "| {} | CPU seconds | µs a row | share |\n|---|---|---|---|"
 Lines = Iterator[str]
 
@@ -103,22 +100,12 @@ def shown(title: str, found: dict[str, list[float]], floor: str, rows: int) -> L
     yield ""
 
 
-def told(name: str, lines: Lines, write: bool) -> None:
-    """Print what was measured, with the command and the load, and put it on the page if asked."""
-    began = os.getloadavg()[0]
-    kept = []
-    for line in lines:
-        print(line, flush=True)
-        kept.append(line)
-    given = [word for word in sys.argv[1:] if word not in ("batch", "stream", "crash", "million")]
-    command = shlex.join(["python", "-m", "benchmarks.spark", name, *given])
-    load = f"load {began:.1f} before and {os.getloadavg()[0]:.1f} after, {os.cpu_count()} cores"
-    kept.append(f"From `{command}`; {load}.")
-    print(kept[-1], flush=True)
-    if write:
-        text = "\n".join(kept) + "\n"
-        marks = re.compile(MARKS.format(name), re.DOTALL)
-        PAGE.write_text(marks.sub(lambda mark: mark[1] + text + mark[2], PAGE.read_text()))
+def told(name: str, lines: Lines, store: bool) -> None:
+    """Print what was measured, and keep it for the page if asked."""
+    given = [word for word in sys.argv[1:] if word not in (*NAMES, "--store")]
+    with storing(f"spark_{name}", wanted=store, words=["benchmarks.spark", name, *given]):
+        for line in lines:
+            print(line, flush=True)
 
 
 # ------------------------------------------------------------------------------- batch
@@ -260,12 +247,13 @@ def streams(
             f"{name}, a value a key": lambda m=model: job("mapped", Mapped, m, shards),
         }
         found = measured(jobs, repeats, warm=0)
-        rate = log.num_rows / min(seconds[name])
         title = f"stream: {log.num_rows:,} events, 1,000 keys, {shards} shards, {files} batches"
         yield from shown(title, found, "reads and writes states", log.num_rows)
-        state = f"{sum(sizes[name]) / 1e6:.1f} MB of state"
-        yield f"`{name}`: {state}, {rate:,.0f} events a second at best.\n"
     stream.ShardProcessor = ours  # type: ignore[misc]
+    yield "| stream | state, MB | events a second, at best |\n|---|---|---|"
+    for name in MODELS:
+        rate = log.num_rows / min(seconds[name])
+        yield f"| {name} | {sum(sizes[name]) / 1e6:.1f} | {rate:,.0f} |"
 
 
 def crash(folder: str, many: int, files: int) -> Lines:
@@ -277,12 +265,13 @@ def crash(folder: str, many: int, files: int) -> Lines:
     took = time.perf_counter() - began
     out = read_committed(place / "out").drop_columns(["time", "body"])
     left = len(demo.uncommitted(place))
-    same = "the same" if agrees(out, log, played(log)) else "NOT the same"
-    yield (
-        f"{log.num_rows:,} events of 1,000 keys, late and shuffled, {files} batches, three kill -9 "
-        f"in mid-batch: {out.num_rows:,} rows in {took:.0f} s, {same} to the bit as a table's, "
-        f"each once; {left} files of batches that died lay beside the committed ones.\n"
-    )
+    same = "yes" if agrees(out, log, played(log)) else "NO"
+    yield "| three kill -9 in mid-batch | |\n|---|---|"
+    yield f"| events, late and shuffled; keys; batches | {log.num_rows:,}; 1,000; {files} |"
+    yield f"| rows that came out | {out.num_rows:,} |"
+    yield f"| each once, to the bit as a table's | {same} |"
+    yield f"| files of batches that died, beside the committed ones | {left} |"
+    yield f"| seconds | {took:.0f} |"
 
 
 def million(spark: SparkSession, folder: str, keys: int, files: int) -> Lines:
@@ -320,18 +309,19 @@ def million(spark: SparkSession, folder: str, keys: int, files: int) -> Lines:
 def main() -> None:
     """Run what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", default=["batch", "stream"])
+    parser.add_argument(
+        "names", nargs="*", default=["batch", "stream"], metavar="NAME", help=", ".join(NAMES)
+    )
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--events", type=int, default=400_000)
     parser.add_argument("--files", type=int, default=5)
     parser.add_argument("--shards", type=int, default=16)
     parser.add_argument("--keys", type=int, default=1_000_000)
-    parser.add_argument("--docs", action="store_true")
     parser.add_argument("--store", action="store_true", help="keep the tables for pages")
     chosen = parser.parse_args()
-    with storing("spark", wanted=chosen.store), tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder:
         if "crash" in chosen.names:
-            told("crash", crash(folder, chosen.events, chosen.files), chosen.docs)
+            told("crash", crash(folder, chosen.events, chosen.files), chosen.store)
         if {"batch", "stream", "million"} & set(chosen.names):
             in_session(chosen, folder)
 
@@ -341,12 +331,12 @@ def in_session(chosen: argparse.Namespace, folder: str) -> None:
     spark = session("local[2]")
     spark.conf.set("spark.sql.adaptive.coalescePartitions.enabled", "false")
     if "batch" in chosen.names:
-        told("batch", batches(spark, folder, chosen.repeats), chosen.docs)
+        told("batch", batches(spark, folder, chosen.repeats), chosen.store)
     if "stream" in chosen.names:
         given = chosen.repeats, chosen.events, chosen.files, chosen.shards
-        told("stream", streams(spark, folder, *given), chosen.docs)
+        told("stream", streams(spark, folder, *given), chosen.store)
     if "million" in chosen.names:
-        told("million", million(spark, folder, chosen.keys, chosen.files), chosen.docs)
+        told("million", million(spark, folder, chosen.keys, chosen.files), chosen.store)
 
 
 if __name__ == "__main__":
