@@ -53,7 +53,7 @@ def c_loops(*rules: str) -> dict[str, Loop]:
 
     A loop is called as ``loop(state, raw, outcomes, forecast, mean)``: it plays all rounds
     on the flat state and fills the last two arrays.  That of ``<rule>_rows`` is told ``places`` and
-    ``bounds`` besides, as :func:`calibrant.kernels.tables.make_replay_rows` says.
+    ``bounds`` besides, as :func:`calibrant.kernels.tables.make_replay_rows` says of sorted columns.
     """
     with tempfile.TemporaryDirectory() as directory:
         target = os.path.join(directory, "replay.so")

@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from benchmarks.reference import c_compiler, c_loops
 from benchmarks.store import storing
 from calibrant import Calibrant, Keys, Recalibrator, Table
 from calibrant.core.codec import Document
+from calibrant.recalibrate.keyed_batches import HELD
 from calibrant.recalibrate.keyed_parts import Parts
 
 Make = Callable[..., Any]
@@ -164,9 +166,8 @@ def _loop_ratio(table: Table, given: tuple[Any, ...], repeats: int) -> tuple[flo
     ours, its = table._rows.arena.flat(), table._rows.arena.flat().copy()
     made = [np.zeros(len(raw)) for _ in range(4)]
 
-    def machine() -> None:
-        columns = places, bounds, raw, outcomes, *made[:2], np.empty(0)
-        table._rows.program.rows.replay(ours, ours.view(np.float64), *columns)
+    played = loop_of(table, bounds, raw, outcomes, *made[:2], np.empty(0))
+    machine = partial(played, ours, places)
 
     def c() -> None:
         loop(its, raw, outcomes, *made[2:], places, bounds)
@@ -243,16 +244,29 @@ def by_arrival(table: Table, keys: Keys, raw: Any, outcomes: Any) -> Callable[[]
     The table plays it once in groups before, so that its rows are hot.
     """
     table.replay(keys, raw, outcomes)
-    machine, flat = table._rows.program.rows, table._rows.arena.flat()
     bounds, made = np.arange(len(raw) + 1), [np.empty(len(raw)) for _ in range(3)]
     if table._spec.transform is None:
         made[2] = np.empty(0)
 
-    def arrival() -> None:
-        places = table._tiers.places(table._rows_of(keys))
-        machine.replay(flat, flat.view(np.float64), places, bounds, raw, outcomes, *made)
+    loop, flat = loop_of(table, bounds, raw, outcomes, *made), table._rows.arena.flat()
+    return lambda: loop(flat, table._tiers.places(table._rows_of(keys)))
 
-    return arrival
+
+def loop_of(
+    table: Table, bounds: Any, raw: Any, outcomes: Any, *made: Any
+) -> Callable[[Any, Any], None]:
+    """Return what plays rounds that stand in the order of their rows, on words and places."""
+    size, machine = min(HELD, len(raw)), table._rows.program.rows
+    assert machine is not None
+    order, numbers = np.arange(len(raw)), np.empty(len(raw), np.int64)
+    held = np.empty(size), np.empty(size, outcomes.dtype), np.empty(size), np.empty(size)
+    own = *held, np.empty(min(size, len(made[2])))
+    issued, told = np.zeros(len(bounds) - 1, np.int64), ((raw, outcomes), (*made, numbers), own)
+
+    def loop(flat: Any, places: Any) -> None:
+        machine.replay(flat, flat.view(np.float64), places, bounds, order, issued, *told)
+
+    return loop
 
 
 def single_events(make: Make) -> dict[str, tuple[str, str]]:

@@ -13,20 +13,11 @@ from calibrant.kernels.coin import name_of
 from calibrant.kernels.compile import compiled
 
 
-class Moves(NamedTuple):
-    """How columns are brought into the order of rows and back, and rounds numbered."""
-
-    gather: Callable[..., None]
-    scatter: Callable[..., None]
-    number: Callable[..., None]
-
-
 class RowsMachine(NamedTuple):
-    """Compiled loops over many rows, and moves that leave other threads alone."""
+    """Compiled loops over many rows that leave other threads alone."""
 
     replay: Callable[..., None]
     events: Callable[..., None]
-    moves: Moves
 
 
 def machine_of_rows(
@@ -34,16 +25,17 @@ def machine_of_rows(
 ) -> RowsMachine:
     """Return loops over rows of a program's batches, compiled."""
     by_row = make_replay_rows(replay), make_events_rows(events)
-    moves = (compiled(made, "rows", nogil=True) for made in (gather, scatter, number_rounds))
-    played, told = (compiled(made, name, nogil=True) for made in by_row)
-    return RowsMachine(played, told, Moves(*moves))
+    return RowsMachine(*(compiled(made, name, nogil=True) for made in by_row))
 
 
 def make_replay_rows(replay: Callable[..., None]) -> Callable[..., None]:
     """Return what plays rounds whose outcomes come at once, those of each row together.
 
-    ``places`` says where each row starts; its rounds are those from ``bounds[k]`` up to
-    ``bounds[k + 1]`` of the columns.
+    ``places`` says where each row starts, and ``issued`` how many forecasts the row has made.  Its
+    rounds are those at the positions ``order[bounds[k]:bounds[k + 1]]`` of the columns ``raw`` and
+    ``ys``, which are ``given``; what is forecast in them, and their numbers, is written to the same
+    positions of the columns ``made``.  Rounds are played some at a time, as many as fit into the
+    columns of ``held``, so that these stay in the cache of the processor.
     """
 
     def replay_rows(
@@ -51,16 +43,37 @@ def make_replay_rows(replay: Callable[..., None]) -> Callable[..., None]:
         reals: Any,
         places: Any,
         bounds: Any,
-        raw: Any,
-        ys: Any,
-        draws: Any,
-        means: Any,
-        mixed: Any,
+        order: Any,
+        issued: Any,
+        given: Any,
+        made: Any,
+        held: Any,
     ) -> None:
-        for k in range(len(places)):
-            a, b = bounds[k], bounds[k + 1]
-            columns = raw[a:b], ys[a:b], draws[a:b], means[a:b], mixed[a:b]
-            replay(words, reals, places[k], *columns)
+        raw, ys = given
+        draws, means, mixed, numbers = made
+        own_raw, own_ys, own_draws, own_means, own_mixed = held
+        k, a, last = 0, bounds[0], bounds[len(places)]
+        while a < last:
+            b = min(a + len(own_raw), last)
+            for t in range(a, b):
+                own_raw[t - a], own_ys[t - a] = raw[order[t]], ys[order[t]]
+            t = a
+            while t < b:
+                stop, first = min(bounds[k + 1], b), t - a
+                part = stop - a
+                columns = own_raw[first:part], own_ys[first:part], own_draws[first:part]
+                replay(
+                    words, reals, places[k], *columns, own_means[first:part], own_mixed[first:part]
+                )
+                for n in range(t, stop):
+                    numbers[order[n]] = issued[k] + n - bounds[k]
+                t = stop
+                k += stop == bounds[k + 1]
+            for t in range(a, b):
+                draws[order[t]], means[order[t]] = own_draws[t - a], own_means[t - a]
+            for t in range(a, a + min(len(own_mixed), b - a)):
+                mixed[order[t]] = own_mixed[t - a]
+            a = b
 
     return replay_rows
 
@@ -106,25 +119,6 @@ def place_rows(rows: Any, first: int, places: Any, order: Any) -> None:
         row = rows[t]
         order[places[row]] = first + t
         places[row] += 1
-
-
-def gather(source: Any, order: Any, target: Any) -> None:
-    """Write the values at some positions one after the other."""
-    for t in range(len(order)):
-        target[t] = source[order[t]]
-
-
-def scatter(source: Any, order: Any, target: Any) -> None:
-    """Write values to some positions."""
-    for t in range(len(order)):
-        target[order[t]] = source[t]
-
-
-def number_rounds(bounds: Any, issued: Any, order: Any, numbers: Any) -> None:
-    """Write the number of each round in its row: one more than that before, from ``issued`` on."""
-    for k in range(len(issued)):
-        for t in range(bounds[k], bounds[k + 1]):
-            numbers[order[t]] = issued[k] + t - bounds[k]
 
 
 def copy_parts(source: Any, starts: Any, sizes: Any, target: Any, places: Any) -> None:

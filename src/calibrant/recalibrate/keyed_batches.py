@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from calibrant.recalibrate.crowd import places_of, words_of
 from calibrant.recalibrate.delivery import Schedule, arrivals, moments
 from calibrant.recalibrate.keyed import Key, KeyedPending, KeyedRun, Keys
 from calibrant.recalibrate.keyed_late import LateRounds, Plan
-from calibrant.recalibrate.keyed_parts import PLAIN, Due, Parts, checked_carry, event_keys
+from calibrant.recalibrate.keyed_parts import Due, Parts, checked_carry, event_keys
 from calibrant.recalibrate.keyed_rounds import KeyedRounds
 from calibrant.recalibrate.keyed_rows import NOBODY
 from calibrant.recalibrate.late import (
@@ -34,6 +34,14 @@ from calibrant.recalibrate.late import (
     ids_of,
     values_of,
 )
+
+HELD: Final = 4096
+"""Rounds that are played at a time: their columns stay in the cache of the processor."""
+
+
+def _moments(time: Any, rows: int) -> Reals:
+    """Return when each forecast was made; the row number where nothing is said."""
+    return np.arange(float(rows)) if time is None else moments(time, "time", rows)
 
 
 class KeyedBatches(KeyedRounds):
@@ -86,8 +94,9 @@ class KeyedBatches(KeyedRounds):
         check.same_length(keys=named, raw=raws, outcomes=told)
         if time is None and self._spec.rule.timed:
             raise InvalidInput("time must be given to a rule that forgets in time, got None")
-        when = np.arange(len(raws), dtype=np.float64)
-        when = when if time is None else moments(time, "time", len(raws))
+        prompt = available is None and carry is None and not self._spec.rule.timed
+        # Numbers of rows are made only where somebody reads them.
+        when: Any = None if prompt and time is None else _moments(time, len(raws))
         known = when if available is None else arrivals(available, when)
         carried = checked_carry(carry)
         with passing(self._gate):
@@ -96,10 +105,11 @@ class KeyedBatches(KeyedRounds):
             parts = Parts.of(rows, len(self._keys) + len(named.names), self.jobs)
             if time is not None:
                 self._check_order(when, parts)
-            prompt = available is None and carry is None and not self._spec.rule.timed
             apart = self._spec.raw_safe is None or not len(self._desk)
             if prompt and apart and (self._most_open is None or len(self._desk) < self._most_open):
                 return self._replay_at_once(named, parts, raws, told)
+            if when is None:
+                when = known = _moments(time, len(raws))
             stamps = when if time is not None else np.full(len(when), np.nan)
             return self._replay_late(named, rows, parts, (raws, told, when, known, stamps), carried)
 
@@ -155,10 +165,8 @@ class KeyedBatches(KeyedRounds):
 
     def _replay_at_once(self, keys: Keys, parts: Parts, raw: Reals, told: Bits) -> KeyedRun:
         self._check_room(keys, parts.rows, parts.counts, parts.told)
-        ticket, mixed = np.empty(len(raw), np.int64), raw
-        if self._spec.transform is not None:
-            mixed = np.empty(len(raw))
-        made = np.empty(len(raw)), np.empty(len(raw)), mixed
+        ticket, plain = np.empty(len(raw), np.int64), self._spec.transform is None
+        made = np.empty(len(raw)), np.empty(len(raw)), np.empty(0 if plain else len(raw))
         crowded, machine = self._has_crowds(parts.rows), self._machine(len(raw))
 
         def play() -> None:
@@ -169,6 +177,7 @@ class KeyedBatches(KeyedRounds):
 
         at_once = machine is not None and not crowded.any()
         self._wholly(keys, parts.rows, play, lambda: self._expire_rows(parts.rows), at_once)
+        mixed = raw if plain else made[2]
         return KeyedRun(*made[:2], self._spec.buckets, mixed, ticket, KeyedPending())
 
     def _play_at_once(
@@ -182,40 +191,32 @@ class KeyedBatches(KeyedRounds):
     ) -> None:
         """Play the rounds of rows, and write what was forecast in them, and their numbers."""
         order, places, bounds = parts.order, self._tiers.places(parts.rows), parts.bounds
-        size, issued, moves = len(order), self._own(ISSUED, parts.rows), PLAIN
-        if machine is not None:
-            moves = machine.moves
-        given = np.empty(size), np.empty(size, told.dtype)
-        columns = [np.empty(size), np.empty(size), np.empty(size)]
-        if self._spec.transform is None:
-            columns[2] = np.empty(0)
+        issued = self._own(ISSUED, parts.rows)
+        if machine is None:
+            ticket[order] = parts.numbers(issued)
+            self._play_row_by_row(places, parts, raw, told, made)
+            return
+        # One kind of column, so that machine code for another need not be made.
+        given = np.require(raw, requirements=["C", "W"]), np.require(told, requirements=["C", "W"])
 
         def play(flat: Words, start: int, first: int, last: int) -> None:
-            part = slice(bounds[first], bounds[last])
-            moves.gather(raw, order[part], given[0][part])
-            moves.gather(told, order[part], given[1][part])
-            told_rows = places[first:last] - start, bounds[first : last + 1]
-            if machine is not None:
-                machine.replay(flat, flat.view(np.float64), *told_rows, *given, *columns)
-            else:
-                self._play_row_by_row(*told_rows, given, columns)
-            moves.number(told_rows[1], issued[first:last], order, ticket)
-            for target, found in zip(made, columns, strict=True):
-                if len(found):
-                    moves.scatter(found[part], order[part], target)
+            rows = places[first:last] - start, bounds[first : last + 1], order, issued[first:last]
+            size = min(HELD, int(bounds[last] - bounds[first]))
+            held = np.empty(size), np.empty(size, told.dtype), *(np.empty(size) for _ in range(2))
+            own = *held, np.empty(min(size, len(made[2])))
+            machine.replay(flat, flat.view(np.float64), *rows, given, (*made, ticket), own)
 
-        if machine is None:
-            play(self._rows.arena.flat(), 0, 0, len(places))
-        else:
-            self._share_out(bounds, play)
+        self._share_out(bounds, play)
 
     def _play_row_by_row(
-        self, places: Words, bounds: Words, given: tuple[Any, ...], columns: list[Reals]
+        self, places: Words, parts: Parts, raw: Reals, told: Bits, made: tuple[Reals, ...]
     ) -> None:
-        for place, a, b in zip(places.tolist(), bounds[:-1], bounds[1:], strict=True):
-            found = self._rows.replay(place, given[0][a:b], given[1][a:b])
-            for column, part in zip(columns, found, strict=True):
-                column[a:b] = part if len(column) else column
+        for place, a, b in zip(places.tolist(), parts.bounds[:-1], parts.bounds[1:], strict=True):
+            some = parts.order[a:b]
+            found = self._rows.replay(place, raw[some], told[some])
+            for column, played in zip(made, found, strict=True):
+                if len(column):
+                    column[some] = played
 
     # ------------------------------------------------------------------- late
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from calibrant.core.desk import Found
 from calibrant.core.together import in_slices, slices
 from calibrant.errors import InvalidType, RepeatedTicket
 from calibrant.kernels.compile import SHORT, available, compiled
-from calibrant.kernels.tables import Moves, count_rows, lay_out_rows, place_rows
+from calibrant.kernels.tables import count_rows, lay_out_rows, place_rows
 from calibrant.recalibrate.crowd import words_of
 from calibrant.recalibrate.delivery import moments
 from calibrant.recalibrate.keyed import KeyedPending, Keys, plain_keys
@@ -72,6 +72,11 @@ class Parts:
         """How many rounds each row has."""
         return np.diff(self.bounds)
 
+    def numbers(self, issued: Words) -> Words:
+        """Return the numbers of the rounds in their rows, from ``issued`` on, as in ``order``."""
+        numbers: Words = np.arange(len(self.order))
+        return numbers + np.repeat(issued - self.bounds[:-1], self.counts)
+
     def chosen(self, some: Words) -> Parts:
         """Return the rounds of some of the rows, given by their places in order."""
         if len(some) == len(self.rows):
@@ -80,23 +85,6 @@ class Parts:
         bounds = np.concatenate([[0], np.cumsum(counts)])
         shift = np.repeat(self.bounds[some] - bounds[:-1], counts)
         return Parts(self.rows[some], self.order[shift + np.arange(len(shift))], bounds)
-
-
-def _gather(source: Any, order: Words, target: Any) -> None:
-    target[:] = source[order]
-
-
-def _scatter(source: Any, order: Words, target: Any) -> None:
-    target[order] = source
-
-
-def _number(bounds: Words, issued: Words, order: Words, numbers: Words) -> None:
-    told, counts = np.arange(bounds[0], bounds[-1]), np.diff(bounds)
-    numbers[order[bounds[0] : bounds[-1]]] = told + np.repeat(issued - bounds[:-1], counts)
-
-
-PLAIN: Final = Moves(_gather, _scatter, _number)
-"""Moves without a compiler."""
 
 
 @dataclass(frozen=True)

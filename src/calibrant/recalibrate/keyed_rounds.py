@@ -28,7 +28,7 @@ from calibrant.kernels.layout import (
 from calibrant.recalibrate.closed import CLOSED, EXPIRED, SETTLED
 from calibrant.recalibrate.delivery import Schedule
 from calibrant.recalibrate.keyed import Key, Keys
-from calibrant.recalibrate.keyed_parts import PLAIN, Due, Parts
+from calibrant.recalibrate.keyed_parts import Due, Parts
 from calibrant.recalibrate.keyed_state import NAMED, KeyedState
 
 PIECES: Final = 8
@@ -231,7 +231,7 @@ class KeyedRounds(KeyedState):
     def _numbers_of(self, parts: Parts) -> Words:
         """Return the number that the ticket of each round of a batch will have in its stream."""
         ticket = np.empty(len(parts.order), np.int64)
-        PLAIN.number(parts.bounds, self._own(ISSUED, parts.rows), parts.order, ticket)
+        ticket[parts.order] = parts.numbers(self._own(ISSUED, parts.rows))
         return ticket
 
     def _has_crowds(self, rows: Words) -> Mask:
