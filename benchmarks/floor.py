@@ -48,9 +48,9 @@ BARS = {
 }
 BEFORE_BARS = {
     "plain default, forecast + observe": 2.0 / 3.0,
-    "load, one round, save": 0.1,
-    "load, one round, save, again and again": 0.1,
-    "load, one round, save, once compiled": 0.1,
+    "plain default, load, one round, save": 0.1,
+    "from disk default, load, one round, save": 0.1,
+    "compiled default, load, one round, save": 0.1,
 }
 
 
@@ -274,10 +274,13 @@ def against(before: str, repeats: int) -> list[Row]:
 
 
 def _played(source: str) -> dict[str, float]:
-    settings = os.environ | {"PYTHONPATH": source}
-    command = [sys.executable, "-c", PATHS]
-    told = subprocess.run(command, env=settings, check=True, capture_output=True, text=True)
-    found: dict[str, float] = json.loads(told.stdout)
+    """Return what the paths of a commit cost: without a compiler, and then with one."""
+    found = dict[str, float]()
+    for compile in ("off", "on") if available() else ("off",):
+        settings = os.environ | {"PYTHONPATH": source, "CALIBRANT_COMPILE": compile}
+        command = [sys.executable, "-c", PATHS]
+        told = subprocess.run(command, env=settings, check=True, capture_output=True, text=True)
+        found |= json.loads(told.stdout)
     return found
 
 
@@ -313,9 +316,11 @@ def learns(model):
     return play
 
 told = {}
+# Where there is a compiler, machine code that is on disk is taken over on the way.
+plain = "from disk" if available() else "plain"
 for name, made, count in (("default", Calibrant, 100), ("foster_hart", Recalibrator, 1000)):
-    told[f"plain {name}, forecast + observe"] = best(pairs(made(seed=1)), count)
-    told[f"plain {name}, predict_one + learn_one"] = best(learns(made(seed=1)), count)
+    told[f"{plain} {name}, forecast + observe"] = best(pairs(made(seed=1)), count)
+    told[f"{plain} {name}, predict_one + learn_one"] = best(learns(made(seed=1)), count)
 model = Calibrant(seed=1)
 pairs(model)(50)
 stored = model.to_bytes()
@@ -326,9 +331,7 @@ def cycle(count):
         again.observe(again.forecast(0.3), 1)
         again.to_bytes()
 
-told["load, one round, save"] = best(cycle, 20)
-# Machine code that an earlier run left on disk is taken over after a thousand.
-told["load, one round, save, again and again"] = best(cycle, 100)
+told[f"{plain} default, load, one round, save"] = best(cycle, 100)
 if available():
     raw = np.random.default_rng(1).random(200_000)
     outcomes = (np.random.default_rng(2).random(200_000) < raw).astype(np.uint8)
@@ -337,7 +340,7 @@ if available():
         told[f"compiled {name}, forecast + observe"] = best(pairs(model), 1000)
         told[f"compiled {name}, predict_one + learn_one"] = best(learns(model), 1000)
         if name == "default":
-            told["load, one round, save, once compiled"] = best(cycle, 20)
+            told["compiled default, load, one round, save"] = best(cycle, 20)
         model.replay(raw, outcomes)
         told[f"batch {name}"] = best(lambda count: model.replay(raw, outcomes), 200_000, 5)
 print(json.dumps(told))
