@@ -30,13 +30,15 @@ class Service:
         self.start()
 
     def start(self) -> None:
-        """Start the process, and wait until it listens."""
+        """Start the process, and wait until it is ready."""
         words = [sys.executable, "-m", "calibrant", "serve", self.address, "--port", "0"]
         self.process = subprocess.Popen(
             [*words, "--snapshot", "1000"], stderr=subprocess.PIPE, text=True
         )
         assert self.process.stderr is not None
         line = self.process.stderr.readline()
+        while "not ready" in line:
+            line = self.process.stderr.readline()
         if " at http://" not in line:
             raise RuntimeError(f"service must start, got {line}{self.process.stderr.read()}")
         self.held = HTTPConnection(line.split("http://")[1].strip(), timeout=600)
