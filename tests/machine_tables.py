@@ -193,6 +193,7 @@ class Tables(Keyed):
             if outcome is not None:
                 log.append((None, "outcome", name, outcome, time))
         keys, kind, id, x, time = map(list, zip(*log, strict=True)) if log else [[]] * 5
+        first, waiting = len(self.made), self.open()
         run = self.subject.play(keys, kind, id, x, time)
         said = zip(run.value.tolist(), run.mean.tolist(), kind, id, x, keys, time, strict=True)
         for value, mean, what, name, told, key, when in said:
@@ -202,9 +203,10 @@ class Tables(Keyed):
             else:
                 self.learn(made, told)
                 self.fates[name] = RepeatedTicket
-        for made in self.made:
+        # Of tickets that expired elsewhere, in a stream that was handed over, nothing is known.
+        for made in waiting + self.made[first:]:
             if made.name and made.outcome is None and self.aged(made):
-                self.fates.setdefault(made.name, ExpiredTicket)
+                self.fates[made.name] = ExpiredTicket
 
     # ------------------------------------------------------------------ leaving and coming back
 
