@@ -239,6 +239,23 @@ def test_a_correction_may_say_what_it_replaces(file: Path) -> None:
         assert journal.verify() == 3
 
 
+def test_an_outcome_is_corrected_however_old_its_forecast_is(file: Path) -> None:
+    table = Table(pattern(max_open=2), seed=1)
+    closed = table.observe(table.forecast("a", 0.3, id="x"), 1)
+    with Journal(file, pattern(max_open=2), seed=1) as journal:
+        journal.forecast("a", 0.3, id="x")
+        journal.observe("x", 1)
+        for k in range(4):
+            journal.forecast("a", 0.6, id=f"{k}")
+            table.forecast("a", 0.6, id=f"{k}")
+        assert journal.correct("x", 0).outcome == 0
+        table.correct(closed, 0)
+        assert journal.state() == table
+    with Journal(file) as journal:
+        assert journal.state() == table
+        assert journal.verify() == 7
+
+
 def test_a_forecast_that_is_asked_again_has_the_outcome_that_stands(file: Path) -> None:
     with Journal(file, pattern(), seed=1) as journal:
         journal.forecast("a", 0.3, id="x")

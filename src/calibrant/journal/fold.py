@@ -211,6 +211,8 @@ class Fold:
         raw, time, was = past.unpack_from(asked.body)
         asked_then = asked.id, asked.key, raw, None if time != time else time, asked.groups
         made = self.form.revived(asked.body[past.size :], *asked_then)
+        # Said of a forecast of any age: the log has its outcome.
+        made._outcome = was
         model.correct(made, int(asked.x), was=was)
         if self.witness is not None:
             self.witness.corrected(made, int(asked.x), was, asked.since)
