@@ -139,17 +139,17 @@ def test_a_ticket_that_was_stored_is_learned_as_the_one_that_was_returned() -> N
 
 def test_a_state_of_the_third_version_learns_late_outcomes_as_it_did() -> None:
     rec = from_bytes(json.loads((STATES / "v3" / "quantiles_mixed.json").read_text()))
-    assert not rec._alike
+    assert not rec.spec.alike
     assert len(rec.forecast(Distribution.normal(0.0, 1.0)).advice) == shifts.GRID + shifts.SAID
     assert not rec._method.in_turn
     again = QuantileRecalibrator.from_bytes(rec.to_bytes())
-    assert not again._alike
+    assert not again.spec.alike
     assert again == rec
-    assert QuantileRecalibrator(seed=1)._alike
+    assert QuantileRecalibrator(seed=1).spec.alike
 
 
 def test_a_state_of_the_fourth_version_lets_the_first_outcomes_count_more() -> None:
     rec = from_bytes(json.loads((STATES / "v8" / "quantiles_mixed.json").read_text()))
-    assert (rec._alike, rec._even) == (True, False)
+    assert (rec.spec.alike, rec.spec.even) == (True, False)
     assert QuantileRecalibrator.from_bytes(rec.to_bytes()) == rec
-    assert QuantileRecalibrator(seed=1)._even
+    assert QuantileRecalibrator(seed=1).spec.even
