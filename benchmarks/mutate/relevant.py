@@ -34,6 +34,7 @@ TESTS = (
     (r"kernels/(batches|rounds|rule)", "replay play late corrections"),
     (r"kernels/[^/]*$", "proof kernels contract"),
     (r"calibrators", "layout grid proof refining drift_rules late kernels contract bad_input"),
+    (r"calibrators/base", "account"),
     (r"bounds/(game|groups)", "bounds_game groups_proof"),
     (r"bounds/mixture", "bounds_mixture"),
     (r"bounds/(anchored|refining|late)", "bounds_patience late_games refining"),
