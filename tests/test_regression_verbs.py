@@ -198,8 +198,9 @@ def test_a_ticket_that_was_found_by_its_id_can_be_stored(case) -> None:
     assert again.to_dict() == found.to_dict()
     if isinstance(again, QuantileTicket):
         assert again.quantiles.tolist() == ticket.quantiles.tolist()
-        with pytest.raises(InvalidInput, match="must be asked of the ticket that forecast"):
-            _ = again.value
+        for name in ("value", "inner", "outer"):
+            with pytest.raises(InvalidInput, match="must be asked of the ticket that forecast"):
+                _ = getattr(again, name)
     else:
         assert again.value == ticket.value == ticket.mean
         assert again.raw == ticket.raw
