@@ -133,11 +133,13 @@ def _reached(root: Any) -> dict[int, Any]:
     found, stack = dict[int, Any](), [root]
     while stack:
         made = stack.pop()
-        if id(made) in found or isinstance(made, CODE):
+        # Not isinstance: a proxy of something that is gone answers nothing.
+        kind = type(made)
+        if id(made) in found or issubclass(kind, CODE):
             continue
         found[id(made)] = made
         stack += gc.get_referents(made)
-        if isinstance(made, np.ndarray) and made.base is not None:
+        if issubclass(kind, np.ndarray) and made.base is not None:
             stack.append(made.base)
     return found
 
