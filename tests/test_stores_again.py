@@ -277,3 +277,17 @@ def test_few_events_are_played_one_by_one(opened: Opened, singly: list[int]) -> 
     ledger.write(ledger.enter(asked(some_events(again.FEW)))[1])
     Ledger(store)
     assert len(singly) == again.FEW
+
+
+@pytest.mark.parametrize("many", [1, 99, 100, 30_000])
+def test_ids_added_together_are_those_added_one_by_one(many: int) -> None:
+    names = [(1, k % 2, f"order {k} \udc80") for k in range(many)]
+    one_by_one, together = Seen(), Seen()
+    together._set_key(one_by_one._key)
+    for seen in (one_by_one, together):
+        seen.add((2, 0, "before"))
+    for name in names:
+        one_by_one.add(name)
+    together.add_all(iter(names))
+    assert together.count == many + 1
+    assert together.body() == one_by_one.body()
