@@ -60,10 +60,13 @@ class Seen:
 
     def mark(self, name: Name) -> Mark:
         """Return an id's hash and its bits."""
+        h = int.from_bytes(self._digest(name), "little")
+        return h, 1 << (h >> 40 & 63) | 1 << (h >> 46 & 63) | 1 << (h >> 52 & 63)
+
+    def _digest(self, name: Name) -> bytes:
         hashed = self._hash.copy()
         hashed.update(f"{name[0]} {name[1]} {name[2]}".encode("utf-8", "surrogatepass"))
-        h = int.from_bytes(hashed.digest(), "little")
-        return h, 1 << (h >> 40 & 63) | 1 << (h >> 46 & 63) | 1 << (h >> 52 & 63)
+        return hashed.digest()
 
     def __contains__(self, name: Name) -> bool:
         return self.holds(self.mark(name))
@@ -88,12 +91,7 @@ class Seen:
                 self._put_together(some)
 
     def _put_together(self, names: list[Name]) -> None:
-        start, digests = self._hash.copy, list[bytes]()
-        for stream, kind, id in names:
-            hashed = start()
-            hashed.update(f"{stream} {kind} {id}".encode("utf-8", "surrogatepass"))
-            digests.append(hashed.digest())
-        left = np.frombuffer(b"".join(digests), "<u8").astype(np.uint64)
+        left = np.frombuffer(b"".join(map(self._digest, names)), "<u8").astype(np.uint64)
         while len(left):
             words = self._open_layer()
             h, left = left[: self._room], left[self._room :]
