@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import json
+import math
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
-from benchmarks.mutate.__main__ import digest, everyone, explanations, summary
+from benchmarks.mutate import switch
+from benchmarks.mutate.__main__ import digest, digest_of, everyone, explanations, summary
 from benchmarks.mutate.mutants import SOURCES, Mutant, mutants_of, name_of, sample, sources
 from benchmarks.mutate.relevant import UNTOUCHED, relevant_to
+from benchmarks.mutate.weave import is_pure, woven
 
 pytestmark = pytest.mark.once
 
@@ -103,10 +109,12 @@ def test_whatever_is_explained_is_still_a_mutant(mutants: list[Mutant]) -> None:
 
 def fates(mutants: list[Mutant], alive: int = 0) -> dict[str, dict[str, str]]:
     """Fates of today: the first so many are alive."""
-    return {
-        mutant.name: {"fate": "alive" if k < alive else "killed", "digest": digest(mutant.file)}
-        for k, mutant in enumerate(mutants)
-    }
+    by = "tests/test_bounds.py::test_that_fails"
+    told: dict[str, dict[str, str]] = {}
+    for k, mutant in enumerate(mutants):
+        fate = {"fate": "alive", "by": ""} if k < alive else {"fate": "killed", "by": by}
+        told[mutant.name] = fate | {"digest": digest(mutant, fate)}
+    return told
 
 
 def test_a_mutant_that_lives_must_be_explained(capsys: pytest.CaptureFixture[str]) -> None:
@@ -135,9 +143,132 @@ def test_a_fate_of_files_or_tests_that_have_changed_does_not_count(
 ) -> None:
     mutants = everyone(("bounds/gaps",))[:40]
     known = fates(mutants)
-    known[mutants[3].name] = {"fate": "alive", "digest": "of another time"}
+    known[mutants[3].name] = {"fate": "alive", "by": "", "digest": "of another time"}
     assert summary(mutants, known) == 0
     assert "39 of 40 mutants tried: 39 killed" in capsys.readouterr().out
+
+
+def test_a_fate_depends_on_the_tests_that_could_change_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    mutant = everyone(("bounds/gaps",))[0]
+    killed = digest(mutant, {"fate": "killed", "by": "tests/test_bounds.py::test_that_fails"})
+    assert killed == digest(mutant, {"fate": "out of time", "by": "bounds"})
+    assert killed != digest(mutant, {"fate": "killed", "by": "tests/test_promise.py::test_other"})
+    alive = digest(mutant, {"fate": "alive", "by": ""})
+    assert alive == digest_of(mutant.file, tuple(name for name, _ in relevant_to(mutant.file)))
+    why = {mutant.name: "It does the same."}
+    monkeypatch.setattr("benchmarks.mutate.__main__.explanations", lambda: why)
+    assert digest(mutant, {"fate": "alive", "by": ""}) == digest_of(mutant.file, ())
+
+
+# --------------------------------------------------------------- many behind switches
+
+WOVEN = '''"""What this is."""
+from __future__ import annotations
+
+def f(x, y=0.5):
+    """Say something."""
+    found = []
+    for k in range(x):
+        if k == 3 and not y:
+            continue
+        if k > 7:
+            raise ValueError("far")
+        found.append(min(k, 2) * -y)
+        y += 0.25
+    return found if len(found) < 6 else (
+        found[1:]
+    )
+'''
+CASES = [(0,), (3,), (6,), (5, 0), (6, -0.75), (7, 0.0), (9,), (4, 1)]
+
+
+def played(text: str) -> list[str]:
+    """What the function of a file returns or raises."""
+    space: dict[str, Any] = {}
+    exec(compile(text, "played", "exec", dont_inherit=True), space)
+    told = []
+    for case in CASES:
+        try:
+            told.append(repr(space["f"](*case)))
+        except (ArithmeticError, TypeError, ValueError) as error:
+            told.append(repr(error))
+    return told
+
+
+@pytest.fixture
+def mutant_switch(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The switch under the name that woven files know."""
+    monkeypatch.setitem(sys.modules, "mutant_switch", switch)
+    monkeypatch.setattr(switch, "reached", set())
+    monkeypatch.setattr(switch, "moved", set())
+    return switch
+
+
+def test_a_woven_file_is_the_code_until_a_mutant_is_switched_on(
+    mutant_switch: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mutants = dict(enumerate(mutants_of("f.py", WOVEN)))
+    assert len(mutants) == 19
+    for number, mutant in mutants.items():
+        text, taken = woven(WOVEN, {number: mutant})
+        assert taken == [number]
+        monkeypatch.setattr(mutant_switch, "active", -1)
+        assert played(text) == played(WOVEN), mutant.name
+        monkeypatch.setattr(mutant_switch, "active", number)
+        assert played(text) == played(mutant.within(WOVEN)), mutant.name
+
+
+def test_mutants_share_a_file_unless_one_is_inside_another(mutant_switch: Any) -> None:
+    mutants = dict(enumerate(mutants_of("f.py", WOVEN)))
+    text, taken = woven(WOVEN, mutants)
+    spans = sorted(mutants[number].span for number in taken)
+    assert all(one[2:] <= other[:2] for one, other in itertools.pairwise(spans))
+    assert len(taken) == 11
+    assert played(text) == played(WOVEN)
+    assert mutant_switch.reached == set(taken)
+
+
+def test_only_a_value_that_differs_can_be_noticed(mutant_switch: Any) -> None:
+    text = WOVEN.replace("k > 7", "k * 2 > 14")
+    [(number, _)] = [
+        (number, mutant)
+        for number, mutant in enumerate(mutants_of("f.py", text))
+        if mutant.was == "k * 2 > 14"
+    ]
+    made, _ = woven(text, {number: list(mutants_of("f.py", text))[number]})
+    space: dict[str, Any] = {}
+    exec(made, space)
+    space["f"](7)
+    assert (mutant_switch.reached, mutant_switch.moved) == ({number}, set())
+    space["f"](8)
+    assert mutant_switch.moved == {number}
+
+
+def test_values_are_alike_only_if_nothing_tells_them_apart() -> None:
+    alike = switch.alike
+    one, two = np.array([0.0, 1.0]), np.array([0.0, 1.0])
+    assert alike(one, two)
+    assert alike(math.nan, float("nan"))
+    assert alike((1, "a"), (1, "a"))
+    assert alike(None, None)
+    assert not alike(one, -one)
+    assert not alike(one, one.astype(np.float32))
+    assert not alike(one, one[:, None])
+    assert not alike(0.0, -0.0)
+    assert not alike(1, 1.0)
+    assert not alike(1, True)
+    assert not alike((1, 2), (1,))
+    assert not alike([1], [1]), "one may be changed later, and the other not"
+    kept = np.array([object()])
+    assert not alike(kept, kept.copy())
+
+
+def test_a_value_is_asked_for_twice_only_where_that_does_nothing() -> None:
+    assert is_pure("math.sqrt(x) + len(y[1:]) * max(a.b, 3)")
+    assert not is_pure("random() + 1")
+    assert not is_pure("self.next() + 1")
+    assert not is_pure("(x := 3) + 1")
+    assert not is_pure("sum(k for k in rows)")
 
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:

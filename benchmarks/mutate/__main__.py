@@ -3,6 +3,7 @@
     python -m benchmarks.mutate                      every mutant; goes on where it stopped
     python -m benchmarks.mutate --sample 150         some, chosen by --seed; the same ones each time
     python -m benchmarks.mutate --only bounds/gaps   those of some files
+    python -m benchmarks.mutate --together           many at once, with tests that reach them
     python -m benchmarks.mutate --list               those that are alive, with explanations
 
 A mutant is killed if a test fails, or takes longer than any test may.  One that stays alive must be
@@ -25,6 +26,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from benchmarks.mutate.herd import Herd
 from benchmarks.mutate.lab import Lab
 from benchmarks.mutate.mutants import SOURCES, Mutant, mutants_of, name_of, sample, sources
 from benchmarks.mutate.relevant import UNTOUCHED, relevant_to
@@ -49,6 +51,8 @@ def main(arguments: list[str] | None = None) -> int:
     known: dict[str, Any] = json.loads(place.read_text()) if place.exists() else {}
     if not told.list:
         waiting = [mutant for mutant in chosen if told.again or not is_known(mutant, known)]
+        if told.together and waiting:
+            waiting = try_together(waiting, known, place)
         try_all(waiting, known, place, control=not told.no_control)
     return summary(chosen, known)
 
@@ -62,6 +66,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--again", action="store_true", help="also those that were tried before")
     parser.add_argument("--no-control", action="store_true", help="trust tests that fail")
     parser.add_argument("--skip-explained", action="store_true", help="not those known to live")
+    parser.add_argument("--together", action="store_true", help="behind switches, many at once")
     parser.add_argument("--list", action="store_true", help="try none; tell what is known")
     parser.add_argument("--results", type=Path, default=RESULTS, help="where fates are noted")
     return parser.parse_args(arguments)
@@ -75,7 +80,8 @@ def everyone(only: tuple[str, ...] = ()) -> list[Mutant]:
 
 def is_known(mutant: Mutant, known: dict[str, Any]) -> bool:
     """Say whether a mutant was tried with its file and its tests as they are now."""
-    return bool(known.get(mutant.name, {}).get("digest") == digest(mutant.file))
+    fate = known.get(mutant.name)
+    return fate is not None and bool(fate["digest"] == digest(mutant, fate))
 
 
 def try_all(mutants: list[Mutant], known: dict[str, Any], place: Path, *, control: bool) -> None:
@@ -87,16 +93,58 @@ def try_all(mutants: list[Mutant], known: dict[str, Any], place: Path, *, contro
         lab = Lab(Path(folder), control=control)
         for number, mutant in enumerate(mutants, 1):
             found = lab.fate(mutant)
-            known[mutant.name] = {**found, "digest": digest(mutant.file)}
-            place.write_text(json.dumps(known, indent=0, sort_keys=True) + "\n")
+            note(mutant, found, known, place)
             tell(f"[{number}/{len(mutants)}] {found['fate']}: {mutant.name}")
 
 
+def try_together(mutants: list[Mutant], known: dict[str, Any], place: Path) -> list[Mutant]:
+    """Try mutants many at once; return those that must be tried one by one."""
+    place.parent.mkdir(exist_ok=True)
+    for name in NEEDED:
+        importlib.import_module(name)
+    with tempfile.TemporaryDirectory() as folder:
+        herd = Herd(Path(folder), mutants, {name: test_of(known[name]) for name in known})
+        for test, found in herd.fates():
+            for number, fate in found.items():
+                note(mutants[number], fate, known, place)
+            left = sum(number not in herd.dead for number in herd.waiting)
+            tell(f"tests/test_{test}.py: {len(found)} killed, {left} left")
+        alive = herd.waiting - herd.dead - herd.early
+        for number in alive:
+            note(mutants[number], {"fate": "alive", "by": "", "seconds": 0.0}, known, place)
+        return [mutant for k, mutant in enumerate(mutants) if k not in alive | herd.dead]
+
+
+def note(mutant: Mutant, fate: dict[str, Any], known: dict[str, Any], place: Path) -> None:
+    """Write down the fate of a mutant."""
+    what = {**fate, "line": mutant.span[0]}
+    known[mutant.name] = {**what, "digest": digest(mutant, what)}
+    place.write_text(json.dumps(known, indent=0, sort_keys=True) + "\n")
+
+
+def test_of(fate: dict[str, Any]) -> str:
+    """Return the test file that killed a mutant, as tables name it."""
+    return Path(fate["by"].partition("::")[0]).stem.removeprefix("test_")
+
+
+def digest(mutant: Mutant, fate: dict[str, Any]) -> str:
+    """Return a digest of what a fate depends on.
+
+    A mutant that was killed stays so while its file and the tests that did it are the same; one
+    that does the same as the code does so whatever the tests; others may be noticed by new tests.
+    """
+    if fate["fate"] != "alive":
+        names = [test_of(fate)]
+    else:
+        names = [] if mutant.name in explanations() else [n for n, _ in relevant_to(mutant.file)]
+    return digest_of(mutant.file, tuple(names))
+
+
 @cache
-def digest(file: str) -> str:
-    """Return a digest of a file and of the tests that matter for it."""
-    tests = [SOURCES.parents[1] / "tests" / f"test_{name}.py" for name, _ in relevant_to(file)]
-    texts = [path.read_bytes() for path in [SOURCES / file, *tests]]
+def digest_of(file: str, tests: tuple[str, ...]) -> str:
+    """Return a digest of a source file and some test files."""
+    paths = [SOURCES.parents[1] / "tests" / f"test_{name}.py" for name in tests]
+    texts = [path.read_bytes() for path in [SOURCES / file, *paths]]
     return hashlib.sha256(b"\0".join(texts)).hexdigest()[:16]
 
 

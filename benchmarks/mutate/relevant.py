@@ -14,6 +14,8 @@ TESTS = (
     (r"kernels/(anchor|refine|crowd|safe)", "refining drift_state drift_rules raw_safe late proof"),
     (r"kernels/(anchor|crowd)", "late_corrections fading bounds_played"),
     (r"kernels/wary", "wary"),
+    (r"kernels/fetch", "fetch"),
+    (r"kernels/swaps", "swaps"),
     (r"kernels/mended", "classes_mended classes_late"),
     (r"kernels/(blackwell|pairs)", "proof layout late replay"),
     (r"kernels/(blend|opinions|gammas)", "regression_aggregated regression_contract"),
@@ -48,6 +50,7 @@ TESTS = (
     (r"classes/(calibrant|front|mended)", "classes_mended"),
     (r"classes/(simplex|vectors)", "classes_simplex classes_simplex_bound"),
     (r"classes/version1", "classes_version1"),
+    (r"classes/grown", "classes_grown"),
     (r"classes/metrics", "classes_metrics"),
     (r"classes", "classes_verbs classes classes_contract intact"),
     (r"regression/(distribution|curves)", "regression_distribution others_arrays"),
@@ -89,7 +92,10 @@ FIRST = (
 )
 """Which stored states a mutant must not change: they are played first, for they are fast."""
 
-UNTOUCHED = {"kernels/compile.py": "its tests compile, and the others run without a compiler"}
+UNTOUCHED = {
+    "kernels/compile.py": "its tests compile, and the others run without a compiler",
+    "kernels/prefetch.py": "an instruction of compiled programs; mutants run without",
+}
 """Files without mutants, and why."""
 
 
