@@ -1,15 +1,42 @@
 """Work with the package below a directory, as one who installed it: ``at_work.py DIRECTORY``.
 
-Says which of the data that stay apart are missing, or that none is.
+With ``at_work.py DIRECTORY EXTRA`` whatever needs this extra must work. Says which of the data that
+stay apart are missing, or that none is.
 """
 
 import importlib
+import json
+import os
 import pathlib
 import pkgutil
+import subprocess
 import sys
+import tempfile
+
+BRINGS = {
+    "fast": ("numba", ("calibrant.kernels.lean",)),
+    "cli": ("pyarrow", ("calibrant.cli.app", "calibrant.stream")),
+    "plot": ("matplotlib", ("calibrant.plot", "calibrant.report")),
+    "classes": ("scipy", ("calibrant.classes",)),
+    "river": ("river", ("calibrant.integrations.river",)),
+    "sklearn": ("sklearn", ("calibrant.integrations.sklearn",)),
+    "frames": ("narwhals", ("calibrant.frames",)),
+    "excel": ("openpyxl", ()),
+    "serve": ("starlette", ("calibrant.cli.service", "calibrant.serve")),
+    "spark": ("pyspark", ("calibrant.integrations.spark",)),
+    "postgres": ("psycopg", ("calibrant.journal.postgres",)),
+    "client": ("httpx", ("calibrant.client",)),
+    "sealed": ("cryptography", ()),
+    "mcp": ("mcp", ("calibrant.client",)),
+    "experiments": ("msprime", ("calibrant.experiments",)),
+    "all": ("uvicorn", ("calibrant.serve", "calibrant.client", "calibrant.frames")),
+}
+"""The library that an extra brings, and modules that must work with this extra alone."""
+COMMANDS = ("all", "cli", "experiments", "mcp", "serve")
+"""Extras that bring the command."""
 
 
-def main(place: pathlib.Path) -> None:
+def main(place: pathlib.Path, extra: str = "base") -> None:
     """Play and store a stream, and import every module."""
     away = [path for path in sys.path if not pathlib.Path(path, "calibrant").is_dir()]
     sys.path[:] = [str(place), *away]
@@ -30,6 +57,7 @@ def main(place: pathlib.Path) -> None:
             except (errors.MissingExtra, ModuleNotFoundError) as missing:
                 if "calibrant" in str(getattr(missing, "name", None)):
                     raise
+    check_extra(extra, place)
     try:
         datasets.load_icing()
     except errors.MissingData as told:
@@ -38,5 +66,27 @@ def main(place: pathlib.Path) -> None:
         print("all data")
 
 
+def check_extra(extra: str, place: pathlib.Path) -> None:
+    """Use what an extra brings: a failure to import it is not forgiven here."""
+    library, modules = BRINGS.get(extra, ("numpy", ()))
+    for name in (library, *modules):
+        importlib.import_module(name)
+    if extra in COMMANDS:
+        replay_a_file(place)
+
+
+def replay_a_file(place: pathlib.Path) -> None:
+    """Replay a file of ten rows by the command."""
+    with tempfile.TemporaryDirectory() as away:
+        rows = "".join(f"0.{k};{'yes' if k > 4 else 'no'}\n" for k in range(10))
+        pathlib.Path(away, "d.csv").write_text(f"prob;won\n{rows}")
+        words = [sys.executable, "-m", "calibrant", "replay", "d.csv", "--json"]
+        made = subprocess.run(
+            words, cwd=away, env={**os.environ, "PYTHONPATH": str(place)}, capture_output=True
+        )
+    if made.returncode or json.loads(made.stdout)["n_rounds"] != 10:
+        raise SystemExit(f"calibrant replay must work, got {made.returncode}: {made.stderr!r}")
+
+
 if __name__ == "__main__":
-    main(pathlib.Path(sys.argv[1]).resolve())
+    main(pathlib.Path(sys.argv[1]).resolve(), *sys.argv[2:])

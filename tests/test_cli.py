@@ -1124,3 +1124,32 @@ def test_a_command_says_once_that_it_compiles(capsys) -> None:
         told = capsys.readouterr()
         assert told.err.count("compiling for a few seconds") == 1
         assert told.out == ""
+
+
+def test_one_round_is_told_as_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = tmp_path / "d.csv"
+    place.write_text("prob,won\n0.3,1\n")
+    assert run(["replay", str(place)]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("1 round, calibrant")
+    assert "too few rounds for an interval" in told
+    assert "[-, -]" not in told
+
+
+def test_long_names_leave_the_numbers_of_a_table_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    name = "a name of a group that is as long as names of groups in real tables may well be"
+    columns = {"group": "left", "rounds": "right", "happened": "right", "verdict": "left"}
+    screen.show(columns, [[name, "1,523", "0.60722", "better, still off"]], width=80)
+    told = capsys.readouterr().out
+    assert "…" not in told
+    assert "1,523" in told
+    assert "0.60722" in told
+    assert set(name.split()) <= set(told.split())
+
+
+def test_a_missing_input_says_what_to_give(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["replay"]) == ExitCode.USAGE
+    told = "Missing argument 'INPUT'. A file, or - for standard input? See calibrant replay --help"
+    assert capsys.readouterr().err == f"calibrant: {told}\n"
+    assert run(["report"]) == ExitCode.USAGE
+    assert capsys.readouterr().err.endswith(". See calibrant report --help\n")

@@ -220,7 +220,7 @@ def test_awkward_runs_have_a_report(
     assert ran(*words, "--on-error", "skip", "--method", "tracker") == 0
     one = summarised(summary)
     page = render([dataclasses.replace(one, summary={**one.summary, "seed": None})])
-    assert "1 rounds · 2 levels · 1 rows skipped · 1 without an outcome yet" in page
+    assert "1 round · 2 levels · 1 rows skipped · 1 without an outcome yet" in page
     assert "tracker, no seed" in page
     assert drawings(one)["coverage_over_time"] is not None
     verdicts = {

@@ -13,10 +13,14 @@ from calibrant.errors import MissingExtra
 @pytest.mark.parametrize(
     ("package", "library", "extra"),
     [
+        ("calibrant.client", "httpx", "client"),
+        ("calibrant.client", "msgspec", "client"),
         ("calibrant.frames", "narwhals", "frames"),
         ("calibrant.integrations.river", "river", "river"),
         ("calibrant.integrations.sklearn", "sklearn", "sklearn"),
         ("calibrant.integrations.spark", "pyspark", "spark"),
+        ("calibrant.serve", "starlette", "serve"),
+        ("calibrant.stream", "pyarrow", "cli"),
     ],
 )
 def test_a_missing_library_is_told_with_its_extra(monkeypatch, package, library, extra) -> None:
@@ -25,5 +29,5 @@ def test_a_missing_library_is_told_with_its_extra(monkeypatch, package, library,
     for name in [name for name in sys.modules if f"{name}.".startswith(f"{library}.")]:
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(MissingExtra, match=extra):
+    with pytest.raises(MissingExtra, match=rf'pip install "\.\[{extra}\]"'):
         importlib.import_module(package)

@@ -412,3 +412,16 @@ def test_compiled_steps_give_the_same_bits_while_groups_grow(form: str) -> None:
         rec.replay(raw, outcomes, groups=rows, available=np.arange(150) + 2)
     assert plain == made
     assert plain.certificate() == made.certificate()
+
+
+def test_groups_of_many_forecasts_are_those_of_each() -> None:
+    given = [("a",), None, ("a", "b")]
+    one, other = (GroupRecalibrator(resolution=4, buckets=2, seed=3) for _ in range(2))
+    one.forecast_many([0.2, 0.5, 0.9], groups=given)
+    for raw, names in zip([0.2, 0.5, 0.9], given, strict=True):
+        other.forecast(raw, groups=names)
+    assert one == other
+    one.forecast_many([0.3, 0.6])
+    for raw in (0.3, 0.6):
+        other.forecast(raw)
+    assert one == other

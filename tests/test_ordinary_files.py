@@ -62,6 +62,12 @@ def objects(**options: Any) -> bytes:
     return json.dumps([{"prob": float(p), "won": int(y)} for p, y in rounds()], **options).encode()
 
 
+def nested() -> bytes:
+    """Return the rounds as objects in objects."""
+    rows = [{"model": {"prob": float(p)}, "result": {"won": int(y)}} for p, y in rounds()]
+    return "\n".join(map(json.dumps, rows)).encode()
+
+
 def zipped(name: str, *more: str) -> bytes:
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -108,6 +114,15 @@ MESSY: dict[str, tuple[bytes, tuple[str, ...]]] = {
     "padded.csv": (text(header="prob, won").encode(), ()),
     "title.csv": (b"Churn export 2024-01-01\n" + text().encode(), ()),
     "titles.csv": (b"Churn export\r\n\r\n" + text(";", "\r\n").encode(), ()),
+    "trailing.csv": (text(";").replace("\n", ";\n").replace("won;", "won", 1).encode(), ()),
+    "aligned.txt": (text("   ").replace("\n", " \n ").encode(), ()),
+    "returns.csv": (text(end="\r").encode(), ()),
+    "returns-excel.txt": (text("\t", end="\r").encode("utf-16"), ()),
+    "nested.jsonl": (nested(), ("--raw", "model.prob", "--outcome", "result.won")),
+    "twice.csv": (
+        text().replace("won", "prob", 1).encode(),
+        ("--raw", "prob_1", "--outcome", "prob_2"),
+    ),
     "hint-headless.csv": (b"sep=;\n" + text(";", header="").encode(), COUNTED),
     "headless.csv": (text(";", header="").encode(), COUNTED),
     "headless-mark.csv": (text(header="").encode("utf-8-sig"), COUNTED),
@@ -252,7 +267,10 @@ def test_a_zip_file_has_one_file_in_it(tmp_path: Path, capsys: pytest.CaptureFix
     place = tmp_path / "d.zip"
     place.write_bytes(zipped("a.csv", "b.csv"))
     assert ran("replay", place) == ExitCode.INPUT
-    assert "must have one file in it, got 2: a.csv, b.csv" in capsys.readouterr().err
+    assert "must have one file in it, got 2: a.csv, b.csv; unpack it" in capsys.readouterr().err
+    place.write_bytes(b"PK\x05\x06" + bytes(18))
+    assert ran("replay", place) == ExitCode.INPUT
+    assert "d.zip: must have one file in it, got 0\n" in capsys.readouterr().err
     place.write_bytes(zipped("a.csv")[:-30])
     assert ran("replay", place) == ExitCode.INPUT
     assert "d.zip: cannot be read: File is not a zip file" in capsys.readouterr().err
@@ -347,6 +365,109 @@ def test_an_excel_file_is_read(tmp_path: Path, plain: list[float]) -> None:
     assert ran("replay", place) == ExitCode.INPUT
 
 
+def workbook(place: Path, *rows: list[Any]) -> Path:
+    openpyxl = pytest.importorskip("openpyxl", reason="needs the extra excel")
+    book = openpyxl.Workbook()
+    for row in [*rows, *([float(p), int(y)] for p, y in rounds())]:
+        book.active.append(row)
+    book.save(place)
+    return place
+
+
+def test_titles_above_an_excel_table_are_left_out(
+    tmp_path: Path, plain: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    titles: list[list[Any]] = [["Churn 2024"], [], ["by", None], ["prob", "won"]]
+    place = workbook(tmp_path / "titled.xlsx", *titles)
+    assert means(place) == plain
+    told = "read with 2 lines above the names of columns left out (else: --header)"
+    assert told in capsys.readouterr().err
+    assert ran("replay", place, "--header") == ExitCode.INPUT
+    assert "got one column, Churn 2024" in capsys.readouterr().err
+
+
+def test_an_excel_table_may_have_no_names(tmp_path: Path, plain: list[float]) -> None:
+    assert means(workbook(tmp_path / "bare.xlsx"), "--no-header", *COUNTED) == plain
+
+
+def test_nested_fields_can_be_written_as_a_table(tmp_path: Path) -> None:
+    place, out = tmp_path / "d.jsonl", tmp_path / "o.parquet"
+    place.write_bytes(nested())
+    words = ("--raw", "model.prob", "--outcome", "result.won", "--out", out)
+    assert ran("replay", place, *words) == 0
+    assert pq.read_table(out).column("model")[0].as_py() == json.dumps(
+        {"prob": float(rounds()[0][0])}, separators=(",", ":")
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        (
+            "d.json",
+            b'{"rows": [{"prob": 0.5, "won": 1}]}',
+            "must be objects, one a line or in one list, got one object with the list 'rows'; "
+            "jq -c '.rows[]' takes it out",
+        ),
+        (
+            "d.json",
+            b'{"prob": [0.5, 0.25], "won": [1, 0]}',
+            "got one object of columns; write an object for each row",
+        ),
+        ("d.csv", bytes(range(256)) * 9, "or .xlsx, got bytes that are no text"),
+        (
+            "d.xls",
+            b"\xd0\xcf\x11\xe0" + bytes(range(256)) * 9,
+            "got an Excel file of before 2007; save it as .xlsx or CSV",
+        ),
+        ("d.csv", b"prob\n0.5\n", "got one column, prob; is another character between fields?"),
+        ("d.txt", b"prob ~ won\n0.5 ~ 1\n", "got one column, prob ~ won"),
+    ],
+)
+def test_what_is_no_table_yet_is_told_with_a_way_out(
+    name: str, content: bytes, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    assert ran("replay", tmp_path / name, "--sep", ",") == ExitCode.INPUT
+    said = capsys.readouterr().err
+    assert told in said
+    assert said.count("\n") == 1
+
+
+def test_percents_and_probabilities_in_one_column_are_not_guessed_at(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "d.csv"
+    place.write_text("prob,won\n6.6%,0\n0.95,1\n")
+    assert ran("replay", place) == ExitCode.ROW
+    assert "percents or probabilities alone, not both in one column" in capsys.readouterr().err
+    assert ran("replay", place, "--percent") == ExitCode.INPUT
+    told = "prob must be all percents or all probabilities, got '6.6%' and '0.95'"
+    assert told in capsys.readouterr().err
+    place.write_text("prob,won\n6.6%,0\n95,1\n0%,0\n0,1\n")
+    assert ran("replay", place, "--percent") == 0
+
+
+@pytest.mark.parametrize("values", [("66", "957"), ("66‰", "957‰")])
+def test_numbers_beyond_a_hundred_are_not_called_percents(
+    values: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "d.csv"
+    place.write_text("prob,won\n{},0\n{},1\n".format(*values))
+    assert ran("replay", place) == ExitCode.ROW
+    told = capsys.readouterr().err
+    assert "try dividing them by the largest there can be, or --score for numbers of any" in told
+
+
+def test_a_long_value_is_cut_in_messages(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "d.csv"
+    place.write_text("prob,won\n" + "x" * 5000 + ",0\n")
+    assert ran("replay", place) == ExitCode.ROW
+    assert len(capsys.readouterr().err) < 400
+
+
 def test_an_excel_file_without_its_extra_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -439,6 +560,9 @@ def test_day_and_month_that_may_be_either_are_asked_for(
     told = capsys.readouterr().err
     assert "day may have the day or the month first, e.g. '03/04/2024'; say " in told
     assert "--time-format %d/%m/%Y or --time-format %m/%d/%Y" in told
+    assert ran("replay", timed(tmp_path, "03/03/2024", "02/05/2024"), "--time", "day") != 0
+    assert "day or the month first, e.g. '02/05/2024'; say " in capsys.readouterr().err
+    place = timed(tmp_path, "03/04/2024", "02/05/2024")
     assert ran("replay", place, "--time", "day", "--time-format", "%d/%m/%Y") == 0
     assert ran("replay", place, "--time", "day", "--time-format", "%m/%d/%Y") == ExitCode.ROW
     assert "not before the row above" in capsys.readouterr().err
@@ -515,7 +639,8 @@ def test_a_third_value_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[
     place = tmp_path / "d.csv"
     place.write_text("prob,won\n0.5,A\n0.5,B\n0.5,a\n0.5,C\n")
     assert ran("replay", place, "--positive", "A") == ExitCode.ROW
-    assert capsys.readouterr().err.endswith("row 4: won must be 'A' or 'B', got 'C'\n")
+    told = "row 4: won must be 'A' or 'B', got 'C'; --on-error skip leaves such rows out\n"
+    assert capsys.readouterr().err.endswith(told)
 
 
 def test_reasons_beyond_many_are_counted_together(tmp_path: Path) -> None:

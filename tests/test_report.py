@@ -97,8 +97,8 @@ SENTENCES = {
             Group(0.2, 0.2, 0.2, 4000),
         ),
         "Cases you gave 90 % came true 62 % of the time. calibrant gives them 60 %, as close as "
-        "its grid of 20 steps allows. Accuracy is mixed: Brier 0.238 → 0.200, log loss 0.719 → "
-        "0.588; ranking got slightly worse: AUC 0.716 → 0.712.",
+        "its grid of 20 steps allows. Lower errors but a slightly worse ranking: Brier 0.238 → "
+        "0.200, log loss 0.719 → 0.588, AUC 0.716 → 0.712.",
     ),
     "nothing to fix": (
         (Group(0.5, 0.5, 0.5, 400), Group(0.3, 0.3, 0.29, 300)),
@@ -258,8 +258,16 @@ def test_accuracy_is_not_called_improved_while_ranking_fell() -> None:
     assert "Accuracy improved: Brier 0.230 → 0.201;" in headline(told(*FIXED))
     said = headline(with_scores(told(*FIXED), "auc", raw=0.81, forecast=0.68))
     assert "improved" not in said
-    assert "ranking got worse: AUC 0.810 → 0.680" in said
-    assert "Accuracy is mixed: Brier 0.230 → 0.201, log loss" in said
+    assert "Lower errors but a worse ranking: Brier 0.230 → 0.201, log loss" in said
+    assert said.count("ranking") == 1
+    assert ", AUC 0.810 → 0.680." in said
+
+
+def test_accuracy_is_called_mixed_only_where_scores_disagree() -> None:
+    both = with_scores(told(*FIXED), "auc", raw=0.81, forecast=0.68)
+    said = headline(with_scores(both, "raw", log_loss=0.25))
+    assert "Accuracy is mixed: Brier 0.230 → 0.201, log loss 0.250 → " in said
+    assert "; ranking got worse: AUC 0.810 → 0.680." in said
 
 
 def test_accuracy_is_not_called_improved_while_the_log_loss_rose() -> None:
@@ -430,6 +438,11 @@ def test_a_promise_is_kept_exceeded_or_was_never_made() -> None:
         "The guarantee was kept: the errors measured here are within what is proven"
     )
     assert {row[3] for row in tables.promises(awkward()["no promise"]).rows} == {"no promise"}
+    parted = replace(summary, parts=Parts("group", [], {}))
+    assert promise(parted) == promise(summary)
+    bound = summary["bound"] | {"c1": None, "c2": None}
+    parted = replace(parted, summary=summary.summary | {"bound": bound})
+    assert promise(parted).startswith("The guarantee was kept in each group, which is what it is")
 
 
 def test_a_few_rounds_are_told_to_be_too_few() -> None:

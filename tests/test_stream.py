@@ -761,7 +761,8 @@ def test_the_first_bad_row_stops_the_run(tmp_path: Path) -> None:
     source.write_text("p,y\n0.5,1\n1.2,1\n")
     with pytest.raises(BadRow) as caught:
         run(source)
-    assert str(caught.value) == f"{source}: row 2: p must be a number in [0, 1], got '1.2'"
+    told = f"{source}: row 2: p must be a number in [0, 1], got '1.2'"
+    assert str(caught.value) == f"{told}; --on-error skip leaves such rows out"
 
 
 def test_a_row_with_too_many_fields_stops_the_run(tmp_path: Path) -> None:
@@ -769,7 +770,8 @@ def test_a_row_with_too_many_fields_stops_the_run(tmp_path: Path) -> None:
     source.write_text("p,y\n0.5,1\n0.5,1,7\n0.5,1\n")
     with pytest.raises(BadRow) as caught:
         run(source)
-    assert str(caught.value) == f"{source}: row 2: row must be 2 fields, got 3"
+    told = f"{source}: row 2: row must be 2 fields, got 3; --on-error skip leaves such rows out"
+    assert str(caught.value) == told
 
 
 @pytest.mark.parametrize("one_by_one", [False, True])

@@ -128,12 +128,20 @@ def run(arguments: list[str] | None = None) -> int:
     except Exception as error:
         if not hasattr(error, "format_message"):
             raise
-        screen.say(" ".join(error.format_message().split()))
+        screen.say(" ".join(error.format_message().split()) + _where_to_look(error))
         return ExitCode.USAGE
     finally:
         for number in before:
             if arguments is not None or not settled():
                 signal.signal(number, before[number])
+
+
+def _where_to_look(error: Any) -> str:
+    """Say where arguments are described, if one is missing: its name alone says little."""
+    if type(error).__name__ != "MissingParameter":
+        return ""
+    pipe = " A file, or - for standard input?" if "'INPUT'" in error.format_message() else ""
+    return f"{pipe} See {error.ctx.command_path} --help"
 
 
 def code_of(error: CalibrantError) -> ExitCode:

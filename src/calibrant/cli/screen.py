@@ -136,7 +136,9 @@ def table(title: str | None, columns: Mapping[str, str], rows: list[list[str]]) 
     """Return a table; ``columns`` maps headings to ``"left"`` or ``"right"``."""
     made = Grid(box=None, pad_edge=False)
     for heading, justify in columns.items():
-        made.add_column(heading, justify="right" if justify == "right" else "left", no_wrap=True)
+        # Where room is short, words go on below; a number that is cut says something else.
+        right = justify == "right"
+        made.add_column(heading, justify="right" if right else "left", no_wrap=right)
     for row in rows:
         # Cells are text: brackets in a formula or a name are no markup.
         made.add_row(*map(Text, row))

@@ -11,9 +11,9 @@ from typing import Any, Self
 from calibrant.client import asking
 from calibrant.client.asking import AGAIN, Call, Question, Read, ServiceError
 from calibrant.client.verbs import awaits, waits
-from calibrant.errors import needed
+from calibrant.errors import needed, requirement
 
-httpx: Any = needed("httpx", "the client needs httpx", '"calibrant[client]"')
+httpx: Any = needed("httpx", "the client needs httpx", requirement("client"))
 
 _inherited: list[Any] = []
 """Connections of processes from which this one was forked: theirs to close."""

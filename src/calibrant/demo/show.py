@@ -44,11 +44,12 @@ the squared loss, C1 and C2 are calibration errors. The adversary sees all but
 the draw.
 """
 NEXT: Final = """\
-Your own file, with a column of probabilities and one of outcomes, 0 or 1:
+Your own file: any table with a column of probabilities and one of outcomes.
+If a column or an option is missing, the command says which one to add:
 
   ./script/demo replay my.csv --report my.html
 
-Where calibrant is installed the command is its own. A game, and all the rest:
+With calibrant installed, its command is `calibrant`. A game, and all commands:
 
   calibrant play --adversary threshold --report game.html
   calibrant --help

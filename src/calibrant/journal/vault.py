@@ -12,7 +12,7 @@ import secrets
 from pathlib import Path
 from typing import Any, Final
 
-from calibrant.errors import CorruptState, InvalidInput, needed
+from calibrant.errors import CorruptState, InvalidInput, needed, requirement
 
 MAGIC: Final = b"calibsl1"
 KEY: Final = 32
@@ -35,7 +35,7 @@ class Vault:
         if path is not None:
             told = "sealed secrets need cryptography"
             found = needed(
-                "cryptography.hazmat.primitives.ciphers.aead", told, '"calibrant[sealed]"'
+                "cryptography.hazmat.primitives.ciphers.aead", told, requirement("sealed")
             )
             self._key = found.AESGCM(_key_in(Path(os.fspath(path))))
 

@@ -49,6 +49,15 @@ def number(value: Any) -> float:
     return math.nan if value is None else float(value)
 
 
+def rounds_told(count: int) -> str:
+    """Return a number of rounds in words.
+
+    >>> rounds_told(1), rounds_told(1200)
+    ('1 round', '1,200 rounds')
+    """
+    return f"{count:,} round{'' if count == 1 else 's'}"
+
+
 def printed(value: float | None) -> str:
     """Return a number for a table on a screen.
 

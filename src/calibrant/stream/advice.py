@@ -57,14 +57,35 @@ def flags_of_raw(values: Sequence[Any], words: Wording, kind: str = "probability
     readable = Scale(kind).allows(words.numbers(found).values).all()
     if readable or not np.isfinite(told).all():
         return []
-    signed = any(isinstance(value, str) and value.strip().endswith("%") for value in found)
+    signed = any(map(_has_sign, found))
     flags: list[str] = []
-    if kind == "probability":
+    if kind == "probability" and not _is_mixed(found):
         percent = told.min() >= 0.0 and NEAR_ONE < told.max() <= 100.0
         flags += ["--percent"] if signed or percent else []
         flags += ["--logit"] if told.min() < 0.0 and not flags else []
     commas = any(isinstance(value, str) and "," in value for value in found)
     return flags + (["--decimal", ","] if commas and words.decimal == "." else [])
+
+
+def _has_sign(value: Any) -> bool:
+    return isinstance(value, str) and value.strip().endswith("%")
+
+
+def _is_mixed(values: Sequence[Any]) -> bool:
+    """Say whether some are percents with their sign, and all others no more than 1."""
+    bare = [value for value in values if not _has_sign(value)]
+    told = LOOSE.numbers(bare).values
+    return 0 < len(bare) < len(values) and bool((told <= 1.0).all() and (told > 0.0).any())
+
+
+def check_percents(source: str, sample: Sample, columns: Columns, kind: str) -> None:
+    """Refuse percents among which probabilities stand: each would count as less than 1 %."""
+    found = present(sample.get(columns.raw, ()))
+    if kind == "percent" and _is_mixed(found):
+        bare = next(shown(value) for value in found if not _has_sign(value))
+        signed = next(shown(value) for value in found if _has_sign(value))
+        told = f"all percents or all probabilities, got {signed!r} and {bare!r}"
+        raise Unreadable(f"{source}: {columns.raw} must be {told}; write them in one way")
 
 
 def flags_of_outcomes(values: Sequence[Any], words: Wording) -> list[str]:
@@ -124,18 +145,33 @@ def advice(sample: Sample, columns: Columns, kind: str) -> str:
     return shlex.join(flags + flags_of_outcomes(sample.get(columns.outcome, ()), words))
 
 
-def advice_on(value: Any, column: str | None, columns: Columns, kind: str) -> str:
-    """Return the options that make one value readable that is not, as they are typed."""
+def advice_on(
+    value: Any, column: str | None, columns: Columns, kind: str, sample: Sample | None = None
+) -> str:
+    """Return the options that make one value readable that is not, as they are typed.
+
+    The first rows, if they are told, may say that one value misleads.
+    """
     if columns.vector or value is None:
         return ""
     if column == columns.raw:
-        return shlex.join(flags_of_raw([value], columns.wording, kind))
+        return _advice_on_raw(value, columns, kind, present((sample or {}).get(column, ())))
     if column == columns.outcome and shown(value).lower() in UNKNOWN:
         return "--on-error skip, or empty cells for what is unknown"
     if column in (columns.time, columns.available) and columns.wording.time_format is None:
         known = forms([str(value)])
         return shlex.join(["--time-format", known[0]]) if known else ""
     return ""
+
+
+def _advice_on_raw(value: Any, columns: Columns, kind: str, first: Sequence[Any]) -> str:
+    told = LOOSE.numbers([*first, value]).values
+    large = np.isfinite(told).all() and told.max() > 100.0
+    if kind in ("probability", "percent") and (large or str(value).strip().endswith("‰")):
+        return "dividing them by the largest there can be, or --score for numbers of any size"
+    if _is_mixed([*first, value]):
+        return "percents or probabilities alone, not both in one column"
+    return shlex.join(flags_of_raw([value], columns.wording, kind))
 
 
 def offer(sample: Sample, asked: Mapping[str, Any], words: Wording) -> str:
@@ -173,7 +209,7 @@ def _likeness(name: str, values: Sequence[Any]) -> int:
         return 0
     if any(known in name.lower().split("_") for known in RAW_NAMES if len(known) > 1):
         return 5
-    if any(isinstance(value, str) and value.strip().endswith("%") for value in found):
+    if any(map(_has_sign, found)):
         return 4
     whole = (told == np.floor(told)).all()
     if told.min() >= 0.0 and told.max() <= 1.0 and not whole:
@@ -203,9 +239,17 @@ def time_format(source: str, sample: Sample, columns: Columns) -> str | None:
     known = forms(texts)
     if len(known) > 1:
         which = " or ".join(f"--time-format {shlex.quote(form)}" for form in known)
-        told = f"{names[0]} may have the day or the month first, e.g. {texts[0]!r}; say {which}"
+        told = f"{names[0]} may have the day or the month first, e.g. {_open(texts, known)!r}"
+        told = f"{told}; say {which}"
         raise Unreadable(f"{source}: {told}")
     return known[0] if known else None
+
+
+def _open(texts: Sequence[str], forms: Sequence[str]) -> str:
+    """Return the first text that different forms read as different times."""
+    read = [Wording(time_format=form).times(list(texts)).values for form in forms]
+    apart = np.flatnonzero(np.ptp(read, axis=0))
+    return texts[int(apart[0])]
 
 
 def guesses(source: Source, asked: Asked, sample: Sample, columns: Columns) -> list[str]:

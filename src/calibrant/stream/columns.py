@@ -129,6 +129,9 @@ def choose(source: str, names: Sequence[str], *, late: bool = False, **asked: An
         if name not in names:
             raise Unreadable(f"{source}: no column {name!r}; there are: {_listed(names)}")
     rest = [name for name in names if name not in (told.raw, told.outcome, *told.vector)]
+    if len(names) == 1 and rest and not late:
+        alone = f"must have columns of forecasts and of outcomes, got one column, {rest[0]}"
+        raise NoColumn(f"{source}: {alone}; is another character between fields? say --sep")
     raw = "" if told.vector else told.raw or _guess_raw(source, rest, late)
     outcome = told.outcome or _guess(source, rest, OUTCOME_NAMES, "outcomes", "--outcome")
     found = replace(told, raw=raw, outcome=outcome)

@@ -9,6 +9,7 @@ import codecs
 import csv
 import io
 import re
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -37,6 +38,9 @@ HINT: Final = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
 """A first line for Excel."""
 COMMA: Final = re.compile(r"[-+]?\d*,\d+(\s*%)?")
 POINT: Final = re.compile(r"[-+]?\d*\.\d+(\s*%)?")
+RUNS: Final = re.compile(rb" +")
+EDGES: Final = re.compile(rb"^ +| +(?=\r?$)", re.MULTILINE)
+"""Spaces between fields, and before the first and behind the last one."""
 THOUSANDS: Final = re.compile(r"[-+]?[1-9]\d{0,2}(,\d{3})+")
 """Whole numbers, or decimals with a comma: they tell nothing."""
 
@@ -64,6 +68,10 @@ class Dialect:
     above, titles
         How many lines stand above the table, and how many of these are titles: another one may
         tell the separator.
+    spare
+        How many empty fields every row has behind those that have names.
+    runs
+        Whether several spaces stand between fields, so that each run of them counts as one.
     rows
         The first rows of data, for guesses about columns.
     """
@@ -74,6 +82,8 @@ class Dialect:
     header: bool = True
     above: int = 0
     titles: int = 0
+    spare: int = 0
+    runs: bool = False
     rows: Sequence[Sequence[str]] = field(default=(), compare=False, repr=False)
 
 
@@ -109,12 +119,15 @@ def check_encoding(name: str) -> str:
         raise InvalidInput(told) from None
 
 
-class Transcoded(io.RawIOBase):
-    """A stream of bytes in any encoding, as UTF-8."""
+class Rewritten(io.RawIOBase):
+    """A stream of bytes, each piece of which is rewritten as it comes."""
 
-    def __init__(self, stream: Any, encoding: str) -> None:
+    def __init__(self, stream: Any) -> None:
         self._stream, self._rest = stream, b""
-        self._decoder = codecs.getincrementaldecoder(encoding)()
+
+    @abstractmethod
+    def _rewritten(self, found: bytes) -> bytes:
+        """Return what a piece becomes; after the last one comes an empty one."""
 
     def readable(self) -> bool:
         return True
@@ -123,7 +136,7 @@ class Transcoded(io.RawIOBase):
         """Give what has arrived, in pieces that are no larger than asked for."""
         while not self._rest:
             found = self._stream.read1(1 << 16)
-            self._rest = self._decoder.decode(found, final=not found).encode()
+            self._rest = self._rewritten(found)
             if not found:
                 break
         given, self._rest = self._rest[: len(buffer)], self._rest[len(buffer) :]
@@ -134,6 +147,29 @@ class Transcoded(io.RawIOBase):
         """Close the stream below, too."""
         self._stream.close()
         super().close()
+
+
+class Transcoded(Rewritten):
+    """A stream of bytes in any encoding, as UTF-8; lines that end in CR alone end in LF."""
+
+    def __init__(self, stream: Any, encoding: str, *, returns: bool = False) -> None:
+        super().__init__(stream)
+        found: Any = codecs.getincrementaldecoder(encoding)()
+        self._decoder = io.IncrementalNewlineDecoder(found, translate=True) if returns else found
+
+    def _rewritten(self, found: bytes) -> bytes:
+        return str(self._decoder.decode(found, final=not found)).encode()
+
+
+class Squeezed(Rewritten):
+    """A stream of lines in which each run of spaces is one, and none stand at the ends."""
+
+    _cut = b""
+
+    def _rewritten(self, found: bytes) -> bytes:
+        lines, end, rest = (self._cut + found).rpartition(b"\n") if found else (self._cut, b"", b"")
+        self._cut = rest
+        return RUNS.sub(b" ", EDGES.sub(b"", lines + end))
 
 
 def sniff(
@@ -171,10 +207,20 @@ def sniff(
     lines = lines[above:]
     sep = told or _separator(lines, quote)
     rows = _rows(lines, sep, quote)
+    runs = sep == " " and any("  " in line.strip() or line[:1] == " " for line in lines)
     header = _is_header(rows, columns) if asked.header is None else asked.header
     data = rows[1:] if header else rows
     decimal = asked.decimal or _decimal(data)
-    return Dialect(sep, quote, decimal, header, above + (found is not None), above, data)
+    spare = _spare(rows) if header else 0
+    above, titles = above + (found is not None), above
+    return Dialect(sep, quote, decimal, header, above, titles, spare, runs, data)
+
+
+def _spare(rows: list[list[str]]) -> int:
+    """Return how many fields, all of them empty, every row has more than there are names."""
+    more = {len(row) - len(rows[0]) for row in rows[1:]}
+    spare = more.pop() if len(more) == 1 else 0
+    return spare if spare > 0 and not any("".join(row[-spare:]).strip() for row in rows[1:]) else 0
 
 
 def _lines(start: bytes) -> list[str]:
@@ -185,8 +231,11 @@ def _lines(start: bytes) -> list[str]:
 
 
 def _rows(lines: list[str], sep: str, quote: str) -> list[list[str]]:
+    if sep == " ":
+        lines = [line.strip() for line in lines]
     try:
-        return [row for row in csv.reader(lines, delimiter=sep, quotechar=quote) if row]
+        found = csv.reader(lines, delimiter=sep, quotechar=quote, skipinitialspace=sep == " ")
+        return [row for row in found if row]
     except csv.Error:
         return []
 

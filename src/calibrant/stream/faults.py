@@ -14,6 +14,8 @@ from calibrant.stream.failure import BadRow, naming
 
 FIELDS: Final = ("source", "row", "column", "value", "rule", "content")
 """Columns of a quarantine."""
+LEAVE_OUT: Final = "; --on-error skip leaves such rows out"
+"""What is said where no other option makes a bad row a good one."""
 MOST_REASONS: Final = 20
 """Reasons that are distinguished."""
 
@@ -96,7 +98,7 @@ class Stop(OnFault):
     """End at the first bad row."""
 
     def take(self, fault: Fault) -> None:
-        raise BadRow(str(fault))
+        raise BadRow(str(fault) + ("" if fault.advice else LEAVE_OUT))
 
 
 class Skip(OnFault):

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from calibrant.stream.failure import Unreadable
-from calibrant.stream.pieces import LinePiece, Piece
+from calibrant.stream.pieces import LinePiece, Piece, nested, reached
 from calibrant.stream.readers import LONGEST_LINE, LOOKED, Misfit, Reader, lines_of
 
 CHUNK: Final = 1 << 18
@@ -40,6 +40,23 @@ class JsonLinesReader(Reader):
         if not self._first:
             raise Unreadable(f"{self.source.name}: must have at least one line, got nothing")
         self._lines, self.names = chain(self._first, rows), list(self._first[0].content)
+        if len(self._first) == 1:
+            self._check_lone(self._first[0].content)
+
+    def _check_lone(self, content: dict[str, Any]) -> None:
+        """Refuse one object around a list of them, or around columns: it is no table yet."""
+        rows = [k for k, v in content.items() if isinstance(v, list)]
+        told = f"{self.source.name}: must be objects, one a line or in one list, got one object"
+        for name in rows:
+            if content[name] and isinstance(content[name][0], dict):
+                raise Unreadable(f"{told} with the list {name!r}; jq -c '.{name}[]' takes it out")
+        if len(rows) == len(content) > 1:
+            raise Unreadable(f"{told} of columns; write an object for each row")
+
+    @property
+    def known(self) -> list[str]:
+        first = self._first[0].content
+        return [name for name in first if not isinstance(first[name], dict)] + nested(first)
 
     def number(self, row: int) -> int:
         return self._numbers[row]
@@ -48,7 +65,7 @@ class JsonLinesReader(Reader):
         return LinePiece([], [], self.names)
 
     def sample(self) -> dict[str, list[Any]]:
-        return {name: [row.content.get(name) for row in self._first] for name in self.names}
+        return {name: [reached(row.content, name) for row in self._first] for name in self.known}
 
     def _objects(self) -> Iterator[Row]:
         """Yield number, text and content of each line."""

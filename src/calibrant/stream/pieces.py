@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -44,7 +45,8 @@ class Piece(Protocol):
         table = self.whole()
         if typed is None or not self.text:
             return table
-        for name, kind in kinds.wanted(typed).types(typed).items():
+        types = kinds.wanted(typed).types(typed)
+        for name, kind in ((n, k) for n, k in types.items() if n in table.schema.names):
             found = typed.wording.read(table.column(name), outcome=name == typed.outcome)
             column = pa.array(found.values, pa.float64(), mask=found.missing).cast(kind)
             table = table.set_column(table.schema.get_field_index(name), name, column)
@@ -115,7 +117,9 @@ class LinePiece(Piece):
         return len(self.rows)
 
     def column(self, name: str) -> list[Any]:
-        return [row.get(name) for row in self.rows]
+        if "." not in name:
+            return [row.get(name) for row in self.rows]
+        return [reached(row, name) for row in self.rows]
 
     def take(self, wanted: Mask) -> LinePiece:
         kept = np.flatnonzero(wanted).tolist()
@@ -132,6 +136,35 @@ class LinePiece(Piece):
                 raise BadRow(f"{told}; write JSON Lines instead")
         columns = [pa.array(map(_text, self.column(name)), pa.string()) for name in self.names]
         return pa.record_batch(columns, names=self.names)
+
+
+def nested(row: Mapping[str, Any], above: str = "") -> list[str]:
+    """Return the names, with points in between, of what lies in objects inside an object.
+
+    >>> nested({"id": 7, "model": {"name": "a", "said": {"prob": 0.5}}})
+    ['model.name', 'model.said.prob']
+    """
+    found: list[str] = []
+    for key, value in row.items():
+        if isinstance(value, dict):
+            found += nested(value, f"{above}{key}.")
+        elif above:
+            found.append(f"{above}{key}")
+    return found
+
+
+def reached(row: Mapping[str, Any], name: str) -> Any:
+    """Return the value of a name, if need be by the points in it; None if there is none.
+
+    >>> reached({"model": {"prob": 0.5}}, "model.prob"), reached({"a.b": 1}, "a.b")
+    (0.5, 1)
+    """
+    if name in row:
+        return row[name]
+    found: Any = row
+    for part in name.split("."):
+        found = found.get(part) if isinstance(found, dict) else None
+    return found
 
 
 def _text(value: Any) -> str | None:

@@ -8,6 +8,7 @@ import lzma
 import zipfile
 import zlib
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
@@ -79,6 +80,11 @@ class Reader(ABC):
     def done(self) -> int:
         """How much has been read."""
         return self.source.done
+
+    @property
+    def known(self) -> list[str]:
+        """The names that columns may be asked for by."""
+        return self.names
 
     @property
     def long(self) -> bool:
@@ -345,4 +351,19 @@ def header_of(source: Source, dialect: Dialect) -> list[str]:
         raise Unreadable(f"{source.name}: cannot be read: {error}") from error
     if not names:
         raise Unreadable(f"{source.name}: must begin with the names of its columns, got nothing")
-    return [name.strip() for name in names]
+    return told_apart([name.strip() for name in names] + [""] * dialect.spare)
+
+
+def told_apart(names: list[str]) -> list[str]:
+    """Return names of columns; those that are there more than once are numbered.
+
+    >>> told_apart(["score", "score", "won", "", ""])
+    ['score_1', 'score_2', 'won', '', '']
+    """
+    seen: Counter[str] = Counter()
+    found = []
+    for name in names:
+        seen[name] += 1
+        twice = name and names.count(name) > 1
+        found.append(f"{name}_{seen[name]}" if twice else name)
+    return found

@@ -15,6 +15,7 @@ from calibrant.stream.advice import (
     Sample,
     advice,
     advice_on,
+    check_percents,
     guesses,
     offer,
     other_value,
@@ -135,6 +136,7 @@ class _Replay:
         self._names: list[str] = []
         self._writer: Writer | None = None
         self._advice = ""
+        self._sample: Sample = {}
         self._words = Wording(
             percent=session.scale.kind == "percent",
             positive=job.positive,
@@ -163,7 +165,7 @@ class _Replay:
             columns = replace(columns, wording=worded)
             self.session.long = self.session.long or reader.long
             part = _Part(reader, self.session.rules(columns), columns)
-            there = [column for column in columns.names if column in reader.names]
+            there = [column for column in columns.names if column in reader.known]
             wanted = there if self._writer is None else None
             guard = uninterrupted if self.job.one_by_one else nullcontext
             for piece in reader.pieces(wanted):
@@ -184,6 +186,8 @@ class _Replay:
         sample = reader.sample()
         columns = self._chosen(source, reader, sample)
         self._check_time(source, columns)
+        check_percents(source.name, sample, columns, self.session.scale.kind)
+        self._sample = sample
         self._advice = advice(sample, columns, self.session.scale.kind)
         source.notes = guesses(source, self.job.dialect, sample, columns)
         self._columns, self._names = columns, reader.names
@@ -201,7 +205,7 @@ class _Replay:
         book = self.session.book
         late = self.job.id is not None and bool(book)
         try:
-            columns = choose(source.name, reader.names, late=late, **self.job.asked)
+            columns = choose(source.name, reader.known, late=late, **self.job.asked)
         except NoColumn as problem:
             offered = "" if self.job.vector else offer(sample, self.job.asked, words)
             raise Unreadable(f"{problem}; {offered}" if offered else str(problem)) from problem
@@ -259,7 +263,7 @@ class _Replay:
     def _issue_known(
         self, part: _Part, piece: Piece, ids: list[int | None], rows: list[int], book: Book
     ) -> None:
-        strange = part.columns.raw not in part.reader.names
+        strange = part.columns.raw not in part.reader.known
         rule = "an id of a forecast that was made" if strange else "an id"
         kept = []
         for row in rows:
@@ -301,7 +305,7 @@ class _Replay:
         shown = None if value is None else str(value)
         number = part.reader.number(row if rows is None else rows[row])
         kind = self.session.scale.kind
-        hint = self._advice or advice_on(value, column, part.columns, kind)
+        hint = self._advice or advice_on(value, column, part.columns, kind, self._sample)
         told = part.reader.source.name, number, column, shown, rule
         return Fault(*told, piece.content(row), str(problem), hint)
 
@@ -316,11 +320,11 @@ class _Replay:
     def _check_names(self, reader: Reader, columns: Columns) -> None:
         name = reader.source.name
         needed = [columns.id, columns.outcome] if columns.id else columns.names
-        missing = [column for column in needed if column not in reader.names]
+        missing = [column for column in needed if column not in reader.known]
         if missing:
             raise Unreadable(f"{name}: no column {missing[0]!r} as in the first input")
         tabular = self._writer is not None and not isinstance(self._writer, JsonLinesWriter)
-        if tabular and columns.raw in reader.names and reader.names != self._names:
+        if tabular and columns.raw in reader.known and reader.names != self._names:
             raise Unreadable(f"{name}: must have the columns of the first input to join it")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,9 @@ from calibrant.core.arrays import Bits, Mask, Reals, Words
 from calibrant.stream.columns import Columns, Scale
 from calibrant.stream.pieces import Piece
 from calibrant.stream.values import Numbers
+
+LONGEST_SHOWN: Final = 60
+"""Characters of a value that a message shows."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ class Problem(NamedTuple):
     rule: str
 
     def __str__(self) -> str:
-        told = "nothing" if self.value is None or self.value == "" else repr(self.value)
+        told = "nothing" if self.value is None or self.value == "" else brief(self.value)
         return f"{self.column} must be {self.rule}, got {told}"
 
 
@@ -236,6 +239,16 @@ def context_of(piece: Piece, columns: Columns) -> NDArray[np.object_]:
             gap = read.missing[t] or text != text
             found[t, k] = value if np.isfinite(value) else None if gap else str(text)
     return found
+
+
+def brief(value: Any) -> str:
+    """Return a value as code, cut if it is long.
+
+    >>> brief("7"), brief([0.25] * 99)
+    ("'7'", '[0.25, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25 ...')
+    """
+    told = repr(value)
+    return told if len(told) <= LONGEST_SHOWN else f"{told[:LONGEST_SHOWN].rstrip(', ')} ..."
 
 
 def value_at(piece: Piece, name: str, row: int) -> Any:

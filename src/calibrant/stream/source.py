@@ -26,6 +26,7 @@ from calibrant.stream.dialect import (
     SAMPLE,
     Asked,
     Dialect,
+    Squeezed,
     Transcoded,
     check_encoding,
     encoding_of,
@@ -43,11 +44,14 @@ MAGIC: Final = {
     b"BZh": "bz2",
     b"\xfd7zXZ\0": "xz",
     b"PK\x03\x04": "zip",
+    b"PK\x05\x06": "zip",
 }
 BINARY: Final = ("parquet", "xlsx")
 """Formats that are read from their end."""
 WORKBOOK: Final = "xl/workbook.xml"
 """What is in every Excel file."""
+OLD_WORKBOOK: Final = b"\xd0\xcf\x11\xe0"
+"""How Excel files of before 2007 begin."""
 BUFFER: Final = 1 << 20
 BROKEN: Final = (OSError, EOFError, lzma.LZMAError, zipfile.BadZipFile, RuntimeError, UnicodeError)
 """What a damaged file makes the layers below raise before a row of it is read."""
@@ -73,6 +77,8 @@ class Source:
         In which encoding text is stored.
     dialect
         How rows of text are written.
+    asked
+        What the user says of it.
     notes
         What was guessed about it.
     """
@@ -84,6 +90,7 @@ class Source:
     size: int | None
     encoding: str = "utf-8"
     dialect: Dialect = field(default_factory=Dialect)
+    asked: Asked = field(default_factory=Asked)
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -162,19 +169,29 @@ def _opened(
     if found in BINARY:
         if size is None or stream is not below:
             stream, below, size = _spooled(stream, below)
-        return Source(name, found, stream, below, size)
-    stream, encoding = _as_utf8(stream, asked.encoding)
+        return Source(name, found, stream, below, size, asked=asked)
+    stream, encoding = _as_utf8(name, stream, asked.encoding)
     dialect = Dialect()
     if found in ("csv", "tsv"):
         dialect = sniff(stream.peek(1)[:SAMPLE], asked, columns, tabs=found == "tsv")
         found = "tsv" if dialect.sep == "\t" and format is None else found
-    return Source(name, found, stream, below, size, encoding, dialect)
+    if dialect.runs:
+        stream = io.BufferedReader(Squeezed(stream), BUFFER)
+    return Source(name, found, stream, below, size, encoding, dialect, asked)
 
 
-def _as_utf8(stream: Any, asked: str | None) -> tuple[Any, str]:
+def _as_utf8(name: str, stream: Any, asked: str | None) -> tuple[Any, str]:
     """Return a stream of UTF-8, and the encoding that it had."""
     start: bytes = stream.peek(1)[:SAMPLE]
     encoding = encoding_of(start) if asked is None else check_encoding(asked)
+    if asked is None and encoding in ("utf-8", "latin-1") and b"\0" in start:
+        told = "an Excel file of before 2007; save it as .xlsx or CSV"
+        told = told if start.startswith(OLD_WORKBOOK) else "bytes that are no text"
+        raise Unreadable(f"{name}: must be a table, as text, JSON, Parquet or .xlsx, got {told}")
+    # As old spreadsheets on the Mac end lines.
+    returns = b"\r" in start and b"\n" not in start
+    if returns:
+        return io.BufferedReader(Transcoded(stream, encoding, returns=True), BUFFER), encoding
     if encoding in ("utf-8", "utf-8-sig", "ascii"):
         if start.startswith(codecs.BOM_UTF8):
             stream.read(len(codecs.BOM_UTF8))
@@ -269,8 +286,8 @@ def _member(name: str, archive: zipfile.ZipFile) -> str:
         return WORKBOOK
     names = [each for each in names if not each.startswith("__MACOSX/")]
     if len(names) != 1:
-        listed = ", ".join(names[:5]) or "none"
-        raise Unreadable(f"{name}: must have one file in it, got {len(names)}: {listed}")
+        told = f"{name}: must have one file in it, got {len(names)}"
+        raise Unreadable(f"{told}: {', '.join(names[:5])}; unpack it" if names else told)
     return names[0]
 
 

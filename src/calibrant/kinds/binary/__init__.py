@@ -75,7 +75,8 @@ def _front(recalibrator: Recalibrator, loss: str) -> dict[str, Any]:
     if not isinstance(recalibrator, Calibrant):
         return {}
     context = bool(recalibrator.spec.slots)
-    usual = recalibrator.transform == Calibrant(loss=loss, context=context).transform
+    same = Calibrant(method=recalibrator.calibrator, loss=loss, context=context)
+    usual = recalibrator.transform == same.transform
     reads = {"context": True} if context else {}
     experts = reads if usual else {"experts": repr(recalibrator.transform)}
     safe = {} if recalibrator.raw_safe is None else {"raw_safe": recalibrator.raw_safe}

@@ -197,6 +197,11 @@ ACCURACY: Final = {
     "mixed": "Accuracy is mixed: ",
     "unknown": "",
 }
+LESS_RANKED: Final = {
+    True: "Lower errors but a slightly worse ranking: ",
+    False: "Lower errors but a worse ranking: ",
+}
+"""What is said where every score improved but the ranking, by little and by more."""
 
 
 def opening(summary: Summary) -> tuple[str, ...]:
@@ -367,20 +372,31 @@ def _leading(value: float) -> int:
 def _cost(summary: Summary) -> str:
     verdict = accuracy(summary)
     told = f"; {ranking}" if (ranking := _ranking(summary)) else ""
-    if "improved" in verdict and fell(summary):
-        return f"{ACCURACY['mixed']}{_brier(summary)}, {_log_loss(summary)}{told}"
+    scores = f"{_brier(summary)}, {_log_loss(summary)}"
+    if "improved" in verdict and _costs_log_loss(summary):
+        return f"{ACCURACY['mixed']}{scores}{told}"
+    if "improved" in verdict and _costs_ranking(summary):
+        return f"{LESS_RANKED[_is_slight(summary)]}{scores}, {_auc(summary)}"
     return f"{ACCURACY[verdict]}{_brier(summary)}{told}"
 
 
-def fell(summary: Summary) -> bool:
-    """Say whether ranking or log loss got worse, whatever happened to the Brier score.
-
-    By anything that is seen in the digits that are printed.
-    """
+def _costs_log_loss(summary: Summary) -> bool:
+    """Say whether the log loss got worse, by anything that is seen in the digits printed."""
     raw, now = (number(summary[name]["log_loss"]) for name in ("raw", "forecast"))
-    before, after = (number(summary["auc"][name]) for name in ("raw", "forecast"))
     d = _log_digits(raw, now)
-    return round(after, RANKS) < round(before, RANKS) or round(now, d) > round(raw, d)
+    return round(now, d) > round(raw, d)
+
+
+def _costs_ranking(summary: Summary) -> bool:
+    """Say whether the ranking got worse, by anything that is seen in the digits printed."""
+    before, after = (number(summary["auc"][name]) for name in ("raw", "forecast"))
+    return round(after, RANKS) < round(before, RANKS)
+
+
+def _is_slight(summary: Summary) -> bool:
+    """Say whether the ranking changed by too little to matter."""
+    before, after = (number(summary["auc"][name]) for name in ("raw", "forecast"))
+    return abs(after - before) <= SLIGHT
 
 
 def _ranking(summary: Summary) -> str:
@@ -388,10 +404,15 @@ def _ranking(summary: Summary) -> str:
     before, after = (number(summary["auc"][name]) for name in ("raw", "forecast"))
     if math.isnan(before) or math.isnan(after):
         return ""
-    change, slight = round(after, RANKS) - round(before, RANKS), abs(after - before) <= SLIGHT
-    better, worse = RANKING[slight]
+    change = round(after, RANKS) - round(before, RANKS)
+    better, worse = RANKING[_is_slight(summary)]
     word = "unchanged" if change == 0.0 else better if change > 0.0 else worse
-    return f"ranking {word}: AUC {before:.{RANKS}f} → {after:.{RANKS}f}"
+    return f"ranking {word}: {_auc(summary)}"
+
+
+def _auc(summary: Summary) -> str:
+    before, after = (number(summary["auc"][name]) for name in ("raw", "forecast"))
+    return f"AUC {before:.{RANKS}f} → {after:.{RANKS}f}"
 
 
 def _log_digits(raw: float, now: float) -> int:

@@ -7,7 +7,16 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
-from calibrant.report.tables import Table, count_lines, number, printed, settings, shown, signed
+from calibrant.report.tables import (
+    Table,
+    count_lines,
+    number,
+    printed,
+    rounds_told,
+    settings,
+    shown,
+    signed,
+)
 from calibrant.summary import NAMES, Part, Summary
 
 COLUMNS: Final = ("raw", "recalibrated, drawn", "recalibrated, mean")
@@ -261,7 +270,7 @@ def screen(summary: Summary, details: bool = False) -> tuple[list[Table], list[s
     ]
     rows.append(["AUC", *(printed(told["auc"][name]) for name in NAMES)])
     seed = "no seed" if told["seed"] is None else f"seed {told['seed']}"
-    title = f"{told['n_rounds']:,} rounds, {told['method']}, {seed}"
+    title = f"{rounds_told(told['n_rounds'])}, {told['method']}, {seed}"
     tables = [Table.of(title, ("", *NAMES), rows)]
     if details and (chain := told.get("chain")) is not None and chain["links"]:
         tables.append(chain_table(told))
@@ -273,8 +282,10 @@ def screen(summary: Summary, details: bool = False) -> tuple[list[Table], list[s
 def closing_lines(told: Mapping[str, Any]) -> list[str]:
     """Return what the table cannot say, a sentence each."""
     regret = told["regret_brier"]
-    interval = f"[{printed(regret['low'])}, {printed(regret['high'])}]"
-    lines = [f"Brier, forecast minus raw: {printed(regret['value'])}, 95 % interval {interval}"]
+    interval = f", 95 % interval [{printed(regret['low'])}, {printed(regret['high'])}]"
+    if math.isnan(number(regret["low"])):
+        interval = ", too few rounds for an interval"
+    lines = [f"Brier, forecast minus raw: {printed(regret['value'])}{interval}"]
     lines += [*_window_lines(told), *_budget(told), *_proven(told)]
     return [*lines, *count_lines(told)]
 

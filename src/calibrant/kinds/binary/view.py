@@ -15,7 +15,7 @@ from calibrant.plot import Drawing, prepare_all
 from calibrant.plot.reliability import GroupPanels
 from calibrant.recalibrate.promise import FAILURE
 from calibrant.registry import calibrators
-from calibrant.report.tables import Section, number, shown
+from calibrant.report.tables import Section, number, rounds_told, shown
 from calibrant.summary import Part, Summary
 
 FAMILY: Final = "probabilities"
@@ -53,6 +53,10 @@ KEPT: Final = (
     "The guarantee was kept: the errors measured here are within what is proven for the worst "
     "case, no matter who chooses forecasts and outcomes."
 )
+KEPT_IN_EACH: Final = (
+    "The guarantee was kept in each {}, which is what it is about: the errors measured there are "
+    "within what is proven for the worst case, no matter who chooses forecasts and outcomes."
+)
 EXCEEDED: Final = (
     "The guarantee was exceeded in this run. That happens in at most {:.0%} of runs, if what is "
     "assumed is true."
@@ -81,7 +85,7 @@ CHAIN: Final = (
 def facts(summary: Summary) -> tuple[str, ...]:
     """Return what stands below the headline."""
     told = summary.summary
-    counts = [f"{int(told['n_rounds']):,} rounds", f"base rate {shown(told['base_rate'], 3)}"]
+    counts = [rounds_told(int(told["n_rounds"])), f"base rate {shown(told['base_rate'], 3)}"]
     for key, words in (("n_skipped", "rows skipped"), ("n_unresolved", "without an outcome yet")):
         if told.get(key):
             counts.append(f"{int(told[key]):,} {words}")
@@ -111,9 +115,11 @@ def _verdict(summary: Summary) -> str:
         return LATE.format(int(delay))
     if holds is None:
         return f"{summary['method']} makes no promise that could be checked here."
-    if holds:
+    if not holds:
+        return EXCEEDED.format(number(told.get("failure", FAILURE)))
+    if summary.parts is None or any(number(told[key]) >= 0.0 for key in ("c1", "c2")):
         return KEPT
-    return EXCEEDED.format(number(told.get("failure", FAILURE)))
+    return KEPT_IN_EACH.format(summary.parts.kind)
 
 
 def guarantee(summary: Summary) -> str:

@@ -10,7 +10,16 @@ from calibrant.kinds.numbers.summary import NAMES, NumberSummary
 from calibrant.plot import Drawing
 from calibrant.plot.coverage import CoverageOverTime, PitBars, QuantileReliability
 from calibrant.recalibrate.promise import too_early
-from calibrant.report.tables import Section, Table, count_lines, number, printed, settings, shown
+from calibrant.report.tables import (
+    Section,
+    Table,
+    count_lines,
+    number,
+    printed,
+    rounds_told,
+    settings,
+    shown,
+)
 
 FAMILY: Final = "numbers"
 COMPARED: Final = (("CRPS", "crps"), ("coverage error", "coverage_error"))
@@ -101,7 +110,7 @@ def opening(summary: NumberSummary) -> tuple[str, ...]:
 def facts(summary: NumberSummary) -> tuple[str, ...]:
     """Return what stands below the headline."""
     told = summary.summary
-    counts = [f"{int(told['n_rounds']):,} rounds", f"{len(told['levels'])} levels"]
+    counts = [rounds_told(int(told["n_rounds"])), f"{len(told['levels'])} levels"]
     for key, words in (("n_skipped", "rows skipped"), ("n_unresolved", "without an outcome yet")):
         if told[key]:
             counts.append(f"{int(told[key]):,} {words}")
@@ -187,7 +196,7 @@ def screen(summary: NumberSummary, details: bool = False) -> tuple[list[Table], 
     told = summary.summary
     rows = [[title, *(printed(told[name][key]) for name in NAMES)] for key, title in ROWS.items()]
     seed = "no seed" if told["seed"] is None else f"seed {told['seed']}"
-    title = f"{told['n_rounds']:,} rounds, {told['method']}, {seed}"
+    title = f"{rounds_told(told['n_rounds'])}, {told['method']}, {seed}"
     early = told["certificate_holds"] is None
     lines = [*([] if early else ["proven for each level: the bounds above"]), *count_lines(told)]
     levels, quantity = _levels(told, printed)
