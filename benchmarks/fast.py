@@ -4,8 +4,9 @@
 best outsider's, and C2 of the 500 draws after a swap of models, beside the earlier default.
 ``--panel DIR`` adds what the present default costs or saves on every stream of the quality panel,
 ``--swaps`` prints the second table alone, ``--told`` what C2 would be if the moment of the swap
-were known, ``--later`` what it is where cells split later, and ``--cost`` how much longer a round
-takes than it did.  All kinds of streams were looked at when the experts were chosen, with other
+were known, ``--later`` what it is where cells split later, ``--noticed`` what it is if draws come
+from the first grid from some time after the swap on, and ``--cost`` how much longer a round takes
+than it did.  All kinds of streams were looked at when the experts were chosen, with other
 random numbers; see docs/quality.md for the halves of the panel.
 """
 
@@ -14,7 +15,7 @@ from __future__ import annotations
 import argparse
 import pathlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -29,7 +30,9 @@ from benchmarks.reference import game
 from calibrant import Calibrant
 from calibrant.calibrators.refining import Refining
 from calibrant.core.grid import Grid
+from calibrant.kernels import swaps
 from calibrant.kernels.layout import SCRATCH
+from calibrant.kernels.transforms.mixture import WATCH
 from calibrant.transforms import ExpertMixture, HatMeans, Identity, OnlineBeta, OnlinePlatt
 
 Floats = NDArray[np.float64]
@@ -56,6 +59,8 @@ BEFORE = ExpertMixture(
     start=(6.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0),
 )
 """The experts of earlier versions, none of which looks back or remembers less than 50 visits."""
+UNWATCHED: ExpertMixture = replace(Calibrant(seed=0).transform, swaps=False)  # type: ignore[type-var]
+"""The experts of the default, which do not watch for swaps."""
 STAGE: dict[str, Any] = {"method": "anchored", "grid": "endpoints", "resolution": 20}
 """The last stage of these versions."""
 
@@ -381,14 +386,16 @@ def _block(rule: Later, first: Model, then: Model, rounds: int, seed: int) -> fl
     """Return C2 of the block after a swap."""
     stream = swapped(first, then, rounds, seed)[0]
     block = slice(rounds // 2, rounds // 2 + BLOCK)
-    drawn = Calibrant(method=rule, seed=seed).replay(stream.raw, stream.outcomes).forecast
+    drawn = (
+        Calibrant(UNWATCHED, method=rule, seed=seed).replay(stream.raw, stream.outcomes).forecast
+    )
     return score.c2(drawn[block], stream.outcomes[block])
 
 
 def _lost(rule: Later, seed: int) -> float:
     """Return the Brier score of draws less that of means, where half of the outcomes are 1."""
     raw, outcomes = rare.stream(0.5, 50_000, seed)
-    run = Calibrant(method=rule, seed=seed).replay(raw, outcomes)
+    run = Calibrant(UNWATCHED, method=rule, seed=seed).replay(raw, outcomes)
     return score.brier(run.forecast, outcomes) - score.brier(run.mean, outcomes)
 
 
@@ -398,17 +405,78 @@ def later_panel_rows(data: pathlib.Path) -> Iterator[str]:
     for stream in panel(data)[0]:
         timing = {"time": stream.issued, "available": stream.available} if stream.delayed else {}
         runs = [
-            Calibrant(method=ENOUGH, seed=seed).replay(stream.raw, stream.outcomes, **timing)
+            Calibrant(UNWATCHED, method=rule, seed=seed).replay(
+                stream.raw, stream.outcomes, **timing
+            )
+            for rule in (ENOUGH, Later())
             for seed in range(DRAWS)
         ]
-        later = np.mean([score.brier(run.mean, stream.outcomes) for run in runs])
-        changes.append((float(later) / brier(None, stream, DRAWS) - 1.0, stream.name))
+        losses = [score.brier(run.mean, stream.outcomes) for run in runs]
+        later, usual = sum(losses[:DRAWS]), sum(losses[DRAWS:])
+        changes.append((later / usual - 1.0, stream.name))
     changes.sort()
     yield f"| waits {ENOUGH.waits} on the panel | mean | worst | best |"
     yield "|---|---|---|---|"
     ends = (f"{100.0 * change:+.2f} %, {name}" for change, name in (changes[-1], changes[0]))
     mean = 100.0 * float(np.mean([change for change, _ in changes]))
     yield f"| {len(changes)} streams | {mean:+.2f} % | {' | '.join(ends)} |"
+
+
+NOTICED = (0, 5, 10, 20, 40, 60)
+"""So many rounds after a swap draws come from the first grid."""
+
+
+def noticed_rows(rounds: int) -> Iterator[str]:
+    """Yield C2 after a swap by when draws come from the first grid, and as the default has it."""
+    yield "| draws from the first grid | C2 of the 500 draws |"
+    yield "|---|---|"
+    whens: dict[str, int | None] = {f"after {delay} rounds": delay for delay in NOTICED}
+    for name, delay in (whens | {"never": BLOCK, "as the default notices": None}).items():
+        runs = [_retreated(*m, rounds, seed, delay) for m in MODELS.values() for seed in SWAPS]
+        yield f"| {name} | {np.mean(runs):.4f} |"
+
+
+def _retreated(first: Model, then: Model, rounds: int, seed: int, delay: int | None) -> float:
+    """Return C2 of the block after a swap that is noticed after so many rounds."""
+    stream, half = swapped(first, then, rounds, seed)[0], rounds // 2
+    made, drawn = Calibrant(seed=seed), []
+    made.replay(stream.raw[:half], stream.outcomes[:half])
+    ages = [(0, BLOCK, None)] if delay is None else [(0, delay, swaps.HOLD), (delay, BLOCK, 0)]
+    for begin, end, age in ages:
+        part, arena = slice(half + begin, half + end), made._arena
+        words, at = arena.flat(), arena.place(0) + made.spec.layout.transform + WATCH
+        if age is not None:
+            words[at] = words[at] & ~swaps.AGE | age
+        drawn.append(made.replay(stream.raw[part], stream.outcomes[part]).forecast)
+    return score.c2(np.concatenate(drawn), stream.outcomes[half : half + BLOCK])
+
+
+def noticed_panel_rows(data: pathlib.Path, seeds: int = 2) -> Iterator[str]:
+    """Yield what the watch costs on prompt streams of the panel that are long enough for it."""
+    yield "| forecast | streams | another | mean | worst | best |"
+    yield "|---|---|---|---|---|---|"
+    played = [s for s in panel(data)[0] if len(s) > swaps.WARM and not s.delayed]
+    changes = np.array([_watched(stream, seeds) for stream in played])
+    for k, name in enumerate(("mean", "draw")):
+        told = 100.0 * changes[:, k]
+        ends = (f"{told[i]:+.2f} %, {played[i].name}" for i in (told.argmax(), told.argmin()))
+        other = int((changes[:, 1] != 0.0).sum())
+        yield f"| {name} | {len(played)} | {other} | {told.mean():+.2f} % | {' | '.join(ends)} |"
+
+
+def _watched(stream: Stream, seeds: int) -> Floats:
+    """Return by which part the watch changes the Brier scores of mean and draw."""
+    scores = [
+        [
+            (score.brier(run.mean, stream.outcomes), score.brier(run.forecast, stream.outcomes))
+            for seed in range(seeds)
+            for run in [Calibrant(experts, seed=seed).replay(stream.raw, stream.outcomes)]
+        ]
+        for experts in (None, UNWATCHED)
+    ]
+    watched, plain = np.mean(scores, axis=1)
+    change: Floats = watched / plain - 1.0
+    return change
 
 
 def panel_rows(data: pathlib.Path) -> Iterator[str]:
@@ -452,6 +520,7 @@ def main() -> None:
     parser.add_argument("--swaps", action="store_true", help="the block after a swap alone")
     parser.add_argument("--told", action="store_true", help="what knowing the swap would give")
     parser.add_argument("--later", action="store_true", help="what it gives to split later")
+    parser.add_argument("--noticed", action="store_true", help="what noticing it gives")
     parser.add_argument("--cost", action="store_true", help="what a round costs")
     given = parser.parse_args()
     tables = [panel_rows(given.panel)] if given.panel is not None else []
@@ -463,6 +532,9 @@ def main() -> None:
     if given.later:
         tables = [later_rows(given.rounds)]
         tables += [] if given.panel is None else [later_panel_rows(given.panel)]
+    if given.noticed:
+        tables = [noticed_rows(given.rounds)]
+        tables += [] if given.panel is None else [noticed_panel_rows(given.panel)]
     if given.cost:
         tables = [cost_rows(given.rounds)]
     for rows in tables:

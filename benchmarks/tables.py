@@ -253,18 +253,22 @@ def by_arrival(table: Table, keys: Keys, raw: Any, outcomes: Any) -> Callable[[]
 
 
 def loop_of(
-    table: Table, bounds: Any, raw: Any, outcomes: Any, *made: Any
+    table: Table, bounds: Any, raw: Any, outcomes: Any, *made: Any, replay: Any = None
 ) -> Callable[[Any, Any], None]:
-    """Return what plays rounds that stand in the order of their rows, on words and places."""
+    """Return what plays rounds that stand in the order of their rows, on words and places.
+
+    The table's own loop is compiled, or that which is given.
+    """
     size, machine = min(HELD, len(raw)), table._rows.program.rows
     assert machine is not None
+    replay = replay or machine.replay
     order, numbers = np.arange(len(raw)), np.empty(len(raw), np.int64)
     held = np.empty(size), np.empty(size, outcomes.dtype), np.empty(size), np.empty(size)
     own = *held, np.empty(min(size, len(made[2])))
     issued, told = np.zeros(len(bounds) - 1, np.int64), ((raw, outcomes), (*made, numbers), own)
 
     def loop(flat: Any, places: Any) -> None:
-        machine.replay(flat, flat.view(np.float64), places, bounds, order, issued, *told)
+        replay(flat, flat.view(np.float64), places, bounds, order, issued, *told)
 
     return loop
 

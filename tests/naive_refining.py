@@ -87,6 +87,9 @@ def theorems(r, doublings=2):
         draws = 2 * r.T / used
         for due in sorted(-(-due // 1) for _, due, width in pairs if width == level):
             cells, draws = cells + min(1, draws / due), max(draws - due, 0)
+    # A mixture may ask for the first grid, for 512 rounds in 8192 and not before 2048.
+    if doublings:
+        squares += 512 * len(range(2049, r.T + 1, 8192)) * max(pairs)[0] / used
     k = min(used * cells, r.T)
     worst = (12 * used + used * squares + k * log_cap(r.T / k, 0)) / r.T + end
     buckets = len({bucket for bucket, _ in r.cells})

@@ -48,7 +48,7 @@ from calibrant.bounds import (
     theorem_names,
 )
 from calibrant.bounds.game import EXPECTED, PATHWISE
-from calibrant.bounds.horizon import first_size
+from calibrant.bounds.horizon import Shape, first_size
 from calibrant.core.grid import GRIDS, Grid
 from calibrant.errors import CalibrantError, ImproperLoss, InvalidInput
 from calibrant.losses import get_loss
@@ -831,6 +831,17 @@ def test_the_best_shape_is_what_trying_all_shapes_gives(name, method, epsilon):
     best = min(tried, key=tried.get)
     shape = best_shape(epsilon, name, method)
     assert (shape.resolution, shape.buckets, shape.rounds) == (*best, tried[best])
+
+
+def test_the_search_for_a_shape_asks_for_those_one_or_two_steps_away():
+    asked = set()
+
+    def regret(N, M, T):
+        asked.add((N, M))
+        return N * M / T
+
+    assert smallest_shape(0.5, regret) == Shape(1, 1, 2)
+    assert asked == {(N, M) for N in (1, 2, 3) for M in (1, 2, 3)}
 
 
 @cache

@@ -12,6 +12,7 @@ from test_classes import stream
 from test_classes_contract import MAKERS, RAW, every
 
 from calibrant.classes import OneVsRest, SimplexRecalibrator, TopLabel
+from calibrant.classes.ticket import ClassIssuer
 from calibrant.core.codec import Document
 from calibrant.errors import (
     CorruptState,
@@ -277,6 +278,20 @@ def test_coins_are_told_of_our_own_tickets_alone(make) -> None:
         ticket.parts[-1]._clock = None
     with pytest.raises(InvalidInput, match=r"must be the one that forecast\(\) returned"):
         rec.coin_of(ticket)
+
+
+def test_a_ticket_without_a_clock_comes_back_without_one() -> None:
+    """Tickets that earlier versions stored have none, so that no coin can be told of them."""
+    rec = SimplexRecalibrator(3, seed=1)
+    told = rec.forecast(RAW).to_dict()
+    told["place"][2] = None
+    ticket = type(rec.forecast(RAW)).from_dict(told)
+    assert ticket.fields[1:3] == (ticket.cell, ticket.index)
+    issuer = ClassIssuer(ticket.issuer, {ticket.index: ticket.value})
+    found = type(ticket).revived(issuer, ticket.id, ticket.number, ticket.fields)
+    assert found.clock is None
+    with pytest.raises(InvalidInput, match=r"must be the one that forecast\(\) returned"):
+        rec.coin_of(found)
 
 
 # Looking ahead.

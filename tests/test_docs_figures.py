@@ -68,6 +68,11 @@ def test_pages_name_an_install_command_that_works() -> None:
     assert requirement("plot").startswith('"calibrant[' if RELEASED else '".[')
 
 
+def test_one_constant_decides_how_messages_say_what_to_install() -> None:
+    places = (ROOT / "src" / "calibrant").rglob("*.py")
+    assert [p.name for p in places if '"calibrant[' in p.read_text()] == ["errors.py"]
+
+
 def test_the_readme_quotes_the_certificate_that_its_first_lines_print(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -156,7 +156,7 @@ def test_a_table_of_then_is_like_the_pattern_of_today() -> None:
 
 @pytest.mark.parametrize("keyed", [False, True])
 def test_a_journal_of_then_opens_with_the_pattern_of_today(keyed: bool, tmp_path: Path) -> None:
-    (then,) = earlier_patterns(Calibrant())
+    then, *_ = earlier_patterns(Calibrant())
     path, options = tmp_path / "journal", {"keyed": keyed}
     key = "a" if keyed else None
     with Journal(path, then, **options) as journal:
@@ -169,10 +169,12 @@ def test_a_journal_of_then_opens_with_the_pattern_of_today(keyed: bool, tmp_path
 
 def test_each_way_back_undoes_one_change_alone() -> None:
     today = Calibrant(loss="log").spec.settings
-    before_alike, before_share = (undo(today) for undo in UNDO)
+    before_swaps, before_alike, before_share = (undo(today) for undo in UNDO)
     now, then = today["transform"]["parameters"], before_share["transform"]["parameters"]
     assert now["alike"]
+    assert now["swaps"]
     assert then == now | {"share": 3e-4}
+    assert before_swaps["transform"]["parameters"] == {k: now[k] for k in now if k != "swaps"}
     assert "alike" not in before_alike["transform"]["parameters"]
     assert before_alike["transform"]["parameters"]["share"] == now["share"] == 3e-5
 

@@ -263,6 +263,24 @@ def test_columns_lists_masks_and_mappings_of_a_batch_mean_the_same() -> None:
     assert none == empty
 
 
+def test_names_that_come_again_in_a_batch_are_looked_for_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked: list[Any] = []
+    enter = Roster.enter
+
+    def noted(roster: Roster, names: Any) -> list[int]:
+        looked.append(names)
+        return enter(roster, names)
+
+    monkeypatch.setattr(Roster, "enter", noted)
+    day = [("a", Period("day", number)) for number in (0, 0, 1)]
+    given = [("a", "b"), None, ("a", "b"), ("b",), ("a", "b"), *day]
+    GroupRecalibrator(**SIZES).replay([0.5] * 8, [0, 1] * 4, groups=given)
+    # Whether a period still runs has to be seen each time.
+    assert looked == [("a", "b"), (), ("b",), *day]
+
+
 @pytest.mark.parametrize(
     ("groups", "error", "text"),
     [

@@ -16,6 +16,8 @@ import numpy as np
 from numba.core import event
 
 from calibrant.kernels import compile, inner, usual
+from calibrant.kernels.fetch import fetch
+from calibrant.kernels.prefetch import fetch_now
 
 
 def shared(x, k=2):
@@ -124,11 +126,14 @@ def test_a_batch_is_the_same_compiled_as_usual(tmp_path: Path) -> None:
 import numba, sys
 numba.__version__ = sys.argv[1]
 import numpy as np
-from calibrant import Recalibrator
-raw = np.linspace(0.0, 1.0, 30_000)
+from calibrant import Recalibrator, Table
+raw, outcomes = np.linspace(0.0, 1.0, 30_000), np.arange(30_000) % 3 == 0
 model = Recalibrator("foster_hart", seed=7)
-print(model.replay(raw, np.arange(30_000) % 3 == 0).forecast.tobytes().hex()[-4000:])
+print(model.replay(raw, outcomes).forecast.tobytes().hex()[-4000:])
 print(model.to_bytes().hex())
+table = Table(Recalibrator("foster_hart"), seed=7)
+print(table.replay(np.arange(30_000) % 7, raw, outcomes).mean.tobytes().hex()[-4000:])
+print(table.to_bytes().hex())
 """
 
     def said(version: str) -> str:
@@ -138,6 +143,35 @@ print(model.to_bytes().hex())
         return done.stdout
 
     assert said("1.0.0") == said(numba.__version__)
+
+
+def doubled_words(words):
+    for k in range(len(words)):
+        fetch(words, k + 2)
+        words[k] *= 2
+
+
+def usually_fetch(words, at):
+    raise AssertionError("never called")
+
+
+def usually_doubled_words(words):
+    for k in range(len(words)):
+        usually_fetch(words, k + 2)
+        words[k] *= 2
+
+
+def test_asking_for_a_word_is_an_instruction_that_changes_nothing() -> None:
+    compile.register(fetch)
+    usual.make_known(usually_fetch, fetch_now, True)
+    for how, loop in ((compile.numba(), doubled_words), (usual, usually_doubled_words)):
+        words, made = np.arange(6), how.program(loop, nogil=True)
+        made(words)
+        assert words.tolist() == [0, 2, 4, 6, 8, 10]
+        (whole,) = made.overloads.values()
+        assert "@llvm.prefetch" in whole.library.get_llvm_str()
+    with pytest.raises(NotImplementedError, match="not usable in pure-python"):
+        fetch_now(np.arange(6), 2)
 
 
 def told_twice(x):

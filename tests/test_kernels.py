@@ -111,6 +111,28 @@ def outcome_of(law, values, played: int, rng: random.Random) -> int:
     return int(law @ values < 0.5)
 
 
+@pytest.mark.parametrize(
+    ("nearest", "asked"),
+    [
+        (False, [10, 11, 13, 17, 25, 41, 33, 37, 35, 36]),
+        (True, list(range(10, 37))),
+    ],
+)
+def test_the_search_for_a_pair_doubles_its_steps_and_then_halves_them(nearest, asked) -> None:
+    looked = []
+
+    def score(words, reals, at, table, k):
+        looked.append(k)
+        return 1 if k < 36 else -3
+
+    def weigh(words, reals, at, table, low):
+        return 1.0, 3.0
+
+    settle = two_point.make_settle(score, weigh, lambda words, reals, at: 10, nearest)
+    assert settle([], [], 0, 100, 0) == (35, 0.75)
+    assert looked == asked
+
+
 @pytest.mark.parametrize("prior", [0, 2])
 @pytest.mark.parametrize("grid", GRIDS)
 @pytest.mark.parametrize("variant", TWO_POINT)

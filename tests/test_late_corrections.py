@@ -13,6 +13,7 @@ import pytest
 from calibrant import Calibrant, Recalibrator
 from calibrant.classes import OneVsRest, SimplexRecalibrator, TopLabel
 from calibrant.groups import GroupRecalibrator
+from calibrant.kernels import crowd
 from calibrant.regression import ConformalInterval, Distribution, QuantileRecalibrator
 
 THREE = [0.5, 0.3, 0.2]
@@ -69,3 +70,15 @@ def test_no_class_is_promised_anything_once_its_outcomes_were_wrong(method) -> N
         dearer = [bound.value for bound in part.bounds if bound.quantity == "C2"]
         assert bool(dearer) == (method == "anchored" or part.delay == 0)
         assert not dearer or part.delay == 0 or min(dearer) > 10 + before[name].bound("C2")
+
+
+def test_outcomes_that_wait_together_are_compared_with_the_latest_less_those_before() -> None:
+    words = [0.0] * 4
+    words[crowd.TOGETHER], words[crowd.SQUARES] = 1.0, 2.0
+    words[crowd.RECENT], words[crowd.EARLIER] = 3.0, 2.0
+    crowd.compare(words, 0, 4.0, 0.5)
+    kept = 1.0 - 1.0 / (crowd.LEAST_MEMORY + crowd.CROWDS * 4.0)
+    assert words[crowd.TOGETHER] == kept + 0.5 * (3.0 - 0.5 * 2.0) / 4.0
+    assert words[crowd.SQUARES] == 2.0 * kept + 0.25
+    assert words[crowd.RECENT] == 3.0 * 0.75 + 0.5
+    assert words[crowd.EARLIER] == 2.0 * 0.875 + 0.5

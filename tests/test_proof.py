@@ -467,6 +467,19 @@ def test_the_polynomial_law_is_stationary(case) -> None:
     assert np.abs(flow).max() <= 1e-9 * max(rates.max(), 1e-300)
 
 
+@pytest.mark.parametrize(
+    ("updates", "walk"),
+    [("realised", [4, 3, 2, 1, 0, 5, 6, 7, 8]), ("expected", [4, 3, 5, 2, 6, 1, 7, 0, 8])],
+)
+def test_of_cells_without_regret_the_nearest_is_played(updates, walk) -> None:
+    # Nearest to the last draw, or, where draws do not count, to where the bucket began.
+    rule = PolynomialRegret(resolution=8, updates=updates)
+    state = rule.start(prior=0, centre=0.5)
+    for place in walk:
+        assert rule.forecast(state).indices == (place,)
+        state = rule.update(state, place, 1)
+
+
 @given(sums(PolynomialRegret))
 def test_blackwells_condition_holds_with_equality_for_either_outcome(case) -> None:
     rule, state, R = case

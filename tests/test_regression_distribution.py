@@ -100,6 +100,7 @@ def test_rain_has_an_atom_at_zero() -> None:
     rain = Distribution.from_samples([0.0, 0.0, 0.0, 2.0])
     assert (rain.cdf(0.0), rain.below(0.0), rain.cdf(-0.1)) == (0.75, 0.0, 0.0)
     assert [rain.pit(0.0, coin) for coin in (0.0, 0.5, 1.0)] == [0.0, 0.375, 0.75]
+    assert (rain.pit(0.0), *rain.rows.pit([0.0])) == (0.375, 0.375)
     assert (rain.quantile(0.75), rain.quantile(0.76)) == (0.0, 2.0)
     assert locate([0.0, 0.0, 2.0, 2.0], [0.0, 0.75, 0.75, 1.0], 0, 0, 4, 0.375) == (0.0, 0.5)
 

@@ -11,10 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calibrant import bounds
+from calibrant.calibrators import FosterHart
 from calibrant.errors import InvalidInput, InvalidType, UnknownName
+from calibrant.kernels.layout import SCALE
 from calibrant.recalibrate.secret import SAFE, coin_at, secret_of
 from calibrant.regression import Distribution, Distributions, QuantileRecalibrator, metrics
-from calibrant.regression.pit import TAILS, LevelCalibrator
+from calibrant.regression.pit import TAILS, LevelCalibrator, LevelSpec
 
 pytestmark = pytest.mark.base
 
@@ -181,6 +183,12 @@ def test_a_position_outside_says_nothing_about_the_whole_distribution() -> None:
 
 
 # One calibrator a level.
+
+
+@pytest.mark.parametrize(("level", "scale"), [(0.0, 5), (1.0, 5), (0.5, 10), (0.75, 20)])
+def test_gaps_of_a_level_alone_have_the_smallest_common_denominator(level, scale) -> None:
+    spec = LevelSpec(FosterHart(resolution=5), 1, 1, "squared", level=level)
+    assert spec.layout.shared[SCALE] == scale
 
 
 def test_chances_are_those_of_one_recalibrator_a_level() -> None:

@@ -175,6 +175,7 @@ def test_a_stored_ticket_is_the_ticket(case) -> None:
         assert same(told(again), told(ticket))
         assert repr(again) == repr(ticket)
         assert again.fields == ticket.fields
+        assert again.issuer.drawn == ticket.issuer.drawn
     rec = type(rec).from_bytes(rec.to_bytes())
     assert rec.observe(again, 0.7) is again
     other.observe(same_one, 0.7)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calibrant import Pending, Recalibrator
+from calibrant import Calibrant, Pending, Recalibrator
 from calibrant.core.grid import GRIDS
 from calibrant.errors import ExpiredTicket, InvalidInput, InvalidType, RepeatedTicket, UnknownTicket
 from calibrant.kernels.layout import CLOCK, ISSUED, ROUNDS
@@ -46,6 +46,23 @@ def late_stream(rounds: int, seed: int, reach: int = 20, lost: int = 17):
 
 
 # At once.
+
+
+@each_way
+@pytest.mark.parametrize("made", [Recalibrator, Calibrant])
+def test_columns_of_a_batch_are_whole_and_apart(made: type[Recalibrator], way: str) -> None:
+    raw, outcomes = players.stream(150, 1, edges=3)
+    model = made(seed=1)
+    with players.batches(model, way):
+        run = model.replay(raw, outcomes)
+    columns = run.forecast, run.mean, run.raw
+    kept = [column.copy() for column in columns]
+    for k, column in enumerate(columns):
+        assert column.flags.c_contiguous
+        column[:] = -1.0
+        assert [np.array_equal(*pair) for pair in zip(columns, kept, strict=True)] == [
+            other > k for other in range(3)
+        ]
 
 
 @each_way

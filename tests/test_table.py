@@ -93,6 +93,8 @@ def test_streams_move_in_and_out() -> None:
     assert table.row("moved") == lone.to_bytes()
     with pytest.raises(InvalidInput, match="stream must have the settings of the table, got"):
         table["moved"] = Recalibrator(buckets=3)
+    with pytest.raises(InvalidInput, match=r"stream must have the settings .* got Calibrant\("):
+        table["moved"] = Calibrant(seed=9)
     with pytest.raises(InvalidType, match="stream must be a recalibrator, got 3"):
         table["moved"] = 3  # type: ignore[assignment]
     assert table.row("moved") == lone.to_bytes()

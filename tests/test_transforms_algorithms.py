@@ -200,6 +200,16 @@ def test_parameters_stay_in_the_ball(transform: Any) -> None:
         assert math.hypot(*inside) <= 1.5 * (1.0 + 1e-9)
 
 
+@pytest.mark.parametrize("memory", [math.inf, 30.0])
+def test_an_intercept_alone_does_not_leave_the_ball(memory: float) -> None:
+    online = OnlinePlatt(radius=1.5, rho=0.01, gamma=0.01, memory=memory).online()
+    for _ in range(20):
+        online.learn_one(0.5, 1)
+        slope, intercept = online.words[3:5]
+        assert math.hypot(slope, intercept) <= 1.5 * (1.0 + 1e-9)
+    assert intercept > 1.0
+
+
 def test_windowed_platt_is_the_batch_fit_of_the_window() -> None:
     optimize = pytest.importorskip("scipy.optimize")
     raw, outcomes = stream(95, seed=2)
@@ -334,8 +344,10 @@ def test_the_substitution_never_loses_more_than_the_potential_allows(
     weights = [data.draw(st.floats(0.01, 1.0)) for _ in advice]
     weights = [w / sum(weights) for w in weights]
     eta = data.draw(st.floats(0.1, 2.0))
-    combine, _ = mixture.substitution(0, count)
-    head = [1.0, -eta, 0.5 / eta, 0.0, 0]
+    swaps = data.draw(st.booleans())
+    combine, _ = mixture.substitution(0, count, swaps)
+    # A mixture that watches for swaps keeps what it saw where others keep the unit.
+    head = [1.0, -eta, data.draw(st.integers(0, 2**63 - 1)) if swaps else 0.5 / eta, 0.0, 0]
     padded = bits.lanes(count)
     room = [0.0] * (3 * padded - count + 2)
     words = [*head, *weights, *[0.0] * (2 * count), *advice, *room]

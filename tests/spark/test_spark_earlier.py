@@ -23,8 +23,8 @@ from calibrant.integrations.spark.shelf import Shelf
 from calibrant.recalibrate.earlier import earlier_patterns
 
 SCHEMA = event_schema(pa.string(), pa.string())
-(THEN,) = earlier_patterns(Calibrant())
-"""What Calibrant() was before."""
+*_, THEN = earlier_patterns(Calibrant())
+"""What Calibrant() was when the files of version 2 were written, some defaults ago."""
 VERSIONS = sorted(path.name for path in FILES.iterdir())
 ROWS = ["seq", "kind", "key", "id", "x", "forecast", "mean", "ticket", "fault"]
 

@@ -13,6 +13,7 @@ from calibrant.bounds.gaps import visits
 from calibrant.core import check
 from calibrant.core.arrays import Reals
 from calibrant.kernels.refine import thresholds
+from calibrant.kernels.swaps import AGE, HOLD, WARM
 
 _REFINING = "average gap with an anchor, on cells that split"
 
@@ -26,6 +27,7 @@ def refining(
     delay: int = 0,
     strength: float = 4.0,
     patience: float = 3.0,
+    swaps: bool = False,
     failure: float | None = None,
 ) -> Bound:
     """Bound C2 of the anchored average-gap rule whose neighbours split once drawn often enough.
@@ -42,6 +44,8 @@ def refining(
         The most outcomes that were outstanding when a forecast was made.
     strength, patience
         c and R0 of the rule.
+    swaps
+        Whether a mixture in front may ask for the first grid after a swap of models.
     failure
         The probability with which the bound may fail; ``None`` bounds the expectation.
 
@@ -78,6 +82,12 @@ def refining(
     splits than the cheapest for which 2 T draws are enough.  Both are concave in T, so M instances
     share T evenly at worst.
 
+    A mixture in front that notices a swap of models asks for the first grid: then the pair is one
+    of neighbours there, whatever was split, and nothing above changes.  It does so for 512 rounds
+    in 8,192, not before 2,048.  A late outcome ends them, and the watch begins anew: then there may
+    be an alarm after every 2,048 rounds, and as many more on the first grid as outcomes are
+    outstanding.  With ``swaps`` these count besides, with half the widest distance squared each.
+
     Failure.  As at :func:`calibrant.bounds.anchored`.
 
     Examples
@@ -86,6 +96,8 @@ def refining(
     >>> values = Grid("graded", 15 << 2).values
     >>> [round(refining(10**k, values, 2).value, 6) for k in (4, 5, 6, 7)]
     [0.038991, 0.005734, 0.001144, 0.000559]
+    >>> [round(refining(10**k, values, 2, swaps=True).value, 6) for k in (4, 5, 6, 7)]
+    [0.03938, 0.006201, 0.001619, 0.001033]
     """
     T, M = check.whole(rounds, "rounds", low=1), check.whole(buckets, "buckets", low=1)
     D = check.whole(delay, "delay")
@@ -94,7 +106,8 @@ def refining(
     pairs, used = _pairs(points, check.whole(doublings, "doublings", high=7)), min(M, T)
     cells = used * _most_cells(pairs, len(points), T / used)
     k = min(cells, float(T))
-    floors = used * _most_squares(pairs, D, T / used) + T * _ends(points, c)
+    wide = _retreats(T, D) * float(pairs[0].squares.max()) if swaps and len(pairs) > 1 else 0.0
+    floors = used * _most_squares(pairs, D, T / used) + T * _ends(points, c) + wide
     value = (used * c * R0 + floors + k * harmonic_cap(T / k)) / T
     return over_draws(value, "C2", _REFINING, T, failure)
 
@@ -161,6 +174,13 @@ def _spread(table: Reals, variance: float, c: float, end: float) -> float:
 def _ends(points: Reals, c: float) -> float:
     end = max(float(points[0]), 1.0 - float(points[-1]))
     return (1.0 + 2.0 * c) * end * end
+
+
+def _retreats(rounds: int, delay: int) -> int:
+    """Return for how many rounds the first grid may be asked for after swaps of models."""
+    between = WARM + 1 if delay else AGE + 1
+    alarms = 1 + (rounds - WARM - 1) // between if rounds > WARM else 0
+    return (HOLD + delay) * alarms
 
 
 class _Level(NamedTuple):

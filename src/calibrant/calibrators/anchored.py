@@ -122,12 +122,18 @@ class Anchored(Calibrator):
         self, account: Account, rounds: int, failure: float | None = None
     ) -> bounds.Bound | None:
         """Return the bound on C2 after so many rounds, with what delays cost that were seen."""
-        found = self._bound(rounds, account.buckets, account.prior, account.delay, failure)
+        found = self._foreseen(account, rounds, failure)
         if found is None or not self.speaks(account):
             return None
         most = min(rounds, account.counts.size)
         logs = most * harmonic_cap(rounds / most)
         return self._dearer(found, account, rounds=rounds, logs=logs)
+
+    def _foreseen(
+        self, account: Account, rounds: int, failure: float | None
+    ) -> bounds.Bound | None:
+        """Return the bound on C2 after so many rounds, without what delays cost besides."""
+        return self._bound(rounds, account.buckets, account.prior, account.delay, failure)
 
     def _dearer(
         self,

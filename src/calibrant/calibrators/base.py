@@ -50,6 +50,8 @@ class Account:
         a forecast; 0 where that was not counted.
     caution
         After how many crowds of late outcomes a rule with an anchor believes these by half.
+    swaps
+        Whether a transform in front may ask for the first grid after a swap of models.
     """
 
     counts: Words
@@ -61,6 +63,7 @@ class Account:
     lag: int = 0
     missing: int = 0
     caution: float = CAUTION
+    swaps: bool = False
 
     @functools.cached_property
     def rounds(self) -> int:

@@ -183,6 +183,7 @@ def layout_of(
     reals[word.EPSILON], reals[word.MIXED] = epsilon or 0.0, float(middles[0])
     reals[word.LAG] = reals[word.CROWD] = reals[word.SAME] = 1.0
     shared[[word.NOTES, word.HAND, word.UNDO_NUMBER, word.UNDO_LEARNED]] = -1
+    shared[word.LEAST_STEP] = 1
     shared[word.CAPACITY] = min(MAX_GAP // scale - prior, rule.most_rounds)
     fresh, real, stored, low, high = _row(rule, section, buckets, size)
     blocks = fresh[own:start].reshape(buckets, stride)

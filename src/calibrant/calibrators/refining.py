@@ -83,9 +83,21 @@ class Refining(Finer):
     def _bound(
         self, rounds: int, buckets: int, prior: int, delay: int, failure: float | None = None
     ) -> bounds.Bound | None:
-        """Return the bound on C2."""
+        """Return the bound on C2, whatever stands in front and whatever it asks for."""
+        return self._promise(rounds, buckets, delay, failure, swaps=True)
+
+    def _foreseen(
+        self, account: Account, rounds: int, failure: float | None
+    ) -> bounds.Bound | None:
+        """Return the bound on C2; only what watches for swaps of models costs it anything."""
+        told = account.buckets, account.delay, failure
+        return self._promise(rounds, *told, swaps=account.swaps)
+
+    def _promise(
+        self, rounds: int, buckets: int, delay: int, failure: float | None, *, swaps: bool
+    ) -> bounds.Bound:
         named: dict[str, Any] = {"strength": self.strength, "patience": self.patience}
-        named |= {"buckets": buckets, "delay": delay, "failure": failure}
+        named |= {"buckets": buckets, "delay": delay, "failure": failure, "swaps": swaps}
         return bounds.refining(rounds, self.lattice.values, self.doublings, **named)
 
     @property

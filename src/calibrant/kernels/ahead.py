@@ -65,13 +65,12 @@ def prepare_ahead(
     raw = raw[first : first + STRETCH]
     coins = coins[first : first + STRETCH]
     blocks = blocks[first : first + STRETCH]
-    # One thing at a time, so that the compiler does several rounds together.
     for t in range(len(raw)):
-        blocks[t] = bucket_of(reals, edges, buckets, raw[t])
-    for t in range(len(raw)):
-        at = start + (blocks[t] & NARROW) * stride + CLOCK
+        bucket = bucket_of(reals, edges, buckets, raw[t]) & NARROW
+        at = start + bucket * stride + CLOCK
         clock = words[at]
-        coins[t], words[at] = clock, clock + 1
+        blocks[t], coins[t], words[at] = bucket, clock, clock + 1
+    # One thing at a time, so that the compiler does several rounds together.
     if words[COINS] == SPLITMIX:
         for t in range(len(raw)):
             key = words[start + (blocks[t] & NARROW) * stride + KEY]

@@ -20,6 +20,7 @@ from calibrant.kernels.layout import (
     INDEX,
     ISSUED,
     LAG,
+    LEAST_STEP,
     LOSS,
     MIXED,
     MIXED_INFINITE,
@@ -65,23 +66,24 @@ def make_replay(rule: Rule) -> Callable[..., None]:
         reals[LAG] = reals[CROWD] = 1.0
         squared, charged = words[LOSS] == SQUARED, reals[row + RAW_LOSS]
         coins, blocks = columns(draws, means)
-        for t in range(len(raw)):
-            p, y = raw[t], int(ys[t])
-            if t % STRETCH == 0:
-                prepare(words, reals, row, raw, t, coins, blocks)
-            at, u = turn(words, reals, row, p, t, coins, blocks)
-            if anchored:
-                reals[MIXED] = p
-            cell, side, weight = draw(words, reals, at, cells, table, u)
-            cell &= CELL
-            draws[t] = reals[table + cells + VALUES + cell]
-            means[t] = mean(words, reals, cells, table, cell, side, weight)
-            update(words, reals, at, table, cell, side, weight, y)
-            words[at + POSITION] = cell
-            if squared:
-                charged += charge(SQUARED, p, y)
-            else:
-                bill(words, reals, row, p, y)
+        # Stretches outside, rounds inside: no round is held up by where the next stretch ends.
+        for first in range(0, len(raw), STRETCH):
+            prepare(words, reals, row, raw, first, coins, blocks)
+            for t in range(first, min(first + STRETCH, len(raw))):
+                p, y = raw[t], int(ys[t])
+                at, u = turn(words, reals, row, p, t, coins, blocks)
+                if anchored:
+                    reals[MIXED] = p
+                cell, side, weight = draw(words, reals, at, cells, table, u)
+                cell &= CELL
+                draws[t] = reals[table + cells + VALUES + cell]
+                means[t] = mean(words, reals, cells, table, cell, side, weight)
+                update(words, reals, at, table, cell, side, weight, y)
+                words[at + POSITION] = cell
+                if squared:
+                    charged += charge(SQUARED, p, y)
+                else:
+                    bill(words, reals, row, p, y)
         if squared:
             reals[row + RAW_LOSS] = charged
         count_rounds(words, row, len(raw))
@@ -93,6 +95,7 @@ def make_replay_mixed(rule: Rule, kernel: Kernel, safe: bool) -> Callable[..., N
     """Return the same behind a transform, whose forecasts go into the column ``mixed``."""
     draw, mean, update, learn = rule.draw, rule.mean, rule.update, kernel.learn
     given, prepare = kernel.given or _regardless(kernel.predict), _make_prepare(kernel.logs)
+    wide = kernel.wide
 
     def replay(
         words: Words, reals: Reals, row: int, raw: Any, ys: Any, draws: Any, means: Any, mixed: Any
@@ -110,6 +113,8 @@ def make_replay_mixed(rule: Rule, kernel: Kernel, safe: bool) -> Callable[..., N
                 q = p
             mixed[t] = q
             reals[MIXED] = q
+            if wide is not None:
+                words[LEAST_STEP] = wide(words, reals, front)
             if buckets > 1:
                 bucket = bucket_of(reals, edges, buckets, q) & NARROW
                 at = blocks + bucket * stride

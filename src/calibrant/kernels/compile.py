@@ -33,6 +33,7 @@ from calibrant.kernels.coin import (
     splitmix,
     toss,
 )
+from calibrant.kernels.fetch import fetch
 from calibrant.kernels.layout import COINS, KEY, SECRET
 from calibrant.kernels.place import place_after, point_before, point_by_halves
 
@@ -102,6 +103,10 @@ def numba() -> Any:
 @functools.cache
 def register(function: Callable[..., Any]) -> Callable[..., Any]:
     """Make ``function``, and each kernel function that it calls, known to the compiler."""
+    if function is fetch:
+        asked = importlib.import_module("calibrant.kernels.prefetch").fetch_now
+        _make_known(function, asked, True)
+        return function
     if function in UNSIGNED:
         _register_unsigned(function)
         return function

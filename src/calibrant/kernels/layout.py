@@ -177,6 +177,12 @@ CROWD: Final = HEADER.real(
 SAME: Final = HEADER.real(
     "SAME", SCRATCH_LIFE, "Among how many that are the same it counts for one, as far as is known."
 )
+LEAST_STEP: Final = HEADER.whole(
+    "LEAST_STEP",
+    SCRATCH_LIFE,
+    "How many cells apart two neighbours must be at least, up to those of the first grid, where "
+    "cells split.",
+)
 NOW: Final = HEADER.real(
     "NOW",
     SCRATCH_LIFE,

@@ -13,6 +13,10 @@ Draws never become fewer, so a point once in use stays in use, and which ones ar
 counts: nothing else is remembered.  A point that was never drawn has neither gap nor count, so a
 split changes none.
 
+A mixture in front that notices a swap of models may ask for the first grid for a while: then
+neighbours are ``LEAST_STEP`` cells apart at least, and points between them are passed over.  They
+keep gaps and counts, which neither the induction step nor the rest of the game minds.
+
 ::
 
     draw:   a, b = neighbours in use around the anchor q
@@ -47,6 +51,7 @@ from calibrant.kernels.layout import (
     COUNT,
     FIXED,
     INDEX,
+    LEAST_STEP,
     MIXED,
     ONE,
     PARAMETERS,
@@ -126,9 +131,10 @@ def split(words: Words, reals: Reals, at: int, low: int, step: int) -> bool:
 def above(words: Words, reals: Reals, at: int, k: int) -> int:
     """Return how far the next point in use lies above one that is."""
     step: int = 1 << (words[DOUBLINGS] & 7)
+    least = words[LEAST_STEP]
     while k & (step - 1) != 0:
         step >>= 1
-    while step > 1 and split(words, reals, at, k, step):
+    while step > least and split(words, reals, at, k, step):
         step >>= 1
     return step
 
@@ -136,9 +142,10 @@ def above(words: Words, reals: Reals, at: int, k: int) -> int:
 def below(words: Words, reals: Reals, at: int, k: int) -> int:
     """Return how far the next point in use lies below one that is."""
     step: int = 1 << (words[DOUBLINGS] & 7)
+    least = words[LEAST_STEP]
     while k & (step - 1) != 0:
         step >>= 1
-    while step > 1 and split(words, reals, at, k - step, step):
+    while step > least and split(words, reals, at, k - step, step):
         step >>= 1
     return step
 
@@ -146,8 +153,8 @@ def below(words: Words, reals: Reals, at: int, k: int) -> int:
 def around(words: Words, reals: Reals, at: int, cells: int, table: int) -> tuple[int, int]:
     """Return the lower of the neighbours in use around the anchor, and their distance."""
     here, step = point_before(reals, table + cells + VALUES, cells), 1 << (words[DOUBLINGS] & 7)
-    low = here & -step
-    while step > 1 and split(words, reals, at, low, step):
+    low, least = here & -step, words[LEAST_STEP]
+    while step > least and split(words, reals, at, low, step):
         step >>= 1
         if here >= low + step:
             low += step

@@ -36,6 +36,7 @@ from calibrant.kernels.layout import (
     EXCESS,
     ISSUED,
     LAG,
+    LEAST_STEP,
     LONGEST_LAG,
     LOSS,
     MIXED,
@@ -234,7 +235,8 @@ def _assembled(rule: Rule, kernel: Kernel | None, safe: bool) -> Program:
     learn, begin = _make_learn(rule, kernel, safe), _make_begin(rule, safe)
     name = rule.name
     if kernel is not None:
-        made = kernel.predict, kernel.learn, *([] if kernel.alike is None else [kernel.alike])
+        more = (each for each in (kernel.alike, kernel.wide) if each is not None)
+        made = kernel.predict, kernel.learn, *more
         name += f"_behind_{'_'.join(map(mark, made))}{'_safe' if safe else ''}"
     kept, told = (0, 0) if kernel is None else (kernel.kept, kernel.slots)
     return Program(
@@ -267,6 +269,7 @@ def _make_forecast(
     predict = None if kernel is None else kernel.predict
     keep = kernel.keep if kernel is not None and announces else None
     recall = None if kernel is None else kernel.recall
+    wide = None if kernel is None else kernel.wide
 
     def forecast(words: Words, reals: Reals, row: int, raw: float) -> Any:
         mixed = raw
@@ -280,6 +283,8 @@ def _make_forecast(
                 mixed = raw
             words[NOTES] = row
             reals[NOTED] = raw
+        if wide is not None:
+            words[LEAST_STEP] = wide(words, reals, row + words[TRANSFORM])
         if keep is not None:
             keep(words, reals, row + words[TRANSFORM], words, words[ADVICE])
         if anchored:

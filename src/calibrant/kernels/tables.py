@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from calibrant.kernels.coin import name_of
 from calibrant.kernels.compile import compiled
+from calibrant.kernels.fetch import AHEAD, fetch_row
 
 
 class RowsMachine(NamedTuple):
@@ -35,7 +36,8 @@ def make_replay_rows(replay: Callable[..., None]) -> Callable[..., None]:
     rounds are those at the positions ``order[bounds[k]:bounds[k + 1]]`` of the columns ``raw`` and
     ``ys``, which are ``given``; what is forecast in them, and their numbers, is written to the same
     positions of the columns ``made``.  Rounds are played some at a time, as many as fit into the
-    columns of ``held``, so that these stay in the cache of the processor.
+    columns of ``held``, so that these stay in the cache of the processor.  While a row is played,
+    the words of one that comes soon are fetched.
     """
 
     def replay_rows(
@@ -61,6 +63,9 @@ def make_replay_rows(replay: Callable[..., None]) -> Callable[..., None]:
             while t < b:
                 stop, first = min(bounds[k + 1], b), t - a
                 part = stop - a
+                if k + AHEAD < len(places) and bounds[k + AHEAD] < b:
+                    soon = own_raw[bounds[k + AHEAD] - a : min(bounds[k + AHEAD + 1], b) - a]
+                    fetch_row(words, reals, places[k + AHEAD], soon)
                 columns = own_raw[first:part], own_ys[first:part], own_draws[first:part]
                 replay(
                     words, reals, places[k], *columns, own_means[first:part], own_mixed[first:part]

@@ -58,7 +58,7 @@ class Lists:
         self._inverses = list(_inverses(body, spots))
         places = np.array([ratio[:3] for ratio in layout.ratios], np.int64).reshape(-1, 3)
         self._ratios: list[tuple[Any, ...]] = [
-            (*told, *ratio[3:])
+            (*told, self._fresh[told[2]], *ratio[3:])
             for told, ratio in zip((places + layout.row).tolist(), layout.ratios, strict=True)
         ]
         self._values = itemgetter(*spots)
@@ -109,15 +109,15 @@ class Lists:
         wrong = len(told) != -(-last // 8) * 8 or spare.count(0) < len(spare)
         if wrong or head & self._spare or long & ((1 << -count % 8) - 1):
             raise Unusual
-        reals = np.empty((left, 8), np.uint8)
-        reals[:, NARROW] = np.frombuffer(tops, np.uint8)
-        lower = np.frombuffer(told, np.uint8, NARROW * left, rest)
-        reals[:, :NARROW] = lower.reshape(left, NARROW)
+        reals = bytearray(8 * left)
+        reals[NARROW::8] = tops
+        for place in range(NARROW):
+            reals[place::8] = told[rest + place : last : NARROW]
         bits = format(head, self._form).encode().translate(BITS)
         which = f"{long >> -count % 8:0{count}b}"
         numbers = unpack_from(f"<{shorts}h", told, end), unpack_from(f"<{longs}q", told, first)
         values = self._merged(*numbers, which, bits)
-        values += unpack_from(f"<{left}d", reals.data)
+        values += unpack_from(f"<{left}d", reals)
         return self._placed(values, bits)
 
     def _merged(
@@ -137,8 +137,7 @@ class Lists:
 
     def _placed(self, values: list[Any], bits: bytes) -> list[Any]:
         """Return all words of which some are told, if these are between their limits."""
-        fresh = self._fresh
-        words = fresh.copy()
+        words = self._fresh.copy()
         lines = compress(self._lines, bits)
         for (spot, low, high), value in zip(lines, values, strict=True):
             if low <= value <= high:
@@ -158,9 +157,9 @@ class Lists:
                         raise Unusual
                     if not bits[line]:
                         words[spot] = value
-        for place, above, below, times, plus in self._ratios:
+        for place, above, below, fresh, times, plus in self._ratios:
             lower = words[below]
-            if lower != fresh[below]:
+            if lower != fresh:
                 words[place] = words[above] / (lower * times + plus)
         made, issued = sum([words[spot] for spot in self._clocks]), words[self._row + ISSUED]
         if made != issued or words[self._row + ROUNDS] > issued:

@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant.bounds.horizon import natural_grid
 from calibrant.calibrators import Calibrator
-from calibrant.calibrators.refining import NESTED
+from calibrant.calibrators.refining import NESTED, Refining
 from calibrant.core import check
 from calibrant.core.gate import passing
 from calibrant.core.ticket import Ticket
@@ -145,7 +145,7 @@ class Calibrant(Recalibrator):
             # Under the log loss a draw of 0 or 1 may cost everything.
             parameters = {"grid": natural_grid(get_loss(loss))} | parameters
         rule = made_rule(method, parameters)
-        transform = _transform(experts, share, loss, context)
+        transform = _transform(experts, share, loss, context, _splits(rule))
         if rule.weighted or rule.kernels.full_support:
             raise InvalidInput(f"method must be one that learns from its draws alone, got {rule!r}")
         spec = Spec(rule, buckets, prior, loss, transform, _budget(raw_safe))
@@ -307,13 +307,21 @@ def _last_stage(parameters: dict[str, Any]) -> str:
     return "refining" if parameters.get("grid", "graded") in NESTED else "anchored"
 
 
+def _splits(rule: Calibrator) -> bool:
+    """Say whether the last stage has a first grid to go back to."""
+    return isinstance(rule, Refining) and rule.doublings > 0
+
+
 def _budget(raw_safe: Any) -> float | None:
     if raw_safe is None:
         return None
     return check.real(raw_safe, "raw_safe", low=0.0, rule="a finite number of at least 0")
 
 
-def _transform(experts: Any, share: float | None, loss: str, context: Any = False) -> Transform:
+def _transform(
+    experts: Any, share: float | None, loss: str, context: Any = False, splits: bool = False
+) -> Transform:
+    """Return what comes first; where cells of the last stage split, it watches for swaps."""
     reader = _reader(context)
     if isinstance(experts, Transform):
         if reader:
@@ -323,16 +331,17 @@ def _transform(experts: Any, share: float | None, loss: str, context: Any = Fals
     share = SHARES.get(loss, SHARES["squared"]) if share is None else share
     if experts is None:
         made = _usual if type(share) is float else _usual.__wrapped__
-        return made(reader, share, loss)
+        return made(reader, share, loss, splits)
     several = tuple(experts) + reader if reader else experts
-    return ExpertMixture(several, share=share, loss=loss, alike=True)
+    return ExpertMixture(several, share=share, loss=loss, alike=True, swaps=splits)
 
 
 @functools.lru_cache(32)
-def _usual(reader: tuple[Transform, ...], share: float, loss: str) -> Transform:
+def _usual(reader: tuple[Transform, ...], share: float, loss: str, splits: bool) -> Transform:
     """Return the experts that are taken unless others are asked for: the same object each time."""
     start = START + START[1:2] * len(reader)
-    return ExpertMixture(EXPERTS + reader, share=share, start=start, loss=loss, alike=True)
+    experts = EXPERTS + reader
+    return ExpertMixture(experts, share, start, loss=loss, alike=True, swaps=splits)
 
 
 def _reader(context: Any) -> tuple[Transform, ...]:

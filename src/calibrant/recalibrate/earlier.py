@@ -22,6 +22,11 @@ Form = dict[str, Any]
 """Settings of a spec."""
 
 
+def _before_swaps(told: Form) -> Form | None:
+    """Undo: mixtures watch for swaps of models."""
+    return _with(told, swaps=False) if _parameters(told).get("swaps") else None
+
+
 def _before_alike(told: Form) -> Form | None:
     """Undo: mixtures follow how much outcomes that wait together are alike."""
     return _with(told, alike=False) if _parameters(told).get("alike") else None
@@ -33,7 +38,11 @@ def _before_smaller_share(told: Form) -> Form | None:
     return _with(told, share=3e-4) if smaller else None
 
 
-UNDO: Final[tuple[Callable[[Form], Form | None], ...]] = (_before_alike, _before_smaller_share)
+UNDO: Final[tuple[Callable[[Form], Form | None], ...]] = (
+    _before_swaps,
+    _before_alike,
+    _before_smaller_share,
+)
 """The ways back, the latest change first; each is None where nothing had changed."""
 
 
@@ -46,8 +55,9 @@ def _parameters(told: Form) -> dict[str, Any]:
 def _with(told: Form, **changes: Any) -> Form:
     """Return settings whose mixture has other parameters."""
     parameters = _parameters(told) | changes
-    if not parameters.get("alike"):
-        parameters.pop("alike", None)
+    for name in ("alike", "swaps"):
+        if not parameters.get(name):
+            parameters.pop(name, None)
     return told | {"transform": told["transform"] | {"parameters": parameters}}
 
 
@@ -57,7 +67,7 @@ def earlier_forms(told: Form) -> Iterator[Form]:
     >>> from calibrant import Calibrant
     >>> today = Calibrant(seed=1).spec.settings
     >>> before = next(earlier_forms(today))
-    >>> "alike" in today["transform"]["parameters"], "alike" in before["transform"]["parameters"]
+    >>> "swaps" in today["transform"]["parameters"], "swaps" in before["transform"]["parameters"]
     (True, False)
     """
     for undo in UNDO:

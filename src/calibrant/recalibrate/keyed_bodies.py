@@ -74,6 +74,8 @@ class KeyedBodies(KeyedBatches):
         """Take over a lone stream as that of a key; refused if its settings differ."""
         if not isinstance(stream, Recalibrator):
             raise InvalidType(f"stream must be a recalibrator, got {stream!r}")
+        if stream.kind != self._made.kind:
+            raise InvalidInput(f"stream must have the settings of the table, got {stream!r}")
         self.put(key, stream.to_bytes())
 
     def row(self, key: Key) -> bytes:

@@ -244,8 +244,8 @@ def shared(failure: float, keys: int) -> Reals:
 def _promise(spec: Spec, failure: float, rounds: int, lag: int, missing: int) -> float:
     rule, zero = spec.rule, np.zeros((spec.buckets, spec.rule.lattice.cells), np.int64)
     waits = (0, 0) if spec.coins == OLD else (lag, missing)
-    told: Any = zero, zero, spec.prior, spec.centres, zero, min(lag, missing), *waits, spec.caution
-    account = Account(*told)
+    late: Any = min(lag, missing), *waits, spec.caution, spec.swaps
+    account = Account(zero, zero, spec.prior, spec.centres, zero, *late)
     if not rounds or not rule.speaks(account):
         return np.nan
     try:

@@ -11,6 +11,7 @@ from calibrant.core.gate import passing, wait
 from calibrant.core.ticket import Ticket
 from calibrant.errors import InvalidInput
 from calibrant.kernels.layout import ASIDE, CELL, ISSUED
+from calibrant.kernels.on_array import SEEN
 from calibrant.losses import LossLike, registered_name, require_proper
 from calibrant.recalibrate.batches import Batches
 from calibrant.recalibrate.binary import OFTEN, blank
@@ -257,7 +258,8 @@ class Recalibrator(Batches):
         """
         if self._timed:
             raise self._no_time("learn_one, which takes none")
-        if type(raw) is not float or not 0.0 <= raw <= 1.0:
+        # What was asked for last has been checked.
+        if type(raw) is not float or (raw is not self._asked and not 0.0 <= raw <= 1.0):
             raw = check.probability(raw)
         if outcome is not ONE and outcome is not ZERO:
             outcome = check.outcome(outcome)
@@ -268,12 +270,12 @@ class Recalibrator(Batches):
             wait(gate)
         try:
             # Usually this is what was asked for last, and takes no call more than it needs.
-            words, look, number = self._arena.listed, self._looked, -1
+            rows, look, number = self._rows, self._looked, -1
             if raw == self._asked and not self._notes:
                 if look is None:
-                    number = self._rows.commit_look(self._row, raw, outcome)
-                elif words is not None and words[self._row + ISSUED] < self._most:
-                    commit, (at, w, mixed, clock, seen) = self._rows.plain_commit, look
+                    number = rows.steps.learn_flat(rows.machine, self._row, SEEN, raw, outcome)
+                elif (words := self._arena.listed) and words[self._row + ISSUED] < self._most:
+                    commit, (at, w, mixed, clock, seen) = rows.plain_commit, look
                     number = commit(
                         words, words, self._row, at, w, mixed, clock, seen, raw, outcome
                     )

@@ -26,7 +26,7 @@ def account_of(spec: Spec, row: Words) -> Account:
     # No theorem is about outcomes that count by their own lag.
     waits = (0, 0) if spec.coins == OLD else (lag, missing)
     blocks = spec.layout.blocks_of(row)
-    told = min(lag, missing), *waits, spec.caution
+    told = min(lag, missing), *waits, spec.caution, spec.swaps
     return Account(counts, ones, spec.prior, spec.centres, blocks, *told)
 
 

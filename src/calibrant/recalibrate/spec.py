@@ -137,6 +137,11 @@ class Spec:
         tells = self.transform is not None and self.transform.kernel.alike is not None
         return DOUBT if tells else CAUTION
 
+    @property
+    def swaps(self) -> bool:
+        """Whether the transform may ask for the first grid after a swap of models."""
+        return self.transform is not None and self.transform.kernel.wide is not None
+
     @functools.cached_property
     def left(self) -> tuple[slice, slice | None, bool]:
         """Where a step leaves advice and law, if there is one, for tickets; whether neither."""

@@ -12,7 +12,7 @@ from typing import Any, Final
 from calibrant.core import check
 from calibrant.core.limits import refuse_large
 from calibrant.errors import InvalidInput, InvalidType
-from calibrant.kernels import bits, crowd
+from calibrant.kernels import bits, crowd, swaps
 from calibrant.kernels.layout import MIXED_LOSS, RAW_LOSS, REAL, SHARE
 from calibrant.kernels.portable import log
 from calibrant.kernels.transforms import hats, identity, mixture, parts
@@ -113,6 +113,9 @@ class ExpertMixture(Transform):
     alike
         Whether it is followed how much outcomes that wait together are alike.  Where they are,
         experts learn less of each.
+    swaps
+        Whether raw forecasts are watched for a swap of models.  After one a last stage whose cells
+        split draws from its first grid for a while.
 
     Notes
     -----
@@ -154,6 +157,7 @@ class ExpertMixture(Transform):
     loss: str = "squared"
     form: str | None = None
     alike: bool = False
+    swaps: bool = False
 
     def __post_init__(self) -> None:
         loss = check.choice(self.loss, "loss", ("squared", "log"))
@@ -166,19 +170,22 @@ class ExpertMixture(Transform):
             start=_start(self.start, len(_checked(self.experts))),
             eta=_rate(self.eta, loss, FORMS[loss, form][1]),
             form=form,
-            alike=_flag(self.alike),
+            alike=_flag(self.alike, "alike"),
+            swaps=_flag(self.swaps, "swaps"),
         )
 
     @functools.cached_property
     def kernel(self) -> Kernel:
         """The functions of this very mixture."""
-        return mixture.make_mixture(tuple(_part(g) for g in self._groups), self._form, self.alike)
+        told = self._form, self.alike, self.swaps
+        return mixture.make_mixture(tuple(_part(g) for g in self._groups), *told)
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """All parameters; ``alike`` only if it is true, for descriptions were without it once."""
+        """All parameters; the last two only if true, for descriptions were without them once."""
         told = super().parameters
-        return told if self.alike else {name: told[name] for name in told if name != "alike"}
+        without = {name for name in ("alike", "swaps") if not getattr(self, name)}
+        return {name: told[name] for name in told if name not in without}
 
     @property
     def notes(self) -> int:
@@ -194,7 +201,8 @@ class ExpertMixture(Transform):
             states.append(_fresh(group))
             refuse_large(sum(map(len, states)))
         eta = self.eta or 1.0
-        head = [1.0 - self.share, -eta, 0.5 / eta, 0.0]
+        third = swaps.FRESH if self.swaps else 0.5 / eta
+        head = [1.0 - self.share, -eta, third, 0.0]
         due = [1.0] * (count + 1) if self.loss == "log" else []
         first = self.start or ()
         shares = [self.share * weight for weight in first]
@@ -213,7 +221,8 @@ class ExpertMixture(Transform):
     def constants(self) -> list[int]:
         """Return the mixture's own parameters and positions, and its experts' constants."""
         count, weights = len(self.experts), mixture.PARTS + len(self._groups)
-        found = [*range(mixture.LOSS), *range(mixture.NOTES, weights)]
+        own = mixture.WATCH if self.swaps else mixture.LOSS
+        found = [*range(own), *range(mixture.NOTES, weights)]
         found += range(weights + 2 * count, weights + 3 * count)
         for start, group in self._placed():
             members = tuple(e for e in group if isinstance(e, BucketMeans))
@@ -230,6 +239,8 @@ class ExpertMixture(Transform):
         found |= dict.fromkeys([*range(at, at + count), *range(at + 3 * count, own)], SHARE)
         if self.alike:
             found[own + crowd.SQUARES] = (0.0, REAL[1])
+        if self.swaps:
+            found[mixture.WATCH] = (0, swaps.MOST)
         for start, group in self._placed():
             found |= shifted(group[0], start)[1]
         return found
@@ -348,10 +359,10 @@ def _start(start: Any, count: int) -> tuple[float, ...]:
     return tuple(weight / total for weight in weights)
 
 
-def _flag(alike: Any) -> bool:
-    if not isinstance(alike, bool):
-        raise InvalidType(f"alike must be True or False, got {alike!r}")
-    return alike
+def _flag(value: Any, name: str) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidType(f"{name} must be True or False, got {value!r}")
+    return value
 
 
 def _rate(eta: float | None, loss: str, most: float) -> float:

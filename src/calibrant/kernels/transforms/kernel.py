@@ -18,6 +18,7 @@ Partly: TypeAlias = Callable[[Words, Reals, int, float, float, int, float], None
 Keep: TypeAlias = Callable[[Words, Reals, int, Any, int], None]
 Late: TypeAlias = Callable[[Words, Reals, int, float, float, int, float, float, Any, int], None]
 Alike: TypeAlias = Callable[[Words, Reals, int, float], float]
+Wide: TypeAlias = Callable[[Words, Reals, int], int]
 Recall: TypeAlias = Callable[[Words, Reals, int, Any, int], bool]
 Replay: TypeAlias = Callable[[Words, Reals, Any, Any, Any], None]
 
@@ -40,6 +41,8 @@ class Kernel:
     of ``crowd`` that wait at a time, of which experts learn a part.  Without them a late outcome is
     learned by predicting again.  ``alike(words, reals, at, others)`` says as one of how many that
     are the same an outcome counts, among so many others, where a transform can tell.
+    ``wide(words, reals, at)`` says how many cells apart neighbours on the last stage's grid must be
+    at least, where a transform watches for swaps of models.
 
     Whoever asks several transforms may spare them work: ``given`` is ``predict`` with two more
     arguments, the log-odds of the raw forecast and the logarithm of its complement, of which
@@ -62,6 +65,7 @@ class Kernel:
     partly: Partly | None = None
     slots: int = 0
     recall: Recall | None = None
+    wide: Wide | None = None
 
     @functools.cached_property
     def replay(self) -> Replay:

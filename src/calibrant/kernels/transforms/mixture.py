@@ -37,6 +37,7 @@ from calibrant.kernels.portable import (
     log_ratio,
     logit,
 )
+from calibrant.kernels.swaps import FRESH, least_step, noticed
 from calibrant.kernels.transforms import kernel as types
 from calibrant.kernels.transforms.context import SLOTS
 from calibrant.kernels.transforms.kernel import BOTH, ODDS, Kernel, ask
@@ -48,11 +49,14 @@ REST, RATE, UNIT, LOSS, NOTES, PARTS = range(6)
 
 - ``REST``: (real) One minus the share.
 - ``RATE``: (real) eta, negated.
-- ``UNIT``: (real) 1 / (2 eta).
+- ``UNIT``: (real) 1 / (2 eta), or in mixtures that watch for swaps of models ``WATCH``: what they
+  saw of raw forecasts, see :mod:`calibrant.kernels.swaps`.
 - ``LOSS``: (real) Cumulative loss of the mixture.
 - ``NOTES``: Where the notes start.
 - ``PARTS``: Where each part starts, from here on.
 """
+
+WATCH: Final = UNIT
 
 FLOOR: Final = 1e-290
 """No weight falls below it, so that no expert is lost for ever when nothing is shared."""
@@ -64,36 +68,40 @@ PER_FINE: Final = 1.0 / FINE
 DUE: Final = 1e-200
 """A likelihood below this is added to the losses."""
 
-Forms: TypeAlias = Callable[[int, int], tuple["Combine", "Reweigh"]]
+Forms: TypeAlias = Callable[[int, int, bool], tuple["Combine", "Reweigh"]]
 Combine: TypeAlias = Callable[[Words, Reals, int, int], float]
 Reweigh: TypeAlias = Callable[[Words, Reals, int, int, float, int], None]
 Soften: TypeAlias = Callable[[Words, Reals, int, int, float, int, float], None]
 
 
 @functools.cache
-def make_mixture(parts: tuple[Part, ...], form: Forms, alike: bool = False) -> Kernel:
+def make_mixture(
+    parts: tuple[Part, ...], form: Forms, alike: bool = False, swaps: bool = False
+) -> Kernel:
     """Return the kernel of a mixture of all experts of ``parts``.
 
-    With ``alike`` it follows how much outcomes that wait together are.
+    With ``alike`` it follows how much outcomes that wait together are, with ``swaps`` besides
+    whether raw forecasts look like those of another model.
     """
     advise, absorb = fold(parts, PARTS)
     count = sum(part.width for part in parts)
-    combine, reweigh = form(len(parts), count)
+    combine, reweigh = form(len(parts), count, swaps)
     soften = log_softened if form is bayes else squared_softened
     where = sums_at(len(parts), count, form is bayes) if alike else 0
     given, logs = _make_given(advise, combine), max(part.logs for part in parts)
     slots, recall = _reading(parts, packed(count))
     return Kernel(
         ask(given, logs),
-        _make_learn(absorb, reweigh),
+        _make_learn(absorb, reweigh, swaps),
         packed(count) + slots,
         _make_keep(count),
-        _make_late(advise, absorb, soften(len(parts), count), count, logs, where),
+        _make_late(advise, absorb, soften(len(parts), count), count, logs, (where, swaps)),
         _make_alike(where) if alike else None,
         given,
         logs,
         slots=slots,
         recall=recall,
+        wide=wide if swaps else None,
     )
 
 
@@ -127,13 +135,20 @@ def _make_given(advise: Advise, combine: Combine) -> types.Given:
     return given
 
 
-def _make_learn(absorb: Absorb, reweigh: Reweigh) -> types.Learn:
+def _make_learn(absorb: Absorb, reweigh: Reweigh, swaps: bool) -> types.Learn:
     def learn(words: Words, reals: Reals, at: int, raw: float, told: float, outcome: int) -> None:
         out = at + (words[at + NOTES] & INDEX)
         reweigh(words, reals, at, out, told, outcome)
         absorb(words, reals, at, raw, out, outcome, 1.0)
+        if swaps:
+            words[at + WATCH] = noticed(words[at + WATCH], raw)
 
     return learn
+
+
+def wide(words: Words, reals: Reals, at: int) -> int:
+    """Return how many cells apart neighbours on the last stage's grid must be at least."""
+    return least_step(words[at + WATCH])
 
 
 def packed(count: int) -> int:
@@ -174,8 +189,10 @@ def _make_alike(where: int) -> types.Alike:
 
 
 def _make_late(
-    advise: Advise, absorb: Absorb, soften: Soften, count: int, logs: int, where: int
+    advise: Advise, absorb: Absorb, soften: Soften, count: int, logs: int, own: tuple[int, bool]
 ) -> types.Late:
+    where, swaps = own
+
     def late(
         words: Words,
         reals: Reals,
@@ -200,6 +217,8 @@ def _make_late(
         absorb(words, reals, at, raw, out, outcome, part)
         if where > 0:
             compare(reals, at + where, crowd, outcome - told)
+        if swaps:
+            words[at + WATCH] = FRESH
 
     return late
 
@@ -258,7 +277,7 @@ def log_softened(parts: int, count: int) -> Soften:
     return soften
 
 
-def substitution(parts: int, count: int) -> tuple[Combine, Reweigh]:
+def substitution(parts: int, count: int, swaps: bool) -> tuple[Combine, Reweigh]:
     """Return the form for the squared loss that loses nothing beyond the weights' potential.
 
     With M_y = sum_k w_k exp(-eta (p_k - y)^2) it announces 1/2 + ln(M_1 / M_0) / (2 eta), whose
@@ -279,7 +298,8 @@ def substitution(parts: int, count: int) -> tuple[Combine, Reweigh]:
             weight = reals[at + weights + k]
             none += weight * reals[out + padded + k]
             one += weight * reals[out + 2 * padded + k]
-        told: float = 0.5 + log_ratio(one, none) * reals[at + UNIT]
+        unit = -0.5 / reals[at + RATE] if swaps else reals[at + UNIT]
+        told: float = 0.5 + log_ratio(one, none) * unit
         return 0.0 if told < 0.0 else (1.0 if told > 1.0 else told)
 
     def reweigh(words: Words, reals: Reals, at: int, out: int, told: float, outcome: int) -> None:
@@ -322,7 +342,7 @@ def likelihoods(reals: Reals, out: int, count: int, padded: int, rate: float) ->
         reals[out + 2 * padded + k] = other * other
 
 
-def mean(parts: int, count: int) -> tuple[Combine, Reweigh]:
+def mean(parts: int, count: int, swaps: bool) -> tuple[Combine, Reweigh]:
     """Return the form for the squared loss that announces the weighted mean.
 
     exp(-eta (p - y)^2) is concave in p on [0, 1] as long as eta <= 1/2, so the mean's loss
@@ -355,7 +375,7 @@ def mean(parts: int, count: int) -> tuple[Combine, Reweigh]:
     return combine, reweigh
 
 
-def bayes(parts: int, count: int) -> tuple[Combine, Reweigh]:
+def bayes(parts: int, count: int, swaps: bool) -> tuple[Combine, Reweigh]:
     """Return the form for the log loss: the mean, under weights that are posterior odds.
 
     Where every expert called the outcome impossible, the weights stay as they are.
