@@ -345,7 +345,7 @@ def result_source(name: str) -> str:
     where = ", ".join([str(found["machine"].get("processor", "")), *told]).removeprefix(", ")
     told_by = f"`{found['command']}` on {found['date']}, commit {found['commit']}"
     if "published" in found:
-        told_by = f"`{found['command']}`, a run of which neither day nor commit was noted"
+        told_by = f"`{found['command']}`, date and commit not recorded"
     return f"From {told_by}{'; ' + where if where else ''}.\n"
 
 

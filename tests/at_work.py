@@ -12,6 +12,7 @@ import pkgutil
 import subprocess
 import sys
 import tempfile
+from typing import Any
 
 BRINGS = {
     "fast": ("numba", ("calibrant.kernels.lean",)),
@@ -21,7 +22,7 @@ BRINGS = {
     "river": ("river", ("calibrant.integrations.river",)),
     "sklearn": ("sklearn", ("calibrant.integrations.sklearn",)),
     "frames": ("narwhals", ("calibrant.frames",)),
-    "excel": ("openpyxl", ()),
+    "excel": ("openpyxl", ("calibrant.stream",)),
     "serve": ("starlette", ("calibrant.cli.service", "calibrant.serve")),
     "spark": ("pyspark", ("calibrant.integrations.spark",)),
     "postgres": ("psycopg", ("calibrant.journal.postgres",)),
@@ -32,8 +33,10 @@ BRINGS = {
     "all": ("uvicorn", ("calibrant.serve", "calibrant.client", "calibrant.frames")),
 }
 """The library that an extra brings, and modules that must work with this extra alone."""
-COMMANDS = ("all", "cli", "experiments", "mcp", "serve")
+COMMANDS = ("all", "cli", "excel", "experiments", "mcp", "serve")
 """Extras that bring the command."""
+SHEETS = ("all", "excel")
+"""Extras with which the command reads Excel."""
 
 
 def main(place: pathlib.Path, extra: str = "base") -> None:
@@ -72,20 +75,38 @@ def check_extra(extra: str, place: pathlib.Path) -> None:
     for name in (library, *modules):
         importlib.import_module(name)
     if extra in COMMANDS:
-        replay_a_file(place)
+        replay_a_file(place, "d.xlsx" if extra in SHEETS else "d.csv")
 
 
-def replay_a_file(place: pathlib.Path) -> None:
+def replay_a_file(place: pathlib.Path, name: str) -> None:
     """Replay a file of ten rows by the command."""
+    rows = [(k / 10, "yes" if k > 4 else "no") for k in range(10)]
     with tempfile.TemporaryDirectory() as away:
-        rows = "".join(f"0.{k};{'yes' if k > 4 else 'no'}\n" for k in range(10))
-        pathlib.Path(away, "d.csv").write_text(f"prob;won\n{rows}")
-        words = [sys.executable, "-m", "calibrant", "replay", "d.csv", "--json"]
+        WRITERS[pathlib.Path(name).suffix](pathlib.Path(away, name), [("prob", "won"), *rows])
+        words = [sys.executable, "-m", "calibrant", "replay", name, "--json"]
         made = subprocess.run(
             words, cwd=away, env={**os.environ, "PYTHONPATH": str(place)}, capture_output=True
         )
     if made.returncode or json.loads(made.stdout)["n_rounds"] != 10:
         raise SystemExit(f"calibrant replay must work, got {made.returncode}: {made.stderr!r}")
+
+
+def write_text(path: pathlib.Path, rows: list[tuple[Any, ...]]) -> None:
+    """Write a file with semicolons."""
+    path.write_text("".join(";".join(map(str, row)) + "\n" for row in rows))
+
+
+def write_sheet(path: pathlib.Path, rows: list[tuple[Any, ...]]) -> None:
+    """Write a workbook of one sheet."""
+    from openpyxl import Workbook
+
+    book = Workbook()
+    for row in rows:
+        book.active.append(row)
+    book.save(path)
+
+
+WRITERS = {".csv": write_text, ".xlsx": write_sheet}
 
 
 if __name__ == "__main__":

@@ -112,7 +112,7 @@ def test_a_result_is_shown_as_it_is_stored(tmp_path: Path, monkeypatch: pytest.M
     assert tables.part("source it") == f"From {told}"
     (tmp_path / "results" / "it.json").write_text(json.dumps(stored | {"published": "a page"}))
     assert tables.part("source it") == (
-        "From `python -m it`, a run of which neither day nor commit was noted; a chip, cores 2.\n"
+        "From `python -m it`, date and commit not recorded; a chip, cores 2.\n"
     )
 
 

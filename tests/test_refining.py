@@ -203,9 +203,13 @@ def test_a_promise_for_ever_is_about_the_finest_grid() -> None:
     limits = []
     for rule in (made, coarser):
         counts = np.full((1, rule.lattice.cells), 10**15)
-        worst = Account(counts, counts // 2, 0, np.array([0.5]), rule.worst_blocks(counts))
+        blocks = rule.worst_blocks(counts, swaps=True)
+        worst = Account(counts, counts // 2, 0, np.array([0.5]), blocks)
         limits.append(rule.regret(worst).value)
-        assert limits[-1] == pytest.approx(1.25 * rule.lattice.half_cell**2, rel=1e-3)
+        # One round in 16 may be on the first grid, because of swaps of models.
+        first = float(np.diff(rule.lattice.values[:: 1 << rule.doublings]).max()) / 2
+        floor = rule.lattice.half_cell**2 + first**2 / 16
+        assert limits[-1] == pytest.approx(1.25 * floor, rel=1e-3)
     assert limits[0] <= 0.001 < limits[1] + 0.0002
 
 

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.base, pytest.mark.once]
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 
-MOST_CODE = 52_500
+MOST_CODE = 53_000
 LONGEST_FUNCTION = 60
 LONGEST_FILE = 500
 LONGEST_FACADE = 350

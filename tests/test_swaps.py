@@ -8,15 +8,16 @@ import naive_refining
 import numpy as np
 import players
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_calibrators import fractions
 
 from calibrant import Calibrant, bounds, metrics
+from calibrant.bounds.refining import most_retreats
 from calibrant.calibrators import Refining
 from calibrant.core.grid import Grid
 from calibrant.errors import InvalidType
-from calibrant.kernels import swaps
+from calibrant.kernels import refine, swaps
 from calibrant.kernels.anchor import PULL, REGRET
 from calibrant.kernels.layout import LEAST_STEP, MIXED, ONE
 from calibrant.kernels.transforms.mixture import WATCH
@@ -285,15 +286,81 @@ def test_the_promise_before_the_game_counts_rounds_on_the_first_grid() -> None:
     def total(rounds, **told):
         return rounds * bounds.refining(rounds, values, 2, **{"swaps": True} | told).value
 
-    step = total(2_048) - total(2_047)
-    assert total(2_049) - total(2_048) == pytest.approx(512 * wide + step, rel=1e-2)
-    assert total(10_241) - total(10_240) == pytest.approx(512 * wide, rel=1e-2)
-    # A late outcome begins the watch anew, so that the next alarm may come sooner.
-    late = total(4_098, delay=1) - total(4_097, delay=1)
-    assert late == pytest.approx(513 * wide, rel=1e-1)
-    assert total(2_049, swaps=False) - total(2_048, swaps=False) == pytest.approx(step, rel=1e-2)
+    def extra(rounds, **told):
+        return (total(rounds, **told) - total(rounds, swaps=False, **told)) / wide
+
+    assert extra(2_049) == pytest.approx(512)
+    assert extra(2_049 + 8_192) == pytest.approx(1_024)
+    assert extra(2_049, delay=3) == pytest.approx(515)
+    assert extra(100, fallbacks=10**9) == pytest.approx(100)
+    assert extra(1_000, fallbacks=1_049) == pytest.approx(512)
     rule = Refining(resolution=15, doublings=2)
-    assert rule.bound(2_049) == bounds.refining(2_049, values, 2, swaps=True)
+    assert rule.bound(2_049, swaps=True) == bounds.refining(2_049, values, 2, swaps=True)
+    assert rule.bound(2_049) == bounds.refining(2_049, values, 2)
+
+
+@given(rounds=st.integers(1, 10**6), more=st.integers(1, 10**5), delay=st.integers(0, 3_000))
+def test_the_promise_never_becomes_worse_with_more_rounds(rounds, more, delay) -> None:
+    values = Grid("graded", 60).values
+    told = {"swaps": True, "delay": delay}
+    before = bounds.refining(rounds, values, 2, **told).value
+    assert bounds.refining(rounds + more, values, 2, **told).value <= before * (1 + 1e-12)
+    assert most_retreats(rounds, delay) <= rounds
+
+
+@settings(max_examples=10)
+@given(words=st.lists(st.integers(0, 7), min_size=1, max_size=40))
+def test_alarms_come_no_sooner_than_the_promise_reckons(words) -> None:
+    """Whatever the raw forecasts: the rounds on the first grid are at most those that count."""
+    word, coarse = swaps.FRESH, 0
+    raws = [1e-4, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.999]
+    for t in range(14_000):
+        coarse += swaps.least_step(word) == swaps.COARSE
+        word = swaps.noticed(word, raws[words[(t // 16) % len(words)]])
+        if t % 512 == 0:
+            assert coarse <= most_retreats(t + 1) + 1e-9
+    assert coarse <= most_retreats(14_000)
+
+
+def test_a_swap_long_after_the_only_late_outcome_is_not_noticed() -> None:
+    raw, y = swap(3_010, 3_000)
+    words = []
+    for late in (False, True):
+        made = model()
+        if late:
+            first, second = made.forecast(0.5), made.forecast(0.6)
+            made.observe(second, 1)
+            made.observe(first, 0)
+        made.replay(raw, y)
+        words.append(int(row_of(made)[made.spec.layout.transform + WATCH]))
+    assert swaps.least_step(words[0]) == swaps.COARSE
+    assert words[1] == swaps.FRESH
+
+
+def test_a_budget_lets_alarms_come_sooner_and_the_promise_says_so() -> None:
+    """Outcomes of rounds that fall back are watched too."""
+    made = Calibrant(raw_safe=0.0, seed=1)
+    raw, y = swap(6_000, 3_000, 2)
+    made.replay(raw, y)
+    account = made._account()
+    assert account.swaps
+    assert account.rounds + account.fallbacks == 6_000
+    assert account.fallbacks > 0
+    told = {"buckets": 1, "swaps": True, "fallbacks": account.fallbacks}
+    values = made.calibrator.lattice.values
+    assert made.calibrator.worst(account, 500) == bounds.refining(500, values, 2, **told)
+
+
+def test_variances_of_a_stream_that_alarms_are_within_the_worst() -> None:
+    """Retreats count in what draws may lose before the game, too."""
+    rule, counts = Refining(), np.full((2, 61), 10_000)
+    plain, watched = (rule.worst_blocks(counts, swaps=told)[:, refine.VARIANCE] for told in (0, 1))
+    wide = float(np.diff(rule.lattice.values[::4]).max() ** 2 / 4)
+    more = (watched - plain).sum() / refine.UNIT
+    assert more == pytest.approx(most_retreats(2 * 61 * 10_000) * wide)
+    finer = Calibrant.from_epsilon(0.0005, method="refining")
+    assert finer.transform.swaps
+    assert finer.calibrator.resolution > 15
 
 
 # What it is good for.

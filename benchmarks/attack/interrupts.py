@@ -128,7 +128,7 @@ ROUNDS: tuple[Callable[[Any, Any], Any], ...] = (
 
 @attack(
     "interrupted rounds",
-    "a forecast or an outcome that is neither wholly in the state nor not at all",
+    "a forecast or an outcome that is only partly in the state",
     tries=5_000,
     quick=60,
 )
@@ -180,7 +180,7 @@ def _damaged(name: str, call: Callable[[Any], Any], rng: random.Random) -> bool:
 
 @attack(
     "interrupted rounds of every kind",
-    "a call about groups, classes or numbers that is neither wholly in the state nor not at all",
+    "a call about groups, classes or numbers that is only partly in the state",
     tries=2_000,
     quick=30,
 )
@@ -192,7 +192,7 @@ def rounds_of_kinds(tries: int, rng: random.Random) -> int:
 
 @attack(
     "interrupted batches",
-    "a batch that is neither wholly in the state nor not at all",
+    "a batch that is only partly in the state",
     tries=1_000,
     quick=20,
 )

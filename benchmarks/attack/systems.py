@@ -24,7 +24,7 @@ FILTER = ["replay", "-", "--out", "-", "--flush", "--checkpoint", "0", "--state"
 
 @attack(
     "arrays changed by a thread",
-    "a forecast that is none, or a row that counts other rounds",
+    "an invalid forecast, or a row with the wrong round count",
     tries=100,
     quick=5,
 )

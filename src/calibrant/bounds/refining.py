@@ -28,6 +28,7 @@ def refining(
     strength: float = 4.0,
     patience: float = 3.0,
     swaps: bool = False,
+    fallbacks: int = 0,
     failure: float | None = None,
 ) -> Bound:
     """Bound C2 of the anchored average-gap rule whose neighbours split once drawn often enough.
@@ -46,6 +47,8 @@ def refining(
         c and R0 of the rule.
     swaps
         Whether a mixture in front may ask for the first grid after a swap of models.
+    fallbacks
+        Outcomes that were learned besides, of rounds in which a budget announced the raw forecast.
     failure
         The probability with which the bound may fail; ``None`` bounds the expectation.
 
@@ -83,10 +86,12 @@ def refining(
     share T evenly at worst.
 
     A mixture in front that notices a swap of models asks for the first grid: then the pair is one
-    of neighbours there, whatever was split, and nothing above changes.  It does so for 512 rounds
-    in 8,192, not before 2,048.  A late outcome ends them, and the watch begins anew: then there may
-    be an alarm after every 2,048 rounds, and as many more on the first grid as outcomes are
-    outstanding.  With ``swaps`` these count besides, with half the widest distance squared each.
+    of neighbours there, whatever was split, and nothing above changes.  It does so for 512 outcomes
+    in 8,192, fallbacks included, and not in the first 2,048.  The first late outcome ends the watch
+    for good, and until it comes as many forecasts more may be made on the first grid as outcomes
+    are outstanding.  With ``swaps`` these rounds count besides, with half the widest distance
+    squared each; to keep the total concave in T, the first 512 count as if they came evenly over
+    the first 2,049 rounds, and later ones over the 8,192 before them.
 
     Failure.  As at :func:`calibrant.bounds.anchored`.
 
@@ -97,16 +102,16 @@ def refining(
     >>> [round(refining(10**k, values, 2).value, 6) for k in (4, 5, 6, 7)]
     [0.038991, 0.005734, 0.001144, 0.000559]
     >>> [round(refining(10**k, values, 2, swaps=True).value, 6) for k in (4, 5, 6, 7)]
-    [0.03938, 0.006201, 0.001619, 0.001033]
+    [0.039758, 0.006238, 0.001622, 0.001034]
     """
     T, M = check.whole(rounds, "rounds", low=1), check.whole(buckets, "buckets", low=1)
-    D = check.whole(delay, "delay")
+    D, F = check.whole(delay, "delay"), check.whole(fallbacks, "fallbacks")
     c, R0 = checked_pull(strength, patience)
     points = check.probabilities(values, "values")
     pairs, used = _pairs(points, check.whole(doublings, "doublings", high=7)), min(M, T)
     cells = used * _most_cells(pairs, len(points), T / used)
     k = min(cells, float(T))
-    wide = _retreats(T, D) * float(pairs[0].squares.max()) if swaps and len(pairs) > 1 else 0.0
+    wide = most_retreats(T, D, F) * _widest(pairs) if swaps else 0.0
     floors = used * _most_squares(pairs, D, T / used) + T * _ends(points, c) + wide
     value = (used * c * R0 + floors + k * harmonic_cap(T / k)) / T
     return over_draws(value, "C2", _REFINING, T, failure)
@@ -154,13 +159,18 @@ def refining_regret(
     return regret_of(total / rounds, c, rounds, _REFINING, failure)
 
 
-def most_variance(rounds: float, values: ArrayLike, doublings: int) -> float:
+def most_variance(
+    rounds: float, values: ArrayLike, doublings: int, *, retreats: float = 0.0
+) -> float:
     """Return the largest sum of squared half distances over the rounds of an instance.
+
+    With ``retreats`` a mixture in front may ask for the first grid during so many rounds.
 
     >>> most_variance(1000, [0.0, 0.5, 1.0], 0)
     62.5
     """
-    return _most_squares(_pairs(check.probabilities(values, "values"), doublings), 0, rounds)
+    pairs = _pairs(check.probabilities(values, "values"), doublings)
+    return _most_squares(pairs, 0, rounds) + retreats * _widest(pairs)
 
 
 def _spread(table: Reals, variance: float, c: float, end: float) -> float:
@@ -176,11 +186,21 @@ def _ends(points: Reals, c: float) -> float:
     return (1.0 + 2.0 * c) * end * end
 
 
-def _retreats(rounds: int, delay: int) -> int:
-    """Return for how many rounds the first grid may be asked for after swaps of models."""
-    between = WARM + 1 if delay else AGE + 1
-    alarms = 1 + (rounds - WARM - 1) // between if rounds > WARM else 0
-    return (HOLD + delay) * alarms
+def most_retreats(rounds: int, delay: int = 0, fallbacks: int = 0) -> float:
+    """Return for how many rounds the first grid may be asked for after swaps of models, at most.
+
+    >>> [most_retreats(rounds) for rounds in (2_049, 2_049 + 8_192, 2_049 + 2 * 8_192)]
+    [512.0, 1024.0, 1536.0]
+    """
+    first, between, learned = WARM + 1, AGE + 1, rounds + fallbacks
+    begun = min(learned / first, 1.0)
+    later = max(learned - first, 0) / between
+    return min(float(rounds), HOLD * (begun + later) + delay * begun)
+
+
+def _widest(pairs: list[_Level]) -> float:
+    """Return what a round on the first grid costs at most beyond one on a finer grid."""
+    return float(pairs[0].squares.max()) if len(pairs) > 1 else 0.0
 
 
 class _Level(NamedTuple):

@@ -52,6 +52,8 @@ class Account:
         After how many crowds of late outcomes a rule with an anchor believes these by half.
     swaps
         Whether a transform in front may ask for the first grid after a swap of models.
+    fallbacks
+        Outcomes that were learned besides, of rounds in which the raw forecast was announced.
     """
 
     counts: Words
@@ -64,6 +66,7 @@ class Account:
     missing: int = 0
     caution: float = CAUTION
     swaps: bool = False
+    fallbacks: int = 0
 
     @functools.cached_property
     def rounds(self) -> int:
@@ -152,16 +155,19 @@ class Calibrator:
         prior: int = 0,
         delay: int = 0,
         failure: float | None = None,
+        swaps: bool = False,
     ) -> Bound | None:
         """Return what the theorem promises after ``rounds`` rounds, or None without one.
 
         With ``delay`` so many outcomes may be outstanding when a forecast is made; most
         theorems say nothing about that.  With ``failure`` the promise is about a single run, and
-        may fail with that probability.
+        may fail with that probability.  With ``swaps`` a transform in front may ask for the first
+        grid after a swap of models, where there is one.
         """
         if delay and not self.late:
             return None
-        return self._bound(rounds, buckets, prior, delay, failure)
+        bound = self._bound_with_swaps if swaps else self._bound
+        return bound(rounds, buckets, prior, delay, failure)
 
     def speaks(self, account: Account) -> bool:
         """Say whether the rule's theorems are about the delays of an account."""
@@ -198,6 +204,9 @@ class Calibrator:
         self, rounds: int, buckets: int, prior: int, delay: int, failure: float | None = None
     ) -> Bound | None:
         return None
+
+    def _bound_with_swaps(self, *told: Any) -> Bound | None:
+        return self._bound(*told)
 
     def _probable(self, account: Account, failure: float) -> Bound | None:
         return self._bound(account.rounds, account.buckets, account.prior, account.delay, failure)
@@ -307,8 +316,11 @@ class Calibrator:
         count = now[1] - begun[1]
         return count, (now[0] - begun[0] + count * value) // scale
 
-    def worst_blocks(self, counts: Words) -> Any:
-        """Return blocks after so many visits of their cells, as far as bounds look at them."""
+    def worst_blocks(self, counts: Words, *, swaps: bool = False) -> Any:
+        """Return blocks after so many visits of their cells, as far as bounds look at them.
+
+        ``swaps`` is that of an :class:`Account`.
+        """
         return counts
 
     def cells_of(self, block: NDArray[Any]) -> NDArray[Any]:

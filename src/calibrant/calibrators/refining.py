@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from calibrant import bounds
-from calibrant.bounds.refining import most_variance
+from calibrant.bounds.refining import most_retreats, most_variance
 from calibrant.calibrators.anchored import Finer
 from calibrant.calibrators.base import Account
 from calibrant.core.arrays import Reals, Words
@@ -83,22 +83,24 @@ class Refining(Finer):
     def _bound(
         self, rounds: int, buckets: int, prior: int, delay: int, failure: float | None = None
     ) -> bounds.Bound | None:
-        """Return the bound on C2, whatever stands in front and whatever it asks for."""
-        return self._promise(rounds, buckets, delay, failure, swaps=True)
+        """Return the bound on C2, where nothing in front asks for the first grid."""
+        return self._promise(rounds, buckets=buckets, delay=delay, failure=failure)
+
+    def _bound_with_swaps(self, *told: Any) -> bounds.Bound | None:
+        rounds, buckets, _, delay, failure = told
+        named = {"buckets": buckets, "delay": delay, "failure": failure}
+        return self._promise(rounds, **named, swaps=True)
 
     def _foreseen(
         self, account: Account, rounds: int, failure: float | None
     ) -> bounds.Bound | None:
-        """Return the bound on C2; only what watches for swaps of models costs it anything."""
-        told = account.buckets, account.delay, failure
-        return self._promise(rounds, *told, swaps=account.swaps)
+        """Return the bound on C2, with what a watch for swaps costs where there is one."""
+        told = {"buckets": account.buckets, "delay": account.delay, "swaps": account.swaps}
+        return self._promise(rounds, **told, fallbacks=account.fallbacks, failure=failure)
 
-    def _promise(
-        self, rounds: int, buckets: int, delay: int, failure: float | None, *, swaps: bool
-    ) -> bounds.Bound:
+    def _promise(self, rounds: int, **told: Any) -> bounds.Bound:
         named: dict[str, Any] = {"strength": self.strength, "patience": self.patience}
-        named |= {"buckets": buckets, "delay": delay, "failure": failure, "swaps": swaps}
-        return bounds.refining(rounds, self.lattice.values, self.doublings, **named)
+        return bounds.refining(rounds, self.lattice.values, self.doublings, **named, **told)
 
     @property
     def waits(self) -> bool:
@@ -130,11 +132,15 @@ class Refining(Finer):
         ones = now[0] >> refine.ONES
         return ones + (now[0] & INDEX), ones
 
-    def worst_blocks(self, counts: Words) -> Any:
+    def worst_blocks(self, counts: Words, *, swaps: bool = False) -> Any:
         """Return blocks whose pairs had the largest variances that can be."""
         blocks = np.zeros((len(counts), len(self.kernels.head) + counts.shape[-1]))
-        told = self.lattice.values, self.doublings
-        most = [most_variance(float(rounds), *told) for rounds in counts.sum(-1)]
+        told, rounds = (self.lattice.values, self.doublings), counts.sum(-1)
+        most = [most_variance(float(each), *told) for each in rounds]
+        if swaps:
+            # The first grid is asked for by the stream, not by a block: it counts once.
+            again = most_retreats(int(rounds.sum()))
+            most[0] = most_variance(float(rounds[0]), *told, retreats=again)
         blocks[:, refine.VARIANCE] = np.array(most) * refine.UNIT
         return blocks
 

@@ -99,7 +99,9 @@ def say_guesses(job: Job, columns: Columns, notes: Iterable[str] = ()) -> None:
     told = []
     if job.raw is None and columns.raw and not columns.vector:
         told.append(f"raw forecasts from column {columns.raw!r}")
-    if job.outcome is None:
+    if not columns.outcome:
+        told.append("no column of outcomes: they come later")
+    elif job.outcome is None:
         told.append(f"outcomes from column {columns.outcome!r}")
     if told:
         say(" and ".join(told))

@@ -12,8 +12,8 @@ raw forecasts p, on a scale close to their log-odds, in whole numbers from 0 to 
            or SIZE < 5/16 SPREAD where SPREAD is above 4
 
 None of it looks at outcomes.  For the next 512 outcomes after an alarm the last stage is asked to
-draw from its first grid; there is none in the 8,191 after one, nor in the first 2,048.  Where
-outcomes are late, nothing is watched.
+draw from its first grid; there is none in the 8,191 after one, nor in the first 2,048.  The first
+late outcome, or correction, ends the watch for good: from then on outcomes count as late ones.
 
 All is kept in one word of five fields, the running means times the number they remember: so each of
 them goes on by whole numbers, ``s += new - (s >> k)``.

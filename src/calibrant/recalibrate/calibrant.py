@@ -24,7 +24,7 @@ from calibrant.recalibrate.promise import FAILURE
 from calibrant.recalibrate.recalibrator import Recalibrator
 from calibrant.recalibrate.run import Run
 from calibrant.recalibrate.secret import secret_of
-from calibrant.recalibrate.sizing import sized_chain
+from calibrant.recalibrate.sizing import rule_with, sized_chain
 from calibrant.recalibrate.spec import Spec, made_rule, shared_spec
 from calibrant.registry import calibrators
 from calibrant.transforms import (
@@ -76,8 +76,8 @@ class Calibrant(Recalibrator):
         Which part of the experts' weights returns to their first weights in each round; 3e-4 by
         default, 3e-5 under the log loss.
     context
-        Whether one more expert reads what :meth:`forecast` is told as ``context``: True, or for
-        how many hashed names it has places, a power of two; 1,024 by default.
+        Whether one more expert reads the ``context`` passed to :meth:`forecast`: True, or the
+        number of hash slots, a power of two; 1,024 by default.
     loss
         ``"squared"`` or ``"log"``: under which experts are compared and the certificate reads.
     raw_safe
@@ -163,7 +163,8 @@ class Calibrant(Recalibrator):
         20
         """
         name = registered_name(require_proper(loss)) or str(loss)
-        told = options.get("share"), name, options.get("context", False)
+        splits = _splits(rule_with(method, options))
+        told = options.get("share"), name, options.get("context", False), splits
         transform = _transform(options.get("experts"), *told)
         return cls(method=method, **sized_chain(epsilon, name, method, transform, options))
 

@@ -207,14 +207,16 @@ def _over(total: Reals, rounds: Words) -> Reals:
 
 def _promised(spec: Spec, rows: Words, failures: Reals) -> Reals:
     """Return what was promised about C2 of each row: the same for rows of equal history."""
-    history = rows[:, [word.ROUNDS, word.LONGEST_LAG, word.MOST_OUTSTANDING]]
+    history = rows[:, [word.ROUNDS, word.LONGEST_LAG, word.MOST_OUTSTANDING, word.ROUNDS]]
+    history[:, 3] = 0
     if spec.raw_safe is not None:
-        history[:, 0] -= rows[:, word.FALLBACKS]
-        failures = _by_chance(failures, history[:, 0], rows[:, word.FALLBACKS] > 0)
+        history[:, 3] = rows[:, word.FALLBACKS]
+        history[:, 0] -= history[:, 3]
+        failures = _by_chance(failures, history[:, 0], history[:, 3] > 0)
     told = np.column_stack([history, failures.view(np.int64)])
     kinds, which = np.unique(told, axis=0, return_inverse=True)
-    chances = np.ascontiguousarray(kinds[:, 3]).view(np.float64).tolist()
-    pairs = zip(chances, kinds[:, :3].tolist(), strict=True)
+    chances = np.ascontiguousarray(kinds[:, 4]).view(np.float64).tolist()
+    pairs = zip(chances, kinds[:, :4].tolist(), strict=True)
     made = [_promise(spec, failure, *kind) for failure, kind in pairs]
     return np.array(made, np.float64)[which.reshape(-1)]
 
@@ -241,10 +243,12 @@ def shared(failure: float, keys: int) -> Reals:
     return made
 
 
-def _promise(spec: Spec, failure: float, rounds: int, lag: int, missing: int) -> float:
+def _promise(
+    spec: Spec, failure: float, rounds: int, lag: int, missing: int, fallbacks: int
+) -> float:
     rule, zero = spec.rule, np.zeros((spec.buckets, spec.rule.lattice.cells), np.int64)
     waits = (0, 0) if spec.coins == OLD else (lag, missing)
-    late: Any = min(lag, missing), *waits, spec.caution, spec.swaps
+    late: Any = min(lag, missing), *waits, spec.caution, spec.swaps, fallbacks
     account = Account(zero, zero, spec.prior, spec.centres, zero, *late)
     if not rounds or not rule.speaks(account):
         return np.nan

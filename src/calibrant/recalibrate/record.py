@@ -26,7 +26,8 @@ def account_of(spec: Spec, row: Words) -> Account:
     # No theorem is about outcomes that count by their own lag.
     waits = (0, 0) if spec.coins == OLD else (lag, missing)
     blocks = spec.layout.blocks_of(row)
-    told = min(lag, missing), *waits, spec.caution, spec.swaps
+    aside = int(row[word.ROUNDS]) - int(counts.sum()) if spec.swaps else 0
+    told = min(lag, missing), *waits, spec.caution, spec.swaps, aside
     return Account(counts, ones, spec.prior, spec.centres, blocks, *told)
 
 

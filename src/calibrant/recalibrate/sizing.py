@@ -25,13 +25,16 @@ SLACK: Final = 1.0 + 1e-9
 SIZES: Final = ("resolution", "buckets")
 
 
-def sized(epsilon: float, loss: LossLike, method: str, options: dict[str, Any]) -> dict[str, Any]:
+def sized(
+    epsilon: float, loss: LossLike, method: str, options: dict[str, Any], *, swaps: bool = False
+) -> dict[str, Any]:
     """Return the options of a recalibrator whose regret tends to at most ``epsilon``.
 
     What the options say is kept.  If neither resolution nor buckets are among them, both
     are :func:`calibrant.bounds.resolution_sharp` on the grid at hand; what is left open
     is that, or larger if it must make up for the other or for a rule that needs more.  If that
-    cannot be, or the method has no bound, the wish is refused.
+    cannot be, or the method has no bound, the wish is refused.  With ``swaps`` a transform in front
+    may ask for the first grid after a swap of models.
 
     Examples
     --------
@@ -46,13 +49,14 @@ def sized(epsilon: float, loss: LossLike, method: str, options: dict[str, Any]) 
     grid = options.get("grid") or natural_grid(found)
     size = bounds.resolution_sharp(epsilon, found, grid)
     chosen = dict.fromkeys(SIZES, size) | {"grid": grid, "loss": found.name} | options
-    if _limit(chosen, found, method) > e * SLACK:
-        chosen |= _grown(chosen, found, method, e, [name for name in SIZES if name not in options])
-    limit = _limit(chosen, found, method)
+    told = found, method, swaps
+    if _limit(chosen, *told) > e * SLACK:
+        chosen |= _grown(chosen, *told, e, [name for name in SIZES if name not in options])
+    limit = _limit(chosen, *told)
     if limit > e * SLACK:
         sizes = " and ".join(f"{name} {chosen[name]}" for name in SIZES)
-        told = f"{limit:.6g}, the limit of the regret with {sizes} on the grid {grid!r}"
-        raise InvalidInput(f"epsilon must be at least {told}, got {epsilon!r}")
+        least = f"{limit:.6g}, the limit of the regret with {sizes} on the grid {grid!r}"
+        raise InvalidInput(f"epsilon must be at least {least}, got {epsilon!r}")
     return chosen
 
 
@@ -73,11 +77,11 @@ def sized_chain(
             f"epsilon must be above {spent:.6g}, what sharing costs, got {epsilon!r}"
         )
     if not issubclass(calibrators.get(method), Anchored) or loss != "squared":
-        return sized(left, loss, method, options)
+        return sized(left, loss, method, options, swaps=transform.swaps)
     least = options.get("resolution", 1)
     most = options.get("resolution", MOST)
     size = first_size(
-        lambda n: _anchored_limit(method, options | {"resolution": n}),
+        lambda n: _anchored_limit(method, options | {"resolution": n}, transform.swaps),
         lambda limit: limit <= left * SLACK,
         least=least,
         most=most,
@@ -89,11 +93,12 @@ def sized_chain(
     return {"loss": loss} | options | {"resolution": size}
 
 
-def _anchored_limit(method: str, options: dict[str, Any]) -> float:
+def _anchored_limit(method: str, options: dict[str, Any], swaps: bool) -> float:
     """Return what the draws of an anchored rule may lose to their anchors for ever."""
-    rule = _rule(method, options)
+    rule = rule_with(method, options)
     counts = np.full((1, rule.lattice.cells), LONG)
-    account = Account(counts, counts // 2, 0, np.array([0.5]), rule.worst_blocks(counts))
+    blocks = rule.worst_blocks(counts, swaps=swaps)
+    account = Account(counts, counts // 2, 0, np.array([0.5]), blocks)
     bound = rule.regret(account)
     return math.inf if bound is None else float(bound)
 
@@ -110,12 +115,12 @@ def _carried(loss: LossLike) -> Loss:
 
 
 def _grown(
-    chosen: dict[str, Any], loss: Loss, method: str, epsilon: float, open: list[str]
+    chosen: dict[str, Any], loss: Loss, method: str, swaps: bool, epsilon: float, open: list[str]
 ) -> dict[str, int]:
     """Return larger sizes that do, for those that are left open."""
     stride = stride_for(loss) if "buckets" in open else 1
     size = first_size(
-        lambda k: _limit(chosen | dict.fromkeys(open, k * stride), loss, method),
+        lambda k: _limit(chosen | dict.fromkeys(open, k * stride), loss, method, swaps),
         lambda limit: limit <= epsilon,
         least=2,
         most=MOST if open else 2,
@@ -123,16 +128,17 @@ def _grown(
     return {} if size is None else dict.fromkeys(open, size * stride)
 
 
-def _limit(chosen: dict[str, Any], loss: Loss, method: str) -> float:
-    rule, buckets = _rule(method, chosen), chosen["buckets"]
-    bound = rule.bound(FOREVER, buckets=buckets)
+def _limit(chosen: dict[str, Any], loss: Loss, method: str, swaps: bool) -> float:
+    rule, buckets = rule_with(method, chosen), chosen["buckets"]
+    bound = rule.bound(FOREVER, buckets=buckets, swaps=swaps)
     if bound is None:
         raise InvalidInput(f"method must have a bound to promise an epsilon, got {method!r}")
     low, high = (float(rule.lattice.values[k]) for k in (0, -1))
     return bounds.regret_bound(bound, loss, buckets, low=low, high=high).value
 
 
-def _rule(method: str, options: dict[str, Any]) -> Calibrator:
+def rule_with(method: str, options: dict[str, Any]) -> Calibrator:
+    """Return a rule with those options that are its own."""
     made = calibrators.get(method)
     names = {field.name for field in dataclasses.fields(made)}
     rule: Calibrator = made(**{name: options[name] for name in names & options.keys()})

@@ -195,6 +195,14 @@ def offer(sample: Sample, asked: Mapping[str, Any], words: Wording) -> str:
     return f"{outcome} has two values, {two[0]} and {two[1]}: try {shlex.join(told)}"
 
 
+def has_outcomes(sample: Sample, asked: Mapping[str, Any]) -> bool:
+    """Say whether a column may hold outcomes: by the name asked for, its own name or its values."""
+    told = asked.get("outcome")
+    known = {name for name in asked.values() if isinstance(name, str)} - {told}
+    rest = {name: values for name, values in sample.items() if name not in known}
+    return told in rest or _best_outcome(rest, _best_raw(rest, None)) is not None
+
+
 def _best_raw(sample: Sample, outcome: str | None) -> str | None:
     """Return the column that is most like raw forecasts."""
     scores = {name: _likeness(name, values) for name, values in sample.items() if name != outcome}

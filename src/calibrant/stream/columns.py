@@ -103,7 +103,9 @@ class Columns(KindColumns):
         return named | self.wording.options
 
 
-def choose(source: str, names: Sequence[str], *, late: bool = False, **asked: Any) -> Columns:
+def choose(
+    source: str, names: Sequence[str], *, late: bool = False, early: bool = False, **asked: Any
+) -> Columns:
     """Return the columns of a file, guessing raw forecast and outcome where not told.
 
     Parameters
@@ -112,6 +114,8 @@ def choose(source: str, names: Sequence[str], *, late: bool = False, **asked: An
         What the file is called, and all its columns.
     late
         Whether the file may hold only outcomes of forecasts that were made before.
+    early
+        Whether the file may hold only forecasts, whose outcomes come in a later one.
     **asked
         Fields of :class:`Columns`.
 
@@ -123,17 +127,23 @@ def choose(source: str, names: Sequence[str], *, late: bool = False, **asked: An
     Traceback (most recent call last):
     calibrant.stream.failure.NoColumn: games.csv: no column looks like raw forecasts; name it
     with --raw, one of: date, y
+    >>> choose("monday.csv", ["customer", "prob"], early=True, id="customer").options
+    {'raw': 'prob', 'id': 'customer'}
     """
     told = Columns(**({"raw": None, "outcome": None} | asked))
+    later = {told.raw} if late else set()
+    later |= {told.outcome} if early else set()
     for name in told.names:
-        if name not in names:
+        if name not in names and name not in later:
             raise Unreadable(f"{source}: no column {name!r}; there are: {_listed(names)}")
     rest = [name for name in names if name not in (told.raw, told.outcome, *told.vector)]
-    if len(names) == 1 and rest and not late:
+    if len(names) == 1 and rest and not (late or early):
         alone = f"must have columns of forecasts and of outcomes, got one column, {rest[0]}"
         raise NoColumn(f"{source}: {alone}; is another character between fields? say --sep")
-    raw = "" if told.vector else told.raw or _guess_raw(source, rest, late)
-    outcome = told.outcome or _guess(source, rest, OUTCOME_NAMES, "outcomes", "--outcome")
+    raw = "" if told.vector else told.raw or _guess(source, rest, RAW, late)
+    outcome = told.outcome or _guess(source, rest, OUTCOMES, early)
+    if raw not in names and outcome not in names and not told.vector:
+        raise NoColumn(f"{source}: no column looks like {RAW[1]} or {OUTCOMES[1]}")
     found = replace(told, raw=raw, outcome=outcome)
     if found.outcome in (found.raw, *told.vector):
         wrong = f"raw forecasts and outcomes must be two columns, got {found.outcome!r} for both"
@@ -144,20 +154,21 @@ def choose(source: str, names: Sequence[str], *, late: bool = False, **asked: An
     return found
 
 
-def _guess_raw(source: str, names: Sequence[str], late: bool) -> str:
-    try:
-        return _guess(source, names, RAW_NAMES, "raw forecasts", "--raw")
-    except NoColumn:
-        if not late:
-            raise
-        return ""
+RAW: Final = (RAW_NAMES, "raw forecasts", "--raw")
+OUTCOMES: Final = (OUTCOME_NAMES, "outcomes", "--outcome")
 
 
-def _guess(source: str, names: Sequence[str], known: Sequence[str], what: str, option: str) -> str:
+def _guess(
+    source: str, names: Sequence[str], wanted: tuple[Sequence[str], str, str], absent: bool
+) -> str:
+    """Return the column with the surest name, or none where it may be absent."""
+    known, what, option = wanted
     for name in known:
         for column in names:
             if column.strip().lower() == name:
                 return column
+    if absent:
+        return ""
     told = f"no column looks like {what}; name it with {option}, one of: {_listed(names)}"
     raise NoColumn(f"{source}: {told}")
 

@@ -17,6 +17,7 @@ from calibrant.stream.advice import (
     advice_on,
     check_percents,
     guesses,
+    has_outcomes,
     offer,
     other_value,
     time_format,
@@ -29,7 +30,7 @@ from calibrant.stream.ids import Book, number_of, runs
 from calibrant.stream.inputs import open_reader
 from calibrant.stream.pieces import Piece
 from calibrant.stream.readers import BATCH_ROWS, Reader
-from calibrant.stream.rows import Problem, Rounds, Rules, listed, value_at
+from calibrant.stream.rows import Problem, Rounds, Rules, listed, outcomes_of, value_at
 from calibrant.stream.session import Feed
 from calibrant.stream.source import Source, open_source
 from calibrant.stream.wording import Wording, shown
@@ -160,6 +161,7 @@ class _Replay:
             )
             columns = self._columns or self._begin(source, reader)
             self.session.begin(name)
+            columns = self._with_outcomes(source, reader, columns)
             self._check_names(reader, columns)
             worded = replace(columns.wording, decimal=source.dialect.decimal)
             columns = replace(columns, wording=worded)
@@ -204,8 +206,9 @@ class _Replay:
         words = replace(self._words, decimal=source.dialect.decimal)
         book = self.session.book
         late = self.job.id is not None and bool(book)
+        early = self.job.id is not None and not has_outcomes(sample, self.job.asked)
         try:
-            columns = choose(source.name, reader.known, late=late, **self.job.asked)
+            columns = choose(source.name, reader.known, late=late, early=early, **self.job.asked)
         except NoColumn as problem:
             offered = "" if self.job.vector else offer(sample, self.job.asked, words)
             raise Unreadable(f"{problem}; {offered}" if offered else str(problem)) from problem
@@ -247,7 +250,7 @@ class _Replay:
     def _take_known(self, part: _Part, piece: Piece, book: Book) -> None:
         """Forecast rows whose id is new, and let the outcomes of others find their forecast."""
         ids = [number_of(value) for value in listed(piece.column(str(self.job.id)))]
-        told = part.columns.wording.outcomes(piece.column(part.columns.outcome))
+        told = outcomes_of(piece, part.columns)
         outcomes = [None if gap else y for y, gap in zip(*map(list, told), strict=True)]
         for new, rows in runs(ids, book):
             if new:
@@ -317,9 +320,23 @@ class _Replay:
             raise StateMismatch(f"{source.name}: {told}; continue in the same way")
         self.session.timed = timed
 
+    def _with_outcomes(self, source: Source, reader: Reader, columns: Columns) -> Columns:
+        """Return the columns of an input, without outcomes if they come in a later one."""
+        if columns.id is None or columns.outcome in reader.known:
+            return columns
+        if not columns.outcome:
+            # The first input had none: this one may.
+            asked = {**self.job.asked, "raw": columns.raw}
+            found = choose(source.name, reader.known, late=True, early=True, **asked)
+            self._columns = columns = replace(columns, outcome=found.outcome)
+        if columns.outcome in reader.known or columns.raw not in reader.known:
+            return columns
+        return replace(columns, outcome="")
+
     def _check_names(self, reader: Reader, columns: Columns) -> None:
         name = reader.source.name
-        needed = [columns.id, columns.outcome] if columns.id else columns.names
+        told = columns.outcome or columns.raw
+        needed = [columns.id, told] if columns.id else columns.names
         missing = [column for column in needed if column not in reader.known]
         if missing:
             raise Unreadable(f"{name}: no column {missing[0]!r} as in the first input")

@@ -112,7 +112,7 @@ class Rules:
         """Return raw forecasts and outcomes as they were given."""
         words, columns = self.columns.wording, self.columns
         raw = words.numbers(piece.column(columns.raw))
-        return raw, words.outcomes(piece.column(columns.outcome))
+        return raw, outcomes_of(piece, columns)
 
     def _wrong(self, raw: Numbers, outcome: Numbers) -> dict[str, Mask]:
         """Return which rows break the rule of the raw forecast, and that of the outcome."""
@@ -208,6 +208,13 @@ class VectorRules(Rules):
         if name != self.name or len(vector) == 1:
             return shown(piece, name, row)
         return [shown(piece, each, row) for each in vector]
+
+
+def outcomes_of(piece: Piece, columns: Columns) -> Numbers:
+    """Return the outcomes of each row; all are yet to come where there is no such column."""
+    if columns.outcome:
+        return columns.wording.outcomes(piece.column(columns.outcome))
+    return Numbers(np.full(len(piece), np.nan), np.ones(len(piece), np.bool_))
 
 
 def groups_of(piece: Piece, columns: tuple[str, ...]) -> NDArray[np.object_]:

@@ -228,7 +228,7 @@ class Binary:
     def bound(self, recalibrator: Engine, rounds: int) -> tuple[float, float]:
         """Return what the theorem promises about C1 and C2 after that many rounds."""
         sizes = {"buckets": recalibrator.buckets, "prior": recalibrator.prior}
-        bound = recalibrator.calibrator.bound(rounds, **sizes)
+        bound = recalibrator.calibrator.bound(rounds, **sizes, swaps=recalibrator.spec.swaps)
         if bound is None or bound.quantity not in ("C1", "C2"):
             return math.nan, math.nan
         return bound.as_c1().value, bound.value if bound.quantity == "C2" else math.nan
