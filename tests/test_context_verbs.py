@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
-from test_context import one_by_one, small, stream
+from test_context import columns, one_by_one, small, stream
 
 from calibrant import Calibrant
-from calibrant.errors import InvalidInput
+from calibrant.errors import InvalidInput, InvalidType, StaleForecast
 from calibrant.kernels.layout import ISSUED, ROUNDS
 from calibrant.transforms import Identity
 
@@ -66,3 +68,66 @@ def test_compiled_steps_announce_what_plain_ones_do_until_there_is_no_room(
     stepped._words()[stepped._row + ROUNDS] = 3
     with pytest.raises(InvalidInput, match=r"^rounds must be at most 3 at this resolution"):
         rows.issue(stepped._row, 0.5)
+
+
+HUGE = {"digits of 400": 10**400, "digits of 5000": 10**5000, "fraction": Fraction(10**400, 3)}
+
+
+@pytest.mark.parametrize("value", HUGE.values(), ids=HUGE)
+def test_a_number_that_no_float_holds_is_refused_by_name(value: Any) -> None:
+    told = (
+        r"^context\['a'\] must be a finite number or a string, or None where it is not known, got"
+    )
+    model = small()
+    before, one, column = model.to_bytes(), {"a": value}, {"a": [0.5, value]}
+    verbs: dict[str, Any] = {
+        "forecast": lambda: model.forecast(0.4, context=one),
+        "sample_one": lambda: model.sample_one(0.4, context=one),
+        "predict_mean_one": lambda: model.predict_mean_one(0.4, context=one),
+        "learn_one": lambda: model.learn_one(0.4, 1, context=one),
+        "replay": lambda: model.replay([0.4, 0.5], [0, 1], context=column),
+        "forecast_many": lambda: model.forecast_many([0.4, 0.5], context=column),
+        "play": lambda: model.play([0, 0], ["x", "y"], [0.4, 0.5], context=column),
+        "object column": lambda: model.replay([0.4], [0], context={"a": np.array([value])}),
+    }
+    for verb in verbs.values():
+        with pytest.raises(InvalidInput, match=told):
+            verb()
+    assert model.to_bytes() == before
+
+
+def reversed_in(rounds: Any) -> Any:
+    raw, outcomes, told = rounds
+    return raw, outcomes, [dict(reversed(each.items())) for each in told]
+
+
+def test_the_order_of_features_does_not_count() -> None:
+    rounds = stream(150)
+    one, other = Calibrant(context=True, seed=1), Calibrant(context=True, seed=1)
+    assert one_by_one(one, rounds) == one_by_one(other, reversed_in(rounds))
+    assert one == other
+    raw, outcomes, told = rounds
+    batch = Calibrant(context=True, seed=1)
+    batch.replay(raw, outcomes, context=dict(reversed(columns(told).items())))
+    assert batch == one
+
+
+def test_a_look_is_found_again_whatever_the_order_of_its_features() -> None:
+    model, known = small(), {"b": 1.0, "a": "x", "c": None}
+    one_by_one(model, stream(20))
+    model.sample_one(0.4, context=known)
+    model.learn_one(0.4, 1, context=dict(reversed(known.items())))
+    assert not model._notes
+    # And a round that came between is noticed.
+    model.sample_one(0.4, context=known)
+    model.observe(model.forecast(0.4), 1)
+    with pytest.raises(StaleForecast):
+        model.learn_one(0.4, 1, context=dict(reversed(known.items())))
+
+
+def test_names_that_are_no_strings_are_refused_before_they_are_sorted() -> None:
+    for context in ({"a": 1.0, 2: 1.0}, {2: 1.0, "a": 1.0}, {None: None, "a": 1.0}):
+        with pytest.raises(InvalidType, match=r"^context must have strings as names, got (2|None)"):
+            small().forecast(0.4, context=context)
+        with pytest.raises(InvalidType, match=r"^context must have strings as names, got (2|None)"):
+            small().replay([0.4], [1], context={name: [1.0] for name in context})

@@ -97,6 +97,21 @@ def test_every_picture_of_the_gallery_is_compared() -> None:
     assert list(pictures().GALLERY) == GALLERY
 
 
+@pytest.mark.slow
+def test_the_stored_comparison_is_what_the_stream_gives_today() -> None:
+    from calibrant import compare, datasets
+    from calibrant.summary.summary import bare
+
+    told = json.loads((ROOT / "docs" / "images" / "accuracy-and-safety.json").read_text())
+    kept = {row["name"]: row for row in told["rows"]}
+    stream = datasets.load_language_model("gpt-4.1-nano", "verbal")
+    methods = ["calibrant", "mixture", "foster_hart", "anchored"]
+    made = compare.compare(stream.raw, stream.outcomes, methods=methods, seed=told["seed"])
+    found = [bare(vars(row)) for row in made.ranked()]
+    assert {row["name"] for row in found} >= set(methods)
+    assert [row for row in found if row != kept[row["name"]]] == []
+
+
 def pictures() -> ModuleType:
     """``docs/pictures.py``, which is no part of the package."""
     pytest.importorskip("matplotlib", reason="needs the extra plot")

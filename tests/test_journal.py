@@ -115,6 +115,9 @@ def test_a_stream_without_keys_is_a_lone_recalibrator(file: Path) -> None:
             lone.observe(theirs, k % 2)
         assert journal.state() == lone
         assert journal.certificate() == lone.certificate()
+        assert journal.certificate(failure=0.2) == lone.certificate(0.2) != lone.certificate()
+        with pytest.raises(InvalidInput, match=r"^failure must be a number in \(0, 1\), got 2"):
+            journal.certificate(2)
         with pytest.raises(InvalidInput, match="key must be left out"):
             journal.forecast("a", 0.5)
         with pytest.raises(InvalidType, match="keys must be asked of a keyed stream"):

@@ -80,6 +80,64 @@ def test_outcomes_of_a_later_file_find_their_forecast(
     assert found.forecast(0.4).mean == model.forecast(0.4).mean
 
 
+def without_outcomes(place: Path) -> Path:
+    rows = [f"g{k},{p}" for k, (p, _) in enumerate(rounds())]
+    place.write_text("\n".join(["game,prob", *rows]) + "\n")
+    return place
+
+
+@pytest.mark.parametrize("named", [(), ("--outcome", "won")])
+@pytest.mark.parametrize("together", [True, False])
+def test_a_file_of_forecasts_needs_no_column_of_outcomes(
+    named: tuple[str, ...], together: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, order = without_outcomes(tmp_path / "a.csv"), list(range(30))
+    files = first, outcomes(tmp_path / "b.csv", order)
+    words = (*SEED, "--id", "game", *named, "--state", tmp_path / "state")
+    for inputs in [files] if together else [files[:1], files[1:]]:
+        assert ran("replay", *inputs, *words) == 0
+    told = capsys.readouterr().err
+    later = "no column 'won': outcomes come later" if named else "no column of outcomes: they come"
+    assert later in told
+    assert "30 outcomes found their forecast" in told
+    full, same = tmp_path / "full", forecasts(tmp_path / "c.csv")
+    assert ran("replay", same, files[1], *SEED, "--id", "game", "--state", full) == 0
+    ours, theirs = stored(tmp_path / "state").recalibrator, stored(full).recalibrator
+    assert ours.rounds == 30
+    assert ours.forecast(0.4).mean == theirs.forecast(0.4).mean
+
+
+@pytest.mark.parametrize(
+    ("header", "words", "told"),
+    [
+        ("game,prob,left", (), "left has two values, yes and no"),
+        ("game,prob,left", ("--outcome", "wno"), "no column 'wno'; there are: game, prob, left"),
+        ("game,prob,won", ("--outcome", "wno"), "no column 'wno'; there are: game, prob, won"),
+    ],
+)
+def test_a_column_that_may_be_outcomes_is_not_left_out(
+    header: str,
+    words: tuple[str, ...],
+    told: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rows = [f"g{k},{p},{('no', 'yes')[y]}" for k, (p, y) in enumerate(rounds())]
+    place = tmp_path / "a.csv"
+    place.write_text("\n".join([header, *rows]) + "\n")
+    assert ran("replay", place, *SEED, "--id", "game", *words) == ExitCode.INPUT
+    assert told in capsys.readouterr().err
+
+
+def test_a_second_file_must_have_forecasts_or_outcomes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, other = without_outcomes(tmp_path / "a.csv"), tmp_path / "b.csv"
+    other.write_text("game,what\ng1,7\n")
+    assert ran("replay", first, other, *SEED, "--id", "game") == ExitCode.INPUT
+    assert "b.csv: no column looks like raw forecasts or outcomes" in capsys.readouterr().err
+
+
 def test_an_id_is_learned_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made, first = tmp_path / "state", forecasts(tmp_path / "a.csv", known=True)
     words = ("--id", "game", "--state", made)

@@ -18,6 +18,7 @@ from calibrant.classes import OneVsRest
 from calibrant.core.codec import Document
 from calibrant.core.stateful import Stateful, registered
 from calibrant.errors import CorruptState, InvalidInput
+from calibrant.groups import GroupRecalibrator
 from calibrant.learners import OnlineL1SVM
 from calibrant.loading import PACKAGES
 from calibrant.outcomes import ObservedOnly, PendingUnknown, WaitForHorizon
@@ -150,3 +151,24 @@ def test_a_ticket_is_read_by_its_own_class_and_load_says_so(ticket: Any) -> None
     assert str(refused.value).endswith(told)
     assert type(ticket).from_bytes(ticket.to_bytes()).to_dict() == ticket.to_dict()
     assert Ticket is calibrant.Ticket
+
+
+def always(context: Any, history: Any) -> str:
+    return "always"
+
+
+def test_a_state_with_rules_of_groups_says_how_to_give_them_again() -> None:
+    model = GroupRecalibrator([always], seed=1)
+    model.forecast(0.4)
+    told = (
+        "groups must be the 1 rules and the names [] that the state was made with, got 0 and []: "
+        "give them again, by load(data, groups=...) or "
+        "GroupRecalibrator.from_bytes(data, groups=...)"
+    )
+    for source in (model.to_bytes(), model.to_dict()):
+        with pytest.raises(InvalidInput) as caught:
+            load(source)
+        assert str(caught.value) == told
+        assert load(source, groups=[always]) == model
+        with pytest.raises(InvalidInput, match=r"got 2 and \[\]$"):
+            load(source, groups=[always, always])

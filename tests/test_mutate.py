@@ -312,3 +312,37 @@ with tempfile.TemporaryDirectory() as place:
     sound, broken = map(int, ran.stdout.split())
     assert sound == 0
     assert broken
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_mutants_behind_switches_die_as_they_do_one_by_one() -> None:
+    program = """
+import json, tempfile
+from pathlib import Path
+from benchmarks.mutate.lab import PROFILES, Lab
+from benchmarks.mutate.herd import Herd
+from benchmarks.mutate.__main__ import everyone
+chosen = [m for m in everyone() if m.file == "bounds/mixture.py"][1:5]
+with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
+    herd, lab = Herd(Path(one), chosen), Lab(Path(other))
+    tried = herd.tried("bounds_mixture", "", PROFILES[-1], {*range(4)})
+    seen = herd.judged("bounds_mixture", tried)
+    alone = {}
+    for number, mutant in enumerate(chosen):
+        file = lab.place / "calibrant" / mutant.file
+        text = file.read_text()
+        file.write_text(mutant.within(text))
+        alone[number] = bool(lab.run("bounds_mixture"))
+        file.write_text(text)
+print(json.dumps([sorted(n for n, fate in seen.items()), sorted(n for n in alone if alone[n]),
+                  sorted(herd.early), sorted(herd.waiting)]))
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    together, alone, early, waiting = json.loads(ran.stdout.splitlines()[-1])
+    # What runs while the test file is imported, or contains another, is left to trials one by one.
+    assert early
+    assert together == [number for number in alone if number in {*waiting} - {*early}]
+    assert len(together) >= 2

@@ -31,6 +31,7 @@ from calibrant.stream import Job, Options, Stop, Unreadable, replay
 from calibrant.stream.dialect import Asked, sniff
 from calibrant.stream.sheets import SheetReader
 from calibrant.stream.source import open_source
+from calibrant.stream.wording import Wording
 
 ROWS = 40
 SEED = ("--seed", 7)
@@ -617,7 +618,7 @@ def test_skipped_rows_end_in_reasons_and_examples(
     place.write_text("prob,won\n0.5,1\n7,0\n0.5,maybe\n0.5,perhaps\n0.25,0\n1,2,3\n")
     assert ran("replay", place, "--on-error", "skip") == 0
     assert capsys.readouterr().err.splitlines()[-4:] == [
-        "calibrant: 4 of 6 rows refused; try --percent:",
+        "calibrant: 4 of 6 rows refused:",
         "calibrant:   2 x won must be 0 or 1, e.g. 'maybe'",
         "calibrant:   1 x row must be 2 fields, got 3",
         "calibrant:   1 x prob must be a number in [0, 1], e.g. '7'",
@@ -659,3 +660,336 @@ def test_directories_stay_clean(tmp_path: Path, plain: list[float]) -> None:
     assert sorted(os.listdir(tmp_path)) == ["d.csv", "out.jsonl"]
     with (tmp_path / "out.jsonl").open() as file:
         assert len(list(csv.reader(file))) == ROWS
+
+
+# ------------------------------------------------------------- options that would mislead
+
+
+def refused(capsys: pytest.CaptureFixture[str], *words: Any) -> str:
+    """Return what is told where a command ends with an error."""
+    assert ran(*words) in (ExitCode.INPUT, ExitCode.ROW, ExitCode.STATE)
+    return capsys.readouterr().err.splitlines()[-1]
+
+
+def written(place: Path, content: str) -> Path:
+    place.write_text(content)
+    return place
+
+
+@pytest.mark.parametrize("rows", [1, 100])
+def test_a_stray_value_among_probabilities_is_not_called_a_percent(
+    rows: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    head = "prob,won\n" + "0.2,0\n0.7,1\n0.4,0\n0.9,1\n" * rows
+    for stray in ("83", "-3", "0,83"):
+        told = refused(capsys, "replay", written(tmp_path / "d.csv", f'{head}"{stray}",1\n'))
+        assert told.endswith(f"got {stray!r}; --on-error skip leaves such rows out")
+
+
+def test_probabilities_are_not_read_as_percents(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    head = "prob,won\n0.2,0\n0.7,1\n0.4,0\n0.9,1\n"
+    place = written(tmp_path / "d.csv", head)
+    told = refused(capsys, "replay", place, "--percent")
+    assert "prob must be percents, got numbers of at most 1, e.g. '0.2'; leave --percent" in told
+    assert ran("replay", written(tmp_path / "e.csv", head + "83,1\n"), "--percent") == 0
+    told = "prob: 4 of the first 5 values are at most 1 and read as less than 1 %, e.g. '0.2'"
+    assert told in capsys.readouterr().err
+    state = tmp_path / "d.state"
+    assert ran("replay", tmp_path / "e.csv", "--percent", "--state", state) == 0
+    assert ran("replay", place, "--percent", "--state", state) == 0
+
+
+@pytest.mark.parametrize(
+    ("decimal", "given", "read"),
+    [
+        (",", ["1.313", "1.250,5", "980", "-12.345.678"], [1313, 1250.5, 980, -12345678]),
+        (",", ["0.25", "0.250", "1.25", "1.2345", "1,313.5"], [np.nan] * 5),
+        (".", ["1,313", "1,313.5", "1.313"], [np.nan, np.nan, 1.313]),
+    ],
+)  # fmt: skip
+def test_thousands_are_not_decimals(decimal: str, given: list[str], read: list[float]) -> None:
+    words = Wording(decimal=decimal)
+    for column in (given, pa.array(given)):
+        np.testing.assert_array_equal(words.numbers(column).values, read)
+    gap = words.numbers(pa.array(["0,5", "1.313", None]))
+    np.testing.assert_array_equal(gap.missing, [False, False, True])
+
+
+def test_a_point_where_commas_stand_before_decimals_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = "1213;100,5;1.313\n1400;90,2;1.250\n1300;95,0;980\n"
+    place = written(tmp_path / "d.csv", "mean;sd;y\n" + rows)
+    words = ("replay", place, "--normal", "mean,sd", "--outcome", "y")
+    assert ran(*words, "--out", tmp_path / "o.parquet") == 0
+    assert pq.read_table(tmp_path / "o.parquet").column("y").to_pylist() == [1313, 1250, 980]
+    written(place, "mean;sd;y\n" + rows.replace("1.250", "1.25"))
+    assert "got '1.25'" in refused(capsys, *words)
+    written(place, "prob;won;a;b\n0.25;1;2,5;3,5\n0.5;0;1,5;2,5\n")
+    assert refused(capsys, "replay", place).endswith("got '0.25'; try --decimal .")
+    assert ran("replay", place, "--decimal", ".") == 0
+
+
+def test_a_decimal_comma_is_read_in_every_format(
+    tmp_path: Path, plain: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [{"prob": p.replace(".", ","), "won": int(y)} for p, y in rounds()]
+    places = [tmp_path / f"d.{end}" for end in ("jsonl", "json", "parquet", "xlsx")]
+    places[0].write_text("\n".join(map(json.dumps, rows)))
+    places[1].write_text(json.dumps(rows))
+    pq.write_table(pa.Table.from_pylist(rows), places[2])
+    openpyxl = pytest.importorskip("openpyxl", reason="needs the extra excel")
+    book = openpyxl.Workbook()
+    for row in (["prob", "won"], *([row["prob"], row["won"]] for row in rows)):
+        book.active.append(row)
+    book.active["A2"] = float(rounds()[0][0])
+    book.save(places[3])
+    for place in places:
+        assert refused(capsys, "replay", place).endswith("; try --decimal ,")
+        assert means(place, "--decimal", ",") == plain
+
+
+# ----------------------------------------------------------------- objects and their names
+
+
+def test_columns_are_those_of_all_first_objects(
+    tmp_path: Path, plain: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [{"prob": float(p), "won": int(y)} for p, y in rounds()]
+    first: list[dict[str, Any]] = [{"prob": 0.2}, {"id": 7, "prob": 0.2}]
+    place = tmp_path / "d.jsonl"
+    lines = "\n".join(map(json.dumps, [*first, *rows]))
+    assert len(means(written(place, lines))) == ROWS + 2
+    assert len(means(written(tmp_path / "d.json", json.dumps([*first, *rows])))) == ROWS + 2
+    assert ran("replay", place, "--out", tmp_path / "o.csv") == 0
+    assert (tmp_path / "o.csv").read_text().startswith("prob,id,won,")
+    with piped(monkeypatch, lines.encode()):
+        assert ran("replay", "-", "--outcome", "won") == 0
+    late = "\n".join(map(json.dumps, [*first[:1] * 300, *rows]))
+    assert ran("replay", written(place, late), "--outcome", "won") == 0
+
+
+def test_separators_are_proposed_for_text_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = written(tmp_path / "d.jsonl", '{"prob": 0.5}\n')
+    assert refused(capsys, "replay", place).endswith("got one column, prob")
+    place = written(tmp_path / "d.csv", "prob\n0.5\n")
+    assert "say --sep" in refused(capsys, "replay", place)
+
+
+# ------------------------------------------------------------------ refusals and what helps
+
+
+@pytest.mark.parametrize("by", [(), ("--by", "won")])
+def test_a_file_is_not_learned_twice_in_one_run(
+    by: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place, copy = written(tmp_path / "d.csv", text()), written(tmp_path / "e.csv", text())
+    words = ("replay", place, copy, "--state", tmp_path / "z.state", *by)
+    told = refused(capsys, *words)
+    assert told.endswith(f"e.csv: has the same content as {place}; --again learns it again")
+    assert not (tmp_path / "z.state").exists()
+    assert ran(*words, "--again") == 0
+    assert ran("replay", place, copy, *by) == 0
+
+
+def test_reasons_are_told_apart_and_skip_is_not_proposed_twice(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = written(tmp_path / "d.csv", "prob,won\n0.5,perhaps\n0.5,maybe\n,1\n")
+    told = refused(capsys, "replay", place, "--on-error", "skip")
+    assert ": 2 x won must be 0 or 1, e.g. 'perhaps'; 1 x prob must be" in told
+    assert told.endswith("e.g. an empty cell")
+    written(place, "prob,won\n0.5,1\n0.5,NA\n0.25,0\n")
+    assert ran("replay", place, "--on-error", "skip") == 0
+    told = "1 of 3 rows refused: won must be 0 or 1, e.g. 'NA'\n"
+    assert told in capsys.readouterr().err
+
+
+# -------------------------------------------------------------------- lines above a table
+
+
+@pytest.mark.parametrize(
+    ("above", "words"),
+    [
+        ("Report;\n;\n", ()),
+        ("Report;\n;\n;\nby ann;\n", ()),
+        ("# made by a model\n", ()),
+        ("# made by a model; version 7\n#\n# 3.5\n", ()),
+        ("Report;2024\nregion;north\n", ()),
+        ("week;7\n", ("--raw", "prob", "--outcome", "won")),
+    ],
+)
+def test_lines_above_the_names_are_left_out(
+    above: str, words: tuple[str, ...], tmp_path: Path, plain: list[float]
+) -> None:
+    place = written(tmp_path / "d.csv", above + text(";", point=","))
+    assert means(place, *words) == plain
+
+
+def test_a_mark_of_comments_may_begin_the_names(tmp_path: Path, plain: list[float]) -> None:
+    place = written(tmp_path / "d.csv", text(header="#prob,won"))
+    assert means(place, "--raw", "#prob") == plain
+    written(place, "# made by a model, version 7, in 2024\n" + text(header=""))
+    assert means(place, *COUNTED) == plain
+
+
+def test_words_in_rows_are_no_names(tmp_path: Path) -> None:
+    found = sniff(b"said,is,note,end\n0.5,1,score,won\n0.25,0,score,won\n", Asked())
+    assert (found.header, found.titles) == (True, 0)
+
+
+def test_other_words_above_the_names_of_an_excel_table_are_left_out(
+    tmp_path: Path, plain: list[float]
+) -> None:
+    place = workbook(tmp_path / "d.xlsx", ["from", "the model"], ["prob", "won"])
+    assert means(place) == plain
+    place = workbook(tmp_path / "e.xlsx", ["from", "the model"], ["said", "is"])
+    assert means(place, "--raw", "said", "--outcome", "is") == plain
+
+
+def test_another_sheet_is_named_where_the_first_one_has_no_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    openpyxl = pytest.importorskip("openpyxl", reason="needs the extra excel")
+    for cells in ([], ["Cover"]):
+        book = openpyxl.Workbook()
+        book.active.title = "Start"
+        book.active.append(cells)
+        book.create_sheet("Data").append(["prob", "won"])
+        book.save(tmp_path / "d.xlsx")
+        told = refused(capsys, "replay", tmp_path / "d.xlsx")
+        assert "the first sheet must be the table, got 'Start' without one" in told
+        assert told.endswith("; move another one to the front: Data")
+
+
+def test_formulas_without_values_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    openpyxl = pytest.importorskip("openpyxl", reason="needs the extra excel")
+    book = openpyxl.Workbook()
+    for row in (["prob", "won", "note"], ["=1/2", 1, None], ["=1/4", 0, None]):
+        book.active.append(row)
+    book.save(tmp_path / "d.xlsx")
+    assert ran("replay", tmp_path / "d.xlsx") == ExitCode.ROW
+    told = "prob has formulas without stored values; save the file in a spreadsheet program first"
+    said = capsys.readouterr().err
+    assert told in said
+    assert "note has formulas" not in said
+
+
+# ------------------------------------------------------------ outcomes, times and objects
+
+
+def test_three_outcomes_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = written(tmp_path / "d.csv", "prob,won\n" + "0.5,draw\n0.2,loss\n0.7,win\n" * 9)
+    told = refused(capsys, "replay", place)
+    way = "--positive win --on-error skip, which leaves out draw (won has three values: "
+    assert told.endswith(f"got 'draw'; try {way}draw, loss, win)")
+    assert ran("replay", place, "--positive", "win", "--on-error", "skip") == 0
+    assert "9 of 27 rows refused: won must be 'win' or 'loss', e.g. 'draw'" in (
+        capsys.readouterr().err
+    )
+    told = refused(capsys, "replay", place, "--on-error", "skip")
+    assert told.endswith("e.g. 'draw'; try --positive win")
+    written(place, "prob,won\n" + "0.5,ja\n0.2,nein\n" * 9 + "0.3,Summe\n")
+    assert "try --positive ja --on-error skip, which leaves out Summe" in refused(
+        capsys, "replay", place
+    )
+    written(place, "prob,won\n" + "0.5,b\n0.2,a\n0.2,a\n" * 9 + "0.3,NA\n")
+    assert "try --positive b --on-error skip, which leaves out NA" in refused(
+        capsys, "replay", place
+    )
+
+
+def test_a_form_of_times_that_does_not_fit_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = timed(tmp_path, "31.12.2023", "1.1.2024")
+    words = ("replay", place, "--time", "day", "--time-format", "%d/%m/%Y")
+    told = "in the form '%d/%m/%Y', got '31.12.2023'; try --time-format %d.%m.%Y"
+    assert refused(capsys, *words).endswith(told)
+    timed(tmp_path, "2023-12-31", "2024-01-01")
+    assert refused(capsys, *words).endswith("; try leaving --time-format out")
+    timed(tmp_path, "03/04/2024", "04/04/2024")
+    told = refused(capsys, *words[:-1], "%Y")
+    assert told.endswith("; try --time-format %d/%m/%Y or --time-format %m/%d/%Y")
+    timed(tmp_path, "31/12/2023", "soon")
+    assert refused(capsys, *words).endswith("got 'soon'; --on-error skip leaves such rows out")
+
+
+@pytest.mark.parametrize("zone", ["UTC", "GMT"])
+def test_names_of_universal_time_are_read(zone: str, tmp_path: Path) -> None:
+    when = f"2023-12-31 23:59:59 {zone}", f"2024-01-01 00:00:00 {zone}"
+    assert ran("replay", timed(tmp_path, *when), "--time", "day") == 0
+    assert ran("replay", timed(tmp_path, *when[::-1]), "--time", "day") == ExitCode.ROW
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (
+            json.dumps({"n": 2, "data": [{"prob": 0.5, "won": 1}] * 2}, indent=1),
+            "got one object with the list 'data'; jq -c '.data[]' takes it out",
+        ),
+        (
+            '{"data": [\n{"prob": 0.5, "won": 1},\n{"prob": 0.5, "won": 0}\n]}\n',
+            "got one object with the list 'data'; jq -c '.data[]' takes it out",
+        ),
+        (
+            json.dumps({"prob": 0.5, "won": 1}, indent=1) * 3,
+            "got objects of several lines; jq -c . writes one a line",
+        ),
+        (
+            '{"prob": {"0": 0.5, "1": 0.25}, "won": {"0": 1, "1": 0}}',
+            'got one object of columns; write an object for each row: to_json(orient="records", '
+            "lines=True) in pandas",
+        ),
+        (
+            '{"prob": [0.5, 0.25], "won": [1, 0]}',
+            "got one object of columns; write an object for each row",
+        ),
+    ],
+)
+@pytest.mark.parametrize("words", [(), ("--on-error", "skip")])
+def test_objects_that_are_no_rows_are_told(
+    content: str,
+    told: str,
+    words: tuple[str, ...],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert told in refused(capsys, "replay", written(tmp_path / "d.json", content), *words)
+
+
+def test_what_is_not_a_number_is_no_json(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = written(tmp_path / "d.jsonl", '{"prob": 0.5, "won": 1}\n{"prob": 0.5, "won": NaN}\n')
+    told = refused(capsys, "replay", place)
+    assert 'line must be a JSON object, got \'{"prob": 0.5, "won": NaN}\'' in told
+    assert "(NaN is no JSON; write null)" in told
+
+
+def test_a_table_is_no_state(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = written(tmp_path / "d.csv", text())
+    other = written(tmp_path / "e.csv", text())
+    for words in ((), ("--by", "won")):
+        told = refused(capsys, "replay", place, "--state", other, *words)
+        assert told == f"calibrant: {other}: is not a state of calibrant"
+    assert other.read_text() == text()
+
+
+def test_the_guarantee_is_kept_where_there_are_rounds_enough(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    generator = np.random.default_rng(5)
+    rows = [f"{p:.3f},{int(p > 0.5)},big" for p in generator.random(3000)]
+    rows += ["0.5,1,small"] * 5
+    place = written(tmp_path / "d.csv", "\n".join(["prob,won,size", *rows]) + "\n")
+    assert ran("replay", place, "--group", "size", *SEED, "--report", tmp_path / "r.html") == 0
+    page = " ".join((tmp_path / "r.html").read_text().split())
+    assert "The guarantee was kept in each group that has enough rounds (1 of 2), which" in page

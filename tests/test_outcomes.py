@@ -100,6 +100,17 @@ def test_early_ones_reach_the_recalibrator_no_earlier_than_zeros() -> None:
     assert next_forecasts[1] > 0.5
 
 
+@pytest.mark.parametrize("kind", [WaitForHorizon, PendingUnknown])
+def test_observe_returns_the_ticket_that_waits(kind: Any) -> None:
+    made = kind(Recalibrator(seed=1), horizon=10.0)
+    one, other = made.forecast(0.5, time=0.0, id="one"), made.forecast(0.5, time=0.0)
+    assert made.observe("one", 1, time=1.0) is one
+    assert made.copy().observe(other, 1, time=1.0) is other
+    assert made.copy().observe(other.id, 1, time=1.0) is None
+    assert made.observe(other, 0, time=1.0) is other
+    assert (one.outcome, other.outcome) == (None, None)
+
+
 def test_an_event_at_the_end_of_the_horizon_counts_and_a_later_one_does_not() -> None:
     waiting = WaitForHorizon(Recalibrator(seed=1), horizon=10.0)
     just, late, never = (waiting.forecast(0.5, time=0.0) for _ in range(3))

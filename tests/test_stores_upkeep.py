@@ -61,7 +61,8 @@ def test_tables_of_every_version_are_brought_up_to_date(
     version: str, golden: Any, capsys: Heard
 ) -> None:
     address, follows = golden(version), json.loads((PLACE / f"{version}.json").read_text())
-    if version != f"v{VERSION}":
+    # What follows a dash says what else is new in it.
+    if version.partition("-")[0] != f"v{VERSION}":
         with pytest.raises(CorruptState, match="calibrant migrate"):
             open_store(address, alone=None)
     assert run(["migrate", address]) == ExitCode.OK

@@ -292,7 +292,7 @@ def test_a_later_input_must_have_the_columns_that_are_read(tmp_path: Path) -> No
 
 def test_new_keys_in_later_lines_cannot_become_columns(tmp_path: Path) -> None:
     source = tmp_path / "d.jsonl"
-    source.write_text('{"p":0.5,"y":1}\n{"p":0.5,"y":1,"z":2}\n')
+    source.write_text('{"p":0.5,"y":1}\n' * 200 + '{"p":0.5,"y":1,"z":2}\n')
     with pytest.raises(BadRow, match="got also z; write JSON Lines instead"):
         run(source, out=tmp_path / "o.csv")
     run(source, out=tmp_path / "o.jsonl")

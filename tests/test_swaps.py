@@ -366,6 +366,7 @@ def test_variances_of_a_stream_that_alarms_are_within_the_worst() -> None:
 # What it is good for.
 
 
+@pytest.mark.slow
 def test_draws_after_a_swap_are_better_calibrated() -> None:
     """C2 of the 500 draws after a swap, over 6 streams."""
     fresh = model().transform

@@ -1,6 +1,7 @@
 """The golden journals: ``python tests/golden/make_journals.py v1`` writes them into ``journals``.
 
-Run by hand, once for a version of the tables, with the code that writes that version: a file of
+Run by hand, once for a version of the tables, or for a new default within one (``v3-swaps``), with
+the code that writes it: a file of
 SQLite, the same streams as a dump of PostgreSQL, and what must follow from both.  A file that
 exists stays as it is.
 """

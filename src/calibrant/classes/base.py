@@ -202,8 +202,7 @@ class ClassRecalibrator(InTurn[TicketT], Generic[TicketT, RunT]):
 
     def forecast_many(self, raw: Any, *, id: Any = None, time: Any = None) -> Answers:
         """Announce many forecasts, one after the other, and keep a ticket for each."""
-        none = isinstance(raw, list) and not raw
-        rows = np.empty((0, self._classes)) if none else vectors.matrix(raw, self._classes)
+        rows = vectors.matrix(raw, self._classes)
         return self._log(np.zeros(len(rows), np.int64), id, rows, time, self._vector)
 
     def _vector(self, raw: Any, event: int) -> Reals:

@@ -53,7 +53,7 @@ class Seen(NamedTuple):
 
 
 class BinaryReduction(ClassRecalibrator[MadeT, RunT]):
-    """What :class:`OneVsRest` and :class:`TopLabel` share: binary rows that differ in their coins.
+    """What :class:`.OneVsRest` and :class:`.TopLabel` share: binary rows with coins of their own.
 
     A forecast over classes has a binary *part* in each row that it uses.  Subclasses say which
     rows these are, and what the outcome of a part is.
@@ -277,16 +277,17 @@ class BinaryReduction(ClassRecalibrator[MadeT, RunT]):
 
         What is said to hold about this very run may fail with probability ``failure``.
         """
+        chance = probable(failure)
         with passing(self._gate):
             rows = [(n, row) for n, row in self._roster.used() if self._is_told(n)]
             open_at = self._waiting([number for number, _ in rows])
             parts = {
-                n: certificate_of(self._spec, row, open_at[n], self._chance(failure, n, row))
+                n: certificate_of(self._spec, row, open_at[n], self._chance(chance, n, row))
                 for n, row in rows
             }
             waits = len(self._counter)
             expired = self.issued - self.rounds - waits
-            told = self.rounds, waits, expired, parts, probable(failure), self._unpromised
+            told = self.rounds, waits, expired, parts, chance, self._unpromised
             return ClassCertificate(*told, seeded=self._secret.seeded)
 
     @property

@@ -244,19 +244,19 @@ class SimplexRecalibrator(ClassRecalibrator[SimplexTicket, ClassRun]):
 
         What is said to hold about this very run may fail with probability ``failure``.
         """
+        chance = probable(failure)
         with passing(self._gate):
             waiting, rounds = len(self._counter), self.rounds
             told = rounds, waiting, self.issued - rounds - waiting
             seeded = self._secret.seeded
             if rounds == 0:
-                chance = probable(failure)
                 return SimplexCertificate(*told, 0.0, 0.0, None, failure=chance, seeded=seeded)
             counts = [self._arena.layout.blocks_of(row) for _, row in self._touched()]
             whole = sum(counts, np.zeros_like(self._values, np.int64))
             each = sum(map(self._squares, counts))
             c2, c2_cells = self._squares(whole) / rounds, each / rounds
             bound = self._bound(counts)
-            promise = self._promise(bound, len(counts), failure)
+            promise = self._promise(bound, len(counts), chance)
             return SimplexCertificate(*told, c2, c2_cells, bound, *promise, seeded=seeded)
 
     def _promise(

@@ -40,7 +40,11 @@ def vector(values: Any, classes: int, name: str = "raw forecast") -> Reals:
     Traceback (most recent call last):
     calibrant.errors.InvalidInput: raw forecast must sum to 1 within 1e-06, got 1.1
     """
-    array = check.numbers(values, name, "numbers in [0, 1]")
+    try:
+        array = check.numbers(values, name, "numbers in [0, 1]")
+    except InvalidInput:
+        _refuse_other_things(values, name)
+        raise
     if len(array) != classes:
         raise InvalidInput(f"{name} must have {classes} numbers, a class each, got {len(array)}")
     row: Reals = _distributions(array[None].astype(np.float64), name, one=True)[0]
@@ -52,13 +56,14 @@ def matrix(
 ) -> Reals:
     """Return ``values`` as a contiguous table, a round a row and a class a column.
 
-    With ``classes=None`` any number of columns will do, with ``sums=False`` any sum.
+    With ``classes=None`` any number of columns will do, with ``sums=False`` any sum.  An empty
+    list has no rows.
 
     >>> matrix([[0.5, 0.5], [0.2, 0.9]], 2)
     Traceback (most recent call last):
     calibrant.errors.InvalidInput: raw forecasts[1] must sum to 1 within 1e-06, got 1.1
     """
-    array = _table(values, name)
+    array = _table(values, name, classes)
     if classes is not None and array.shape[1] != classes:
         told = f"rows of {classes} numbers, a class each, got {array.shape[1]}"
         raise InvalidInput(f"{name} must have {told}")
@@ -80,12 +85,21 @@ def outcomes(values: Any, classes: int) -> Words:
     return array.astype(np.int64)
 
 
-def _table(values: Any, name: str) -> NDArray[Any]:
+def _refuse_other_things(values: Any, name: str) -> None:
+    """Refuse what is neither numbers nor a number by its type."""
+    array = check.as_array(values)
+    if array.ndim == 0 and array.dtype.kind not in "biuf":
+        raise InvalidType(f"{name} must be a flat array of numbers in [0, 1], got {values!r}")
+
+
+def _table(values: Any, name: str, classes: int | None) -> NDArray[Any]:
     check.refuse_masked(values, name)
     try:
         array = check.as_array(values)
     except ValueError:
         raise InvalidType(f"{name} must be a table of numbers, got ragged rows") from None
+    if array.shape == (0,) and classes is not None:
+        return np.empty((0, classes))
     if array.ndim != 2:
         raise InvalidInput(f"{name} must be a table, a round a row, got shape {array.shape}")
     if array.dtype.kind not in "biuf":

@@ -15,6 +15,7 @@ from calibrant.core.seal import opened
 from calibrant.errors import CorruptState
 from calibrant.stream.drafts import locked
 from calibrant.stream.keyed import SAID, KeyedSession, KeyedSummary
+from calibrant.stream.session import state_in
 
 HEADINGS: Final = {
     "key": "left",
@@ -66,7 +67,7 @@ class KeyedRun(Run):
         if name is None or not Path(name).exists():
             return KeyedSession.start(self.options, self.outputs.alarm)
         try:
-            session = KeyedSession.loaded(opened(Path(name).read_bytes(), self.key), self.by)
+            session = KeyedSession.loaded(opened(state_in(name), self.key), self.by)
         except CorruptState as problem:
             raise CorruptState(f"{name}: {problem}") from problem
         session.check(self.options, self.outputs.alarm)

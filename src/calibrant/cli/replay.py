@@ -227,8 +227,14 @@ class Run:
             if digest is not None and digest in session.inputs and not self.manner.again:
                 told = f"has already been learned, according to {state}; --again learns it again"
                 raise StateMismatch(f"{name}: {told}")
-        seen = (*session.inputs, *(digest for _, digest in new if digest is not None))
-        return tuple(dict.fromkeys(seen))[-MOST_DIGESTS:]
+        first: dict[str, str] = {}
+        for name, digest in new:
+            if digest in first and not self.manner.again:
+                told = f"has the same content as {first[digest]}; --again learns it again"
+                raise StateMismatch(f"{name}: {told}")
+            if digest is not None:
+                first.setdefault(digest, name)
+        return tuple(dict.fromkeys((*session.inputs, *first)))[-MOST_DIGESTS:]
 
     def _made(self, session: Session) -> AnySummary:
         """Play, and put all files in their places; return what it was worth."""

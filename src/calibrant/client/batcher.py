@@ -125,7 +125,7 @@ class Batcher(_Sizes):
     A call returns once the service has answered, so what was answered is on its disk.  A call that
     raises :class:`ServiceError` with status 0 got no answer after all tries: the row may be stored
     or not, and asking again under the same id, ``error.more["id"]``, is safe.  Nothing waits on
-    disk here: that is what :class:`Spool` does for outcomes.
+    disk here: that is what :class:`.Spool` does for outcomes.
 
     Rows of a stream are sent in the order in which callers came.  One request is under way at a
     time; whoever comes meanwhile goes with the next.

@@ -70,7 +70,7 @@ class Stream:
 
     @classmethod
     def of(cls, raw: Any, outcomes: Any, *, time: Any = None, available: Any = None) -> Self:
-        """Return a stream after a look at its arrays; rules as in :meth:`Recalibrator.replay`."""
+        """Return a stream after a look at its arrays; rules as in :meth:`.Recalibrator.replay`."""
         raws, told = check.probabilities(raw), check.outcomes(outcomes)
         if not check.same_length(raw=raws, outcomes=told):
             raise InvalidInput("raw must hold at least one forecast, got none")

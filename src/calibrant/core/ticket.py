@@ -76,7 +76,7 @@ class Written(ABC):
             raise CorruptState(f"ticket must be what {name}.to_dict() gave, got {error}") from error
 
     def to_bytes(self) -> bytes:
-        """Return the ticket as bytes: for :meth:`correct` after a restart."""
+        """Return the ticket as bytes: for :meth:`.Recalibrator.correct` after a restart."""
         return Document(self.kind, self.to_dict()).to_bytes()
 
     @classmethod
@@ -320,7 +320,7 @@ class Ticket:
         return ticket
 
     def to_bytes(self) -> bytes:
-        """Return the ticket as bytes, with its clock: for :meth:`correct` after a restart."""
+        """Return the ticket as bytes, with its clock: for ``correct`` after a restart."""
         return Document(KIND, self.to_dict()).to_bytes()
 
     @classmethod

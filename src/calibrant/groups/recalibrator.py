@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
+from calibrant.bounds.game import probable
 from calibrant.core import check
 from calibrant.core.arrays import Bits, Reals
 from calibrant.core.codec import Document
@@ -37,8 +38,8 @@ class GroupRecalibrator(Grouped):
     ----------
     groups
         What is known of the groups beforehand; more may appear at any time.  None; names, for
-        masks; a checking rule or several, functions of context and :class:`History` that return
-        the names that apply (:class:`TimeIntervals` is one); or a mapping of names to rules that
+        masks; a checking rule or several, functions of context and :class:`.History` that return
+        the names that apply (:class:`.TimeIntervals` is one); or a mapping of names to rules that
         return True or False.
     form
         ``"l2"``: average gaps, no step size, bounds C2 in each group.  ``"exponential"``: bounds
@@ -124,7 +125,7 @@ class GroupRecalibrator(Grouped):
             The raw forecast, in [0, 1].
         groups
             The groups of the round: a name or several (strings, whole numbers,
-            :class:`Period`), a mask over the declared ones, or a mapping of names to
+            :class:`.Period`), a mask over the declared ones, or a mapping of names to
             True and False.
         context
             Whatever the checking rules look at.
@@ -320,10 +321,11 @@ class GroupRecalibrator(Grouped):
 
         What is said to hold about this very run may fail with probability ``failure``.
         """
+        chance = probable(failure)
         with passing(self._gate):
             flat, names = self._arena.snapshot(), self._roster.names()
             own, blocks, waiting = flat[self._row :], self._blocks(flat), len(self._counter)
-        made = certificate_of(self._spec, own, blocks, names, waiting, failure)
+        made = certificate_of(self._spec, own, blocks, names, waiting, chance)
         return replace(made, seeded=self._secret.seeded)
 
     @classmethod
@@ -361,7 +363,9 @@ class GroupRecalibrator(Grouped):
 
     def copy(self) -> Self:
         """Return an independent recalibrator in the same state, with the same rules."""
-        return self._from_document(self._document(), self._rules.given)
+        made = self._from_document(self._document(), self._rules.given)
+        made._remember(self)
+        return made
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self).from_bytes, (self.to_bytes(), self._rules.given)
@@ -377,9 +381,11 @@ class GroupRecalibrator(Grouped):
         made._rules = CheckingRules(again if groups is None else groups)
         rules, names = len(made._rules.rules), [written(name) for name in made._rules.declared]
         if (rules, names) != (count, told):
+            way = ": give them again, by load(data, groups=...) or {}.from_bytes(data, groups=...)"
             raise InvalidInput(
                 f"groups must be the {count} rules and the names {told} that the state was "
                 f"made with, got {rules} and {names}"
+                + (way.format(cls.__name__) if groups is None else "")
             )
         made._become(document)
         return made

@@ -55,7 +55,7 @@ class Told(NamedTuple):
 
 
 class ToldStream:
-    """Yes and no by label, with features; verbs as :class:`labels.LabelStreams` has them.
+    """Yes and no by label, with features; verbs as :class:`.LabelStreams` has them.
 
     Parameters
     ----------

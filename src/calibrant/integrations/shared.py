@@ -149,7 +149,7 @@ class Shared:
 
 
 class SharedLabels:
-    """Yes and no by label, in a stream of a store; verbs as :class:`labels.LabelStreams` has them.
+    """Yes and no by label, in a stream of a store; verbs as :class:`.LabelStreams` has them.
 
     Parameters
     ----------

@@ -44,6 +44,7 @@ from calibrant.recalibrate import Recalibrator, Table
 from calibrant.recalibrate.keyed import Key, check_pattern, checked_key
 from calibrant.recalibrate.keyed_record import Certificates
 from calibrant.recalibrate.preview import Preview
+from calibrant.recalibrate.promise import FAILURE
 
 EVERY: Final = 20_000
 """After this many events of its own a journal writes snapshots."""
@@ -303,12 +304,12 @@ class Journal:
         """Return what was measured in each key's stream, and what was promised."""
         return self._within(lambda ledger: _table(self._fold(ledger)).certificates())
 
-    def certificate(self) -> Any:
+    def certificate(self, failure: float = FAILURE) -> Any:
         """Return what was measured and promised in a stream without keys."""
         found = self.state()
         if isinstance(found, Table):
             raise InvalidInput("certificate must be asked of a stream without keys")
-        return found.certificate()
+        return found.certificate(failure)
 
     def preview(self, raw: Any) -> tuple[Reals, Reals]:
         """Return draws and means of raw forecasts, each as the very next round; nothing changes.

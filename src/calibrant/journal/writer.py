@@ -133,7 +133,7 @@ class Writer:
         return ledger.tail
 
     def submit(self, asked: Sequence[Asked], answer: Answer) -> None:
-        """Enter events; ``answer`` gets a :class:`.Told` for each, once they are on disk."""
+        """Enter events; ``answer`` gets what was told of each, once they are on disk."""
         self._put(Job(asked, None, answer))
 
     def run(self, work: Callable[[Ledger], Any], answer: Answer) -> None:

@@ -75,7 +75,7 @@ def draw(
 def draw_in_doubles(
     words: Words, reals: Reals, at: int, cells: int, table: int, u: float
 ) -> tuple[int, int, float]:
-    """Draw by the average gap: as :func:`two_point.make_draw` does, with its calls written out.
+    """Draw by the average gap: as :func:`.make_draw` does, with its calls written out.
 
     Compiled code calls this one.
     """

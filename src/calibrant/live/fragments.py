@@ -339,23 +339,23 @@ def alarms(board: Board) -> Fragment:
 # ------------------------------------------------------------------ every ten seconds
 
 
-def over_time(story: AnySummary) -> Fragment:
+def over_time(summary: AnySummary) -> Fragment:
     """Return errors and accuracy over time, with what is promised."""
     title = "Does it hold all the time?"
-    if not isinstance(story, Summary) or not story["n_rounds"]:
+    if not isinstance(summary, Summary) or not summary["n_rounds"]:
         return fragment("time", title, paragraphs=["That will be seen once outcomes come."])
-    view = view_of(story)
+    view = view_of(summary)
     pairs = (("calibration_over_time", "c2"), ("brier_over_time", "brier"))
     figures = [
-        _figure(f"time-{quantity}", prepare_over_time(story, quantity=quantity), *view.WORDS[name],
-                view.describe(name, story))
+        _figure(f"time-{quantity}", prepare_over_time(summary, quantity=quantity),
+                *view.WORDS[name], view.describe(name, summary))
         for name, quantity in pairs
     ]  # fmt: skip
-    return fragment("time", title, figures=figures, folded=[_time_table(story)])
+    return fragment("time", title, figures=figures, folded=[_time_table(summary)])
 
 
-def _time_table(story: Summary) -> Table:
-    trace = story.trace
+def _time_table(summary: Summary) -> Table:
+    trace = summary.trace
     chosen = np.unique(np.linspace(0, len(trace.rounds) - 1, min(8, len(trace.rounds))).astype(int))
     columns = (
         trace.c2_raw,
@@ -401,24 +401,24 @@ def _worst(found: Windows) -> Table:
     return Table.of("Last and worst window", ("window", "from round", "to round", "C2"), rows)
 
 
-def spread(story: AnySummary) -> Fragment:
+def spread(summary: AnySummary) -> Fragment:
     """Return where forecasts lie, and all scores."""
     title = "What became of forecasts?"
-    if not story["n_rounds"]:
+    if not summary["n_rounds"]:
         return fragment("spread", title, paragraphs=["That will be seen once outcomes come."])
-    view, tables = view_of(story), view_of(story).tables(story)
+    view, tables = view_of(summary), view_of(summary).tables(summary)
     figures = []
-    if isinstance(story, Summary):
+    if isinstance(summary, Summary):
         words = view.WORDS["histogram"]
-        figures = [_figure("histogram", prepare_histogram(story), *words)]
+        figures = [_figure("histogram", prepare_histogram(summary), *words)]
     folded = [table for name in ("scores", "buckets", "brier") if (table := tables.get(name))]
     return fragment("spread", title, figures=figures, folded=folded)
 
 
-def parts(story: AnySummary, keys: Sequence[Part]) -> Fragment:
+def parts(summary: AnySummary, keys: Sequence[Part]) -> Fragment:
     """Return groups or classes, and the keys with the largest errors."""
     title = "Does it hold for each of them?"
-    found = view_of(story).tables(story).get("parts")
+    found = view_of(summary).tables(summary).get("parts")
     tables = [] if found is None else [found]
     worst = sorted(keys, key=lambda part: -_or_zero(part.c2_forecast))[:WORST]
     if worst:
@@ -448,14 +448,14 @@ def _or_zero(value: float) -> float:
     return 0.0 if math.isnan(value) else value
 
 
-def trust(story: AnySummary, certificate: str) -> Fragment:
+def trust(summary: AnySummary, certificate: str) -> Fragment:
     """Return what is promised, beside what was measured."""
-    view, title = view_of(story), "Can it be trusted?"
-    if not story["n_rounds"]:
-        return fragment("trust", title, paragraphs=[view.promise(story)], text=certificate)
-    tables = view.tables(story)
+    view, title = view_of(summary), "Can it be trusted?"
+    if not summary["n_rounds"]:
+        return fragment("trust", title, paragraphs=[view.promise(summary)], text=certificate)
+    tables = view.tables(summary)
     found = [table for name in ("promises", "chain") if (table := tables.get(name))]
-    words = [view.promise(story), view.guarantee(story)]
+    words = [view.promise(summary), view.guarantee(summary)]
     return fragment("trust", title, paragraphs=words, tables=found, text=certificate)
 
 

@@ -134,13 +134,13 @@ class Pages:
 
     def _slow(self, name: str, level: int | None, link: str) -> list[Fragment]:
         source = self.source
-        story, found = source.story(name), source.windows(name, level)
+        summary, found = source.story(name), source.windows(name, level)
         return [
-            fragments.over_time(story),
+            fragments.over_time(summary),
             fragments.windows(found, level, link),
-            fragments.spread(story),
-            fragments.parts(story, source.keys(name)),
-            fragments.trust(story, source.certificate(name)),
+            fragments.spread(summary),
+            fragments.parts(summary, source.keys(name)),
+            fragments.trust(summary, source.certificate(name)),
             fragments.settings(source.settings(name)),
         ]
 

@@ -80,7 +80,7 @@ class PendingUnknown(Around):
     >>> from calibrant import Recalibrator
     >>> pending = PendingUnknown(Recalibrator(seed=1), horizon=10.0, buckets=1)
     >>> tickets = [pending.forecast(0.3, time=float(day)) for day in range(4)]
-    >>> pending.observe(tickets[0], 1, time=3.5)
+    >>> _ = pending.observe(tickets[0], 1, time=3.5)
     >>> found = pending.bounds(0.3)
     >>> found.low, found.high, found.pending
     (0.25, 1.0, 3)
@@ -125,11 +125,15 @@ class PendingUnknown(Around):
         self._counts[bucket(ticket.raw, self.buckets), 0] += 1
         return ticket
 
-    def observe(self, ticket: Ticket | int | str, outcome: int, time: float) -> None:
-        """Note what became known of an open ticket; the bounds show it at once."""
-        self._wait.observe(ticket, outcome, time)
+    def observe(self, ticket: Ticket | int | str, outcome: int, time: float) -> Ticket | None:
+        """Note what became known of an open ticket; the bounds show it at once.
+
+        Returns what :meth:`WaitForHorizon.observe` does.
+        """
+        found = self._wait.observe(ticket, outcome, time)
         _, entry = self._wait.find(ticket)
         self._counts[bucket(entry.raw, self.buckets), 1 if entry.outcome else 2] += 1
+        return found
 
     def advance(self, time: float) -> list[Ticket]:
         """Let time pass; learn all outcomes whose horizon has, and return their tickets."""

@@ -178,10 +178,11 @@ class WaitForHorizon(Around):
         self._handed_out[ticket.id] = ticket
         return ticket
 
-    def observe(self, ticket: Ticket | int | str, outcome: int, time: float) -> None:
+    def observe(self, ticket: Ticket | int | str, outcome: int, time: float) -> Ticket | None:
         """Note what became known of an open ticket; it is learned when the horizon has passed.
 
-        An event (outcome 1) later than the horizon leaves the outcome 0.  An outcome of 0
+        Returns the ticket, whose own outcome is set then; None of one that was stored, and is
+        known by its id alone.  An event (outcome 1) later than the horizon leaves the outcome 0.  An outcome of 0
         is only needed where it is known early that there will be no event.
         """
         told, when = check.outcome(outcome), check.real(time, "time")
@@ -194,6 +195,7 @@ class WaitForHorizon(Around):
             raise errors.InvalidInput(f"{rule}, got {time!r}")
         in_time = when <= entry.time + self.horizon
         self._entries[name] = entry._replace(outcome=told if in_time else 0)
+        return self._handed_out.get(name, ticket if isinstance(ticket, Ticket) else None)
 
     def advance(self, time: float) -> list[Ticket]:
         """Let time pass; learn all outcomes whose horizon has, and return their tickets.

@@ -217,7 +217,7 @@ class Binary(Stream[Ticket]):
             self._noted((raw, *told), seen)
         return raw if seen[0] & ASIDE else self._issuer.values[seen[0] & CELL]
 
-    def _book_with(self, raw: float, outcome: int, context: Any) -> None:
+    def _learn_with(self, raw: float, outcome: int, context: Any) -> None:
         """Make a round of such a look, or of a draw made now."""
         told = self._features(context)
         with passing(self._gate):

@@ -229,7 +229,7 @@ class Calibrant(Recalibrator):
             return
         if self._timed:
             raise self._no_time("learn_one, which takes none")
-        self._book_with(check.probability(raw), check.outcome(outcome), context)
+        self._learn_with(check.probability(raw), check.outcome(outcome), context)
 
     def replay(
         self,

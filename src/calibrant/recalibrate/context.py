@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping
 from hashlib import blake2b
 from numbers import Real
+from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -28,6 +29,7 @@ ALONE: Final = (NAMED << EXPONENT) | 1
 REACH: Final = MIDDLE - 2
 """Numbers of more than 2**REACH count as that, and those below its inverse as 0."""
 RULE: Final = "a finite number or a string, or None where it is not known"
+_FIRST: Final = itemgetter(0)
 
 
 @functools.lru_cache(maxsize=1 << 16)
@@ -51,7 +53,8 @@ def words_of(context: Known, most: int) -> list[int]:
         return [0] * most
     if not isinstance(context, Mapping):
         raise InvalidType(f"context must be a mapping of features by name, got {context!r}")
-    made = [_word(_name(name), value) for name, value in context.items() if value is not None]
+    known = _by_name(context)
+    made = [_word(name, value) for name, value in known if value is not None]
     if len(made) > most:
         raise InvalidInput(f"context must have at most {most} features, got {len(made)}")
     return made + [0] * (most - len(made))
@@ -66,8 +69,8 @@ def columns_of(context: Known, most: int, rows: int) -> Words:
         raise InvalidType(f"context must be a mapping of columns by name, got {context!r}")
     if len(context) > most:
         raise InvalidInput(f"context must have at most {most} features, got {len(context)}")
-    for k, (name, values) in enumerate(context.items()):
-        column = _column(_name(name), values)
+    for k, (name, values) in enumerate(_by_name(context)):
+        column = _column(name, values)
         if len(column) != rows:
             told = f"context[{name!r}] must have a row for each of {rows} forecasts"
             raise InvalidInput(f"{told}, got {len(column)}")
@@ -112,7 +115,11 @@ def _word(name: str, value: Any) -> int:
         return hashed(f"{name}={value}") + ALONE
     if type(value) is not float and not isinstance(value, (Real, np.bool_)):
         raise _refused(name, value)
-    if not math.isfinite(value):
+    try:
+        finite = math.isfinite(value)
+    except OverflowError:
+        raise InvalidInput(f"context[{name!r}] must be {RULE}, got one beyond 1.8e308") from None
+    if not finite:
         raise _refused(name, value)
     fraction, exponent = math.frexp(value)
     if not -REACH <= exponent <= REACH:
@@ -123,10 +130,12 @@ def _word(name: str, value: Any) -> int:
     return ((exponent + MIDDLE) << EXPONENT) + FINE + whole + hashed(name)
 
 
-def _name(name: Any) -> str:
-    if not isinstance(name, str):
-        raise InvalidType(f"context must have strings as names, got {name!r}")
-    return name
+def _by_name(context: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Return what is known in the order of names: sums of floats depend on their order."""
+    for name in context:
+        if not isinstance(name, str):
+            raise InvalidType(f"context must have strings as names, got {name!r}")
+    return sorted(context.items(), key=_FIRST)
 
 
 def _refused(name: str, value: Any) -> InvalidInput:

@@ -99,9 +99,9 @@ class Streams:
         counts = np.bincount(part, minlength=streams)
         return cls(np.cumsum(counts) - counts, counts)
 
-    def firsts(self, column: NDArray[Any], otherwise: float = 0) -> NDArray[Any]:
-        """Return a column's first value of each stream."""
-        return self._each(column, self.starts, otherwise)
+    def firsts(self, column: NDArray[Any]) -> NDArray[Any]:
+        """Return a column's first value of each stream, and 0 where a stream has no rows."""
+        return self._each(column, self.starts, 0)
 
     def lasts(self, column: NDArray[Any], otherwise: float) -> NDArray[Any]:
         """Return a column's last value of each stream."""

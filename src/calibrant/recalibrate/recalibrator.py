@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, ClassVar, Final, Self
 
+from calibrant.bounds.game import probable
 from calibrant.calibrators import Calibrator
 from calibrant.core import check
 from calibrant.core.gate import passing, wait
@@ -328,6 +329,7 @@ class Recalibrator(Batches):
 
         What is said to hold about this very run may fail with probability ``failure``.
         """
+        chance = probable(failure)
         with passing(self._gate):
-            made = certificate_of(self._spec, self._arena.row(), len(self._counter), failure)
+            made = certificate_of(self._spec, self._arena.row(), len(self._counter), chance)
             return replace(made, seeded=self._secret.seeded)

@@ -399,7 +399,7 @@ class Rows(Bench):
         return forecast, mean, raw if self.spec.transform is None else mixed
 
     def events(self, row: int, log: NDArray[np.int64], *columns: NDArray[Any]) -> None:
-        """Play forecasts and outcomes in the order of a log; see :mod:`.kernels.batches`."""
+        """Play forecasts and outcomes in the order of a log, by ``kernels/batches.py``."""
         machine = self.batch(len(log))
         if machine is not None:
             flat = self.arena.flat()

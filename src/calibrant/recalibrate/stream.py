@@ -172,7 +172,7 @@ class Stream(Intact[TicketT], Stateful):
     def correct(self, ticket: TicketT, outcome: Any, *, was: Any = None) -> TicketT:
         """Replace the outcome of a closed ticket that turned out to be wrong.
 
-        The ticket is the one that :meth:`observe` returned, or what was stored of it: nothing is
+        The ticket is the one that ``observe`` returned, or what was stored of it: nothing is
         kept here of closed tickets, but for the latest 4,096 corrected ones which outcome stands.
         A correction of any other outcome of theirs is refused; of older ones it is where counts
         show it.
@@ -376,6 +376,9 @@ class Stream(Intact[TicketT], Stateful):
             lines = words.reshape(-1, self._counter.desk.stride)
             self._check_tickets(lines)
             self._counter.desk.load(lines)
+
+    def _remember(self, other: Self) -> None:
+        self._counter.remember(other._counter)
 
     @staticmethod
     def _secret_in(document: Document, row: Words) -> Secret:

@@ -14,18 +14,32 @@ from typing import Any, Final
 import numpy as np
 
 from calibrant.stream.columns import OUTCOME_NAMES, RAW_NAMES, Columns, Scale
-from calibrant.stream.dialect import SEPARATORS, Asked
+from calibrant.stream.dialect import SEPARATORS, THOUSANDS, Asked
 from calibrant.stream.failure import Unreadable
 from calibrant.stream.source import Source
 from calibrant.stream.values import number, times
-from calibrant.stream.wording import KNOWN, PAIRS, Wording, forms, shown
+from calibrant.stream.wording import KNOWN, PAIRS, Wording, forms, opposite, shown
 
-LOOSE: Final = Wording(decimal=",", percent=True)
+
+class Loose(Wording):
+    """Takes a comma for a point."""
+
+    def _point(self, text: str) -> str:
+        return super()._point(text.replace(",", "."))
+
+
+LOOSE: Final = Loose(percent=True)
 """Reads numbers with a point or a comma, and with a sign of per cent."""
 NEAR_ONE: Final = 2.0
 """Numbers from 0 up to here are rather probabilities with a mistake than percents."""
+MOST: Final = 0.75
+"""From this share of readable values on, others are mistakes."""
+FEW: Final = 3
+"""Fewer values do not tell what a column is."""
 DAY: Final = "%Y%m%d"
 """Days that may as well be numbers."""
+COUNTS: Final = {3: "three", 4: "four", 5: "five"}
+"""How many outcomes are listed."""
 UNKNOWN: Final = ("na", "n/a", "nan", "null", "none", "unknown", "?", "-", ".")
 """Words for an outcome that is not known."""
 PLAIN: Final = ("0", "1", "true", "false")
@@ -54,8 +68,7 @@ def flags_of_raw(values: Sequence[Any], words: Wording, kind: str = "probability
     """
     found = present(values)
     told = LOOSE.numbers(found).values
-    readable = Scale(kind).allows(words.numbers(found).values).all()
-    if readable or not np.isfinite(told).all():
+    if _is_readable(found, words, kind) or not np.isfinite(told).all():
         return []
     signed = any(map(_has_sign, found))
     flags: list[str] = []
@@ -63,8 +76,18 @@ def flags_of_raw(values: Sequence[Any], words: Wording, kind: str = "probability
         percent = told.min() >= 0.0 and NEAR_ONE < told.max() <= 100.0
         flags += ["--percent"] if signed or percent else []
         flags += ["--logit"] if told.min() < 0.0 and not flags else []
-    commas = any(isinstance(value, str) and "," in value for value in found)
-    return flags + (["--decimal", ","] if commas and words.decimal == "." else [])
+    other = "," if words.decimal == "." else "."
+    texts = [value.strip() for value in found if isinstance(value, str)]
+    used = any(other in text and not THOUSANDS.fullmatch(text) for text in texts)
+    return flags + (["--decimal", other] if used else [])
+
+
+def _is_readable(values: Sequence[Any], words: Wording, kind: str) -> bool:
+    """Say whether values are what they should be, but for a few among fractions."""
+    told = words.numbers(values).values
+    good = Scale(kind).allows(told)
+    fractions = good & (told != np.floor(told))
+    return bool(good.all() or (good.mean() >= MOST and fractions.any()))
 
 
 def _has_sign(value: Any) -> bool:
@@ -79,13 +102,34 @@ def _is_mixed(values: Sequence[Any]) -> bool:
 
 
 def check_percents(source: str, sample: Sample, columns: Columns, kind: str) -> None:
-    """Refuse percents among which probabilities stand: each would count as less than 1 %."""
-    found = present(sample.get(columns.raw, ()))
-    if kind == "percent" and _is_mixed(found):
+    """Refuse percents that are, or among which stand, probabilities: all would be below 1 %."""
+    found = present(sample.get(columns.raw, ())) if kind == "percent" else []
+    if len(small := _small(found)) == len(found) >= FEW:
+        told = f"must be percents, got numbers of at most 1, e.g. {shown(small[0])!r}"
+        way = "leave --percent out, or divide them by 100 if they are percents"
+        raise Unreadable(f"{source}: {columns.raw} {told}; {way}")
+    if _is_mixed(found):
         bare = next(shown(value) for value in found if not _has_sign(value))
         signed = next(shown(value) for value in found if _has_sign(value))
         told = f"all percents or all probabilities, got {signed!r} and {bare!r}"
         raise Unreadable(f"{source}: {columns.raw} must be {told}; write them in one way")
+
+
+def _small(values: Sequence[Any]) -> list[Any]:
+    """Return numbers of at most 1 without a sign of per cent, if there are fractions among them."""
+    bare = [value for value in values if not _has_sign(value)]
+    told = LOOSE.numbers(bare).values
+    small = [value for value, x in zip(bare, told.tolist(), strict=True) if 0.0 <= x <= 1.0]
+    return small if ((told > 0.0) & (told < 1.0)).any() else []
+
+
+def _percents(sample: Sample, columns: Columns) -> list[str]:
+    """Say that values which look like probabilities are read as percents."""
+    found = present(sample.get(columns.raw, ())) if columns.wording.percent else []
+    if not found or len(small := _small(found)) < max(FEW, MOST * len(found)):
+        return []
+    told = f"{len(small)} of the first {len(found)} values are at most 1 and read as less than 1 %"
+    return [f"{columns.raw}: {told}, e.g. {shown(small[0])!r}"]
 
 
 def flags_of_outcomes(values: Sequence[Any], words: Wording) -> list[str]:
@@ -142,7 +186,31 @@ def advice(sample: Sample, columns: Columns, kind: str) -> str:
         return ""
     words = columns.wording
     flags = flags_of_raw(sample.get(columns.raw, ()), words, kind)
-    return shlex.join(flags + flags_of_outcomes(sample.get(columns.outcome, ()), words))
+    outcomes = sample.get(columns.outcome, ())
+    flags += flags_of_outcomes(outcomes, words)
+    more = "" if "--positive" in flags else _advice_on_several(outcomes, columns)
+    return " ".join(filter(None, [shlex.join(flags), more]))
+
+
+def _advice_on_several(values: Sequence[Any], columns: Columns) -> str:
+    """Return how two of several values are read as outcomes, if few are read as they are."""
+    seen = Counter(shown(value) for value in present(values))
+    if columns.wording.positive is not None or len(seen) not in COUNTS:
+        return ""
+    known = [text for text in seen if text.lower() not in UNKNOWN]
+    readable = np.isin(Wording().outcomes(present(values)).values, (0.0, 1.0)).mean() >= 0.5
+    if readable:
+        return ""
+    paired = [text for text in known if (opposite(text) or "") in map(str.lower, known)]
+    often = sorted(paired or known, key=lambda text: -seen[text])[:2]
+    two = two_values([value for value in present(values) if shown(value) in often])
+    # Without a known opposite, the first other value in the file is the one that counts as 0.
+    if two is None or not (paired or two[1] == next(text for text in seen if text != two[0])):
+        return ""
+    left = ", ".join(text for text in seen if text not in two)
+    told = f"{columns.outcome} has {COUNTS[len(seen)]} values: {', '.join(seen)}"
+    flags = shlex.join(["--positive", two[0], "--on-error", "skip"])
+    return f"{flags}, which leaves out {left} ({told})"
 
 
 def advice_on(
@@ -158,10 +226,25 @@ def advice_on(
         return _advice_on_raw(value, columns, kind, present((sample or {}).get(column, ())))
     if column == columns.outcome and shown(value).lower() in UNKNOWN:
         return "--on-error skip, or empty cells for what is unknown"
-    if column in (columns.time, columns.available) and columns.wording.time_format is None:
-        known = forms([str(value)])
-        return shlex.join(["--time-format", known[0]]) if known else ""
+    if column is not None and column in (columns.time, columns.available):
+        return _advice_on_time(value, columns.wording, present((sample or {}).get(column, ())))
     return ""
+
+
+def _advice_on_time(value: Any, words: Wording, first: Sequence[Any]) -> str:
+    if words.time_format is None:
+        return " or ".join(_time_flags([str(value)])[:1])
+    texts = [text for text in first if isinstance(text, str)]
+    if not texts or np.isfinite(words.times(texts).values).any():
+        return ""
+    if np.isfinite(times(texts).values).all():
+        return "leaving --time-format out"
+    return " or ".join(_time_flags(texts))
+
+
+def _time_flags(texts: Sequence[str]) -> list[str]:
+    """Return the options that make times readable."""
+    return [shlex.join(["--time-format", form]) for form in forms(texts)]
 
 
 def _advice_on_raw(value: Any, columns: Columns, kind: str, first: Sequence[Any]) -> str:
@@ -171,6 +254,8 @@ def _advice_on_raw(value: Any, columns: Columns, kind: str, first: Sequence[Any]
         return "dividing them by the largest there can be, or --score for numbers of any size"
     if _is_mixed([*first, value]):
         return "percents or probabilities alone, not both in one column"
+    if first and _is_readable(first, columns.wording, kind):
+        return ""
     return shlex.join(flags_of_raw([value], columns.wording, kind))
 
 
@@ -246,7 +331,7 @@ def time_format(source: str, sample: Sample, columns: Columns) -> str | None:
         return None
     known = forms(texts)
     if len(known) > 1:
-        which = " or ".join(f"--time-format {shlex.quote(form)}" for form in known)
+        which = " or ".join(_time_flags(texts))
         told = f"{names[0]} may have the day or the month first, e.g. {_open(texts, known)!r}"
         told = f"{told}; say {which}"
         raise Unreadable(f"{source}: {told}")
@@ -300,7 +385,7 @@ def _days(sample: Sample, columns: Columns) -> list[str]:
 def _words(sample: Sample, columns: Columns) -> list[str]:
     words = columns.wording
     told = [f"{columns.time} read as {words.time_format!r}"] if words.time_format else []
-    told += _days(sample, columns)
+    told += _days(sample, columns) + _percents(sample, columns)
     two = two_values(sample.get(columns.outcome, ())) if not columns.vector else None
     if two is None or {text.lower() for text in two} <= set(PLAIN):
         return told

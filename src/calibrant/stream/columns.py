@@ -104,7 +104,13 @@ class Columns(KindColumns):
 
 
 def choose(
-    source: str, names: Sequence[str], *, late: bool = False, early: bool = False, **asked: Any
+    source: str,
+    names: Sequence[str],
+    *,
+    late: bool = False,
+    early: bool = False,
+    text: bool = True,
+    **asked: Any,
 ) -> Columns:
     """Return the columns of a file, guessing raw forecast and outcome where not told.
 
@@ -116,6 +122,8 @@ def choose(
         Whether the file may hold only outcomes of forecasts that were made before.
     early
         Whether the file may hold only forecasts, whose outcomes come in a later one.
+    text
+        Whether the file has a separator.
     **asked
         Fields of :class:`Columns`.
 
@@ -139,7 +147,8 @@ def choose(
     rest = [name for name in names if name not in (told.raw, told.outcome, *told.vector)]
     if len(names) == 1 and rest and not (late or early):
         alone = f"must have columns of forecasts and of outcomes, got one column, {rest[0]}"
-        raise NoColumn(f"{source}: {alone}; is another character between fields? say --sep")
+        way = "; is another character between fields? say --sep" if text else ""
+        raise NoColumn(f"{source}: {alone}{way}")
     raw = "" if told.vector else told.raw or _guess(source, rest, RAW, late)
     outcome = told.outcome or _guess(source, rest, OUTCOMES, early)
     if raw not in names and outcome not in names and not told.vector:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from calibrant.errors import InvalidInput
+from calibrant.stream.columns import OUTCOME_NAMES, RAW_NAMES
 from calibrant.stream.values import number
 
 SAMPLE: Final = 1 << 16
@@ -203,7 +204,7 @@ def sniff(
     lines = lines[1:] if found else lines
     quote = _quote(lines)
     told = asked.sep or (found[1] if found else None) or ("\t" if tabs else None)
-    above = _titles(lines, told, quote) if asked.header is None else 0
+    above = _above(lines, told, quote, columns) if asked.header is None else 0
     lines = lines[above:]
     sep = told or _separator(lines, quote)
     rows = _rows(lines, sep, quote)
@@ -252,19 +253,55 @@ def _separator(lines: list[str], quote: str) -> str:
     return max(scores, key=lambda sep: scores[sep], default=",")
 
 
+def _above(lines: list[str], sep: str | None, quote: str, columns: Sequence[str]) -> int:
+    """Return how many lines stand above names and rows: comments, titles, or other words."""
+    for above in range(min(MOST_TITLES + 1, len(lines) - 1)):
+        rows = _rows(lines[above : above + 1], sep or _separator(lines[above:], quote), quote)
+        if rows and are_names(rows[0], columns):
+            return above
+    marked = next((k for k, line in enumerate(lines) if not line.startswith("#")), 0)
+    rest = lines[marked:]
+    titles = _titles(rest, sep, quote)
+    rows = _rows(rest[titles:], sep or _separator(rest[titles:], quote), quote)
+    if not marked or _is_header(rows, columns):
+        return marked + titles
+    # Rows without names, unless the last comment has them.
+    last = _rows(lines[marked - 1 : marked], sep or _separator(rest, quote), quote)
+    return marked - (bool(rows) and len(last[0]) == len(rows[0]))
+
+
+def are_names(cells: Sequence[str], columns: Sequence[str]) -> bool:
+    """Say whether cells are surely names of columns: those asked for, or two that are known.
+
+    >>> are_names(["Prob", "won"], ()), are_names(["is", "0"], ["0"]), are_names(["p", "1"], ())
+    (True, True, False)
+    """
+    found = {cell.strip() for cell in cells}
+    if columns and found.issuperset(columns):
+        return True
+    known = {cell.lower() for cell in found}
+    pair = not known.isdisjoint(RAW_NAMES) and not known.isdisjoint(OUTCOME_NAMES)
+    return pair and not any(map(_is_number, found))
+
+
 def _titles(lines: list[str], sep: str | None, quote: str) -> int:
     """Return how many lines of one field stand above names and rows that all have more."""
     first = _rows(lines[:1], sep or _separator(lines, quote), quote)
-    if first and len(first[0]) > 1:
+    if first and _width(first[0]) > 1:
         return 0
     for above in range(1, min(MOST_TITLES, len(lines) - 2) + 1):
         told = sep or _separator(lines[above:], quote)
         rows, titles = (_rows(part, told, quote) for part in (lines[above:], lines[:above]))
         widths = {len(row) for row in rows}
         named = lines[above].strip() and len(rows) > 1 and _is_header(rows, ())
-        if named and len(widths) == 1 and widths != {1}:
-            return above if all(len(row) == 1 for row in titles) else 0
+        if named and len(widths) == 1 and _width(rows[0]) > 1:
+            return above if all(_width(row) <= 1 for row in titles) else 0
     return 0
+
+
+def _width(row: list[str]) -> int:
+    """Return how many cells are not empty."""
+    return sum(bool(cell.strip()) for cell in row)
 
 
 def _quote(lines: list[str]) -> str:

@@ -14,6 +14,7 @@ from calibrant.stream.failure import BadRow, naming
 
 FIELDS: Final = ("source", "row", "column", "value", "rule", "content")
 """Columns of a quarantine."""
+LEAVING: Final = "--on-error skip"
 LEAVE_OUT: Final = "; --on-error skip leaves such rows out"
 """What is said where no other option makes a bad row a good one."""
 MOST_REASONS: Final = 20
@@ -58,7 +59,8 @@ class OnFault(ABC):
     def count(self, fault: Fault) -> None:
         """Count a bad row that is passed over."""
         self.skipped += 1
-        self.advice = self.advice or fault.advice
+        # To leave rows out is done already.
+        self.advice = self.advice or fault.advice.partition(LEAVING)[0].strip()
         rule = fault.rule if fault.column is None else f"{fault.column} must be {fault.rule}"
         if rule not in self.reasons and len(self.reasons) >= MOST_REASONS:
             rule = "other reasons"
@@ -87,7 +89,7 @@ class OnFault(ABC):
 
 
 def _example(value: str | None) -> str:
-    return "" if value is None else f", e.g. {value!r}" if value else ", e.g. nothing"
+    return "" if value is None else f", e.g. {value!r}" if value else ", e.g. an empty cell"
 
 
 def _trying(advice: str) -> str:

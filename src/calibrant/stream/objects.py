@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from calibrant.stream.dialect import SAMPLE
 from calibrant.stream.failure import Unreadable
 from calibrant.stream.pieces import LinePiece, Piece, nested, reached
 from calibrant.stream.readers import LONGEST_LINE, LOOKED, Misfit, Reader, lines_of
@@ -18,6 +19,12 @@ from calibrant.stream.readers import LONGEST_LINE, LOOKED, Misfit, Reader, lines
 CHUNK: Final = 1 << 18
 BETWEEN: Final = re.compile(r"[\s,]*")
 """What stands between the objects of a list."""
+
+
+LISTED: Final = re.compile(rb'"([^"\\\\]+)"\s*:\s*\[\s*\{')
+"""A list of objects in an object, and its name."""
+NUMBERLESS: Final = re.compile(r":\s*-?(NaN|Infinity)\b")
+ROWS: Final = "must be objects, one a line or in one list"
 
 
 class Row(NamedTuple):
@@ -33,30 +40,58 @@ class JsonLinesReader(Reader):
 
     def _open(self) -> None:
         self._numbers: list[int] = []
+        self._check_start()
         rows = self._objects()
         with self._unbroken():
             # More than one row of a pipe might have to be waited for.
             self._first = list(islice(rows, 1 if self.size is None else LOOKED))
         if not self._first:
             raise Unreadable(f"{self.source.name}: must have at least one line, got nothing")
-        self._lines, self.names = chain(self._first, rows), list(self._first[0].content)
+        self._lines = chain(self._first, rows)
+        self.names = list(dict.fromkeys(name for row in self._first for name in row.content))
         if len(self._first) == 1:
             self._check_lone(self._first[0].content)
+
+    def _check_start(self) -> None:
+        """Refuse objects that go over several lines."""
+        start = self.source.stream.peek(1)[:SAMPLE].removeprefix(codecs.BOM_UTF8).lstrip()
+        line, end, _ = start.partition(b"\n")
+        listed = LISTED.search(start)
+        if not end or not line.startswith(b"{") or _is_json(line):
+            return
+        if listed and b"}" not in start[: listed.end()]:
+            self._refuse_list(listed[1].decode(errors="replace"))
+        if line.strip() == b"{":
+            way = "jq -c . writes one a line"
+            raise Unreadable(f"{self.source.name}: {ROWS}, got objects of several lines; {way}")
+
+    def _refuse_list(self, name: str) -> None:
+        told = f"got one object with the list {name!r}; jq -c '.{name}[]' takes it out"
+        raise Unreadable(f"{self.source.name}: {ROWS}, {told}")
 
     def _check_lone(self, content: dict[str, Any]) -> None:
         """Refuse one object around a list of them, or around columns: it is no table yet."""
         rows = [k for k, v in content.items() if isinstance(v, list)]
-        told = f"{self.source.name}: must be objects, one a line or in one list, got one object"
         for name in rows:
             if content[name] and isinstance(content[name][0], dict):
-                raise Unreadable(f"{told} with the list {name!r}; jq -c '.{name}[]' takes it out")
+                self._refuse_list(name)
+        told = (
+            f"{self.source.name}: {ROWS}, got one object of columns; write an object for each row"
+        )
         if len(rows) == len(content) > 1:
-            raise Unreadable(f"{told} of columns; write an object for each row")
+            raise Unreadable(told)
+        if all(isinstance(v, dict) and "0" in v for v in content.values()) and len(content) > 1:
+            raise Unreadable(f'{told}: to_json(orient="records", lines=True) in pandas')
 
     @property
     def known(self) -> list[str]:
-        first = self._first[0].content
-        return [name for name in first if not isinstance(first[name], dict)] + nested(first)
+        found: dict[str, None] = {}
+        for row in self._first:
+            flat = [name for name, value in row.content.items() if not isinstance(value, dict)]
+            found |= dict.fromkeys(flat + nested(row.content))
+        more = self.size is None or len(self._first) == LOOKED
+        later = [self.source.later] if more and self.source.later else []
+        return list(found | dict.fromkeys(later))
 
     def number(self, row: int) -> int:
         return self._numbers[row]
@@ -79,6 +114,8 @@ class JsonLinesReader(Reader):
 
     def _refuse(self, number: int, shown: str, what: str = "line") -> None:
         told = f"{what} must be a JSON object, got {shown[:60]!r}"
+        if NUMBERLESS.search(shown):
+            told = f"{told} (NaN is no JSON; write null)"
         self._on_misfit(Misfit(number, told, shown))
 
     def _pieces(self, wanted: list[str] | None) -> Iterator[Piece]:
@@ -117,6 +154,14 @@ class JsonListReader(JsonLinesReader):
                 yield text[start:place], found
         if text[place:].strip() != "]":
             raise EOFError(f"a list of JSON must end in ']', got {text[place:].strip()[:40]!r}")
+
+
+def _is_json(text: bytes) -> bool:
+    try:
+        msgspec.json.decode(text)
+    except (msgspec.MsgspecError, RecursionError):
+        return False
+    return True
 
 
 def _complete(read: Any, text: str, ended: bool) -> Iterator[tuple[int, int, Any]]:

@@ -47,7 +47,8 @@ class Piece(Protocol):
             return table
         types = kinds.wanted(typed).types(typed)
         for name, kind in ((n, k) for n, k in types.items() if n in table.schema.names):
-            found = typed.wording.read(table.column(name), outcome=name == typed.outcome)
+            # Outcomes that are numbers are read as numbers.
+            found = typed.wording.read(table.column(name), outcome=kind == "int8")
             column = pa.array(found.values, pa.float64(), mask=found.missing).cast(kind)
             table = table.set_column(table.schema.get_field_index(name), name, column)
         return table
@@ -105,7 +106,7 @@ class FieldsPiece(Piece):
 class LinePiece(Piece):
     """Rows of a JSON Lines file, as they were written and as objects.
 
-    ``names`` are the keys of the file's first line: the columns if a table is asked for.
+    ``names`` are the keys of the file's first lines: the columns if a table is asked for.
     """
 
     lines: list[bytes]
@@ -132,7 +133,7 @@ class LinePiece(Piece):
         for row in self.rows:
             if new := row.keys() - set(self.names):
                 told = f"to become a table, got also {', '.join(sorted(new))}"
-                told = f"every line must have the keys of the first one {told}"
+                told = f"every line must have the keys of the first ones {told}"
                 raise BadRow(f"{told}; write JSON Lines instead")
         columns = [pa.array(map(_text, self.column(name)), pa.string()) for name in self.names]
         return pa.record_batch(columns, names=self.names)

@@ -32,7 +32,7 @@ from calibrant.stream.pieces import Piece
 from calibrant.stream.readers import BATCH_ROWS, Reader
 from calibrant.stream.rows import Problem, Rounds, Rules, listed, outcomes_of, value_at
 from calibrant.stream.session import Feed
-from calibrant.stream.source import Source, open_source
+from calibrant.stream.source import TEXT, Source, open_source
 from calibrant.stream.wording import Wording, shown
 from calibrant.stream.writers import JsonLinesWriter, Writer
 
@@ -152,6 +152,7 @@ class _Replay:
     def play(self, name: str) -> None:
         """Play one input from start to end."""
         source = open_source(name, self.job.format, self.job.dialect, self.job.named)
+        source.later = self.job.outcome
         with closing(source):
             reader = open_reader(
                 source,
@@ -178,7 +179,8 @@ class _Replay:
         """Close the output; refuse a job that came to nothing."""
         if self._columns is None or self.session.recalibrator.issued == 0:
             listed = ", ".join(self.job.inputs)
-            told = " ".join(self.on_fault.told(0)) or "must have at least one row, got none"
+            first, *reasons = self.on_fault.told(0) or ["must have at least one row, got none"]
+            told = " ".join([first, "; ".join(map(str.strip, reasons))]).strip()
             raise Unreadable(f"{listed}: {told}")
         if self._writer is not None:
             self._writer.close()
@@ -188,10 +190,13 @@ class _Replay:
         sample = reader.sample()
         columns = self._chosen(source, reader, sample)
         self._check_time(source, columns)
-        check_percents(source.name, sample, columns, self.session.scale.kind)
+        if not self.session.recalibrator.issued:
+            check_percents(source.name, sample, columns, self.session.scale.kind)
         self._sample = sample
         self._advice = advice(sample, columns, self.session.scale.kind)
-        source.notes = guesses(source, self.job.dialect, sample, columns)
+        source.notes += guesses(source, self.job.dialect, sample, columns)
+        if columns.outcome and columns.outcome not in reader.known:
+            source.notes.append(f"no column {columns.outcome!r}: outcomes come later")
         self._columns, self._names = columns, reader.names
         self._writer = self._start(source, columns)
         if self._writer is not None:
@@ -208,7 +213,8 @@ class _Replay:
         late = self.job.id is not None and bool(book)
         early = self.job.id is not None and not has_outcomes(sample, self.job.asked)
         try:
-            columns = choose(source.name, reader.known, late=late, early=early, **self.job.asked)
+            told = {"late": late, "early": early, "text": source.format in TEXT}
+            columns = choose(source.name, reader.known, **told, **self.job.asked)
         except NoColumn as problem:
             offered = "" if self.job.vector else offer(sample, self.job.asked, words)
             raise Unreadable(f"{problem}; {offered}" if offered else str(problem)) from problem

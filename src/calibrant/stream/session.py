@@ -404,13 +404,21 @@ def read(path: str, secret: bytes | None = None, key: bytes | None = None) -> Se
     """
     file = Path(path)
     try:
-        return load(opened(_content(file), key), secret) if file.exists() else None
+        return load(opened(state_in(path), key), secret) if file.exists() else None
     except CorruptState as problem:
         raise CorruptState(f"{path}: {problem}") from problem
     except InvalidInput as problem:
         raise InvalidInput(f"{path}: {problem}") from problem
     except OSError as error:
         raise Unreadable(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def state_in(path: str) -> bytes:
+    """Return what a file with a state holds; refuse a file that is none."""
+    data = _content(Path(path))
+    if data and not data.startswith(BEGINNING):
+        raise CorruptState("is not a state of calibrant")
+    return data
 
 
 def read_secret(path: str | None) -> bytes | None:
@@ -440,6 +448,8 @@ def key_of(path: str) -> bytes:
         raise Unreadable(f"{path}: cannot be read: {error.strerror}") from error
 
 
+BEGINNING: Final = b"cali"
+"""How all states begin."""
 VARIABLE: Final = "CALIBRANT_SECRET"
 """The variable of the environment that may hold the secret of the draws."""
 LONGEST: Final = 4096

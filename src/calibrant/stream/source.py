@@ -46,6 +46,8 @@ MAGIC: Final = {
     b"PK\x03\x04": "zip",
     b"PK\x05\x06": "zip",
 }
+TEXT: Final = ("csv", "tsv")
+"""Formats with a separator."""
 BINARY: Final = ("parquet", "xlsx")
 """Formats that are read from their end."""
 WORKBOOK: Final = "xl/workbook.xml"
@@ -77,8 +79,10 @@ class Source:
         In which encoding text is stored.
     dialect
         How rows of text are written.
-    asked
-        What the user says of it.
+    asked, columns
+        What the user says of it, and names of columns that are there.
+    later
+        Name of a column that may come after the first rows.
     notes
         What was guessed about it.
     """
@@ -91,6 +95,8 @@ class Source:
     encoding: str = "utf-8"
     dialect: Dialect = field(default_factory=Dialect)
     asked: Asked = field(default_factory=Asked)
+    columns: Sequence[str] = ()
+    later: str | None = None
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -166,18 +172,18 @@ def _opened(
 ) -> Source:
     stream, below, size, member = _decompressed(name, below, size)
     found = format or _sniff(stream, format_of(member))
+    dialect, encoding = Dialect(decimal=asked.decimal or "."), "utf-8"
     if found in BINARY:
         if size is None or stream is not below:
             stream, below, size = _spooled(stream, below)
-        return Source(name, found, stream, below, size, asked=asked)
+        return Source(name, found, stream, below, size, encoding, dialect, asked, columns)
     stream, encoding = _as_utf8(name, stream, asked.encoding)
-    dialect = Dialect()
-    if found in ("csv", "tsv"):
+    if found in TEXT:
         dialect = sniff(stream.peek(1)[:SAMPLE], asked, columns, tabs=found == "tsv")
         found = "tsv" if dialect.sep == "\t" and format is None else found
     if dialect.runs:
         stream = io.BufferedReader(Squeezed(stream), BUFFER)
-    return Source(name, found, stream, below, size, encoding, dialect, asked)
+    return Source(name, found, stream, below, size, encoding, dialect, asked, columns)
 
 
 def _as_utf8(name: str, stream: Any, asked: str | None) -> tuple[Any, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -33,13 +34,16 @@ KNOWN: Final = {word: float(k == 0) for pair in PAIRS[:5] for k, word in enumera
 DATES: Final = (
     "%d.%m.%Y", "%d.%m.%y", "%d/%m/%Y", "%m/%d/%Y", "%d/%m/%y", "%m/%d/%y", "%d-%m-%Y", "%m-%d-%Y",
     "%Y/%m/%d", "%Y.%m.%d", "%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%b %d %Y",
-    "%d-%b-%Y", "%d-%b-%y", "%a, %d %b %Y", "%a %b %d %Y",
+    "%d-%b-%Y", "%d-%b-%y", "%a, %d %b %Y", "%a %b %d %Y", "%Y-%m-%d",
 )  # fmt: skip
 CLOCKS: Final = (
     "", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p", "T%H:%M:%S",
-    " %H:%M:%S %z", " %H:%M %z", ", %H:%M", ", %H:%M:%S",
+    " %H:%M:%S %z", " %H:%M %z", ", %H:%M", ", %H:%M:%S", " %H:%M:%S UTC", " %H:%M:%S GMT",
 )  # fmt: skip
 """Forms of times beside ISO 8601 that are tried."""
+
+GROUPED: Final = re.compile(r"[-+]?[1-9]\d{0,2}(\.\d{3})+(,\d+)?")
+"""Numbers with points between thousands, where commas stand before decimals."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,8 @@ class Wording:
     Attributes
     ----------
     decimal
-        What stands before the decimals, a point or a comma.
+        What stands before the decimals, a point or a comma; where it is a comma, points may stand
+        between thousands, and nowhere else.
     percent
         Whether a number may end in a per cent sign.
     positive
@@ -128,11 +133,20 @@ class Wording:
             return column
         if self.percent:
             column = pc.replace_substring_regex(column, r"\s*%\s*$", "")
-        return pc.replace_substring(column, ",", ".") if self.decimal == "," else column
+        if self.decimal == ".":
+            return column
+        if pc.any(pc.match_substring(column, ".")).as_py():
+            return self._plain(column.to_pylist())
+        return pc.replace_substring(column, ",", ".")
 
     def _point(self, text: str) -> str:
         plain = text.strip().removesuffix("%").rstrip() if self.percent else text
-        return plain.replace(",", ".") if self.decimal == "," else plain
+        if self.decimal == ".":
+            return plain
+        if "." not in plain:
+            return plain.replace(",", ".")
+        whole = plain.replace(".", "").replace(",", ".")
+        return whole if GROUPED.fullmatch(plain.strip()) else "nan"
 
     def _chosen(self, value: Any) -> float:
         """Return 1 for the positive outcome, 0 for the other one, nan for a third."""

@@ -125,7 +125,7 @@ def collector_for(recalibrator: Engine) -> Any:
     """Return who can follow the forecasts of a recalibrator.
 
     With a budget for losses beyond the raw forecast, raw forecasts may be announced as well,
-    which are any numbers: they are followed to three digits (see :meth:`Collector.nearest`).
+    which are any numbers: they are followed to three digits (see :meth:`.Collector.nearest`).
 
     Examples
     --------

@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 
 class Told(NamedTuple):
-    """What is told beside what was measured, as in :func:`summarise_collected`."""
+    """What is told beside what was measured, as in :func:`.summarise_collected`."""
 
     seed: int | None
     settings: Mapping[str, Any]

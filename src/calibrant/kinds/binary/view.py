@@ -119,7 +119,10 @@ def _verdict(summary: Summary) -> str:
         return EXCEEDED.format(number(told.get("failure", FAILURE)))
     if summary.parts is None or any(number(told[key]) >= 0.0 for key in ("c1", "c2")):
         return KEPT
-    return KEPT_IN_EACH.format(summary.parts.kind)
+    kind, rows = summary.parts.kind, summary.parts.rows
+    judged = sum(row.bound is not None for row in rows)
+    enough = f" that has enough rounds ({judged} of {len(rows)})" if 0 < judged < len(rows) else ""
+    return KEPT_IN_EACH.format(kind + enough)
 
 
 def guarantee(summary: Summary) -> str:

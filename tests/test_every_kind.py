@@ -1,0 +1,129 @@
+"""What streams of every kind have in common: what they refuse, and in which words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from everyone import EVERYONE
+
+from calibrant import Calibrant, Recalibrator, Table
+from calibrant.errors import ExpiredTicket, InvalidInput, InvalidType, RepeatedTicket, UnknownTicket
+
+pytestmark = pytest.mark.plain
+
+every_kind = pytest.mark.parametrize("name", EVERYONE)
+rounds_or_none = pytest.mark.parametrize("rounds", [0, 3])
+
+FAILURES: dict[str, tuple[Any, type[Exception]]] = {
+    "none": (None, InvalidType),
+    "text": ("0.05", InvalidType),
+    "list": ([0.05], InvalidType),
+    "complex": (0.05j, InvalidType),
+    "two": (2.0, InvalidInput),
+    "minus one": (-1, InvalidInput),
+    "zero": (0, InvalidInput),
+    "one": (1, InvalidInput),
+    "no number": (float("nan"), InvalidInput),
+    "infinite": (float("inf"), InvalidInput),
+    "huge": (10**400, InvalidInput),
+}
+every_failure = pytest.mark.parametrize("failure", FAILURES)
+
+
+def played(name: str, rounds: int) -> Any:
+    """Return a stream of a kind after so many rounds."""
+    one = EVERYONE[name]
+    model = one.make(seed=1)
+    for k in range(rounds):
+        model.observe(model.forecast(one.raw), one.outcomes[k % 2])
+    return model
+
+
+def told_of(failure: str) -> str:
+    return f"failure must be a number in (0, 1), got {FAILURES[failure][0]!r}"
+
+
+@every_failure
+@rounds_or_none
+@every_kind
+def test_a_failure_that_cannot_be_is_named_as_it_was_given(
+    name: str, rounds: int, failure: str
+) -> None:
+    value, error = FAILURES[failure]
+    with pytest.raises(error) as caught:
+        played(name, rounds).certificate(value)
+    assert (type(caught.value), str(caught.value)) == (error, told_of(failure))
+
+
+@every_failure
+@rounds_or_none
+@pytest.mark.parametrize("kind", [Recalibrator, Calibrant])
+@pytest.mark.parametrize("together", [False, True])
+def test_tables_name_such_a_failure_too(
+    kind: Any, together: bool, rounds: int, failure: str
+) -> None:
+    value, error = FAILURES[failure]
+    table = Table(kind(seed=1))
+    for _ in range(rounds):
+        table.observe(table.forecast("a", 0.4), 1)
+    with pytest.raises(error) as caught:
+        table.certificates(value, together=together)
+    assert (type(caught.value), str(caught.value)) == (error, told_of(failure))
+
+
+@rounds_or_none
+@every_kind
+def test_a_failure_in_any_dress_is_the_number_it_means(name: str, rounds: int) -> None:
+    model = played(name, rounds)
+    assert str(model.certificate(np.array(0.25))) == str(model.certificate(0.25))
+
+
+@every_kind
+def test_a_copy_knows_how_named_tickets_ended(name: str) -> None:
+    one, model = EVERYONE[name], played(name, 1)
+    model.observe(model.forecast(one.raw, id="settled"), one.outcomes[0])
+    model.expire(model.forecast(one.raw, id="dropped"))
+    again = model.copy()
+    again.expire(again.forecast(one.raw, id="its own"))
+    for error, id in ((RepeatedTicket, "settled"), (ExpiredTicket, "dropped")):
+        with pytest.raises(error):
+            again.observe(id, one.outcomes[1])
+    with pytest.raises(UnknownTicket):
+        model.observe("its own", one.outcomes[1])
+    # Equal to the byte all the same, and bytes know nothing of names.
+    assert model.copy() == model
+    with pytest.raises(UnknownTicket):
+        type(model).from_bytes(model.to_bytes()).observe("settled", one.outcomes[1])
+
+
+NO_FORECASTS: dict[str, Any] = {
+    "none": None,
+    "text": "0.4",
+    "bytes": b"0.4",
+    "mapping": {},
+    "object": object(),
+}
+
+
+@pytest.mark.parametrize("given", NO_FORECASTS.values(), ids=NO_FORECASTS)
+@every_kind
+def test_what_is_no_forecast_at_all_is_of_the_wrong_type(name: str, given: Any) -> None:
+    model = played(name, 1)
+    before = model.to_bytes()
+    for verb in (model.forecast, model.sample_one):
+        with pytest.raises(InvalidType, match="must be"):
+            verb(given)
+    assert model.to_bytes() == before
+
+
+@pytest.mark.parametrize("none", [[], (), np.empty(0)], ids=["list", "tuple", "array"])
+@pytest.mark.parametrize("name", sorted(set(EVERYONE) - {"quantiles", "pit"}))
+def test_a_batch_of_no_rounds_changes_nothing(name: str, none: Any) -> None:
+    model = played(name, 1)
+    before = model.to_bytes()
+    run = model.replay(none, none)
+    assert (run.first, len(run.pending)) == (1, 0)
+    assert len(model.forecast_many(none).number) == 0
+    assert model.to_bytes() == before
