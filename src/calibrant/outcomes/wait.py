@@ -182,8 +182,8 @@ class WaitForHorizon(Around):
         """Note what became known of an open ticket; it is learned when the horizon has passed.
 
         Returns the ticket, whose own outcome is set then; None of one that was stored, and is
-        known by its id alone.  An event (outcome 1) later than the horizon leaves the outcome 0.  An outcome of 0
-        is only needed where it is known early that there will be no event.
+        known by its id alone.  An event (outcome 1) later than the horizon leaves the outcome 0.
+        An outcome of 0 is only needed where it is known early that there will be no event.
         """
         told, when = check.outcome(outcome), check.real(time, "time")
         name, entry = self.find(ticket)
