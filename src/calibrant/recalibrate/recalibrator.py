@@ -249,7 +249,7 @@ class Recalibrator(Batches):
         return raw if place & ASIDE else self._issuer.values[place & CELL]
 
     predict_one = sample_one
-    """An older name for it."""
+    """An older name of ``sample_one``, which stays."""
 
     def learn_one(self, raw: float, outcome: int) -> None:
         """Make a round of the last :meth:`sample_one` with this raw forecast.
