@@ -9,7 +9,7 @@ import pytest
 from everyone import EVERYONE
 
 from calibrant import Calibrant, Recalibrator, Table
-from calibrant.errors import ExpiredTicket, InvalidInput, InvalidType, RepeatedTicket, UnknownTicket
+from calibrant.errors import InvalidInput, InvalidType
 
 pytestmark = pytest.mark.plain
 
@@ -78,24 +78,6 @@ def test_tables_name_such_a_failure_too(
 def test_a_failure_in_any_dress_is_the_number_it_means(name: str, rounds: int) -> None:
     model = played(name, rounds)
     assert str(model.certificate(np.array(0.25))) == str(model.certificate(0.25))
-
-
-@every_kind
-def test_a_copy_knows_how_named_tickets_ended(name: str) -> None:
-    one, model = EVERYONE[name], played(name, 1)
-    model.observe(model.forecast(one.raw, id="settled"), one.outcomes[0])
-    model.expire(model.forecast(one.raw, id="dropped"))
-    again = model.copy()
-    again.expire(again.forecast(one.raw, id="its own"))
-    for error, id in ((RepeatedTicket, "settled"), (ExpiredTicket, "dropped")):
-        with pytest.raises(error):
-            again.observe(id, one.outcomes[1])
-    with pytest.raises(UnknownTicket):
-        model.observe("its own", one.outcomes[1])
-    # Equal to the byte all the same, and bytes know nothing of names.
-    assert model.copy() == model
-    with pytest.raises(UnknownTicket):
-        type(model).from_bytes(model.to_bytes()).observe("settled", one.outcomes[1])
 
 
 NO_FORECASTS: dict[str, Any] = {

@@ -73,12 +73,7 @@ class Stateful(ABC):
 
     def copy(self) -> Self:
         """Return an independent object in the same state."""
-        made = self._from_document(self._document())
-        made._remember(self)
-        return made
-
-    def _remember(self, other: Self) -> None:  # noqa: B027
-        """Know what the object that this is a copy of knows besides its state: here nothing."""
+        return self._from_document(self._document())
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Stateful):

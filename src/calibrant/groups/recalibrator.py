@@ -363,9 +363,7 @@ class GroupRecalibrator(Grouped):
 
     def copy(self) -> Self:
         """Return an independent recalibrator in the same state, with the same rules."""
-        made = self._from_document(self._document(), self._rules.given)
-        made._remember(self)
-        return made
+        return self._from_document(self._document(), self._rules.given)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self).from_bytes, (self.to_bytes(), self._rules.given)

@@ -2,7 +2,7 @@
 
 Numbers tell nearly all: one that was given out is settled, or expired if it is too old.  Remembered
 is what numbers do not tell: names, and tickets that expired before their time.  No part of a state:
-a copy in memory remembers it too, but what is stored or pickled knows the numbers alone.
+what is stored, copied or pickled knows the numbers alone.
 """
 
 from __future__ import annotations
@@ -97,14 +97,6 @@ class KeyedClosed:
     def drop_row(self, row: int) -> None:
         """Forget the numbers of a row, which may begin again."""
         self.count -= len(self.rows.pop(row, ()))
-
-    def renumbered(self, rows: dict[int, int]) -> KeyedClosed:
-        """Return the same, apart, where these rows have other numbers."""
-        made = KeyedClosed()
-        made.names = dict(self.names)
-        made.rows = {rows[row]: dict(known) for row, known in self.rows.items() if row in rows}
-        made.count = sum(map(len, made.rows.values()))
-        return made
 
     def fate(self, row: int, number: int) -> str | None:
         """Return what became of a ticket before its time, if anything did."""

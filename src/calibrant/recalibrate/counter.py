@@ -295,10 +295,6 @@ class Counter(Generic[TicketT]):
             self.noted.append((key, closed.get(key)))
         note(closed, key, how)
 
-    def remember(self, other: Counter[TicketT]) -> None:
-        """Know what another counter knows of tickets that are closed."""
-        self._closed = dict(other._closed) or NOTHING_CLOSED
-
     def replaced(self, ticket: Any, outcome: Any, was: Any, issued: int) -> Any:
         """Return the outcome that a correction replaces; raise unless it is the one that stands.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, Self
+from typing import Final
 
 import numpy as np
 
@@ -34,11 +34,6 @@ class KeyedState(KeyedRows):
     """How the rows of a table are written and read."""
 
     __slots__ = ()
-
-    def _remember(self, other: Self) -> None:
-        rows = other._numbers.copy()
-        again = {rows[key]: row for key, row in self._numbers.items() if key in rows}
-        self._closed = other._closed.renumbered(again)
 
     def _ticket_lines(self, numbers: Words) -> Words:
         """Return open tickets, with the place of their key among all keys instead of its row."""

@@ -377,9 +377,6 @@ class Stream(Intact[TicketT], Stateful):
             self._check_tickets(lines)
             self._counter.desk.load(lines)
 
-    def _remember(self, other: Self) -> None:
-        self._counter.remember(other._counter)
-
     @staticmethod
     def _secret_in(document: Document, row: Words) -> Secret:
         """Return the secret that a document holds in its row, and where that came from."""
