@@ -121,20 +121,19 @@ def test_nothing_under_another_licence_is_in_the_wheel(wheel: Path) -> None:
     assert {"fivethirtyeight", "llm_mmlu_pro", "image_logits"} <= names
 
 
-def test_the_wheel_has_every_file_that_the_package_reads(wheel: Path) -> None:
-    source = ROOT / "src" / "calibrant"
-    here = {
-        path.relative_to(source).as_posix()
-        for path in source.rglob("*")
+def files_in(package: Path) -> set[str]:
+    """Return all files of a package that nobody made by running it."""
+    return {
+        path.relative_to(package).as_posix()
+        for path in package.rglob("*")
         if path.is_file()
         and "__pycache__" not in path.parts
         and path.suffix not in (".nbi", ".nbc")
     }
-    there = {
-        path.relative_to(wheel / "calibrant").as_posix()
-        for path in (wheel / "calibrant").rglob("*")
-        if path.is_file()
-    }
+
+
+def test_the_wheel_has_every_file_that_the_package_reads(wheel: Path) -> None:
+    here, there = files_in(ROOT / "src" / "calibrant"), files_in(wheel / "calibrant")
     assert here == there
 
 
