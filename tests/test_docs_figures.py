@@ -41,7 +41,7 @@ def test_no_other_accurate_method_withstands_the_adversary_as_the_picture_says()
     best = rows["calibrant"]
     others = [row for row in rows.values() if row["kind"] not in ("default", "calibrator")]
     assert min(row["adversarial_l2"] for row in others) >= 0.25
-    # In the digits that the README quotes: a mixture alone has those of the default, but for its watch.
+    # In the digits that the README quotes: the mixture alone differs behind them.
     assert round(best["brier"], 4) == min(round(row["brier"], 4) for row in rows.values())
     assert best["adversarial_l2"] == min(row["adversarial_l2"] for row in rows.values())
 
