@@ -183,7 +183,7 @@ def test_rows_without_a_forecast_or_an_id_are_refused(
     place.write_text("game,prob,won\n,0.5,1\ng50,high,\ng50,0.5,1\n")
     assert ran("replay", place, *words, "--on-error", "skip") == 0
     told = capsys.readouterr().err
-    assert "1 x game must be an id, e.g. nothing" in told
+    assert "1 x game must be an id, e.g. an empty cell" in told
     assert "1 x prob must be a number in [0, 1], e.g. 'high'" in told
     assert stored(made).recalibrator.rounds == 1
 
