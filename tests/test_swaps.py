@@ -14,7 +14,7 @@ from naive_calibrators import fractions
 
 from calibrant import Calibrant, bounds, metrics
 from calibrant.bounds.refining import most_retreats
-from calibrant.calibrators import Refining
+from calibrant.calibrators import FosterHart, Refining
 from calibrant.core.grid import Grid
 from calibrant.errors import InvalidType
 from calibrant.kernels import refine, swaps
@@ -297,6 +297,7 @@ def test_the_promise_before_the_game_counts_rounds_on_the_first_grid() -> None:
     rule = Refining(resolution=15, doublings=2)
     assert rule.bound(2_049, swaps=True) == bounds.refining(2_049, values, 2, swaps=True)
     assert rule.bound(2_049) == bounds.refining(2_049, values, 2)
+    assert FosterHart().bound(100, swaps=True) == FosterHart().bound(100)
 
 
 @given(rounds=st.integers(1, 10**6), more=st.integers(1, 10**5), delay=st.integers(0, 3_000))
