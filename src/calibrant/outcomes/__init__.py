@@ -4,7 +4,7 @@
 >>> from calibrant.outcomes import WaitForHorizon
 >>> clicks = WaitForHorizon(Recalibrator(seed=1), horizon=7.0)
 >>> ticket = clicks.forecast(0.2, time=0.0)
->>> clicks.observe(ticket, 1, time=2.5)
+>>> _ = clicks.observe(ticket, 1, time=2.5)
 >>> [settled.outcome for settled in clicks.advance(7.5)]
 [1]
 """

@@ -138,7 +138,7 @@ class WaitForHorizon(Around):
     >>> rec = Recalibrator(seed=1)
     >>> waiting = WaitForHorizon(rec, horizon=30.0)
     >>> first = waiting.forecast(0.1, time=0.0)
-    >>> waiting.observe(first, 1, time=3.0)
+    >>> _ = waiting.observe(first, 1, time=3.0)
     >>> second = waiting.forecast(0.1, time=20.0)
     >>> rec.rounds, waiting.waiting
     (0, 2)
