@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import naive_refining as naive
 import numpy as np
 import players
@@ -11,13 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from naive_calibrators import fractions
+from refined import costs_its_variance, points_nowhere, refined_rounds
 
 from calibrant import Calibrant, Recalibrator, bounds, metrics
 from calibrant.calibrators import Account, Refining
 from calibrant.core.grid import Grid
 from calibrant.errors import InvalidInput
-from calibrant.kernels.anchor import PULL, REGRET
-from calibrant.kernels.layout import MIXED, ONE
 from calibrant.kernels.refine import UNIT, VARIANCE
 from calibrant.registry import calibrators
 from calibrant.regression import Distribution, QuantileRecalibrator
@@ -29,57 +26,14 @@ OUTCOMES = (0, 1)
 # The proof: Q + p(R) with Q = sum S^2/(n + 1), whatever is in use.
 
 
-@st.composite
-def refined_rounds(draw):
-    """Any counts of all points, an anchor, a regret; and the mixture that is announced then."""
-    rule = Refining(
-        resolution=draw(st.integers(1, 4)),
-        doublings=draw(st.integers(0, 3)),
-        grid=draw(st.sampled_from(["graded", "endpoints"])),
-        strength=draw(st.sampled_from([0.0, 0.5, 4.0, 50.0])),
-        patience=draw(st.sampled_from([2.85, 3.0, 20.0])),
-    )
-    cells, state = rule.lattice.cells, rule.start().copy()
-    counts = np.array(draw(st.lists(st.integers(0, 30), min_size=cells, max_size=cells)))
-    ones = np.array([draw(st.integers(0, int(n))) for n in counts])
-    anchor, regret = draw(st.floats(0, 1)), draw(st.floats(-30, 30))
-    gaps = (ones - counts * rule.lattice.values) / (counts + 1)
-    players.cells_of(rule, state)[:, 0] = ONE * ones + (counts - ones)
-    pull = rule.strength * math.exp(min(regret / rule.patience, 0.0))
-    at = players.block_of(state)
-    state.view(float)[[MIXED, at + REGRET, at + PULL]] = anchor, regret, pull
-    obvious = naive.Refining(fractions(rule.lattice), doublings=rule.doublings)
-    obvious.counts = counts.tolist()
-    return rule, obvious.used, gaps, anchor, regret, pull, rule.forecast(state)
-
-
 @given(refined_rounds())
 def test_neighbours_in_use_point_nowhere_on_average(case) -> None:
-    rule, used, gaps, anchor, _, pull, mixture = case
-    scores = gaps + pull * (anchor - rule.lattice.values)
-    told = sum(w * scores[k] for k, w in zip(mixture.indices, mixture.weights, strict=True))
-    low, *rest = mixture.indices
-    outwards = (low == 0 and told < 0) or (low == used[-1] and told > 0)
-    assert abs(told) < 1e-12 * (1 + pull) or (not rest and outwards)
-    assert low in used
-    assert rest in ([], used[used.index(low) + 1 :][:1])
+    points_nowhere(case)
 
 
 @given(refined_rounds())
 def test_a_round_raises_the_potential_by_the_variance_of_its_pair_at_most(case) -> None:
-    rule, _, gaps, anchor, regret, _, mixture = case
-    c, R0, values = rule.strength, rule.patience, rule.lattice.values
-
-    def potential(x):
-        return c * R0 * math.exp(x / R0) if x < 0 else c * (R0 + x)
-
-    drawn = list(zip(mixture.indices, mixture.weights, strict=True))
-    spread = sum(w * (values[k] - mixture.mean) ** 2 for k, w in drawn)
-    end = (1 + 2 * c) * max(values[0], 1 - values[-1]) ** 2
-    for y in OUTCOMES:
-        drift = sum(w * (2 * gaps[k] * (y - values[k]) - gaps[k] ** 2) for k, w in drawn)
-        lost = (mixture.mean - y) ** 2 - (anchor - y) ** 2
-        assert drift + potential(regret + lost) - potential(regret) <= spread + end + 1e-9
+    costs_its_variance(case)
 
 
 @given(st.integers(0, 40), st.floats(0, 1), st.data())

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 
-import naive_refining
 import numpy as np
-import players
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive_calibrators import fractions
+from refined import costs_its_variance, points_nowhere, refined_rounds
 
 from calibrant import Calibrant, bounds, metrics
 from calibrant.bounds.refining import most_retreats
@@ -18,8 +16,6 @@ from calibrant.calibrators import FosterHart, Refining
 from calibrant.core.grid import Grid
 from calibrant.errors import InvalidType
 from calibrant.kernels import refine, swaps
-from calibrant.kernels.anchor import PULL, REGRET
-from calibrant.kernels.layout import LEAST_STEP, MIXED, ONE
 from calibrant.kernels.transforms.mixture import WATCH
 from calibrant.transforms import ExpertMixture, Identity, OnlinePlatt
 
@@ -230,53 +226,14 @@ def test_a_word_below_zero_is_refused() -> None:
 # The proof: whatever is passed over, a round raises the potential by the variance of its pair.
 
 
-@st.composite
-def coarse_rounds(draw):
-    """Any counts of all points, an anchor, a regret and a least step; and what is announced."""
-    rule = Refining(resolution=draw(st.integers(1, 4)), doublings=draw(st.integers(0, 3)))
-    cells, state = rule.lattice.cells, rule.start().copy()
-    counts = np.array(draw(st.lists(st.integers(0, 30), min_size=cells, max_size=cells)))
-    ones = np.array([draw(st.integers(0, int(n))) for n in counts])
-    anchor, regret = draw(st.floats(0, 1)), draw(st.floats(-30, 30))
-    players.cells_of(rule, state)[:, 0] = ONE * ones + (counts - ones)
-    pull = rule.strength * math.exp(min(regret / rule.patience, 0.0))
-    at = players.block_of(state)
-    state.view(float)[[MIXED, at + REGRET, at + PULL]] = anchor, regret, pull
-    state[LEAST_STEP] = least = draw(st.sampled_from(STEPS))
-    obvious = naive_refining.Refining(fractions(rule.lattice), doublings=rule.doublings)
-    obvious.counts = counts.tolist()
-    obvious.steps = [step for step in obvious.steps if step > least]
-    gaps = (ones - counts * rule.lattice.values) / (counts + 1)
-    return rule, obvious.used, gaps, anchor, regret, pull, rule.forecast(state)
-
-
-@given(coarse_rounds())
+@given(refined_rounds(STEPS))
 def test_neighbours_on_a_coarser_grid_point_nowhere_on_average(case) -> None:
-    rule, used, gaps, anchor, _, pull, mixture = case
-    scores = gaps + pull * (anchor - rule.lattice.values)
-    told = sum(w * scores[k] for k, w in zip(mixture.indices, mixture.weights, strict=True))
-    low, *rest = mixture.indices
-    outwards = (low == 0 and told < 0) or (low == used[-1] and told > 0)
-    assert abs(told) < 1e-12 * (1 + pull) or (not rest and outwards)
-    assert low in used
-    assert rest in ([], used[used.index(low) + 1 :][:1])
+    points_nowhere(case)
 
 
-@given(coarse_rounds())
+@given(refined_rounds(STEPS))
 def test_a_round_on_a_coarser_grid_costs_the_variance_of_its_pair_at_most(case) -> None:
-    rule, _, gaps, anchor, regret, _, mixture = case
-    c, R0, values = rule.strength, rule.patience, rule.lattice.values
-
-    def potential(x):
-        return c * R0 * math.exp(x / R0) if x < 0 else c * (R0 + x)
-
-    drawn = list(zip(mixture.indices, mixture.weights, strict=True))
-    spread = sum(w * (values[k] - mixture.mean) ** 2 for k, w in drawn)
-    end = (1 + 2 * c) * max(values[0], 1 - values[-1]) ** 2
-    for y in (0, 1):
-        drift = sum(w * (2 * gaps[k] * (y - values[k]) - gaps[k] ** 2) for k, w in drawn)
-        lost = (mixture.mean - y) ** 2 - (anchor - y) ** 2
-        assert drift + potential(regret + lost) - potential(regret) <= spread + end + 1e-9
+    costs_its_variance(case)
 
 
 def test_the_promise_before_the_game_counts_rounds_on_the_first_grid() -> None:
