@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from river.drift import ADWIN, PageHinkley
 
+from benchmarks.store import add_store, storing
 from calibrant.groups import GroupRecalibrator
 from calibrant.kernels import evidence as kernel
 from calibrant.kernels.compile import available, compiled
@@ -261,6 +262,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=200)
     parser.add_argument("--groups", type=int, default=10)
     parser.add_argument("--only", choices=("start", "later", "groups", "learning"))
+    add_store(parser)
     given = parser.parse_args()
     fewer = max(given.seeds // 5, 2)
     tables = {
@@ -270,11 +272,12 @@ def main() -> None:
         "learning": ("Streams with an alarm while a recalibrator learns", while_learning(fewer)),
     }
     chosen = [given.only] if given.only else list(tables)
-    for title, lines in (tables[name] for name in chosen):
-        print(f"{title}\n")
-        for told in lines:
-            print(told, flush=True)
-        print()
+    with storing("alarms", part=given.only or "", wanted=given.store):
+        for title, lines in (tables[name] for name in chosen):
+            print(f"{title}\n")
+            for told in lines:
+                print(told, flush=True)
+            print()
 
 
 if __name__ == "__main__":

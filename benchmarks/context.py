@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.store import add_store, storing
 from calibrant import Calibrant, datasets
 
 Floats = NDArray[np.float64]
@@ -84,16 +85,23 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.context", description=__doc__)
     parser.add_argument("--rounds", type=int, default=30_000, help="of each stream, at most")
-    rounds = parser.parse_args().rounds
-    print("| stream and context | T | raw | the default | with context | change |")
-    print("|---|---|---|---|---|---|")
-    for name, raw, y, context in streams(rounds):
-        raw, y = raw[:rounds], y[:rounds]
-        told = {feature: column[: len(raw)] for feature, column in context.items()}
-        scores = [float(np.mean((p - y) ** 2)) for p in means(raw, y, told)]
-        listed = " | ".join(f"{score:.4f}" for score in scores)
-        change = 100.0 * (scores[2] / scores[1] - 1.0)
-        print(f"| {name} | {len(raw):,} | {listed} | {change:+.2f} % |", flush=True)
+    add_store(parser)
+    given = parser.parse_args()
+    with storing("context", wanted=given.store):
+        print("| stream and context | T | raw | the default | with context | change |")
+        print("|---|---|---|---|---|---|")
+        for stream in streams(given.rounds):
+            print(line(*stream, given.rounds), flush=True)
+
+
+def line(name: str, raw: Floats, y: NDArray[Any], context: Columns, rounds: int) -> str:
+    """Return the line of a stream, of at most so many rounds."""
+    raw, y = raw[:rounds], y[:rounds]
+    told = {feature: column[: len(raw)] for feature, column in context.items()}
+    scores = [float(np.mean((p - y) ** 2)) for p in means(raw, y, told)]
+    listed = " | ".join(f"{score:.4f}" for score in scores)
+    change = 100.0 * (scores[2] / scores[1] - 1.0)
+    return f"| {name} | {len(raw):,} | {listed} | {change:+.2f} % |"
 
 
 if __name__ == "__main__":

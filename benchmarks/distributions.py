@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import ndtr
 
+from benchmarks.store import add_store, storing
 from calibrant.kernels import shifts
 from calibrant.regression import Distributions, QuantileRecalibrator, metrics
 from calibrant.regression.mixed import _numbers, shifted
@@ -39,6 +40,8 @@ Rng = np.random.Generator
 YEAR = 365
 WINDOWS = (100, 300, 1000)
 EVERY = 50
+PARTS = {"report": "", "choose": "choose", "late": "late"}
+"""What the file of each half is called, behind the name of the command."""
 ENDS = (0.05, 0.95)
 
 
@@ -312,10 +315,17 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=2_000)
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--half", choices=("report", "choose", "late"), default="report")
+    add_store(parser)
     told = parser.parse_args()
-    if told.half == "late":
-        late_table(told.rounds, told.seeds)
-        return
+    with storing("distributions", part=PARTS[told.half], wanted=told.store):
+        if told.half == "late":
+            late_table(told.rounds, told.seeds)
+        else:
+            whole_table(told)
+
+
+def whole_table(told: argparse.Namespace) -> None:
+    """Print the table of series whose outcomes are prompt, and whether the bars are met."""
     told.first = 1 if told.half == "report" else 2
     series, order = REPORT if told.half == "report" else CHOOSE, []
     names = ("mixed", "raw", "pit", "tracker", "shift", "emos")

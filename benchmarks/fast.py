@@ -2,12 +2,13 @@
 
 ``python -m benchmarks.fast`` prints two tables: the Brier score of the mean forecast beside the
 best outsider's, and C2 of the 500 draws after a swap of models, beside the earlier default.
-``--panel DIR`` adds what the present default costs or saves on every stream of the quality panel,
-``--swaps`` prints the second table alone, ``--told`` what C2 would be if the moment of the swap
-were known, ``--later`` what it is where cells split later, ``--noticed`` what it is if draws come
-from the first grid from some time after the swap on, and ``--cost`` how much longer a round takes
-than it did.  All kinds of streams were looked at when the experts were chosen, with other
-random numbers; see docs/quality.md for the halves of the panel.
+``--panel [DIR]`` prints instead what the present default costs or saves on every stream of the
+quality panel, ``--swaps`` the second table alone, ``--told`` what C2 would be if the moment of the
+swap were known, ``--later`` what it is where cells split later, ``--noticed`` what it is if draws
+come from the first grid from some time after the swap on, the last two also for the panel if that
+is named, and ``--cost`` how much longer a round takes than it did.  All kinds of streams were
+looked at when the experts were chosen, with other random numbers; see docs/quality.md for the
+halves of the panel.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from benchmarks.measure import Job, Run, interleave
 from benchmarks.quality import comparators, rivals, score
 from benchmarks.quality.streams import Stream, bits, panel
 from benchmarks.reference import game
+from benchmarks.store import add_store, storing
 from calibrant import Calibrant
 from calibrant.calibrators.refining import Refining
 from calibrant.core.grid import Grid
@@ -362,13 +364,14 @@ WAITS = (
     (1.0, 32.0),
     (1.0, 32.0, 8.0),
 )
+NAMED = {WAITS[0]: ["the default"], WAITS[-1]: ["with a third"]}
 ENOUGH = Later(waits=(1.0, 18.0))
 """The first of these that meets the bar after a swap without finer grids."""
 
 
 def later_rows(rounds: int, seeds: int = 10) -> Iterator[str]:
     """Yield what it gives after a swap to split later, and what the draws of 50,000 rounds lose."""
-    told = f"C2 after a swap in {rounds // 2:,} rounds | in {5 * rounds:,}"
+    told = f"C2, swap after {rounds // 2:,} | after {5 * rounds:,}"
     yield f"| times as many draws for each halving | {told} | draw's Brier, less mean's |"
     yield "|---|---|---|---|"
     for waits in WAITS:
@@ -379,7 +382,8 @@ def later_rows(rounds: int, seeds: int = 10) -> Iterator[str]:
         ]
         lost = np.mean([_lost(rule, seed) for seed in range(seeds)])
         found = " | ".join(f"{np.mean(each):.4f}" for each in blocks)
-        yield f"| {', '.join(f'{wait:g}' for wait in waits)} | {found} | {lost:+.6f} |"
+        name = ", ".join([f"{wait:g}" for wait in waits] + NAMED.get(waits, []))
+        yield f"| {name} | {found} | {lost:+.6f} |"
 
 
 def _block(rule: Later, first: Model, then: Model, rounds: int, seed: int) -> float:
@@ -399,7 +403,7 @@ def _lost(rule: Later, seed: int) -> float:
     return score.brier(run.forecast, outcomes) - score.brier(run.mean, outcomes)
 
 
-def later_panel_rows(data: pathlib.Path) -> Iterator[str]:
+def later_panel_rows(data: pathlib.Path | None) -> Iterator[str]:
     """Yield what it costs or saves on the panel to split as late as the swap asks for."""
     changes = []
     for stream in panel(data)[0]:
@@ -415,7 +419,8 @@ def later_panel_rows(data: pathlib.Path) -> Iterator[str]:
         later, usual = sum(losses[:DRAWS]), sum(losses[DRAWS:])
         changes.append((later / usual - 1.0, stream.name))
     changes.sort()
-    yield f"| waits {ENOUGH.waits} on the panel | mean | worst | best |"
+    told = ", ".join(f"{wait:g}" for wait in ENOUGH.waits)
+    yield f"| {told} on the panel | mean | worst | best |"
     yield "|---|---|---|---|"
     ends = (f"{100.0 * change:+.2f} %, {name}" for change, name in (changes[-1], changes[0]))
     mean = 100.0 * float(np.mean([change for change, _ in changes]))
@@ -451,7 +456,7 @@ def _retreated(first: Model, then: Model, rounds: int, seed: int, delay: int | N
     return score.c2(np.concatenate(drawn), stream.outcomes[half : half + BLOCK])
 
 
-def noticed_panel_rows(data: pathlib.Path, seeds: int = 2) -> Iterator[str]:
+def noticed_panel_rows(data: pathlib.Path | None, seeds: int = 2) -> Iterator[str]:
     """Yield what the watch costs on prompt streams of the panel that are long enough for it."""
     yield "| forecast | streams | another | mean | worst | best |"
     yield "|---|---|---|---|---|---|"
@@ -479,7 +484,7 @@ def _watched(stream: Stream, seeds: int) -> Floats:
     return change
 
 
-def panel_rows(data: pathlib.Path) -> Iterator[str]:
+def panel_rows(data: pathlib.Path | None) -> Iterator[str]:
     """Yield what the experts save on the panel, worst first."""
     ratios = [
         (brier(None, stream, DRAWS) / brier(BEFORE, stream, DRAWS) - 1.0, stream.name, k % 2)
@@ -492,8 +497,9 @@ def panel_rows(data: pathlib.Path) -> Iterator[str]:
         mean = float(np.mean([line[0] for line in lines]))
         ends = (f"{100.0 * line[0]:+.2f} %, {line[1]}" for line in (lines[-1], lines[0]))
         yield f"| {name} | {len(lines)} | {100.0 * mean:+.2f} % | {' | '.join(ends)} |"
+    yield f"\n| above +{100.0 * WORSE:g} % | change |\n|---|---|"
     for ratio, name, _ in sorted(line for line in ratios if line[0] > WORSE)[::-1]:
-        yield f"| {name} | | {100.0 * ratio:+.2f} % | | |"
+        yield f"| {name} | {100.0 * ratio:+.2f} % |"
 
 
 def cost_rows(rounds: int) -> Iterator[str]:
@@ -516,31 +522,53 @@ def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.fast", description=__doc__)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--panel", type=pathlib.Path, help="directory of real data")
+    parser.add_argument(
+        "--panel",
+        type=pathlib.Path,
+        nargs="?",
+        default=NO_PANEL,
+        help="the panel, with a directory of real data if it is not what came along",
+    )
     parser.add_argument("--swaps", action="store_true", help="the block after a swap alone")
     parser.add_argument("--told", action="store_true", help="what knowing the swap would give")
     parser.add_argument("--later", action="store_true", help="what it gives to split later")
     parser.add_argument("--noticed", action="store_true", help="what noticing it gives")
     parser.add_argument("--cost", action="store_true", help="what a round costs")
+    add_store(parser)
     given = parser.parse_args()
-    tables = [panel_rows(given.panel)] if given.panel is not None else []
-    tables += [brier_rows(given.rounds), swap_rows(given.rounds)]
-    if given.swaps:
-        tables = [swap_rows(given.rounds)]
-    if given.told:
-        tables = [told_rows(given.rounds)]
-    if given.later:
-        tables = [later_rows(given.rounds)]
-        tables += [] if given.panel is None else [later_panel_rows(given.panel)]
-    if given.noticed:
-        tables = [noticed_rows(given.rounds)]
-        tables += [] if given.panel is None else [noticed_panel_rows(given.panel)]
-    if given.cost:
-        tables = [cost_rows(given.rounds)]
-    for rows in tables:
-        for row in rows:
-            print(row, flush=True)
-        print()
+    part = next((name for name in MODES if getattr(given, name)), "")
+    part = part or ("panel" if given.panel is not NO_PANEL else "")
+    with storing("fast", part=part, wanted=given.store):
+        for rows in asked(part, given):
+            for row in rows:
+                print(row, flush=True)
+            print()
+
+
+NO_PANEL: Any = object()
+"""In place of a directory, where the panel is not wanted; None is what came along."""
+MODES: dict[str, tuple[Callable[[int], Iterator[str]], Any]] = {
+    "cost": (cost_rows, None),
+    "noticed": (noticed_rows, noticed_panel_rows),
+    "later": (later_rows, later_panel_rows),
+    "told": (told_rows, None),
+    "swaps": (swap_rows, None),
+}
+"""Options that print a table of their own, and one of the panel where there is one."""
+
+
+def asked(part: str, given: argparse.Namespace) -> Iterator[Iterator[str]]:
+    """Yield the tables that the command line asks for."""
+    if part == "panel":
+        yield panel_rows(given.panel)
+    elif part:
+        alone, on_panel = MODES[part]
+        yield alone(given.rounds)
+        if on_panel is not None and given.panel is not NO_PANEL:
+            yield on_panel(given.panel)
+    else:
+        yield brier_rows(given.rounds)
+        yield swap_rows(given.rounds)
 
 
 if __name__ == "__main__":

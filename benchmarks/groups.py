@@ -18,11 +18,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.store import add_store, storing
 from calibrant.datasets.loaders import rows_of
 from calibrant.groups import GroupRecalibrator
 from calibrant.metrics import binned_calibration_error, brier
 
-__all__ = ["Stream", "measured", "recalibrated", "recidivism", "report", "survey"]
+__all__ = ["Stream", "measured", "recalibrated", "recidivism", "survey", "table"]
 
 SEEDS: Final = 10
 FEWEST: Final = 80
@@ -85,7 +86,7 @@ def survey(data: Path | None = None, *, late: bool = True) -> Stream:
     rows.sort(key=lambda row: row["DATE.issued"])
     due = [_quarter(row["DATE.FC.due"]) for row in rows]
     made = Stream(
-        f"survey of professional forecasters, {'true delays' if late else 'as if at once'}",
+        "survey of professional forecasters",
         np.array([float(row["Prob.Forecast"]) for row in rows]),
         np.array([int(row["gdp.first.recess"]) for row in rows]),
         [(f"horizon={row['FC.Horizon']}", f"industry={row['INDUSTRY']}") for row in rows],
@@ -134,19 +135,24 @@ def measured(stream: Stream, forecasts: Reals) -> dict[str, float]:
     }
 
 
-def report(stream: Stream, seeds: int = SEEDS) -> Iterator[str]:
-    """Yield a line for all rounds and for each group: rounds, C2 before, C2 after."""
-    runs = [recalibrated(stream, seed) for seed in range(seeds)]
-    before = measured(stream, stream.raw)
-    after = [measured(stream, run) for run in runs]
-    scores = [brier(run, stream.outcomes) for run in runs]
-    raw = brier(stream.raw, stream.outcomes)
-    yield f"{stream.title}: Brier {raw:.4f}, recalibrated {np.mean(scores):.4f}"
-    yield f"  {'group':36} {'rounds':>7} {'C2 before':>10} {'C2 after':>10}"
+def table(ways: dict[str, Stream], seeds: int = SEEDS) -> Iterator[str]:
+    """Yield a table of a stream that is played in some ways: C2 before, and after each of them."""
+    first = next(iter(ways.values()))
+    runs = {way: [recalibrated(played, seed) for seed in range(seeds)]
+            for way, played in ways.items()}  # fmt: skip
+    before = measured(first, first.raw)
+    after = {way: [measured(first, run) for run in each] for way, each in runs.items()}
+    raw = brier(first.raw, first.outcomes)
+    scores = [np.mean([brier(run, first.outcomes) for run in each]) for each in runs.values()]
+    told = " | ".join(f"{score:.4f}" for score in (raw, *scores))
+    yield f"| {first.title} | rounds | before | {' | '.join(ways)} |"
+    yield f"|---|---|---|{'---|' * len(ways)}"
+    yield f"| Brier score | {len(first.raw):,} | {told} |"
     for name, error in before.items():
-        rounds = len(stream.raw) if name == "all" else int(stream.members(name).sum())
-        now = float(np.mean([each[name] for each in after]))
-        yield f"  {name:36} {rounds:7,} {error:10.4f} {now:10.4f}"
+        rounds = len(first.raw) if name == "all" else int(first.members(name).sum())
+        now = [float(np.mean([each[name] for each in found])) for found in after.values()]
+        cells = " | ".join(f"{value:.4f}" for value in (error, *now))
+        yield f"| C2, {name} | {rounds:,} | {cells} |"
 
 
 def main() -> None:
@@ -154,12 +160,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.groups", description=__doc__)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--seeds", type=int, default=SEEDS)
+    add_store(parser)
     given = parser.parse_args()
     columns = ("mturkpredprobs", "compaspredprobs.linear")
-    streams = [recidivism(given.data, column) for column in columns]
-    for stream in (*streams, survey(given.data), survey(given.data, late=False)):
-        for line in report(stream, given.seeds):
-            print(line, flush=True)
+    tables = [{"after": recidivism(given.data, column)} for column in columns]
+    late, prompt = (survey(given.data, late=late) for late in (True, False))
+    tables.append({"after, true delays": late, "after, as if known at once": prompt})
+    with storing("groups", wanted=given.store):
+        for ways in tables:
+            for line in table(ways, given.seeds):
+                print(line, flush=True)
+            print()
 
 
 if __name__ == "__main__":

@@ -8,12 +8,14 @@ logits' scale halfway: what a temperature fitted on the first half is worth afte
 from __future__ import annotations
 
 import argparse
+import itertools
 import pathlib
 from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.store import add_store, storing
 from calibrant.classes import TopLabel, metrics
 from calibrant.datasets import path
 from calibrant.metrics import binned_calibration_error, calibration_error
@@ -107,9 +109,11 @@ def main() -> None:
     """Print both tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=pathlib.Path, default=DATA)
-    data = parser.parse_args().data
-    for line in (*rows(data), "", *switched(data)):
-        print(line, flush=True)
+    add_store(parser)
+    given = parser.parse_args()
+    with storing("images", wanted=given.store):
+        for line in itertools.chain(rows(given.data), [""], switched(given.data)):
+            print(line, flush=True)
 
 
 if __name__ == "__main__":

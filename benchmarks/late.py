@@ -1,20 +1,21 @@
 """Late outcomes: Brier score and C2 where the delay depends on the outcome, and in crowds.
 
 ``python -m benchmarks.late`` prints a table; ``--rounds`` and ``--seeds`` say how much is played,
-``--only crowds`` plays the streams whose name has this word, and ``--before`` lets experts learn
-as if no outcomes were alike.
+``--only crowds`` plays the streams whose name has this word, and ``--before`` adds what it is if
+experts learn as if no outcomes were alike.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.quality import score as scores
+from benchmarks.store import add_store, storing
 from calibrant import Calibrant
 from calibrant.transforms import ExpertMixture
 
@@ -163,22 +164,39 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=30_000)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", default="", help="play streams with this in their name")
-    parser.add_argument("--before", action="store_true", help="as if no outcomes were alike")
+    parser.add_argument("--before", action="store_true", help="and as if no outcomes were alike")
+    add_store(parser)
     given = parser.parse_args()
-    print("| stream | raw Brier | mean's, less raw | most | raw C2, binned | C2 of the draw |")
-    print("|---|---|---|---|---|---|")
-    played = [list(streams(given.rounds, seed)) for seed in range(given.seeds)]
+    with storing("late", wanted=given.store):
+        for row in rows(given.rounds, given.seeds, given.only, before=given.before):
+            print(row, flush=True)
+
+
+def rows(rounds: int, seeds: int, only: str, *, before: bool) -> Iterator[str]:
+    """Yield the table, with columns of how it was before if these are wanted."""
+    also, last = (" | before", "|---|---") if before else ("", "")
+    heads = f"| stream | raw Brier | mean's, less raw | most{also} | raw C2, binned"
+    yield f"{heads} | C2 of the draw{also} |"
+    yield f"|---|---|---|---|---|---{last}|"
+    played = [list(streams(rounds, seed)) for seed in range(seeds)]
     for same in zip(*played, strict=True):
-        if given.only not in same[0].name:
-            continue
-        found = np.array([score(stream, seed, given.before) for seed, stream in enumerate(same)])
-        raw, mean, binned, c2 = found.mean(axis=0).tolist()
-        most = float((found[:, 1] - found[:, 0]).max())
-        print(
-            f"| {same[0].name} | {raw:.4f} | {mean - raw:+.5f} | {most:+.4f} | {binned:.5f} | "
-            f"{c2:.5f} |",
-            flush=True,
-        )
+        if only in same[0].name:
+            yield row(same[0].name, *(scored(same, old) for old in (False, True)[: 1 + before]))
+
+
+def scored(same: Iterable[Late], before: bool) -> Floats:
+    """Return the scores of the same stream with all seeds."""
+    return np.array([score(stream, seed, before) for seed, stream in enumerate(same)])
+
+
+def row(name: str, found: Floats, *old: Floats) -> str:
+    """Return a line of the table: how it is, and how it was if that is known."""
+    raw, mean, binned, c2 = found.mean(axis=0).tolist()
+    most = float((found[:, 1] - found[:, 0]).max())
+    was = [(f" | {m - r:+.5f}", f" | {c:.5f}") for r, m, _, c in (o.mean(axis=0) for o in old)]
+    brier, draw = was[0] if was else ("", "")
+    told = f"{raw:.4f} | {mean - raw:+.5f} | {most:+.4f}{brier} | {binned:.5f} | {c2:.5f}{draw}"
+    return f"| {name} | {told} |"
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.store import add_store, storing
 from calibrant import Calibrant, Keys, Table, datasets
 from calibrant.datasets import loaders
 
@@ -160,12 +161,16 @@ def table(order: str, all_streams: list[Keyed]) -> Iterator[str]:
 
 def main() -> None:
     """Print the table."""
-    argparse.ArgumentParser(description=__doc__).parse_args()
+    parser = argparse.ArgumentParser(description=__doc__)
+    add_store(parser)
     found = list(streams())
-    print("| streams | way | Brier | log loss | Brier, first 50 of a key | lower by, 1e-4 | on |")
-    print("|---|---|---|---|---|---|---|")
-    print("\n".join(table("as filed", found)), flush=True)
-    print("\n".join(table("shuffled", [stream.shuffled(0) for stream in found])))
+    orders = {"as filed": found, "shuffled": [stream.shuffled(0) for stream in found]}
+    with storing("pooled", wanted=parser.parse_args().store):
+        early = f"Brier, first {EARLY} of a key"
+        print(f"| streams | way | Brier | log loss | {early} | lower by, 1e-4 | on |")
+        print("|---|---|---|---|---|---|---|")
+        for order, played in orders.items():
+            print("\n".join(table(order, played)), flush=True)
 
 
 if __name__ == "__main__":

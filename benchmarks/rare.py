@@ -1,7 +1,7 @@
 """Rare events: what the draw loses to the mean, and the mean to the raw forecast, by base rate.
 
 ``python -m benchmarks.rare`` prints a table with the bars; ``--rounds`` and ``--seeds`` say how
-much is played, ``--method`` with which last stage.  ``--panel DIR`` prints instead what the last
+much is played, ``--method`` with which last stage.  ``--panel [DIR]`` prints instead what the last
 stage costs or saves on prompt streams of the quality panel, beside ``anchored`` on even grids.
 """
 
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.quality.streams import panel
+from benchmarks.store import add_store, storing
 from calibrant import Calibrant, metrics
 
 Floats = NDArray[np.float64]
@@ -119,10 +120,10 @@ LONGEST = 12_000
 BAR = 0.002
 
 
-def panel_rows(data: pathlib.Path, seeds: int) -> Iterator[str]:
+def panel_rows(data: pathlib.Path | None, seeds: int) -> Iterator[str]:
     """Compare last stages with ``anchored`` on 20 even steps: Brier scores of mean and draw."""
     streams = [s for s in panel(data)[0] if len(s) <= LONGEST and not s.delayed]
-    before = {s.name: averaged(EVEN, s, seeds) for s in streams}
+    before, worse = {s.name: averaged(EVEN, s, seeds) for s in streams}, list[str]()
     yield "| last stage | mean | draw | streams above +0.2 % | worst | best |"
     yield "|---|---|---|---|---|---|"
     for name, options in STAGES.items():
@@ -135,8 +136,9 @@ def panel_rows(data: pathlib.Path, seeds: int) -> Iterator[str]:
         told = f"{mean:+.2f} % | {draw:+.2f} % | {len(above)} of {len(now)}"
         yield f"| {name} | {told} | {worst} | {best} |"
         if not options:
-            listed = ", ".join(f"{which} ({100 * change[which][0]:+.2f} %)" for which in above)
-            yield f"<!-- refining above +0.2 %: {listed} -->"
+            worse = [f"| {which} | {100 * change[which][0]:+.2f} % |" for which in above]
+    yield "\n| refining above +0.2 % | change |\n|---|---|"
+    yield from worse
 
 
 def averaged(options: dict[str, Any], stream: Any, seeds: int) -> Floats:
@@ -155,23 +157,33 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=50_000)
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--method", default="refining")
-    parser.add_argument("--panel", type=pathlib.Path)
+    parser.add_argument("--panel", type=pathlib.Path, nargs="?", default=NO_PANEL)
+    add_store(parser)
     given = parser.parse_args()
-    if given.panel is not None:
-        for row in panel_rows(given.panel, given.seeds):
+    wanted = given.panel is not NO_PANEL
+    found = panel_rows(given.panel, given.seeds) if wanted else rows(given)
+    with storing("rare", part="panel" if wanted else "", wanted=given.store):
+        for row in found:
             print(row, flush=True)
-        return
-    print(
+
+
+NO_PANEL: Any = object()
+"""In place of a directory, where the panel is not wanted; None is what came along."""
+
+
+def rows(given: argparse.Namespace) -> Iterator[str]:
+    """Yield the table of base rates."""
+    yield (
         "| base rate | AUC raw | mean's, less raw's | draw's, less mean's | log loss raw | mean "
         "| draw over mean | mean, `loss=\"log\"` | Brier raw | mean | draw's, less mean's "
         "| C2 of the draw | said 0 or 1 | missed |"
     )
-    print("|" + "---|" * 14)
+    yield "|" + "---|" * 14
     for rate in RATES:
         runs = [score(rate, given.rounds, seed, given.method) for seed in range(given.seeds)]
         told = Scores(*np.mean([list(vars(run).values()) for run in runs], axis=0).tolist())
         missed = [name for name, met in bars(rate, given.rounds, told).items() if not met]
-        print(line(rate, told, missed), flush=True)
+        yield line(rate, told, missed)
 
 
 def line(rate: float, told: Scores, missed: list[str]) -> str:

@@ -9,7 +9,6 @@ distance of coverage from its level, averaged over 19 levels.
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.store import add_store, storing
 from calibrant.datasets import load_ensemble
 from calibrant.regression import (
     ConformalInterval,
@@ -61,17 +61,16 @@ def recalibrated(name: str, raw: Distributions, outcomes: Reals) -> Iterator[str
     yield line(name, "raw", metrics.crps(raw, outcomes), pit.error, off, "")
     for method in ("mixed", "pit", "tracker"):
         rec = QuantileRecalibrator(method, levels=LEVELS, seed=1)
-        start = time.process_time()
         run = rec.replay(raw, outcomes)
-        cost = f"{1e6 * (time.process_time() - start) / len(outcomes):8.0f}"
         pit = metrics.pit_histogram(run.forecast, outcomes, intervals=10)
         crps, record = metrics.crps(run.forecast, outcomes), rec.certificate()
         held = "holds" if record.holds else "BROKEN"
-        yield line("", method, crps, pit.error, record.error, f"{cost} {held}")
+        yield line(name, method, crps, pit.error, record.error, held)
 
 
 def line(name: str, method: str, crps: float, pit: float, off: float, more: str) -> str:
-    return f"{name:12} {method:12} {crps:8.4f} {pit:8.4f} {off:9.4f} {more}"
+    """Return a line of the first table."""
+    return f"| {name} | {method} | {crps:.4f} | {pit:.4f} | {off:.4f} | {more} |"
 
 
 def intervals(name: str, centres: Reals, outcomes: Reals) -> Iterator[str]:
@@ -83,13 +82,13 @@ def intervals(name: str, centres: Reals, outcomes: Reals) -> Iterator[str]:
         half = (run.high - run.low) / 2.0
         finite = np.isfinite(half)
         bound = "none" if record.bound is None else f"{record.bound.value:.4f}"
-        told = f"{record.coverage:9.4f} {worst:9.4f} {half[finite].mean():8.3f}"
-        yield f"{name:12} {method:12} {told} {(~finite).mean():9.4f} {bound:>8}"
-        name = ""
+        told = f"{record.coverage:.4f} | {worst:.4f} | {half[finite].mean():.3f}"
+        yield f"| {name} | `{method}` | {told} | {(~finite).mean():.4f} | {bound} |"
 
 
 def adversary(rounds: int = 2_000) -> Iterator[str]:
     """Yield how far an adversary who sees the quantile or the radius gets, and the bound."""
+    yield "| method | wanted | off by | at most |\n|---|---|---|---|"
     raw = Distributions.normal([0.0], [1.0])[0]
     rec = QuantileRecalibrator("tracker", levels=[0.5, 0.9], seed=1)
     for _ in range(rounds):
@@ -97,10 +96,8 @@ def adversary(rounds: int = 2_000) -> Iterator[str]:
         aim = float(ticket.tracked[0])
         rec.observe(ticket, aim + 1e-6 if np.isfinite(aim) else 0.0)
     for row in rec.certificate().levels:
-        after = abs(row.coverage - row.level)
         assert row.bound is not None
-        told = f"|coverage - {row.level}| {row.measured:.5f}, sorted {after:.5f}"
-        yield f"tracker  {told}, at most {row.bound.value:.5f}"
+        yield f"| `tracker` | {row.level} | {row.measured:.5f} | {row.bound.value:.5f} |"
     for method in interval_methods.names():
         options: dict[str, Any] = {"scale": 1.0} if method in SCALED else {}
         band = ConformalInterval(method, coverage=0.9, score="given", seed=1, **options)
@@ -110,7 +107,7 @@ def adversary(rounds: int = 2_000) -> Iterator[str]:
         record = band.certificate()
         limit = "none" if record.bound is None else f"{record.bound.value:.5f}"
         off = abs(record.coverage - 0.9)
-        yield f"{method:12} |coverage - 0.9| {off:.5f}; {record.quantity} at most {limit}"
+        yield f"| `{method}` | 0.9 | {off:.5f} | {limit} |"
 
 
 def main() -> None:
@@ -118,27 +115,37 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=20_000)
     parser.add_argument("--data", type=Path)
+    add_store(parser)
     told = parser.parse_args()
-    print(f"{'stream':12} {'method':12} {'CRPS':>8} {'PIT':>8} {'coverage':>9} {'us/round':>8}")
     weather = {"Frankfurt": load_ensemble("frankfurt", data=told.data)}
     for lead in (1, 5, 10):
         weather[f"monsoon {lead} d"] = load_ensemble("monsoon", lead=lead, data=told.data)
+    with storing("regression", wanted=told.store):
+        for rows in (distributions(weather, told.rounds), bands(weather, told.rounds), adversary()):
+            for row in rows:
+                print(row, flush=True)
+            print()
+
+
+Weather = dict[str, tuple[Reals, Reals]]
+
+
+def distributions(weather: Weather, rounds: int) -> Iterator[str]:
+    """Yield the table of recalibrated distributions."""
+    yield "| stream | method | CRPS | PIT | coverage | certificate |\n|---|---|---|---|---|---|"
     for name, (members, outcomes) in weather.items():
-        for row in recalibrated(name, dressed(members), outcomes):
-            print(row, flush=True)
-    for row in recalibrated("normals", *stream(told.rounds)):
-        print(row, flush=True)
-    told_of = f"{'coverage':>9} {'window':>9} {'half':>8} {'infinite':>9} {'bound':>8}"
-    print(f"\n{'':12} {'':12} {told_of}")
+        yield from recalibrated(name, dressed(members), outcomes)
+    yield from recalibrated("normals", *stream(rounds))
+
+
+def bands(weather: Weather, rounds: int) -> Iterator[str]:
+    """Yield the table of intervals."""
+    yield "| stream | method | coverage | window | half-width | infinite | bound |"
+    yield "|---|---|---|---|---|---|---|"
     for name, (members, outcomes) in list(weather.items())[:2]:
-        for row in intervals(name, members.mean(axis=1), outcomes):
-            print(row, flush=True)
-    raw, outcomes = stream(told.rounds)
-    for row in intervals("normals", raw.values[:, 0], outcomes):
-        print(row, flush=True)
-    print("\nan adversary who sees what is announced, 2,000 rounds:")
-    for row in adversary():
-        print(row, flush=True)
+        yield from intervals(name, members.mean(axis=1), outcomes)
+    raw, outcomes = stream(rounds)
+    yield from intervals("normals", raw.values[:, 0], outcomes)
 
 
 if __name__ == "__main__":

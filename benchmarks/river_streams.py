@@ -7,10 +7,12 @@ of the class the model puts first.
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from benchmarks.store import add_store, storing
 from calibrant.integrations.river import Brier, CalibrationError, RecalibratedClassifier
 
 __all__ = ["Line", "run"]
@@ -83,12 +85,15 @@ def measures(several: bool) -> Any:
 
 def main() -> None:
     """Print a table in Markdown."""
-    print("| stream | model | log loss | Brier | C2 |")
-    print("|---|---|---|---|---|")
-    for line in run():
-        pairs = zip(line.bare, line.wrapped, (3, 4, 5), strict=True)
-        told = " | ".join(f"{bare:.{n}f} to {wrapped:.{n}f}" for bare, wrapped, n in pairs)
-        print(f"| {line.stream} | {line.model} | {told} |")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.river_streams", description=__doc__)
+    add_store(parser)
+    with storing("river_streams", wanted=parser.parse_args().store):
+        print("| stream | model | log loss | Brier | C2 |")
+        print("|---|---|---|---|---|")
+        for line in run():
+            pairs = zip(line.bare, line.wrapped, (3, 4, 5), strict=True)
+            told = " | ".join(f"{bare:.{n}f} to {wrapped:.{n}f}" for bare, wrapped, n in pairs)
+            print(f"| {line.stream} | {line.model} | {told} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ its floor is what the outcomes' own chance leaves of it if every forecast is rig
 
 from __future__ import annotations
 
+import argparse
 import pathlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.store import add_store, storing
 from calibrant.core.place import buckets_of
 from calibrant.datasets.loaders import DRIFTING, FROZEN, load_drifting_table
 from calibrant.integrations.sklearn import OnlineCalibratedClassifier
@@ -129,15 +131,31 @@ def floor(mean: Floats) -> float:
 
 def main() -> None:
     """Print a table in Markdown."""
-    print("| data | rows | C2 frozen | C2 mean | ratio | bar | floor | C2 draw | Brier |")
-    print("|---|---|---|---|---|---|---|---|---|")
-    for each in run():
-        bar = f"{BARS[each.name]:.2f}" if each.name in BARS else ""
-        print(
-            f"| {each.name} | {each.rows:,} | {each.c2_frozen:.5f} | {each.c2_mean:.5f} "
-            f"| {each.ratio:.3f} | {bar} | {each.floor:.5f} | {each.c2_draw:.5f} "
-            f"| {each.brier_frozen:.4f} to {each.brier_mean:.4f} |"
-        )
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.sklearn_drift", description=__doc__)
+    add_store(parser)
+    with storing("sklearn_drift", wanted=parser.parse_args().store):
+        print("| data | rows | C2 isotonic, fitted once | C2 here | left of it | bar ", end="")
+        print("| by chance | C2 of the draw | Brier |")
+        print("|---|---|---|---|---|---|---|---|---|")
+        for each in run():
+            print(line(each))
+
+
+def line(told: Drift) -> str:
+    """Return a line of the table."""
+    bar = f"{BARS[told.name]:.0%}" if told.name in BARS else ""
+    cells = [
+        told.name.replace("_", " "),
+        f"{told.rows:,}",
+        f"{told.c2_frozen:.5f}",
+        f"{told.c2_mean:.5f}",
+        f"{100 * told.ratio:.0f} %",
+        bar.replace("%", " %"),
+        f"{told.floor:.5f}",
+        f"{told.c2_draw:.5f}",
+        f"{told.brier_frozen:.4f} to {told.brier_mean:.4f}",
+    ]
+    return f"| {' | '.join(cells)} |"
 
 
 if __name__ == "__main__":

@@ -7,23 +7,32 @@ markers; a test compares.
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import datetime
 import io
 import itertools
 import json
 import pathlib
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-__all__ = ["PLACE", "commit", "put", "storing", "tables_in"]
+__all__ = ["PLACE", "add_store", "commit", "put", "storing", "tables_in"]
 
 ROOT = pathlib.Path(__file__).parents[1]
 PLACE = ROOT / "docs" / "results"
+RULE = re.compile(r"\|(\s*:?---+:?\s*\|)+$")
+"""The line below the head of a table."""
 CODE = ("src", "benchmarks", "script")
 """What a result depends on, of all that is in the repository."""
+
+
+def add_store(parser: argparse.ArgumentParser) -> None:
+    """Add the option by which a command keeps its tables for the pages."""
+    parser.add_argument("--store", action="store_true", help="keep the tables for the page")
 
 
 def put(name: str, command: str, tables: Iterable[dict[str, Any]], **more: Any) -> pathlib.Path:
@@ -52,10 +61,14 @@ def put(name: str, command: str, tables: Iterable[dict[str, Any]], **more: Any) 
 
 
 def commit() -> str:
-    """Return the commit that is measured; with a plus if files were changed since."""
+    """Return the last commit that changed the package; with a plus if files were changed since.
+
+    Commits of results and pages, which come after what they tell of, leave it as it is.
+    """
     git = ["git", "-C", str(ROOT)]
-    told = subprocess.run([*git, "rev-parse", "--short=10", "HEAD"], capture_output=True, text=True)
-    if told.returncode:
+    asked = [*git, "log", "-1", "--format=%h", "--abbrev=10", "--", "src"]
+    told = subprocess.run(asked, capture_output=True, text=True)
+    if told.returncode or not told.stdout.strip():
         return "unknown"
     changed = [*git, "status", "--porcelain", "--untracked-files=no", "--", *CODE]
     dirty = subprocess.run(changed, capture_output=True, text=True, check=True).stdout
@@ -63,7 +76,9 @@ def commit() -> str:
 
 
 @contextlib.contextmanager
-def storing(name: str, *, wanted: bool, words: Sequence[str] | None = None) -> Iterator[None]:
+def storing(
+    name: str, *, wanted: bool, part: str = "", words: Sequence[str] | None = None
+) -> Iterator[None]:
     """Store the tables in Markdown that are printed meanwhile, if that is wanted.
 
     Parameters
@@ -72,6 +87,8 @@ def storing(name: str, *, wanted: bool, words: Sequence[str] | None = None) -> I
         What the file is called.
     wanted
         Whether to store them; they are printed either way.
+    part
+        What comes behind the name, of a command with several files.
     words
         The command after ``python -m``; by default that of this process.
     """
@@ -82,7 +99,7 @@ def storing(name: str, *, wanted: bool, words: Sequence[str] | None = None) -> I
         given = [word for word in sys.argv[1:] if word != "--store"]
         told = " ".join(words or [f"benchmarks.{name}", *given])
         tables, lines = tables_in(heard.getvalue())
-        put(name, f"python -m {told}", tables, lines=lines)
+        put(f"{name}_{part}" if part else name, f"python -m {told}", tables, lines=lines)
 
 
 class Heard(io.StringIO):
@@ -113,13 +130,18 @@ def tables_in(text: str) -> tuple[list[dict[str, Any]], list[str]]:
     for line, following in itertools.pairwise([*lines, ""]):
         if not line.startswith("|"):
             others += [line] if line.strip() else []
-        elif following.startswith("|---"):
+        elif RULE.match(following):
             tables.append({"head": cells_of(line), "rows": []})
-        elif not line.startswith("|---"):
+        elif not RULE.match(line):
             tables[-1]["rows"].append(cells_of(line))
     return tables, others
 
 
 def cells_of(line: str) -> list[str]:
-    """Return the cells of a row."""
-    return [cell.strip() for cell in line.strip().removeprefix("|").removesuffix("|").split("|")]
+    r"""Return the cells of a row; a bar behind a backslash is part of one.
+
+    >>> cells_of(r"| \|S\| | 1 |")
+    ['\\|S\\|', '1']
+    """
+    cells = re.split(r"(?<!\\)\|", line.strip().removeprefix("|").removesuffix("|"))
+    return [cell.strip() for cell in cells]

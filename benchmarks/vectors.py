@@ -29,6 +29,7 @@ from scipy.optimize import minimize
 from sklearn.isotonic import IsotonicRegression
 
 from benchmarks.images import DATA, NETS, load, softmax
+from benchmarks.store import add_store, storing
 from calibrant.classes import ClassCalibrant, OneVsRest, TopLabel, metrics
 from calibrant.datasets import path
 from calibrant.metrics import calibration_error
@@ -195,6 +196,14 @@ def late_row(title: str, rounds: int, seeds: int) -> str:
     return f"| {title} | {cells} |{bar} |"
 
 
+def late_table(word: str, rounds: int, seeds: int) -> Iterator[str]:
+    """Yield the table of streams whose outcomes are late, those with a word in their titles."""
+    yield "| stream | Brier raw | `OneVsRest`, less raw | ours, less raw | at worst | bar |"
+    yield "|---|---|---|---|---|---|"
+    for title in (title for title in LATE if word in title):
+        yield late_row(title, rounds, seeds)
+
+
 Maker = Callable[[pathlib.Path | None, int], Stream]
 CHOSEN: dict[str, Maker] = {
     "LeNet-5, CIFAR-10": lambda data, t: image(data, "LeNet-5, CIFAR-10"),
@@ -336,17 +345,17 @@ def main() -> None:
     parser.add_argument("--late", action="store_true")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("word", nargs="?", default="")
+    add_store(parser)
     told = parser.parse_args()
-    if told.late:
-        print("| stream | Brier raw | `OneVsRest`, less raw | ours, less raw | at worst | bar |")
-        print("|---|---|---|---|---|---|")
-        for title in (title for title in LATE if told.word in title):
-            print(late_row(title, told.rounds, told.seeds), flush=True)
-        return
     streams = CHOSEN if told.chosen else APART
     asked = {title: make for title, make in streams.items() if told.word in title}
-    for line in table(asked, told.data, told.rounds):
-        print(line, flush=True)
+    lines = table(asked, told.data, told.rounds)
+    if told.late:
+        lines = late_table(told.word, told.rounds, told.seeds)
+    part = "late" if told.late else "chosen" if told.chosen else ""
+    with storing("vectors", part=part, wanted=told.store):
+        for line in lines:
+            print(line, flush=True)
 
 
 if __name__ == "__main__":
