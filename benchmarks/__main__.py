@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks.bars import Row, listed, show
 from benchmarks.reference import FLAGS, c_compiler
-from benchmarks.store import put
+from benchmarks.store import add_store, put
 
 TITLES = {
     "kernels": "Batch replay: time per round, ratio = ours / reference",
@@ -25,6 +25,8 @@ TITLES = {
     "floor": "The floor: sizes of rows and objects, many open tickets, and the commit before",
     "coins": "Coins of today, and of earlier versions: time per coin, and per round with them",
     "start_up": "Start-up: CPU time of a whole process",
+    "river_overhead": "River: what a wrapper adds to a logistic regression, ratio = added / bare",
+    "frames": "Frames: time per row, ratio = arrays / frame",
 }
 QUICK: dict[str, dict[str, int]] = {
     "kernels": {"rounds": 200_000, "repeats": 5},
@@ -34,6 +36,8 @@ QUICK: dict[str, dict[str, int]] = {
     "floor": {"repeats": 3},
     "coins": {"rounds": 200_000, "repeats": 5},
     "start_up": {"repeats": 1},
+    "river_overhead": {"passes": 2, "repeats": 7},
+    "frames": {"rows": 1_000_000, "repeats": 3},
 }
 PACKAGES = ("numpy", "numba", "river", "scikit-learn", "netcal")
 """What numbers depend on: libraries, and what is compared with them."""
@@ -59,7 +63,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(TITLES))
     parser.add_argument("--quick", action="store_true", help="fewer rounds and repeats")
-    parser.add_argument("--store", action="store_true", help="keep the tables for the pages")
+    add_store(parser)
     chosen = parser.parse_args(arguments)
     if unknown := sorted(set(chosen.names) - set(TITLES)):
         parser.error(f"NAME must be among {', '.join(TITLES)}, got {', '.join(unknown)}")

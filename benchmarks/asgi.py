@@ -34,6 +34,7 @@ from starlette.routing import Route
 
 import calibrant
 from benchmarks.service import Nowhere, ask, cpu_of, request
+from benchmarks.store import add_store, storing
 from calibrant import Recalibrator
 from calibrant.serve import Options, make_app, structs
 from calibrant.serve.app import _internal, _no_route
@@ -257,6 +258,7 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=4000)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--lines", action="store_true")
+    add_store(parser)
     chosen = parser.parse_args()
     if chosen.lines:
         found = lines()
@@ -272,10 +274,11 @@ def main() -> None:
     for name, made in apps.items():
         alone[name] = measured(lambda: called(made(), times), repeats)  # noqa: B023
     own = 1e6 * statistics.median(work(times) for _ in range(repeats))
-    print("| application | by itself, us | behind uvicorn, us |\n|---|---|---|")
-    print(f"| decoding, forecast and encoding, called directly | {own:.0f} | |")
-    for name in apps:
-        print(f"| {name} | {alone[name]:.0f} | {over[name]:.0f} |")
+    with storing("asgi", wanted=chosen.store):
+        print("| application | by itself, us | behind uvicorn, us |\n|---|---|---|")
+        print(f"| decoding, forecast and encoding, called directly | {own:.0f} | |")
+        for name in apps:
+            print(f"| {name} | {alone[name]:.0f} | {over[name]:.0f} |")
 
 
 def work(times: int) -> float:

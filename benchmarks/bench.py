@@ -1,8 +1,10 @@
 """Measure what the pages quote: subjects made of parts, each a command in a process of its own.
 
-``script/bench [SUBJECT ...] [--peers] [--quick] [--again]`` runs it.  What a part printed, how long
-it took and on which machine goes to ``results/bench/SUBJECT-PART.json`` when the part is done, so
-that a run that was interrupted goes on where it stopped; ``results/bench/index.html`` shows all.
+``script/bench [SUBJECT ...] [--peers] [--quick] [--again] [--store]`` runs it.  What a part
+printed, how long it took and on which machine goes to ``results/bench/SUBJECT-PART.json`` when the
+part is done, so that a run that was interrupted goes on where it stopped;
+``results/bench/index.html`` shows all.  With ``--store`` parts whose tables are on pages write them
+there.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.__main__ import machine
-from benchmarks.store import tables_in
+from benchmarks.store import add_store, tables_in
 
 __all__ = ["PARTS", "Part", "chosen", "main", "page", "ratios"]
 
@@ -48,6 +50,8 @@ class Part:
         Whether it is about other libraries, and left out unless they are asked for.
     python
         The Python that runs it, below the repository, if it is not the one of this process.
+    stores
+        Whether pages show its tables, which ``--store`` keeps.
     """
 
     subject: str
@@ -56,6 +60,7 @@ class Part:
     quick: tuple[str, ...] = ()
     peers: bool = False
     python: str | None = None
+    stores: bool = True
 
     @property
     def place(self) -> pathlib.Path:
@@ -64,38 +69,91 @@ class Part:
 
 
 CAPACITY = ("--events", "100000", "--keys", "5000", "--repeats", "1")
-SHORT = "free917,recidivism,truthfulqa"
+FEW = ("--rounds", "2000")
+FEW_ONCE = ("--rounds", "1000", "--seeds", "1")
+LATER = ("--half", "late", "--rounds", "3000", "--seeds", "5")
+BRIEF = ("--rounds", "1000", "--seeds", "5")
+ALARMS: dict[str, tuple[str, ...]] = {
+    "start": (),
+    "later": ("--seeds", "40"),
+    "groups": ("--seeds", "50"),
+    "learning": ("--seeds", "100"),
+}
+"""How many streams the pages show of each table of alarms."""
+PANEL = {
+    "short": ("--quick", "--seeds", "2", "--only", "free917,recidivism,truthfulqa"),
+    "late": ("--quick", "--seeds", "2"),
+    "games": ("--quick",),
+    "long": ("--quick", "--seeds", "1", "--only", "arc"),
+}
+"""Sets of the panel, and what is added to play less of them."""
 EVERY = ("batch", "stream", "crash", "million")
 SMALL = ("--repeats", "1", "--events", "20000", "--files", "2", "--keys", "10000")
 LITTLE = ("--events", "2000", "--keys", "50", "--kills", "1")
 PARTS = (
-    Part("quality", "panel", ("benchmarks.quality",), ("--quick", "--seeds", "2", "--only", SHORT)),
-    Part("quality", "late", ("benchmarks.late",), ("--rounds", "3000", "--seeds", "1")),
-    Part("quality", "fast", ("benchmarks.fast",), ("--rounds", "2000")),
-    Part("quality", "alarms", ("benchmarks.alarms",), ("--rounds", "1000", "--seeds", "5")),
-    Part("quality", "groups", ("benchmarks.groups",), ("--seeds", "2")),
-    Part("quality", "intervals", ("benchmarks.intervals",), ("--rounds", "1000")),
     Part("quality", "context", ("benchmarks.context",), ("--rounds", "2000")),
+    Part("quality", "images", ("benchmarks.images",)),
+    Part("quality", "groups", ("benchmarks.groups",), ("--seeds", "2")),
     Part("quality", "rare", ("benchmarks.rare",), ("--rounds", "2000", "--seeds", "1")),
-    Part("quality", "distributions", ("benchmarks.distributions",), ("--rounds", "300")),
+    Part("quality", "fast", ("benchmarks.fast",), ("--rounds", "2000")),
+    *(
+        Part("quality", f"swaps {mode}", ("benchmarks.fast", f"--{mode}", *panel), FEW)
+        for mode, panel in {"told": [], "noticed": ["--panel"], "later": ["--panel"]}.items()
+    ),
+    Part("quality", "late", ("benchmarks.late", "--seeds", "10", "--before"), FEW_ONCE),
     Part("quality", "pooled", ("benchmarks.pooled",)),
-    Part("quality", "peers", ("benchmarks.peers",), ("--rounds", "2000"), peers=True),
-    Part("quality", "vectors", ("benchmarks.vectors",), ("--rounds", "1000"), peers=True),
+    Part("quality", "distributions", ("benchmarks.distributions",), ("--rounds", "300")),
+    Part("quality", "distributions late", ("benchmarks.distributions", *LATER), FEW_ONCE),
+    Part("quality", "regression", ("benchmarks.regression",), ("--rounds", "2000")),
+    Part("quality", "intervals", ("benchmarks.intervals",), ("--rounds", "1000"), stores=False),
+    *(
+        Part("quality", f"alarms {which}", ("benchmarks.alarms", "--only", which, *seeds), BRIEF)
+        for which, seeds in ALARMS.items()
+    ),
+    *(
+        Part("quality", f"panel {part}", ("benchmarks.quality", "--set", part), quick)
+        for part, quick in PANEL.items()
+    ),
+    Part("quality", "panel halves", ("benchmarks.fast", "--panel")),
+    Part("quality", "last stage", ("benchmarks.rare", "--panel", "--seeds", "4"), ("--seeds", "1")),
+    Part("quality", "peers", ("benchmarks.peers", "--rounds", "5000"), FEW, peers=True),
+    Part("quality", "vectors", ("benchmarks.vectors", "--rounds", "4000"), FEW, peers=True),
+    Part("quality", "vectors late", ("benchmarks.vectors", "--late", "--seeds", "5"), FEW_ONCE),
     Part("quality", "river", ("benchmarks.river_streams",), peers=True),
     Part("quality", "scikit-learn", ("benchmarks.sklearn_drift",), peers=True),
     Part("speed", "kernels", ("benchmarks", "kernels", "one_step", "default"), ("--quick",)),
     Part("speed", "cost", ("benchmarks.cost",), ("--only", "first")),
-    Part("speed", "follower", ("benchmarks.follower",), ("--rounds", "5000", "--repeats", "1")),
-    Part("speed", "coins", ("benchmarks", "coins", "exponential"), ("--quick",)),
-    Part("speed", "start-up", ("benchmarks", "start_up"), ("--quick",)),
-    Part("speed", "river", ("benchmarks.river_overhead",), peers=True),
-    Part("memory", "floor", ("benchmarks", "floor"), ("--quick",)),
+    Part(
+        "speed",
+        "follower",
+        ("benchmarks.follower",),
+        ("--rounds", "5000", "--repeats", "1"),
+        stores=False,
+    ),
+    Part("speed", "coins", ("benchmarks", "coins", "exponential"), ("--quick",), stores=False),
+    Part("speed", "start-up", ("benchmarks", "start_up"), ("--quick",), stores=False),
+    Part(
+        "speed", "river", ("benchmarks", "river_overhead"), ("--quick",), peers=True, stores=False
+    ),
+    Part("memory", "floor", ("benchmarks", "floor"), ("--quick",), stores=False),
     Part("scale", "tables", ("benchmarks.tables",), ("--events", "200000", "--keys", "2000")),
-    Part("scale", "capacity", ("benchmarks.capacity",), CAPACITY),
-    Part("scale", "files", ("benchmarks.replay_cli",), ("--rows", "200000", "--repeats", "1")),
+    Part("scale", "capacity", ("benchmarks.capacity",), CAPACITY, stores=False),
+    Part(
+        "scale",
+        "files",
+        ("benchmarks.replay_cli",),
+        ("--rows", "200000", "--repeats", "1"),
+        stores=False,
+    ),
     Part("scale", "spark", ("benchmarks.spark", *EVERY), SMALL, python=SPARK),
     Part("service", "requests", ("benchmarks.service",), ("--seconds", "2")),
-    Part("service", "kills", ("benchmarks.kills", "--cycles", "1000"), ("--cycles", "5")),
+    Part(
+        "service",
+        "kills",
+        ("benchmarks.kills", "--cycles", "1000"),
+        ("--cycles", "5"),
+        stores=False,
+    ),
     Part("service", "one log", ("benchmarks.one_log", "--postgres", "own"), LITTLE),
 )
 """Everything there is to measure, in the order in which it is run."""
@@ -113,12 +171,14 @@ def main(arguments: list[str] | None = None) -> int:
             say(f"{head}: done before")
             continue
         say(head)
-        found = measured(part, quick=told.quick)
+        found = measured(part, quick=told.quick, store=told.store)
         part.place.write_text(json.dumps(found, indent=1) + "\n")
         failed += found["code"] != 0
         say(f"{head}: {'done' if found['code'] == 0 else 'FAILED'}, {found['seconds']:.0f} s")
     (RESULTS / "index.html").write_text(page())
     say(f"open {RESULTS / 'index.html'}")
+    if told.store:
+        subprocess.run([sys.executable, str(ROOT / "docs" / "tables.py")], check=True)
     return failed
 
 
@@ -129,9 +189,12 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--peers", action="store_true", help="other libraries too")
     parser.add_argument("--quick", action="store_true", help="fewer rounds and repeats")
     parser.add_argument("--again", action="store_true", help="also what is done already")
+    add_store(parser)
     told = parser.parse_args(arguments)
     if unknown := sorted(set(told.subjects) - set(SUBJECTS)):
         parser.error(f"SUBJECT must be among {', '.join(SUBJECTS)}, got {', '.join(unknown)}")
+    if told.store and told.quick:
+        parser.error("--store must come without --quick: pages show whole runs")
     return told
 
 
@@ -149,9 +212,10 @@ def is_done(part: Part, *, quick: bool) -> bool:
     return found["code"] == 0 and (quick or not found["quick"])
 
 
-def measured(part: Part, *, quick: bool) -> dict[str, Any]:
+def measured(part: Part, *, quick: bool, store: bool = False) -> dict[str, Any]:
     """Run one part; return what it printed and where it was measured."""
-    words = [*part.words, *(part.quick if quick else ())]
+    kept = ["--store"] if store and part.stores else []
+    words = [*part.words, *(part.quick if quick else ()), *kept]
     python = sys.executable if part.python is None else str(ROOT / part.python)
     start = time.perf_counter()
     if pathlib.Path(python).exists():

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.store import add_store, storing
 from calibrant import Calibrant
 from calibrant.live import Memory, Pages, Stream
 from calibrant.live.app import event
@@ -135,13 +136,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.follower", description=__doc__)
     parser.add_argument("--rounds", type=int, default=100_000)
     parser.add_argument("--repeats", type=int, default=5)
+    add_store(parser)
     chosen = parser.parse_args()
-    print("| what | least |\n|---|---|")
-    for what, value, unit in measured(chosen.rounds, chosen.repeats):
-        missed = (
-            f" (above the bar of {BAR:g})" if what.startswith("Follower") and value > BAR else ""
-        )
-        print(f"| {what} | {value:.3g} {unit}{missed} |")
+    with storing("follower", wanted=chosen.store):
+        print("| what | least |\n|---|---|")
+        for what, value, unit in measured(chosen.rounds, chosen.repeats):
+            above = what.startswith("Follower") and value > BAR
+            missed = f" (above the bar of {BAR:g})" if above else ""
+            print(f"| {what} | {value:.3g} {unit}{missed} |")
 
 
 if __name__ == "__main__":

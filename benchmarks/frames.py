@@ -51,9 +51,3 @@ def from_arrays(method: str, raw: np.ndarray, outcomes: np.ndarray) -> Run:
     """Measure arrays in and arrays out."""
     rec = Calibrant(seed=1) if method == "calibrant" else Recalibrator(method, seed=1)
     return lambda: rec.replay(raw, outcomes)
-
-
-if __name__ == "__main__":
-    from benchmarks.bars import show
-
-    show("Frames: time per row, ratio = arrays / frame", run())

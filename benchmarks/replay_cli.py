@@ -1,7 +1,7 @@
 """How fast is ``calibrant replay``, beside a bare copy of the same file?
 
-    python benchmarks/replay_cli.py --rows 1000000 --repeats 3
-    python benchmarks/replay_cli.py --rows 100000000 --formats parquet --memory-rows 1000000
+    python -m benchmarks.replay_cli --rows 1000000 --repeats 3
+    python -m benchmarks.replay_cli --rows 100000000 --formats parquet --memory-rows 1000000
 
 The bare copy reads every column with pyarrow and writes them with four more columns of the
 same kinds, with the same settings, and does nothing else.  Both run on one core, by turns, in
@@ -151,14 +151,14 @@ def compare(path: Path, rows: int, repeats: int) -> None:
             took[name].append(run(command))
     best = {name: fastest(times) for name, times in took.items()}
     base = best["bare copy"]
-    print(f"{path.suffix[1:]}, {rows:,} rows, best of {repeats}")
-    print(f"  {'':14}{'rows/s':>12}{'rows/CPU s':>12}{'of copy':>9}{'(CPU)':>8}{'peak MiB':>10}")
+    print(f"| {path.suffix[1:]}, {rows:,} rows, best of {repeats} ", end="")
+    print("| rows a second | rows a CPU second | of the bare copy | in CPU | peak MiB |")
+    print("|---|---|---|---|---|---|")
     for name, found in best.items():
-        rate, cpu = rows / found["seconds"], rows / found["cpu"]
-        share, share_cpu = base["seconds"] / found["seconds"], base["cpu"] / found["cpu"]
-        print(
-            f"  {name:14}{rate:12,.0f}{cpu:12,.0f}{share:9.2f}{share_cpu:8.2f}{found['peak']:10.0f}"
-        )
+        rates = rows / found["seconds"], rows / found["cpu"]
+        shares = base["seconds"] / found["seconds"], base["cpu"] / found["cpu"]
+        told = " | ".join([*(f"{x:,.0f}" for x in rates), *(f"{x:.2f}" for x in shares)])
+        print(f"| {name} | {told} | {found['peak']:.0f} |")
     out.unlink(missing_ok=True)
 
 
@@ -168,10 +168,9 @@ def memory(path: Path, small: Path, rows: int, memory_rows: int) -> None:
         out = file.with_name(f"out{file.suffix}")
         peaks.append(run(commands(file, out)["replay --out"])["peak"])
         out.unlink()
-    print(
-        f"peak memory: {memory_rows:,} rows {peaks[0]:.0f} MiB, {rows:,} rows {peaks[1]:.0f} MiB,"
-    )
-    print(f"  difference {peaks[1] - peaks[0]:.0f} MiB")
+    print(f"\n| rows of {path.suffix[1:]} | peak memory of `replay --out` |\n|---|---|")
+    for count, peak in zip((memory_rows, rows), peaks, strict=True):
+        print(f"| {count:,} | {peak:.0f} MiB |")
 
 
 def main() -> None:
@@ -182,21 +181,31 @@ def main() -> None:
     parser.add_argument("--memory-rows", type=int, default=0)
     parser.add_argument("--measure", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     parser.add_argument("--copy", nargs=2, type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--store", action="store_true", help="keep the tables for the page")
     asked = parser.parse_args()
     if asked.measure:
         return measure(asked.measure)
     if asked.copy:
         return copy(*asked.copy)
-    with tempfile.TemporaryDirectory() as place:
+    # Not at the top: what is measured runs this file, and should load nothing else.
+    from benchmarks.store import storing
+
+    part = asked.formats.replace(",", "_")
+    with storing("replay_cli", part=part, wanted=asked.store):
         for suffix in asked.formats.split(","):
-            path, small = Path(place, f"data.{suffix}"), Path(place, f"small.{suffix}")
-            rehearse(small)
-            make(path, asked.rows)
-            compare(path, asked.rows, asked.repeats)
-            if asked.memory_rows:
-                make(small, asked.memory_rows)
-                memory(path, small, asked.rows, asked.memory_rows)
-            path.unlink()
+            of_format(suffix, asked)
+
+
+def of_format(suffix: str, asked: argparse.Namespace) -> None:
+    """Print the tables of one format."""
+    with tempfile.TemporaryDirectory() as place:
+        path, small = Path(place, f"data.{suffix}"), Path(place, f"small.{suffix}")
+        rehearse(small)
+        make(path, asked.rows)
+        compare(path, asked.rows, asked.repeats)
+        if asked.memory_rows:
+            make(small, asked.memory_rows)
+            memory(path, small, asked.rows, asked.memory_rows)
 
 
 if __name__ == "__main__":

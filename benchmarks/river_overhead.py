@@ -63,9 +63,3 @@ def play(make: Callable[[], Any], stream: list[Any]) -> Run:
             learn(x, y)
 
     return rounds
-
-
-if __name__ == "__main__":
-    from benchmarks.bars import show
-
-    show("River: what a wrapper adds to a logistic regression", run())

@@ -9,6 +9,7 @@ import time
 
 from benchmarks.attack import coins, interrupts, people, states, systems
 from benchmarks.attack.registry import ATTACKS, Entry
+from benchmarks.store import add_store, storing
 
 __all__ = ["coins", "interrupts", "main", "people", "states", "systems"]
 
@@ -21,6 +22,7 @@ def main(arguments: list[str] | None = None) -> int:
     reader.add_argument("names", nargs="*", help="attacks; all without one")
     reader.add_argument("--quick", action="store_true", help="a few tries of each")
     reader.add_argument("--seed", type=int, default=1)
+    add_store(reader)
     chosen = reader.parse_args(arguments)
     rows, total = [], 0
     for entry in ATTACKS:
@@ -30,7 +32,8 @@ def main(arguments: list[str] | None = None) -> int:
             rows.append((entry.name, f"{tries:,}", f"{damage:,}", entry.damage))
     if not rows:
         reader.error(f"names must be among {', '.join(entry.name for entry in ATTACKS)}")
-    print(table(rows))
+    with storing("attack", wanted=chosen.store):
+        print(table(rows))
     return int(total > 0)
 
 

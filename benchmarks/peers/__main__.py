@@ -2,7 +2,7 @@
 
     python -m benchmarks.peers                 all peers and streams; goes on where it stopped
     python -m benchmarks.peers --rounds 2000   the beginning of each stream
-    python -m benchmarks.peers --store         writes docs/peers.json, which the page quotes
+    python -m benchmarks.peers --store         keeps the table for the page
 
 Environments are made below ``.venv-peers``, with ``uv`` or with ``venv`` and pip, from the pins
 here.  A peer that cannot be installed is told as such and left out.
@@ -21,16 +21,15 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.__main__ import machine
 from benchmarks.peers.inside import PEERS
+from benchmarks.store import add_store, storing
 from calibrant import Calibrant, datasets, metrics
 
-__all__ = ["PINS", "STORED", "STREAMS", "main", "table"]
+__all__ = ["PINS", "STREAMS", "main", "table"]
 
 ROOT = Path(__file__).parents[2]
 PLACE = ROOT / ".venv-peers"
 RESULTS = ROOT / "benchmarks" / "results" / "peers"
-STORED = ROOT / "docs" / "peers.json"
 PINS = {"river": "river==0.26.1", "scikit-learn": "scikit-learn==1.9.1", "netcal": "netcal==1.4.0"}
 STREAMS = {
     "language model": lambda: datasets.load_language_model("gpt-4.1-nano"),
@@ -52,11 +51,8 @@ def main(arguments: list[str] | None = None) -> int:
             place = RESULTS / f"{stream.stem}-{peer}.json"
             if told.again or not place.exists():
                 failed += not measured(peer, stream, place)
-    rows = found(told.rounds)
-    print(table(rows))
-    if told.store:
-        kept = {"rounds": told.rounds, "machine": machine(), "rows": rows}
-        STORED.write_text(json.dumps(kept, indent=1) + "\n")
+    with storing("peers", wanted=told.store):
+        print(table(found(told.rounds)))
     return failed
 
 
@@ -65,7 +61,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description=__doc__)
     parser.add_argument("--rounds", type=int, help="only so many rounds of each stream")
     parser.add_argument("--again", action="store_true", help="also what is done already")
-    parser.add_argument("--store", action="store_true", help="write what the page quotes")
+    add_store(parser)
     return parser.parse_args(arguments)
 
 

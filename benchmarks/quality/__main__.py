@@ -13,9 +13,18 @@ import numpy as np
 from benchmarks.quality import adversaries, bars, comparators, page, score
 from benchmarks.quality.methods import Factory, find, resolution
 from benchmarks.quality.streams import DATA, Stream, panel
+from benchmarks.store import add_store, storing
 
 SEEDS, QUICK_SEEDS = 10, 2
 QUICK_ROUNDS = 20_000
+SETS = {
+    "short": ("free917", "recidivism", "truthfulqa", "flares", "weather", "538", "paper",
+              "drift data fetal"),
+    "late": ("SPF", "ForecastBench"),
+    "long": (),
+    "games": (),
+}  # fmt: skip
+"""Streams by how their names begin; the long ones are the rest, and games are no streams."""
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -30,8 +39,9 @@ def main(arguments: list[str] | None = None) -> None:
     missed = sum(line.binding and not line.met for line in lines)
     print(f"{len(lines)} figures, {missed} bars missed")
     save(chosen.method, lines, absent)
-    if chosen.page is not None:
-        page.fill(chosen.page, lines)
+    if chosen.store:
+        with storing("quality", part=chosen.set or "", wanted=True):
+            print("\n".join(page.tables(lines)))
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -40,10 +50,20 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--method", default="calibrant", help="calibrant, or a calibrator's name")
     parser.add_argument("--data", type=pathlib.Path, default=DATA, help="directory of real data")
     parser.add_argument("--only", default="", help="streams and games named so, commas between")
-    parser.add_argument("--page", type=pathlib.Path, help="fill the tables of this page")
+    parser.add_argument("--set", choices=SETS, help="one of the sets that the page shows")
     parser.add_argument("--quick", action="store_true", help="fewer seeds, no long refits")
     parser.add_argument("--seeds", type=int, help="of the draws: 10, or 2 if quick")
-    return parser.parse_args(arguments)
+    add_store(parser)
+    chosen = parser.parse_args(arguments)
+    if chosen.store and (chosen.only or chosen.quick):
+        parser.error("--store must come without --only and --quick: the page shows whole sets")
+    return chosen
+
+
+def is_in(name: str, which: str | None) -> bool:
+    """Say whether a stream is in a set."""
+    found = [key for key, begins in SETS.items() if name.startswith(begins or "\n")]
+    return which in (None, *(found or ["long"]))
 
 
 def all_lines(
@@ -53,12 +73,12 @@ def all_lines(
     usual = QUICK_SEEDS if chosen.quick else SEEDS
     seeds, N = chosen.seeds or usual, resolution(factory(seed=0))
     for stream in streams:
-        if wanted(stream.name, chosen.only):
+        if wanted(stream.name, chosen.only) and is_in(stream.name, chosen.set):
             told(stream.name)
             ours = scores(factory, stream, seeds)
             yield from bars.stream_lines(stream, *rivals(stream, chosen.quick), ours, N)
     for game in adversaries.games():
-        if wanted(game.name, chosen.only):
+        if wanted(game.name, chosen.only) and chosen.set in (None, "games"):
             told(game.name)
             ours = adversaries.play(factory, game, seeds=seeds)
             yield from bars.game_lines(game.name, ours, adversaries.ROUNDS, N)

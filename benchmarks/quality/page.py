@@ -3,63 +3,56 @@
 from __future__ import annotations
 
 import math
-import pathlib
-import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from benchmarks.quality.bars import Line
 
-__all__ = ["fill"]
+__all__ = ["tables"]
 
-PLACE = re.compile(r"(<!-- the panel starts -->\n).*?(<!-- the panel stops -->\n)", re.DOTALL)
 STREAMS = (
     "stream", "raw", "best outsider", "best of our own parts", "ours", "bar", "C2", "bar",
     "worst block", "missed",
 )  # fmt: skip
 ACCURACY = ("Brier, outsiders", "Brier, own", "Brier, raw")
-CHOSE = "Streams that were looked at when the default was chosen."
-CHOSE_NOTHING = "Streams that chose nothing: no setting was picked with a look at these."
+KINDS = {False: "chose nothing", True: "looked at when the default was chosen"}
+"""Streams, by whether a setting was picked with a look at them."""
+COUNTS = (
+    "streams", "number", "bars met", "against the best outsider",
+    "as accurate as every outsider", "as every method, its own parts included",
+)  # fmt: skip
 GAMES = ("adversary", "loss of raw", "C2", "bar", "worst block", "bar", "missed")
 
 
-def fill(path: pathlib.Path, lines: list[Line]) -> None:
-    """Write the tables between the two marks of a page."""
-    text = path.read_text()
+def tables(lines: list[Line]) -> Iterator[str]:
+    """Yield tables in Markdown: what was met, streams by kind, and games, those that are there."""
     found = [list(group) for _, group in groupby(lines, lambda line: line.stream)]
     streams = [group for group in found if group[0].what.startswith("Brier")]
     games = [group for group in found if not group[0].what.startswith("Brier")]
-    parts = [f"{_count(lines)}\n"]
-    for chose, words in ((False, CHOSE_NOTHING), (True, CHOSE)):
-        kept = [group for group in streams if group[0].chose is chose]
-        parts += [f"{words} {_beaten(kept)}\n", _table(STREAMS, map(_stream, kept))]
-    parts += [_table(GAMES, map(_game, games))] if games else []
-    told = "\n".join(parts)
-    path.write_text(PLACE.sub(lambda mark: f"{mark[1]}{told}{mark[2]}", text))
+    kinds = {name: [group for group in streams if group[0].chose is chose]
+             for chose, name in KINDS.items()}  # fmt: skip
+    kinds = {name: kept for name, kept in kinds.items() if kept}
+    if kinds:
+        yield _table(COUNTS, (_count(name, kept) for name, kept in kinds.items()))
+    for kept in kinds.values():
+        yield _table(STREAMS, map(_stream, kept))
+    if games:
+        yield _table(GAMES, map(_game, games))
 
 
-def _count(lines: list[Line]) -> str:
-    """Return how many bars were met, against outsiders and otherwise."""
-    binding = [line for line in lines if line.binding]
+def _count(name: str, streams: list[list[Line]]) -> tuple[str, ...]:
+    """Return how many bars were met, and on how many streams nobody had the lower Brier score."""
+    binding = [line for group in streams for line in group if line.binding]
     outside = [line for line in binding if line.what == "Brier, outsiders"]
-    met, first = sum(line.met for line in binding), sum(line.met for line in outside)
-    told = f"{met} of {len(binding)} bars met"
-    return f"{told}; of those against the best outsider, {first} of {len(outside)}."
-
-
-def _beaten(streams: list[list[Line]]) -> str:
-    """Return on how many streams nobody had the lower Brier score."""
     first = sum(group[0].ours <= group[0].best for group in streams)
     known = [{line.what: line.best for line in group} for group in streams]
     both = sum(
         group[0].ours <= min(group[0].best, best.get("Brier, own", math.inf))
         for group, best in zip(streams, known, strict=True)
     )
-    many = len(streams)
-    return (
-        f"The default is at least as accurate as every outsider on {first} of {many}, and as "
-        f"every other method, its own parts included, on {both}."
-    )
+    met = [f"{sum(line.met for line in each)} of {len(each)}" if each else "none"
+           for each in (binding, outside)]  # fmt: skip
+    return name, f"{len(streams)}", *met, f"{first}", f"{both}"
 
 
 def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
