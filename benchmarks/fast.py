@@ -390,16 +390,15 @@ def _block(rule: Later, first: Model, then: Model, rounds: int, seed: int) -> fl
     """Return C2 of the block after a swap."""
     stream = swapped(first, then, rounds, seed)[0]
     block = slice(rounds // 2, rounds // 2 + BLOCK)
-    drawn = (
-        Calibrant(UNWATCHED, method=rule, seed=seed).replay(stream.raw, stream.outcomes).forecast
-    )
+    made = Calibrant(UNWATCHED, method=rule, seed=seed).compile()
+    drawn = made.replay(stream.raw, stream.outcomes).forecast
     return score.c2(drawn[block], stream.outcomes[block])
 
 
 def _lost(rule: Later, seed: int) -> float:
     """Return the Brier score of draws less that of means, where half of the outcomes are 1."""
     raw, outcomes = rare.stream(0.5, 50_000, seed)
-    run = Calibrant(UNWATCHED, method=rule, seed=seed).replay(raw, outcomes)
+    run = Calibrant(UNWATCHED, method=rule, seed=seed).compile().replay(raw, outcomes)
     return score.brier(run.forecast, outcomes) - score.brier(run.mean, outcomes)
 
 
@@ -409,9 +408,9 @@ def later_panel_rows(data: pathlib.Path | None) -> Iterator[str]:
     for stream in panel(data)[0]:
         timing = {"time": stream.issued, "available": stream.available} if stream.delayed else {}
         runs = [
-            Calibrant(UNWATCHED, method=rule, seed=seed).replay(
-                stream.raw, stream.outcomes, **timing
-            )
+            Calibrant(UNWATCHED, method=rule, seed=seed)
+            .compile()
+            .replay(stream.raw, stream.outcomes, **timing)
             for rule in (ENOUGH, Later())
             for seed in range(DRAWS)
         ]
@@ -444,7 +443,7 @@ def noticed_rows(rounds: int) -> Iterator[str]:
 def _retreated(first: Model, then: Model, rounds: int, seed: int, delay: int | None) -> float:
     """Return C2 of the block after a swap that is noticed after so many rounds."""
     stream, half = swapped(first, then, rounds, seed)[0], rounds // 2
-    made, drawn = Calibrant(seed=seed), []
+    made, drawn = Calibrant(seed=seed).compile(), []
     made.replay(stream.raw[:half], stream.outcomes[:half])
     ages = [(0, BLOCK, None)] if delay is None else [(0, delay, swaps.HOLD), (delay, BLOCK, 0)]
     for begin, end, age in ages:
@@ -475,7 +474,8 @@ def _watched(stream: Stream, seeds: int) -> Floats:
         [
             (score.brier(run.mean, stream.outcomes), score.brier(run.forecast, stream.outcomes))
             for seed in range(seeds)
-            for run in [Calibrant(experts, seed=seed).replay(stream.raw, stream.outcomes)]
+            for made in [Calibrant(experts, seed=seed).compile()]
+            for run in [made.replay(stream.raw, stream.outcomes)]
         ]
         for experts in (None, UNWATCHED)
     ]

@@ -152,7 +152,7 @@ def score(stream: Late, seed: int, before: bool = False) -> tuple[float, float, 
     if before and isinstance(model.spec.transform, ExpertMixture):
         model = Calibrant(replace(model.spec.transform, alike=False), seed=seed)
     time = np.arange(rounds, dtype=np.float64)
-    run = model.replay(stream.raw, stream.outcomes, time=time, available=stream.known)
+    run = model.compile().replay(stream.raw, stream.outcomes, time=time, available=stream.known)
     raw, mean = (scores.brier(p, stream.outcomes) for p in (stream.raw, run.mean))
     binned = scores.c2_in_bins(stream.raw, stream.outcomes)
     return raw, mean, binned, scores.c2(run.forecast, stream.outcomes)

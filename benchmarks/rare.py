@@ -70,8 +70,8 @@ def _centre(rate: float, deviation: Floats) -> float:
 def score(rate: float, rounds: int, seed: int, method: str) -> Scores:
     """Return the figures of one stream."""
     raw, y = stream(rate, rounds, seed)
-    run = Calibrant(method=method, seed=seed).replay(raw, y)
-    other = Calibrant(method=method, loss="log", seed=seed).replay(raw, y)
+    run = Calibrant(method=method, seed=seed).compile().replay(raw, y)
+    other = Calibrant(method=method, loss="log", seed=seed).compile().replay(raw, y)
     drawn, mean = run.forecast, run.mean
     auc = [metrics.auc(p, y) for p in (raw, mean, drawn)]
     logs = [_log_loss(p, y) for p in (raw, mean, drawn, other.mean)]
@@ -143,9 +143,8 @@ def panel_rows(data: pathlib.Path | None, seeds: int) -> Iterator[str]:
 
 def averaged(options: dict[str, Any], stream: Any, seeds: int) -> Floats:
     """Return the Brier scores of mean and draw, averaged over seeds."""
-    runs = [
-        Calibrant(seed=seed, **options).replay(stream.raw, stream.outcomes) for seed in range(seeds)
-    ]
+    made = [Calibrant(seed=seed, **options).compile() for seed in range(seeds)]
+    runs = [each.replay(stream.raw, stream.outcomes) for each in made]
     y = stream.outcomes
     pairs = [(metrics.brier(run.mean, y), metrics.brier(run.forecast, y)) for run in runs]
     return np.mean(pairs, axis=0)

@@ -197,7 +197,7 @@ def own_calibrator(stream: Stream, name: str) -> Floats:
     """Algorithm 1 with one of our calibrators and default settings: its mean forecast."""
     from calibrant import Recalibrator
 
-    model = Recalibrator(name, seed=0)
+    model = Recalibrator(name, seed=0).compile()
     timing = {"time": stream.issued, "available": stream.available} if stream.delayed else {}
     mean: Floats = model.replay(stream.raw, stream.outcomes, **timing).mean
     return mean

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -19,8 +18,8 @@ def find(name: str) -> Factory:
     if name == "calibrant":
         if (default := getattr(calibrant, "Calibrant", None)) is None:
             raise SystemExit("this version of the package has no Calibrant: name a calibrator")
-        return default
-    return functools.partial(calibrant.Recalibrator, name)
+        return lambda seed: default(seed=seed).compile()
+    return lambda seed: calibrant.Recalibrator(name, seed=seed).compile()
 
 
 def resolution(model: Any) -> int:
