@@ -88,7 +88,7 @@ def apart(stream: Keyed) -> Floats:
 
 def together(stream: Keyed) -> Floats:
     """One stream for all keys."""
-    return Calibrant(seed=1).replay(stream.raw, stream.outcomes).mean
+    return Calibrant(seed=1).compile().replay(stream.raw, stream.outcomes).mean
 
 
 def shared_first(stream: Keyed) -> Floats:
