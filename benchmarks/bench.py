@@ -92,6 +92,7 @@ SMALL = ("--repeats", "1", "--events", "20000", "--files", "2", "--keys", "10000
 LITTLE = ("--events", "2000", "--keys", "50", "--kills", "1")
 PARTS = (
     Part("quality", "context", ("benchmarks.context",), ("--rounds", "2000")),
+    Part("quality", "demo", ("benchmarks.demo",), ("--rounds", "20000", "--seeds", "2")),
     Part("quality", "images", ("benchmarks.images",)),
     Part("quality", "groups", ("benchmarks.groups",), ("--seeds", "2")),
     Part("quality", "rare", ("benchmarks.rare",), ("--rounds", "2000", "--seeds", "1")),
