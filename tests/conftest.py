@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import uncounted
 from hypothesis import HealthCheck, Phase, settings
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -87,7 +88,8 @@ PLAIN = re.compile(
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what needs to run once; leave out rules on grids that they refuse."""
+    """Mark what needs to run once, or uncounted; leave out rules on grids that they refuse."""
+    counted_elsewhere = uncounted.listed()
     for item in items:
         if item.get_closest_marker("base") and "compiled" not in item.nodeid:
             item.add_marker(pytest.mark.alone)
@@ -95,6 +97,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.once)
         if PLAIN.match(item.path.stem):
             item.add_marker(pytest.mark.plain)
+        if uncounted.name_of(item.nodeid) in counted_elsewhere:
+            item.add_marker(pytest.mark.no_cover)
     refused = {item for item in items if _refuses(getattr(item, "callspec", None))}
     if refused:
         config.hook.pytest_deselected(items=list(refused))

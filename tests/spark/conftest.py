@@ -6,9 +6,12 @@ import os
 import shutil
 from collections.abc import Iterator
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+HERE = Path(__file__).resolve().parent
 
 # The environment of the other tests has pandas 3, which PySpark does not take: script/test runs
 # these tests in one of their own.
@@ -16,7 +19,10 @@ collect_ignore_glob = [] if find_spec("pyspark") else ["test_*.py"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # Those of other folders are among the items too, where these are collected together.
     for item in items:
+        if HERE not in item.path.parents:
+            continue
         # Sockets and files of Spark's own gateway are left to the collector.
         item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
         item.add_marker(
