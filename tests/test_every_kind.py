@@ -10,6 +10,7 @@ from everyone import EVERYONE
 
 from calibrant import Calibrant, Recalibrator, Table
 from calibrant.errors import InvalidInput, InvalidType
+from calibrant.registry import calibrators
 
 pytestmark = pytest.mark.plain
 
@@ -78,6 +79,42 @@ def test_tables_name_such_a_failure_too(
 def test_a_failure_in_any_dress_is_the_number_it_means(name: str, rounds: int) -> None:
     model = played(name, rounds)
     assert str(model.certificate(np.array(0.25))) == str(model.certificate(0.25))
+
+
+SMALLEST = 5e-324
+"""The least number above 0."""
+
+
+@pytest.mark.parametrize("failure", [1e-150, 1e-200, 1e-308, SMALLEST])
+@rounds_or_none
+@every_kind
+def test_a_failure_may_be_as_small_as_any_number(name: str, rounds: int, failure: float) -> None:
+    certificate = played(name, rounds).certificate(failure)
+    assert str(certificate)
+    assert certificate.holds is not False
+
+
+@pytest.mark.parametrize("failure", [1e-200, SMALLEST])
+@pytest.mark.parametrize("name", calibrators.names())
+def test_certificates_promise_less_the_less_they_may_fail(name: str, failure: float) -> None:
+    model, safe = Recalibrator(name, seed=1), Calibrant(raw_safe=0.01, seed=1)
+    for k in range(40):
+        for stream in (model, safe):
+            stream.observe(stream.forecast(0.4), k % 2)
+    for stream in (model, safe):
+        told = [[b.value for b in stream.certificate(f).sure] for f in (0.05, failure)]
+        assert len(told[0]) == len(told[1])
+        assert all(usual <= rare for usual, rare in zip(*told, strict=True))
+
+
+@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("safe", [None, 0.01])
+def test_tables_may_be_asked_for_the_smallest_failure_too(safe: Any, together: bool) -> None:
+    table = Table(Calibrant(raw_safe=safe, seed=1))
+    for k in range(300):
+        table.observe(table.forecast(k % 3, 0.4), k % 2)
+    usual, rare = (table.certificates(f, together=together) for f in (0.05, SMALLEST))
+    assert (rare.promised >= usual.promised).all()
 
 
 NO_FORECASTS: dict[str, Any] = {

@@ -15,8 +15,8 @@ from calibrant.bounds.game import (
     harmonic,
     harmonic_cap,
     over_draws,
-    probable,
     probably,
+    share,
 )
 from calibrant.bounds.gaps import visits
 from calibrant.core import check
@@ -156,7 +156,7 @@ def anchored_regret(
 
 def regret_of(value: float, c: float, rounds: float, theorem: str, failure: float | None) -> Bound:
     """Return a bound on regret, with what chance adds to two means if it may fail."""
-    excess = 0.0 if failure is None else azuma(int(rounds), probable(failure) / 2.0)
+    excess = 0.0 if failure is None else azuma(int(rounds), share(failure, 2.0))
     return Bound(value + excess * (1.0 + 1.0 / c), "regret", probably(failure), theorem, "sharper")
 
 

@@ -176,6 +176,19 @@ def estimated(bound: Bound | None) -> Bound | None:
     return replace(bound, assumption=ESTIMATED)
 
 
+def share(failure: float, parts: float) -> float:
+    """Return an equal part of a failure probability; never 0, of which no bound can speak.
+
+    A share that is too small for a number becomes the least number, of which bounds are infinite.
+
+    Examples
+    --------
+    >>> share(0.05, 2), share(1e-320, 1e9) > 0.0
+    (0.025, True)
+    """
+    return max(probable(failure) / parts, ABOVE_ZERO)
+
+
 def by_chance(failure: float, rounds: int) -> float:
     """Return the failure probability to use where the number of rounds was left to chance.
 
@@ -190,7 +203,7 @@ def by_chance(failure: float, rounds: int) -> float:
     True
     """
     j = max(0, math.ceil(math.log2(max(rounds, 1))))
-    return (probable(failure) / ((j + 1) * (j + 2))) ** 2 / 2.0
+    return max(share(failure, (j + 1) * (j + 2)) ** 2 / 2.0, ABOVE_ZERO)
 
 
 def strength(prior: Any) -> float:

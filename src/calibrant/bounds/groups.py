@@ -5,7 +5,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from calibrant.bounds.game import Bound, azuma, game, harmonic_cap, probable, probably, strength
+from calibrant.bounds.game import (
+    Bound,
+    azuma,
+    game,
+    harmonic_cap,
+    probable,
+    probably,
+    share,
+    strength,
+)
 from calibrant.core import check
 
 _AVERAGE = "average gaps summed over groups"
@@ -167,8 +176,8 @@ def group_excess(rounds: int, memberships: int, overlap: int, failure: float) ->
     extra = check.whole(memberships, "memberships", low=T) - T
     most = T + extra * (check.whole(overlap, "overlap", low=1) + 1)
     j = math.ceil(math.log2(most / T))
-    share = probable(failure) / ((j + 1) * (j + 2))
-    return math.sqrt(2.0 * T * 2.0**j * math.log(1.0 / share))
+    part = share(failure, (j + 1) * (j + 2))
+    return math.sqrt(2.0 * T * 2.0**j * math.log(1.0 / part))
 
 
 def multivalid_rate(rounds: int, cells: int, groups: int = 1) -> float:

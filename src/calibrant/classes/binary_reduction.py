@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
-from calibrant.bounds.game import by_chance, probable
+from calibrant.bounds.game import by_chance, probable, share
 from calibrant.calibrators.arena import Arena
 from calibrant.classes.base import ClassRecalibrator, RunT
 from calibrant.classes.certificate import ClassCertificate
@@ -301,8 +301,8 @@ class BinaryReduction(ClassRecalibrator[MadeT, RunT]):
 
     def _chance(self, failure: float, number: int, row: Words) -> float:
         """Return how likely what is said of the row of a number may fail."""
-        share = failure / self._classes
-        return share if self._all_learn else by_chance(share, int(row[ROUNDS]))
+        part = share(failure, self._classes)
+        return part if self._all_learn else by_chance(part, int(row[ROUNDS]))
 
     @property
     def _all_learn(self) -> bool:

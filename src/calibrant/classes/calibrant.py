@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from calibrant.bounds.game import by_chance
+from calibrant.bounds.game import by_chance, share
 from calibrant.classes.binary_reduction import BinaryReduction, Both, made_spec
 from calibrant.classes.front import Front
 from calibrant.classes.grown import grown
@@ -274,8 +274,8 @@ class ClassCalibrant(BinaryReduction[MendedTicket, MendedRun]):
         return None if self._each else TOO_MANY
 
     def _chance(self, failure: float, number: int, row: Words) -> float:
-        share = failure / (self._classes + len(self._each))
-        return share if number < self._classes else by_chance(share, int(row[ROUNDS]))
+        part = share(failure, self._classes + len(self._each))
+        return part if number < self._classes else by_chance(part, int(row[ROUNDS]))
 
     def _waiting(self, numbers: list[int]) -> dict[int, int]:
         self._counter.file_latest()

@@ -10,6 +10,7 @@ import numpy as np
 
 from calibrant import bounds
 from calibrant.bounds import Bound
+from calibrant.bounds.game import share
 from calibrant.calibrators import Account, Calibrator
 from calibrant.core.arrays import Reals, Words
 from calibrant.core.seeded import Seeded
@@ -193,7 +194,7 @@ def _first(rule: Calibrator, account: Account, failure: float) -> int | None:
     """Return from about which round on the theorem says more than what is always true."""
 
     def says(rounds: int) -> bool:
-        found = rule.worst(account, rounds, failure / 2)
+        found = rule.worst(account, rounds, share(failure, 2))
         if found is not None and found.quantity.startswith("pseudo"):
             cells, buckets = len(rule.lattice.values), account.buckets
             found = bounds.drawn(found, rounds, cells, buckets=buckets, failure=failure)
@@ -206,8 +207,8 @@ def _probable(
     rule: Calibrator, account: Account, loss: Loss, failure: float
 ) -> tuple[bounds.Bound, ...]:
     """Return what holds for this run, each part of a chance that adds up to ``failure``."""
-    own = rule.probable_regret(account, failure / 2) if loss.name == "squared" else None
-    found = rule.probable(account, failure if own is None else failure / 2)
+    own = rule.probable_regret(account, share(failure, 2)) if loss.name == "squared" else None
+    found = rule.probable(account, failure if own is None else share(failure, 2))
     if found is None:
         return ()
     if found.quantity.startswith("pseudo"):

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from calibrant import bounds
-from calibrant.bounds.game import by_chance
+from calibrant.bounds.game import ABOVE_ZERO, by_chance
 from calibrant.calibrators import Account
 from calibrant.core.arrays import Mask, Reals, Words
 from calibrant.errors import InvalidInput
@@ -240,7 +240,7 @@ def shared(failure: float, keys: int) -> Reals:
     """
     j = np.floor(np.log2(np.arange(1, keys + 1)))
     made: Reals = failure / ((j + 1) * (j + 2)) / 2.0**j
-    return made
+    return np.maximum(made, ABOVE_ZERO)
 
 
 def _promise(

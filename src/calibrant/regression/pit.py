@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 
 import numpy as np
 
+from calibrant.bounds.game import share
 from calibrant.calibrators.layout import Layout, layout_of
 from calibrant.core import check
 from calibrant.core.arrays import Mask, Reals, Words
@@ -320,7 +321,7 @@ class Pit(LevelMethod):
         hits = row[OWN : OWN + many] / rounds if rounds else np.full(many, np.nan)
         places, parts = np.searchsorted(self._learned, self.levels).tolist(), self._parts(row)
         found = zip(self.levels.tolist(), hits.tolist(), places, strict=True)
-        chance = failure / len(specs)
+        chance = share(failure, len(specs))
         told = [
             certificate_of(spec, part, 0, chance) for spec, part in zip(specs, parts, strict=True)
         ]
