@@ -15,7 +15,21 @@ from calibrant.errors import CalibrantError, InvalidInput, InvalidType
 pytestmark = pytest.mark.base
 
 HUGE = 10**400
-NOT_NUMBERS = ["1", None, [], {}, 1j, b"1", Decimal("0.5"), object, np.array([0.5]), np.str_("1")]
+NOT_NUMBERS = [
+    "1",
+    None,
+    [],
+    {},
+    1j,
+    b"1",
+    Decimal("0.5"),
+    object,
+    np.array([0.5]),
+    np.str_("1"),
+    np.timedelta64(1),
+    np.timedelta64(1, "D"),
+    np.timedelta64("NaT"),
+]
 
 
 def refusal(error: type[Exception], call: object, *args: object, **kwargs: object) -> str:
@@ -144,7 +158,9 @@ def test_a_whole_number_has_a_highest_value(value: object) -> None:
     assert text == f"size must be a whole number from 1 to 3, got {value!r}"
 
 
-@pytest.mark.parametrize("value", [True, np.bool_(False), "3", None], ids=repr)
+@pytest.mark.parametrize(
+    "value", [True, np.bool_(False), "3", None, np.timedelta64(3), np.timedelta64(3, "D")], ids=repr
+)
 def test_truth_values_and_strings_are_no_whole_numbers(value: object) -> None:
     text = refusal(InvalidType, check.whole, value, "size", low=1)
     assert text == f"size must be a whole number of at least 1, got {value!r}"

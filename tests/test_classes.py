@@ -219,6 +219,18 @@ def test_the_rest_is_shared_in_proportion_and_the_first_stays_first(table, data)
             assert own.argmax() == top
 
 
+@pytest.mark.parametrize("least", [1e-310, 1.5e-323, 5e-324])
+@pytest.mark.parametrize("sure", [0.35, 0.4, 0.45, 0.6])
+def test_the_rest_is_shared_out_to_the_smallest_numbers_too(sure: float, least: float) -> None:
+    rows = np.array([[0.5, 0.5, least], [1.0, least, least], [1.0, least, 0.0]])
+    small = shared_out(rows, np.zeros(3, np.int64), np.full(3, sure))
+    usual = shared_out(
+        np.where(rows == least, 1e-300, rows), np.zeros(3, np.int64), np.full(3, sure)
+    )
+    assert small.sum(axis=1) == pytest.approx(np.ones(3), abs=1e-9)
+    assert small == pytest.approx(usual, abs=1e-9)
+
+
 # First classes.
 
 

@@ -279,15 +279,17 @@ def _capped(others: Reals, tops: Words, left: Reals, cap: Reals) -> Reals:
 
 def _filled(falling: Reals, left: Reals, cap: Reals) -> Reals:
     """Fill up to the cap whoever would get more, from the largest on; the others share the rest."""
-    ranks = np.arange(falling.shape[1])
+    # A power of two changes no digit, and lets products of the smallest numbers have theirs.
+    ranks, falling = np.arange(falling.shape[1]), falling * 2.0**64
     below = np.cumsum(falling[:, ::-1], axis=1)[:, ::-1]
     over = (falling > 0.0) & ((left - ranks * cap) * falling > cap * below)
     full = np.logical_and.accumulate(over, axis=1)
     count = full.sum(axis=1, keepdims=True)
     rest = np.maximum(left - count * cap, 0.0)
-    total = np.where(full, 0.0, falling).sum(axis=1, keepdims=True)
+    own = np.where(full, 0.0, falling)
+    total = own.sum(axis=1, keepdims=True)
     even = np.broadcast_to(rest / np.maximum(len(ranks) - count, 1), falling.shape).copy()
-    tail = np.divide(rest * falling, total, out=even, where=total > 0.0)
+    tail = np.divide(rest * own, total, out=even, where=total > 0.0)
     return np.where(full, cap, np.minimum(tail, cap))
 
 

@@ -80,7 +80,7 @@ def whole(value: Any, name: str, *, low: int = 0, high: int | None = None) -> in
         rule = f"a whole number from {low} to {high}"
     if isinstance(value, _BOOLS):
         raise InvalidType(f"{name} must be {rule}, got {value!r}")
-    if isinstance(value, (int, np.integer)):
+    if is_integer(value):
         number = int(value)
     else:
         as_float = _number(value, name, rule)
@@ -90,6 +90,15 @@ def whole(value: Any, name: str, *, low: int = 0, high: int | None = None) -> in
     if number < low or (high is not None and number > high):
         raise InvalidInput(f"{name} must be {rule}, got {value!r}")
     return number
+
+
+def is_integer(value: object) -> bool:
+    """Say whether a value is an integer of Python or NumPy, which counts spans of time among its.
+
+    >>> is_integer(3), is_integer(np.int8(3)), is_integer(np.timedelta64(3, "D")), is_integer(3.0)
+    (True, True, False, False)
+    """
+    return isinstance(value, (int, np.integer)) and not isinstance(value, np.timedelta64)
 
 
 def choice(value: Any, name: str, options: tuple[str, ...]) -> str:
@@ -157,7 +166,7 @@ def _number(value: Any, name: str, rule: str) -> float:
     # A tensor without dimensions is a number, whoever made it.
     if not isinstance(value, Real) and getattr(value, "shape", None) == ():
         value = (value if isinstance(value, np.ndarray) else as_array(value))[()]
-    if not isinstance(value, (Real, np.bool_)):
+    if not isinstance(value, (Real, np.bool_)) or isinstance(value, np.timedelta64):
         raise InvalidType(f"{name} must be {rule}, got {value!r}")
     try:
         return float(value)

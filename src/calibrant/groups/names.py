@@ -54,7 +54,7 @@ def names_of(groups: Any, declared: tuple[Name, ...] = ()) -> tuple[Name, ...]:
     """
     if groups is None:
         return ()
-    if isinstance(groups, (str, Period, int, np.integer)):
+    if isinstance(groups, (str, Period)) or check.is_integer(groups):
         return (_name(groups),)
     if isinstance(groups, Mapping):
         groups = [name for name, applies in groups.items() if flag(applies, name)]
@@ -104,7 +104,7 @@ def _name(value: Any) -> Name:
         return Period(str(value.name), check.whole(value.number, "number of a period"))
     if isinstance(value, str):
         return str(value)
-    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+    if check.is_integer(value) and not isinstance(value, bool):
         return int(value)
     raise InvalidType(f"group must be a string, a whole number or a Period, got {value!r}")
 

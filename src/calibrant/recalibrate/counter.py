@@ -7,6 +7,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.core import check
 from calibrant.core.desk import NEAR, Desk, Found, name_key
 from calibrant.errors import (
     ForeignTicket,
@@ -345,11 +346,11 @@ class Counter(Generic[TicketT]):
 
 def checked_id(id: Any) -> int | str:
     """Return the id of a ticket, if that is what it is."""
-    if isinstance(id, np.integer):
-        return int(id)
-    if not isinstance(id, (int, str)) or isinstance(id, bool):
+    if isinstance(id, str):
+        return id
+    if not check.is_integer(id) or isinstance(id, bool):
         raise InvalidType(f"ticket must be a Ticket or its id, got {id!r}")
-    return id
+    return int(id)
 
 
 def _key(id: int | str) -> int:

@@ -23,14 +23,12 @@ DENSE: Final = 4
 
 def checked_key(key: Any) -> Key:
     """Return a key, if it is one, as a plain string or number: equal keys have equal coins."""
-    if isinstance(key, np.integer):
-        return int(key)
-    return plain_key(key)
+    return int(key) if check.is_integer(key) and not isinstance(key, int) else plain_key(key)
 
 
 def is_key(key: object) -> bool:
     """Say whether something could be the key of a stream."""
-    return isinstance(key, (str, int, np.integer)) and not isinstance(key, bool)
+    return isinstance(key, str) or (check.is_integer(key) and not isinstance(key, bool))
 
 
 class KeyedTicket(Ticket):

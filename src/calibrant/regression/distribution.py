@@ -354,7 +354,7 @@ def target_levels(levels: Any) -> Reals:
     >>> target_levels(4).tolist(), target_levels([0.05, 0.5]).tolist()
     ([0.2, 0.4, 0.6, 0.8], [0.05, 0.5])
     """
-    if isinstance(levels, (int, np.integer)) and not isinstance(levels, bool):
+    if check.is_integer(levels) and not isinstance(levels, bool):
         count = check.whole(levels, "levels", low=1, high=MOST_LEVELS)
         return np.arange(1, count + 1) / (count + 1)
     given = check.numbers(levels, "levels", "numbers between 0 and 1").astype(np.float64)
