@@ -331,6 +331,21 @@ def test_a_ticket_of_another_is_foreign(name: str) -> None:
             play.rec.coin_of(ticket)
 
 
+@pytest.mark.parametrize("name", [name for name in ALL if KINDS[name].has("coin")])
+def test_coins_of_forecasts_that_were_never_made_stay_hidden(name: str) -> None:
+    play = Play(name)
+    ticket = play.closed()
+    for number in (1, 99, 1 << 80):
+        never = altered(ticket, number=number)
+        with play.refused(UnknownTicket, f"ticket must be one that was issued here, got {never!r}"):
+            play.rec.coin_of(never)
+    if "clock" in ticket.to_dict():
+        later = altered(ticket, clock=1)
+        told = f"ticket must be as it was issued, got an altered one: {later!r}"
+        with play.refused(ForeignTicket, told):
+            play.rec.coin_of(later)
+
+
 def test_a_ticket_of_another_table_is_foreign() -> None:
     pattern = Recalibrator(resolution=4, buckets=3)
     table, stranger = Table(pattern, seed=1), Table(pattern, seed=2)

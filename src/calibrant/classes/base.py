@@ -17,7 +17,7 @@ from calibrant.core.arrays import Reals, Words
 from calibrant.core.codec import Document
 from calibrant.core.gate import passing
 from calibrant.core.stateful import Migration
-from calibrant.errors import InvalidInput, StaleForecast
+from calibrant.errors import StaleForecast
 from calibrant.kernels.layout import ISSUED, LONGEST_LAG, ROUNDS
 from calibrant.recalibrate import version2
 from calibrant.recalibrate.counter import Counter
@@ -144,9 +144,7 @@ class ClassRecalibrator(InTurn[TicketT], Generic[TicketT, RunT]):
 
     def _flip(self, secret: bytes, block: int, made: Any) -> float:
         """Return the coin of a ticket or of its part, in that block of a row with that secret."""
-        if made.clock is None:
-            raise InvalidInput(f"ticket must be the one that forecast() returned, got {made!r}")
-        return coin_at(secret, self._throws, block, made.clock)
+        return coin_at(secret, self._throws, block, self._clock_of(made))
 
     def _reseat(self) -> None:
         whose = fingerprint(self._secret, self.kind, self._classes)

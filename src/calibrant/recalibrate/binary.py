@@ -15,7 +15,7 @@ from calibrant.core.codec import Document
 from calibrant.core.gate import passing
 from calibrant.core.stateful import Migration
 from calibrant.core.ticket import Ticket
-from calibrant.errors import ForeignTicket, InvalidInput
+from calibrant.errors import ForeignTicket
 from calibrant.kernels import bodies
 from calibrant.kernels.layout import (
     ASIDE,
@@ -255,9 +255,8 @@ class Binary(Stream[Ticket]):
         For audits.  An open ticket may be given by its id.
         """
         found = self._ours(ticket)
-        if found.clock is None:
-            raise InvalidInput(f"ticket must be the one that forecast() returned, got {found!r}")
-        return coin_at(self._secret_at(found.number), self._spec.coins, found.bucket, found.clock)
+        clock = self._clock_of(found)
+        return coin_at(self._secret_at(found.number), self._spec.coins, found.bucket, clock)
 
     def _reseat(self) -> None:
         plain, arena = self._arena.listed is not None, self._arena

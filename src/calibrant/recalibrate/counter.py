@@ -303,10 +303,7 @@ class Counter(Generic[TicketT]):
         """
         if not isinstance(ticket, self.kind):
             raise InvalidType(f"ticket must be a {self.kind.__name__}, got {ticket!r}")
-        if not self.owns(ticket):
-            raise ForeignTicket(f"ticket must be of this recalibrator, got another's: {ticket!r}")
-        if ticket.number >= issued:
-            raise UnknownTicket(f"ticket must be one that was issued here, got {ticket!r}")
+        self.given_out(ticket, issued)
         if ticket.outcome is None:
             self._refuse_unknown(ticket, was, issued)
         stands = self.corrections.get(ticket.number)
@@ -322,6 +319,15 @@ class Counter(Generic[TicketT]):
                 f"outcome must differ from the known one to correct it, got {outcome} again"
             )
         return stands
+
+    def given_out(self, ticket: Any, issued: int) -> TicketT:
+        """Return a ticket that was given out here, open or closed, or an open one by its id."""
+        found: TicketT = ticket if isinstance(ticket, self.kind) else self.find(ticket, issued)
+        if not self.owns(found):
+            raise ForeignTicket(f"ticket must be of this recalibrator, got another's: {found!r}")
+        if found.number >= issued:
+            raise UnknownTicket(f"ticket must be one that was issued here, got {found!r}")
+        return found
 
     def _refuse_unknown(self, ticket: TicketT, was: Any, issued: int) -> None:
         """Raise of a ticket that knows no outcome, unless it has one and the caller says which."""

@@ -221,13 +221,16 @@ class Stream(Intact[TicketT], Stateful):
 
     def _ours(self, ticket: TicketT | int | str) -> TicketT:
         """Return a ticket of this stream, open or closed, or an open one given by its id."""
-        counter = self._counter
-        if not isinstance(ticket, counter.kind):
-            with passing(self._gate):
-                ticket = counter.find(ticket, self._own(ISSUED))
-        if not counter.owns(ticket):
-            raise ForeignTicket(f"ticket must be of this recalibrator, got another's: {ticket!r}")
-        return ticket
+        with passing(self._gate):
+            return self._counter.given_out(ticket, self._own(ISSUED))
+
+    def _clock_of(self, made: Any) -> int:
+        """Return the clock at which a coin was thrown for a ticket, or for a part of one."""
+        if made.clock is None:
+            raise InvalidInput(f"ticket must be the one that forecast() returned, got {made!r}")
+        if made.clock >= self._own(ISSUED):
+            raise ForeignTicket(f"ticket must be as it was issued, got an altered one: {made!r}")
+        return int(made.clock)
 
     # -------------------------------------------------------------- late outcomes
 
