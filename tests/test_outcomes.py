@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -16,6 +19,7 @@ from calibrant.core.codec import Document
 from calibrant.core.ticket import Ticket
 from calibrant.errors import (
     CorruptState,
+    ForeignTicket,
     InvalidInput,
     InvalidType,
     RepeatedTicket,
@@ -168,6 +172,94 @@ def test_what_cannot_be_reported_is_named_and_changes_nothing(kind: Any) -> None
     refused(InvalidInput, "time must be a finite", lambda: made.forecast(0.2, time=math.nan))
     refused(RepeatedTicket, "id must not be", lambda: made.forecast(0.2, time=10.0, id="a"))
     assert (made.to_bytes(), rec.to_bytes()) == before
+
+
+@pytest.mark.parametrize("kind", [WaitForHorizon, PendingUnknown])
+def test_a_refused_forecast_lets_no_time_pass(kind: Any) -> None:
+    rec = Recalibrator(seed=1)
+    made = kind(rec, horizon=5.0)
+    made.forecast(0.3, time=0.0, id="due")
+    for name in ("open", "other"):
+        made.forecast(0.3, time=4.0, id=name)
+    before = made.to_bytes(), rec.to_bytes()
+    names: list[tuple[Any, type[Exception], str]] = [
+        ("open", RepeatedTicket, "id must not be that of an open ticket, got 'open'"),
+        (3, InvalidType, "id must be a string that is not empty, got 3"),
+        ("", InvalidType, "id must be a string that is not empty, got ''"),
+    ]
+    for name, error, text in names:
+        with pytest.raises(error) as caught:
+            made.forecast(0.3, time=8.0, id=name)
+        assert str(caught.value) == text
+    assert (made.to_bytes(), rec.to_bytes()) == before
+    made.forecast(0.3, time=8.0, id="due")
+    assert made.waiting == 3
+
+
+@pytest.mark.parametrize("kind", [WaitForHorizon, PendingUnknown])
+def test_tickets_and_ids_of_others_are_refused(kind: Any) -> None:
+    made, stranger = (kind(Recalibrator(seed=seed), horizon=5.0) for seed in (1, 2))
+    own, same = (each.forecast(0.3, time=1.0) for each in (made, stranger))
+    later = stranger.forecast(0.4, time=2.0)
+    made.forecast(0.3, time=2.0)
+    before = made.to_bytes(), made.recalibrator.to_bytes()
+    given: list[Any] = [(made, same), (made, later), (made.copy(), later)]
+    for each, ticket in given:
+        with pytest.raises(ForeignTicket) as caught:
+            each.observe(ticket, 1, time=3.0)
+        told = f"ticket must be of this recalibrator, got another's: {ticket!r}"
+        assert str(caught.value) == told
+    for id in (True, 0.0, None, np.bool_(False), b"0"):
+        with pytest.raises(InvalidType) as refused:
+            made.observe(id, 1, time=3.0)
+        assert str(refused.value) == f"ticket must be a Ticket or its id, got {id!r}"
+    assert (made.to_bytes(), made.recalibrator.to_bytes()) == before
+    assert made.observe(np.int64(0), 1, time=3.0) is own
+
+
+@pytest.mark.parametrize("kind", [WaitForHorizon, PendingUnknown])
+def test_threads_may_share_what_waits(kind: Any) -> None:
+    made = kind(Recalibrator(seed=1), horizon=5.0)
+
+    def play(number: int) -> None:
+        for k in range(40):
+            ticket = made.forecast(0.4, time=0.0, id=f"{number} {k}")
+            assert made.observe(ticket.id, 1, time=1.0) is ticket
+            assert type(made).from_bytes(made.to_bytes(), made.recalibrator).waiting
+
+    in_threads(play)
+    assert len(made.advance(9.0)) == made.recalibrator.rounds == 160
+    assert made.waiting == 0
+
+
+def test_threads_may_share_what_thins() -> None:
+    rec = Recalibrator(seed=1)
+    made = ObservedOnly(rec, floor=0.5, seed=1)
+
+    def play(_: int) -> None:
+        for _k in range(100):
+            made.observe(made.forecast(0.4), 1, probability=1.0)
+
+    in_threads(play)
+    assert (made.observed, made.learned) == (400, rec.rounds)
+
+
+def in_threads(play: Callable[[int], None]) -> None:
+    """Let four threads play at once, and take turns often."""
+    with switching(1e-6), ThreadPoolExecutor(4) as threads:
+        for done in [threads.submit(play, number) for number in range(4)]:
+            done.result()
+
+
+@contextmanager
+def switching(often: float) -> Iterator[None]:
+    """Let threads take turns that often."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(often)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(usual)
 
 
 def test_bad_settings_are_named() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from calibrant.core import check
 from calibrant.core.codec import Document
+from calibrant.core.gate import passing
 from calibrant.core.place import bucket
 from calibrant.core.ticket import Ticket
 from calibrant.metrics import binomial_band
@@ -102,7 +103,7 @@ class PendingUnknown(Around):
         buckets: int = 20,
         confidence: float = 0.95,
     ) -> None:
-        self._recalibrator = recalibrator
+        self._put_around(recalibrator)
         self._begin(buckets, confidence)
         self._wait = WaitForHorizon(recalibrator, horizon)
 
@@ -119,10 +120,11 @@ class PendingUnknown(Around):
 
     def forecast(self, raw: float, *, time: float, id: str | None = None) -> Ticket:
         """Announce a forecast; what is due by then is learned first."""
-        check.probability(raw)
-        self.advance(time)
-        ticket = self._wait.forecast(raw, time=time, id=id)
-        self._counts[bucket(ticket.raw, self.buckets), 0] += 1
+        with passing(self._gate):
+            self._wait._checked(raw, time, id)
+            self._advance(time)
+            ticket = self._wait.forecast(raw, time=time, id=id)
+            self._counts[bucket(ticket.raw, self.buckets), 0] += 1
         return ticket
 
     def observe(self, ticket: Ticket | int | str, outcome: int, time: float) -> Ticket | None:
@@ -130,13 +132,18 @@ class PendingUnknown(Around):
 
         Returns what :meth:`WaitForHorizon.observe` does.
         """
-        found = self._wait.observe(ticket, outcome, time)
-        _, entry = self._wait.find(ticket)
-        self._counts[bucket(entry.raw, self.buckets), 1 if entry.outcome else 2] += 1
+        with passing(self._gate):
+            found = self._wait.observe(ticket, outcome, time)
+            _, entry = self._wait.find(ticket)
+            self._counts[bucket(entry.raw, self.buckets), 1 if entry.outcome else 2] += 1
         return found
 
     def advance(self, time: float) -> list[Ticket]:
         """Let time pass; learn all outcomes whose horizon has, and return their tickets."""
+        with passing(self._gate):
+            return self._advance(time)
+
+    def _advance(self, time: float) -> list[Ticket]:
         when = check.real(time, "time")
         entries = [self._wait.find(name)[1] for name in self._wait.due(when)]
         settled = self._wait.advance(when)
@@ -147,10 +154,9 @@ class PendingUnknown(Around):
 
     def bounds(self, raw: float | None = None) -> RateBounds:
         """Return what is known of the bucket of ``raw``, or of all forecasts."""
-        if raw is None:
-            counts = self._counts.sum(axis=0)
-        else:
-            counts = self._counts[bucket(check.probability(raw), self.buckets)]
+        which = slice(None) if raw is None else [bucket(check.probability(raw), self.buckets)]
+        with passing(self._gate):
+            counts = self._counts[which].sum(axis=0)
         rounds, ones, zeros = map(int, counts)
         low, high = (ones / rounds, (rounds - zeros) / rounds) if rounds else (0.0, 1.0)
         ends = [ones, rounds - zeros], [rounds, rounds]
@@ -158,7 +164,7 @@ class PendingUnknown(Around):
         told = rounds, ones, zeros, rounds - ones - zeros
         return RateBounds(*told, low, high, float(above[0]), float(below[1]))
 
-    def _document(self) -> Document:
+    def _written(self) -> Document:
         settings = {"confidence": self.confidence.hex(), "wait": self._wait.to_bytes().hex()}
         counts = {"counts": self._counts.reshape(-1)}
         return Document(self.kind, {"buckets": self.buckets, **settings}, counts)

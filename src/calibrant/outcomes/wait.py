@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import copy
 import hashlib
+from abc import abstractmethod
+from itertools import takewhile
 from typing import Any, Final, NamedTuple, Protocol, Self, TypeAlias
 
 from calibrant import errors
 from calibrant.core import check
 from calibrant.core.codec import Document
+from calibrant.core.gate import Gate, passing
 from calibrant.core.seal import opened, opened_data
 from calibrant.core.stateful import Stateful
 from calibrant.core.ticket import Ticket
 from calibrant.kernels.coin import coin
+from calibrant.recalibrate.counter import checked_id
 from calibrant.recalibrate.fork import watch
 from calibrant.recalibrate.secret import SAFE, Coins, secret_of
 
@@ -43,12 +47,16 @@ class Around(Stateful):
     """What is put around a recalibrator, and stored beside its state.
 
     A state holds everything but the recalibrator's own; two are equal if their recalibrators are,
-    too.  A copy, and a pickle, take the recalibrator with them.
+    too.  A copy, and a pickle, take the recalibrator with them.  Threads may share one.
     """
 
-    __slots__ = ("_recalibrator",)
+    __slots__ = ("_gate", "_recalibrator")
 
+    _gate: Gate
     _recalibrator: Forecaster
+
+    def _put_around(self, recalibrator: Forecaster) -> None:
+        self._recalibrator, self._gate = recalibrator, [None]
 
     @property
     def recalibrator(self) -> Forecaster:
@@ -88,13 +96,23 @@ class Around(Stateful):
             told = "recalibrator must be the one that was stored beside the state"
             raise errors.InvalidInput(f"{told}, got None")
         made = cls.__new__(cls)
-        made._recalibrator = recalibrator
+        made._put_around(recalibrator)
         made._become(document)
         return made
 
     def copy(self) -> Self:
         """Return an independent object in the same state, around a copy of the recalibrator."""
-        return self._around(self._document(), copy.deepcopy(self._recalibrator))
+        with passing(self._gate):
+            document, inner = self._written(), copy.deepcopy(self._recalibrator)
+        return self._around(document, inner)
+
+    def _document(self) -> Document:
+        with passing(self._gate):
+            return self._written()
+
+    @abstractmethod
+    def _written(self) -> Document:
+        """Return what is stored, within the gate."""
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Around):
@@ -153,7 +171,7 @@ class WaitForHorizon(Around):
     __slots__ = ("_entries", "_handed_out", "clock", "horizon", "lost")
 
     def __init__(self, recalibrator: Forecaster, horizon: float) -> None:
-        self._recalibrator = recalibrator
+        self._put_around(recalibrator)
         self._begin(horizon)
 
     def _begin(self, horizon: float) -> None:
@@ -171,12 +189,22 @@ class WaitForHorizon(Around):
 
     def forecast(self, raw: float, *, time: float, id: str | None = None) -> Ticket:
         """Announce a forecast; what is due by then is learned first."""
-        value, now = check.probability(raw), self._checked_time(time)
-        self.advance(now)
-        ticket = self._recalibrator.forecast(value, id=id, time=now)
-        self._entries[ticket.id] = Waiting(now, value, None)
-        self._handed_out[ticket.id] = ticket
+        with passing(self._gate):
+            value, now = self._checked(raw, time, id)
+            self._advance(now)
+            ticket = self._recalibrator.forecast(value, id=id, time=now)
+            self._entries[ticket.id] = Waiting(now, value, None)
+            self._handed_out[ticket.id] = ticket
         return ticket
+
+    def _checked(self, raw: Any, time: Any, id: Any) -> tuple[float, float]:
+        """Return raw forecast and time, or refuse a forecast before any time passes."""
+        value, now = check.probability(raw), self._checked_time(time)
+        if id is not None and (not isinstance(id, str) or not id):
+            raise errors.InvalidType(f"id must be a string that is not empty, got {id!r}")
+        if id in self._entries and not self._is_due(self._entries[id], now):
+            raise errors.RepeatedTicket(f"id must not be that of an open ticket, got {id!r}")
+        return value, now
 
     def observe(self, ticket: Ticket | int | str, outcome: int, time: float) -> Ticket | None:
         """Note what became known of an open ticket; it is learned when the horizon has passed.
@@ -185,8 +213,12 @@ class WaitForHorizon(Around):
         known by its id alone.  An event (outcome 1) later than the horizon leaves the outcome 0.
         An outcome of 0 is only needed where it is known early that there will be no event.
         """
+        with passing(self._gate):
+            return self._observe(ticket, outcome, time)
+
+    def _observe(self, ticket: Ticket | int | str, outcome: int, time: float) -> Ticket | None:
         told, when = check.outcome(outcome), check.real(time, "time")
-        name, entry = self.find(ticket)
+        name, entry = self._find(ticket)
         if entry.outcome is not None:
             rule = f"ticket {name!r} must have no outcome yet"
             raise errors.RepeatedTicket(f"{rule}, got {told} again")
@@ -202,41 +234,61 @@ class WaitForHorizon(Around):
 
         An event at the very end of the horizon still counts, so a ticket is due *after* it.
         """
-        now = self._checked_time(time)
+        with passing(self._gate):
+            return self._advance(self._checked_time(time))
+
+    def _advance(self, now: float) -> list[Ticket]:
         settled = []
-        for name in self.due(now):
-            entry = self._entries.pop(name)
-            ticket = self._handed_out.pop(name, name)
+        for name in self._due(now):
+            entry, ticket = self._entries[name], self._handed_out.get(name, name)
             try:
                 due = entry.time + self.horizon
                 settled.append(self._recalibrator.observe(ticket, entry.outcome or 0, time=due))
             except errors.TicketError:
                 self.lost += 1
+            # Only now: an interrupt before leaves what was not learned waiting.
+            del self._entries[name]
+            self._handed_out.pop(name, None)
         self.clock = now
         return settled
 
     def due(self, time: float) -> list[int | str]:
         """Return the ids whose horizon has passed by ``time`` and that are not settled."""
-        found = []
-        for name, entry in self._entries.items():
-            if entry.time + self.horizon >= time:
-                break
-            found.append(name)
-        return found
+        with passing(self._gate):
+            return self._due(time)
+
+    def _due(self, time: float) -> list[int | str]:
+        entries = self._entries.items()
+        return [name for name, _ in takewhile(lambda entry: self._is_due(entry[1], time), entries)]
+
+    def _is_due(self, entry: Waiting, time: float) -> bool:
+        return entry.time + self.horizon < time
 
     def find(self, ticket: Ticket | int | str) -> tuple[int | str, Waiting]:
         """Return id and entry of a ticket whose horizon has not passed."""
-        name = ticket.id if isinstance(ticket, Ticket) else ticket
-        if not isinstance(name, (int, str)):
-            raise errors.InvalidType(f"ticket must be a Ticket or its id, got {ticket!r}")
+        with passing(self._gate):
+            return self._find(ticket)
+
+    def _find(self, ticket: Ticket | int | str) -> tuple[int | str, Waiting]:
+        name = ticket.id if isinstance(ticket, Ticket) else checked_id(ticket)
         if name not in self._entries:
             raise errors.UnknownTicket(
                 f"ticket {name!r} must be one whose horizon has not passed, got none or a settled "
                 "one: to change an outcome that was learned, use the recalibrator's correct()"
             )
-        return name, self._entries[name]
+        entry = self._entries[name]
+        if isinstance(ticket, Ticket) and not self._is_of(ticket, entry):
+            told = "ticket must be of this recalibrator, got another's"
+            raise errors.ForeignTicket(f"{told}: {ticket!r}")
+        return name, entry
 
-    def _document(self) -> Document:
+    def _is_of(self, ticket: Ticket, entry: Waiting) -> bool:
+        """Say whether a ticket is the one of an entry, as far as that is known after a restart."""
+        own = self._handed_out.get(ticket.id, ticket)
+        made = ticket.time, ticket.raw, own.whose, own.number
+        return made == (entry.time, entry.raw, ticket.whose, ticket.number)
+
+    def _written(self) -> Document:
         held = self._entries.items()
         entries = [[name, at.hex(), raw.hex(), told] for name, (at, raw, told) in held]
         clock = None if self.clock is None else self.clock.hex()
@@ -320,7 +372,7 @@ class ObservedOnly(Around):
     def __init__(
         self, recalibrator: Forecaster, floor: float, *, seed: int | None = None, key: Key = None
     ) -> None:
-        self._recalibrator = recalibrator
+        self._put_around(recalibrator)
         self.floor = _floor(floor)
         self._coins: Coins | OldCoins = Coins(_own(secret_of(seed, key)), SAFE, DOMAIN)
         self.observed = self.learned = 0
@@ -344,13 +396,14 @@ class ObservedOnly(Around):
         if not isinstance(ticket, Ticket):
             raise errors.InvalidType(f"ticket must be a Ticket, got {ticket!r}")
         done = None
-        if self._coins.at(ticket.number) * chance < self.floor:
-            done = self._recalibrator.observe(ticket, told, time=time)
-            self.learned += 1
-        self.observed += 1
+        with passing(self._gate):
+            if self._coins.at(ticket.number) * chance < self.floor:
+                done = self._recalibrator.observe(ticket, told, time=time)
+                self.learned += 1
+            self.observed += 1
         return done
 
-    def _document(self) -> Document:
+    def _written(self) -> Document:
         counts = {"observed": self.observed, "learned": self.learned}
         made = self._coins
         own = {"key": made.key} if isinstance(made, OldCoins) else {"secret": made.secret.hex()}
