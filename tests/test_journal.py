@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import math
 import multiprocessing
 import os
 import pickle
@@ -31,6 +32,7 @@ from calibrant.errors import (
     UnknownTicket,
 )
 from calibrant.journal import journal as home
+from calibrant.journal import ledger as ledgers
 from calibrant.journal.events import Asked
 from calibrant.journal.ledger import Ledger
 from calibrant.journal.seen import Seen
@@ -100,6 +102,44 @@ def test_a_batch_is_the_same_as_its_calls(file: Path, tmp_path: Path) -> None:
             assert mine is not None
             assert mine.to_dict() == ticket.to_dict()
         assert other.state() == played
+
+
+def play_signed_zeros(journal: Journal) -> None:
+    """Make forecasts of minus zero, and at the time minus zero, some of them with an outcome."""
+    for name, raw, time in (("x", -0.0, 1.0), ("time", 0.5, -0.0), ("both", -0.0, -0.0)):
+        journal.forecast("a", raw, id=name, time=time)
+    journal.play(["a", None], [0, 1], ["more", "more"], [-0.0, -0.0], [-0.0, -0.0])
+    journal.observe("time", 1, time=-0.0)
+    assert journal.forecast("a", -0.0, id="x", time=1.0).raw == 0.0
+    assert journal.forecast("a", 0.0, id="x", time=1.0).raw == 0.0
+
+
+def test_a_zero_with_a_sign_does_not_damage_the_log(file: Path) -> None:
+    with Journal(file, pattern(), seed=7) as journal:
+        play_signed_zeros(journal)
+        assert journal.verify() == 6
+        state = journal.state()
+    with Journal(file) as again:
+        assert again.state() == state
+        assert again.verify() == 6
+        again.observe("x", 0)
+
+
+def test_logs_with_such_zeros_of_earlier_releases_can_be_read(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledgers, "unsigned", lambda one: one)
+    with Journal(file, pattern(), seed=7) as journal:
+        play_signed_zeros(journal)
+        state = journal.state()
+    monkeypatch.undo()
+    with sqlite3.connect(file) as base:
+        zeros = base.execute("select x, time from event").fetchall()
+    assert [math.copysign(1.0, x) for x, _ in zeros] == [1.0] * 6, "SQLite keeps signs of zeros now"
+    with Journal(file) as again:
+        assert again.state() == state
+        assert again.verify() == 6
+        again.observe("both", 1)
 
 
 def test_a_stream_without_keys_is_a_lone_recalibrator(file: Path) -> None:
@@ -282,7 +322,8 @@ def test_the_coin_of_a_forecast_is_known_for_ever(file: Path) -> None:
         journal.expire("1")
         assert [journal.coin_of(str(k)) for k in range(4)] == coins
         strange = alone.forecast(None, 0.3, id="0")
-        assert alone.coin_of("0") == pattern(seed=2).coin_of(pattern(seed=2).forecast(0.3))
+        twin = pattern(seed=2)
+        assert alone.coin_of("0") == twin.coin_of(twin.forecast(0.3))
         for each in (journal, alone):
             with pytest.raises((ForeignTicket, InvalidType)):
                 each.coin_of(strange if each is journal else ticket)

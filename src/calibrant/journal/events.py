@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Sequence
+from itertools import product
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from calibrant.errors import CalibrantError, DamagedLog
@@ -142,12 +143,21 @@ class Event(NamedTuple):
 
     def whole(self) -> Event:
         """Return the same event if it is as it was written."""
-        answer = self.answer
-        if answer[-CHECK:] != _sum(self, answer[:-CHECK]):
-            raise DamagedLog(
-                f"event {self.seq} must be as it was written, got one whose checksum differs"
-            )
-        return self
+        if self._fits():
+            return self
+        for event in filter(Event._fits, self._with_signs()):
+            return event
+        raise DamagedLog(
+            f"event {self.seq} must be as it was written, got one whose checksum differs"
+        )
+
+    def _fits(self) -> bool:
+        return self.answer[-CHECK:] == _sum(self, self.answer[:-CHECK])
+
+    def _with_signs(self) -> list[Event]:
+        """Return what may have been written: SQLite keeps no sign of the zeros of old logs."""
+        pairs = product(*([0.0, -0.0] if v == 0.0 else [v] for v in (self.x, self.time)))
+        return [Event(*self[:5], x, time, *self[7:]) for x, time in pairs]
 
     def sealed(self) -> Event:
         """Return the event with the checksum behind its answer."""

@@ -196,7 +196,7 @@ class Ledger:
         if fold is None or one.stream in self._gone:
             # Also one that was deleted since the request began.
             raise UnknownName(f"stream must be one that is there, got number {one.stream}")
-        one = self._read(fold, one)
+        one = self._read(fold, unsigned(one))
         before = self._before(_name_of(one), looked)
         if before is not None:
             return self._repeated(one, before)
@@ -336,6 +336,12 @@ class Ledger:
 
 def _name_of(one: Asked) -> Named:
     return one.stream, one.kind, one.id
+
+
+def unsigned(one: Asked) -> Asked:
+    """Return what is asked with zeros that have no sign, of which SQLite would keep none."""
+    x, time = (0.0 if type(v) is float and v == 0.0 else v for v in (one.x, one.time))
+    return one if x is one.x and time is one.time else one._replace(x=x, time=time)
 
 
 def check_id(id: object) -> str:
