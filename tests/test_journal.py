@@ -14,6 +14,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from calibrant import Calibrant, Journal, Recalibrator, Table, load
@@ -85,6 +86,11 @@ def test_a_journal_answers_as_a_table_and_holds_the_same_bytes(method: str, file
         assert list(journal) == list(table)
         assert journal["a"] == table["a"]
         assert journal.state() == table
+        for failure, together in ((0.05, False), (0.2, False), (0.2, True)):
+            mine, theirs = (
+                each.certificates(failure, together=together) for each in (journal, table)
+            )
+            assert np.array_equal(mine.promised, theirs.promised, equal_nan=True)
         assert journal.verify() == 200
     with Journal(file) as again:
         assert again.state() == table

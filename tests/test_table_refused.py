@@ -260,6 +260,22 @@ def test_what_is_carried_over_is_read_before_anything_happens() -> None:
     assert len(table.replay(["a"], [0.5], [1], time=[20.0], carry=told_again).pending) == 0
 
 
+@pytest.mark.parametrize("number", [np.int64(3), np.uint64(1 << 63), np.int8(-1)])
+def test_an_unknown_number_of_numpy_is_named_as_any_other(number: Any) -> None:
+    table = played()
+    before = table.to_bytes()
+    for keys, told in (([None], int(number)), (["a"], ("a", int(number)))):
+        for call in (
+            lambda keys=keys: table.play(keys, ["outcome"], [number], [1]),
+            lambda keys=keys: table.observe_many([number], [1], keys=keys),
+        ):
+            with pytest.raises(UnknownTicket) as refused:
+                call()
+            text = f"event 0: ticket must be one that is open here, got {told!r}"
+            assert str(refused.value) == text
+    assert table.to_bytes() == before
+
+
 @pytest.mark.parametrize("failure", [0.0, 1.0, 2, -1, float("nan"), "x", None])
 def test_a_failure_is_a_probability(failure: Any) -> None:
     table = played()

@@ -300,9 +300,11 @@ class Journal:
         """Return a lone copy of a key's stream, as it is now."""
         return self._within(lambda ledger: _table(self._fold(ledger))[key])
 
-    def certificates(self) -> Certificates:
-        """Return what was measured in each key's stream, and what was promised."""
-        return self._within(lambda ledger: _table(self._fold(ledger)).certificates())
+    def certificates(self, failure: float = FAILURE, *, together: bool = False) -> Certificates:
+        """Return what :meth:`.Table.certificates` returns of the streams of all keys."""
+        return self._within(
+            lambda ledger: _table(self._fold(ledger)).certificates(failure, together=together)
+        )
 
     def certificate(self, failure: float = FAILURE) -> Any:
         """Return what was measured and promised in a stream without keys."""

@@ -16,6 +16,7 @@ from calibrant.errors import InvalidInput, InvalidType, TicketError, UnknownTick
 from calibrant.kernels.batches import FORGET
 from calibrant.kernels.layout import ISSUED
 from calibrant.recalibrate.closed import not_open
+from calibrant.recalibrate.counter import checked_id
 from calibrant.recalibrate.crowd import places_of, words_of
 from calibrant.recalibrate.delivery import Schedule, arrivals, moments
 from calibrant.recalibrate.keyed import Key, KeyedPending, KeyedRun, Keys
@@ -315,6 +316,7 @@ class KeyedBatches(KeyedRounds):
 
     def _unknown(self, id: Any, row: int, made: int) -> int:
         """Raise what says why there is no such ticket in a log, up to where a row has made some."""
+        id = checked_id(id)
         numbered = isinstance(id, int) and 0 <= row < len(self._keys)
         told = (self._keys[row], id) if numbered else id
         raise self._not_open(told, row, id if isinstance(id, int) else None, made)
