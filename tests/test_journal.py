@@ -11,6 +11,7 @@ import pickle
 import random
 import sqlite3
 import threading
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -131,20 +132,51 @@ def test_a_zero_with_a_sign_does_not_damage_the_log(file: Path) -> None:
         again.observe("x", 0)
 
 
-def test_logs_with_such_zeros_of_earlier_releases_can_be_read(
+class Name(str, Enum):  # noqa: UP042
+    """A string of another type, whose own text is not that of the string."""
+
+    ONE = "one"
+
+
+def play_names_of_other_types(journal: Journal) -> None:
+    """Make forecasts under strings of other types than Python's own, and close some."""
+    for name in (np.str_("numpy"), Name.ONE, np.str_("gone")):
+        assert journal.forecast("a", 0.25, id=name).id == name
+    journal.play(["a", None], [0, 1], np.array(["more", "more"]), [0.5, 1.0])
+    journal.play(["a", None], [0, 1], [np.str_("last")] * 2, [0.5, 1.0])
+    journal.observe(Name.ONE, 1)
+    journal.expire(np.str_("gone"))
+    assert journal.forecast("a", 0.25, id="numpy").id == "numpy"
+
+
+def test_names_of_other_types_do_not_damage_the_log(file: Path) -> None:
+    with Journal(file, pattern(), seed=7) as journal:
+        play_names_of_other_types(journal)
+        assert journal.verify() == 9
+        state = journal.state()
+    with Journal(file) as again:
+        assert again.state() == state
+        assert again.verify() == 9
+        again.observe("numpy", 0)
+        assert again.observe("one", 1).id == "one"
+
+
+def test_logs_with_such_zeros_and_names_of_earlier_releases_can_be_read(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ledgers, "unsigned", lambda one: one)
+    monkeypatch.setattr(ledgers, "as_kept", lambda one: one)
     with Journal(file, pattern(), seed=7) as journal:
         play_signed_zeros(journal)
+        journal.forecast("a", -0.0, id=np.str_("numpy"), time=1.0)
+        journal.observe(np.str_("numpy"), 1, time=2.0)
         state = journal.state()
     monkeypatch.undo()
     with sqlite3.connect(file) as base:
         zeros = base.execute("select x, time from event").fetchall()
-    assert [math.copysign(1.0, x) for x, _ in zeros] == [1.0] * 6, "SQLite keeps signs of zeros now"
+    assert [math.copysign(1.0, x) for x, _ in zeros] == [1.0] * 8, "SQLite keeps signs of zeros now"
     with Journal(file) as again:
         assert again.state() == state
-        assert again.verify() == 6
+        assert again.verify() == 8
         again.observe("both", 1)
 
 

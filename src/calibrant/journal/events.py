@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Any, Final, NamedTuple, TypeAlias
 
+import numpy as np
+
 from calibrant.errors import CalibrantError, DamagedLog
 from calibrant.kernels.compile import digest
 from calibrant.recalibrate.keyed import Key
@@ -145,7 +147,7 @@ class Event(NamedTuple):
         """Return the same event if it is as it was written."""
         if self._fits():
             return self
-        for event in filter(Event._fits, self._with_signs()):
+        for event in filter(Event._fits, self._of_old_logs()):
             return event
         raise DamagedLog(
             f"event {self.seq} must be as it was written, got one whose checksum differs"
@@ -154,10 +156,11 @@ class Event(NamedTuple):
     def _fits(self) -> bool:
         return self.answer[-CHECK:] == _sum(self, self.answer[:-CHECK])
 
-    def _with_signs(self) -> list[Event]:
-        """Return what may have been written: SQLite keeps no sign of the zeros of old logs."""
-        pairs = product(*([0.0, -0.0] if v == 0.0 else [v] for v in (self.x, self.time)))
-        return [Event(*self[:5], x, time, *self[7:]) for x, time in pairs]
+    def _of_old_logs(self) -> list[Event]:
+        """Return what may have been written: SQLite kept no sign of a zero, nor NumPy's strings."""
+        zeros = ([0.0, -0.0] if v == 0.0 else [v] for v in (self.x, self.time))
+        told = product([self.id, np.str_(self.id)], *zeros)
+        return [self._replace(id=id, x=x, time=time) for id, x, time in told]
 
     def sealed(self) -> Event:
         """Return the event with the checksum behind its answer."""

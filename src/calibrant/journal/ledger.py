@@ -138,6 +138,7 @@ class Ledger:
 
         A request that cannot be met is answered by itself, and leaves no trace.
         """
+        asked = [as_kept(one) for one in asked]
         looked, rows = self._looked_up(asked), list[Event]()
         told = []
         for one in asked:
@@ -196,7 +197,7 @@ class Ledger:
         if fold is None or one.stream in self._gone:
             # Also one that was deleted since the request began.
             raise UnknownName(f"stream must be one that is there, got number {one.stream}")
-        one = self._read(fold, unsigned(one))
+        one = self._read(fold, one)
         before = self._before(_name_of(one), looked)
         if before is not None:
             return self._repeated(one, before)
@@ -338,10 +339,13 @@ def _name_of(one: Asked) -> Named:
     return one.stream, one.kind, one.id
 
 
-def unsigned(one: Asked) -> Asked:
-    """Return what is asked with zeros that have no sign, of which SQLite would keep none."""
+def as_kept(one: Asked) -> Asked:
+    """Return what is asked as a database keeps it: no other strings, and no signs of zeros."""
     x, time = (0.0 if type(v) is float and v == 0.0 else v for v in (one.x, one.time))
-    return one if x is one.x and time is one.time else one._replace(x=x, time=time)
+    id = str.__str__(one.id) if isinstance(one.id, str) else one.id
+    if id is one.id and x is one.x and time is one.time:
+        return one
+    return one._replace(id=id, x=x, time=time)
 
 
 def check_id(id: object) -> str:
@@ -355,7 +359,7 @@ def check_id(id: object) -> str:
     if not 0 < size <= LONGEST or CONTROL.search(id):
         rule = f"id must be 1 to {LONGEST} bytes of UTF-8 without control characters"
         raise InvalidInput(f"{rule}, got {id[:80]!r}")
-    return id
+    return str.__str__(id)
 
 
 def _number(x: object) -> object:
