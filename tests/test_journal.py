@@ -12,6 +12,8 @@ import random
 import sqlite3
 import threading
 from enum import Enum
+from fractions import Fraction
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ import numpy as np
 import pytest
 
 from calibrant import Calibrant, Journal, Recalibrator, Table, load
+from calibrant.classes import ClassCalibrant
 from calibrant.errors import (
     Contradiction,
     CorruptState,
@@ -132,6 +135,41 @@ def test_a_zero_with_a_sign_does_not_damage_the_log(file: Path) -> None:
         again.observe("x", 0)
 
 
+TIMES: list[Any] = [1, 0, True, np.int64(1), np.float64(1.5), np.float32(1.5), Fraction(3, 2)]
+
+
+def play_numbers_of_other_types(journal: Journal, keys: list[Any], times: list[Any]) -> int:
+    """Make forecasts in a log whose numbers have other types, and close them; return how many."""
+    for k, (key, when) in enumerate(product(keys, times)):
+        journal.play([key, None], [0, 1], [f"{k}", f"{k}"], [0.5, 1], [when, when])
+    return 2 * len(keys) * len(times)
+
+
+def test_numbers_of_other_types_do_not_damage_the_log(file: Path) -> None:
+    with Journal(file, pattern(), seed=7) as journal:
+        count = play_numbers_of_other_types(journal, [3, np.int64(3), np.str_("a")], TIMES)
+        for when, error in (("1", InvalidType), (10**400, InvalidInput)):
+            with pytest.raises(error, match=r"^time must be a finite number, got "):
+                journal.play(["a"], [0], ["new"], [0.5], [when])
+        state = journal.state()
+    with Journal(file) as again:
+        assert again.state() == state
+        assert again.verify() == count
+        assert list(again) == [3, "a"]
+
+
+def test_raw_forecasts_of_classes_may_be_numbers_of_other_types(file: Path) -> None:
+    raw: list[Any] = [np.array([0.5, 0.5, -0.0]), (1, 0, 0), [np.float32(0.5), np.float64(0.5), 0]]
+    with Journal(file, ClassCalibrant(3), seed=7, keyed=False) as journal:
+        for k, one in enumerate(raw):
+            journal.observe(journal.forecast(None, one, id=f"one {k}"), 1)
+            journal.play(None, [0, 1], [f"more {k}"] * 2, [one, 1])
+        state = journal.state()
+    with Journal(file) as again:
+        assert again.state() == state
+        assert again.verify() == 12
+
+
 class Name(str, Enum):  # noqa: UP042
     """A string of another type, whose own text is not that of the string."""
 
@@ -165,18 +203,22 @@ def test_logs_with_such_zeros_and_names_of_earlier_releases_can_be_read(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ledgers, "as_kept", lambda one: one)
+    monkeypatch.setattr(ledgers, "named", lambda one: one)
     with Journal(file, pattern(), seed=7) as journal:
         play_signed_zeros(journal)
+        play_numbers_of_other_types(journal, ["b"], [1, 2, np.float64(2.5), True])
         journal.forecast("a", -0.0, id=np.str_("numpy"), time=1.0)
         journal.observe(np.str_("numpy"), 1, time=2.0)
         state = journal.state()
     monkeypatch.undo()
     with sqlite3.connect(file) as base:
         zeros = base.execute("select x, time from event").fetchall()
-    assert [math.copysign(1.0, x) for x, _ in zeros] == [1.0] * 8, "SQLite keeps signs of zeros now"
+    assert [math.copysign(1.0, x) for x, _ in zeros] == [1.0] * 16, (
+        "SQLite keeps signs of zeros now"
+    )
     with Journal(file) as again:
         assert again.state() == state
-        assert again.verify() == 8
+        assert again.verify() == 16
         again.observe("both", 1)
 
 

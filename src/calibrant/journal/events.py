@@ -157,9 +157,9 @@ class Event(NamedTuple):
         return self.answer[-CHECK:] == _sum(self, self.answer[:-CHECK])
 
     def _of_old_logs(self) -> list[Event]:
-        """Return what may have been written: SQLite kept no sign of a zero, nor NumPy's strings."""
-        zeros = ([0.0, -0.0] if v == 0.0 else [v] for v in (self.x, self.time))
-        told = product([self.id, np.str_(self.id)], *zeros)
+        """Return what may have been written: SQLite kept no sign of a zero, and no other type."""
+        names, numbers = [self.id, np.str_(self.id)], [self.x, -0.0] if self.x == 0.0 else [self.x]
+        told = product(names, numbers, _times(self.time))
         return [self._replace(id=id, x=x, time=time) for id, x, time in told]
 
     def sealed(self) -> Event:
@@ -185,6 +185,14 @@ class Told(NamedTuple):
 def _sum(event: Event, told: bytes) -> bytes:
     asked = f"{event[:7]!r} {event[8]} {event[9] or ''}".encode()
     return zlib.crc32(told, zlib.crc32(asked)).to_bytes(CHECK, "little")
+
+
+def _times(time: float | None) -> list[Any]:
+    """Return what may have been told where a log keeps a time: a number of another type."""
+    if not isinstance(time, float):
+        return [time]
+    whole = [int(time), bool(time)] if time.is_integer() else []
+    return [time, np.float64(time), *whole, *([-0.0] if time == 0.0 else [])]
 
 
 def key_text(key: Key | None) -> str | None:

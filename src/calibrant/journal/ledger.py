@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
+from calibrant.core import check
 from calibrant.errors import (
     CalibrantError,
     Contradiction,
@@ -44,6 +45,7 @@ from calibrant.journal.recover import Witnesses, begun, by_stream, recovered
 from calibrant.journal.seen import Mark
 from calibrant.journal.settings import Settings
 from calibrant.journal.store import Line, Named, Store
+from calibrant.recalibrate.keyed import checked_key
 
 LONGEST: Final = 256
 """Bytes of an id at most."""
@@ -138,7 +140,7 @@ class Ledger:
 
         A request that cannot be met is answered by itself, and leaves no trace.
         """
-        asked = [as_kept(one) for one in asked]
+        asked = [named(one) for one in asked]
         looked, rows = self._looked_up(asked), list[Event]()
         told = []
         for one in asked:
@@ -197,7 +199,7 @@ class Ledger:
         if fold is None or one.stream in self._gone:
             # Also one that was deleted since the request began.
             raise UnknownName(f"stream must be one that is there, got number {one.stream}")
-        one = self._read(fold, one)
+        one = self._read(fold, as_kept(one))
         before = self._before(_name_of(one), looked)
         if before is not None:
             return self._repeated(one, before)
@@ -339,13 +341,28 @@ def _name_of(one: Asked) -> Named:
     return one.stream, one.kind, one.id
 
 
-def as_kept(one: Asked) -> Asked:
-    """Return what is asked as a database keeps it: no other strings, and no signs of zeros."""
-    x, time = (0.0 if type(v) is float and v == 0.0 else v for v in (one.x, one.time))
-    id = str.__str__(one.id) if isinstance(one.id, str) else one.id
-    if id is one.id and x is one.x and time is one.time:
+def named(one: Asked) -> Asked:
+    """Return what is asked under an id that is a string of no other type, if it is a string."""
+    if type(one.id) is str or not isinstance(one.id, str):
         return one
-    return one._replace(id=id, x=x, time=time)
+    return one._replace(id=str.__str__(one.id))
+
+
+def as_kept(one: Asked) -> Asked:
+    """Return what is asked in numbers that a database keeps: of Python, and no zero with a sign."""
+    x, key, time = _plain(one.x), one.key, one.time
+    key = None if key is None else checked_key(key)
+    time = None if time is None else check.real(time, "time") or 0.0
+    if x is one.x and key is one.key and time is one.time:
+        return one
+    return one._replace(x=x, key=key, time=time)
+
+
+def _plain(x: Any) -> Any:
+    if isinstance(x, (list, tuple)):
+        return [_plain(part) for part in x]
+    made = x.tolist() if hasattr(x, "tolist") else x
+    return (made or 0.0) if type(made) is float else made
 
 
 def check_id(id: object) -> str:
