@@ -8,22 +8,28 @@ The default was chosen by one half of the series, and is judged by the other and
 is from 0.9, *block* the same in the worst block of 250 rounds.  The first 100 rounds are not
 scored.  An end at infinity is taken for twice the largest error so far, or no score were finite.
 
-``--steps`` plays the default alone with other steps, and ``--late`` around normal errors that come
-late, with three steps.
+``--choose`` plays the default alone with other steps, and with ends that move otherwise with the
+level, on series of both halves with other seeds: on some to choose by, on others to confirm.
+``--late`` plays it around normal errors that come late, with three steps.  ``--store`` keeps what
+is printed.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+import sys
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.interval_series import CHOICE, JUDGED, Pair, Series, real
-from calibrant.regression import ConformalInterval, interval_methods, metrics
+from benchmarks.store import storing
+from calibrant.kernels import blend
+from calibrant.regression import ConformalInterval, interval_method, interval_methods, metrics
 
 __all__ = ["Result", "measured", "played", "table"]
 
@@ -33,6 +39,18 @@ BLOCK = 250
 WARM = 100
 BARS = 1.03, 0.005, 0.03
 """The most for the mean ratio, the mean error of coverage, and the error in the worst block."""
+FRESH = {"to choose": 2_000, "to confirm": 3_000}
+"""First seeds of series that no table of methods has."""
+SHAPES = (
+    (0.2, 1.0, 0.0),
+    (0.22, 1.0, 0.0),
+    (0.25, 1.0, 0.0),
+    (0.2, 1.0, 2.0),
+    (0.2, 0.85, 2.0),
+    (0.2, 0.7, 2.0),
+    (0.2, 0.7, 3.0),
+)
+"""Steps, and how far ends move with the level: see ``calibrant.kernels.blend.BENT``."""
 
 
 class Result(NamedTuple):
@@ -77,8 +95,8 @@ def made(half: dict[str, Series], rounds: int, seeds: range) -> dict[str, Pair]:
     }
 
 
-def table(title: str, given: dict[str, Pair]) -> Iterator[str]:
-    """Yield the ratios of each series, and a line of means for each method."""
+def table(title: str, given: dict[str, Pair]) -> Generator[str, None, list[str]]:
+    """Yield the ratios of each series; return a line of means for each method."""
     names = interval_methods.names()
     yield f"\n{title}\n| series | " + " | ".join(names) + " |"
     yield "|---" * (1 + len(names)) + "|"
@@ -89,29 +107,45 @@ def table(title: str, given: dict[str, Pair]) -> Iterator[str]:
         ratios.append(scores / scores.min())
         rest.append([result[1:] for result in results])
         yield f"| {name} | " + " | ".join(f"{ratio:.3f}" for ratio in ratios[-1]) + " |"
-    yield "\n| method | ratio, mean | ratio, worst | error | block, mean | block, worst | bars |"
-    yield "|---" * 7 + "|"
+    lines = []
     for k, method in enumerate(names):
         column, (error, block) = np.array(ratios)[:, k], np.array(rest)[:, k].T
         found = column.mean(), error.mean(), block.max()
         kept = all(one <= bar + 1e-12 for one, bar in zip(found, BARS, strict=True))
         told = [column.mean(), column.max(), error.mean(), block.mean(), block.max()]
         listed = " | ".join(f"{number:.4f}" for number in told)
-        yield f"| `{method}` | {listed} | {'kept' if kept else 'missed'} |"
+        lines.append(f"| {title} | `{method}` | {listed} | {'kept' if kept else 'missed'} |")
+    return lines
 
 
-def steps(halves: dict[str, dict[str, Pair]]) -> Iterator[str]:
-    """Yield what the length of steps does to the default's score, coverage and worst block."""
-    yield "| series | step | score, over that of 0.2 | error | block, mean | block, worst | where |"
-    yield "|---" * 7 + "|"
+def tables(halves: dict[str, dict[str, Pair]]) -> Iterator[str]:
+    """Yield the ratios of each half, and the means of all methods on all halves."""
+    lines = []
     for title, given in halves.items():
-        usual = [played("blend", series).score for series in given.values()]
-        for step in (0.1, 0.2, 0.22, 0.25, 0.3):
-            found = [played("blend", series, step=step) for series in given.values()]
+        lines += yield from table(title, given)
+    head = "ratio, mean | ratio, worst | error | block, mean | block, worst | bars"
+    yield f"\n| series | method | {head} |"
+    yield "|---" * 8 + "|"
+    yield from lines
+
+
+def choose(halves: dict[str, dict[str, Pair]]) -> Iterator[str]:
+    """Yield what steps and shapes do to the default's score, coverage and worst block."""
+    head = "score, over the first | error | block, mean | block, worst | above 0.03 | where"
+    yield f"| series | step | slack | bend | {head} |"
+    yield "|---" * 10 + "|"
+    for title, given in halves.items():
+        usual = None
+        for step, slack, bend in SHAPES:
+            with patch.object(blend, "BENT", (slack, bend)):
+                found = [played("blend", series, step=step) for series in given.values()]
             scores, errors, blocks = np.array(found).T
-            ratio = float((scores / usual).mean())
-            told = f"{ratio:.4f} | {errors.mean():.4f} | {blocks.mean():.4f} | {blocks.max():.4f}"
-            yield f"| {title} | {step} | {told} | {list(given)[int(blocks.argmax())]} |"
+            usual = scores if usual is None else usual
+            told = (scores / usual).mean(), errors.mean(), blocks.mean(), blocks.max()
+            listed = " | ".join(f"{number:.4f}" for number in told)
+            over = int((blocks > BARS[2] + 1e-12).sum())
+            where = list(given)[int(blocks.argmax())]
+            yield f"| {title} | {step} | {slack} | {bend} | {listed} | {over} | {where} |"
 
 
 def late(rounds: int) -> Iterator[str]:
@@ -153,27 +187,40 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5_000)
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--fresh", type=int, default=100, help="seeds of --choose")
     parser.add_argument("--data", type=Path)
     parser.add_argument("--late", action="store_true")
-    parser.add_argument("--steps", action="store_true")
+    parser.add_argument("--choose", action="store_true")
+    parser.add_argument("--store", action="store_true")
     told = parser.parse_args()
-    if told.late:
-        for row in late(told.rounds):
+    name = "intervals" + ("_late" if told.late else "_choose" if told.choose else "")
+    words = ["benchmarks.intervals", *(word for word in sys.argv[1:] if word != "--store")]
+    # Thousands of short series: to compile pays.
+    with storing(name, wanted=told.store, words=words), patch.object(interval_method, "SHORT", 0):
+        for row in rows(told):
             print(row, flush=True)
+
+
+def rows(told: argparse.Namespace) -> Iterator[str]:
+    """Yield what is asked for."""
+    if told.late:
+        yield from late(told.rounds)
         return
     halves = {
-        "chosen by": made(CHOICE, told.rounds, range(told.seeds)),
-        "judged by": made(JUDGED, told.rounds, range(1_000, 1_000 + told.seeds)),
+        "choice": made(CHOICE, told.rounds, range(told.seeds)),
+        "judged": made(JUDGED, told.rounds, range(1_000, 1_000 + told.seeds)),
         "real": real(told.data),
     }
-    if told.steps:
-        for row in steps(halves):
-            print(row, flush=True)
+    if told.choose:
+        both = CHOICE | JUDGED
+        fresh = {
+            title: made(both, told.rounds, range(first, first + told.fresh))
+            for title, first in FRESH.items()
+        }
+        yield from choose(fresh | halves)
         return
-    print(f"{told.rounds} rounds, coverage {COVERAGE}, bars {BARS}")
-    for title, given in halves.items():
-        for row in table(title, given) if given else ():
-            print(row, flush=True)
+    yield f"{told.rounds} rounds, coverage {COVERAGE}, bars {BARS}"
+    yield from tables(halves)
 
 
 if __name__ == "__main__":

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import naive_aggregated as naive
 import numpy as np
 import pytest
+from golden.state_steps import STATES, dictionary_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.interval_series import volatile
 from calibrant import bounds
+from calibrant.core.codec import Document
 from calibrant.errors import InvalidInput
 from calibrant.kernels import blend as kernel
 from calibrant.kernels import gammas, opinions
-from calibrant.kernels.intervals import LEVEL, MISSES, STEP
+from calibrant.kernels.intervals import ALPHA, LEVEL, MISSES, STEP
 from calibrant.regression import ConformalInterval, IntervalTicket, metrics
 
 pytestmark = pytest.mark.base
@@ -294,6 +298,43 @@ def test_who_never_differed_weighs_nothing_unless_nobody_did() -> None:
     opinions.reweigh(state, 0, 3, words, 0.1, 2.0, 1.0)
     assert state[opinions.WEIGHT :: words][1] == 0.0
     assert state[opinions.WEIGHT :: words][2] > state[opinions.WEIGHT :: words][0] > 0.0
+
+
+def test_ends_move_the_faster_the_farther_the_level_is_away() -> None:
+    state = [0.0] * len(kernel.BLEND_WORDS)
+    state[ALPHA], state[kernel.SLACK], state[kernel.BEND] = 0.1, *kernel.BENT
+    moved = [kernel.slack_of(state, 0, level) for level in (0.1, 0.12, 0.14, 0.16, 0.18, 0.2)]
+    state[kernel.SLACK], state[kernel.BEND] = kernel.STRAIGHT
+    evenly = [kernel.slack_of(state, 0, level) for level in (0.1, 0.12, 0.14, 0.16, 0.18, 0.2)]
+    assert moved[0] == evenly[0] == 0.0
+    assert 0.0 > moved[1] > evenly[1]
+    assert moved[-1] < 2.0 * evenly[-1] < 0.0
+    assert (np.diff(moved, 2)[1:] < 0.0).all()
+    assert (np.diff(evenly, 2) > 0.0).all()
+
+
+def test_blocks_are_even_where_volatility_wanders() -> None:
+    series = volatile(np.random.default_rng([1_001, 1]), 5_000)
+    blocks = {}
+    for bent in (True, False):
+        band = ConformalInterval(seed=1)
+        stored = Document.read_dict(band.to_dict())
+        settings = stored.settings | {"bent": bent}
+        altered = Document(stored.kind, settings, stored.arrays, stored.version)
+        run = ConformalInterval.from_dict(altered.to_dict()).replay(*series)
+        worst = np.abs(metrics.windowed_coverage(run.covered, window=250) - 0.9).max()
+        blocks[bent] = round(float(worst), 3)
+    assert blocks == {True: 0.024, False: 0.032}
+
+
+def test_ends_of_an_earlier_state_go_on_to_move_evenly() -> None:
+    file = json.loads((STATES / "v3" / "interval_blend.json").read_text())
+    band = ConformalInterval.from_dict(dictionary_of(file))
+    assert ConformalInterval().spec.bent
+    for each in (band, band.copy(), ConformalInterval.from_bytes(band.to_bytes())):
+        assert not each.spec.bent
+        part = each._seat.part()
+        assert (part[kernel.SLACK], part[kernel.BEND]) == kernel.STRAIGHT
 
 
 def test_the_default_beats_the_former_one_where_errors_change() -> None:

@@ -11,7 +11,12 @@ large they are::
         middle_k += follow (s - middle_k)                      # only learners that centre
     end of each side <- the opinions, averaged by what they were worth (BOA)
     level <- level + step (alpha - missed)                     # one level for both sides
-    radius of each side <- end + SLACK size (logit(alpha) - logit(level))
+    u <- (alpha - level) / min(alpha, 1 - alpha)
+    radius of each side <- end + size (slack (logit(alpha) - logit(level)) + bend u**3)
+
+Near the target the ends hardly move, which costs little width; the farther the level is away, the
+faster they move, so that it does not stray far, which is what evens the misses out in any block.
+States of earlier versions go on without a bend, see `STRAIGHT`.
 
 At a level of 0 or less the radius is twice the largest score so far, at 1 or more nothing is
 covered.  ``place`` is a quantile of the score in units of its size, found by steps that shrink as
@@ -35,7 +40,7 @@ from calibrant.kernels.intervals import (
     ROUNDS,
     STEP,
 )
-from calibrant.kernels.layout import REAL_COUNT, STATE, Section
+from calibrant.kernels.layout import FIXED, REAL_COUNT, STATE, Section
 from calibrant.kernels.opinions import (
     BELOW,
     LEAST,
@@ -62,10 +67,13 @@ FORGET: Final = (0.001, 0.01, 0.05, 0.15, 0.01, 0.03)
 COUNT: Final = len(FOLLOW)
 SPREAD: Final = 4
 """Whose size is the unit in which the level moves the ends."""
-SLACK: Final = 1.0
-"""How many sizes an end moves for one unit of log-odds.
+BENT: Final = 0.85, 2.0
+"""How many sizes an end moves for one unit of log-odds, and for the cube of the level's distance.
 
-In the tail of a normal law it would be 0.6; more costs a little width, and evens the misses out."""
+In the tail of a normal law it would be 0.6 and nothing; more costs a little width, and evens the
+misses out.  ``python -m benchmarks.intervals --choose`` shows what others do."""
+STRAIGHT: Final = 1.0, 0.0
+"""The same in states of earlier versions."""
 MEMORY: Final = 0.999
 """What is left after a round of what learners were worth."""
 PATIENCE: Final = 1_000.0
@@ -90,6 +98,11 @@ UPPER: Final = len(BLEND_HEAD)
 """Where the upper side starts; the lower one follows."""
 BLEND_WORDS: Final = Section(BLEND_HEAD)
 BLEND_WORDS.fields += LEARNER.fields * (2 * COUNT)
+# Behind all others: a stored state says by their places which words it holds.
+SLACK: Final = BLEND_WORDS.real("SLACK", FIXED, "Sizes an end moves for one unit of log-odds.")
+BEND: Final = BLEND_WORDS.real(
+    "BEND", FIXED, "Sizes an end moves for the cube of how far the level is away."
+)
 
 
 def learn_blend(state: Any, at: int, radius: float, below: float, up: float, down: float) -> None:
@@ -163,9 +176,16 @@ def end_of(state: Any, at: int, side: int) -> float:
         return -INFINITY
     if level <= 0.0:
         return fence(state, at)
-    slack = SLACK * (logit(state[at + ALPHA]) - logit(level))
     size: float = state[side + SPREAD * WORDS + SIZE]
-    return average(state, side, COUNT, WORDS) + slack * size
+    return average(state, side, COUNT, WORDS) + slack_of(state, at, level) * size
+
+
+def slack_of(state: Any, at: int, level: float) -> float:
+    """Return by how many sizes a level moves the ends."""
+    alpha = state[at + ALPHA]
+    away = (alpha - level) / min(alpha, 1.0 - alpha)
+    even: float = state[at + SLACK] * (logit(alpha) - logit(level))
+    return even + state[at + BEND] * (away * away * away)
 
 
 BLEND: Final = assemble_sides("blend", learn_blend, amend_blend)

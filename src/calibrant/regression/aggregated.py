@@ -167,6 +167,11 @@ class Blend(SidedMethod):
         start = {"place": blend.START, "weight": 1.0 / blend.COUNT}
         eta = self._options["step"] * min(coverage, 1.0 - coverage)
         self._start(coverage, blend.BLEND_WORDS, **begun, **start, step=eta)
+        self.bend(True)
+
+    def bend(self, bent: bool) -> None:
+        """Let ends move the faster the farther the level is away, or evenly as in the past."""
+        self._fresh[blend.SLACK], self._fresh[blend.BEND] = blend.BENT if bent else blend.STRAIGHT
 
     def _bound(self, s: list[float], rounds: int, delay: int) -> Bound | None:
         return quantile_tracker(rounds, s[kernel.STEP], delay=int(s[blend.BEYOND]))

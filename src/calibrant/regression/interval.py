@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant.bounds import Bound, probable
 from calibrant.core import check
-from calibrant.core.arrays import Reals
+from calibrant.core.arrays import Reals, Words
 from calibrant.core.gate import passing
 from calibrant.core.stateful import Migration
 from calibrant.errors import InvalidInput
@@ -18,6 +18,7 @@ from calibrant.recalibrate.delivery import Pending
 from calibrant.recalibrate.in_turn import Answers
 from calibrant.recalibrate.promise import FAILURE
 from calibrant.recalibrate.secret import secret_of
+from calibrant.regression import version3
 from calibrant.regression.distribution import finite
 from calibrant.regression.interval_method import (
     IntervalMethod,
@@ -91,7 +92,11 @@ class ConformalInterval(NumberStream[IntervalTicket, IntervalMethod]):
     methods: ClassVar = interval_methods
     aim: ClassVar = ("coverage", _part_of)
     choice: ClassVar = ("score", ("residual", "given"))
-    migrations: ClassVar[dict[int, Migration]] = NumberStream.migrations | {1: interval_migrated}
+    version: ClassVar[int] = 4
+    migrations: ClassVar[dict[int, Migration]] = NumberStream.migrations | {
+        1: interval_migrated,
+        3: version3.interval_migrated,
+    }
 
     def _configure(self, settings: dict[str, Any]) -> None:
         super()._configure(settings)
@@ -281,6 +286,10 @@ class ConformalInterval(NumberStream[IntervalTicket, IntervalMethod]):
         return np.zeros(len(told))
 
     # ------------------------------------------------------------------ state
+
+    def _stored(self) -> tuple[dict[str, Any], dict[str, Words]]:
+        settings, arrays = super()._stored()
+        return settings | {"bent": self._spec.bent}, arrays
 
     def certificate(self, failure: float = FAILURE) -> IntervalCertificate:
         """Return what was measured, and the bound beside it.

@@ -154,6 +154,9 @@ class Method(ABC):
     def follow(self, alike: bool, even: bool = True) -> None:  # noqa: B027
         """Let late outcomes count as some of many, and as all before; or not, as in the past."""
 
+    def bend(self, bent: bool) -> None:  # noqa: B027
+        """Let a level that is far away move ends faster, where one does; or not, as in the past."""
+
     @property
     def in_turn(self) -> bool:
         """Whether batches are played one by one at present, also if outcomes come at once."""

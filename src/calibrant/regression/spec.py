@@ -25,6 +25,8 @@ class NumberSpec:
     alike, even
         Whether late outcomes count as some of many, and as all before; not so in states of
         earlier versions.
+    bent
+        Whether ends of intervals move faster where coverage is far away; not so in these either.
     """
 
     kind: str
@@ -35,6 +37,7 @@ class NumberSpec:
     coins: str
     alike: bool = True
     even: bool = True
+    bent: bool = True
 
     @property
     def listed(self) -> Any:

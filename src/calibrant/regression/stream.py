@@ -60,12 +60,13 @@ class NumberStream(InTurn[TicketT], Generic[TicketT, MethodT]):
         choice = check.choice(settings[name], name, allowed)
         method = self._method = _made(made, target, settings["options"])
         how = check.choice(settings.get("coins", SAFE), "coins", tuple(COIN_CODES))
-        follows = (settings.get(what, True) is True for what in ("alike", "even"))
+        follows = (settings.get(what, True) is True for what in ("alike", "even", "bent"))
         options = tuple(sorted(method.options().items()))
         told = method.name, _frozen(target), choice, options, how, *follows
         spec = self._spec = NumberSpec(self.kind, *told)
         method.throw(how)
         method.follow(spec.alike, spec.even)
+        method.bend(spec.bent)
 
     def _begin(self, secret: Secret, max_open: Any, row: Words | None = None) -> None:
         """Set up the row of the method: a fresh one, or what it was when it was stored."""

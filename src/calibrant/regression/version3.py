@@ -1,4 +1,4 @@
-"""States of the third version: what late outcomes count was not known to experts."""
+"""States of the third version: what late outcomes count was not known, and ends moved evenly."""
 
 from __future__ import annotations
 
@@ -14,3 +14,11 @@ def migrated(document: Document) -> Document:
     to believe them by their number.
     """
     return replace(document, settings=document.settings | {"alike": False}, version=4)
+
+
+def interval_migrated(document: Document) -> Document:
+    """Return a document of intervals of the third version as one of the fourth.
+
+    Its ends go on to move evenly, however far the level is away.
+    """
+    return replace(document, settings=document.settings | {"bent": False}, version=4)
