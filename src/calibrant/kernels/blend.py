@@ -184,8 +184,9 @@ def slack_of(state: Any, at: int, level: float) -> float:
     """Return by how many sizes a level moves the ends."""
     alpha = state[at + ALPHA]
     away = (alpha - level) / min(alpha, 1.0 - alpha)
-    even: float = state[at + SLACK] * (logit(alpha) - logit(level))
-    return even + state[at + BEND] * (away * away * away)
+    even = state[at + SLACK] * (logit(alpha) - logit(level))
+    moved: float = even + state[at + BEND] * (away * away * away)
+    return moved
 
 
 BLEND: Final = assemble_sides("blend", learn_blend, amend_blend)
