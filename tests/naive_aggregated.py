@@ -113,7 +113,7 @@ class Learner:
             self.middle += max(self.follow, 1 / (t + 1)) * away
 
 
-SLACK, BEND = 0.85, 2.0
+SLACK, BEND = 1.0, 2.0
 MEMORIES = [(0, 0.001), (0, 0.01), (0, 0.05), (0, 0.15), (0.01, 0.01), (0.1, 0.03)]
 
 

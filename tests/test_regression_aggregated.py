@@ -307,8 +307,8 @@ def test_ends_move_the_faster_the_farther_the_level_is_away() -> None:
     state[kernel.SLACK], state[kernel.BEND] = kernel.STRAIGHT
     evenly = [kernel.slack_of(state, 0, level) for level in (0.1, 0.12, 0.14, 0.16, 0.18, 0.2)]
     assert moved[0] == evenly[0] == 0.0
-    assert 0.0 > moved[1] > evenly[1]
-    assert moved[-1] < 2.0 * evenly[-1] < 0.0
+    assert 1.1 * evenly[1] < moved[1] < evenly[1] < 0.0
+    assert moved[-1] < 3.0 * evenly[-1]
     assert (np.diff(moved, 2)[1:] < 0.0).all()
     assert (np.diff(evenly, 2) > 0.0).all()
 

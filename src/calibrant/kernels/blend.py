@@ -14,8 +14,8 @@ large they are::
     u <- (alpha - level) / min(alpha, 1 - alpha)
     radius of each side <- end + size (slack (logit(alpha) - logit(level)) + bend u**3)
 
-Near the target the ends hardly move, which costs little width; the farther the level is away, the
-faster they move, so that it does not stray far, which is what evens the misses out in any block.
+Near the target the bend hardly matters; the farther the level is away, the faster it moves the ends,
+so that the level does not stray far, which is what evens the misses out in any block.
 States of earlier versions go on without a bend, see `STRAIGHT`.
 
 At a level of 0 or less the radius is twice the largest score so far, at 1 or more nothing is
@@ -67,7 +67,7 @@ FORGET: Final = (0.001, 0.01, 0.05, 0.15, 0.01, 0.03)
 COUNT: Final = len(FOLLOW)
 SPREAD: Final = 4
 """Whose size is the unit in which the level moves the ends."""
-BENT: Final = 0.85, 2.0
+BENT: Final = 1.0, 2.0
 """How many sizes an end moves for one unit of log-odds, and for the cube of the level's distance.
 
 In the tail of a normal law it would be 0.6 and nothing; more costs a little width, and evens the
