@@ -1,11 +1,15 @@
-"""Kinds of outcomes: each answers everything, and nobody else knows them by name."""
+"""Kinds of outcomes: each answers everything, and nobody else knows them by name.
+
+What a kind is asked for with, and rows to play, are in a module of its own, ``kind_<name>.py``.
+"""
 
 from __future__ import annotations
 
 import gzip
 import importlib
+import re
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,13 +19,10 @@ pytest.importorskip("pyarrow", reason="needs the extra cli")
 pytest.importorskip("msgspec", reason="needs the extra cli")
 
 import calibrant.kinds
-from calibrant import Calibrant, Recalibrator
-from calibrant.classes import ClassCalibrant, OneVsRest, TopLabel
 from calibrant.errors import CorruptState, InvalidType
-from calibrant.groups import GroupRecalibrator
 from calibrant.kinds import KINDS
-from calibrant.regression import QuantileRecalibrator
 from calibrant.stream import Columns, Job, Options, Stop, replay
+from calibrant.stream.columns import COLUMNS
 from calibrant.stream.session import dump, load
 from calibrant.summary import (
     Kind,
@@ -30,37 +31,38 @@ from calibrant.summary import (
 )
 
 SESSIONS = Path(__file__).parent / "golden" / "sessions"
-ASKED: dict[str, dict[str, Any]] = {
-    "binary": {},
-    "groups": {"group": ("g",)},
-    "classes": {"proba": ("p_a", "p_b", "p_c")},
-    "numbers": {"quantiles": ("q10", "q50", "q90")},
-}
-ROWS = "p,y,g,p_a,p_b,p_c,c,q10,q50,q90,z"
+SUMMARIES = Path(__file__).parent.parent / "docs" / "reference" / "summary.md"
 
 each_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 
 
+def of(kind: Kind) -> Any:
+    """The module with what a kind is asked for with, and with rows to play."""
+    found: ModuleType = importlib.import_module(f"kind_{kind.name}")
+    return found
+
+
 def played(kind: Kind, tmp_path: Path, rows: int = 30) -> Any:
     """A session of that kind after some rows."""
-    generator = np.random.default_rng(2)
-    lines = [
-        f"{p:.3f},{int(p > 0.4)},{'uv'[t % 2]},0.5,0.25,0.25,{t % 3},"
-        f"{p - 1:.3f},{p:.3f},{p + 1:.3f},{p:.2f}"
-        for t, p in enumerate(generator.random(rows))
-    ]
+    lines = [of(kind).row(t, p) for t, p in enumerate(np.random.default_rng(2).random(rows))]
     source = tmp_path / "rows.csv"
-    source.write_text("\n".join([ROWS, *lines]) + "\n")
-    session = Options(seed=3, **ASKED[kind.name]).session()
-    outcome = {"classes": "c", "numbers": "z"}.get(kind.name, "y")
-    replay(Job((str(source),), outcome=outcome, **session.kept_columns), session, Stop())
+    told = [",".join(lines[0]), *(",".join(map(str, line.values())) for line in lines)]
+    source.write_text("\n".join(told) + "\n")
+    session = Options(seed=3, **of(kind).ASKED).session()
+    replay(Job((str(source),), outcome=of(kind).OUTCOME, **session.kept_columns), session, Stop())
     return session
 
 
 def test_every_package_of_kinds_is_registered_under_its_name() -> None:
     place = Path(str(calibrant.kinds.__file__)).parent
     packages = {path.parent.name for path in place.glob("*/__init__.py")}
-    assert {kind.name for kind in kinds} == packages == set(ASKED)
+    assert {kind.name for kind in kinds} == packages
+    assert len({kind.precedence for kind in kinds}) == len(KINDS)
+
+
+def test_no_two_kinds_have_an_option_of_one_name() -> None:
+    assert len(kinds.options) == sum(len(kind.options) for kind in KINDS)
+    assert {*kinds.options.values()} == {"raw", "columns", "numbers"}
 
 
 def test_no_two_kinds_are_stored_under_one_word() -> None:
@@ -70,21 +72,12 @@ def test_no_two_kinds_are_stored_under_one_word() -> None:
         kinds.known_as("sound")
 
 
-@pytest.mark.parametrize(
-    ("made", "name"),
-    [
-        (Recalibrator(), "binary"),
-        (Calibrant(), "binary"),
-        (GroupRecalibrator(), "groups"),
-        (ClassCalibrant(3), "classes"),
-        (OneVsRest(3), "classes"),
-        (TopLabel(9), "classes"),
-        (QuantileRecalibrator(), "numbers"),
-    ],
-)
-def test_a_recalibrator_is_of_one_kind(made: Any, name: str) -> None:
-    assert [kind.name for kind in kinds if kind.makes(made)] == [name]
-    assert kinds.of(made).name == name
+@each_kind
+def test_a_recalibrator_is_of_one_kind(kind: Kind) -> None:
+    assert of(kind).MADE
+    for made in of(kind).MADE:
+        assert [each for each in kinds if each.makes(made)] == [kind]
+        assert kinds.of(made) is kind
 
 
 def test_what_is_no_recalibrator_is_of_no_kind() -> None:
@@ -94,8 +87,11 @@ def test_what_is_no_recalibrator_is_of_no_kind() -> None:
 
 @each_kind
 def test_options_and_columns_name_the_kind(kind: Kind) -> None:
-    assert kinds.wanted(Options(**ASKED[kind.name])) is kind
-    assert kinds.wanted(Columns("p", "y", **ASKED[kind.name])) is kind
+    asked = of(kind).ASKED
+    assert kinds.wanted(Options(**asked)) is kind
+    columns = {name: asked[name] for name in asked if name in COLUMNS}
+    assert kinds.wanted(Columns("p", "y", **columns)) is kind
+    assert asked.keys() <= kind.options.keys()
 
 
 @each_kind
@@ -128,7 +124,30 @@ def test_all_that_a_view_names_is_there(kind: Kind, tmp_path: Path) -> None:
         assert key in summary["raw"]
 
 
-@pytest.mark.parametrize("name", ASKED)
+def test_what_services_declare_is_in_requests_and_answers() -> None:
+    pytest.importorskip("starlette", reason="needs the extra serve")
+    from calibrant.serve import structs
+
+    services = [kind.service for kind in kinds if kind.service is not None]
+    assert any(service.settings and service.draws for service in services)
+    for service in services:
+        assert {*service.settings} <= {*structs.StreamIn.__struct_fields__}
+        for answer in (structs.ForecastOut, structs.Known):
+            assert {*service.answers} <= {*answer.__struct_fields__}
+        assert {*service.draws} <= {*service.answers} & {*structs.Revealed.__struct_fields__}
+        for name in service.settings:
+            asked = structs.StreamIn(**{name: ["u", "v"]})
+            assert [each for each in services if each.wants(asked)] == [service, services[-1]]
+
+
+@each_kind
+def test_the_page_about_summaries_names_every_key(kind: Kind, tmp_path: Path) -> None:
+    summary, page = played(kind, tmp_path).summary({}, {}).summary, SUMMARIES.read_text()
+    told = {word for name in re.findall(r"`([\w.]+)`", page) for word in name.split(".")}
+    assert {*summary, *summary["raw"]} <= told
+
+
+@pytest.mark.parametrize("name", ["binary", "groups", "classes", "numbers"])
 def test_sessions_that_were_stored_before_kinds_go_on(name: str) -> None:
     data = gzip.decompress((SESSIONS / f"{name}.state.gz").read_bytes())
     session = load(data)
@@ -190,6 +209,6 @@ def test_a_session_still_tells_its_story(tmp_path: Path) -> None:
 
 
 def test_the_default_takes_what_nobody_wants() -> None:
-    nothing = SimpleNamespace(group=(), proba=(), quantiles=(), normal=())
+    nothing = SimpleNamespace(**dict.fromkeys(kinds.options, ()))
     assert [kind.name for kind in kinds if kind.wants(nothing)] == ["binary"]
     assert kinds.wanted(nothing) is list(kinds)[-1]

@@ -7,22 +7,17 @@ version, in the folders where they would go.  They are laid over a copy of the r
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from grown import ROOT, files_in, grow, pytest_on, ran
 
 pytest.importorskip("typer", reason="asks the command line")
 pytest.importorskip("river", reason="compares with River's methods")
 pytest.importorskip("sklearn", reason="compares with scikit-learn's methods")
 
-ROOT = Path(__file__).resolve().parent.parent
 NEWCOMERS = ROOT / "tests" / "newcomers"
-COPIED = ("src", "tests", "docs", "benchmarks", "script", "pyproject.toml", "README.md")
 LISTS = (
     "every_module",
     "known_names",
@@ -41,39 +36,18 @@ ASKING = re.compile(r"^(from|import) .*\b(registry|registered|machine_kinds)\b",
 """How a file of tests comes by registered names: by itself, or through a module that does."""
 
 
-def newcomers() -> list[Path]:
-    """Return where each new file goes."""
-    return [path.relative_to(NEWCOMERS) for path in NEWCOMERS.rglob("*.py")]
-
-
 @pytest.fixture(scope="module")
 def grown(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the repository with the new files in it and the tables of the pages made anew."""
     place = tmp_path_factory.mktemp("grown")
-    for name in COPIED:
-        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy2
-        copy(ROOT / name, place / name)
-    for path in newcomers():
-        assert not (place / path).exists()
-        shutil.copy2(NEWCOMERS / path, place / path)
+    grow(place, NEWCOMERS)
     ran(place, "docs/tables.py")
     return place
 
 
-def ran(place: Path, *command: str, status: int = 0) -> str:
-    """Run Python in the copy; return what it printed, once it ended as it should."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST", "COV", "CALIBRANT"))}
-    settings = {"PYTHONPATH": str(place / "src"), "CALIBRANT_COMPILE": "off"}
-    made = subprocess.run(
-        [sys.executable, *command], cwd=place, env=kept | settings, capture_output=True, text=True
-    )
-    assert made.returncode == status, made.stdout + made.stderr
-    return made.stdout
-
-
 def test_the_newcomers_are_strangers_here() -> None:
-    assert not [path for path in newcomers() if (ROOT / path).exists()]
-    assert {path.stem for path in newcomers()} == {
+    assert not [path for path in files_in(NEWCOMERS, ".py") if (ROOT / path).exists()]
+    assert {path.stem for path in files_in(NEWCOMERS, ".py")} == {
         "root_slack", "naive_root_slack", "offset", "naive_offset",
     }  # fmt: skip
 
@@ -100,12 +74,6 @@ def test_newcomers_are_compared_with_the_others(grown: Path) -> None:
 def test_newcomers_come_into_the_tables_of_the_pages(grown: Path, page: str, row: str) -> None:
     assert row in (grown / "docs" / "reference" / f"{page}.md").read_text()
     assert row not in (ROOT / "docs" / "reference" / f"{page}.md").read_text()
-
-
-def pytest_on(place: Path, *arguments: str, status: int = 0) -> str:
-    return ran(
-        place, "-m", "pytest", "-p", "no:cacheprovider", "-m", "not slow", *arguments, status=status
-    )
 
 
 @pytest.mark.slow

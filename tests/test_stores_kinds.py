@@ -22,7 +22,7 @@ from calibrant.errors import (
 from calibrant.groups import GroupRecalibrator, Period
 from calibrant.journal.events import FORECAST, OUTCOME, Asked, Event
 from calibrant.journal.fold import salt_in
-from calibrant.journal.forms import FORMS, form_of
+from calibrant.journal.forms import FORMS, Filed, form_of
 from calibrant.journal.ledger import Ledger
 from calibrant.journal.purge import purge
 from calibrant.journal.recover import fresh_snapshots, verified
@@ -232,6 +232,29 @@ def test_a_journal_over_classes_is_the_library_s(tmp_path: Path) -> None:
         assert journal.state() == lone
     with pytest.raises(InvalidInput, match="pattern must be that of the stream"):
         Journal(file, ClassCalibrant(4), keyed=False)
+
+
+def test_a_stream_that_says_so_is_kept_without_a_form_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(OneVsRest, "filed", True)
+    file, lone = tmp_path / "o.db", OneVsRest(3, seed=3)
+    assert type(form_of(lone)) is Filed
+    with Journal(file, OneVsRest(3, seed=3), keyed=False) as journal:
+        for k in range(6):
+            made = journal.forecast(None, VECTOR, id=str(k))
+            assert made.to_dict() == lone.forecast(VECTOR, id=str(k)).to_dict()
+            journal.observe(made, k % 3)
+            lone.observe(str(k), k % 3)
+        with pytest.raises(InvalidInput, match="outcome must be a whole number from 0 to 2"):
+            journal.observe(journal.forecast(None, VECTOR, id="6"), 3)
+        lone.forecast(VECTOR, id="6")
+    with Journal(file, OneVsRest(3, seed=3), keyed=False) as journal:
+        assert journal.state() == lone
+        assert journal.forecast(None, VECTOR, id="0").outcome == 0
+        assert journal.verify() == 13
+    with pytest.raises(InvalidInput, match="pattern must be that of the stream"):
+        Journal(file, OneVsRest(3, resolution=7), keyed=False)
 
 
 @pytest.mark.parametrize(

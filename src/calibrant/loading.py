@@ -26,6 +26,7 @@ PACKAGES: Final = (
     "learners",
     "outcomes",
     "summary",
+    "kinds",
 )
 """Where kinds of states are defined; imported one after the other until the kind is found."""
 

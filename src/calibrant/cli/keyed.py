@@ -13,9 +13,11 @@ from calibrant.cli.products import command
 from calibrant.cli.replay import Run
 from calibrant.core.seal import opened
 from calibrant.errors import CorruptState
+from calibrant.stream.columns import COLUMNS
 from calibrant.stream.drafts import locked
 from calibrant.stream.keyed import SAID, KeyedSession, KeyedSummary
 from calibrant.stream.session import state_in
+from calibrant.summary import kinds
 
 HEADINGS: Final = {
     "key": "left",
@@ -36,7 +38,8 @@ class KeyedRun(Run):
 
     def go(self, as_json: bool) -> None:
         self._refuse_others()
-        self.job = replace(self.job, group=(self.by,))
+        keys: Any = {"group": (self.by,)}
+        self.job = replace(self.job, **keys)
         name, self.key = self.outputs.state, self.outputs.key
         with nullcontext() if name is None else locked(name):
             session: Any = self._session(name)
@@ -49,9 +52,11 @@ class KeyedRun(Run):
             raise self.ended
 
     def _refuse_others(self) -> None:
+        *_, default = kinds
+        *flags, last = (_option(name) for name in COLUMNS if name not in default.options)
         others = {
-            "--group, --proba, --quantiles and --normal": self.options.group or self.options.vector,
-            "--context": self.options.context,
+            f"{', '.join(flags)} and {last}": kinds.wanted(self.options) is not default,
+            **{_option(name): getattr(self.options, name) for name in default.options},
             "--report": self.products.report,
             "--plots": self.products.plots,
             "--id": self.job.id,

@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import importlib.util
 import inspect
+import operator
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -16,9 +17,11 @@ import typer
 from calibrant.core import check
 from calibrant.core.grid import GRIDS
 from calibrant.errors import MissingExtra, requirement
-from calibrant.stream import FORMATS, Job, KindColumns
+from calibrant.stream import FORMATS, Job
+from calibrant.stream.columns import VECTORS, declared
 from calibrant.stream.dialect import Asked, check_encoding
 from calibrant.stream.session import METHODS
+from calibrant.summary import kinds
 
 ENTRY: Final = re.compile(r"(?P<name>\w+)(, (?P<flag>--\S+))?( (?P<metavar>[A-Z,]+))?")
 """How the help of an option begins: its name, its flag if that is another, what it takes."""
@@ -61,7 +64,8 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
     """Let a command take groups of options: each field of a dataclass is an option of its own.
 
     The docstring of the dataclass has an entry for each field: its name, what it takes, and below,
-    indented, its help.  Fields without an entry have that of :class:`Making` or :class:`Ending`.
+    indented, its help.  Fields without an entry have that of a kind, :class:`Making` or
+    :class:`Ending`.
     """
     parameters: list[inspect.Parameter] = []
     groups: dict[str, Any] = {}
@@ -87,7 +91,8 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
 
 def _parameters(group: Any) -> list[inspect.Parameter]:
     hints = get_type_hints(group)
-    known = _entries(Ending) | _entries(Making) | _entries(group)
+    told = Ending, Making, *map(type, kinds), group
+    known = functools.reduce(operator.or_, map(_entries, told))
     made = []
     for each in dataclasses.fields(group):
         kind: Any = Annotated[hints[each.name], _option(each, known.get(each.name, {}))]
@@ -215,40 +220,20 @@ class Reading:
         return asked[0] if asked else None
 
 
-def _listing(columns: Any) -> Callable[[Any], Any]:
-    """Give a group of options one more, a list of names, for each field of a class of columns."""
-
-    def add(group: Any) -> Any:
-        names = [each.name for each in dataclasses.fields(columns)]
-        group.__annotations__ = dict.fromkeys(names, "str | None") | group.__annotations__
-        for name in names:
-            setattr(group, name, None)
-        group.__doc__ = f"{inspect.getdoc(columns)}\n{inspect.getdoc(group)}"
-        return group
-
-    return add
-
-
 @dataclass(frozen=True)
-@_listing(KindColumns)
+@declared(("raw", "columns", "numbers"), "str | None", None)
 class KindOptions:
-    """Columns that only some kinds of outcomes have, as they are listed, and what goes with them.
-
-    levels P,P
-        Levels of --quantiles, or those to follow with --normal. [default with --normal: 0.05 to
-        0.95]
-    """
-
-    levels: str | None = None
+    """Options that only some kinds of outcomes have, as they are written."""
 
     def named(self, raw: str | None) -> dict[str, Any]:
-        """Return columns and levels by name; refuse raw forecasts from two kinds of columns."""
+        """Return columns and numbers by name; refuse raw forecasts from two kinds of columns."""
         given = {name: text for name, text in vars(self).items() if text is not None}
         ways = [] if raw is None else ["--raw"]
-        ways += [f"--{name}" for name in given if name not in ("group", "levels", "context")]
+        ways += [f"--{name}" for name in given if name in VECTORS]
         refuse(len(ways) > 1, f"{' and '.join(ways)} exclude each other")
-        readers: dict[str, Callable[[str, str], Any]] = {"levels": _levels}
-        return {name: readers.get(name, _listed)(text, f"--{name}") for name, text in given.items()}
+        return {
+            name: READERS[kinds.options[name]](text, f"--{name}") for name, text in given.items()
+        }
 
 
 @dataclass(frozen=True)
@@ -307,10 +292,14 @@ def _listed(names: str, flag: str) -> tuple[str, ...]:
     return found
 
 
-def _levels(text: str, flag: str) -> tuple[float, ...]:
+def _numbers(text: str, flag: str) -> tuple[float, ...]:
     try:
         found = tuple(float(word) for word in text.split(",") if word.strip())
     except ValueError:
         raise typer.BadParameter(f"{flag} must be numbers, got {text!r}") from None
     refuse(not found, f"{flag} needs at least one number")
     return found
+
+
+READERS: Final = {"raw": _listed, "columns": _listed, "numbers": _numbers}
+"""How the text of an option is read, by what it holds."""

@@ -173,9 +173,30 @@ class Filed(Form):
         super().__init__(model)
         self._line = struct.Struct(f"<{model._counter.desk.fields}")
 
+    def forecast(self, asked: Asked) -> Any:
+        """Make a forecast; return its ticket."""
+        self._refuse(asked, "key", "groups")
+        return self.model.forecast(asked.x, id=asked.id, time=asked.time)
+
+    def outcome(self, told: Any) -> int:
+        """Return an outcome, if it is one for the model."""
+        found: int = self.model._outcome(told)
+        return found
+
+    def like(self, other: Any) -> bool:
+        """Say whether another model has the same settings."""
+        return isinstance(other, type(self.model)) and bool(other._spec == self.model._spec)
+
     def packed(self, ticket: Any) -> bytes:
         """Return all that the desk would keep of a ticket."""
         return NUMBER.pack(ticket.number) + self._line.pack(*ticket.fields)
+
+    def revived(
+        self, told: bytes, id: str, key: Key | None, x: Any, time: Any, groups: tuple[Group, ...]
+    ) -> Any:
+        """Return a ticket from its packed form."""
+        counter = self.model._counter
+        return counter.kind.revived(counter.issuer, id, *self._unpacked(told))
 
     def _unpacked(self, told: bytes) -> tuple[int, tuple[Any, ...]]:
         """Return number and fields of a ticket."""
@@ -226,30 +247,18 @@ class InClasses(Filed):
         if model._parts.full_support:
             raise InvalidInput("method must draw one of two points where there are classes")
 
-    def forecast(self, asked: Asked) -> MendedTicket:
-        """Make a forecast; return its ticket."""
-        self._refuse(asked, "key", "groups")
-        made: MendedTicket = self.model.forecast(asked.x, id=asked.id, time=asked.time)
-        return made
-
-    def outcome(self, told: Any) -> int:
-        """Return the number of a class, if it is one."""
-        found: int = self.model._outcome(told)
-        return found
-
-    def revived(
-        self, told: bytes, id: str, key: Key | None, x: Any, time: Any, groups: tuple[Group, ...]
-    ) -> MendedTicket:
-        """Return a ticket from its packed form."""
-        number, fields = self._unpacked(told)
-        return MendedTicket.revived(self.model._counter.issuer, id, number, fields)
-
     def like(self, other: Any) -> bool:
         """Say whether another model has the same settings."""
         return super().like(other) and bool(other.classes == self.model.classes)
 
 
 FORMS: Final[tuple[type[Form], ...]] = (Keyed, Lone, InGroups, InClasses)
+
+
+def form_type(model: Any) -> type[Form] | None:
+    """Return how a model is kept on disk; None if it cannot be, or does not say that it can."""
+    known = (form for form in FORMS if isinstance(model, form.kinds))
+    return next(known, Filed if getattr(model, "filed", False) else None)
 
 
 def form_of(model: Any) -> Form:
@@ -260,8 +269,7 @@ def form_of(model: Any) -> Form:
     calibrant.errors.InvalidInput: model must be a recalibrator of binary outcomes, with groups or
     with classes, or a table, got 3
     """
-    for form in FORMS:
-        if isinstance(model, form.kinds):
-            return form(model)
+    if (form := form_type(model)) is not None:
+        return form(model)
     rule = "a recalibrator of binary outcomes, with groups or with classes, or a table"
     raise InvalidInput(f"model must be {rule}, got {model!r}")

@@ -33,7 +33,7 @@ from calibrant.journal.events import (
     Told,
 )
 from calibrant.journal.fold import Fold
-from calibrant.journal.forms import AnyTicket, form_of
+from calibrant.journal.forms import AnyTicket, Keyed, form_of, form_type
 from calibrant.journal.ledger import Ledger, check_id
 from calibrant.journal.recover import take_snapshots, verified
 from calibrant.journal.settings import Settings
@@ -51,9 +51,6 @@ EVERY: Final = 20_000
 
 REFUSED: Final = (UnknownName, InvalidInput, InvalidType, TicketError)
 """Errors of questions that change nothing."""
-
-PATTERNS: Final = (Recalibrator, GroupRecalibrator, ClassCalibrant)
-"""What a stream may begin as."""
 
 Done = TypeVar("Done")
 
@@ -447,7 +444,7 @@ def _same(ledger: Ledger, line: Line, pattern: Any) -> Line:
 
 
 def _check_new(pattern: Any, keyed: bool) -> None:
-    if not isinstance(pattern, PATTERNS) or pattern.issued:
+    if form_type(pattern) in (None, Keyed) or pattern.issued:
         raise InvalidInput(f"pattern must be a recalibrator without a forecast, got {pattern!r}")
     if isinstance(pattern, Recalibrator):
         check_pattern(pattern)

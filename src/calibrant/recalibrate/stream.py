@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, Final, Self
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 
@@ -64,6 +64,9 @@ class Stream(Intact[TicketT], Stateful):
         "_secret",
         "_timed",
     )
+
+    filed: ClassVar[bool] = False
+    """Whether a journal may keep such streams: tickets as on the desk, all settings in the spec."""
 
     _secret: Secret
 

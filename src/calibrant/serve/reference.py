@@ -12,6 +12,7 @@ from calibrant.journal.settings import MOST_EARLY
 from calibrant.serve.options import Options
 from calibrant.serve.problems import ERRORS, PREFIX, REFUSALS
 from calibrant.serve.routes import ANY_FAILS, WAYS
+from calibrant.summary import kinds
 
 LIMITS: Final = Options()
 INTRODUCTION: Final = """\
@@ -47,18 +48,6 @@ KINDS: Final = """\
 ## Kinds of streams
 
 """
-STREAMS: Final = (
-    ("plain", "a number", "0 or 1", "`forecast`, `mean`, `mixture`", "`keys`"),
-    ("`keyed`", "a number, with `key`", "0 or 1", "the same", "`certificate`: see `keys`"),
-    ("`groups`", "a number, with `groups`", "0 or 1", "the same", "`keys`, `preview`"),
-    (
-        "`classes`",
-        "a list of numbers",
-        "the name of a class",
-        "the same as lists; `top`, `confidence`, `confidence_mean`, `classwise`",
-        "`keys`, `preview`",
-    ),
-)
 HIDDEN: Final = """\
 All but `groups` forget with `method: fading`: `parameters` has the `half_life`, and the `unit`,
 `rounds` or `time`, in which it is counted. Other methods take theirs in the same way.
@@ -97,12 +86,14 @@ def page() -> str:
     ]
     told = {one.name: one for one in (*REFUSALS.values(), *ERRORS.values())}
     problems = [(f"`{PREFIX}{k}`", str(v.status), f"{v.title}.") for k, v in sorted(told.items())]
+    services = [kind.service for kind in reversed([*kinds]) if kind.service is not None]
+    streams = [row for service in services for row in service.described]
     parts = [
         INTRODUCTION,
         ROUTES.format(fails),
         table(("route", "scope", "what it does", "statuses"), rows),
         EVENTS,
-        KINDS + table(("stream", "`raw`", "`outcome`", "answer", "not available (422)"), STREAMS),
+        KINDS + table(("stream", "`raw`", "`outcome`", "answer", "not available (422)"), streams),
         HIDDEN,
         BOUNDS + "".join(f"| {' | '.join(row)} |\n" for row in limits()),
         PROBLEMS + table(("type", "status", "meaning"), problems),

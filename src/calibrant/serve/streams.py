@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -20,12 +19,15 @@ from calibrant.serve.structs import KeyOut, StreamIn, StreamOut
 from calibrant.summary import kinds
 
 
+def service_of(asked: StreamIn) -> Any:
+    """Return the service of the kind of stream that is asked for."""
+    services = (kind.service for kind in kinds)
+    return next(each for each in services if each is not None and each.wants(asked))
+
+
 def model_of(asked: StreamIn) -> Any:
     """Return the model of a stream that is asked for."""
-    wanted = SimpleNamespace(
-        group=asked.groups is not None, proba=asked.classes, quantiles=None, normal=None
-    )
-    made = kinds.wanted(wanted).service.make(asked)
+    made = service_of(asked).make(asked)
     return Table(made, seed=asked.seed) if asked.keyed else made
 
 
@@ -42,7 +44,7 @@ def put(ledger: Ledger, name: str, asked: StreamIn) -> tuple[StreamOut, bool]:
         raise Refused("invalid", f"parameters must be those of the method, got {error}") from None
     form_of(model)
     told = asked.keyed, asked.unknown, asked.most_open, asked.alarm, made, asked.keep
-    settings = Settings(*told, asked.classes, asked.reveal)
+    settings = Settings(*told, service_of(asked).labels(asked), asked.reveal)
     number = 1 + max((line.number for line in ledger.lines.values()), default=0)
     line = Line(number, name, settings.to_json(), model.to_bytes())
     with ledger.store.writing():

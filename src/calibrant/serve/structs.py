@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, NamedTuple
+from collections.abc import Callable
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType, defstruct, field
+from msgspec.structs import fields
+
+from calibrant.summary import kinds
 
 # Not of dots alone, which mean something else in an address.
 Name = Annotated[
@@ -36,6 +40,54 @@ Outcome = (
 Key = str | Annotated[int, Meta(ge=-(1 << 53), le=1 << 53)]
 
 
+HOLDS: Final[dict[str, Any]] = {
+    "text": str,
+    "texts": list[Label],
+    "real": float,
+    "reals": list[float],
+}
+"""What the fields may hold that kinds declare."""
+Field: TypeAlias = tuple[Any, ...]
+T = TypeVar("T", bound=Struct)
+
+
+def declared(of: Callable[[Any], list[Field]], after: str) -> Callable[[type[T]], type[T]]:
+    """Give a struct, behind one of its fields, those that the services of kinds declare."""
+    services = [kind.service for kind in reversed([*kinds]) if kind.service is not None]
+    more = [each for service in services for each in of(service)]
+
+    def add(made: type[T]) -> type[T]:
+        own = [_field(each) for each in fields(made)]
+        at = 1 + [name for name, *_ in own].index(after)
+        told: Any = {"forbid_unknown_fields": made.__struct_config__.forbid_unknown_fields}
+        told |= {"module": __name__, "namespace": {"__doc__": made.__doc__}, "kw_only": True}
+        grown: Any = defstruct(made.__name__, [*own[:at], *more, *own[at:]], **told)
+        return grown  # type: ignore[no-any-return]
+
+    return add
+
+
+def _field(told: Any) -> Field:
+    if told.default_factory is not NODEFAULT:
+        return told.name, told.type, field(default_factory=told.default_factory)
+    return (told.name, told.type) if told.required else (told.name, told.type, told.default)
+
+
+def _settings(service: Any) -> list[Field]:
+    told = service.settings.items()
+    made = {name: Annotated[HOLDS[holds], Meta(**true)] for name, (holds, true) in told}
+    return [(name, each | None, None) for name, each in made.items()]
+
+
+def _answers(service: Any) -> list[Field]:
+    return [(name, HOLDS[holds] | UnsetType, UNSET) for name, holds in service.answers.items()]
+
+
+def _draws(service: Any) -> list[Field]:
+    return [each for each in _answers(service) if each[0] in service.draws]
+
+
+@declared(_settings, after="keyed")
 class StreamIn(Struct, forbid_unknown_fields=True):
     """What a stream shall be."""
 
@@ -52,28 +104,6 @@ class StreamIn(Struct, forbid_unknown_fields=True):
         ),
     ] = {}
     keyed: bool = False
-    groups: (
-        Annotated[
-            list[Label],
-            Meta(
-                max_length=1_023,
-                description="Forecasts belong to groups and are calibrated in each; those known "
-                "beforehand, more may appear.",
-            ),
-        ]
-        | None
-    ) = None
-    classes: (
-        Annotated[
-            list[Label],
-            Meta(
-                min_length=2,
-                max_length=1000,
-                description="Names of classes, of which exactly one occurs; raw forecasts: lists.",
-            ),
-        ]
-        | None
-    ) = None
     reveal: Annotated[
         Literal["forecast", "outcome"],
         Meta(
@@ -139,6 +169,7 @@ class Mixture(Struct):
     weights: list[float]
 
 
+@declared(_answers, after="sequence")
 class ForecastOut(Struct, kw_only=True):
     """A calibrated forecast: the draw carries the promise, the mean is sharper and does not.
 
@@ -152,10 +183,6 @@ class ForecastOut(Struct, kw_only=True):
     mean: Drawn
     mixture: Mixture
     sequence: int
-    top: str | UnsetType = UNSET
-    confidence: float | UnsetType = UNSET
-    confidence_mean: float | UnsetType = UNSET
-    classwise: list[float] | UnsetType = UNSET
     commitment: str | UnsetType = UNSET
 
 
@@ -167,13 +194,12 @@ class OutcomeIn(Struct, forbid_unknown_fields=True):
     time: float | None = None
 
 
+@declared(_draws, after="salt")
 class Revealed(Struct):
     """A draw that there was a commitment to, with the salt that proves it."""
 
     forecast: Drawn
     salt: str
-    confidence: float | UnsetType = UNSET
-    classwise: list[float] | UnsetType = UNSET
 
 
 class OutcomeOut(Struct):
@@ -200,6 +226,7 @@ class CorrectionOut(Struct):
     sequence: int
 
 
+@declared(_answers, after="groups")
 class Known(Struct, kw_only=True):
     """A forecast and what became of it; see ForecastOut."""
 
@@ -214,10 +241,6 @@ class Known(Struct, kw_only=True):
     time: float | None = None
     outcome: int | str | None = None
     groups: list[str | int] | UnsetType = UNSET
-    top: str | UnsetType = UNSET
-    confidence: float | UnsetType = UNSET
-    confidence_mean: float | UnsetType = UNSET
-    classwise: list[float] | UnsetType = UNSET
     commitment: str | UnsetType = UNSET
     salt: str | UnsetType = UNSET
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from calibrant.kernels.compile import SHORT, available, compiled
 from calibrant.kernels.odds import sigmoids
 from calibrant.stream.failure import NoColumn, Unreadable
 from calibrant.stream.wording import Wording
+from calibrant.summary import kinds
 
 RAW_NAMES: Final = (
     "raw", "raw_forecast", "p", "prob", "probability", "p_hat", "phat", "proba", "y_prob",
@@ -29,38 +30,50 @@ OUTCOME_NAMES: Final = (
 """Names of outcomes, the surest first; case does not matter."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class KindColumns:
-    """Columns that only some kinds of outcomes have; the kind is known by them.
+COLUMNS: Final = [name for name, holds in kinds.options.items() if holds != "numbers"]
+"""What columns that only some kinds have are called."""
 
-    Each has an entry here, which is its help on the command line too.
+VECTORS: Final = [name for name in COLUMNS if kinds.options[name] == "raw"]
+"""What columns of raw forecasts are called that are given instead of a single one."""
 
-    group COL,COL
-        Group columns: forecasts are calibrated within each value of each column at once.
-    proba COL,COL
-        Instead of --raw: columns of the probabilities of several classes, or one of lists;
-        outcomes are classes.
-    quantiles COL,COL
-        Instead of --raw: columns of quantiles, whose names end in their levels (q05, p95, q0.5)
-        unless --levels gives them; outcomes are numbers, and --method is mixed, the default, pit or
-        tracker.
-    normal MEAN,SD
-        Instead of --raw: columns of mean and standard deviation; the rest as with --quantiles.
-    context COL,COL
-        Columns of features, numbers or words, for an expert that reads them. Only with
-        calibrant, and with --raw.
+T = TypeVar("T")
+
+
+def declared(holds: Sequence[str], made: str, default: Any) -> Callable[[type[T]], type[T]]:
+    """Give a class a field for each option of a kind that holds something of this.
+
+    All have one type and one default.  Their help is in the docstrings of the kinds.
     """
+    told = [name for name, held in kinds.options.items() if held in holds]
 
-    group: tuple[str, ...] = ()
-    proba: tuple[str, ...] = ()
-    quantiles: tuple[str, ...] = ()
-    normal: tuple[str, ...] = ()
-    context: tuple[str, ...] = ()
+    def add(group: type[T]) -> type[T]:
+        group.__annotations__ = group.__annotations__ | dict.fromkeys(told, made)
+        for name in told:
+            setattr(group, name, default)
+        return group
+
+    return add
+
+
+@dataclass(frozen=True, kw_only=True)
+@declared(("raw", "columns"), "tuple[str, ...]", ())
+class KindColumns:
+    """Columns that only some kinds of outcomes have; the kind, which declares them, is known so."""
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
 
     @property
     def vector(self) -> tuple[str, ...]:
         """Raw forecasts that take several columns."""
-        return self.proba or self.quantiles or self.normal
+        return next((names for name in VECTORS if (names := getattr(self, name))), ())
+
+    @property
+    def more(self) -> list[str]:
+        """Columns that hold something else than raw forecasts."""
+        others = (getattr(self, each) for each in COLUMNS if each not in VECTORS)
+        return [name for names in others for name in names]
 
 
 @dataclass(frozen=True)
@@ -90,7 +103,7 @@ class Columns(KindColumns):
     def names(self) -> list[str]:
         """All columns, each once."""
         known = self.outcome, self.time, self.available, self.id
-        found = (self.raw, *self.vector, *known, *self.group, *self.context)
+        found = (self.raw, *self.vector, *known, *self.more)
         return list(dict.fromkeys(name for name in found if name))
 
     @property

@@ -22,7 +22,7 @@ from calibrant.errors import CorruptState, ExpiredTicket, InvalidInput
 from calibrant.kernels.compile import SHORT
 from calibrant.recalibrate import Calibrant, Pending
 from calibrant.registry import calibrators
-from calibrant.stream.columns import Columns, KindColumns, Scale
+from calibrant.stream.columns import Columns, KindColumns, Scale, declared
 from calibrant.stream.failure import StateMismatch, Unreadable
 from calibrant.stream.ids import Book
 from calibrant.stream.rows import Rounds, Rules
@@ -284,15 +284,13 @@ LOSSES: Final = ("squared", "log")
 
 
 @dataclass(frozen=True)
+@declared(["numbers"], "tuple[float, ...]", ())
 class Options(KindColumns):
     """What was asked for, None where the user did not say.
 
     ``method`` is ``"calibrant"``, the default, or the name of a calibrator for Algorithm 1 on its
     own.  ``epsilon``, for the latter, chooses resolution and buckets so that the regret under
-    ``loss`` tends to at most that.  ``group`` names columns of groups, which have a method of
-    their own; ``proba`` the columns of several classes, each with a recalibrator as asked for.
-    ``quantiles``, or ``normal`` (mean and standard deviation), name the columns of forecasts of
-    numbers, and ``levels`` those of the quantiles.
+    ``loss`` tends to at most that.  Kinds have options of their own, with which they are asked for.
     """
 
     method: str | None = None
@@ -306,7 +304,6 @@ class Options(KindColumns):
     secret: bytes | None = field(default=None, repr=False)
     scale: str | None = None
     raw_safe: float | None = None
-    levels: tuple[float, ...] = ()
 
     def given(self, names: Iterable[str]) -> dict[str, Any]:
         """Return some options by name, as far as the user gave any."""

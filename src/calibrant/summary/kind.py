@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol, TypeVar
 
 from calibrant.errors import CorruptState, InvalidType
 from calibrant.summary.collector import Breakdown
@@ -26,6 +26,12 @@ class Kind(Protocol):
     ----------
     name
         What the kind is called.
+    precedence
+        Kinds with more are asked first whether options and columns are theirs; the default has 0.
+    options
+        What only this kind is asked for with, and what that holds: ``"raw"`` are columns of raw
+        forecasts, given instead of ``--raw``, ``"columns"`` are others, ``"numbers"`` are numbers.
+        Each has an entry in the docstring of the class, which is its help on the command line.
     words
         What stored sessions and summaries call it; None where they say nothing.
     summary_type, session_type
@@ -38,6 +44,8 @@ class Kind(Protocol):
     """
 
     name: ClassVar[str]
+    precedence: ClassVar[int]
+    options: ClassVar[dict[str, str]]
     words: ClassVar[tuple[str | None, ...]]
 
     @property
@@ -80,18 +88,37 @@ class Kind(Protocol):
         """Return what was collected as a summary; see :func:`summarise_collected`."""
 
 
+KindT = TypeVar("KindT", bound=Kind)
+
+
 class Kinds:
     """The registry of kinds; the last one takes whatever no other wants.
 
     Examples
     --------
     >>> from calibrant import Recalibrator
-    >>> [kind.name for kind in kinds], kinds.of(Recalibrator()).name
-    (['numbers', 'classes', 'groups', 'binary'], 'binary')
+    >>> kinds.of(Recalibrator()).name, list(kinds)[-1].name
+    ('binary', 'binary')
     """
 
+    def __init__(self) -> None:
+        self._found: list[Kind] = []
+
+    def add(self, kind: type[KindT]) -> type[KindT]:
+        """Enter the kind whose class is decorated, by its precedence."""
+        self._found = sorted([*self._found, kind()], key=lambda each: -each.precedence)
+        return kind
+
     def __iter__(self) -> Iterator[Kind]:
-        return iter(importlib.import_module(LAYER).KINDS)
+        importlib.import_module(LAYER)
+        return iter(self._found)
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The options of all kinds: first those that name columns, and the default's last."""
+        *others, default = self
+        told = [each for kind in (*reversed(others), default) for each in kind.options.items()]
+        return dict(sorted(told, key=lambda each: each[1] == "numbers"))
 
     def wanted(self, asked: Any) -> Kind:
         """Return the kind that options or columns are of."""

@@ -15,10 +15,12 @@ from calibrant._version import __version__
 from calibrant.bounds.game import probably
 from calibrant.core.codec import kind_of
 from calibrant.errors import CorruptState
+from calibrant.kinds.binary.service import Service
 from calibrant.loading import load
 from calibrant.recalibrate import Calibrant, Certificate, Chain, Recalibrator
 from calibrant.recalibrate.chain import Link
 from calibrant.summary import VERSION, Account, Breakdown, Collector, Engine, Parts, Told, measured
+from calibrant.summary.kind import kinds
 from calibrant.summary.summary import Summary
 
 __all__ = ["Binary", "inner", "method_of", "of_many", "step_of"]
@@ -123,15 +125,23 @@ def _link(link: Link, most: float) -> dict[str, Any]:
     return vars(link) | ({"bound": None, "holds": None} if silent else {"holds": link.holds})
 
 
+@kinds.add
 class Binary:
     """One probability a row, and outcomes that are 0 or 1.
 
     Groups and classes, which are probabilities too, override what is theirs.
+
+    context COL,COL
+        Columns of features, numbers or words, for an expert that reads them. Only with
+        calibrant, and with --raw.
     """
 
     name: ClassVar[str] = "binary"
+    precedence: ClassVar[int] = 0
+    options: ClassVar[dict[str, str]] = {"context": "columns"}
     words: ClassVar[tuple[str | None, ...]] = (None,)
     summary_type: ClassVar[type[Summary]] = Summary
+    service: ClassVar[Service] = Service()
     refused: ClassVar[dict[str, str]] = {"levels": LEVELS}
     """Options that make no sense here, and why."""
 
@@ -244,13 +254,6 @@ class Binary:
     def rows(self, breakdown: Breakdown, recalibrator: Engine) -> list[Any]:
         """Return what was measured in each part."""
         return breakdown.parts()
-
-    @property
-    def service(self) -> Any:
-        """Return how a service makes models, and what it tells of their tickets."""
-        from calibrant.kinds.binary.service import Service
-
-        return Service()
 
     @property
     def view(self) -> Any:

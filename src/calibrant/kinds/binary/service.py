@@ -27,6 +27,12 @@ class Service:
     ----------
     parts, plural
         What a round is part of besides the stream: ``"group"``, ``"class"`` or None; and many.
+    settings
+        Settings that ask for this kind, by name: what they hold, and what is true of that.
+    answers, draws
+        What answers to forecasts have besides, and what that holds; and what coins decide of it.
+    described
+        Rows of the reference: stream, raw forecast, outcome, answer, and what is not available.
     columns
         Columns of exported events that streams of other kinds do not have, and what they hold:
         ``"text"``, ``"texts"`` or ``"reals"``.
@@ -34,7 +40,23 @@ class Service:
 
     parts: ClassVar[str | None] = None
     plural: ClassVar[str] = "binary outcomes"
+    settings: ClassVar[dict[str, tuple[str, dict[str, Any]]]] = {}
+    answers: ClassVar[dict[str, str]] = {}
+    draws: ClassVar[tuple[str, ...]] = ()
+    described: ClassVar[tuple[tuple[str, str, str, str, str], ...]] = (
+        ("plain", "a number", "0 or 1", "`forecast`, `mean`, `mixture`", "`keys`"),
+        ("`keyed`", "a number, with `key`", "0 or 1", "the same", "`certificate`: see `keys`"),
+    )
     columns: ClassVar[dict[str, str]] = {}
+
+    def wants(self, asked: Any) -> bool:
+        """Say whether settings ask for this kind; the default, which has none, takes the rest."""
+        own = [getattr(asked, name) for name in self.settings]
+        return not own or any(value is not None for value in own)
+
+    def labels(self, asked: Any) -> list[str] | None:
+        """Return the names by which outcomes are told; None where they are 0 and 1."""
+        return None
 
     def make(self, asked: Any) -> Any:
         """Return a new model as a stream's settings ask for it; of a keyed one, that of a key."""

@@ -28,7 +28,7 @@ from calibrant.stream.session import (
     expected,
     names_of,
 )
-from calibrant.summary import AnySummary, collector_for
+from calibrant.summary import AnySummary, collector_for, kinds
 
 
 class Probabilities(Session):
@@ -48,7 +48,7 @@ class Probabilities(Session):
             "raw_safe": getattr(drawing, "raw_safe", None),
             "seed": self.seed,
             "scale": self.scale.kind,
-            **dict.fromkeys(("group", "proba", "quantiles", "normal", "levels", "context"), ()),
+            **dict.fromkeys(kinds.options, ()),
             **self.kept_columns,
         }
         if isinstance(drawing, Recalibrator):

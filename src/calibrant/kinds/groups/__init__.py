@@ -3,23 +3,69 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 from calibrant.groups import GroupRecalibrator
 from calibrant.kinds.binary import Binary, of_many
-from calibrant.summary import Breakdown, Engine, Part
+from calibrant.kinds.binary.service import DEFAULT, Member, Service
+from calibrant.summary import Breakdown, Engine, Part, kinds
 
 __all__ = ["Groups"]
 
 GROUPED: Final = "groups have a method of their own"
+KNOWN: Final = (
+    "Forecasts belong to groups and are calibrated in each; those known beforehand, more may "
+    "appear."
+)
 
 
+class GroupService(Service):
+    """Streams of binary forecasts that belong to groups."""
+
+    parts: ClassVar[str | None] = "group"
+    plural: ClassVar[str] = "groups"
+    settings: ClassVar[dict[str, tuple[str, dict[str, Any]]]] = {
+        "groups": ("texts", {"max_length": 1_023, "description": KNOWN})
+    }
+    described: ClassVar[tuple[tuple[str, str, str, str, str], ...]] = (
+        ("`groups`", "a number, with `groups`", "0 or 1", "the same", "`keys`, `preview`"),
+    )
+    columns: ClassVar[dict[str, str]] = {"groups": "texts"}
+
+    def make(self, asked: Any) -> GroupRecalibrator:
+        """Return a new model as a stream's settings ask for it."""
+        self.refuse(asked, {"method": DEFAULT, "loss": "squared", "raw_safe": None, "keyed": False})
+        return GroupRecalibrator(asked.groups, seed=asked.seed, **self.options(asked))
+
+    def members(self, ticket: Any, outcome: int, names: Sequence[str]) -> list[Member]:
+        """Return the round in each of its groups."""
+        return [Member(str(name), ticket.raw, ticket.value, outcome) for name in ticket.groups]
+
+    def asked(self, ticket: Any) -> dict[str, Any]:
+        """Return what came in besides id and time, by name."""
+        return {"raw": ticket.raw, "groups": list(ticket.groups)}
+
+    def row(self, ticket: Any, names: Sequence[str], shown: bool) -> dict[str, Any]:
+        """Return the columns of a forecast in the log."""
+        groups = [str(name) for name in ticket.groups]
+        return super().row(ticket, names, shown) | {"groups": groups}
+
+
+@kinds.add
 class Groups(Binary):
-    """One probability a row, outcomes 0 or 1, and columns whose values are groups."""
+    """One probability a row, outcomes 0 or 1, and columns whose values are groups.
+
+    group COL,COL
+        Group columns: forecasts are calibrated within each value of each column at once.
+    """
 
     name: ClassVar[str] = "groups"
+    precedence: ClassVar[int] = 10
+    options: ClassVar[dict[str, str]] = {"group": "columns"}
     words: ClassVar[tuple[str | None, ...]] = ("group",)
+    service: ClassVar[Service] = GroupService()
     refused: ClassVar[dict[str, str]] = Binary.refused | dict.fromkeys(
         ("method", "epsilon", "loss", "raw_safe", "context"), GROUPED
     )
@@ -29,12 +75,6 @@ class Groups(Binary):
         from calibrant.kinds.groups.session import GroupSession
 
         return GroupSession
-
-    @property
-    def service(self) -> Any:
-        from calibrant.kinds.groups.service import GroupService
-
-        return GroupService()
 
     def wants(self, asked: Any) -> bool:
         return bool(asked.group)

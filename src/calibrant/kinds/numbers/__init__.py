@@ -11,7 +11,7 @@ from calibrant.core import check
 from calibrant.errors import InvalidInput
 from calibrant.kinds.numbers.summary import NumberCollector, NumberSummary, Seen, options_of
 from calibrant.regression import QuantileRecalibrator, quantile_methods
-from calibrant.summary import Engine, Told, read_if
+from calibrant.summary import Engine, Told, kinds, read_if
 
 __all__ = ["NumberCollector", "NumberSummary", "Numbers", "Seen", "options_of"]
 
@@ -29,12 +29,27 @@ PERCENTS: Final = 2
 """Digits up to which a whole number at the end of a name is in percent."""
 
 
+@kinds.add
 class Numbers:
-    """Quantiles in a column each, or mean and standard deviation; outcomes are numbers."""
+    """Quantiles in a column each, or mean and standard deviation; outcomes are numbers.
+
+    quantiles COL,COL
+        Instead of --raw: columns of quantiles, whose names end in their levels (q05, p95, q0.5)
+        unless --levels gives them; outcomes are numbers, and --method is mixed, the default, pit or
+        tracker.
+    normal MEAN,SD
+        Instead of --raw: columns of mean and standard deviation; the rest as with --quantiles.
+    levels P,P
+        Levels of --quantiles, or those to follow with --normal. [default with --normal: 0.05 to
+        0.95]
+    """
 
     name: ClassVar[str] = "numbers"
+    precedence: ClassVar[int] = 30
+    options: ClassVar[dict[str, str]] = {"quantiles": "raw", "normal": "raw", "levels": "numbers"}
     words: ClassVar[tuple[str | None, ...]] = ("number", "numbers")
     summary_type: ClassVar[type[NumberSummary]] = NumberSummary
+    service: ClassVar[None] = None
 
     # -------------------------------------------------------------------- streams
 
@@ -94,11 +109,6 @@ class Numbers:
     def summarise(self, collector: Any, recalibrator: Engine, told: Told) -> NumberSummary:
         """Return what was collected as a summary."""
         return NumberSummary.of(collector, recalibrator, told)
-
-    @property
-    def service(self) -> None:
-        """Return that no service has streams of numbers."""
-        return None
 
     @property
     def view(self) -> Any:

@@ -20,6 +20,7 @@ from calibrant.stream.pieces import Piece
 from calibrant.stream.rows import Rounds, VectorRules
 from calibrant.stream.session import Session, names_of
 from calibrant.stream.values import Numbers as Read
+from calibrant.summary import kinds
 
 KEY: Final = 2017
 """Of the coins that share out outcomes on atoms where they are scored."""
@@ -133,7 +134,7 @@ class NumberSession(Session):
         if not self.columns:
             named = columns_of(options.quantiles, options.normal, options.levels)
             self.columns, self.given, _ = named
-        columns = {"quantiles": (), "normal": (), **self.kept_columns}
+        columns = dict.fromkeys(kinds.options, ()) | self.kept_columns
         return {**self._made_with, **columns, "levels": self._levels}
 
     @property
