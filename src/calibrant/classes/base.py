@@ -20,7 +20,7 @@ from calibrant.core.stateful import Migration
 from calibrant.errors import StaleForecast
 from calibrant.kernels.layout import ISSUED, LONGEST_LAG, ROUNDS
 from calibrant.recalibrate import version2
-from calibrant.recalibrate.counter import Counter
+from calibrant.recalibrate.counter import Counter, clock_of
 from calibrant.recalibrate.delivery import Pending, times
 from calibrant.recalibrate.in_turn import Answers, InTurn
 from calibrant.recalibrate.secret import APART, Secret, coin_at, fingerprint, secret_read
@@ -144,7 +144,7 @@ class ClassRecalibrator(InTurn[TicketT], Generic[TicketT, RunT]):
 
     def _flip(self, secret: bytes, block: int, made: Any) -> float:
         """Return the coin of a ticket or of its part, in that block of a row with that secret."""
-        return coin_at(secret, self._throws, block, self._clock_of(made))
+        return coin_at(secret, self._throws, block, clock_of(made, self.issued))
 
     def _reseat(self) -> None:
         whose = fingerprint(self._secret, self.kind, self._classes)

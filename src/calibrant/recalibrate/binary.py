@@ -33,7 +33,7 @@ from calibrant.recalibrate import at_once, version1, version2, version3
 from calibrant.recalibrate.at_once import OFTEN as OFTEN
 from calibrant.recalibrate.body import check_made, unpacked
 from calibrant.recalibrate.context import unread, words_of
-from calibrant.recalibrate.counter import Counter
+from calibrant.recalibrate.counter import Counter, clock_of
 from calibrant.recalibrate.intact import Found
 from calibrant.recalibrate.record import account_of
 from calibrant.recalibrate.rows import Rows
@@ -255,7 +255,7 @@ class Binary(Stream[Ticket]):
         For audits.  An open ticket may be given by its id.
         """
         found = self._ours(ticket)
-        clock = self._clock_of(found)
+        clock = clock_of(found, self.issued)
         return coin_at(self._secret_at(found.number), self._spec.coins, found.bucket, clock)
 
     def _reseat(self) -> None:

@@ -350,6 +350,15 @@ class Counter(Generic[TicketT]):
         return not_open(id, counted, self._closed.get(_key(number)), issued, self.max_open)
 
 
+def clock_of(made: Any, issued: int) -> int:
+    """Return the clock at which a coin was thrown for a ticket, or for a part of one."""
+    if made.clock is None:
+        raise InvalidInput(f"ticket must be the one that forecast() returned, got {made!r}")
+    if made.clock >= issued:
+        raise ForeignTicket(f"ticket must be as it was issued, got an altered one: {made!r}")
+    return int(made.clock)
+
+
 def checked_id(id: Any) -> int | str:
     """Return the id of a ticket, if that is what it is."""
     if isinstance(id, str):

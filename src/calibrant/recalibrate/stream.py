@@ -20,7 +20,7 @@ from calibrant.core.codec import Document
 from calibrant.core.gate import Gate, passing
 from calibrant.core.seal import opened, opened_data, sealed, sealed_data
 from calibrant.core.stateful import Stateful
-from calibrant.errors import ForeignTicket, InvalidInput, InvalidType, StaleForecast
+from calibrant.errors import InvalidInput, InvalidType, StaleForecast
 from calibrant.kernels.crowd import count_correction
 from calibrant.kernels.index import machine
 from calibrant.kernels.layout import ISSUED, LONGEST_LAG, MOST_OUTSTANDING, ROUNDS, SECRET
@@ -226,14 +226,6 @@ class Stream(Intact[TicketT], Stateful):
         """Return a ticket of this stream, open or closed, or an open one given by its id."""
         with passing(self._gate):
             return self._counter.given_out(ticket, self._own(ISSUED))
-
-    def _clock_of(self, made: Any) -> int:
-        """Return the clock at which a coin was thrown for a ticket, or for a part of one."""
-        if made.clock is None:
-            raise InvalidInput(f"ticket must be the one that forecast() returned, got {made!r}")
-        if made.clock >= self._own(ISSUED):
-            raise ForeignTicket(f"ticket must be as it was issued, got an altered one: {made!r}")
-        return int(made.clock)
 
     # -------------------------------------------------------------- late outcomes
 
