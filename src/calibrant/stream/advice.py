@@ -226,9 +226,27 @@ def advice_on(
         return _advice_on_raw(value, columns, kind, present((sample or {}).get(column, ())))
     if column == columns.outcome and shown(value).lower() in UNKNOWN:
         return "--on-error skip, or empty cells for what is unknown"
+    if column == columns.outcome and columns.wording.positive is None:
+        return _advice_on_classes(present((sample or {}).get(column, ())), column)
     if column is not None and column in (columns.time, columns.available):
         return _advice_on_time(value, columns.wording, present((sample or {}).get(column, ())))
     return ""
+
+
+def _advice_on_classes(values: Sequence[Any], column: str) -> str:
+    """Return what to do about outcomes of which more than a few are neither 0 nor 1."""
+    good = np.isin(Wording().outcomes(values).values, (0.0, 1.0)).tolist()
+    seen = list(dict.fromkeys(map(shown, values)))
+    bad = [shown(value) for value, is_good in zip(values, good, strict=True) if not is_good]
+    bad = [text for text in bad if text.lower() not in UNKNOWN]
+    if len(bad) < FEW:
+        return ""
+    if len(seen) not in COUNTS:
+        way = "--outcome with the name of another column, or --proba if these are classes"
+        return f"{way} ({column} has {len(seen)} values)"
+    left = ", ".join(dict.fromkeys(bad))
+    told = f"{column} has {COUNTS[len(seen)]} values: {', '.join(seen)}"
+    return f"--on-error skip, which leaves out {left}, or --proba if these are classes ({told})"
 
 
 def _advice_on_time(value: Any, words: Wording, first: Sequence[Any]) -> str:
@@ -367,6 +385,7 @@ def guesses(source: Source, asked: Asked, sample: Sample, columns: Columns) -> l
         flags.append("--header")
     told += ["single quotes"] if dialect.quote == "'" else []
     made = [f"read with {', '.join(told)} (else: {', '.join(flags)})"] if flags else []
+    made += ["read without the quotes around each line"] if dialect.wrapped else []
     return made + _words(sample, columns)
 
 

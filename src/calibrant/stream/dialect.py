@@ -42,6 +42,9 @@ POINT: Final = re.compile(r"[-+]?\d*\.\d+(\s*%)?")
 RUNS: Final = re.compile(rb" +")
 EDGES: Final = re.compile(rb"^ +| +(?=\r?$)", re.MULTILINE)
 """Spaces between fields, and before the first and behind the last one."""
+WRAPPED: Final = re.compile(rb'"((?:[^"]|"")*)"[ \t]*(?=\r?$)')
+"""A line that has quotes around all of it."""
+QUOTED: Final = re.compile(rb'"[^"]*"')
 THOUSANDS: Final = re.compile(r"[-+]?[1-9]\d{0,2}(,\d{3})+")
 """Whole numbers, or decimals with a comma: they tell nothing."""
 
@@ -73,6 +76,8 @@ class Dialect:
         How many empty fields every row has behind those that have names.
     runs
         Whether several spaces stand between fields, so that each run of them counts as one.
+    wrapped
+        Whether quotes stood around each whole line.
     rows
         The first rows of data, for guesses about columns.
     """
@@ -85,6 +90,7 @@ class Dialect:
     titles: int = 0
     spare: int = 0
     runs: bool = False
+    wrapped: bool = False
     rows: Sequence[Sequence[str]] = field(default=(), compare=False, repr=False)
 
 
@@ -162,15 +168,56 @@ class Transcoded(Rewritten):
         return str(self._decoder.decode(found, final=not found)).encode()
 
 
-class Squeezed(Rewritten):
-    """A stream of lines in which each run of spaces is one, and none stand at the ends."""
+class RewrittenLines(Rewritten):
+    """A stream of bytes that is rewritten in whole lines."""
 
     _cut = b""
+
+    @abstractmethod
+    def _lines(self, found: bytes) -> bytes:
+        """Return what whole lines become."""
 
     def _rewritten(self, found: bytes) -> bytes:
         lines, end, rest = (self._cut + found).rpartition(b"\n") if found else (self._cut, b"", b"")
         self._cut = rest
-        return RUNS.sub(b" ", EDGES.sub(b"", lines + end))
+        return self._lines(lines + end)
+
+
+class Squeezed(RewrittenLines):
+    """A stream of lines in which each run of spaces is one, and none stand at the ends."""
+
+    def _lines(self, found: bytes) -> bytes:
+        return RUNS.sub(b" ", EDGES.sub(b"", found))
+
+
+class Unwrapped(RewrittenLines):
+    """A stream of lines without the quotes around each of them."""
+
+    def _lines(self, found: bytes) -> bytes:
+        return b"\n".join(map(_unwrapped, found.split(b"\n")))
+
+
+def _unwrapped(line: bytes) -> bytes:
+    return WRAPPED.sub(lambda found: found[1].replace(b'""', b'"'), line, 1)
+
+
+def is_wrapped(start: bytes) -> bool:
+    """Say whether quotes stand around each whole line, with separators inside of them.
+
+    >>> is_wrapped(b'"prob,won"\\n"0.5,1"\\n'), is_wrapped(b'"prob","won"\\n"0.5","1"\\n')
+    (True, False)
+    """
+    lines = [line for line in _lines(start) if line.strip()]
+    if len(lines) < 2 or not all(WRAPPED.match(line.rstrip("\n").encode()) for line in lines):
+        return False
+    inner = [_unwrapped(line.encode()).decode() for line in lines]
+    return len(_rows(inner[-1:], _separator(inner[-1:], '"'), '"')[0]) > 1
+
+
+def ends_in_returns(start: bytes) -> bool:
+    """Say whether lines end in CR alone, as in files of old spreadsheets on the Mac."""
+    bare = QUOTED.sub(b"", start) if b"\n" in start else start
+    return b"\r" in bare and b"\n" not in bare
 
 
 def sniff(
@@ -214,7 +261,7 @@ def sniff(
     decimal = asked.decimal or _decimal(data)
     spare = _spare(rows) if header else 0
     above, titles = above + (found is not None), above
-    return Dialect(sep, quote, decimal, header, above, titles, spare, runs, data)
+    return Dialect(sep, quote, decimal, header, above, titles, spare, runs, rows=data)
 
 
 def _spare(rows: list[list[str]]) -> int:

@@ -1,4 +1,4 @@
-"""Inputs of JSON: an object a line, or one list of objects."""
+"""Inputs of JSON: an object a line, or one list of objects; or lists under a list of names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,14 @@ import msgspec
 from calibrant.stream.dialect import SAMPLE
 from calibrant.stream.failure import Unreadable
 from calibrant.stream.pieces import LinePiece, Piece, nested, reached
-from calibrant.stream.readers import LONGEST_LINE, LOOKED, Misfit, Reader, lines_of
+from calibrant.stream.readers import (
+    LONGEST_LINE,
+    LOOKED,
+    Misfit,
+    Reader,
+    lines_of,
+    told_apart,
+)
 
 CHUNK: Final = 1 << 18
 BETWEEN: Final = re.compile(r"[\s,]*")
@@ -36,10 +43,14 @@ class Row(NamedTuple):
 
 
 class JsonLinesReader(Reader):
-    """JSON Lines: one object a line; empty lines are passed over."""
+    """JSON Lines: one object a line; empty lines are passed over.
+
+    Lines may also be lists, of which the first one has the names.
+    """
 
     def _open(self) -> None:
         self._numbers: list[int] = []
+        self._titles: list[str] = []
         self._check_start()
         rows = self._objects()
         with self._unbroken():
@@ -104,13 +115,37 @@ class JsonLinesReader(Reader):
 
     def _objects(self) -> Iterator[Row]:
         """Yield number, text and content of each line."""
-        decode = msgspec.json.Decoder(dict[str, Any]).decode
+        decode = msgspec.json.Decoder(dict[str, Any] | list[Any]).decode
         for number, line in enumerate(lines_of(self.source), 1):
             if text := line.removeprefix(codecs.BOM_UTF8).strip():
                 try:
-                    yield Row(number, text, decode(text))
+                    content = decode(text)
                 except (msgspec.MsgspecError, RecursionError):
                     self._refuse(number, text.decode(errors="replace"))
+                    continue
+                if isinstance(content, dict):
+                    yield Row(number, text, content)
+                else:
+                    yield from self._of_list(number, text.decode(), content)
+
+    def _of_list(self, number: int, shown: str, content: list[Any]) -> Iterator[Row]:
+        """Yield a list as an object; the first one has the names, and is no row."""
+        if not self._titles and number == 1:
+            self._titles = self._names_in(content)
+        elif not self._titles:
+            self._refuse(number, shown)
+        elif len(content) != len(self._titles):
+            told = f"row must be {len(self._titles)} values, got {shown[:60]!r}"
+            self._on_misfit(Misfit(number, told, shown))
+        else:
+            found = dict(zip(self._titles, content, strict=True))
+            yield Row(number, msgspec.json.encode(found), found)
+
+    def _names_in(self, content: list[Any]) -> list[str]:
+        if content and all(isinstance(name, str) for name in content):
+            return told_apart([name.strip() for name in content])
+        way = 'begin with a list of names, such as ["prob", "won"]'
+        raise Unreadable(f"{self.source.name}: {ROWS}, got lists without names; {way}")
 
     def _refuse(self, number: int, shown: str, what: str = "line") -> None:
         told = f"{what} must be a JSON object, got {shown[:60]!r}"
@@ -134,6 +169,8 @@ class JsonListReader(JsonLinesReader):
             if isinstance(content, dict):
                 text = shown if "\n" not in shown else json.dumps(content, ensure_ascii=False)
                 yield Row(number, text.encode(), content)
+            elif isinstance(content, list):
+                yield from self._of_list(number, shown, content)
             else:
                 self._refuse(number, shown, "row")
 

@@ -10,12 +10,13 @@ import hashlib
 import io
 import lzma
 import os
+import re
 import sys
 import tempfile
 import zipfile
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,8 +29,11 @@ from calibrant.stream.dialect import (
     Dialect,
     Squeezed,
     Transcoded,
+    Unwrapped,
     check_encoding,
     encoding_of,
+    ends_in_returns,
+    is_wrapped,
     sniff,
 )
 from calibrant.stream.failure import Unreadable, naming
@@ -54,6 +58,8 @@ WORKBOOK: Final = "xl/workbook.xml"
 """What is in every Excel file."""
 OLD_WORKBOOK: Final = b"\xd0\xcf\x11\xe0"
 """How Excel files of before 2007 begin."""
+LISTS: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[[^\[\]{}\n]*\][ \t\r]*\n\s*\[")
+"""How lines of JSON begin that are lists, not objects."""
 BUFFER: Final = 1 << 20
 BROKEN: Final = (OSError, EOFError, lzma.LZMAError, zipfile.BadZipFile, RuntimeError, UnicodeError)
 """What a damaged file makes the layers below raise before a row of it is read."""
@@ -179,7 +185,10 @@ def _opened(
         return Source(name, found, stream, below, size, encoding, dialect, asked, columns)
     stream, encoding = _as_utf8(name, stream, asked.encoding)
     if found in TEXT:
+        wrapped = is_wrapped(stream.peek(1)[:SAMPLE])
+        stream = io.BufferedReader(Unwrapped(stream), BUFFER) if wrapped else stream
         dialect = sniff(stream.peek(1)[:SAMPLE], asked, columns, tabs=found == "tsv")
+        dialect = replace(dialect, wrapped=wrapped)
         found = "tsv" if dialect.sep == "\t" and format is None else found
     if dialect.runs:
         stream = io.BufferedReader(Squeezed(stream), BUFFER)
@@ -194,9 +203,7 @@ def _as_utf8(name: str, stream: Any, asked: str | None) -> tuple[Any, str]:
         told = "an Excel file of before 2007; save it as .xlsx or CSV"
         told = told if start.startswith(OLD_WORKBOOK) else "bytes that are no text"
         raise Unreadable(f"{name}: must be a table, as text, JSON, Parquet or .xlsx, got {told}")
-    # As old spreadsheets on the Mac end lines.
-    returns = b"\r" in start and b"\n" not in start
-    if returns:
+    if ends_in_returns(start):
         return io.BufferedReader(Transcoded(stream, encoding, returns=True), BUFFER), encoding
     if encoding in ("utf-8", "utf-8-sig", "ascii"):
         if start.startswith(codecs.BOM_UTF8):
@@ -304,5 +311,5 @@ def _sniff(stream: Any, named: str | None) -> str:
         return named if named in BINARY else "parquet"
     first = start.lstrip(b"\xef\xbb\xbf\xff\xfe\0 \t\r\n")[:1]
     if first in (b"{", b"[") and named in (None, "json", "jsonl"):
-        return "json" if first == b"[" else "jsonl"
+        return "json" if first == b"[" and not LISTS.match(start) else "jsonl"
     return "jsonl" if named == "json" else named or "csv"
