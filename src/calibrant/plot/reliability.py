@@ -193,6 +193,10 @@ def _room(curve: CalibrationCurve) -> tuple[Reals, Reals]:
 
 PANEL: Final = 1.9
 """Inches for one group."""
+FULL_ROW: Final = 4
+"""Panels side by side that have this size; fewer are larger, so that letters stay the same."""
+LARGEST_PART: Final = 2.0
+"""How many times larger panels may be."""
 PANEL_NAME: Final = 22
 """Characters of a name that fit above a panel."""
 PANEL_LARGEST: Final = 60.0
@@ -227,7 +231,8 @@ class GroupPanels(Drawing):
 
     def draw(self, ax: Axes | None = None, *, size: tuple[float, float] | None = None) -> Self:
         """Return the same numbers, drawn; see :meth:`calibrant.plot.Drawing.draw`."""
-        room = PANEL * self.columns, (PANEL + 0.3) * max(self.lines, 1)
+        side = PANEL * min(LARGEST_PART, FULL_ROW / self.columns)
+        room = side * self.columns, (side + 0.3) * max(self.lines, 1)
         return super().draw(ax, size=size or room)
 
     def _ink(self, ax: Axes) -> list[Any]:
