@@ -204,7 +204,9 @@ def test_late_outcomes_leave_the_chain_without_a_bound(
     words = ("replay", games, "--seed", 5, "--time", "t", "--available", "known")
     assert ran(*words, "--details") == 0
     shown = capsys.readouterr().out
-    assert "It is too early to promise anything: from about round" in " ".join(shown.split())
+    assert "It is too early to promise anything; promises begin at about round" in " ".join(
+        shown.split()
+    )
     assert re.search(r"^  identity +\d\.\d{3} +-?\d\.\d{5} +-$", shown, re.MULTILINE)
 
 
@@ -230,7 +232,7 @@ def test_groups_are_calibrated_at_once_and_told_one_by_one(
     shown, told = capsys.readouterr().out, json.loads(summary.read_text())
     assert "300 rounds, groups, seed 5" in shown
     first = told["bound"]["from_round"]
-    early = f"too early to promise anything: from about round {first:,} on"
+    early = f"too early to promise anything; promises begin at about round {first:,}"
     assert early in " ".join(shown.split())
     named = {row["name"]: row for row in told["breakdown"]["rows"]}
     assert sorted(named) == ["day=0", "day=1", "day=2", "day=3", "day=4", "side=a", "side=b"]
@@ -433,7 +435,7 @@ def test_a_prefix_keeps_old_columns_apart(games: Path, tmp_path: Path) -> None:
         (b"p,y\n1.2,1\n", [], 4, "row 1: p must be a number in [0, 1], got '1.2'"),
         (b"p,y\nhigh,1\n", [], 4, "row 1: p must be a number in [0, 1], got 'high'"),
         (b"p,y\n0.5,2\n", [], 4, "row 1: y must be 0 or 1, got '2'"),
-        (b"", [], 3, "must begin with the names of its columns, got nothing"),
+        (b"", [], 3, "must begin with the names of its columns, got an empty file"),
         (b"p,y\n", [], 3, "must have at least one row, got none"),
         (gzip.compress(b"p,y\n" + b"0.5,1\n" * 9000)[:-9], [], 3, "Compressed file ended"),
     ],
@@ -1139,7 +1141,7 @@ def test_one_round_is_told_as_one(tmp_path: Path, capsys: pytest.CaptureFixture[
 def test_long_names_leave_the_numbers_of_a_table_whole(capsys: pytest.CaptureFixture[str]) -> None:
     name = "a name of a group that is as long as names of groups in real tables may well be"
     columns = {"group": "left", "rounds": "right", "happened": "right", "verdict": "left"}
-    screen.show(columns, [[name, "1,523", "0.60722", "better, still off"]], width=80)
+    screen.show(columns, [[name, "1,523", "0.60722", "better but still off"]], width=80)
     told = capsys.readouterr().out
     assert "…" not in told
     assert "1,523" in told

@@ -162,7 +162,7 @@ def test_reports_compare_numbers_with_numbers_only(
     page = tmp_path / "page.html"
     capsys.readouterr()
     assert ran("report", one, two, "--out", page) == 0
-    assert f"{one}: Your 80% interval held" in capsys.readouterr().out
+    assert f"{one}: Your 80 % interval held" in capsys.readouterr().out
     text = page.read_text()
     assert '<th scope="col" class="n">CRPS before</th>' in text
     assert '<th scope="col" class="n">coverage error before</th>' in text
@@ -188,7 +188,7 @@ def test_reports_compare_numbers_with_numbers_only(
         (["--normal", "mu,sd", "--buckets", "3"], "buckets must be left out"),
         (["--normal", "mu,sd", "--raw-safe", "0.1"], "raw_safe must be left out"),
         (["--normal", "mu,sd", "--method", "blackwell"], "method must be one of 'mixed', 'pit'"),
-        (["--normal", "mu"], "normal must name two columns, mean and deviation, got 'mu'"),
+        (["--normal", "mu"], "--normal must name two columns, of means and of standard deviations"),
         (["--normal", "mu,sd", "--levels", "a"], "--levels must be numbers, got 'a'"),
         (["--normal", "mu,sd", "--levels", ","], "--levels needs at least one number"),
         (["--normal", "mu,sd", "--levels", "0.9,0.1"], "levels[1] must be above the one before"),
@@ -232,6 +232,6 @@ def test_awkward_runs_have_a_report(
     assert verdicts[None] == "Nothing is promised here that could be checked."
     assert ran("replay", rain, "--normal", "mu,sd", "--levels", "0.25", "--summary", summary,
                "--force") == 0  # fmt: skip
-    assert re.fullmatch(r"Your 0\.25 quantile was above [\d.]+% of outcomes; now it is above "
-                        r"[\d.]+%\. CRPS [\d.]+ → [\d.]+ \(lower is better\)\. The guarantee was "
+    assert re.fullmatch(r"Your 0\.25 quantile was above [\d.]+ % of outcomes; now it is above "
+                        r"[\d.]+ %\. CRPS [\d.]+ → [\d.]+ \(lower is better\)\. The guarantee was "
                         r"kept at every level\.", headline(summarised(summary)))  # fmt: skip

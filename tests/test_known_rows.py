@@ -146,7 +146,10 @@ def test_an_id_is_learned_once(tmp_path: Path, capsys: pytest.CaptureFixture[str
         file.write("g99,0.5,1\n")
     capsys.readouterr()
     assert ran("replay", first, *words) == 0
-    assert "30 rows were known by their id and not learned again" in capsys.readouterr().err
+    assert (
+        "30 rows had an id that was seen before, and were not learned again"
+        in capsys.readouterr().err
+    )
     assert stored(made).recalibrator.rounds == 31
     assert len(stored(made).book.learned) == 31  # type: ignore[union-attr]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ pytest.importorskip("typer", reason="needs the extra cli")
 pytest.importorskip("pyarrow", reason="needs the extra cli")
 
 from test_ordinary_files import means, plain, ran, refused, rounds, text, written
+
+from calibrant import Calibrant
 
 __all__ = ["plain"]
 
@@ -112,7 +115,194 @@ def test_one_stray_outcome_is_a_mistake(tmp_path: Path, capsys: pytest.CaptureFi
 def test_many_outcomes_are_another_column_or_classes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    place = written(tmp_path / "d.csv", "prob,won\n" + "".join(f"0.5,{y}\n" for y in range(40)))
+    place = written(tmp_path / "d.csv", "prob,won\n" + "".join(f"0.5,{y}\n" for y in range(12)))
     told = refused(capsys, "replay", place)
     way = "--outcome with the name of another column, or --proba if these are classes"
-    assert told.endswith(f"got '2'; try {way} (won has 40 values)")
+    assert told.endswith(f"got '2'; try {way} (won has 12 values)")
+
+
+# ------------------------------------------------------------- classes, numbers and swapped columns
+
+
+def classes(digits: int, names: str = "cat,cow,dog") -> str:
+    """Return a table of classes whose probabilities are rounded to some digits."""
+    rows = [(1.0, 1.0, 1.0), (4.0, 2.0, 0.5), (0.3, 5.0, 1.7)] * 40
+    lines = [names + ",label"]
+    for k, row in enumerate(rows):
+        shares = ",".join(f"{x / sum(row):.{digits}f}" for x in row)
+        lines.append(f"{shares},{names.split(',')[k % 3]}")
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("digits", [2, 3, 6])
+def test_rounded_probabilities_of_classes_are_divided_by_their_sums(
+    digits: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = written(tmp_path / "d.csv", classes(digits))
+    assert ran("replay", place, "--proba", "cat,cow,dog", "--out", tmp_path / "o.jsonl") == 0
+    told = capsys.readouterr().err
+    assert "probabilities are rounded and divided by their sums, e.g. 0." in told
+    made = [json.loads(line) for line in (tmp_path / "o.jsonl").read_text().splitlines()]
+    assert len(made) == 120
+    assert made[0]["cat"] == round(1 / 3, digits)
+
+
+@pytest.mark.parametrize("row", ["0.50,0.30,0.10,cat", "0.333,0.333,0.331,cat", "0.9,0.1,0.1,cow"])
+def test_sums_that_no_rounding_explains_are_refused(
+    row: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = written(tmp_path / "d.csv", classes(3) + row + "\n")
+    told = refused(capsys, "replay", place, "--proba", "cat,cow,dog")
+    assert "row 121: cat,cow,dog must be 3 numbers in [0, 1] that sum to 1, got" in told
+
+
+def test_columns_of_classes_are_proposed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = written(tmp_path / "d.csv", classes(3))
+    told = refused(capsys, "replay", place)
+    assert told.endswith("cat, cow and dog sum to 1: try --proba cat,cow,dog --outcome label")
+    assert ran("replay", place, *shlex.split(told.partition("try ")[2])) == 0
+
+
+def test_outcomes_that_are_numbers_are_not_called_percents(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = "".join(f"{k}.2,{k}.7\n" for k in range(20, 60))
+    place = written(tmp_path / "d.csv", "forecast,actual\n" + rows)
+    told = refused(capsys, "replay", place)
+    way = "--quantiles or --normal, which are for outcomes that are numbers (actual, e.g. 20.7)"
+    assert told.endswith(f"forecast must be a number in [0, 1], got '20.2'; try {way}")
+
+
+def test_swapped_columns_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = "".join(f"{y},{p}\n" for p, y in rounds())
+    place = written(tmp_path / "d.csv", "prob,won\n" + rows)
+    told = refused(capsys, "replay", place)
+    assert told.endswith("; try --raw won --outcome prob")
+    assert ran("replay", place, "--raw", "won", "--outcome", "prob") == 0
+
+
+def test_logarithms_of_probabilities_are_not_called_log_odds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = "".join(f"-{p},{y}\n" for p, y in rounds())
+    way = "--logit if these are log-odds; if they are logarithms of probabilities, take exp first"
+    place = written(tmp_path / "d.csv", "score,won\n" + rows)
+    assert refused(capsys, "replay", place).endswith(f"; try {way}")
+    place = written(tmp_path / "d.csv", "logprob,won\n" + rows)
+    told = refused(capsys, "replay", place)
+    assert told.endswith("; try --raw logprob --outcome won, and " + way)
+
+
+def test_words_for_several_outcomes_name_a_way_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = written(
+        tmp_path / "d.csv", "prob,won\n" + "0.5,correct\n0.2,skipped\n0.1,incorrect\n" * 9
+    )
+    told = refused(capsys, "replay", place)
+    assert "try --positive correct --on-error skip, which leaves out skipped" in told
+    place = written(tmp_path / "d.csv", "prob,won\n" + "0.5,red\n" + "0.2,blue\n0.1,grey\n" * 9)
+    told = refused(capsys, "replay", place)
+    way = "--positive with the value that counts as 1, or --proba if these are classes"
+    assert told.endswith(f"got 'red'; try {way} (won has three values: red, blue, grey)")
+
+
+def test_a_column_of_forecasts_is_proposed_where_no_outcomes_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = "".join(f"{p},{'abc'[k % 3]}\n" for k, (p, _) in enumerate(rounds()))
+    told = refused(capsys, "replay", written(tmp_path / "d.csv", "risk,grade\n" + rows))
+    assert told.endswith("one of: risk, grade; try --raw risk")
+
+
+def test_times_out_of_order_are_to_be_sorted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    days = "".join(f"0.5,1,2024-01-{k:02d},2024-01-{k:02d}\n" for k in (3, 1, 2))
+    place = written(tmp_path / "d.csv", "prob,won,day,known\n" + days)
+    told = refused(capsys, "replay", place, "--time", "day")
+    assert told.endswith("got '2024-01-01'; try sorting the rows by day")
+    place = written(tmp_path / "d.csv", "prob,won,day,known\n0.5,1,2024-01-03,2024-01-01\n")
+    told = refused(capsys, "replay", place, "--time", "day", "--available", "known")
+    assert told.endswith("the row's own, got '2024-01-01'; --on-error skip leaves such rows out")
+
+
+def test_a_positive_value_that_is_not_there_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = written(tmp_path / "d.csv", text())
+    told = refused(capsys, "replay", place, "--positive", "yes")
+    assert told.endswith("won must be 'yes' or 'no', got '0'; try leaving --positive out")
+    place = written(tmp_path / "d.csv", text(yes="left", no="stayed"))
+    told = refused(capsys, "replay", place, "--positive", "yes")
+    assert told.endswith("; try --positive left")
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("<!DOCTYPE html>\n<html><body>Sign in, please</body></html>\n", "an HTML page"),
+        ("<?xml version='1.0'?>\n<rows></rows>\n", "XML"),
+        ("%PDF-1.4\n1 0 obj\n", "a PDF file"),
+    ],
+)
+def test_what_is_no_table_is_called_what_it_is(
+    content: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = refused(capsys, "replay", written(tmp_path / "d.csv", content))
+    assert found.endswith(f"must be a table, as text, JSON, Parquet or .xlsx, got {told}")
+
+
+def test_an_empty_file_is_called_that(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    told = refused(capsys, "replay", written(tmp_path / "d.csv", ""))
+    assert told.endswith("d.csv: must begin with the names of its columns, got an empty file")
+
+
+# -------------------------------------------------------------------------------- what is said
+
+
+def test_one_forecast_for_all_has_no_ranking_to_lose(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = "".join(f"0.3,{y}\n" for _, y in rounds() * 8)
+    assert ran("replay", written(tmp_path / "d.csv", "prob,won\n" + rows), "--seed", 1) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "Accuracy improved: Brier" in told
+    assert "ranking" not in told
+
+
+@pytest.mark.parametrize("loss", ["squared", "log"])
+def test_the_defaults_that_help_tells_are_those_that_are_used(
+    loss: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    used = repr(Calibrant(loss=loss))
+    assert "resolution=15, grid='graded'" in used
+    assert "buckets=1," in used
+    assert ran("replay", "-h") == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "Steps of the grid of forecasts. [default: 15 with calibrant, else 20]" in shown
+    assert "[default: graded with calibrant, else endpoints]" in shown
+    assert "[default: 1 with calibrant, else 20]" in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["help"], "calibrant: No such command 'help'. See calibrant --help"),
+        (["-v"], "calibrant: No such option: -v See calibrant --help"),
+        (["replya"], "calibrant: No such command 'replya'. Did you mean 'replay', 'play'?"),
+    ],
+)
+def test_a_mistyped_word_says_where_to_look(
+    words: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ran(*words) == 2
+    assert capsys.readouterr().err == f"{told}\n"
+
+
+def test_a_table_is_no_summary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = written(tmp_path / "d.csv", text())
+    told = refused(capsys, "report", place)
+    assert told.endswith("d.csv: must be a file that --summary wrote, got something else")

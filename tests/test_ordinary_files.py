@@ -457,7 +457,7 @@ def test_numbers_beyond_a_hundred_are_not_called_percents(
     place.write_text("prob,won\n{},0\n{},1\n".format(*values))
     assert ran("replay", place) == ExitCode.ROW
     told = capsys.readouterr().err
-    assert "try dividing them by the largest there can be, or --score for numbers of any" in told
+    assert "try dividing them by the largest possible value, or --score for numbers of any" in told
 
 
 def test_a_long_value_is_cut_in_messages(

@@ -75,14 +75,12 @@ SENTENCES = {
     "worse": (
         (Group(0.5, 0.6, 0.5, 6000),),
         "Calibration got worse: your forecasts were off by 0.0 points on average, calibrant's "
-        "are by 10.0 points. Accuracy got worse: Brier 0.250 → 0.260; ranking unchanged: AUC "
-        "0.500 → 0.500.",
+        "are by 10.0 points. Accuracy got worse: Brier 0.250 → 0.260.",
     ),
     "worse for rare events": (
         (Group(0.002, 0.05, 0.002, 20_000),),
         "Calibration got worse: your forecasts were off by 0.0 points on average, calibrant's "
-        "are by 4.8 points. Accuracy got worse: Brier 0.00200 → 0.00430; ranking unchanged: AUC "
-        "0.500 → 0.500.",
+        "are by 4.8 points. Accuracy got worse: Brier 0.00200 → 0.00430.",
     ),
     "fixed for rare events": (
         (Group(0.01, 0.0, 0.001, 20_000), Group(0.1, 0.05, 0.05, 2000)),
@@ -110,7 +108,7 @@ SENTENCES = {
         (Group(0.5, 0.5, 0.508, 19_000),),
         "Your forecasts were right already, as far as 19,000 rounds can tell (off by 0.8 points "
         "on average, too little to matter), and stayed so. Accuracy unchanged: Brier 0.250 → "
-        "0.250; ranking unchanged: AUC 0.500 → 0.500.",
+        "0.250.",
     ),
     "slightly spoilt": (
         (Group(0.5, 0.5, 0.5, 9000), Group(0.31, 0.35, 0.31, 1800)),
@@ -121,8 +119,7 @@ SENTENCES = {
     "too uncertain": (
         tuple(Group(0.62, k / 20, 0.5, 16) for k in (5, 6, 7, 8, 12, 13, 14, 15)),
         "Cases you gave 62 % came true 50 % of the time. calibrant gives them 50 %, too few "
-        "cases to call it better. No clear change in accuracy: Brier 0.264 → 0.284; ranking "
-        "unchanged: AUC 0.500 → 0.500.",
+        "cases to call it better. No clear change in accuracy: Brier 0.264 → 0.284.",
     ),
     "all happened": (
         (Group(0.9, 0.95, 1.0, 1200),),
@@ -246,7 +243,7 @@ def test_without_an_interval_the_sentence_claims_nothing_about_accuracy() -> Non
 
 def test_a_change_too_small_for_three_digits_is_shown_with_more() -> None:
     summary = with_regret(told(Group(0.5, 0.5, 0.5, 3000)), -0.02, -0.03, -0.01)
-    assert "Accuracy improved: Brier 0.25000 → 0.25000;" in headline(summary)
+    assert "Accuracy improved: Brier 0.25000 → 0.25000." in headline(summary)
 
 
 def with_scores(summary: Summary, name: str, **scores: float) -> Summary:
@@ -301,7 +298,7 @@ def part(rounds: int, before: float, after: float, bound: float = math.nan) -> P
         (part(1000, 0.2, 0.04, 0.03), "bound exceeded"),
         (part(1000, 0.2, 0.001), "fixed"),
         (part(1000, 0.001, 0.001), "right already"),
-        (part(1000, 0.2, 0.05), "better, still off"),
+        (part(1000, 0.2, 0.05), "better but still off"),
         (part(1000, 0.001, 0.05), "worse"),
         (part(1000, 0.05, 0.06), "no better"),
     ],
@@ -329,8 +326,8 @@ def test_verdicts_in_table_sentence_and_screen_agree() -> None:
     summary = replace(told(*FIXED), parts=Parts("group", named, {}))
     table = tables.parts(summary)
     assert table is not None
-    assert [row[5] for row in table.rows] == ["fixed", "better, still off", "too few rounds"]
-    end = "Group by group: 1 fixed; 1 better, still off; 1 too few rounds."
+    assert [row[5] for row in table.rows] == ["fixed", "better but still off", "too few rounds"]
+    end = "Group by group: 1 fixed, 1 better but still off, 1 with too few rounds."
     assert opening_of(summary).endswith(end)
     shown = tables.parts_table({"kind": "group", "rows": [vars(row) for row in named]})
     assert [row[-1] for row in shown.rows] == [row[5] for row in table.rows]
@@ -432,8 +429,10 @@ def test_a_promise_is_kept_exceeded_or_was_never_made() -> None:
         summary, summary=summary.summary | {"bound": bound, "certificate_holds": False}
     )
     assert tables.promises(broken).rows[1][3] == "exceeded in this run"
-    assert promise(broken).startswith("The guarantee was exceeded in this run.")
-    assert promise(broken).endswith("in at most 5% of runs, if what is assumed is true.")
+    assert promise(broken).startswith(
+        "A bound was exceeded in this run. That happens in at most 5 % of runs if the"
+    )
+    assert promise(broken).endswith("in at most 5 % of runs if the assumptions hold.")
     assert promise(summary).startswith(
         "The guarantee was kept: the errors measured here are within what is proven"
     )
@@ -448,8 +447,11 @@ def test_a_promise_is_kept_exceeded_or_was_never_made() -> None:
 def test_a_few_rounds_are_told_to_be_too_few() -> None:
     summary = replayed(*overconfident(5))
     first = int(summary["bound"]["from_round"])
-    assert promise(summary) == f"It is too early to promise anything: from about round {first} on."
-    assert guarantee(summary).startswith("The drawn forecasts of this very run are promised")
+    assert (
+        promise(summary)
+        == f"It is too early to promise anything; promises begin at about round {first}."
+    )
+    assert guarantee(summary).startswith("The drawn forecasts of this run are promised")
     assert {row[3] for row in tables.promises(summary).rows} == {"no promise"}
     assert "too early</td>" in render([summary, summary])
 
@@ -592,8 +594,8 @@ def test_the_page_says_the_headline_the_promise_and_how_to_repeat_it(
     code = "Recalibrator(&#39;foster_hart&#39;, resolution=20, grid=&#39;endpoints&#39;, "
     assert f"{code}buckets=20, prior=1, loss=&#39;squared&#39;, seed=1)" in page
     assert "On the command line" not in page
-    told = "The drawn forecasts of this very run are promised to be calibrated, except with a"
-    assert f"{told} probability of 5%" in page
+    told = "The drawn forecasts of this run are promised to be calibrated whatever the outcomes"
+    assert f"{told}, in all but 5 % of runs" in page
 
 
 def test_the_page_of_the_default_shows_its_chain_and_its_windows() -> None:
@@ -603,7 +605,7 @@ def test_the_page_of_the_default_shows_its_chain_and_its_windows() -> None:
     assert facts in page
     assert "<caption>The chain, link by link</caption>" in page
     assert "Mixture over identity" in page
-    assert "and the mixture&#39;s that of any expert, the raw forecast included." in page
+    assert "and the mixture&#39;s little above that of any expert, the raw forecast" in page
     code = "Calibrant(method=&#39;refining&#39;, resolution=15, grid=&#39;graded&#39;, "
     code += "strength=4.0, patience=3.0, doublings=2, buckets=1, "
     assert f"{code}loss=&#39;squared&#39;, seed=1)" in page

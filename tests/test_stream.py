@@ -842,8 +842,8 @@ def test_numbers_of_rows_are_right_across_batches(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "told_by"),
     [
-        ("d.csv", b"", "must begin with the names of its columns, got nothing"),
-        ("d.csv.gz", squeezed(b""), "must begin with the names of its columns, got nothing"),
+        ("d.csv", b"", "must begin with the names of its columns, got an empty file"),
+        ("d.csv.gz", squeezed(b""), "must begin with the names of its columns, got an empty file"),
         ("d.jsonl", b"\n \n", "must have at least one line, got nothing"),
         ("d.csv", b"p,y\n", "must have at least one row, got none"),
         ("d.csv", b"p,y\n" + b"0.5,1\n" * 11_000 + b"0.5,\xff\n", "broken after row "),

@@ -241,7 +241,7 @@ def test_a_bad_row_is_told_and_changes_nothing(
         ({"normal": NORMAL}, "quantiles or normal must be given, one of them, got both"),
         ({"quantiles": ("q5",)}, "quantiles must name two columns at least, got 'q5'"),
         ({"quantiles": ("low", "q5")}, "the name of each column of quantiles must end in its "
-         "level, such as q05, or --levels must say it, got 'low'"),
+         "level, such as q05, or --levels must give all levels, such as 0.05,0.95, got 'low'"),
         ({"quantiles": ("q9", "q5")}, "levels must be in [0, 1], each above the one before, got "
          "'0.09,0.05'"),
         ({"quantiles": ("q0", "q100")}, "levels must hold one between 0 and 1, got '0.0,1.0'"),
@@ -249,8 +249,8 @@ def test_a_bad_row_is_told_and_changes_nothing(
         ({"levels": (0.1, 0.5, 1.5)}, "levels must be in [0, 1]"),
         ({"levels": (-0.1, 0.5, 0.9)}, "levels must be in [0, 1]"),
         ({"levels": (0.1, math.nan, 0.9)}, "levels must be in [0, 1]"),
-        ({"quantiles": (), "normal": ("mu",)}, "normal must name two columns, mean and deviation, "
-         "got 'mu'"),
+        ({"quantiles": (), "normal": ("mu",)}, "--normal must name two columns, of means and "
+         "of standard deviations, got 'mu'"),
         ({"quantiles": (), "levels": (0.5,)}, "levels must be left out: levels are of quantiles or "
          "normal distributions, got (0.5,)"),
     ],

@@ -42,8 +42,15 @@ from calibrant.stream.failure import SIGNALS, noting, settled
 FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """What keeps standard output from being written."""
 
+LIKE: Final = ("Did you mean", "Possible options")
+"""How words that are known are proposed for one that is not."""
+
 app = typer.Typer(
-    name="calibrant", no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False
+    name="calibrant",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
@@ -137,10 +144,12 @@ def run(arguments: list[str] | None = None) -> int:
 
 
 def _where_to_look(error: Any) -> str:
-    """Say where arguments are described, if one is missing: its name alone says little."""
-    if type(error).__name__ != "MissingParameter":
+    """Say where words are described, if one is missing or nothing like it is known."""
+    told = error.format_message()
+    unknown = told.startswith("No such ") and not any(word in told for word in LIKE)
+    if type(error).__name__ != "MissingParameter" and not unknown:
         return ""
-    pipe = " A file, or - for standard input?" if "'INPUT'" in error.format_message() else ""
+    pipe = " A file, or - for standard input?" if "'INPUT'" in told else ""
     return f"{pipe} See {error.ctx.command_path} --help"
 
 

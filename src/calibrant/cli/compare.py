@@ -121,8 +121,8 @@ def compare(
 ) -> None:
     """Compare all methods on one stream: accuracy, safety and cost.
 
-    Each method sees an outcome only after its forecast. With a plot of accuracy against
-    calibration in the page.
+    Each method sees an outcome only after its forecast. The page plots accuracy against
+    calibration.
 
     \b
     Example:

@@ -157,7 +157,7 @@ class Reading:
     percent
         Raw forecasts are from 0 to 100.
     score
-        Raw forecasts are unbounded scores s: (s + m)/2m, m the largest |s| so far.
+        Raw forecasts are unbounded scores s, read as (s + m)/2m with m the largest |s| so far.
     format NAME
         Format of the inputs: csv, tsv, jsonl, json, parquet or xlsx (by default from their names or
         contents).
@@ -244,18 +244,18 @@ class Making:
         A name listed by calibrant methods; any but the default is Algorithm 1 with that calibrator
         alone. [default: calibrant]
     resolution N
-        Steps of the grid of forecasts. [default: 20]
+        Steps of the grid of forecasts. [default: 15 with calibrant, else 20]
     buckets M
         Buckets of raw forecasts. [default: 1 with calibrant, else 20]
     grid NAME
-        Kind of grid: {}. [default: endpoints; with calibrant under the log loss midpoints]
+        Kind of grid: {}. [default: graded with calibrant, else endpoints]
     epsilon E
-        Instead of resolution and buckets: the extra loss to tolerate in the long run; calibrant
-        keeps its own.
+        Instead of resolution and buckets: the extra loss to tolerate in the long run. Not with
+        calibrant.
     loss NAME
         The proper loss of the certificate; with calibrant squared or log. [default: squared]
     prior K
-        Strength of the identity prior, which calibrant learns instead. [default: 1]
+        Strength of the identity prior. Not with calibrant, which learns it. [default: 1]
     seed S
         Seed of the draws: a run with a seed can be repeated, and its draws predicted.
     """

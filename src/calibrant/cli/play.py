@@ -68,7 +68,7 @@ class Players:
 def play(*, players: Players, making: Making, products: Products, ending: Ending) -> None:
     """Play against an adversary that sees all but the draw.
 
-    The same seed serves the draws and, apart from them, the other two players.
+    One seed determines the draws and, independently, the other two players.
 
     \b
     Example:

@@ -178,7 +178,9 @@ def _summary(name: str) -> AnySummary:
     except OSError as error:
         raise Unreadable(f"{name}: cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
-        raise CorruptState(f"{name}: must be JSON, got something else") from error
+        raise CorruptState(
+            f"{name}: must be a file that --summary wrote, got something else"
+        ) from error
     try:
         return read_summary(data)
     except CorruptState as problem:

@@ -81,8 +81,8 @@ class Outputs:
         With --by, number of threads; the forecasts do not depend on it.
     alarm ALPHA
         With --by, name keys whose mean forecasts cannot be right; the chance of naming any wrongly
-        is at most this, over all keys. The first 100 rounds of a key are not judged, and of
-        more than 10,000 keys those that come first.
+        is at most this, over all keys. Not judged are the first 100 rounds of a key, and
+        keys beyond the first 10,000.
     """
 
     state: str | None = None

@@ -124,7 +124,9 @@ def say_known(book: Book | None) -> None:
         return
     told = [f"{book.found:,} outcomes found their forecast"] if book.found else []
     if book.repeated:
-        told.append(f"{book.repeated:,} rows were known by their id and not learned again")
+        told.append(
+            f"{book.repeated:,} rows had an id that was seen before, and were not learned again"
+        )
     if told:
         say("; ".join(told))
 

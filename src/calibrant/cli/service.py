@@ -119,7 +119,7 @@ def _agents(host: str) -> object:
 
 
 def mcp(address: Address, stream: Stream, token_file: TokenFile = None) -> None:
-    """Serve agents by the Model Context Protocol (stdin, stdout).
+    """Serve agents over the Model Context Protocol (stdin, stdout).
 
     \b
     Example:

@@ -9,16 +9,17 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
-from calibrant.stream.columns import OUTCOME_NAMES, RAW_NAMES, Columns, Scale
+from calibrant.stream.columns import Columns, Scale
 from calibrant.stream.dialect import SEPARATORS, THOUSANDS, Asked
 from calibrant.stream.failure import Unreadable
 from calibrant.stream.source import Source
-from calibrant.stream.values import number, times
-from calibrant.stream.wording import KNOWN, PAIRS, Wording, forms, opposite, shown
+from calibrant.stream.values import number, rounded, times
+from calibrant.stream.wording import PAIRS, Wording, forms, opposite, shown
 
 
 class Loose(Wording):
@@ -36,6 +37,11 @@ MOST: Final = 0.75
 """From this share of readable values on, others are mistakes."""
 FEW: Final = 3
 """Fewer values do not tell what a column is."""
+MOST_CLASSES: Final = 20
+"""Whole numbers with more values than this are amounts rather than classes."""
+LOGS: Final = (
+    "--logit if these are log-odds; if they are logarithms of probabilities, take exp first"
+)
 DAY: Final = "%Y%m%d"
 """Days that may as well be numbers."""
 COUNTS: Final = {3: "three", 4: "four", 5: "five"}
@@ -70,7 +76,7 @@ def flags_of_raw(values: Sequence[Any], words: Wording, kind: str = "probability
     told = LOOSE.numbers(found).values
     if _is_readable(found, words, kind) or not np.isfinite(told).all():
         return []
-    signed = any(map(_has_sign, found))
+    signed = any(map(has_sign, found))
     flags: list[str] = []
     if kind == "probability" and not _is_mixed(found):
         percent = told.min() >= 0.0 and NEAR_ONE < told.max() <= 100.0
@@ -90,13 +96,14 @@ def _is_readable(values: Sequence[Any], words: Wording, kind: str) -> bool:
     return bool(good.all() or (good.mean() >= MOST and fractions.any()))
 
 
-def _has_sign(value: Any) -> bool:
+def has_sign(value: Any) -> bool:
+    """Say whether a value ends in a sign of per cent."""
     return isinstance(value, str) and value.strip().endswith("%")
 
 
 def _is_mixed(values: Sequence[Any]) -> bool:
     """Say whether some are percents with their sign, and all others no more than 1."""
-    bare = [value for value in values if not _has_sign(value)]
+    bare = [value for value in values if not has_sign(value)]
     told = LOOSE.numbers(bare).values
     return 0 < len(bare) < len(values) and bool((told <= 1.0).all() and (told > 0.0).any())
 
@@ -109,15 +116,15 @@ def check_percents(source: str, sample: Sample, columns: Columns, kind: str) -> 
         way = "leave --percent out, or divide them by 100 if they are percents"
         raise Unreadable(f"{source}: {columns.raw} {told}; {way}")
     if _is_mixed(found):
-        bare = next(shown(value) for value in found if not _has_sign(value))
-        signed = next(shown(value) for value in found if _has_sign(value))
+        bare = next(shown(value) for value in found if not has_sign(value))
+        signed = next(shown(value) for value in found if has_sign(value))
         told = f"all percents or all probabilities, got {signed!r} and {bare!r}"
         raise Unreadable(f"{source}: {columns.raw} must be {told}; write them in one way")
 
 
 def _small(values: Sequence[Any]) -> list[Any]:
     """Return numbers of at most 1 without a sign of per cent, if there are fractions among them."""
-    bare = [value for value in values if not _has_sign(value)]
+    bare = [value for value in values if not has_sign(value)]
     told = LOOSE.numbers(bare).values
     small = [value for value, x in zip(bare, told.tolist(), strict=True) if 0.0 <= x <= 1.0]
     return small if ((told > 0.0) & (told < 1.0)).any() else []
@@ -184,12 +191,51 @@ def advice(sample: Sample, columns: Columns, kind: str) -> str:
     """Return the options that make the columns of a sample readable, as they are typed."""
     if columns.vector or not sample:
         return ""
-    words = columns.wording
-    flags = flags_of_raw(sample.get(columns.raw, ()), words, kind)
-    outcomes = sample.get(columns.outcome, ())
+    words, raw = columns.wording, sample.get(columns.raw, ())
+    outcomes = present(sample.get(columns.outcome, ()))
+    if told := _advice_on_numbers(outcomes, present(raw), columns):
+        return told
+    flags = flags_of_raw(raw, words, kind)
+    logs = LOGS if "--logit" in flags and are_logs(raw) else ""
+    flags = [flag for flag in flags if not (logs and flag == "--logit")]
     flags += flags_of_outcomes(outcomes, words)
     more = "" if "--positive" in flags else _advice_on_several(outcomes, columns)
-    return " ".join(filter(None, [shlex.join(flags), more]))
+    told = " ".join(filter(None, [shlex.join(flags), more]))
+    return ", and ".join(filter(None, [told, logs])) or _advice_on_positive(outcomes, words)
+
+
+def are_logs(values: Sequence[Any]) -> bool:
+    """Say whether numbers may be logarithms of probabilities: none of them is above 0.
+
+    >>> are_logs([-0.1, -2.3, -0.7]), are_logs([-0.1, 2.3, -0.7])
+    (True, False)
+    """
+    told = LOOSE.numbers(present(values)).values
+    return len(told) >= FEW and bool((told <= 0.0).all())
+
+
+def _advice_on_numbers(outcomes: Sequence[Any], raw: Sequence[Any], columns: Columns) -> str:
+    """Return what to do about outcomes that are numbers beside 0 and 1."""
+    told = LOOSE.numbers(outcomes).values
+    if columns.wording.positive is not None or len(told) < FEW or not np.isfinite(told).all():
+        return ""
+    if (told != np.floor(told)).mean() < 0.5 and len(set(told.tolist())) <= MOST_CLASSES:
+        return ""
+    inside = bool(((told >= 0.0) & (told <= 1.0)).all())
+    if inside and np.isin(Wording().outcomes(raw).values, (0.0, 1.0)).all():
+        return shlex.join(["--raw", columns.outcome, "--outcome", columns.raw])
+    example = f"({columns.outcome}, e.g. {shown(outcomes[0])})"
+    return f"--quantiles or --normal, which are for outcomes that are numbers {example}"
+
+
+def _advice_on_positive(values: Sequence[Any], words: Wording) -> str:
+    """Return what to do about a value that counts as 1 and goes with none in the first rows."""
+    own = replace(words, other=list(words.other))
+    if words.positive is None or np.isin(own.outcomes(values).values, (0.0, 1.0)).any():
+        return ""
+    if np.isin(Wording().outcomes(values).values, (0.0, 1.0)).all():
+        return "leaving --positive out" if values else ""
+    return shlex.join(flags_of_outcomes(values, replace(words, positive=None)))
 
 
 def _advice_on_several(values: Sequence[Any], columns: Columns) -> str:
@@ -229,6 +275,8 @@ def advice_on(
     if column == columns.outcome and columns.wording.positive is None:
         return _advice_on_classes(present((sample or {}).get(column, ())), column)
     if column is not None and column in (columns.time, columns.available):
+        if np.isfinite(columns.wording.times([value]).values).all():
+            return f"sorting the rows by {column}" if column == columns.time else ""
         return _advice_on_time(value, columns.wording, present((sample or {}).get(column, ())))
     return ""
 
@@ -241,6 +289,9 @@ def _advice_on_classes(values: Sequence[Any], column: str) -> str:
     bad = [text for text in bad if text.lower() not in UNKNOWN]
     if len(bad) < FEW:
         return ""
+    if not any(good) and len(seen) in COUNTS:
+        way = "--positive with the value that counts as 1, or --proba if these are classes"
+        return f"{way} ({column} has {COUNTS[len(seen)]} values: {', '.join(seen)})"
     if len(seen) not in COUNTS:
         way = "--outcome with the name of another column, or --proba if these are classes"
         return f"{way} ({column} has {len(seen)} values)"
@@ -269,73 +320,12 @@ def _advice_on_raw(value: Any, columns: Columns, kind: str, first: Sequence[Any]
     told = LOOSE.numbers([*first, value]).values
     large = np.isfinite(told).all() and told.max() > 100.0
     if kind in ("probability", "percent") and (large or str(value).strip().endswith("‰")):
-        return "dividing them by the largest there can be, or --score for numbers of any size"
+        return "dividing them by the largest possible value, or --score for numbers of any size"
     if _is_mixed([*first, value]):
         return "percents or probabilities alone, not both in one column"
     if first and _is_readable(first, columns.wording, kind):
         return ""
     return shlex.join(flags_of_raw([value], columns.wording, kind))
-
-
-def offer(sample: Sample, asked: Mapping[str, Any], words: Wording) -> str:
-    """Return what could be asked for where columns cannot be guessed, as the end of a message.
-
-    Examples
-    --------
-    >>> rows = {"id": [7, 8, 9], "risk": ["83%", "4%", "5%"], "churned": ["yes", "no", "no"]}
-    >>> print(offer(rows, {}, Wording()))
-    churned has two values, yes and no: try --raw risk --percent --outcome churned --positive yes
-    """
-    raw = asked.get("raw") or _best_raw(sample, asked.get("outcome"))
-    outcome = asked.get("outcome") or _best_outcome(sample, raw)
-    if raw is None or outcome is None:
-        return ""
-    told, two = ["--raw", raw, *flags_of_raw(sample[raw], words)], two_values(sample[outcome])
-    told += ["--outcome", outcome]
-    if two is None or {text.lower() for text in two} <= set(PLAIN):
-        return f"try {shlex.join(told)}"
-    told += ["--positive", two[0]]
-    return f"{outcome} has two values, {two[0]} and {two[1]}: try {shlex.join(told)}"
-
-
-def has_outcomes(sample: Sample, asked: Mapping[str, Any]) -> bool:
-    """Say whether a column may hold outcomes: by the name asked for, its own name or its values."""
-    told = asked.get("outcome")
-    known = {name for name in asked.values() if isinstance(name, str)} - {told}
-    rest = {name: values for name, values in sample.items() if name not in known}
-    return told in rest or _best_outcome(rest, _best_raw(rest, None)) is not None
-
-
-def _best_raw(sample: Sample, outcome: str | None) -> str | None:
-    """Return the column that is most like raw forecasts."""
-    scores = {name: _likeness(name, values) for name, values in sample.items() if name != outcome}
-    best = max(scores, key=lambda name: scores[name], default=None)
-    return best if best is not None and scores[best] > 0 else None
-
-
-def _likeness(name: str, values: Sequence[Any]) -> int:
-    found = present(values)
-    told = LOOSE.numbers(found).values
-    if len(set(told.tolist())) < 2 or not np.isfinite(told).all() or two_values(found):
-        return 0
-    if any(known in name.lower().split("_") for known in RAW_NAMES if len(known) > 1):
-        return 5
-    if any(map(_has_sign, found)):
-        return 4
-    whole = (told == np.floor(told)).all()
-    if told.min() >= 0.0 and told.max() <= 1.0 and not whole:
-        return 3
-    if told.min() >= 0.0 and told.max() <= 100.0:
-        return 0 if whole and (np.diff(told) > 0).all() else 2
-    return int(not whole)
-
-
-def _best_outcome(sample: Sample, raw: str | None) -> str | None:
-    """Return the column with two values that is most like outcomes."""
-    named = [name for name in sample if name != raw and name.strip().lower() in OUTCOME_NAMES]
-    two = [name for name, values in sample.items() if name != raw and two_values(values)]
-    known = [name for name in two if shown(present(sample[name])[0]).lower() in KNOWN]
-    return next(iter(named + known + two), None)
 
 
 def time_format(source: str, sample: Sample, columns: Columns) -> str | None:
@@ -386,7 +376,18 @@ def guesses(source: Source, asked: Asked, sample: Sample, columns: Columns) -> l
     told += ["single quotes"] if dialect.quote == "'" else []
     made = [f"read with {', '.join(told)} (else: {', '.join(flags)})"] if flags else []
     made += ["read without the quotes around each line"] if dialect.wrapped else []
-    return made + _words(sample, columns)
+    return made + _words(sample, columns) + _sums(sample, columns)
+
+
+def _sums(sample: Sample, columns: Columns) -> list[str]:
+    """Say that rows of probabilities are rounded."""
+    if len(columns.proba) < FEW - 1 or not all(present(sample.get(c, ())) for c in columns.proba):
+        return []
+    read = columns.wording.numbers
+    table = np.column_stack([read(sample[name]).values for name in columns.proba])
+    sums = table[rounded(table)].sum(axis=1)
+    told = "probabilities are rounded and divided by their sums"
+    return [f"{told}, e.g. {sums[0]:.6g}"] if len(sums) else []
 
 
 def _days(sample: Sample, columns: Columns) -> list[str]:

@@ -350,7 +350,9 @@ def header_of(source: Source, dialect: Dialect) -> list[str]:
             raise
         raise Unreadable(f"{source.name}: cannot be read: {error}") from error
     if not names:
-        raise Unreadable(f"{source.name}: must begin with the names of its columns, got nothing")
+        raise Unreadable(
+            f"{source.name}: must begin with the names of its columns, got an empty file"
+        )
     return told_apart([name.strip() for name in names] + [""] * dialect.spare)
 
 

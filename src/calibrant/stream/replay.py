@@ -17,8 +17,6 @@ from calibrant.stream.advice import (
     advice_on,
     check_percents,
     guesses,
-    has_outcomes,
-    offer,
     other_value,
     time_format,
 )
@@ -28,6 +26,7 @@ from calibrant.stream.failure import NoColumn, StateMismatch, Unreadable, uninte
 from calibrant.stream.faults import Fault, OnFault
 from calibrant.stream.ids import Book, number_of, runs
 from calibrant.stream.inputs import open_reader
+from calibrant.stream.offers import has_outcomes, offer
 from calibrant.stream.pieces import Piece
 from calibrant.stream.readers import BATCH_ROWS, Reader
 from calibrant.stream.rows import Problem, Rounds, Rules, listed, outcomes_of, value_at

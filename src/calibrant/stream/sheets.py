@@ -51,7 +51,7 @@ class SheetReader(Reader):
             told = f"{told}; move another one to the front: {named}"
             raise Unreadable(f"{self.source.name}: {told}")
         if not self.names:
-            told = "must begin with the names of its columns, got nothing"
+            told = "must begin with the names of its columns, got an empty sheet"
             raise Unreadable(f"{self.source.name}: {told}")
         self._schema = pa.schema([(name, pa.string()) for name in self.names])
 

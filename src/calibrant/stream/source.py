@@ -56,8 +56,16 @@ BINARY: Final = ("parquet", "xlsx")
 """Formats that are read from their end."""
 WORKBOOK: Final = "xl/workbook.xml"
 """What is in every Excel file."""
-OLD_WORKBOOK: Final = b"\xd0\xcf\x11\xe0"
-"""How Excel files of before 2007 begin."""
+OTHERS: Final = {
+    b"\xd0\xcf\x11\xe0": "an Excel file of before 2007; save it as .xlsx or CSV",
+    b"\x89png": "a picture",
+    b"\xff\xd8\xff": "a picture",
+    b"%pdf-": "a PDF file",
+    b"<!doctype html": "an HTML page",
+    b"<html": "an HTML page",
+    b"<?xml": "XML",
+}
+"""How files begin that are no tables, in lower case."""
 LISTS: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[[^\[\]{}\n]*\][ \t\r]*\n\s*\[")
 """How lines of JSON begin that are lists, not objects."""
 BUFFER: Final = 1 << 20
@@ -199,10 +207,11 @@ def _as_utf8(name: str, stream: Any, asked: str | None) -> tuple[Any, str]:
     """Return a stream of UTF-8, and the encoding that it had."""
     start: bytes = stream.peek(1)[:SAMPLE]
     encoding = encoding_of(start) if asked is None else check_encoding(asked)
+    other = next((told for mark, told in OTHERS.items() if start.lower().startswith(mark)), "")
     if asked is None and encoding in ("utf-8", "latin-1") and b"\0" in start:
-        told = "an Excel file of before 2007; save it as .xlsx or CSV"
-        told = told if start.startswith(OLD_WORKBOOK) else "bytes that are no text"
-        raise Unreadable(f"{name}: must be a table, as text, JSON, Parquet or .xlsx, got {told}")
+        other = other or "bytes that are no text"
+    if other:
+        raise Unreadable(f"{name}: must be a table, as text, JSON, Parquet or .xlsx, got {other}")
     if ends_in_returns(start):
         return io.BufferedReader(Transcoded(stream, encoding, returns=True), BUFFER), encoding
     if encoding in ("utf-8", "utf-8-sig", "ascii"):

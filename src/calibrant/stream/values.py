@@ -13,6 +13,10 @@ import pyarrow.compute as pc
 from calibrant.core.arrays import Mask, Reals
 
 WORDS: Final = {"true": 1.0, "false": 0.0}
+EXACT: Final = 1e-6
+"""How far from 1 probabilities may sum, and from a whole number a shifted one may be."""
+DECIMALS: Final = (2, 3, 4, 5, 6)
+"""Decimals to which probabilities may be rounded."""
 
 
 class Numbers(NamedTuple):
@@ -169,3 +173,20 @@ def _stamp(text: str) -> float:
 def seconds(found: datetime) -> float:
     """Return seconds since 1970; a time without a zone is in UTC."""
     return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+
+
+def rounded(table: Reals) -> Mask:
+    """Say which rows of probabilities sum to 1 but for decimals that were cut, two to six of them.
+
+    >>> rounded(np.array([[0.333, 0.333, 0.333], [0.3, 0.3, 0.3], [0.5, 0.25, 0.25]])).tolist()
+    [True, False, False]
+    """
+    off = np.abs(table.sum(axis=1) - 1.0)
+    found = np.zeros(len(table), np.bool_)
+    if not (off > EXACT).any():
+        return found
+    for digits in DECIMALS:
+        shifted = table * 10.0**digits
+        whole = (np.abs(shifted - np.round(shifted)) <= EXACT).all(axis=1)
+        found |= whole & (off <= table.shape[1] * 0.5 * 10.0**-digits * (1.0 + EXACT))
+    return np.asarray(found & (off > EXACT))

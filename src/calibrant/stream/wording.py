@@ -26,6 +26,7 @@ from calibrant.stream.values import (
 PAIRS: Final = (
     ("1", "0"), ("true", "false"), ("t", "f"), ("yes", "no"), ("y", "n"), ("ja", "nein"),
     ("oui", "non"), ("si", "no"), ("won", "lost"), ("win", "loss"), ("pass", "fail"),
+    ("correct", "incorrect"), ("right", "wrong"), ("success", "failure"),
     ("positive", "negative"), ("pos", "neg"), ("good", "bad"), ("on", "off"), ("1", "-1"),
 )  # fmt: skip
 """Words for yes and no that go together; which is which is known for the first five only."""

@@ -390,7 +390,12 @@ def _costs_log_loss(summary: Summary) -> bool:
 def _costs_ranking(summary: Summary) -> bool:
     """Say whether the ranking got worse, by anything that is seen in the digits printed."""
     before, after = (number(summary["auc"][name]) for name in ("raw", "forecast"))
-    return round(after, RANKS) < round(before, RANKS)
+    return round(after, RANKS) < round(before, RANKS) and not _is_constant(summary)
+
+
+def _is_constant(summary: Summary) -> bool:
+    """Say whether all raw forecasts are the same, so that there is no ranking to lose."""
+    return number(summary["raw"]["sharpness"]) == 0.0
 
 
 def _is_slight(summary: Summary) -> bool:
@@ -402,7 +407,7 @@ def _is_slight(summary: Summary) -> bool:
 def _ranking(summary: Summary) -> str:
     """Tell whether cases that came true still rank above the others; nothing if it is undefined."""
     before, after = (number(summary["auc"][name]) for name in ("raw", "forecast"))
-    if math.isnan(before) or math.isnan(after):
+    if math.isnan(before) or math.isnan(after) or _is_constant(summary):
         return ""
     change = round(after, RANKS) - round(before, RANKS)
     better, worse = RANKING[_is_slight(summary)]

@@ -70,6 +70,8 @@ MOST: Final = 100
 """Groups or classes that a table lists."""
 ENOUGH: Final = 100
 """Rounds below which a group or class is not judged."""
+WORDED: Final = {"too few rounds": "with too few rounds", "bound exceeded": "beyond the bound"}
+"""How verdicts are counted in a sentence, where that differs."""
 NOISE: Final = 31.41
 """95 % quantile of chi-squared with 20 degrees of freedom, one for each bucket."""
 
@@ -95,7 +97,7 @@ def verdict(row: Part) -> str:
     if row.c2_forecast <= noise:
         return "right already" if row.c2_raw <= noise else "fixed"
     if row.c2_forecast < row.c2_raw:
-        return "better, still off"
+        return "better but still off"
     return "worse" if row.c2_raw <= noise else "no better"
 
 
@@ -104,7 +106,7 @@ def tally(summary: Summary) -> str:
     if summary.parts is None or not summary.parts.rows:
         return ""
     found = Counter(map(verdict, summary.parts.rows)).most_common()
-    told = "; ".join(f"{count:,} {word}" for word, count in found)
+    told = ", ".join(f"{count:,} {WORDED.get(word, word)}" for word, count in found)
     return f"{summary.parts.kind.capitalize()} by {summary.parts.kind}: {told}."
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 import numpy as np
 
@@ -33,10 +34,9 @@ SECTIONS: Final = (
 )
 
 GUARANTEE: Final = (
-    "The drawn forecasts of this very run are promised to be calibrated, except with a probability "
-    "of {:.0%} and whatever the outcomes, as long as nobody knows a draw before its outcome is "
-    "settled, and draws do not decide which outcomes are reported. Raw and mean forecasts are "
-    "promised nothing."
+    "The drawn forecasts of this run are promised to be calibrated whatever the outcomes, in all "
+    "but {} of runs, as long as nobody knows a draw before its outcome is settled, and draws do "
+    "not decide which outcomes are reported. Raw and mean forecasts carry no such promise."
 )
 NO_GUARANTEE: Final = (
     "Nothing is promised here. Forecasts that are calibrated on this stream may not be on the next."
@@ -58,10 +58,9 @@ KEPT_IN_EACH: Final = (
     "within what is proven for the worst case, no matter who chooses forecasts and outcomes."
 )
 EXCEEDED: Final = (
-    "The guarantee was exceeded in this run. That happens in at most {:.0%} of runs, if what is "
-    "assumed is true."
+    "A bound was exceeded in this run. That happens in at most {} of runs if the assumptions hold."
 )
-EARLY: Final = "It is too early to promise anything{}."
+EARLY: Final = "It is too early to promise anything; promises begin at about round {:,}."
 UNREPORTED: Final = (
     " {:,} forecasts expired without an outcome; all of this is about the others, and nothing is "
     "promised if draws decided which outcomes were reported."
@@ -77,8 +76,9 @@ WITHDRAWN: Final = (
 )
 OTHERS: Final = " For the other rounds it stands."
 CHAIN: Final = (
-    "Nor do they lose much accuracy: their loss exceeds that of the mixture of experts by little, "
-    "and the mixture's that of any expert, the raw forecast included."
+    "Nor do the drawn forecasts lose much accuracy: their loss is little above that of the mixture "
+    "of experts at most, and the mixture's little above that of any expert, the raw forecast "
+    "included."
 )
 
 
@@ -110,13 +110,13 @@ def _verdict(summary: Summary) -> str:
         rest = "" if spent["c2_bound"] is None else OTHERS
         return told_so + rest
     if holds is None and (first := told.get("from_round")) is not None:
-        return EARLY.format(f": from about round {int(first):,} on")
+        return EARLY.format(int(first))
     if holds is None and (delay := summary["certificate"].get("delay")):
         return LATE.format(int(delay))
     if holds is None:
         return f"{summary['method']} makes no promise that could be checked here."
     if not holds:
-        return EXCEEDED.format(number(told.get("failure", FAILURE)))
+        return EXCEEDED.format(_failure(told))
     if summary.parts is None or any(number(told[key]) >= 0.0 for key in ("c1", "c2")):
         return KEPT
     kind, rows = summary.parts.kind, summary.parts.rows
@@ -125,12 +125,16 @@ def _verdict(summary: Summary) -> str:
     return KEPT_IN_EACH.format(kind + enough)
 
 
+def _failure(told: Mapping[str, Any]) -> str:
+    return f"{100.0 * number(told.get('failure', FAILURE)):g} %"
+
+
 def guarantee(summary: Summary) -> str:
     """Return what is promised at all."""
     told = summary["bound"]
     if summary["certificate_holds"] is None and told.get("from_round") is None:
         return NO_GUARANTEE
-    promised = GUARANTEE.format(number(told.get("failure", FAILURE)))
+    promised = GUARANTEE.format(_failure(told))
     return f"{promised} {CHAIN}" if summary.summary.get("chain") else promised
 
 

@@ -22,7 +22,7 @@ from calibrant.kinds.classes import CURVES
 from calibrant.stream.columns import Columns, Scale
 from calibrant.stream.pieces import Piece
 from calibrant.stream.rows import Rounds, VectorRules, listed
-from calibrant.stream.values import Numbers, numbers
+from calibrant.stream.values import Numbers, numbers, rounded
 from calibrant.summary import Breakdown, Collector, collector_for
 
 FEWEST: Final = 2
@@ -69,6 +69,8 @@ class ClassRules(VectorRules):
 
     def _numbers(self, piece: Piece) -> tuple[Numbers, Numbers]:
         raw = self._table(piece) if len(self.columns.proba) > 1 else self._lists(piece)
+        cut = rounded(raw.values)
+        raw.values[cut] /= raw.values[cut].sum(axis=1, keepdims=True)
         told = listed(piece.column(self.columns.outcome))
         missing = np.array([value is None or value == "" for value in told], np.bool_)
         found = [np.nan if gap else self._class(v) for v, gap in zip(told, missing, strict=True)]
@@ -123,7 +125,7 @@ class ClassRules(VectorRules):
         named = f"a class ({told}) or its number" if told else "the number of a class"
         count = max(self.classes or 0, FEWEST)
         last = f"{named} from 0 to {count - 1}"
-        size = f"{count} numbers in [0, 1] that sum to 1 within {TOLERANCE:g}"
+        size = f"{count} numbers in [0, 1] that sum to 1"
         return {"raw": (self.name, size), "outcome": (self.columns.outcome, last)}
 
 

@@ -143,7 +143,9 @@ def levels_of_names(columns: tuple[str, ...]) -> tuple[float, ...]:
     for name in columns:
         level = level_of_name(name)
         if level is None:
-            told = "end in its level, such as q05, or --levels must say it"
+            told = (
+                "end in its level, such as q05, or --levels must give all levels, such as 0.05,0.95"
+            )
             raise InvalidInput(f"the name of each column of quantiles must {told}, got {name!r}")
         found.append(level)
     return tuple(found)
@@ -163,7 +165,11 @@ def columns_of(
         told = "both" if quantiles else "neither"
         raise InvalidInput(f"quantiles or normal must be given, one of them, got {told}")
     if normal:
-        _require(len(normal) == PAIR, "normal must name two columns, mean and deviation", normal)
+        _require(
+            len(normal) == PAIR,
+            "--normal must name two columns, of means and of standard deviations",
+            normal,
+        )
         return normal, (), levels
     _require(len(quantiles) >= PAIR, "quantiles must name two columns at least", quantiles)
     given = levels or levels_of_names(quantiles)

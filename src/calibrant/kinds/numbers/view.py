@@ -6,10 +6,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from calibrant.kinds.binary.view import EARLY
 from calibrant.kinds.numbers.summary import NAMES, NumberSummary
 from calibrant.plot import Drawing
 from calibrant.plot.coverage import CoverageOverTime, PitBars, QuantileReliability
-from calibrant.recalibrate.promise import too_early
 from calibrant.report.tables import (
     Section,
     Table,
@@ -54,15 +54,14 @@ LEVEL_KEYS: Final = ("coverage_raw", "coverage_forecast", "pinball_raw", "pinbal
 PROMISES: Final = {
     None: "Nothing is promised here that could be checked.",
     True: "The guarantee was kept at every level.",
-    False: "A bound was exceeded in this run. That happens in few runs, if what is assumed is "
-    "true.",
+    False: "A bound was exceeded in this run. That happens in few runs if the assumptions hold.",
 }
 GUARANTEES: Final = {
     "mixed": "Experts shift and scale the distributions; the chances that are drawn at each level "
-    "of their mixture in this very run are promised to be calibrated, except with a probability of "
-    "5% and whatever the outcomes, as long as nobody knows a draw before its outcome is settled.",
-    "pit": "The chances that are drawn at each level of this very run are promised to be "
-    "calibrated, except with a probability of 5% and whatever the outcomes, as long as nobody "
+    "of their mixture in this run are promised to be calibrated whatever the outcomes, in all but "
+    "5 % of runs, as long as nobody knows a draw before its outcome is settled.",
+    "pit": "The chances that are drawn at each level of this run are promised to be "
+    "calibrated whatever the outcomes, in all but 5 % of runs, as long as nobody "
     "knows a draw before its outcome is settled.",
     "tracker": "The coverage of each level, before quantiles are put in order, is promised for "
     "every sequence of outcomes whatsoever.",
@@ -96,10 +95,12 @@ def opening(summary: NumberSummary) -> tuple[str, ...]:
     told, inside = summary.summary, summary["interval"]
     if not told["n_rounds"]:
         return ("No outcome is known yet, so nothing can be said.",)
-    before, now = (f"{inside[name]:.1%}" for name in NAMES)
+    before, now = (f"{100.0 * inside[name]:.1f} %" for name in NAMES)
     crps = " → ".join(f"{told[name]['crps']:.4g}" for name in NAMES)
     single = len(told["levels"]) == 1
-    what = f"{inside['high']:g} quantile" if single else f"{inside['target']:.0%} interval"
+    what = (
+        f"{inside['high']:g} quantile" if single else f"{100.0 * inside['target']:.0f} % interval"
+    )
     verb = ("was above", "is above") if single else ("held", "holds")
     return (
         f"Your {what} {verb[0]} {before} of outcomes; now it {verb[1]} {now}.",
@@ -121,7 +122,7 @@ def facts(summary: NumberSummary) -> tuple[str, ...]:
 def promise(summary: NumberSummary) -> str:
     """Return whether the guarantee was kept."""
     if summary["certificate_holds"] is None and (first := _first(summary.summary)) is not None:
-        return f"It is {too_early(first)}."
+        return EARLY.format(first)
     return PROMISES[summary["certificate_holds"]]
 
 
