@@ -50,7 +50,7 @@ def _count(name: str, streams: list[list[Line]]) -> tuple[str, ...]:
         group[0].ours <= min(group[0].best, best.get("Brier, own", math.inf))
         for group, best in zip(streams, known, strict=True)
     )
-    met = [f"{sum(line.met for line in each)} of {len(each)}" if each else "none"
+    met = [f"{sum(line.met for line in each)} of {len(each)}" if each else "no bar"
            for each in (binding, outside)]  # fmt: skip
     return name, f"{len(streams)}", *met, f"{first}", f"{both}"
 
