@@ -739,6 +739,10 @@ def test_bytes_of_a_key_load_as_a_lone_recalibrator(file: Path) -> None:
         assert "a" in journal
         assert "q" not in journal
         assert [event.seq for event in journal.events(after=10, limit=3)] == [11, 12, 13]
+        for asked in ({"after": 10**30}, {"after": -1}, {"limit": -1}, {"limit": 1 << 63}):
+            ((name, value),) = asked.items()
+            with pytest.raises(InvalidInput, match=f"{name} must be .*, got {value}"):
+                journal.events(**asked)
 
 
 def test_what_was_added_is_seen_and_little_else() -> None:

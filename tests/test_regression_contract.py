@@ -510,6 +510,7 @@ def test_certificates_are_plain_data_and_read_well(case) -> None:
     assert empty.holds is None
     assert empty.rounds == 0
     assert empty.to_dict()["holds"] is None
+    assert "nan" not in str(empty)
     play(rec, case, case.raw(), case.outcomes())
     record = rec.certificate()
     assert record.to_dict()["rounds"] == record.rounds == 60

@@ -48,6 +48,7 @@ from calibrant.recalibrate.promise import FAILURE
 
 EVERY: Final = 20_000
 """After this many events of its own a journal writes snapshots."""
+LAST: Final = (1 << 63) - 1
 
 REFUSED: Final = (UnknownName, InvalidInput, InvalidType, TicketError)
 """Errors of questions that change nothing."""
@@ -332,7 +333,8 @@ class Journal:
 
     def events(self, after: int = 0, limit: int = 1000) -> list[Event]:
         """Return that many events of the stream behind a place."""
-        return self._within(lambda _: self._store.events(self._line.number, after, limit))
+        place = check.whole(after, "after", high=LAST), check.whole(limit, "limit", high=LAST)
+        return self._within(lambda _: self._store.events(self._line.number, *place))
 
     def tickets(self) -> tuple[list[Ticket], list[Ticket]]:
         """Return what the log holds: rounds in the order of learning, and forecasts that wait.

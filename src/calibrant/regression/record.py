@@ -144,6 +144,8 @@ class QuantileCertificate(Counted):
         return _told(self) | {"holds": self.holds, "levels": rows}
 
     def __str__(self) -> str:
+        if not self.rounds:
+            return f"{self._head()}\n  {self._promise()}"
         off = max(abs(row.coverage - row.level) for row in self.levels)
         told = f"coverage off by {self.error:.4f} on average over levels, {off:.4f} at worst"
         lines = [self._head(), f"  measured: {told}", f"  {self._promise()}"]
@@ -192,6 +194,8 @@ class IntervalCertificate(Counted, Judged):
     early: int | None = None
 
     def __str__(self) -> str:
+        if not self.rounds:
+            return f"{self._head()}\n  {self._promise()}"
         told = f"measured: covered {self.coverage:.4f}, target {self.target:.4f}"
         if self.quantity != "C1":
             found = "not measured" if self.measured is None else f"{self.measured:.5f}"
