@@ -1006,7 +1006,10 @@ def test_report_refuses_what_is_no_summary(
 ) -> None:
     source = tmp_path / "s.json"
     assert ran("report", source) == ExitCode.INPUT
-    for content, told in (("{", "must be JSON"), ("{}", "summary must be an object")):
+    for content, told in (
+        ("{", "must be a file that --summary wrote"),
+        ("{}", "summary must be an object"),
+    ):
         source.write_text(content)
         assert ran("report", source) == ExitCode.STATE
         assert f"calibrant: {source}: {told}" in capsys.readouterr().err

@@ -50,7 +50,7 @@ def test_there_is_a_panel_a_group_with_its_name_and_numbers() -> None:
     told = [panel.texts[0].get_text() for panel in panels]
     assert [text.splitlines()[0] for text in told] == [row.group for row in drawn.rows]
     assert "rounds, C2 0." in told[0]
-    assert drawn.figure.get_size_inches().tolist() == pytest.approx([5.7, 4.4])
+    assert drawn.figure.get_size_inches().tolist() == pytest.approx([7.6, 5.6666667])
     drawn.figure.canvas.draw()
 
 
