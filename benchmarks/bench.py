@@ -106,7 +106,7 @@ PARTS = (
     Part("quality", "distributions", ("benchmarks.distributions",), ("--rounds", "300")),
     Part("quality", "distributions late", ("benchmarks.distributions", *LATER), FEW_ONCE),
     Part("quality", "regression", ("benchmarks.regression",), ("--rounds", "2000")),
-    Part("quality", "intervals", ("benchmarks.intervals",), ("--rounds", "1000"), stores=False),
+    Part("quality", "intervals", ("benchmarks.intervals", "--seeds", "4"), FEW_ONCE),
     *(
         Part("quality", f"alarms {which}", ("benchmarks.alarms", "--only", which, *seeds), BRIEF)
         for which, seeds in ALARMS.items()
