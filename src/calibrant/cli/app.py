@@ -23,17 +23,7 @@ from calibrant.cli.play import play
 from calibrant.cli.products import report
 from calibrant.cli.replay import replay
 from calibrant.cli.reproduce import reproduce
-from calibrant.cli.service import (
-    backup,
-    demo,
-    mcp,
-    migrate,
-    purge,
-    restore,
-    serve,
-    token,
-    verify,
-)
+from calibrant.cli.service import backup, demo, mcp, migrate, purge, restore, serve, token, verify
 from calibrant.errors import CalibrantError, CorruptState, MissingExtra, NotStored
 from calibrant.kernels.compile import tellers
 from calibrant.stream import BadRow, StateMismatch, Unreadable, Unwritable

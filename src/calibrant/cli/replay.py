@@ -16,26 +16,12 @@ from calibrant.core import check
 from calibrant.core.seal import sealed
 from calibrant.stream.columns import Columns
 from calibrant.stream.drafts import Drafts, locked, replace_file
-from calibrant.stream.failure import (
-    StateMismatch,
-    StreamFailure,
-    insist,
-    naming,
-    uninterrupted,
-)
+from calibrant.stream.failure import StateMismatch, StreamFailure, insist, naming, uninterrupted
 from calibrant.stream.faults import OnFault, Quarantine, Skip, Stop
 from calibrant.stream.readers import BATCH_ROWS
 from calibrant.stream.replay import Job, Progress
 from calibrant.stream.replay import replay as replay_job
-from calibrant.stream.session import (
-    Options,
-    Session,
-    dump,
-    key_of,
-    open_session,
-    read,
-    read_secret,
-)
+from calibrant.stream.session import Options, Session, dump, key_of, open_session, read, read_secret
 from calibrant.stream.source import Source, digest_of, format_of
 from calibrant.stream.writers import open_output, open_writer
 from calibrant.summary import AnySummary

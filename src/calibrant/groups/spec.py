@@ -21,15 +21,7 @@ from calibrant.core.grid import Grid
 from calibrant.core.ticket import Issuer, Ticket, seen
 from calibrant.errors import CorruptState, ForeignTicket, InvalidInput
 from calibrant.groups.names import Name, Period, names_of
-from calibrant.kernels.groups import (
-    AVERAGE,
-    EXPONENTIAL,
-    GROUP_ROW,
-    LIST,
-    RATE,
-    ROOM,
-    GroupProgram,
-)
+from calibrant.kernels.groups import AVERAGE, EXPONENTIAL, GROUP_ROW, LIST, RATE, ROOM, GroupProgram
 from calibrant.kernels.layout import INDEX, SCALE, SCRATCH
 from calibrant.recalibrate.counter import Counter
 from calibrant.recalibrate.secret import COIN_CODES, SAFE, fingerprint

@@ -13,13 +13,7 @@ from calibrant.classes import ClassCalibrant, ClassTicket
 from calibrant.core import check
 from calibrant.core.arrays import Reals
 from calibrant.core.ticket import Ticket
-from calibrant.errors import (
-    InvalidInput,
-    InvalidType,
-    TicketError,
-    UnknownName,
-    UnknownTicket,
-)
+from calibrant.errors import InvalidInput, InvalidType, TicketError, UnknownName, UnknownTicket
 from calibrant.groups import GroupRecalibrator, Period
 from calibrant.groups.names import names_of
 from calibrant.journal.events import (

@@ -14,8 +14,8 @@ large they are::
     u <- (alpha - level) / min(alpha, 1 - alpha)
     radius of each side <- end + size (slack (logit(alpha) - logit(level)) + bend u**3)
 
-Near the target the bend hardly matters; the farther the level is away, the faster it moves the ends,
-so that the level does not stray far, which is what evens the misses out in any block.
+Near the target the bend hardly matters; the farther the level is away, the faster it moves the
+ends, so that the level does not stray far, which is what evens the misses out in any block.
 States of earlier versions go on without a bend, see `STRAIGHT`.
 
 At a level of 0 or less the radius is twice the largest score so far, at 1 or more nothing is
@@ -32,14 +32,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from calibrant.kernels.intervals import (
-    ALPHA,
-    INFINITY,
-    LEVEL,
-    RADIUS,
-    ROUNDS,
-    STEP,
-)
+from calibrant.kernels.intervals import ALPHA, INFINITY, LEVEL, RADIUS, ROUNDS, STEP
 from calibrant.kernels.layout import FIXED, REAL_COUNT, STATE, Section
 from calibrant.kernels.opinions import (
     BELOW,

@@ -23,16 +23,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from calibrant.kernels import ahead, bits, gaps, portable
-from calibrant.kernels.coin import (
-    SPLITMIX,
-    UNIT,
-    coin,
-    mixed,
-    secret_word,
-    siphash,
-    splitmix,
-    toss,
-)
+from calibrant.kernels.coin import SPLITMIX, UNIT, coin, mixed, secret_word, siphash, splitmix, toss
 from calibrant.kernels.fetch import fetch
 from calibrant.kernels.layout import COINS, KEY, SECRET
 from calibrant.kernels.place import place_after, point_before, point_by_halves

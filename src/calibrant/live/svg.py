@@ -16,15 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from calibrant.core.arrays import Reals
-from calibrant.plot import (
-    BucketMap,
-    Drawing,
-    OverTime,
-    Reliability,
-    Spread,
-    WindowErrors,
-    looks,
-)
+from calibrant.plot import BucketMap, Drawing, OverTime, Reliability, Spread, WindowErrors, looks
 from calibrant.plot.canvas import plain, short
 from calibrant.plot.over_time import BOUND, EMPTY, TITLES
 from calibrant.plot.reliability import UNSURE

@@ -13,13 +13,7 @@ from calibrant.core.arrays import Words
 from calibrant.core.codec import Document
 from calibrant.core.desk import NEAR, NUMBER, SHIFT, Desk
 from calibrant.core.gate import passing
-from calibrant.errors import (
-    CorruptState,
-    InvalidInput,
-    InvalidType,
-    RepeatedTicket,
-    UnknownName,
-)
+from calibrant.errors import CorruptState, InvalidInput, InvalidType, RepeatedTicket, UnknownName
 from calibrant.kernels.layout import ISSUED
 from calibrant.recalibrate.binary import possible
 from calibrant.recalibrate.body import WrongBody

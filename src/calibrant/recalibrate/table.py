@@ -16,12 +16,7 @@ from calibrant.core.codec import Document
 from calibrant.core.desk import SHIFT, Desk, Found, name_key, number_key
 from calibrant.core.gate import Gate, passing
 from calibrant.core.stateful import Migration
-from calibrant.errors import (
-    InvalidInput,
-    InvalidType,
-    RepeatedTicket,
-    TooManyOpen,
-)
+from calibrant.errors import InvalidInput, InvalidType, RepeatedTicket, TooManyOpen
 from calibrant.kernels.layout import ROUNDS
 from calibrant.kernels.whole import copied
 from calibrant.recalibrate import version2, version3

@@ -10,14 +10,7 @@ import numpy as np
 from calibrant.core.arrays import Mask, Reals, Words
 from calibrant.kernels import shifts
 from calibrant.kernels.crowd import crowd_then, same_of
-from calibrant.kernels.layout import (
-    ISSUED,
-    LONGEST_LAG,
-    MOST_OUTSTANDING,
-    ROUNDS,
-    SAME,
-    Section,
-)
+from calibrant.kernels.layout import ISSUED, LONGEST_LAG, MOST_OUTSTANDING, ROUNDS, SAME, Section
 from calibrant.regression.curves import ask, machine_for
 from calibrant.regression.distribution import Distributions, knots
 from calibrant.regression.level_method import Played, quantile_methods

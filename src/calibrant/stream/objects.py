@@ -14,14 +14,7 @@ import msgspec
 from calibrant.stream.dialect import SAMPLE
 from calibrant.stream.failure import Unreadable
 from calibrant.stream.pieces import LinePiece, Piece, nested, reached
-from calibrant.stream.readers import (
-    LONGEST_LINE,
-    LOOKED,
-    Misfit,
-    Reader,
-    lines_of,
-    told_apart,
-)
+from calibrant.stream.readers import LONGEST_LINE, LOOKED, Misfit, Reader, lines_of, told_apart
 
 CHUNK: Final = 1 << 18
 BETWEEN: Final = re.compile(r"[\s,]*")

@@ -14,14 +14,7 @@ from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 from calibrant.core import check
 from calibrant.core.codec import Document
 from calibrant.errors import InvalidInput
-from calibrant.integrations.spark.columns import (
-    EVENTS,
-    FAULT,
-    MOMENT,
-    check_column,
-    moment,
-    number,
-)
+from calibrant.integrations.spark.columns import EVENTS, FAULT, MOMENT, check_column, moment, number
 from calibrant.integrations.spark.events import (
     event_schema,
     packer,
