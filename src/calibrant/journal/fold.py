@@ -9,20 +9,8 @@ import numpy as np
 
 from calibrant.core.desk import name_key
 from calibrant.errors import DamagedLog, InvalidInput
+from calibrant.journal import events
 from calibrant.journal.commitment import SALT, salt_of
-from calibrant.journal.events import (
-    CORRECTION,
-    EXPIRY,
-    FORECAST,
-    KINDS,
-    OUTCOME,
-    STATE,
-    Asked,
-    Event,
-    code_digest,
-    read_key,
-    read_more,
-)
 from calibrant.journal.forms import AnyTicket, Model, form_of
 from calibrant.journal.parts import closed, opened
 from calibrant.journal.store import Line
@@ -168,22 +156,22 @@ class Fold:
 
     # ------------------------------------------------------------------ events
 
-    def apply(self, asked: Asked, seq: int) -> bytes:
+    def apply(self, asked: events.Asked, seq: int) -> bytes:
         """Let an event happen, at its place in the log; return its answer, packed."""
-        if asked.kind == FORECAST:
+        if asked.kind == events.FORECAST:
             return self._forecast(asked, seq)
-        if asked.kind == OUTCOME:
+        if asked.kind == events.OUTCOME:
             return self._outcome(asked, seq)
-        if asked.kind == CORRECTION:
+        if asked.kind == events.CORRECTION:
             return self._correct(asked)
-        if asked.kind == EXPIRY:
+        if asked.kind == events.EXPIRY:
             self.model.expire(asked.id)
             if self.witness is not None:
                 self.witness.expired(asked.id)
             return GONE
         return self._become(asked, seq)
 
-    def _forecast(self, asked: Asked, seq: int) -> bytes:
+    def _forecast(self, asked: events.Asked, seq: int) -> bytes:
         id, ticket = asked.id, self.form.forecast(asked)
         told = self.form.packed(ticket)
         if asked.hidden:
@@ -194,7 +182,7 @@ class Fold:
             self._learn(id, self.early.pop(id), None, seq)
         return told
 
-    def _outcome(self, asked: Asked, seq: int) -> bytes:
+    def _outcome(self, asked: events.Asked, seq: int) -> bytes:
         if not self.waits(asked.id):
             self.early[asked.id] = int(asked.x)
             return KEPT
@@ -206,7 +194,7 @@ class Fold:
         if self.witness is not None:
             self.witness.learned(closed, seq, time)
 
-    def _correct(self, asked: Asked) -> bytes:
+    def _correct(self, asked: events.Asked) -> bytes:
         past, model = self.form.past, cast(Any, self.model)
         raw, time, was = past.unpack_from(asked.body)
         asked_then = asked.id, asked.key, raw, None if time != time else time, asked.groups
@@ -218,7 +206,7 @@ class Fold:
             self.witness.corrected(made, int(asked.x), was, asked.since)
         return asked.body
 
-    def _become(self, asked: Asked, seq: int) -> bytes:
+    def _become(self, asked: events.Asked, seq: int) -> bytes:
         model = load(asked.body)
         if not self.form.like(model):
             raise InvalidInput(f"state must have the settings of the stream, got {model!r}")
@@ -233,7 +221,7 @@ class Fold:
                 self.early[id] = outcome
         return asked.body
 
-    def replay(self, event: Event, since: int = 0) -> None:
+    def replay(self, event: events.Event, since: int = 0) -> None:
         """Let an event of the log happen again; its answer must be the one in the log.
 
         ``since`` is the event by which a corrected outcome was learned.
@@ -250,15 +238,15 @@ class Fold:
 
     # ------------------------------------------------------------------ tickets
 
-    def ticket(self, forecast: Event, outcome: int | None = None) -> Any:
+    def ticket(self, forecast: events.Event, outcome: int | None = None) -> Any:
         """Return the ticket of a forecast in the log."""
-        key, x, time = read_key(forecast.key), forecast.x, forecast.time
-        groups = read_more(forecast.more).groups
+        key, x, time = events.read_key(forecast.key), forecast.x, forecast.time
+        groups = events.read_more(forecast.more).groups
         ticket = self.form.revived(plain(forecast), forecast.id, key, x, time, groups)
         ticket._outcome = outcome
         return ticket
 
-    def past(self, forecast: Event, was: int) -> bytes:
+    def past(self, forecast: events.Event, was: int) -> bytes:
         """Return what a correction needs of its forecast and of the outcome that stands."""
         time = float("nan") if forecast.time is None else forecast.time
         return self.form.past.pack(forecast.x, time, was) + plain(forecast)
@@ -300,29 +288,29 @@ def parts_of(body: bytes, shape: str) -> list[bytes]:
     return [*parts, told[start:]]
 
 
-def plain(forecast: Event) -> bytes:
+def plain(forecast: events.Event) -> bytes:
     """Return the packed ticket of a forecast, without the salt of one whose draw is hidden."""
     return forecast.told[:-SALT] if salt_in(forecast) else forecast.told
 
 
-def salt_in(forecast: Event) -> bytes:
+def salt_in(forecast: events.Event) -> bytes:
     """Return the salt of a forecast whose draw is hidden, or nothing."""
-    return forecast.told[-SALT:] if read_more(forecast.more).hidden else b""
+    return forecast.told[-SALT:] if events.read_more(forecast.more).hidden else b""
 
 
-def differs(event: Event) -> DamagedLog:
+def differs(event: events.Event) -> DamagedLog:
     """Return the error of an event that is answered otherwise now than it was."""
     return DamagedLog(
-        f"event {event.seq} ({KINDS[event.kind]} {event.id!r}) must be answered as in the "
+        f"event {event.seq} ({events.KINDS[event.kind]} {event.id!r}) must be answered as in the "
         f"log, got another answer; it was given by code {event.code:012x}, this is "
-        f"{code_digest():012x}"
+        f"{events.code_digest():012x}"
     )
 
 
-def _asked(event: Event, since: int) -> Asked:
+def _asked(event: events.Event, since: int) -> events.Asked:
     """Return what was asked by an event."""
-    body = event.told if event.kind in (CORRECTION, STATE) else b""
-    key, (raw, groups, hidden, early) = read_key(event.key), read_more(event.more)
+    body = event.told if event.kind in (events.CORRECTION, events.STATE) else b""
+    key, (raw, groups, hidden, early) = events.read_key(event.key), events.read_more(event.more)
     x = event.x if raw is None else raw
     told = event.time, body, since, groups, hidden, early
-    return Asked(event.stream, event.kind, event.id, key, x, *told)
+    return events.Asked(event.stream, event.kind, event.id, key, x, *told)

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from calibrant import plot
 from calibrant.core.arrays import Reals
 from calibrant.kernels.tallies import LEVELS, WINDOW
 from calibrant.kinds.binary.headline import matters, points
@@ -17,14 +18,6 @@ from calibrant.live.source import Board
 from calibrant.live.svg import picture
 from calibrant.metrics import CalibrationCurve
 from calibrant.monitor import LateAlarm
-from calibrant.plot import (
-    BucketMap,
-    Drawing,
-    Reliability,
-    prepare_histogram,
-    prepare_over_time,
-    prepare_windows,
-)
 from calibrant.plot.canvas import KNOWN
 from calibrant.report.page import Figure, filled
 from calibrant.report.tables import NOTHING, Table, plainly, shown, view_of
@@ -265,7 +258,7 @@ def reliability(seen: Glance) -> Fragment:
     before, now = (_distance(curve) for curve in curves.values())
     told = f"Average distance from the line: {shown(before)} before, {shown(now)} now."
     figures = [
-        _figure("reliability", Reliability(curves), "What forecasts meant", SCORE_BANDS, told),
+        _figure("reliability", plot.Reliability(curves), "What forecasts meant", SCORE_BANDS, told),
         _figure("buckets", bucket_map(seen), "What became of forecasts", BUCKETS),
     ]
     tables = [*map(_curve_table, curves.values(), ("before", "now"))]
@@ -277,12 +270,12 @@ def _distance(curve: CalibrationCurve) -> float:
     return float((curve.count * gaps).sum() / max(int(curve.count.sum()), 1))
 
 
-def bucket_map(seen: Glance) -> BucketMap:
+def bucket_map(seen: Glance) -> plot.BucketMap:
     """Return what raw forecasts were turned into, bucket by bucket."""
     raw = seen.curves["raw"]
     bands = raw.band_low, raw.band_high
     means = raw.mean_forecast, seen.drawn, raw.mean_outcome
-    return BucketMap(raw.lower, raw.upper, raw.count, *means, *bands)
+    return plot.BucketMap(raw.lower, raw.upper, raw.count, *means, *bands)
 
 
 def _curve_table(curve: CalibrationCurve, when: str) -> Table:
@@ -347,7 +340,7 @@ def over_time(summary: AnySummary) -> Fragment:
     view = view_of(summary)
     pairs = (("calibration_over_time", "c2"), ("brier_over_time", "brier"))
     figures = [
-        _figure(f"time-{quantity}", prepare_over_time(summary, quantity=quantity),
+        _figure(f"time-{quantity}", plot.prepare_over_time(summary, quantity=quantity),
                 *view.WORDS[name], view.describe(name, summary))
         for name, quantity in pairs
     ]  # fmt: skip
@@ -387,7 +380,7 @@ def windows(found: Windows | None, level: int | None, link: str) -> Fragment:
         return fragment("windows", title, paragraphs=[few], picker=picker)
     told = ", ".join(f"{KNOWN[name].label} {shown(found.worst[name][2])}" for name in BOTH)
     words = "Squared calibration error of consecutive stretches. Noise adds to each."
-    drawn = prepare_windows(found)
+    drawn = plot.prepare_windows(found)
     figure = _figure("windows-p", drawn, "Error in each window", words, f"C2 of the worst: {told}.")
     return fragment("windows", title, figures=[figure], picker=picker, folded=[_worst(found)])
 
@@ -410,7 +403,7 @@ def spread(summary: AnySummary) -> Fragment:
     figures = []
     if isinstance(summary, Summary):
         words = view.WORDS["histogram"]
-        figures = [_figure("histogram", prepare_histogram(summary), *words)]
+        figures = [_figure("histogram", plot.prepare_histogram(summary), *words)]
     folded = [table for name in ("scores", "buckets", "brier") if (table := tables.get(name))]
     return fragment("spread", title, figures=figures, folded=folded)
 
@@ -466,5 +459,5 @@ def settings(told: Mapping[str, Any]) -> Fragment:
     return fragment("settings", "How is it made?", tables=[table] if rows else [])
 
 
-def _figure(ids: str, drawing: Drawing, title: str, caption: str, told: str = "") -> Figure:
+def _figure(ids: str, drawing: plot.Drawing, title: str, caption: str, told: str = "") -> Figure:
     return Figure(title, caption, picture(drawing, ids, title, told or caption))

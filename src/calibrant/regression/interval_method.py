@@ -237,10 +237,7 @@ class AdaptiveQuantile(IntervalMethod):
         """Return all but the scores, of which the oldest is replaced."""
         words, row, first = self._seat.state()[0], self._seat.row, self._seat.at + kernel.LATEST
         oldest = first + words[row + ROUNDS] % self._options["window"]
-        return [
-            (row, copied(words, row, first)),
-            (oldest, copied(words, oldest, oldest + 1)),
-        ]
+        return [(row, copied(words, row, first)), (oldest, copied(words, oldest, oldest + 1))]
 
     def mend(self) -> None:
         """Sort the last scores anew."""

@@ -255,11 +255,7 @@ class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
         return self._log(kind, id, x, time, _at_event)
 
     def forecast_many(
-        self,
-        raw: Distributions | Sequence[Distribution],
-        *,
-        id: Any = None,
-        time: Any = None,
+        self, raw: Distributions | Sequence[Distribution], *, id: Any = None, time: Any = None
     ) -> Answers:
         """Announce many forecasts, one after the other, and keep a ticket for each."""
         rows = raw if isinstance(raw, list) else _many(raw)

@@ -345,10 +345,7 @@ WAYS: Final = (
         findings.get_preview,
         structs.PreviewOut,
         fails=(404,),
-        query={
-            "raw": {"type": "number", "minimum": 0, "maximum": 1},
-            "key": {"type": "string"},
-        },
+        query={"raw": {"type": "number", "minimum": 0, "maximum": 1}, "key": {"type": "string"}},
         needs=("raw",),
     ),
     Way(

@@ -9,24 +9,13 @@ from typing import Any
 import numpy as np
 
 from calibrant.core.arrays import Reals
-from calibrant.stream.advice import (
-    FEW,
-    LOGS,
-    LOOSE,
-    PLAIN,
-    Sample,
-    are_logs,
-    flags_of_raw,
-    has_sign,
-    present,
-    two_values,
-)
+from calibrant.stream import advice
 from calibrant.stream.columns import OUTCOME_NAMES, RAW_NAMES
 from calibrant.stream.values import EXACT, rounded
 from calibrant.stream.wording import KNOWN, Wording, shown
 
 
-def offer(sample: Sample, asked: Mapping[str, Any], words: Wording) -> str:
+def offer(sample: advice.Sample, asked: Mapping[str, Any], words: Wording) -> str:
     """Return what could be asked for where columns cannot be guessed, as the end of a message.
 
     Examples
@@ -41,23 +30,23 @@ def offer(sample: Sample, asked: Mapping[str, Any], words: Wording) -> str:
     outcome = asked.get("outcome") or _best_outcome(sample, raw)
     if raw is None or outcome is None:
         return "" if raw is None or asked.get("raw") else f"try {shlex.join(['--raw', raw])}"
-    flags, two = flags_of_raw(sample[raw], words), two_values(sample[outcome])
-    logs = f", and {LOGS}" if "--logit" in flags and are_logs(sample[raw]) else ""
+    flags, two = advice.flags_of_raw(sample[raw], words), advice.two_values(sample[outcome])
+    logs = f", and {advice.LOGS}" if "--logit" in flags and advice.are_logs(sample[raw]) else ""
     flags = [flag for flag in flags if not (logs and flag == "--logit")]
     told = ["--raw", raw, *flags, "--outcome", outcome]
-    if two is None or {text.lower() for text in two} <= set(PLAIN):
+    if two is None or {text.lower() for text in two} <= set(advice.PLAIN):
         return f"try {shlex.join(told)}{logs}"
     told += ["--positive", two[0]]
     return f"{outcome} has two values, {two[0]} and {two[1]}: try {shlex.join(told)}{logs}"
 
 
-def _of_classes(sample: Sample, asked: Mapping[str, Any]) -> str:
+def _of_classes(sample: advice.Sample, asked: Mapping[str, Any]) -> str:
     """Return what to ask for where several columns are probabilities that sum to 1."""
     known = [name for name in sample if name.strip().lower() in OUTCOME_NAMES]
     outcome = asked.get("outcome") or next(iter(known), None)
-    columns = {name: LOOSE.numbers(values).values for name, values in sample.items()}
+    columns = {name: advice.LOOSE.numbers(values).values for name, values in sample.items()}
     names = [name for name, told in columns.items() if name != outcome and _is_share(told)]
-    if len(names) < FEW or asked.get("raw"):
+    if len(names) < advice.FEW or asked.get("raw"):
         return ""
     table = np.column_stack([columns[name] for name in names])
     if not (rounded(table) | (np.abs(table.sum(axis=1) - 1.0) <= EXACT)).all():
@@ -67,10 +56,10 @@ def _of_classes(sample: Sample, asked: Mapping[str, Any]) -> str:
 
 
 def _is_share(told: Reals) -> bool:
-    return len(told) >= FEW and bool(((told >= 0.0) & (told <= 1.0)).all())
+    return len(told) >= advice.FEW and bool(((told >= 0.0) & (told <= 1.0)).all())
 
 
-def has_outcomes(sample: Sample, asked: Mapping[str, Any]) -> bool:
+def has_outcomes(sample: advice.Sample, asked: Mapping[str, Any]) -> bool:
     """Say whether a column may hold outcomes: by the name asked for, its own name or its values."""
     told = asked.get("outcome")
     known = {name for name in asked.values() if isinstance(name, str)} - {told}
@@ -78,7 +67,7 @@ def has_outcomes(sample: Sample, asked: Mapping[str, Any]) -> bool:
     return told in rest or _best_outcome(rest, _best_raw(rest, None)) is not None
 
 
-def _best_raw(sample: Sample, outcome: str | None) -> str | None:
+def _best_raw(sample: advice.Sample, outcome: str | None) -> str | None:
     """Return the column that is most like raw forecasts."""
     scores = {name: _likeness(name, values) for name, values in sample.items() if name != outcome}
     best = max(scores, key=lambda name: scores[name], default=None)
@@ -86,13 +75,13 @@ def _best_raw(sample: Sample, outcome: str | None) -> str | None:
 
 
 def _likeness(name: str, values: Sequence[Any]) -> int:
-    found = present(values)
-    told = LOOSE.numbers(found).values
-    if len(set(told.tolist())) < 2 or not np.isfinite(told).all() or two_values(found):
+    found = advice.present(values)
+    told = advice.LOOSE.numbers(found).values
+    if len(set(told.tolist())) < 2 or not np.isfinite(told).all() or advice.two_values(found):
         return 0
     if any(known in name.lower().split("_") for known in RAW_NAMES if len(known) > 1):
         return 5
-    if any(map(has_sign, found)):
+    if any(map(advice.has_sign, found)):
         return 4
     whole = (told == np.floor(told)).all()
     if told.min() >= 0.0 and told.max() <= 1.0 and not whole:
@@ -102,9 +91,9 @@ def _likeness(name: str, values: Sequence[Any]) -> int:
     return int(not whole)
 
 
-def _best_outcome(sample: Sample, raw: str | None) -> str | None:
+def _best_outcome(sample: advice.Sample, raw: str | None) -> str | None:
     """Return the column with two values that is most like outcomes."""
     named = [name for name in sample if name != raw and name.strip().lower() in OUTCOME_NAMES]
-    two = [name for name, values in sample.items() if name != raw and two_values(values)]
-    known = [name for name in two if shown(present(sample[name])[0]).lower() in KNOWN]
+    two = [name for name, values in sample.items() if name != raw and advice.two_values(values)]
+    known = [name for name in two if shown(advice.present(sample[name])[0]).lower() in KNOWN]
     return next(iter(named + known + two), None)

@@ -12,16 +12,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow.compute as pc
 
-from calibrant.stream.values import (
-    Numbers,
-    decoded,
-    is_text,
-    number,
-    numbers,
-    one_by_one,
-    seconds,
-    times,
-)
+from calibrant.stream import values
 
 PAIRS: Final = (
     ("1", "0"), ("true", "false"), ("t", "f"), ("yes", "no"), ("y", "n"), ("ja", "nein"),
@@ -101,27 +92,29 @@ class Wording:
             return "a time (a number, ISO 8601, or as --time-format says)"
         return f"a time in the form {self.time_format!r}"
 
-    def numbers(self, column: Any) -> Numbers:
+    def numbers(self, column: Any) -> values.Numbers:
         """Read a column of numbers."""
-        return numbers(self._plain(column))
+        return values.numbers(self._plain(column))
 
-    def outcomes(self, column: Any) -> Numbers:
+    def outcomes(self, column: Any) -> values.Numbers:
         """Read a column of outcomes as 1 and 0, nan for what is neither."""
         if self.positive is not None:
-            return one_by_one(_listed(column), self._chosen)
-        found = numbers(column)
+            return values.one_by_one(_listed(column), self._chosen)
+        found = values.numbers(column)
         strange = np.isnan(found.values) & ~found.missing
-        return one_by_one(_listed(column), _outcome) if strange.any() else found
+        return values.one_by_one(_listed(column), _outcome) if strange.any() else found
 
-    def read(self, column: Any, *, outcome: bool) -> Numbers:
+    def read(self, column: Any, *, outcome: bool) -> values.Numbers:
         """Read a column of either."""
         return self.outcomes(column) if outcome else self.numbers(column)
 
-    def times(self, column: Any) -> Numbers:
+    def times(self, column: Any) -> values.Numbers:
         """Read a column of times."""
-        if self.time_format is None or not (isinstance(column, list) or is_text(decoded(column))):
-            return times(column)
-        return one_by_one(_listed(column), self._moment)
+        if self.time_format is None or not (
+            isinstance(column, list) or values.is_text(values.decoded(column))
+        ):
+            return values.times(column)
+        return values.one_by_one(_listed(column), self._moment)
 
     def _plain(self, column: Any) -> Any:
         """Return numbers as text that anybody reads."""
@@ -129,8 +122,8 @@ class Wording:
             return column
         if isinstance(column, list):
             return [self._point(value) if isinstance(value, str) else value for value in column]
-        column = decoded(column)
-        if not is_text(column):
+        column = values.decoded(column)
+        if not values.is_text(column):
             return column
         if self.percent:
             column = pc.replace_substring_regex(column, r"\s*%\s*$", "")
@@ -160,14 +153,14 @@ class Wording:
 
     def _moment(self, value: Any) -> float:
         try:
-            return seconds(datetime.strptime(str(value).strip(), str(self.time_format)))
+            return values.seconds(datetime.strptime(str(value).strip(), str(self.time_format)))
         except ValueError:
             return np.nan
 
 
 def _outcome(value: Any) -> float:
     found = KNOWN.get(value.strip().lower()) if isinstance(value, str) else None
-    return number(value) if found is None else found
+    return values.number(value) if found is None else found
 
 
 def _listed(column: Any) -> list[Any]:
@@ -188,7 +181,7 @@ def shown(value: Any) -> str:
 
 def _same(text: str, other: str) -> bool:
     """Say whether two values are the same but for case and for how a number is written."""
-    return text.casefold() == other.casefold() or number(text) == number(other)
+    return text.casefold() == other.casefold() or values.number(text) == values.number(other)
 
 
 def opposite(text: str) -> str | None:

@@ -82,11 +82,7 @@ class Glance:
 
 
 def glance(
-    follower: Follower,
-    *,
-    open: int = 0,
-    expired: int = 0,
-    alarms: Mapping[str, Any] | None = None,
+    follower: Follower, *, open: int = 0, expired: int = 0, alarms: Mapping[str, Any] | None = None
 ) -> Glance:
     """Return a stream at a glance; takes a millisecond where a summary takes a hundred.
 

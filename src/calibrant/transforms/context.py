@@ -77,10 +77,7 @@ class Context(Transform):
     """
 
     checks = rules(
-        places=power,
-        features=partial(check.whole, low=1, high=256),
-        step=positive,
-        clip=clipping,
+        places=power, features=partial(check.whole, low=1, high=256), step=positive, clip=clipping
     )
     fixed = tuple(range(context.FEATURE))
     reference = "Duchi, Hazan and Singer 2011; Weinberger et al. 2009"

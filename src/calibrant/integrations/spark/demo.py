@@ -115,11 +115,7 @@ class Watch:
 
 
 def play(
-    folder: Path,
-    kills: int,
-    files: int,
-    say: Callable[[str], None],
-    model: str = "foster_hart",
+    folder: Path, kills: int, files: int, say: Callable[[str], None], model: str = "foster_hart"
 ) -> None:
     """Play a fleet; kill the query that many times in the middle of a batch, and resume it."""
     watch = Watch(folder, files, say)
