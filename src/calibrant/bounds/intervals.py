@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from calibrant.bounds.game import Bound
 from calibrant.core import check
-from calibrant.errors import InvalidInput
 
 ALWAYS: Final = "for any sequence, every time"
 STRONG: Final = 15.0
@@ -49,7 +48,7 @@ def quantile_tracker(rounds: int, step: float, *, delay: int = 0) -> Bound:
     >>> round(quantile_tracker(10_000, 0.02).value, 6)
     0.0051
     """
-    eta, late = _above(step, "step"), 1 + check.whole(delay, "delay")
+    eta, late = check.above(step, "step"), 1 + check.whole(delay, "delay")
     value = (1.0 + late * eta) / (eta * _rounds(rounds))
     return Bound(value, "C1", ALWAYS, "quantile tracker", "sharper" if delay else "cited")
 
@@ -79,7 +78,7 @@ def aci(rounds: int, span: float, step: float, *, delay: int = 0) -> Bound:
     >>> round(aci(10_000, span=4.0, step=0.05).value, 6)
     0.0081
     """
-    eta = _above(step, "step")
+    eta = check.above(step, "step")
     found = step_sizes(rounds, span, eta, 1.0 / eta, delay=delay)
     return Bound(found.value, "C1", ALWAYS, "adaptive conformal inference", found.source)
 
@@ -118,8 +117,8 @@ def step_sizes(
     0.0081
     """
     room = check.real(span, "span", low=0.0, rule="a finite number of at least 0")
-    wide = room + (1 + check.whole(delay, "delay")) * _above(moves, "moves")
-    total = wide * _above(variation, "variation") + check.whole(idle, "idle")
+    wide = room + (1 + check.whole(delay, "delay")) * check.above(moves, "moves")
+    total = wide * check.above(variation, "variation") + check.whole(idle, "idle")
     source: Any = "sharper" if delay else "cited"
     return Bound(total / _rounds(rounds), "C1", ALWAYS, "varying steps", source)
 
@@ -152,8 +151,8 @@ def sf_ogd(rounds: int, span: float, scale: float, coverage: float, *, delay: in
     >>> round(sf_ogd(10_000, span=1.0, scale=1.0, coverage=0.9).value, 4)
     0.0336
     """
-    width = _above(scale, "scale") / math.sqrt(3.0)
-    target = _inside(coverage)
+    width = check.above(scale, "scale") / math.sqrt(3.0)
+    target = check.inside(coverage, "coverage")
     last = width / (max(target, 1.0 - target) * math.sqrt(_rounds(rounds)))
     found = step_sizes(rounds, span, 2.0 * width, 1.0 / last, delay=delay)
     return Bound(found.value, "C1", ALWAYS, "scale-free gradient descent", "sharper")
@@ -185,7 +184,7 @@ def conformal_pid(rounds: int, saturation: float, *, delay: int = 0) -> Bound:
     >>> round(conformal_pid(10_000, 0.1).value, 4)
     0.0172
     """
-    T, C = _rounds(rounds), _above(saturation, "saturation")
+    T, C = _rounds(rounds), check.above(saturation, "saturation")
     reach = max((T + 1) / math.log(T + 1), 2.0 / math.log(2.0))
     total = C * math.pi / 2.0 * reach + 1 + check.whole(delay, "delay")
     return Bound(total / T, "C1", ALWAYS, "conformal PID", "sharper" if delay else "cited")
@@ -219,23 +218,9 @@ def saocp(rounds: int, scale: float, *, length: int | None = None) -> Bound:
     """
     T = _rounds(rounds)
     k = T if length is None else check.whole(length, "length", low=1, high=T)
-    value = STRONG * _above(scale, "scale") * math.sqrt((math.log(T) + 1.0) / k)
+    value = STRONG * check.above(scale, "scale") * math.sqrt((math.log(T) + 1.0) / k)
     return Bound(value, "regret", ALWAYS, "strongly adaptive conformal prediction", "cited")
 
 
 def _rounds(rounds: Any) -> int:
     return check.whole(rounds, "rounds", low=1)
-
-
-def _above(value: Any, name: str) -> float:
-    number = check.real(value, name)
-    if number <= 0.0:
-        raise InvalidInput(f"{name} must be above 0, got {value!r}")
-    return number
-
-
-def _inside(coverage: Any) -> float:
-    number = check.real(coverage, "coverage")
-    if not 0.0 < number < 1.0:
-        raise InvalidInput(f"coverage must be between 0 and 1, got {coverage!r}")
-    return number

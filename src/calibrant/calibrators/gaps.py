@@ -179,10 +179,8 @@ class RegretMatching(Calibrator):
 
     def _measured(self, account: Account, failure: float | None = None) -> bounds.Bound | None:
         """Return the bound on C1 for the cells that were used."""
-        scores, named = (
-            scores_before(self, account),
-            {"prior": account.prior, "delay": account.delay},
-        )
+        scores = scores_before(self, account)
+        named = {"prior": account.prior, "delay": account.delay}
         sizes = account.rounds, len(scores), self.lattice.half_cell
         return bounds.regret_matching(*sizes, prior_scores=scores, failure=failure, **named)
 

@@ -14,6 +14,11 @@ Bits: TypeAlias = NDArray[np.uint8]
 Mask: TypeAlias = NDArray[np.bool_]
 
 
+def as_words(data: bytes) -> Words:
+    """Return bytes as words, filled up with zeros."""
+    return np.frombuffer(data + bytes(-len(data) % 8), "<i8").astype(np.int64)
+
+
 def frozen(values: Reals) -> Reals:
     """Return the same numbers for reading only.
 

@@ -66,6 +66,22 @@ def real(
     return number
 
 
+def above(value: Any, name: str) -> float:
+    """Return ``value`` as a finite float above 0."""
+    number = real(value, name)
+    if number <= 0.0:
+        raise InvalidInput(f"{name} must be above 0, got {value!r}")
+    return number
+
+
+def inside(value: Any, name: str) -> float:
+    """Return ``value`` as a float between 0 and 1 that is neither."""
+    number = real(value, name)
+    if not 0.0 < number < 1.0:
+        raise InvalidInput(f"{name} must be between 0 and 1, got {value!r}")
+    return number
+
+
 def whole(value: Any, name: str, *, low: int = 0, high: int | None = None) -> int:
     """Return ``value`` as an int in [low, high].
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from calibrant.core.ticket import Ticket
 from calibrant.errors import InvalidInput, InvalidType
-from calibrant.integrations.labels import YES_NO, Announced, Scores, raw_of
+from calibrant.integrations.labels import YES_NO, Announced, Scores, both, raw_of
 from calibrant.integrations.live import Live, make_told
 from calibrant.recalibrate import Calibrant
 from calibrant.recalibrate.context import words_of
@@ -84,7 +84,7 @@ class ToldStream:
         first = self.first(score)
         if first is None:
             return {}, None
-        return _both(self._live.look(first.raw, mean, first.words)), first
+        return both(self._live.look(first.raw, mean, first.words)), first
 
     def first(self, score: Scored) -> Told | None:
         """Return what learning a round with this score needs; None if there is no label."""
@@ -107,7 +107,7 @@ class ToldStream:
             raise InvalidInput(f"score must have at least one label, got {score.score!r}")
         ticket = self._engine.forecast(first.raw, context=first.context)
         mean = min(max(ticket.mean, 0.0), 1.0)
-        return Announced(_both(ticket.value), _both(mean), True, ticket)
+        return Announced(both(ticket.value), both(mean), True, ticket)
 
     def observe(self, announced: Announced, outcome: Hashable) -> None:
         """Learn the outcome of a forecast that was announced earlier."""
@@ -148,10 +148,6 @@ def yes_no(outcome: Hashable) -> int:
     if outcome not in YES_NO:
         raise _no_label(outcome)
     return int(bool(outcome))
-
-
-def _both(chance: float) -> Scores:
-    return {False: 1.0 - chance, True: chance}
 
 
 def _no_label(label: Hashable) -> InvalidInput:

@@ -358,3 +358,8 @@ def _inside(score: Any) -> float:
     if -TOLERANCE <= raw <= 1.0 + TOLERANCE:
         return min(max(raw, 0.0), 1.0)
     return check.probability(raw, "score")
+
+
+def both(chance: float) -> Scores:
+    """Return the probabilities of yes and no, given that of yes."""
+    return {False: 1.0 - chance, True: chance}

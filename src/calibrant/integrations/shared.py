@@ -13,7 +13,7 @@ import numpy as np
 from calibrant.core import check
 from calibrant.core.arrays import Reals
 from calibrant.errors import InvalidInput, InvalidType
-from calibrant.integrations.labels import YES_NO, Announced, First, Scores, raw_of
+from calibrant.integrations.labels import YES_NO, Announced, First, Scores, both, raw_of
 from calibrant.journal import Journal
 from calibrant.loading import load
 
@@ -167,7 +167,7 @@ class SharedLabels:
         first = self.first(score)
         if first is None:
             return {}, None
-        return _both(_inside(self.shared.means([first])[0])), first
+        return both(_inside(self.shared.means([first])[0])), first
 
     def first(self, score: Scores) -> float | None:
         """Return the raw forecast of True, or None if there is no label."""
@@ -188,7 +188,7 @@ class SharedLabels:
         if first is None:
             raise InvalidInput(f"score must have at least one label, got {score!r}")
         (receipt,) = self.shared.announce([first])
-        return Announced(_both(receipt.value), _both(receipt.mean), True, receipt)
+        return Announced(both(receipt.value), both(receipt.mean), True, receipt)
 
     def observe(self, announced: Announced | str, outcome: Hashable) -> None:
         """Learn the outcome of a forecast that was announced, here or elsewhere."""
@@ -236,10 +236,6 @@ def _client(address: str) -> Any:
 def _names(raws: Sequence[float]) -> list[str]:
     # From the system each: processes that were forked must not share them.
     return [secrets.token_hex(16) for _ in raws]
-
-
-def _both(chance: float) -> Scores:
-    return {False: 1.0 - chance, True: chance}
 
 
 def _known(draw: float | None) -> float:

@@ -134,11 +134,10 @@ def _played(fold: Fold, run: Sequence[Event]) -> Played:
     model: Any = fold.model
     if fold.keyed:
         read = {text: read_key(text) for text in {*key}}
-        played: Played = model.play([read[text] for text in key], *given)
-        return played
-    if any(text is not None for text in key):
+        given = ([read[text] for text in key], *given)
+    elif any(text is not None for text in key):
         raise ValueError("a stream without keys has none in its log")
-    played = model.play(*given)
+    played: Played = model.play(*given)
     return played
 
 

@@ -18,7 +18,6 @@ MAGIC: Final = b"calibsl1"
 KEY: Final = 32
 """Bytes of a key."""
 NONCE: Final = 12
-AEAD: Final = "cryptography.hazmat.primitives.ciphers.aead"
 
 
 class Vault:

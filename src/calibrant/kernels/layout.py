@@ -324,8 +324,6 @@ WIDTH: Final = 22
 """First bit of a side that says how wide the pair is: 2**(side >> WIDTH) cells."""
 SIDES: Final = 7 << WIDTH | 1
 """Mask for a side."""
-PAIR: Final = SIDES << 15 | CELL
-"""Mask for the cell and the side of the pair on which it lies."""
 ASIDE: Final = 1 << 36
 """Bit of a packed word whose draw was not announced: the raw forecast was."""
 

@@ -19,13 +19,13 @@ from typing import Any, ClassVar, Final, NamedTuple, Self, TypeAlias
 import numpy as np
 
 from calibrant.core import check
-from calibrant.core.arrays import Words
+from calibrant.core.arrays import Words, as_words
 from calibrant.core.codec import Document, kind_of
 from calibrant.core.gate import Gate, passing
 from calibrant.core.stateful import Stateful
 from calibrant.errors import CorruptState, InvalidInput, InvalidType
 from calibrant.monitor.monitor import Monitor
-from calibrant.monitor.watch import Watch, _words
+from calibrant.monitor.watch import Watch
 
 KIND: Final = "late_watch"
 MAX_HORIZON: Final = 1_000_000
@@ -385,7 +385,7 @@ class LateWatch(Stateful):
             rung = {
                 name: [n, _or_none(time), issued] for name, (n, time, issued) in self._rung.items()
             }
-            arrays = {"watch": _words(data), "open": _bits(rows), "moments": _bits(self._moments)}
+            arrays = {"watch": as_words(data), "open": _bits(rows), "moments": _bits(self._moments)}
             counts = {"issued": self._issued, "missing": self._missing, "stride": self._stride}
             settings = {"horizon": self._limit, "bytes": len(data), "rung": rung, **counts}
             return Document(KIND, settings, arrays)

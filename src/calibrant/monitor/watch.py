@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Final
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.core import check
+from calibrant.core.arrays import as_words
 from calibrant.core.codec import Document
 from calibrant.core.gate import Gate, passing
 from calibrant.core.stateful import Stateful
@@ -114,7 +114,7 @@ class Watch(Stateful):
         with passing(self._gate):
             both = {"raw": self.raw.to_bytes(), "calibrated": self.calibrated.to_bytes()}
         lengths = {"learning": self.learning} | {name: len(data) for name, data in both.items()}
-        return Document(KIND, lengths, {name: _words(data) for name, data in both.items()})
+        return Document(KIND, lengths, {name: as_words(data) for name, data in both.items()})
 
     def _restore(self, document: Document) -> None:
         try:
@@ -139,8 +139,3 @@ def settled(ticket: Ticket) -> tuple[float, float, int]:
 def _state(monitor: Monitor) -> str:
     after = monitor.alarm_after
     return "no alarm" if after is None else f"alarm after {after} rounds"
-
-
-def _words(data: bytes) -> Any:
-    """Return bytes as words, filled up with zeros."""
-    return np.frombuffer(data + bytes(-len(data) % 8), "<i8").astype(np.int64)

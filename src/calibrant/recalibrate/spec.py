@@ -197,11 +197,8 @@ class Spec:
         flat[places[:, None] + np.arange(SECRET, SECRET + 2)] = secrets
         if self.coins != OLD and len(places) > MANY and available():
             machine, first = compiled(seat_rows, "seats", nogil=True), self.layout.blocks + KEY
-            numbers, rows = (
-                np.arange(self.buckets, dtype=np.uint64),
-                (places, secrets.view(np.uint64)),
-            )
-            machine(flat.view(np.uint64), *rows, numbers, first, self.layout.stride)
+            numbers, halves = np.arange(self.buckets, dtype=np.uint64), secrets.view(np.uint64)
+            machine(flat.view(np.uint64), places, halves, numbers, first, self.layout.stride)
             return
         if self.coins == OLD:
             told = [words.astype("<i8").tobytes() for words in secrets]

@@ -11,7 +11,7 @@ import numpy as np
 
 from calibrant.bounds import probable
 from calibrant.core import check
-from calibrant.core.arrays import Words
+from calibrant.core.arrays import as_words
 from calibrant.core.codec import Document
 from calibrant.core.desk import SHIFT, Desk, Found, name_key, number_key
 from calibrant.core.gate import Gate, passing
@@ -368,7 +368,7 @@ class Table(KeyedTickets):
         text = json.dumps(keys).encode()
         bodies, ends = self._tiers.bodies(numbers, np.zeros((len(keys), 2), np.int64))
         arrays = {
-            "keys": _as_words(text),
+            "keys": as_words(text),
             "sizes": np.concatenate([[len(text)], np.diff(ends, prepend=0)]).astype(np.int64),
             "bodies": bodies,
             "tickets": self._ticket_lines(numbers).reshape(-1),
@@ -424,7 +424,3 @@ class Table(KeyedTickets):
 
 
 LARGEST: Final = 1 << 127
-
-
-def _as_words(data: bytes) -> Words:
-    return np.frombuffer(data + bytes(-len(data) % 8), "<i8").astype(np.int64)

@@ -253,7 +253,7 @@ class Distribution:
     @classmethod
     def normal(cls, mean: float, sd: float) -> Self:
         """Return a normal distribution with that mean and standard deviation."""
-        return cls(Distributions.normal([check.real(mean, "mean")], [above(sd, "sd")]))
+        return cls(Distributions.normal([check.real(mean, "mean")], [check.above(sd, "sd")]))
 
     @overload
     def quantile(self, level: float) -> float: ...
@@ -304,14 +304,6 @@ def finite(values: Any, name: str) -> Reals:
     array = check.numbers(values, name, "finite numbers").astype(np.float64)
     check.refuse_first(~np.isfinite(array), array, name, "a finite number")
     return array
-
-
-def above(value: Any, name: str) -> float:
-    """Return a number above 0."""
-    number = check.real(value, name)
-    if number <= 0.0:
-        raise InvalidInput(f"{name} must be above 0, got {value!r}")
-    return number
 
 
 def table(values: Any, name: str) -> Reals:

@@ -35,13 +35,6 @@ from calibrant.regression.version1 import interval_migrated
 Ends: TypeAlias = tuple[float, float]
 
 
-def _part_of(coverage: Any) -> float:
-    part = check.real(coverage, "coverage")
-    if not 0.0 < part < 1.0:
-        raise InvalidInput(f"coverage must be between 0 and 1, got {coverage!r}")
-    return part
-
-
 class ConformalInterval(NumberStream[IntervalTicket, IntervalMethod]):
     """Find intervals that cover the wanted part of outcomes, whatever the outcomes.
 
@@ -90,7 +83,7 @@ class ConformalInterval(NumberStream[IntervalTicket, IntervalMethod]):
     kind: ClassVar = "conformal interval"
     tickets: ClassVar = IntervalTicket
     methods: ClassVar = interval_methods
-    aim: ClassVar = ("coverage", _part_of)
+    aim: ClassVar = ("coverage", functools.partial(check.inside, name="coverage"))
     choice: ClassVar = ("score", ("residual", "given"))
     version: ClassVar[int] = 4
     migrations: ClassVar[dict[int, Migration]] = NumberStream.migrations | {

@@ -14,7 +14,6 @@ from calibrant.kernels.compile import SHORT
 from calibrant.kernels.layout import ROUNDS, STATE, UNBOUNDED, Section, Words
 from calibrant.kernels.whole import copied
 from calibrant.registry import Registry
-from calibrant.regression.distribution import above
 from calibrant.regression.method import OWN, Method, check_once
 from calibrant.regression.ticket import IntervalTicket
 
@@ -177,7 +176,7 @@ def checked(**options: Any) -> dict[str, Any]:
         if name == "window":
             made[name] = check.whole(value, name, low=1, high=WIDEST)
         elif value is not None or name not in ("scale", "gain"):
-            made[name] = above(value, name)
+            made[name] = check.above(value, name)
     return made
 
 

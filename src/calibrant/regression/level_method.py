@@ -13,6 +13,7 @@ import numpy as np
 
 from calibrant import bounds
 from calibrant.bounds import Bound
+from calibrant.core import check
 from calibrant.core.arrays import Mask, Reals, Words
 from calibrant.core.codec import Document
 from calibrant.errors import InvalidInput
@@ -20,7 +21,7 @@ from calibrant.kernels import quantiles
 from calibrant.kernels.layout import FIXED, ROUNDS, STATE, Section
 from calibrant.registry import Registry
 from calibrant.regression.curves import machine_for, shape_of
-from calibrant.regression.distribution import Distributions, above
+from calibrant.regression.distribution import Distributions
 from calibrant.regression.method import OWN, Method, Ties, check_once
 from calibrant.regression.record import LevelRow
 from calibrant.regression.ticket import QuantileTicket
@@ -145,7 +146,7 @@ class Tracker(LevelMethod):
     reference = "Deshpande, Marx and Kuleshov (2024), AISTATS"
 
     def __init__(self, levels: Reals, *, step: float = 0.02) -> None:
-        self.levels, self._options = levels, {"step": above(step, "step")}
+        self.levels, self._options = levels, {"step": check.above(step, "step")}
         self.section, many = Section(), len(levels)
         self.section.real("STEP", FIXED, "How far a position moves.")
         self.section.real("POSITIONS", STATE, "Where each level stands.", words=many)

@@ -24,22 +24,10 @@ from calibrant.journal.events import (
 from calibrant.journal.fold import Fold
 from calibrant.journal.ledger import check_id
 from calibrant.journal.store import Line
-from calibrant.serve import findings, streams, structs
+from calibrant.serve import findings, streams, structs, wire
 from calibrant.serve.chronicle import chronicle_in
 from calibrant.serve.desk import Desk, Way, whole
 from calibrant.serve.problems import Refused, response_of
-from calibrant.serve.wire import (
-    batch_of,
-    body_of,
-    decoded,
-    encode,
-    event_row,
-    json_of,
-    known_of,
-    revealed_of,
-    told_forecast,
-    told_outcome,
-)
 
 BINARY: Final = "application/octet-stream"
 LINES: Final = "application/x-ndjson"
@@ -58,20 +46,20 @@ correction_in = msgspec.json.Decoder(structs.CorrectionIn)
 async def post_forecasts(desk: Desk, request: Request) -> Response:
     """Announce calibrated forecasts for one or many raw ones."""
     line = desk.stream(request)
-    asked = decoded(forecasts_in, await body_of(request, desk.options))
+    asked = wire.decoded(forecasts_in, await wire.body_of(request, desk.options))
     wanted = [
         Asked(line.number, FORECAST, one.id, one.key, one.raw, one.time, groups=_once(one.groups))
-        for one in batch_of(asked, desk.options)
+        for one in wire.batch_of(asked, desk.options)
     ]
     told = await desk.enter(wanted)
     # Only now: streams may have been made again from the log meanwhile.
     fold = desk.ledger.folds[line.number]
     if isinstance(asked, list):
         pairs = zip(told, asked, strict=True)
-        return json_of([told_forecast(fold, answer, one.id) for answer, one in pairs])
+        return wire.json_of([wire.told_forecast(fold, answer, one.id) for answer, one in pairs])
     if told[0].error is not None:
         return response_of(told[0].error, asked.id)
-    return json_of(told_forecast(fold, told[0], asked.id))
+    return wire.json_of(wire.told_forecast(fold, told[0], asked.id))
 
 
 def _once(names: list[str]) -> tuple[str, ...]:
@@ -81,19 +69,21 @@ def _once(names: list[str]) -> tuple[str, ...]:
 async def post_outcomes(desk: Desk, request: Request) -> Response:
     """Report one or many outcomes; draws that were hidden until then are revealed."""
     line = desk.stream(request)
-    asked = decoded(outcomes_in, await body_of(request, desk.options))
+    asked = wire.decoded(outcomes_in, await wire.body_of(request, desk.options))
     wanted = [
         Asked(line.number, OUTCOME, one.id, None, one.outcome, one.time)
-        for one in batch_of(asked, desk.options)
+        for one in wire.batch_of(asked, desk.options)
     ]
     told = await desk.enter(wanted)
     shown = await _revealed(desk, line, told)
     if isinstance(asked, list):
         pairs = zip(told, asked, strict=True)
-        return json_of([told_outcome(answer, one.id, shown.get(one.id)) for answer, one in pairs])
+        return wire.json_of(
+            [wire.told_outcome(answer, one.id, shown.get(one.id)) for answer, one in pairs]
+        )
     if told[0].error is not None:
         return response_of(told[0].error, asked.id)
-    return json_of(told_outcome(told[0], asked.id, shown.get(asked.id)))
+    return wire.json_of(wire.told_outcome(told[0], asked.id, shown.get(asked.id)))
 
 
 async def _revealed(desk: Desk, line: Line, told: list[Told]) -> dict[str, structs.Revealed]:
@@ -103,18 +93,18 @@ async def _revealed(desk: Desk, line: Line, told: list[Told]) -> dict[str, struc
     names = [(line.number, FORECAST, one.event.id) for one in told if one.event is not None]
     found = await asyncio.to_thread(desk.ledger.store.find, names)
     fold = desk.ledger.folds[line.number]
-    return {event.id: revealed_of(fold, event.whole()) for event in found.values()}
+    return {event.id: wire.revealed_of(fold, event.whole()) for event in found.values()}
 
 
 async def put_outcome(desk: Desk, request: Request) -> Response:
     """Correct an outcome, once."""
     line = desk.stream(request)
-    asked = decoded(correction_in, await body_of(request, desk.options))
+    asked = wire.decoded(correction_in, await wire.body_of(request, desk.options))
     id = check_id(request.path_params["id"])
     (told,) = await desk.enter([Asked(line.number, CORRECTION, id, None, asked.outcome)])
     event, status = told.result(), told.status
     stands = desk.ledger.settings[line.number].told(int(event.x))
-    return json_of(structs.CorrectionOut(id, status, stands, event.seq))  # type: ignore[arg-type]
+    return wire.json_of(structs.CorrectionOut(id, status, stands, event.seq))  # type: ignore[arg-type]
 
 
 async def delete_forecast(desk: Desk, request: Request) -> Response:
@@ -122,7 +112,7 @@ async def delete_forecast(desk: Desk, request: Request) -> Response:
     line = desk.stream(request)
     id = check_id(request.path_params["id"])
     (told,) = await desk.enter([Asked(line.number, EXPIRY, id, None, 0)])
-    return json_of(structs.Gone(id, told.status, told.result().seq))  # type: ignore[arg-type]
+    return wire.json_of(structs.Gone(id, told.status, told.result().seq))  # type: ignore[arg-type]
 
 
 async def get_forecast(desk: Desk, request: Request) -> Response:
@@ -136,7 +126,7 @@ async def get_forecast(desk: Desk, request: Request) -> Response:
         found = await asyncio.to_thread(desk.ledger.standing, line.number, id)
     event, status, outcome = found
     shown, fold = not settings.hides or status != "open", desk.ledger.folds[line.number]
-    return json_of(known_of(fold, event, status, settings.told(outcome), shown))
+    return wire.json_of(wire.known_of(fold, event, status, settings.told(outcome), shown))
 
 
 # ------------------------------------------------------------------------- streams
@@ -149,32 +139,32 @@ async def put_stream(desk: Desk, request: Request) -> Response:
         msgspec.convert(name, structs.Name)
     except msgspec.ValidationError as error:
         raise Refused("invalid", f"name must be as documented, got: {error}") from None
-    asked = decoded(stream_in, await body_of(request, desk.options) or b"{}")
+    asked = wire.decoded(stream_in, await wire.body_of(request, desk.options) or b"{}")
     made, new = await desk.run(lambda ledger: streams.put(ledger, name, asked))
-    return json_of(made, 201 if new else 200)
+    return wire.json_of(made, 201 if new else 200)
 
 
 async def get_streams(desk: Desk, request: Request) -> Response:
     """List the streams, deleted ones too."""
     ledger = desk.ledger
-    return json_of([streams.shown(ledger, line) for line in list(ledger.lines.values())])
+    return wire.json_of([streams.shown(ledger, line) for line in list(ledger.lines.values())])
 
 
 async def get_stream(desk: Desk, request: Request) -> Response:
     """Show a stream."""
-    return json_of(streams.shown(desk.ledger, desk.stream(request)))
+    return wire.json_of(streams.shown(desk.ledger, desk.stream(request)))
 
 
 async def delete_stream(desk: Desk, request: Request) -> Response:
     """Mark a stream as deleted: it can be restored."""
     name = request.path_params["name"]
-    return json_of(await desk.run(lambda ledger: streams.marked(ledger, name, True)))
+    return wire.json_of(await desk.run(lambda ledger: streams.marked(ledger, name, True)))
 
 
 async def restore_stream(desk: Desk, request: Request) -> Response:
     """Bring a deleted stream back."""
     name = request.path_params["name"]
-    return json_of(await desk.run(lambda ledger: streams.marked(ledger, name, False)))
+    return wire.json_of(await desk.run(lambda ledger: streams.marked(ledger, name, False)))
 
 
 async def get_certificate(desk: Desk, request: Request) -> Response:
@@ -184,14 +174,14 @@ async def get_certificate(desk: Desk, request: Request) -> Response:
     if fold.keyed:
         raise Refused("invalid", "certificate must be asked of a stream without keys; see keys")
     found = await asyncio.to_thread(model.certificate)
-    return json_of(found.to_dict())
+    return wire.json_of(found.to_dict())
 
 
 async def get_keys(desk: Desk, request: Request) -> Response:
     """Show what was measured and promised for each key, or for the worst."""
     _, fold = desk.fold(request)
     worst = whole(request, "worst", None, 100_000)
-    return json_of(await asyncio.to_thread(streams.keys_of, fold, worst))
+    return wire.json_of(await asyncio.to_thread(streams.keys_of, fold, worst))
 
 
 async def get_events(desk: Desk, request: Request) -> Response:
@@ -204,11 +194,11 @@ async def get_events(desk: Desk, request: Request) -> Response:
     if desk.ledger.settings[line.number].hides:
         # Asked while nothing waits to be written: whatever shows a draw is on disk.
         hidden = await desk.run(lambda ledger: _open(ledger.folds[line.number], found))
-    rows = [event_row(fold, event, hidden) for event in found]
+    rows = [wire.event_row(fold, event, hidden) for event in found]
     if request.query_params.get("format") == "parquet":
         more = chronicle_in(fold).kind.columns
         return Response(await asyncio.to_thread(parquet, rows, more), media_type=PARQUET)
-    return Response(b"".join(encode(row) + b"\n" for row in rows), media_type=LINES)
+    return Response(b"".join(wire.encode(row) + b"\n" for row in rows), media_type=LINES)
 
 
 def _open(fold: Fold, events: Sequence[Event]) -> set[str]:
@@ -226,10 +216,10 @@ async def get_state(desk: Desk, request: Request) -> Response:
 async def put_state(desk: Desk, request: Request) -> Response:
     """Take over the state of a stream with the same settings from elsewhere."""
     line = desk.stream(request)
-    body = await body_of(request, desk.options, desk.options.largest_state)
+    body = await wire.body_of(request, desk.options, desk.options.largest_state)
     id = hashlib.blake2b(body, digest_size=16).hexdigest()
     (told,) = await desk.enter([Asked(line.number, STATE, id, None, 0, None, body)])
-    return json_of(structs.Taken(told.status, told.result().seq))  # type: ignore[arg-type]
+    return wire.json_of(structs.Taken(told.status, told.result().seq))  # type: ignore[arg-type]
 
 
 # ------------------------------------------------------------------------- the service itself
@@ -237,13 +227,13 @@ async def put_state(desk: Desk, request: Request) -> Response:
 
 async def healthz(desk: Desk, request: Request) -> Response:
     """Say whether the process is alive."""
-    return json_of(structs.Health(desk.writer.ready, desk.trouble))
+    return wire.json_of(structs.Health(desk.writer.ready, desk.trouble))
 
 
 async def readyz(desk: Desk, request: Request) -> Response:
     """Say whether requests can be met: not while recovering, nor from a failed commit on."""
     ready = desk.writer.ready
-    return json_of(structs.Health(ready, desk.trouble), 200 if ready else 503)
+    return wire.json_of(structs.Health(ready, desk.trouble), 200 if ready else 503)
 
 
 async def metrics(desk: Desk, request: Request) -> Response:

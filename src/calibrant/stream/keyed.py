@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 
 import numpy as np
 
-from calibrant.core.arrays import Mask, Reals, Words
+from calibrant.core.arrays import Mask, Reals, Words, as_words
 from calibrant.core.codec import Document
 from calibrant.errors import CorruptState, InvalidInput
 from calibrant.monitor import GroupWatch
@@ -154,14 +154,14 @@ class KeyedSession(Feed):
             "inputs": list(self.inputs),
         } | ({"whole": True} if self.whole and "=" in by else {})
         arrays = {
-            "table": _as_words(table),
+            "table": as_words(table),
             "number": waits.number,
             "available": np.ascontiguousarray(waits.available).view(np.int64),
             "outcome": waits.outcome.astype(np.int64),
         }
         if self.watch is not None:
             watch = self.watch.to_bytes()
-            settings["watch"], arrays["watch"] = len(watch), _as_words(watch)
+            settings["watch"], arrays["watch"] = len(watch), as_words(watch)
         return Document(KIND, settings, arrays).to_bytes()
 
     @classmethod
@@ -197,10 +197,6 @@ class KeyedSession(Feed):
             rung = [asdict(alarm) for alarm in self.watch.alarms]
             alarm = {"alpha": self.watch.alpha, "watched": len(self.watch), "alarms": rung}
         return KeyedSummary(found, dict(settings), self.counts, dict(timing), alarm)
-
-
-def _as_words(data: bytes) -> Words:
-    return np.frombuffer(data + bytes(-len(data) % 8), "<i8").astype(np.int64)
 
 
 def _pending(keys: Any, arrays: Mapping[str, Words]) -> KeyedPending:

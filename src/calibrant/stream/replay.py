@@ -29,9 +29,10 @@ from calibrant.stream.inputs import open_reader
 from calibrant.stream.offers import has_outcomes, offer
 from calibrant.stream.pieces import Piece
 from calibrant.stream.readers import BATCH_ROWS, Reader
-from calibrant.stream.rows import Problem, Rounds, Rules, listed, outcomes_of, value_at
+from calibrant.stream.rows import Problem, Rounds, Rules, outcomes_of, value_at
 from calibrant.stream.session import Feed
 from calibrant.stream.source import TEXT, Source, open_source
+from calibrant.stream.values import listed
 from calibrant.stream.wording import Wording, shown
 from calibrant.stream.writers import JsonLinesWriter, Writer
 

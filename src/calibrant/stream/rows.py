@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from calibrant.core.arrays import Bits, Mask, Reals, Words
 from calibrant.stream.columns import Columns, Scale
 from calibrant.stream.pieces import Piece
-from calibrant.stream.values import Numbers
+from calibrant.stream.values import Numbers, listed
 
 LONGEST_SHOWN: Final = 60
 """Characters of a value that a message shows."""
@@ -268,8 +268,3 @@ def value_at(piece: Piece, name: str, row: int) -> Any:
     except (ValueError, OverflowError):
         # Python has no date after the year 9999.
         return value.cast("string").as_py()
-
-
-def listed(column: Any) -> list[Any]:
-    """Return a column as a list, whatever it came as."""
-    return column if isinstance(column, list) else column.to_pylist()

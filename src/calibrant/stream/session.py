@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.core.arrays import Mask, Reals, Words
+from calibrant.core.arrays import Reals, Words
 from calibrant.core.codec import Document
 from calibrant.core.seal import opened
 from calibrant.errors import CorruptState, ExpiredTicket, InvalidInput
@@ -240,7 +240,7 @@ class Session(Feed):
             known = time if rounds.available is None else float(rounds.available[0])
             outcome: Any = rounds.outcomes
             told = Pending(np.array([number]), np.array([known]), outcome)
-            self.pending = expected(_appended(self.pending, told))
+            self.pending = expected(self.pending.joined(told))
             self._learn_until(time)
         return answers
 
@@ -259,21 +259,12 @@ class Session(Feed):
                 self.recalibrator.observe(int(pending.number[t]), pending.outcome[t].item())
             except ExpiredTicket:
                 continue
-        self.pending = _chosen(pending, ~known)
+        self.pending = pending.chosen(~known)
 
 
 def expected(pending: Pending) -> Pending:
     """Leave out the outcomes that will never come; their tickets expire by themselves."""
-    return _chosen(pending, np.isfinite(pending.available))
-
-
-def _chosen(pending: Pending, wanted: Mask) -> Pending:
-    return Pending(pending.number[wanted], pending.available[wanted], pending.outcome[wanted])
-
-
-def _appended(pending: Pending, more: Pending) -> Pending:
-    pairs = zip(vars(pending).values(), vars(more).values(), strict=True)
-    return Pending(*(np.concatenate(pair) for pair in pairs))
+    return pending.chosen(np.isfinite(pending.available))
 
 
 DEFAULT: Final = Calibrant.kind

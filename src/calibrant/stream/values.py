@@ -190,3 +190,8 @@ def rounded(table: Reals) -> Mask:
         whole = (np.abs(shifted - np.round(shifted)) <= EXACT).all(axis=1)
         found |= whole & (off <= table.shape[1] * 0.5 * 10.0**-digits * (1.0 + EXACT))
     return np.asarray(found & (off > EXACT))
+
+
+def listed(column: Any) -> list[Any]:
+    """Return a column as a list, whatever it came as."""
+    return column if isinstance(column, list) else column.to_pylist()

@@ -99,10 +99,10 @@ class Wording:
     def outcomes(self, column: Any) -> values.Numbers:
         """Read a column of outcomes as 1 and 0, nan for what is neither."""
         if self.positive is not None:
-            return values.one_by_one(_listed(column), self._chosen)
+            return values.one_by_one(values.listed(column), self._chosen)
         found = values.numbers(column)
         strange = np.isnan(found.values) & ~found.missing
-        return values.one_by_one(_listed(column), _outcome) if strange.any() else found
+        return values.one_by_one(values.listed(column), _outcome) if strange.any() else found
 
     def read(self, column: Any, *, outcome: bool) -> values.Numbers:
         """Read a column of either."""
@@ -114,7 +114,7 @@ class Wording:
             isinstance(column, list) or values.is_text(values.decoded(column))
         ):
             return values.times(column)
-        return values.one_by_one(_listed(column), self._moment)
+        return values.one_by_one(values.listed(column), self._moment)
 
     def _plain(self, column: Any) -> Any:
         """Return numbers as text that anybody reads."""
@@ -161,10 +161,6 @@ class Wording:
 def _outcome(value: Any) -> float:
     found = KNOWN.get(value.strip().lower()) if isinstance(value, str) else None
     return values.number(value) if found is None else found
-
-
-def _listed(column: Any) -> list[Any]:
-    return column if isinstance(column, list) else column.to_pylist()
 
 
 def shown(value: Any) -> str:

@@ -257,7 +257,6 @@ FEWEST: Final = 8
 """Blocks below which no interval is given."""
 BLOCKS: Final = 32
 """Blocks to merge down to; there may be up to twice as many."""
-CONFIDENCE: Final = 0.95
 _QUANTILE: Final = 1.959963984540054
 _METHOD: Final = "batch means, Student t, 95 %"
 

@@ -10,15 +10,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 from pyspark import TaskContext
+from pyspark.sql import datasource
 from pyspark.sql import types as ty
-from pyspark.sql.datasource import (
-    DataSource,
-    DataSourceReader,
-    DataSourceStreamArrowWriter,
-    DataSourceStreamReader,
-    InputPartition,
-    WriterCommitMessage,
-)
 from pyspark.sql.streaming.datasource import ReadMaxRows, SupportsTriggerAvailableNow
 
 from calibrant.core import check
@@ -54,7 +47,7 @@ FENCE: Final = """create table {fence} (
 FIRST: Final = "insert into {fence} values (%s, %s, %s) on conflict do nothing"
 
 
-class PostgresLog(DataSource):
+class PostgresLog(datasource.DataSource):
     """The log of a service as a stream of events, and a table for what came of them.
 
     Register it with ``spark.dataSource.register(PostgresLog)``; its format is ``"calibrant"``.
@@ -158,7 +151,7 @@ def _whole(given: Mapping[str, str], name: str, usual: int, low: int = 1) -> int
 
 
 @dataclass
-class Range(InputPartition):
+class Range(datasource.InputPartition):
     """Events behind one place, up to another."""
 
     after: int
@@ -210,7 +203,7 @@ class Reading:
         )
 
 
-class WholeLog(Reading, DataSourceReader):
+class WholeLog(Reading, datasource.DataSourceReader):
     """The log as far as it goes now."""
 
     def partitions(self) -> Sequence[Range]:
@@ -219,7 +212,7 @@ class WholeLog(Reading, DataSourceReader):
         return self.divided(first, self.ahead(first, LARGEST, None))
 
 
-class GrowingLog(Reading, DataSourceStreamReader, SupportsTriggerAvailableNow):
+class GrowingLog(Reading, datasource.DataSourceStreamReader, SupportsTriggerAvailableNow):
     """The log as a stream: an offset is the place of an event, which one writer gives in order."""
 
     last = LARGEST
@@ -250,7 +243,7 @@ class GrowingLog(Reading, DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 @dataclass
-class Written(WriterCommitMessage):
+class Written(datasource.WriterCommitMessage):
     """How many rows of a part of a batch were written; none if they were there."""
 
     rows: int
@@ -263,7 +256,7 @@ def place_of_task() -> tuple[str, int, int]:
     return query, int(batch), task.partitionId()
 
 
-class Sink(DataSourceStreamArrowWriter):
+class Sink(datasource.DataSourceStreamArrowWriter):
     """Writes the rows of each part of a batch once, however often Spark plays the batch.
 
     Rows and the line of the fence are one transaction.  Spark makes the same rows of a batch again

@@ -21,8 +21,8 @@ from calibrant.kinds.binary.session import Probabilities
 from calibrant.kinds.classes import CURVES
 from calibrant.stream.columns import Columns, Scale
 from calibrant.stream.pieces import Piece
-from calibrant.stream.rows import Rounds, VectorRules, listed
-from calibrant.stream.values import Numbers, numbers, rounded
+from calibrant.stream.rows import Rounds, VectorRules
+from calibrant.stream.values import Numbers, listed, numbers, rounded
 from calibrant.summary import Breakdown, Collector, collector_for
 
 FEWEST: Final = 2

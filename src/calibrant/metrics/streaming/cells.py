@@ -10,22 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from calibrant.core import check
 from calibrant.errors import CorruptState, InvalidInput
+from calibrant.metrics import tally
 from calibrant.metrics.calibration import calibration_error
 from calibrant.metrics.cells import Cells, as_cells, checked_weights
-from calibrant.metrics.tally import (
-    Kept,
-    fixed_sums_by_key,
-    open_state,
-    real,
-    restored,
-    seal_state,
-    whole_numbers,
-)
 
 _MOST = 1 << 20
 
 
-class ExactCells(Kept):
+class ExactCells(tally.Kept):
     """Follow how often each value was forecast and how often the outcome was 1 then.
 
     Parameters
@@ -117,17 +109,17 @@ class ExactCells(Kept):
         values = sorted(self._counts)
         zeros, ones = ([self._counts[v][y] for v in values] for y in (0, 1))
         content = {"limit": self._limit, "closed": self._closed, "values": values}
-        return seal_state("ExactCells", **content, zeros=zeros, ones=ones)
+        return tally.seal_state("ExactCells", **content, zeros=zeros, ones=ones)
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> ExactCells:
         """Return an object that goes on exactly where :meth:`to_dict` was called."""
         names = ("limit", "closed", "values", "zeros", "ones")
-        limit, closed, values, *tables = open_state(state, "ExactCells", *names)
-        made = restored(cls, values, limit=limit)
+        limit, closed, values, *tables = tally.open_state(state, "ExactCells", *names)
+        made = tally.restored(cls, values, limit=limit)
         if list(made._counts) != values or not isinstance(closed, bool):
             raise CorruptState(f"values must be distinct and in order, got {values!r}")
-        zeros, ones = (whole_numbers(table, "counts", len(values)) for table in tables)
+        zeros, ones = (tally.whole_numbers(table, "counts", len(values)) for table in tables)
         made._closed = closed
         made._counts = dict(zip(values, zip(zeros, ones, strict=True), strict=True))
         return made
@@ -159,7 +151,7 @@ class ExactCells(Kept):
             self._counts[value] = new
 
 
-class ExpectedCells(Kept):
+class ExpectedCells(tally.Kept):
     """Follow the weight that mixtures put on each grid value, by outcome.
 
     Parameters
@@ -230,8 +222,8 @@ class ExpectedCells(Kept):
     def result(self) -> Cells:
         """Return the values that had weight, with their sums."""
         pairs = list(zip(self._sums[0::2], self._sums[1::2], strict=True))
-        counts = np.array([real(zeros + ones) for zeros, ones in pairs])
-        ones = np.array([real(ones) for _, ones in pairs])
+        counts = np.array([tally.real(zeros + ones) for zeros, ones in pairs])
+        ones = np.array([tally.real(ones) for _, ones in pairs])
         used = counts > 0.0
         return Cells(self._values[used], counts[used], ones[used])
 
@@ -242,15 +234,15 @@ class ExpectedCells(Kept):
     def to_dict(self) -> dict[str, Any]:
         """Return the whole state as JSON types."""
         content = {"values": self._values.tolist(), "rounds": self._rounds}
-        return seal_state("ExpectedCells", **content, sums=[str(total) for total in self._sums])
+        return tally.seal_state("ExpectedCells", **content, sums=[str(n) for n in self._sums])
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> ExpectedCells:
         """Return an object that goes on exactly where :meth:`to_dict` was called."""
-        values, rounds, sums = open_state(state, "ExpectedCells", "values", "rounds", "sums")
-        made = restored(cls, values)
-        made._sums = whole_numbers(sums, "sums", len(made._sums))
-        [made._rounds] = whole_numbers([rounds], "rounds", 1)
+        values, rounds, sums = tally.open_state(state, "ExpectedCells", "values", "rounds", "sums")
+        made = tally.restored(cls, values)
+        made._sums = tally.whole_numbers(sums, "sums", len(made._sums))
+        [made._rounds] = tally.whole_numbers([rounds], "rounds", 1)
         return made
 
     def __repr__(self) -> str:
@@ -265,7 +257,7 @@ class ExpectedCells(Kept):
         binary = check.outcomes(outcomes)
         check.same_length(weights=table, outcomes=binary)
         keys = (2 * places.astype(np.int64) + binary[:, None]).ravel()
-        return fixed_sums_by_key(keys, table.ravel(), len(self._sums))
+        return tally.fixed_sums_by_key(keys, table.ravel(), len(self._sums))
 
     def _refuse_bad_indices(self, places: NDArray[Any], shape: tuple[int, ...]) -> None:
         rule = f"whole numbers from 0 to {len(self._values) - 1}, of shape {shape}"
