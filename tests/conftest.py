@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import signal
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -98,11 +100,27 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if PLAIN.match(item.path.stem):
             item.add_marker(pytest.mark.plain)
         if uncounted.name_of(item.nodeid) in counted_elsewhere:
-            item.add_marker(pytest.mark.no_cover)
+            item.add_marker(pytest.mark.uncounted)
     refused = {item for item in items if _refuses(getattr(item, "callspec", None))}
     if refused:
         config.hook.pytest_deselected(items=list(refused))
         items[:] = [item for item in items if item not in refused]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[Any]:
+    """Let nothing count lines while a test runs whose lines others run too.
+
+    pytest-cov's own mark does not: in a worker another collector goes on where one is paused.
+    """
+    if item.get_closest_marker("uncounted") is None:
+        return (yield)
+    counting = sys.gettrace()
+    sys.settrace(None)
+    try:
+        return (yield)
+    finally:
+        sys.settrace(counting)
 
 
 def _refuses(case: Any) -> bool:
