@@ -113,7 +113,7 @@ class Learner:
             self.middle += max(self.follow, 1 / (t + 1)) * away
 
 
-SLACK, BEND = 1.0, 2.0
+SLACK, BEND = 0.7, 3.0
 MEMORIES = [(0, 0.001), (0, 0.01), (0, 0.05), (0, 0.15), (0.01, 0.01), (0.1, 0.03)]
 
 
@@ -136,7 +136,7 @@ def blend(alpha, step, pairs, sides):
         for i, (team, boa) in enumerate(zip(teams, boas, strict=True)):
             if 0 < level < 1:
                 odds = math.log(alpha / (1 - alpha)) - math.log(level / (1 - level))
-                away = (alpha - level) / min(alpha, 1 - alpha)
+                away = max(min((alpha - level) / min(alpha, 1 - alpha), 1), -1)
                 moved = (SLACK * odds + BEND * away**3) * team[4].size
                 ends[i] = boa.mean([each.opinion for each in team]) + moved
             else:

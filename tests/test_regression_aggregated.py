@@ -307,10 +307,19 @@ def test_ends_move_the_faster_the_farther_the_level_is_away() -> None:
     state[kernel.SLACK], state[kernel.BEND] = kernel.STRAIGHT
     evenly = [kernel.slack_of(state, 0, level) for level in (0.1, 0.12, 0.14, 0.16, 0.18, 0.2)]
     assert moved[0] == evenly[0] == 0.0
-    assert 1.1 * evenly[1] < moved[1] < evenly[1] < 0.0
+    assert evenly[1] < moved[1] < 0.0
     assert moved[-1] < 3.0 * evenly[-1]
     assert (np.diff(moved, 2)[1:] < 0.0).all()
     assert (np.diff(evenly, 2) > 0.0).all()
+
+
+@pytest.mark.parametrize(("alpha", "far"), [(0.1, (0.2, 0.3, 0.99)), (0.9, (0.8, 0.5, 0.01))])
+def test_a_bend_moves_ends_by_so_many_sizes_and_no_more(alpha, far) -> None:
+    state = [0.0] * len(kernel.BLEND_WORDS)
+    state[ALPHA], state[kernel.BEND] = alpha, kernel.BENT[1]
+    sign = math.copysign(1.0, alpha - far[0])
+    expected = [pytest.approx(sign * kernel.BENT[1])] * 3
+    assert [kernel.slack_of(state, 0, level) for level in far] == expected
 
 
 def test_blocks_are_even_where_volatility_wanders() -> None:

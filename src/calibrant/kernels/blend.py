@@ -11,12 +11,13 @@ large they are::
         middle_k += follow (s - middle_k)                      # only learners that centre
     end of each side <- the opinions, averaged by what they were worth (BOA)
     level <- level + step (alpha - missed)                     # one level for both sides
-    u <- (alpha - level) / min(alpha, 1 - alpha)
+    u <- (alpha - level) / min(alpha, 1 - alpha), cut to [-1, 1]
     radius of each side <- end + size (slack (logit(alpha) - logit(level)) + bend u**3)
 
-Near the target the bend hardly matters; the farther the level is away, the faster it moves the
-ends, so that the level does not stray far, which is what evens the misses out in any block.
-States of earlier versions go on without a bend, see `STRAIGHT`.
+Near the target ends move less than without a bend, which saves width; the farther the level is
+away, the faster they move, so that it does not stray far, which is what evens the misses out in any
+block.  Beyond the cut, where a level hardly comes unless outcomes are late, a steeper bend would
+only make ends swing.  States of earlier versions go on without a bend, see `STRAIGHT`.
 
 At a level of 0 or less the radius is twice the largest score so far, at 1 or more nothing is
 covered.  ``place`` is a quantile of the score in units of its size, found by steps that shrink as
@@ -32,7 +33,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from calibrant.kernels.intervals import ALPHA, INFINITY, LEVEL, RADIUS, ROUNDS, STEP
+from calibrant.kernels.intervals import (
+    ALPHA,
+    INFINITY,
+    LEVEL,
+    RADIUS,
+    ROUNDS,
+    STEP,
+)
 from calibrant.kernels.layout import FIXED, REAL_COUNT, STATE, Section
 from calibrant.kernels.opinions import (
     BELOW,
@@ -60,7 +68,7 @@ FORGET: Final = (0.001, 0.01, 0.05, 0.15, 0.01, 0.03)
 COUNT: Final = len(FOLLOW)
 SPREAD: Final = 4
 """Whose size is the unit in which the level moves the ends."""
-BENT: Final = 1.0, 2.0
+BENT: Final = 0.7, 3.0
 """How many sizes an end moves for one unit of log-odds, and for the cube of the level's distance.
 
 In the tail of a normal law it would be 0.6 and nothing; more costs a little width, and evens the
@@ -176,7 +184,7 @@ def end_of(state: Any, at: int, side: int) -> float:
 def slack_of(state: Any, at: int, level: float) -> float:
     """Return by how many sizes a level moves the ends."""
     alpha = state[at + ALPHA]
-    away = (alpha - level) / min(alpha, 1.0 - alpha)
+    away = min(max((alpha - level) / min(alpha, 1.0 - alpha), -1.0), 1.0)
     even = state[at + SLACK] * (logit(alpha) - logit(level))
     moved: float = even + state[at + BEND] * (away * away * away)
     return moved
