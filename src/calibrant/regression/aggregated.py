@@ -7,12 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.bounds import Bound, quantile_tracker
+from calibrant.bounds import Bound, quantile_tracker, step_sizes
 from calibrant.core import check
 from calibrant.core.arrays import Reals
 from calibrant.kernels import blend, gammas, opinions
 from calibrant.kernels import intervals as kernel
-from calibrant.kernels.layout import STATE, UNBOUNDED, Section
+from calibrant.kernels.crowd import crowd_then
+from calibrant.kernels.layout import (
+    ISSUED,
+    MOST_OUTSTANDING,
+    ROUNDS,
+    STATE,
+    UNBOUNDED,
+    Section,
+)
 from calibrant.regression.interval_method import (
     IntervalMethod,
     Met,
@@ -152,7 +160,10 @@ class Blend(SidedMethod):
     the end among them; Bernstein online aggregation averages their ends.  The level does not care
     what they say: see :mod:`calibrant.kernels.blend` for both.  Before the first score everything
     is covered; later, where the level asks for that, twice the largest score so far.  A corrected
-    outcome moves the level to where it would stand; what learners made of it stays.
+    outcome moves the level to where it would stand; what learners made of it stays.  Where N > 10
+    outcomes wait at a time, by the most that were missing so far, steps are 10/N of their size, in
+    corrections too, and the bound is N/10 times as large.  After a late outcome, batches are played
+    one round at a time.
     """
 
     name = "blend"
@@ -170,8 +181,28 @@ class Blend(SidedMethod):
         self.bend(True)
 
     def bend(self, bent: bool) -> None:
-        """Let ends move the faster the farther the level is away, or evenly as in the past."""
+        """Let ends move faster far away and slower if outcomes are late, or as in the past."""
         self._fresh[blend.SLACK], self._fresh[blend.BEND] = blend.BENT if bent else blend.STRAIGHT
+        self._paced = bent
+
+    @property
+    def in_turn(self) -> bool:
+        """Whether steps may be smaller, because outcomes were missing."""
+        words, row = self._seat.counts(), self._seat.row
+        missing = words[row + ISSUED] - words[row + ROUNDS]
+        return self._paced and bool(words[row + MOST_OUTSTANDING] or missing)
+
+    def learn(self, ticket: IntervalTicket, met: Met) -> None:
+        """Learn the scores of a ticket, by a smaller step if it is one of many that waited."""
+        words, row = self._seat.state()[0], self._seat.row
+        if self._paced:
+            crowd = crowd_then(words, row, ticket.number)
+            blend.set_pace(self._seat.reals(), self._seat.at, float(crowd))
+        super().learn(ticket, met)
 
     def _bound(self, s: list[float], rounds: int, delay: int) -> Bound | None:
-        return quantile_tracker(rounds, s[kernel.STEP], delay=int(s[blend.BEYOND]))
+        beyond, whole, last = math.ceil(s[blend.BEYOND]), s[kernel.STEP], s[kernel.LAST_INVERSE]
+        if last == 0.0:
+            return quantile_tracker(rounds, whole, delay=beyond)
+        inverse = (1.0 / whole + s[kernel.VARIATION] + last) / 2.0
+        return step_sizes(rounds, 1.0, whole, inverse, delay=beyond)

@@ -155,7 +155,7 @@ class Method(ABC):
         """Let late outcomes count as some of many, and as all before; or not, as in the past."""
 
     def bend(self, bent: bool) -> None:  # noqa: B027
-        """Let a level that is far away move ends faster, where one does; or not, as in the past."""
+        """Let ends move faster far away and slower if outcomes are late, or as in the past."""
 
     @property
     def in_turn(self) -> bool:

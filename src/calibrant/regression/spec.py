@@ -26,7 +26,8 @@ class NumberSpec:
         Whether late outcomes count as some of many, and as all before; not so in states of
         earlier versions.
     bent
-        Whether ends of intervals move faster where coverage is far away; not so in these either.
+        Whether ends of intervals move faster where coverage is far away, and slower where outcomes
+        are late; not so in these either.
     """
 
     kind: str

@@ -19,6 +19,6 @@ def migrated(document: Document) -> Document:
 def interval_migrated(document: Document) -> Document:
     """Return a document of intervals of the third version as one of the fourth.
 
-    Its ends go on to move evenly, however far the level is away.
+    Its ends go on to move evenly, however far the level is away and however late outcomes are.
     """
     return replace(document, settings=document.settings | {"bent": False}, version=4)
