@@ -199,6 +199,11 @@ def numbers() -> Iterator[Case]:
         window = {"window": 5} if windowed else {}
         band = ConformalInterval(method, coverage=0.8, seed=42, **window)
         yield numbered(f"interval_{method}", band, centres, centres)
+    late = ConformalInterval(coverage=0.8, seed=42)
+    for k in range(15):
+        late.forecast(1.0 * k, id=f"late {k}")
+    late.observe("late 3", 2.5)
+    yield numbered("interval_late", late, centres, centres)
     band = ConformalInterval("pid", coverage=0.7, score="given", seed=42, window=5, gain=0.5)
     yield scored("interval_scores", band)
     for method in ("agaci", "blend"):
