@@ -105,7 +105,9 @@ def exp_short(x: float) -> float:
     """Return e to the power ``x`` for -2 <= x <= 0, with no branch and no division.
 
     The power series at x / 8, squared three times: the compiler can do several at once.  The
-    error is below 9 units of the last place, and 1 is exact at 0; outside it grows.
+    error is below 24 units of the last place, and 1 is exact at 0; outside it grows.  The series is
+    off by 2.1 units at most, which squaring makes 17, and the rounding of squares adds up to 7; of
+    60 million numbers none was off by more than 17.4.
 
     >>> exp_short(0.0), exp_short(-0.5), exp_short(-2.0)
     (1.0, 0.6065306597126336, 0.1353352832366126)
