@@ -229,6 +229,14 @@ def test_two_open_tickets_never_share_a_coin(method: str) -> None:
     assert len({rec.coin_of(t) for t in tickets}) == len(tickets)
 
 
+def test_the_coin_of_a_later_clock_is_not_told() -> None:
+    rec = Recalibrator(seed=1)
+    stored = rec.forecast(0.3).to_dict()
+    with pytest.raises(ForeignTicket, match="must be as it was issued, got an altered one"):
+        rec.coin_of(Ticket.from_dict(stored | {"clock": 1}))
+    assert 0.0 <= rec.coin_of(Ticket.from_dict(stored)) < 1.0
+
+
 def test_a_ticket_that_was_stored_without_its_clock_does_not_know_its_coin() -> None:
     rec = Recalibrator(seed=1)
     told = Ticket.from_dict(rec.forecast(0.5).to_dict() | {"clock": None})
