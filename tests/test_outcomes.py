@@ -232,6 +232,14 @@ def test_threads_may_share_what_waits(kind: Any) -> None:
     assert made.waiting == 0
 
 
+def test_what_is_stored_does_not_change_with_what_is_counted_later() -> None:
+    made = PendingUnknown(Recalibrator(seed=1), horizon=5.0)
+    stored = made._document()
+    before = stored.to_bytes()
+    made.forecast(0.4, time=0.0)
+    assert stored.to_bytes() == before
+
+
 def test_threads_may_share_what_thins() -> None:
     rec = Recalibrator(seed=1)
     made = ObservedOnly(rec, floor=0.5, seed=1)

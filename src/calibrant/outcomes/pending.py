@@ -166,7 +166,7 @@ class PendingUnknown(Around):
 
     def _written(self) -> Document:
         settings = {"confidence": self.confidence.hex(), "wait": self._wait.to_bytes().hex()}
-        counts = {"counts": self._counts.reshape(-1)}
+        counts = {"counts": self._counts.flatten()}
         return Document(self.kind, {"buckets": self.buckets, **settings}, counts)
 
     def _restore(self, document: Document) -> None:
