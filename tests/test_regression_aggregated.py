@@ -345,6 +345,10 @@ def test_ends_of_an_earlier_state_go_on_to_move_evenly() -> None:
         assert not each.spec.bent
         part = each._seat.part()
         assert (part[kernel.SLACK], part[kernel.BEND]) == kernel.STRAIGHT
+        tickets = [each.forecast(0.0) for _ in range(20)]
+        before = part[LEVEL]
+        each.observe(tickets[0], 0.0)
+        assert each._seat.part()[LEVEL] == pytest.approx(before + part[STEP] * part[ALPHA])
 
 
 def lagging(rounds, lags, seed=4):
