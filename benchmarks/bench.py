@@ -69,6 +69,7 @@ class Part:
 
 
 CAPACITY = ("--events", "100000", "--keys", "5000", "--repeats", "1")
+CSV = ("--rows", "10000000", "--repeats", "2", "--formats", "csv")
 FEW = ("--rounds", "2000")
 FEW_ONCE = ("--rounds", "1000", "--seeds", "1")
 LATER = ("--half", "late", "--rounds", "3000", "--seeds", "5")
@@ -129,22 +130,20 @@ PARTS = (
         "follower",
         ("benchmarks.follower",),
         ("--rounds", "5000", "--repeats", "1"),
-        stores=False,
     ),
-    Part("speed", "coins", ("benchmarks", "coins", "exponential"), ("--quick",), stores=False),
+    Part("speed", "coins", ("benchmarks", "coins"), ("--quick",)),
+    Part("speed", "exponential", ("benchmarks", "exponential"), ("--quick",), stores=False),
     Part("speed", "start-up", ("benchmarks", "start_up"), ("--quick",), stores=False),
-    Part(
-        "speed", "river", ("benchmarks", "river_overhead"), ("--quick",), peers=True, stores=False
-    ),
+    Part("speed", "river", ("benchmarks", "river_overhead"), ("--quick",), peers=True),
+    Part("speed", "frames", ("benchmarks", "frames"), ("--quick",), peers=True),
     Part("memory", "floor", ("benchmarks", "floor"), ("--quick",), stores=False),
     Part("scale", "tables", ("benchmarks.tables",), ("--events", "200000", "--keys", "2000")),
     Part("scale", "capacity", ("benchmarks.capacity",), CAPACITY, stores=False),
     Part(
         "scale",
         "files",
-        ("benchmarks.replay_cli",),
+        ("benchmarks.replay_cli", *CSV),
         ("--rows", "200000", "--repeats", "1"),
-        stores=False,
     ),
     Part("scale", "spark", ("benchmarks.spark", *EVERY), SMALL, python=SPARK),
     Part("service", "requests", ("benchmarks.service",), ("--seconds", "2")),
@@ -155,6 +154,7 @@ PARTS = (
         ("--cycles", "5"),
         stores=False,
     ),
+    Part("service", "asgi", ("benchmarks.asgi",), ("--requests", "400", "--repeats", "1")),
     Part("service", "one log", ("benchmarks.one_log", "--postgres", "own"), LITTLE),
 )
 """Everything there is to measure, in the order in which it is run."""
