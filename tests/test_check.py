@@ -270,6 +270,24 @@ def test_a_masked_number_is_no_number(check_one: Any) -> None:
         check_one(np.ma.masked)
 
 
+def test_dates_count_in_seconds_alike_alone_and_in_arrays() -> None:
+    days = np.array(["1969-12-31", "2024-02-29", "3000-01-01", "1500-01-01"], "M8[D]")
+    units = [days.astype(f"M8[{unit}]") for unit in ("D", "h", "s", "ms", "us")]
+    seconds = (days.astype(int) * 86_400.0).tolist()
+    for dates in [*units, days[:2].astype("M8[ns]")]:
+        assert check.seconds(dates).tolist() == seconds[: len(dates)]
+        assert [check.moment(date) for date in dates] == seconds[: len(dates)]
+    fine = np.array([1_709_164_800_123_456_789, -1], "M8[ns]")
+    assert [check.moment(date) for date in fine] == check.seconds(fine).tolist()
+    assert np.isnan(check.seconds(np.array(["NaT"], "M8[s]"))).all()
+
+
+@pytest.mark.parametrize("bad", [np.datetime64("NaT"), np.timedelta64(1, "s"), "2024-02-29"])
+def test_what_is_no_time_is_refused(bad: object) -> None:
+    text = refusal(InvalidType, check.moment, bad)
+    assert text == f"time must be a finite number or an np.datetime64, got {bad!r}"
+
+
 def test_arrays_of_one_length_have_that_length() -> None:
     assert check.same_length(a=[1, 2], b=(3, 4)) == 2
     assert check.same_length() == 0

@@ -525,7 +525,11 @@ def test_expired_tickets_do_not_pile_up() -> None:
         ({"raw": 2}, InvalidInput, r"raw forecast must be a number in \[0, 1\], got 2"),
         ({"id": ""}, InvalidType, "id must be a string that is not empty, got ''"),
         ({"id": 3}, InvalidType, "id must be a string that is not empty, got 3"),
-        ({"time": "now"}, InvalidType, "time must be a finite number, got 'now'"),
+        (
+            {"time": "now"},
+            InvalidType,
+            "time must be a finite number or an np.datetime64, got 'now'",
+        ),
     ],
 )
 def test_bad_arguments_of_a_forecast_are_refused(arguments: Any, error: Any, text: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import datetime
 import inspect
 import math
 import multiprocessing
@@ -149,13 +150,27 @@ def test_numbers_of_other_types_do_not_damage_the_log(file: Path) -> None:
     with Journal(file, pattern(), seed=7) as journal:
         count = play_numbers_of_other_types(journal, [3, np.int64(3), np.str_("a")], TIMES)
         for when, error in (("1", InvalidType), (10**400, InvalidInput)):
-            with pytest.raises(error, match=r"^time must be a finite number, got "):
+            with pytest.raises(error, match=r"^time must be a finite number .*, got "):
                 journal.play(["a"], [0], ["new"], [0.5], [when])
         state = journal.state()
     with Journal(file) as again:
         assert again.state() == state
         assert again.verify() == count
         assert list(again) == [3, "a"]
+
+
+@pytest.mark.parametrize("unit", ["D", "s", "us", "ns"])
+def test_dates_are_times_alike_in_calls_and_batches(unit: str, file: Path, tmp_path: Path) -> None:
+    dates = np.array(["2024-02-29", "2024-03-01"], f"M8[{unit}]")
+    with Journal(file, pattern(), seed=7) as one, Journal(tmp_path / "b", pattern(), seed=7) as two:
+        one.forecast("a", 0.5, id="x", time=dates[0])
+        one.observe("x", 1, time=dates[1])
+        two.play(["a", None], [0, 1], ["x", "x"], [0.5, 1], dates)
+        days = [event.time for event in one.events()]
+        assert days == [event.time for event in two.events()] == [1709164800.0, 1709251200.0]
+        assert one.state() == two.state()
+        with pytest.raises(InvalidType, match=r"or an np\.datetime64, got datetime\.date"):
+            two.play(["a"], [0], ["y"], [0.5], [datetime.date(2024, 2, 29)])
 
 
 def test_raw_forecasts_of_classes_may_be_numbers_of_other_types(file: Path) -> None:

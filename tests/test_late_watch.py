@@ -289,3 +289,10 @@ def test_a_log_with_a_value_that_is_no_chance_is_refused_and_changes_nothing() -
     with pytest.raises(InvalidInput, match=r"^values\[1\] must be in \[0, 1\], got 1\.5"):
         made.play([(0.5,), (1.5,)], [None, None], [-1, -1])
     assert made.to_bytes() == before
+
+
+def test_a_date_is_a_time() -> None:
+    dated, told = (LateWatch(Monitor()) for _ in range(2))
+    dated.forecast(0.4, time=np.datetime64("2024-02-29"))
+    told.forecast(0.4, time=1709164800.0)
+    assert dated.to_bytes() == told.to_bytes()

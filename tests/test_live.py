@@ -619,3 +619,9 @@ def test_the_demonstration_moves_and_its_adversary_meets_its_match() -> None:
     assert {part.name for part in show.source.keys("drifting model")} == {
         "north", "south", "east", "west",
     }  # fmt: skip
+
+
+def test_times_may_be_dates() -> None:
+    made = Stream(Calibrant(seed=1))
+    first, then = np.arange("2024-02-28", "2024-03-01", dtype="M8[D]")
+    assert made.observe(made.forecast(0.7, time=first).id, 1, time=then).outcome == 1

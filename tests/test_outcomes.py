@@ -175,6 +175,17 @@ def test_what_cannot_be_reported_is_named_and_changes_nothing(kind: Any) -> None
 
 
 @pytest.mark.parametrize("kind", [WaitForHorizon, PendingUnknown])
+def test_times_may_be_dates(kind: Any) -> None:
+    days = np.arange("2024-02-28", "2024-03-03", dtype="M8[D]")
+    one, two = (kind(Recalibrator(seed=1), horizon=86_400.0) for _ in range(2))
+    for made, (first, *then) in ((one, days), (two, (days.astype(int) * 86_400.0).tolist())):
+        made.observe(made.forecast(0.2, time=first), 1, time=then[0])
+        made.forecast(0.4, time=then[0])
+        assert [ticket.outcome for ticket in made.advance(then[2])] == [1, 0]
+    assert one == two
+
+
+@pytest.mark.parametrize("kind", [WaitForHorizon, PendingUnknown])
 def test_a_refused_forecast_lets_no_time_pass(kind: Any) -> None:
     rec = Recalibrator(seed=1)
     made = kind(rec, horizon=5.0)

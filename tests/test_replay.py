@@ -29,6 +29,7 @@ VARIANTS = {name: (name, {}) for name in NAMES} | {
 every_variant = pytest.mark.parametrize("variant", VARIANTS)
 every_name = pytest.mark.parametrize("name", NAMES)
 each_way = pytest.mark.parametrize("way", players.WAYS)
+TIMES = "times, numbers or np.datetime64"
 
 
 def make(variant: str, **options: object) -> Recalibrator:
@@ -403,22 +404,22 @@ def test_what_is_carried_may_be_lists() -> None:
         (
             {"available": [0.0]},
             InvalidInput,
-            "available must be a flat array of 3 times, got shape (1,) and dtype float64",
+            f"available must be a flat array of 3 {TIMES}, got shape (1,) and dtype float64",
         ),
         (
             {"available": [[0.0, 1.0, 2.0]]},
             InvalidInput,
-            "available must be a flat array of 3 times, got shape (1, 3) and dtype float64",
+            f"available must be a flat array of 3 {TIMES}, got shape (1, 3) and dtype float64",
         ),
         (
             {"available": ["0", "1", "2"]},
             InvalidInput,
-            "available must be a flat array of 3 times, got shape (3,) and dtype <U1",
+            f"available must be a flat array of 3 {TIMES}, got shape (3,) and dtype <U1",
         ),
         (
             {"available": [[0.0], [1.0, 2.0], []]},
             InvalidInput,
-            "available must be a flat array of 3 times, got ragged rows",
+            f"available must be a flat array of 3 {TIMES}, got ragged rows",
         ),
         (
             {"available": [0.0, 0.5, 2.0]},
@@ -443,7 +444,7 @@ def test_what_is_carried_may_be_lists() -> None:
         (
             {"available": [0, 1, 2], "time": 3},
             InvalidInput,
-            "time must be a flat array of 3 times, got shape () and dtype int64",
+            f"time must be a flat array of 3 {TIMES}, got shape () and dtype int64",
         ),
         (
             {"time": [1.0, 0.0, 2.0]},
@@ -494,12 +495,12 @@ def test_what_is_carried_may_be_lists() -> None:
         (
             {"carry": Pending(np.array([1]), np.array(["a"]), np.array([1]))},
             InvalidInput,
-            "carry.available must be a flat array of 1 times, got shape (1,) and dtype <U1",
+            f"carry.available must be a flat array of 1 {TIMES}, got shape (1,) and dtype <U1",
         ),
         (
             {"carry": Pending(np.array([1]), 3.0, np.array([1]))},
             InvalidInput,
-            "carry.available must be a flat array of 1 times, got shape () and dtype float64",
+            f"carry.available must be a flat array of 1 {TIMES}, got shape () and dtype float64",
         ),
         (
             {"available": np.array(["2024-01-01", "2024-01-02", "2024-01-03"], "M8[D]")},

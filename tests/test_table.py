@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import numpy as np
 import pytest
 
 from calibrant import Calibrant, Recalibrator, Table
@@ -192,6 +193,18 @@ def test_names_and_times_that_make_no_sense_are_refused() -> None:
     assert str(refused.value) == "time must not be before the forecast's 3.0, got 2.0"
     assert table.to_bytes() == before
     assert table.observe(ticket, 1, time=3.0).outcome == 1
+
+
+def test_dates_are_times_in_calls_as_in_batches() -> None:
+    dates = np.array(["2024-02-29", "2024-03-01"], "M8[D]")
+    one, two = (Table(Recalibrator(), seed=3) for _ in range(2))
+    ticket = one.forecast("a", 0.3, id="x", time=dates[1])
+    two.forecast_many(["a"], [0.3], id=["x"], time=dates[1:])
+    assert ticket.time == 1709251200.0
+    assert one.to_bytes() == two.to_bytes()
+    with pytest.raises(InvalidInput, match=r"^time must not be before the forecast's 1709251200"):
+        one.observe(ticket, 1, time=dates[0])
+    assert one.observe(ticket, 1, time=dates[1]).outcome == 1
 
 
 def test_a_ticket_of_another_table_is_refused() -> None:

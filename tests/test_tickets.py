@@ -428,9 +428,9 @@ def test_an_outcome_cannot_come_before_its_forecast(stored: bool) -> None:
     text = refusal(InvalidInput, rec, lambda: rec.observe(0, 1, time=2.5))
     assert text == "time must not be before the forecast's 3.0, got 2.5"
     text = refusal(InvalidInput, rec, lambda: rec.observe(0, 1, time=float("nan")))
-    assert text == "time must be a finite number, got nan"
+    assert text == "time must be a finite number or an np.datetime64, got nan"
     text = refusal(InvalidType, rec, lambda: rec.forecast(0.5, time="noon"))
-    assert text == "time must be a finite number, got 'noon'"
+    assert text == "time must be a finite number or an np.datetime64, got 'noon'"
     rec.observe(0, 1, time=3.0)
     rec.observe(1, 1, time=-5.0)
 

@@ -9,6 +9,7 @@ import re
 import sys
 import threading
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ CLASSES = {type(KINDS[name].make(0, 2)).__name__: name for name in ALL}
 """One kind for each class."""
 KEYWORD, EITHER = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
 THREADS, EACH = 4, 20
+NOON, NAT = datetime(2024, 2, 29, 12), np.datetime64("NaT")
 
 every = pytest.mark.parametrize("name", ALL)
 each_class = pytest.mark.parametrize("name", CLASSES.values(), ids=list(CLASSES))
@@ -420,15 +422,39 @@ def test_an_outcome_is_told_by_a_ticket_or_its_id(name: str, given: Any) -> None
 
 
 @every
+@pytest.mark.parametrize("unit", ["D", "s", "ns"])
+def test_a_date_is_a_time_one_by_one_as_in_batches(name: str, unit: str) -> None:
+    play, other = Play(name), Play(name)
+    date = np.datetime64("2024-02-29", unit)
+    seconds = date.astype("M8[s]").astype(int).item()
+    early = np.datetime64("2024-02-28", unit)
+    ticket, same = play.forecast(time=date), other.forecast(time=seconds)
+    assert ticket.time == same.time == seconds
+    rule = f"time must not be before the forecast's {ticket.time!r}"
+    with play.refused(InvalidInput, f"{rule}, got {ticket.time - 86_400.0!r}"):
+        play.rec.observe(ticket, play.outcome, time=early)
+    play.rec.observe(ticket, play.outcome, time=np.array(date))
+    other.rec.observe(same, other.outcome, time=seconds)
+    assert play.rec.to_bytes() == other.rec.to_bytes()
+
+
+@every
 @pytest.mark.parametrize(
-    ("time", "error"), [(np.nan, InvalidInput), (np.inf, InvalidInput), ("noon", InvalidType)]
+    ("time", "error"),
+    [
+        (np.nan, InvalidInput),
+        (np.inf, InvalidInput),
+        ("noon", InvalidType),
+        (NOON, InvalidType),
+        (NAT, InvalidType),
+    ],
 )
 def test_a_time_is_a_finite_number(name: str, time: Any, error: type[Exception]) -> None:
     play = Play(name)
-    with play.refused(error, f"time must be a finite number, got {time!r}"):
+    with play.refused(error, f"time must be a finite number or an np.datetime64, got {time!r}"):
         play.forecast(time=time)
     ticket = play.forecast()
-    with play.refused(error, f"time must be a finite number, got {time!r}"):
+    with play.refused(error, f"time must be a finite number or an np.datetime64, got {time!r}"):
         play.rec.observe(ticket, play.outcome, time=time)
 
 

@@ -341,3 +341,12 @@ class Calibrator:
 def numerators_at(grid: Grid, scale: int) -> Words:
     """Return the grid's values times ``scale``, which their denominator divides."""
     return np.array(grid.numerators, np.int64) * (scale // grid.denominator)
+
+
+def check_rate(rule: Any) -> None:
+    """Check the learning rate of a rule's settings, and the horizon that one is made for."""
+    if rule.eta is not None:
+        positive = check.real(rule.eta, "eta", low=1e-12, rule="a finite number above 0")
+        object.__setattr__(rule, "eta", positive)
+    if rule.horizon is not None:
+        object.__setattr__(rule, "horizon", check.whole(rule.horizon, "horizon", low=1))

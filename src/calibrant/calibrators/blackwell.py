@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from calibrant import bounds
-from calibrant.calibrators.base import Account, Calibrator, numerators_at
+from calibrant.calibrators.base import Account, Calibrator, check_rate, numerators_at
 from calibrant.core import check
 from calibrant.core.arrays import Reals, Words
 from calibrant.errors import InvalidInput
@@ -89,11 +89,7 @@ class Blackwell(Calibrator):
         super().__post_init__()
         check.choice(self.step, "step", STEPS)
         check.choice(self.updates, "updates", UPDATES)
-        if self.eta is not None:
-            positive = check.real(self.eta, "eta", low=1e-12, rule="a finite number above 0")
-            object.__setattr__(self, "eta", positive)
-        if self.horizon is not None:
-            object.__setattr__(self, "horizon", check.whole(self.horizon, "horizon", low=1))
+        check_rate(self)
         given = (self.eta is not None) + (self.horizon is not None)
         if self.step == "fixed" and given != 1:
             raise InvalidInput("step 'fixed' needs one of eta and horizon, got " + self._told())

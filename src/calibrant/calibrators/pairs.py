@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Final
 
 from calibrant import bounds
-from calibrant.calibrators.base import Calibrator
+from calibrant.calibrators.base import Calibrator, check_rate
 from calibrant.core import check
 from calibrant.core.arrays import Reals, Words
 from calibrant.errors import InvalidInput
@@ -127,11 +127,7 @@ class ExponentialRegret(AllPairs):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.eta is not None:
-            positive = check.real(self.eta, "eta", low=1e-12, rule="a finite number above 0")
-            object.__setattr__(self, "eta", positive)
-        if self.horizon is not None:
-            object.__setattr__(self, "horizon", check.whole(self.horizon, "horizon", low=1))
+        check_rate(self)
         if self.eta is not None and self.horizon is not None:
             raise InvalidInput(
                 f"eta must be None where horizon is given, got {self.eta!r} and {self.horizon!r}"

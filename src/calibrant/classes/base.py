@@ -68,7 +68,7 @@ class ClassRecalibrator(InTurn[TicketT], Generic[TicketT, RunT]):
 
     # -------------------------------------------------------------- one by one
 
-    def forecast(self, raw: Any, *, id: str | None = None, time: float | None = None) -> TicketT:
+    def forecast(self, raw: Any, *, id: str | None = None, time: check.When = None) -> TicketT:
         """Announce a calibrated forecast for a raw one, and keep a ticket for its outcome.
 
         Parameters
@@ -81,7 +81,7 @@ class ClassRecalibrator(InTurn[TicketT], Generic[TicketT, RunT]):
         return self._forecast(vectors.vector(raw, self._classes), id, time)
 
     def observe(
-        self, ticket: TicketT | int | str, outcome: int, time: float | None = None
+        self, ticket: TicketT | int | str, outcome: int, time: check.When = None
     ) -> TicketT:
         """Report the class of an open ticket, given itself or its id; in any order.
 

@@ -8,7 +8,7 @@ in range; strings never do.
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,10 @@ from numpy.typing import NDArray
 from calibrant.core.arrays import Bits, Mask, Reals
 from calibrant.errors import InvalidInput, InvalidType
 
+Time: TypeAlias = float | np.datetime64
+"""A time: a number in any unit, or a date, which counts in seconds since 1970."""
+When: TypeAlias = Time | None
+"""A time, if that is told."""
 _BOOLS = (bool, np.bool_)
 
 
@@ -64,6 +68,29 @@ def real(
     if not (low <= number <= high) or number in (np.inf, -np.inf):
         raise InvalidInput(f"{name} must be {rule}, got {value!r}")
     return number
+
+
+def moment(value: Any, name: str = "time") -> float:
+    """Return a time as a finite float: a number as it is, a date in seconds since 1970.
+
+    >>> moment(np.datetime64("1970-01-02")), moment(3)
+    (86400.0, 3.0)
+    """
+    value = value[()] if isinstance(value, np.ndarray) else value
+    if isinstance(value, np.datetime64) and not np.isnat(value):
+        value = float(seconds(value))
+    return real(value, name, rule="a finite number or an np.datetime64")
+
+
+def seconds(dates: Any) -> Reals:
+    """Return dates in seconds since 1970, and not a number for each that is not a time.
+
+    Nanoseconds count from 1678 to 2262, whole seconds before and after.
+    """
+    fine, whole = dates.astype("M8[ns]"), dates.astype("M8[s]")
+    near = fine.astype("M8[s]") == whole
+    told = np.where(near, fine.astype(np.int64) / 1e9, whole.astype(np.int64))
+    return np.where(np.isnat(dates), np.nan, told)
 
 
 def above(value: Any, name: str) -> float:
@@ -115,6 +142,12 @@ def is_integer(value: object) -> bool:
     (True, True, False, False)
     """
     return isinstance(value, (int, np.integer)) and not isinstance(value, np.timedelta64)
+
+
+def name(id: Any) -> None:
+    """Refuse what is to be a ticket's name and is neither None nor a string of some length."""
+    if id is not None and (not isinstance(id, str) or not id):
+        raise InvalidType(f"id must be a string that is not empty, got {id!r}")
 
 
 def choice(value: Any, name: str, options: tuple[str, ...]) -> str:

@@ -115,7 +115,7 @@ class GroupRecalibrator(Grouped):
         groups: Any = None,
         context: Any = None,
         id: str | None = None,
-        time: float | None = None,
+        time: check.When = None,
     ) -> GroupTicket:
         """Announce a calibrated forecast for a raw one, and keep a ticket for its outcome.
 
@@ -136,7 +136,7 @@ class GroupRecalibrator(Grouped):
         return cast(GroupTicket, self._forecast(asked, id, time))
 
     def observe(
-        self, ticket: GroupTicket | int | str, outcome: int, time: float | None = None
+        self, ticket: GroupTicket | int | str, outcome: int, time: check.When = None
     ) -> GroupTicket:
         """Report the outcome of an open ticket, given itself or its id; in any order.
 

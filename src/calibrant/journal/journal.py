@@ -158,7 +158,7 @@ class Journal:
         raw: Any,
         *,
         id: str | None = None,
-        time: float | None = None,
+        time: check.When = None,
         groups: Any = None,
     ) -> Any:
         """Announce a calibrated forecast in a key's stream; return its ticket.
@@ -168,15 +168,15 @@ class Journal:
         """
         name = secrets.token_hex(16) if id is None else check_id(id)
         key = None if key is None else checked_key(key)
-        when = None if time is None else check.real(time, "time")
+        when = None if time is None else check.moment(time)
         return self._one(FORECAST, name, key, _raw(raw), when, _groups(groups))
 
-    def observe(self, ticket: AnyTicket | str, outcome: int, time: float | None = None) -> Any:
+    def observe(self, ticket: AnyTicket | str, outcome: int, time: check.When = None) -> Any:
         """Report the outcome of a forecast, given its ticket or its id; return its ticket.
 
         None if the outcome came before its forecast and is kept until then.
         """
-        when = None if time is None else check.real(time, "time")
+        when = None if time is None else check.moment(time)
         return self._one(OUTCOME, _name(ticket), None, outcome, when)
 
     def correct(self, ticket: AnyTicket | str, outcome: int, *, was: int | None = None) -> Any:
@@ -490,4 +490,6 @@ def _kind(kind: object) -> int:
 def _listed(column: Any, length: int) -> Iterable[Any]:
     if column is None:
         return [None] * length
-    return list(column.tolist() if hasattr(column, "tolist") else column)
+    dates = getattr(getattr(column, "dtype", None), "kind", None) == "M"
+    # NumPy makes whole numbers of some dates.
+    return list(column.tolist() if hasattr(column, "tolist") and not dates else column)

@@ -352,7 +352,7 @@ def as_kept(one: Asked) -> Asked:
     """Return what is asked in numbers that a database keeps: of Python, and no zero with a sign."""
     x, key, time = _plain(one.x), one.key, one.time
     key = None if key is None else checked_key(key)
-    time = None if time is None else check.real(time, "time") or 0.0
+    time = None if time is None else check.moment(time) or 0.0
     if x is one.x and key is one.key and time is one.time:
         return one
     return one._replace(x=x, key=key, time=time)

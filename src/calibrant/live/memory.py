@@ -6,6 +6,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from calibrant.core import check
 from calibrant.core.ticket import Ticket
 from calibrant.errors import InvalidInput, UnknownName
 from calibrant.kernels.tallies import WINDOW
@@ -76,17 +77,19 @@ class Stream:
     # -------------------------------------------------------------------- rounds
 
     def forecast(
-        self, raw: float, *, time: float, id: str | None = None, key: str | None = None
+        self, raw: float, *, time: check.Time, id: str | None = None, key: str | None = None
     ) -> Ticket:
         """Make a forecast; its ``key`` is shown on the page."""
+        time = check.moment(time)
         with self._lock:
             ticket: Ticket = self.recalibrator.forecast(raw, id=id)
             number = self.watch.forecast(ticket.raw, min(ticket.mean, 1.0), time=time)
             self._made[ticket.id] = number, time, key
             return ticket
 
-    def observe(self, id: Any, outcome: int, *, time: float) -> Ticket:
+    def observe(self, id: Any, outcome: int, *, time: check.Time) -> Ticket:
         """Report the outcome of a forecast by its id."""
+        time = check.moment(time)
         with self._lock:
             if id not in self._made:
                 raise InvalidInput(f"id must be of a forecast that is open, got {id!r}")

@@ -170,7 +170,7 @@ class LateWatch(Stateful):
 
     # -------------------------------------------------------------------- rounds
 
-    def forecast(self, *values: float, time: float | None = None) -> int:
+    def forecast(self, *values: float, time: check.When = None) -> int:
         """Note a forecast; return its number, counted from 0.
 
         Parameters
@@ -185,7 +185,7 @@ class LateWatch(Stateful):
             told = f"{len(names)} numbers ({', '.join(names)})"
             raise InvalidInput(f"values must be {told}, got {len(values)}")
         made = tuple(map(check.probability, values, names))
-        moment = math.nan if time is None else check.real(time, "time")
+        moment = math.nan if time is None else check.moment(time)
         with passing(self._gate):
             if len(self._open) == self._limit:
                 self._note(self._issued - self._limit, MISSING)
@@ -446,7 +446,7 @@ def _or_none(time: float) -> float | None:
 
 
 def _number(time: float | None) -> float:
-    return math.nan if time is None else check.real(time, "time")
+    return math.nan if time is None else check.moment(time)
 
 
 def _bits(rows: Any) -> Words:

@@ -118,7 +118,7 @@ class PendingUnknown(Around):
         """Forecasts whose horizon has not passed."""
         return self._wait.waiting
 
-    def forecast(self, raw: float, *, time: float, id: str | None = None) -> Ticket:
+    def forecast(self, raw: float, *, time: check.Time, id: str | None = None) -> Ticket:
         """Announce a forecast; what is due by then is learned first."""
         with passing(self._gate):
             self._wait._checked(raw, time, id)
@@ -127,7 +127,7 @@ class PendingUnknown(Around):
             self._counts[bucket(ticket.raw, self.buckets), 0] += 1
         return ticket
 
-    def observe(self, ticket: Ticket | int | str, outcome: int, time: float) -> Ticket | None:
+    def observe(self, ticket: Ticket | int | str, outcome: int, time: check.Time) -> Ticket | None:
         """Note what became known of an open ticket; the bounds show it at once.
 
         Returns what :meth:`WaitForHorizon.observe` does.
@@ -138,13 +138,13 @@ class PendingUnknown(Around):
             self._counts[bucket(entry.raw, self.buckets), 1 if entry.outcome else 2] += 1
         return found
 
-    def advance(self, time: float) -> list[Ticket]:
+    def advance(self, time: check.Time) -> list[Ticket]:
         """Let time pass; learn all outcomes whose horizon has, and return their tickets."""
         with passing(self._gate):
             return self._advance(time)
 
-    def _advance(self, time: float) -> list[Ticket]:
-        when = check.real(time, "time")
+    def _advance(self, time: check.Time) -> list[Ticket]:
+        when = check.moment(time)
         entries = [self._wait.find(name)[1] for name in self._wait.due(when)]
         settled = self._wait.advance(when)
         for entry in entries:

@@ -26,12 +26,10 @@ Key: TypeAlias = str | int | None
 class Forecaster(Protocol):
     """Anything that issues tickets and learns their outcomes by id."""
 
-    def forecast(self, raw: float, *, id: str | None = None, time: float | None = None) -> Ticket:
+    def forecast(self, raw: float, *, id: str | None = None, time: check.When = None) -> Ticket:
         """Announce a forecast for a raw one."""
 
-    def observe(
-        self, ticket: Ticket | int | str, outcome: int, time: float | None = None
-    ) -> Ticket:
+    def observe(self, ticket: Ticket | int | str, outcome: int, time: check.When = None) -> Ticket:
         """Learn the outcome of a ticket."""
 
 
@@ -187,7 +185,7 @@ class WaitForHorizon(Around):
         """Forecasts whose horizon has not passed."""
         return len(self._entries)
 
-    def forecast(self, raw: float, *, time: float, id: str | None = None) -> Ticket:
+    def forecast(self, raw: float, *, time: check.Time, id: str | None = None) -> Ticket:
         """Announce a forecast; what is due by then is learned first."""
         with passing(self._gate):
             value, now = self._checked(raw, time, id)
@@ -200,13 +198,12 @@ class WaitForHorizon(Around):
     def _checked(self, raw: Any, time: Any, id: Any) -> tuple[float, float]:
         """Return raw forecast and time, or refuse a forecast before any time passes."""
         value, now = check.probability(raw), self._checked_time(time)
-        if id is not None and (not isinstance(id, str) or not id):
-            raise errors.InvalidType(f"id must be a string that is not empty, got {id!r}")
+        check.name(id)
         if id in self._entries and not self._is_due(self._entries[id], now):
             raise errors.RepeatedTicket(f"id must not be that of an open ticket, got {id!r}")
         return value, now
 
-    def observe(self, ticket: Ticket | int | str, outcome: int, time: float) -> Ticket | None:
+    def observe(self, ticket: Ticket | int | str, outcome: int, time: check.Time) -> Ticket | None:
         """Note what became known of an open ticket; it is learned when the horizon has passed.
 
         Returns the ticket, whose own outcome is set then; None of one that was stored, and is
@@ -216,8 +213,8 @@ class WaitForHorizon(Around):
         with passing(self._gate):
             return self._observe(ticket, outcome, time)
 
-    def _observe(self, ticket: Ticket | int | str, outcome: int, time: float) -> Ticket | None:
-        told, when = check.outcome(outcome), check.real(time, "time")
+    def _observe(self, ticket: Ticket | int | str, outcome: int, time: check.Time) -> Ticket | None:
+        told, when = check.outcome(outcome), check.moment(time)
         name, entry = self._find(ticket)
         if entry.outcome is not None:
             rule = f"ticket {name!r} must have no outcome yet"
@@ -229,7 +226,7 @@ class WaitForHorizon(Around):
         self._entries[name] = entry._replace(outcome=told if in_time else 0)
         return self._handed_out.get(name, ticket if isinstance(ticket, Ticket) else None)
 
-    def advance(self, time: float) -> list[Ticket]:
+    def advance(self, time: check.Time) -> list[Ticket]:
         """Let time pass; learn all outcomes whose horizon has, and return their tickets.
 
         An event at the very end of the horizon still counts, so a ticket is due *after* it.
@@ -252,10 +249,10 @@ class WaitForHorizon(Around):
         self.clock = now
         return settled
 
-    def due(self, time: float) -> list[int | str]:
+    def due(self, time: check.Time) -> list[int | str]:
         """Return the ids whose horizon has passed by ``time`` and that are not settled."""
         with passing(self._gate):
-            return self._due(time)
+            return self._due(check.moment(time))
 
     def _due(self, time: float) -> list[int | str]:
         entries = self._entries.items()
@@ -307,7 +304,7 @@ class WaitForHorizon(Around):
         return f"WaitForHorizon({self._recalibrator!r}, {told})"
 
     def _checked_time(self, time: Any) -> float:
-        now = check.real(time, "time")
+        now = check.moment(time)
         if self.clock is not None and now < self.clock:
             raise errors.InvalidInput(f"time must not be before {self.clock!r}, got {time!r}")
         return now
@@ -379,12 +376,12 @@ class ObservedOnly(Around):
         if seed is None:
             watch(self)
 
-    def forecast(self, raw: float, *, id: str | None = None, time: float | None = None) -> Ticket:
+    def forecast(self, raw: float, *, id: str | None = None, time: check.When = None) -> Ticket:
         """Announce a forecast."""
         return self._recalibrator.forecast(raw, id=id, time=time)
 
     def observe(
-        self, ticket: Ticket, outcome: int, *, probability: float, time: float | None = None
+        self, ticket: Ticket, outcome: int, *, probability: float, time: check.When = None
     ) -> Ticket | None:
         """Report an outcome that was seen, and how likely it was to be seen.
 

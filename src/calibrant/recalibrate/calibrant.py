@@ -171,7 +171,7 @@ class Calibrant(Recalibrator):
     # ----------------------------------------------------------- what may be told besides
 
     def forecast(
-        self, raw: float, *, id: str | None = None, time: float | None = None, context: Known = None
+        self, raw: float, *, id: str | None = None, time: check.When = None, context: Known = None
     ) -> Ticket:
         """Announce a calibrated forecast for a raw one, and keep a ticket for its outcome.
 

@@ -204,19 +204,15 @@ def _numbers(values: Any) -> Words:
 def moments(values: Any, name: str, rows: int) -> Reals:
     """Return ``values`` as one time for each row."""
     check.refuse_masked(values, name)
+    rule = f"{name} must be a flat array of {rows} times, numbers or np.datetime64"
     try:
         array = np.array(values)
     except ValueError:
-        raise InvalidInput(
-            f"{name} must be a flat array of {rows} times, got ragged rows"
-        ) from None
+        raise InvalidInput(f"{rule}, got ragged rows") from None
     if array.dtype.kind == "M":
-        array = np.where(np.isnat(array), np.nan, array.astype("M8[ns]").astype(np.int64) / 1e9)
+        array = check.seconds(array)
     if array.dtype.kind not in "iufb" or array.shape != (rows,):
-        raise InvalidInput(
-            f"{name} must be a flat array of {rows} times, got shape {array.shape} "
-            f"and dtype {array.dtype}"
-        )
+        raise InvalidInput(f"{rule}, got shape {array.shape} and dtype {array.dtype}")
     return array.astype(np.float64)
 
 

@@ -18,7 +18,6 @@ from calibrant.errors import (
     ExpiredTicket,
     ForeignTicket,
     InvalidInput,
-    InvalidType,
     RepeatedTicket,
 )
 from calibrant.recalibrate.counter import Counter, checked_id
@@ -218,8 +217,7 @@ class Reader:
         number = self.made(row)
         word = key = row << SHIFT | number
         if id is not None:
-            if not isinstance(id, str) or not id:
-                raise InvalidType(f"id must be a string that is not empty, got {id!r}")
+            check.name(id)
             key = name_key(id)
             waits = self._named(id, key)
             if waits is not None and waits not in self._settled and not self._is_old(waits):

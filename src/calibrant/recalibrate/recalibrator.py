@@ -120,7 +120,7 @@ class Recalibrator(Batches):
 
     # ---------------------------------------------------------------- one by one
 
-    def forecast(self, raw: float, *, id: str | None = None, time: float | None = None) -> Ticket:
+    def forecast(self, raw: float, *, id: str | None = None, time: check.When = None) -> Ticket:
         """Announce a calibrated forecast for a raw one, and keep a ticket for its outcome.
 
         Parameters
@@ -177,9 +177,7 @@ class Recalibrator(Batches):
             gate.append(None)
         return ticket
 
-    def observe(
-        self, ticket: Ticket | int | str, outcome: int, time: float | None = None
-    ) -> Ticket:
+    def observe(self, ticket: Ticket | int | str, outcome: int, time: check.When = None) -> Ticket:
         """Report the outcome of an open ticket, given itself or its id; in any order.
 
         Returns the ticket with its outcome, which :meth:`correct` needs later.

@@ -20,7 +20,7 @@ from calibrant.core.codec import Document
 from calibrant.core.gate import Gate, passing
 from calibrant.core.seal import opened, opened_data, sealed, sealed_data
 from calibrant.core.stateful import Stateful
-from calibrant.errors import InvalidInput, InvalidType, StaleForecast
+from calibrant.errors import InvalidInput, StaleForecast
 from calibrant.kernels.crowd import count_correction
 from calibrant.kernels.index import machine
 from calibrant.kernels.layout import ISSUED, LONGEST_LAG, MOST_OUTSTANDING, ROUNDS, SECRET
@@ -391,17 +391,16 @@ class Stream(Intact[TicketT], Stateful):
 
     def _named(self, id: Any, time: Any) -> tuple[str | None, float | None]:
         """Return name and time of a forecast, checked."""
-        if id is not None and (not isinstance(id, str) or not id):
-            raise InvalidType(f"id must be a string that is not empty, got {id!r}")
+        check.name(id)
         if time is None and self._timed:
             raise self._no_time(time)
-        return id, None if time is None else check.real(time, "time")
+        return id, None if time is None else check.moment(time)
 
     def _check_time(self, time: Any, ticket: TicketT) -> None:
         """Refuse an outcome from before its forecast, or one whose forecast lacks a time."""
         if self._timed and ticket.time is None:
             raise self._no_time(f"{ticket!r} without one")
-        told = None if time is None else check.real(time, "time")
+        told = None if time is None else check.moment(time)
         if told is not None and ticket.time is not None and told < ticket.time:
             rule = f"time must not be before the forecast's {ticket.time!r}"
             raise InvalidInput(f"{rule}, got {told!r}")

@@ -16,7 +16,7 @@ from calibrant.core.codec import Document
 from calibrant.core.desk import SHIFT, Desk, Found, name_key, number_key
 from calibrant.core.gate import Gate, passing
 from calibrant.core.stateful import Migration
-from calibrant.errors import InvalidInput, InvalidType, RepeatedTicket, TooManyOpen
+from calibrant.errors import InvalidInput, RepeatedTicket, TooManyOpen
 from calibrant.kernels.layout import ROUNDS
 from calibrant.kernels.whole import copied
 from calibrant.recalibrate import version2, version3
@@ -185,18 +185,17 @@ class Table(KeyedTickets):
     # ---------------------------------------------------------------- one by one
 
     def forecast(
-        self, key: Key, raw: float, *, id: str | None = None, time: float | None = None
+        self, key: Key, raw: float, *, id: str | None = None, time: check.When = None
     ) -> KeyedTicket:
         """Announce a calibrated forecast in a key's stream, and keep a ticket for its outcome.
 
         A name must not be that of an open ticket of any key.
         """
         raw, key = check.probability(raw), checked_key(key)
-        if id is not None and (not isinstance(id, str) or not id):
-            raise InvalidType(f"id must be a string that is not empty, got {id!r}")
+        check.name(id)
         if time is None and self._spec.rule.timed:
             raise InvalidInput("time must be given to a rule that forgets in time, got None")
-        when = None if time is None else check.real(time, "time")
+        when = None if time is None else check.moment(time)
         with passing(self._gate):
             self._recall([key], [id])
             if id is not None and self._desk.get(name_key(id)) is not None:
@@ -272,14 +271,14 @@ class Table(KeyedTickets):
         self._closed.note_name(found[0], EXPIRED)
 
     def observe(
-        self, ticket: KeyedTicket | str | tuple[Key, int], outcome: int, time: float | None = None
+        self, ticket: KeyedTicket | str | tuple[Key, int], outcome: int, time: check.When = None
     ) -> KeyedTicket:
         """Report the outcome of an open ticket: itself, its name, or its key and number."""
         told = check.outcome(outcome)
         with passing(self._gate):
             found, given = self._find(ticket)
             name, number, n, place, weight, raw, stamp, _, mixed, *kept = found
-            if time is not None and check.real(time, "time") < stamp:
+            if time is not None and check.moment(time) < stamp:
                 raise InvalidInput(
                     f"time must not be before the forecast's {stamp!r}, got {time!r}"
                 )

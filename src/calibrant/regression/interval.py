@@ -128,7 +128,7 @@ class ConformalInterval(NumberStream[IntervalTicket, IntervalMethod]):
         *,
         scorecast: float = 0.0,
         id: str | None = None,
-        time: float | None = None,
+        time: check.When = None,
     ) -> IntervalTicket:
         """Announce an interval, and keep a ticket for its outcome.
 

@@ -122,7 +122,7 @@ class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
     # -------------------------------------------------------------- one by one
 
     def forecast(
-        self, raw: Distribution, *, id: str | None = None, time: float | None = None
+        self, raw: Distribution, *, id: str | None = None, time: check.When = None
     ) -> QuantileTicket:
         """Announce a recalibrated distribution, and keep a ticket for its outcome.
 

@@ -108,7 +108,7 @@ class NumberStream(InTurn[TicketT], Generic[TicketT, MethodT]):
     # -------------------------------------------------------------- one by one
 
     def observe(
-        self, ticket: TicketT | int | str, outcome: float, time: float | None = None
+        self, ticket: TicketT | int | str, outcome: float, time: check.When = None
     ) -> TicketT:
         """Report the outcome of an open ticket, given itself or its id; in any order.
 

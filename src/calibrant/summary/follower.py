@@ -247,12 +247,12 @@ class Follower(Stateful):
             self._rounds, self._ordered = int(self._words[tallies.ROUNDS]), False
             self._recent = Recent(self._recent.allowed)
 
-    def stamp(self, time: float) -> None:
+    def stamp(self, time: check.Time) -> None:
         """Say when the latest round was taken: that is told where the next window turns out bad.
 
         Only times of rounds that end a window, each 625th, are kept.
         """
-        time = check.real(time, "time")
+        time = check.moment(time)
         with passing(self._gate):
             if self._rounds % PIECE == 0:
                 self._flush()
