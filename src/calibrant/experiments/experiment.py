@@ -19,6 +19,7 @@ from calibrant.plot.canvas import LIGHT, Drawing, entry, looks
 from calibrant.plot.over_time import log_scale
 from calibrant.registry import Registry
 from calibrant.report.tables import Table, shown
+from calibrant.stream.failure import Unreadable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -357,6 +358,14 @@ class Result:
         lists = {name: getattr(self, name) + getattr(other, name) for name in LISTS}
         figures, columns = {**self.figures, **other.figures}, {**self.columns, **other.columns}
         return Result(figures=figures, columns=columns, **lists)
+
+
+def attempt(run: Callable[[Setting], Result], setting: Setting) -> Result:
+    """Return what a run gives, or which file it misses."""
+    try:
+        return run(setting)
+    except Unreadable as error:
+        return Result((), missing=(str(error),))
 
 
 def columns_of(rows: Iterable[Any], *names: str) -> dict[str, list[Any]]:

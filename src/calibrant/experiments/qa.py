@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,6 +17,7 @@ from calibrant.experiments.experiment import (
     Setting,
     at_least,
     at_most,
+    attempt,
     experiment,
     unmeasured,
 )
@@ -54,19 +55,11 @@ class Line:
 @experiment("qa", "Question answering", 3)
 def run(setting: Setting) -> Result:
     """Rank relations, recalibrate in one pass, and do the same to language models."""
-    parts = [_attempt(part, setting) for part in (_shipped, _ranked, runs.rerun)]
+    parts = [attempt(part, setting) for part in (_shipped, _ranked, runs.rerun)]
     result = parts[0] + parts[1] + parts[2]
     if not result.claims:
         raise Unreadable("; ".join(dict.fromkeys(result.missing)))
     return result
-
-
-def _attempt(part: Callable[[Setting], Result], setting: Setting) -> Result:
-    """Run a part, or say which file it needs."""
-    try:
-        return part(setting)
-    except Unreadable as error:
-        return Result((), missing=(str(error),))
 
 
 def _shipped(setting: Setting) -> Result:

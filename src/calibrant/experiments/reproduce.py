@@ -20,13 +20,13 @@ from calibrant.experiments.experiment import (
     Experiment,
     Result,
     Setting,
+    attempt,
     columns_of,
     experiments,
 )
 from calibrant.plot.canvas import svg
 from calibrant.plot.save import inline, save_figure
 from calibrant.report.page import Figure, filled
-from calibrant.stream.failure import Unreadable
 
 WHOSE: Final = {"paper": "the paper's", "ours": "our own"}
 """Whose claims are counted apart, by their source."""
@@ -161,12 +161,7 @@ def in_order(names: Sequence[str]) -> list[Experiment]:
 def _run(each: Experiment, setting: Setting, *, lenient: bool) -> Chapter:
     began = time.perf_counter()
     setting.tell(f"{each.name}: {each.title}")
-    try:
-        result = each.run(setting)
-    except Unreadable as error:
-        if not lenient:
-            raise
-        result = Result((), missing=(str(error),))
+    result = attempt(each.run, setting) if lenient else each.run(setting)
     return Chapter(each, result, time.perf_counter() - began)
 
 

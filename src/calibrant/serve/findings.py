@@ -22,7 +22,7 @@ from calibrant.serve.chronicle import chronicle_in
 from calibrant.serve.desk import Desk
 from calibrant.serve.problems import Refused
 from calibrant.serve.source import board_of, glance_of, story_of
-from calibrant.serve.wire import json_of
+from calibrant.serve.wire import json_of, mixture_of
 
 HTML: Final = "text/html"
 POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
@@ -102,8 +102,7 @@ def _previewed(fold: Fold, raw: float, key: str | None) -> structs.PreviewOut:
     elif key is not None:
         raise Refused("invalid", "key must be left out in a stream without keys")
     seen = Preview(model).whole(raw)
-    mixture = structs.Mixture(list(seen.mixture.values), list(seen.mixture.weights))
-    return structs.PreviewOut(raw, seen.mean, mixture, seen.fallback)
+    return structs.PreviewOut(raw, seen.mean, mixture_of(seen.mixture), seen.fallback)
 
 
 def _known(table: Table, key: str | None) -> Key:

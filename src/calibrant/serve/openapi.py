@@ -56,8 +56,9 @@ def _many(schema: Any) -> dict[str, Any]:
 
 
 def _operation(way: Way, takes: Any, gives: Any) -> dict[str, Any]:
-    text = (way.handler.__doc__ or "").strip()
-    answers: dict[str, Any] = {str(way.status): _answer(way.gives, gives, text)}
+    summary = (way.handler.__doc__ or "").strip().split("\n")[0]
+    answer: dict[str, Any] = {"description": summary, "content": _content(way.gives, gives)}
+    answers = {str(way.status): answer}
     if way.status == 201:
         answers["200"] = answers["201"]
     if way.path == "/readyz":
@@ -69,7 +70,7 @@ def _operation(way: Way, takes: Any, gives: Any) -> dict[str, Any]:
         answers["200"]["content"][HTML] = {"schema": {}}
     made: dict[str, Any] = {
         "operationId": way.handler.__name__,
-        "summary": text.split("\n")[0],
+        "summary": summary,
         "parameters": _parameters(way),
         "responses": answers,
         "security": [] if way.scope is None else [{"token": [way.scope]}],
@@ -77,10 +78,6 @@ def _operation(way: Way, takes: Any, gives: Any) -> dict[str, Any]:
     if way.takes is not None:
         made["requestBody"] = {"required": True, "content": _content(way.takes, takes)}
     return made
-
-
-def _answer(type: Any, schema: Any, text: str) -> dict[str, Any]:
-    return {"description": text.split("\n")[0], "content": _content(type, schema)}
 
 
 def _content(type: Any, schema: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -27,7 +27,7 @@ from calibrant.journal.store import Line
 from calibrant.serve import findings, streams, structs, wire
 from calibrant.serve.chronicle import chronicle_in
 from calibrant.serve.desk import Desk, Way, whole
-from calibrant.serve.problems import Refused, response_of
+from calibrant.serve.problems import Refused, problem_of, response_of
 
 BINARY: Final = "application/octet-stream"
 LINES: Final = "application/x-ndjson"
@@ -47,23 +47,26 @@ async def post_forecasts(desk: Desk, request: Request) -> Response:
     """Announce calibrated forecasts for one or many raw ones."""
     line = desk.stream(request)
     asked = wire.decoded(forecasts_in, await wire.body_of(request, desk.options))
+    own = line.number, FORECAST
     wanted = [
-        Asked(line.number, FORECAST, one.id, one.key, one.raw, one.time, groups=_once(one.groups))
+        Asked(*own, one.id, one.key, one.raw, one.time, groups=tuple(dict.fromkeys(one.groups)))
         for one in wire.batch_of(asked, desk.options)
     ]
     told = await desk.enter(wanted)
     # Only now: streams may have been made again from the log meanwhile.
     fold = desk.ledger.folds[line.number]
+    return _answered(asked, told, lambda each: wire.forecast_of(fold, each.result()))
+
+
+def _answered(asked: Any, told: list[Told], tell: Callable[[Told], Any]) -> Response:
+    """Return what came of one event, or of each of many."""
     if isinstance(asked, list):
         pairs = zip(told, asked, strict=True)
-        return wire.json_of([wire.told_forecast(fold, answer, one.id) for answer, one in pairs])
+        made = [problem_of(a.error, one.id) if a.error else tell(a) for a, one in pairs]
+        return wire.json_of(made)
     if told[0].error is not None:
         return response_of(told[0].error, asked.id)
-    return wire.json_of(wire.told_forecast(fold, told[0], asked.id))
-
-
-def _once(names: list[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(names)) if names else ()
+    return wire.json_of(tell(told[0]))
 
 
 async def post_outcomes(desk: Desk, request: Request) -> Response:
@@ -76,14 +79,7 @@ async def post_outcomes(desk: Desk, request: Request) -> Response:
     ]
     told = await desk.enter(wanted)
     shown = await _revealed(desk, line, told)
-    if isinstance(asked, list):
-        pairs = zip(told, asked, strict=True)
-        return wire.json_of(
-            [wire.told_outcome(answer, one.id, shown.get(one.id)) for answer, one in pairs]
-        )
-    if told[0].error is not None:
-        return response_of(told[0].error, asked.id)
-    return wire.json_of(wire.told_outcome(told[0], asked.id, shown.get(asked.id)))
+    return _answered(asked, told, lambda each: wire.outcome_of(each, shown))
 
 
 async def _revealed(desk: Desk, line: Line, told: list[Told]) -> dict[str, structs.Revealed]:

@@ -78,33 +78,6 @@ def story_of(fold: Fold) -> AnySummary:
     return made
 
 
-def certificate_of(fold: Fold) -> str:
-    """Return the certificate of a stream in words."""
-    model = fold.model
-    if not isinstance(model, Table):
-        return str(model.certificate())
-    found = model.certificates()
-    told, kept = int((found.promised < 1.0).sum()), int(found.holds.sum())
-    kept_by = f"something is promised to {told:,} of them by now, and kept for {kept:,}"
-    return f"{len(found):,} keys; {kept_by if told else 'too early to promise anything to any'}."
-
-
-def keys_of(fold: Fold) -> list[Part]:
-    """Return the keys of a stream with the largest errors."""
-    if not isinstance(fold.model, Table):
-        return []
-    worst, nan = fold.model.certificates().worst(WORST), math.nan
-    rows = zip(worst.key, worst.rounds, worst.c1, worst.c2, worst.promised, strict=True)
-    return [
-        Part(str(key), int(rounds), nan, nan, nan, nan, nan, float(c1), float(c2), _told(promised))
-        for key, rounds, c1, c2, promised in rows
-    ]
-
-
-def _told(promised: float) -> float | None:
-    return float(promised) if promised < 1.0 else None
-
-
 class Streams:
     """The streams of a service, as a source of the live page.
 
@@ -147,7 +120,15 @@ class Streams:
 
     def certificate(self, name: str) -> str:
         """Return the certificate in words."""
-        return certificate_of(self.fold(name))
+        model = self.fold(name).model
+        if not isinstance(model, Table):
+            return str(model.certificate())
+        found = model.certificates()
+        told, kept = int((found.promised < 1.0).sum()), int(found.holds.sum())
+        kept_by = f"something is promised to {told:,} of them by now, and kept for {kept:,}"
+        return (
+            f"{len(found):,} keys; {kept_by if told else 'too early to promise anything to any'}."
+        )
 
     def settings(self, name: str) -> Mapping[str, Any]:
         """Return what the stream was made with, and how it is watched."""
@@ -162,4 +143,12 @@ class Streams:
 
     def keys(self, name: str) -> Sequence[Part]:
         """Return the keys with the largest errors."""
-        return keys_of(self.fold(name))
+        model = self.fold(name).model
+        if not isinstance(model, Table):
+            return []
+        worst, nan = model.certificates().worst(WORST), (math.nan,) * 5
+        rows = zip(worst.key, worst.rounds, worst.c1, worst.c2, worst.promised, strict=True)
+        return [
+            Part(str(key), int(rounds), *nan, float(c1), float(c2), float(p) if p < 1.0 else None)
+            for key, rounds, c1, c2, p in rows
+        ]

@@ -25,12 +25,6 @@ def service_of(asked: StreamIn) -> Any:
     return next(each for each in services if each is not None and each.wants(asked))
 
 
-def model_of(asked: StreamIn) -> Any:
-    """Return the model of a stream that is asked for."""
-    made = service_of(asked).make(asked)
-    return Table(made, seed=asked.seed) if asked.keyed else made
-
-
 def put(ledger: Ledger, name: str, asked: StreamIn) -> tuple[StreamOut, bool]:
     """Make a stream, unless it is there already; say whether it is new."""
     made = msgspec.to_builtins(asked)
@@ -38,13 +32,15 @@ def put(ledger: Ledger, name: str, asked: StreamIn) -> tuple[StreamOut, bool]:
     if line is not None:
         _check_same(line, made)
         return shown(ledger, line), False
+    service = service_of(asked)
     try:
-        model = model_of(asked)
+        alone = service.make(asked)
+        model = Table(alone, seed=asked.seed) if asked.keyed else alone
     except TypeError as error:
         raise Refused("invalid", f"parameters must be those of the method, got {error}") from None
     form_of(model)
     told = asked.keyed, asked.unknown, asked.most_open, asked.alarm, made, asked.keep
-    settings = Settings(*told, service_of(asked).labels(asked), asked.reveal)
+    settings = Settings(*told, service.labels(asked), asked.reveal)
     number = 1 + max((line.number for line in ledger.lines.values()), default=0)
     line = Line(number, name, settings.to_json(), model.to_bytes())
     with ledger.store.writing():

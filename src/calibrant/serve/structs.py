@@ -83,10 +83,6 @@ def _answers(service: Any) -> list[Field]:
     return [(name, HOLDS[holds] | UnsetType, UNSET) for name, holds in service.answers.items()]
 
 
-def _draws(service: Any) -> list[Field]:
-    return [each for each in _answers(service) if each[0] in service.draws]
-
-
 @declared(_settings, after="keyed")
 class StreamIn(Struct, forbid_unknown_fields=True):
     """What a stream shall be."""
@@ -194,7 +190,7 @@ class OutcomeIn(Struct, forbid_unknown_fields=True):
     time: float | None = None
 
 
-@declared(_draws, after="salt")
+@declared(lambda of: [each for each in _answers(of) if each[0] in of.draws], after="salt")
 class Revealed(Struct):
     """A draw that there was a commitment to, with the salt that proves it."""
 

@@ -15,8 +15,8 @@ from calibrant.journal.events import CORRECTION, FORECAST, KINDS, OUTCOME, Event
 from calibrant.journal.fold import Fold, salt_in
 from calibrant.serve.chronicle import chronicle_in
 from calibrant.serve.options import Options
-from calibrant.serve.problems import Refused, problem_of
-from calibrant.serve.structs import ForecastOut, Known, Mixture, OutcomeOut, Problem, Revealed
+from calibrant.serve.problems import Refused
+from calibrant.serve.structs import ForecastOut, Known, Mixture, OutcomeOut, Revealed
 
 JSON: Final = "application/json"
 Read = TypeVar("Read")
@@ -80,12 +80,6 @@ def mixture_of(found: Any) -> Mixture:
     return Mixture(list(found.values), list(found.weights))
 
 
-def drawn_of(fold: Fold, forecast: Event) -> dict[str, Any]:
-    """Return what the coins decided about a forecast, by name."""
-    drawn: dict[str, Any] = chronicle_in(fold).kind.drawn(fold.ticket(forecast))
-    return drawn
-
-
 def expected_of(fold: Fold, ticket: Any) -> dict[str, Any]:
     """Return what was known of a forecast before the coins were thrown, by name."""
     book = chronicle_in(fold)
@@ -117,26 +111,17 @@ def forecast_of(fold: Fold, event: Event) -> ForecastOut:
     return ForecastOut(id=event.id, sequence=event.seq, **said)
 
 
-def told_forecast(fold: Fold, told: Told, id: str) -> ForecastOut | Problem:
-    """Return what came of a forecast."""
-    if told.event is None:
-        return problem_of(told.error, id)  # type: ignore[arg-type]
-    return forecast_of(fold, told.event)
-
-
-def told_outcome(told: Told, id: str, revealed: Revealed | None = None) -> OutcomeOut | Problem:
-    """Return what came of an outcome."""
-    if told.event is None:
-        return problem_of(told.error, id)  # type: ignore[arg-type]
-    made = OutcomeOut(id, told.status, told.event.seq)  # type: ignore[arg-type]
-    if revealed is not None:
-        made.revealed = revealed
-    return made
+def outcome_of(told: Told, shown: dict[str, Revealed]) -> OutcomeOut:
+    """Return what came of an outcome, with the draw that it reveals, if it does."""
+    event = told.result()
+    status: Any = told.status
+    return OutcomeOut(event.id, status, event.seq, shown.get(event.id, msgspec.UNSET))
 
 
 def revealed_of(fold: Fold, forecast: Event) -> Revealed:
     """Return a draw that there was a commitment to."""
-    return Revealed(salt=salt_in(forecast).hex(), **drawn_of(fold, forecast))
+    drawn = chronicle_in(fold).kind.drawn(fold.ticket(forecast))
+    return Revealed(salt=salt_in(forecast).hex(), **drawn)
 
 
 def known_of(
