@@ -118,6 +118,7 @@ class Keyed(RuleBasedStateMachine):
     @rule()
     def compile(self) -> None:
         """Let machine code play from now on, where there is a compiler."""
+        assert self.subject.compile() is self.subject
         spec = self.pattern().compile().spec
         assert spec.program.rows is spec.program.rows
 

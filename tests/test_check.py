@@ -234,7 +234,9 @@ def test_the_first_bad_outcome_is_named_with_its_place(bad: float) -> None:
 @pytest.mark.parametrize(
     ("values", "error", "told"),
     [
-        (0.5, InvalidInput, "shape ()"),
+        (0.5, InvalidType, "0.5"),
+        ("0.5", InvalidType, "'0.5'"),
+        (np.array(0.5), InvalidType, "array(0.5)"),
         ([[0.5]], InvalidInput, "shape (1, 1)"),
         (np.zeros((2, 0)), InvalidInput, "shape (2, 0)"),
         ([[0.5], [0.5, 0.5]], InvalidType, "ragged rows"),
@@ -282,9 +284,16 @@ def test_dates_count_in_seconds_alike_alone_and_in_arrays() -> None:
     assert np.isnan(check.seconds(np.array(["NaT"], "M8[s]"))).all()
 
 
-@pytest.mark.parametrize("bad", [np.datetime64("NaT"), np.timedelta64(1, "s"), "2024-02-29"])
-def test_what_is_no_time_is_refused(bad: object) -> None:
-    text = refusal(InvalidType, check.moment, bad)
+@pytest.mark.parametrize(
+    ("bad", "error"),
+    [
+        (np.datetime64("NaT"), InvalidInput),
+        (np.timedelta64(1, "s"), InvalidType),
+        ("2024-02-29", InvalidType),
+    ],
+)
+def test_what_is_no_time_is_refused(bad: object, error: type) -> None:
+    text = refusal(error, check.moment, bad)
     assert text == f"time must be a finite number or an np.datetime64, got {bad!r}"
 
 

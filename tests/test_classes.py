@@ -70,7 +70,7 @@ def distributions(draw, rows=4):
         ([[0.5, 0.5, 0.0]], "raw forecast must be a flat array of numbers in [0, 1], got shape"),
         (["a", "b", "c"], "raw forecast must be a flat array of numbers in [0, 1], got dtype <U1"),
         (None, "raw forecast must be a flat array of numbers in [0, 1], got None"),
-        (0.4, "raw forecast must be a flat array of numbers in [0, 1], got shape ()"),
+        (0.4, "raw forecast must be a flat array of numbers in [0, 1], got 0.4"),
     ],
 )
 @pytest.mark.parametrize("call", ["forecast", "predict_one", "learn_one"])

@@ -10,6 +10,7 @@ import os
 import pickle
 import signal
 import threading
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +32,9 @@ from calibrant.client import (
     verify_commitment,
 )
 from calibrant.client import clients as home
-from calibrant.client.asking import LONGEST, Question, path_of, pause
-from calibrant.errors import InvalidInput, NotStored
+from calibrant.client.asking import LONGEST, Question, forecasts, path_of, pause
+from calibrant.core import check
+from calibrant.errors import InvalidInput, InvalidType, NotStored
 from calibrant.groups import GroupRecalibrator
 
 pytestmark = [
@@ -204,6 +206,42 @@ def test_times_of_outcomes_tell_how_late_they_were(address: str) -> None:
         assert [(one["id"], one["time"]) for one in told] == [
             ("a", 100.0), ("b", 110.0), ("a", 120.0), ("b", 120.0),
         ]  # fmt: skip
+
+
+def test_times_may_be_dates_as_in_streams(address: str) -> None:
+    dates = np.array(["2024-02-29T00:00:00.250", "2024-03-01"], "M8[ms]")
+    with Client(address) as client:
+        client.put_stream("dated", **PLAIN)
+        client.forecast("dated", 0.4, id="a", time=dates[0])
+        client.forecasts("dated", [0.4, 0.5], ["b", "c"], times=dates)
+        client.outcome("dated", "a", 1, time=dates[1])
+        client.outcomes("dated", {"b": 1}, time=dates[1])
+        told = [client.get("dated", "forecasts", id)["time"] for id in "abc"]
+        early, late = check.seconds(dates).tolist()
+        assert told == [early, early, late]
+        rule = r"^time must be a finite number or an np\.datetime64, got "
+        noon = datetime(2024, 2, 29, 12)
+        for call in (
+            lambda: client.forecast("dated", 0.4, time=noon),
+            lambda: client.forecasts("dated", [0.4], times=[noon]),
+            lambda: client.outcome("dated", "c", 1, time="noon"),
+            lambda: client.outcomes("dated", {"c": 1}, time=noon),
+        ):
+            with pytest.raises(InvalidType, match=rule):
+                call()
+
+
+def test_a_single_value_is_no_column_for_a_client() -> None:
+    for column in ("ids", "keys", "times", "groups"):
+        told = column if column == "groups" else column[:-1]
+        for given in (5, "ab"):
+            with pytest.raises(InvalidType, match=f"^{told} must have an entry for each event"):
+                forecasts("main", [0.4, 0.5], **{column: given})
+        with pytest.raises(InvalidInput, match=f"of one length, got: .*{told} has 3"):
+            forecasts("main", [0.4, 0.5], **{column: [1, 2, 3]})
+    for raw in (None, 0.4, "0.4"):
+        with pytest.raises(InvalidType, match=r"^raw must have an entry for each event, got "):
+            forecasts("main", raw)
 
 
 def test_a_request_is_sent_again_under_the_same_ids() -> None:

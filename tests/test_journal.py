@@ -43,6 +43,7 @@ from calibrant.journal.events import Asked
 from calibrant.journal.ledger import Ledger
 from calibrant.journal.seen import Seen
 from calibrant.journal.sqlite import SqliteStore
+from calibrant.kernels.compile import available
 
 pytestmark = [pytest.mark.base, pytest.mark.plain]
 
@@ -157,6 +158,21 @@ def test_numbers_of_other_types_do_not_damage_the_log(file: Path) -> None:
         assert again.state() == state
         assert again.verify() == count
         assert list(again) == [3, "a"]
+
+
+SINGLE = [5, 3.5, "ab", b"ab", np.str_("ab"), np.array(5), object()]
+
+
+@pytest.mark.parametrize("given", SINGLE, ids=lambda given: type(given).__name__)
+@pytest.mark.parametrize("column", ["keys", "kind", "id", "x", "time", "groups"])
+def test_a_single_value_is_no_column_and_keeps_nothing(column: str, given: Any, file: Path) -> None:
+    told = {"keys": ["a", "b"], "kind": [0, 0], "id": ["c", "d"], "x": [0.5, 0.5]}
+    with Journal(file, pattern(), seed=7) as journal:
+        with pytest.raises(InvalidType, match=f"^{column} must have an entry for each event, got "):
+            journal.play(**told | {column: given})
+        with pytest.raises(InvalidInput, match=f"of one length, got: .*{column} has 3"):
+            journal.play(**told | {column: [0, 0, 0]})
+        assert not journal.events()
 
 
 @pytest.mark.parametrize("unit", ["D", "s", "us", "ns"])
@@ -349,6 +365,24 @@ def test_the_verbs_of_tickets_have_the_parameters_of_a_lone_stream(verb: str) ->
     found = [inspect.signature(getattr(made, verb)).parameters for made in (Journal, Recalibrator)]
     own, lone = ([(each.name, each.kind, each.default) for each in f.values()] for f in found)
     assert own == lone
+
+
+def test_a_journal_goes_on_compiled_also_when_its_state_is_made_again(file: Path) -> None:
+    with Journal(file, pattern(), seed=7) as journal, Journal(file) as other:
+        assert journal.compile() is journal
+        journal.forecast("a", 0.25, id="one")
+        # The other process's events are played here too.
+        other.observe("one", 1)
+        compiled = journal.forecast("b", 0.25).to_dict()
+        journal._ledger = None
+        assert len(journal) == 2
+        assert journal._compiled
+        table = Table(pattern(), seed=7)
+        table.observe(table.forecast("a", 0.25), 1)
+        assert compiled == table.forecast("b", 0.25, id=compiled["id"]).to_dict()
+        assert journal["b"] == table["b"]
+        model = journal._fold(journal._ledger).model
+        assert (model._rows.steps is not None) == available()
 
 
 def test_a_correction_may_say_what_it_replaces(file: Path) -> None:

@@ -404,21 +404,21 @@ def test_what_is_carried_may_be_lists() -> None:
         (
             {"available": [0.0]},
             InvalidInput,
-            f"available must be a flat array of 3 {TIMES}, got shape (1,) and dtype float64",
+            f"available must be a flat array of 3 {TIMES}, got shape (1,)",
         ),
         (
             {"available": [[0.0, 1.0, 2.0]]},
             InvalidInput,
-            f"available must be a flat array of 3 {TIMES}, got shape (1, 3) and dtype float64",
+            f"available must be a flat array of 3 {TIMES}, got shape (1, 3)",
         ),
         (
             {"available": ["0", "1", "2"]},
-            InvalidInput,
-            f"available must be a flat array of 3 {TIMES}, got shape (3,) and dtype <U1",
+            InvalidType,
+            f"available must be a flat array of 3 {TIMES}, got dtype <U1",
         ),
         (
             {"available": [[0.0], [1.0, 2.0], []]},
-            InvalidInput,
+            InvalidType,
             f"available must be a flat array of 3 {TIMES}, got ragged rows",
         ),
         (
@@ -443,8 +443,8 @@ def test_what_is_carried_may_be_lists() -> None:
         ),
         (
             {"available": [0, 1, 2], "time": 3},
-            InvalidInput,
-            f"time must be a flat array of 3 {TIMES}, got shape () and dtype int64",
+            InvalidType,
+            f"time must be a flat array of 3 {TIMES}, got 3",
         ),
         (
             {"time": [1.0, 0.0, 2.0]},
@@ -489,18 +489,18 @@ def test_what_is_carried_may_be_lists() -> None:
         ),
         (
             {"carry": Pending(1, [0.0], [1])},
-            InvalidInput,
-            "carry.number must be a flat array of ticket numbers, got shape ()",
+            InvalidType,
+            "carry.number must be a flat array of ticket numbers, got 1",
         ),
         (
             {"carry": Pending(np.array([1]), np.array(["a"]), np.array([1]))},
-            InvalidInput,
-            f"carry.available must be a flat array of 1 {TIMES}, got shape (1,) and dtype <U1",
+            InvalidType,
+            f"carry.available must be a flat array of 1 {TIMES}, got dtype <U1",
         ),
         (
             {"carry": Pending(np.array([1]), 3.0, np.array([1]))},
-            InvalidInput,
-            f"carry.available must be a flat array of 1 {TIMES}, got shape () and dtype float64",
+            InvalidType,
+            f"carry.available must be a flat array of 1 {TIMES}, got 3.0",
         ),
         (
             {"available": np.array(["2024-01-01", "2024-01-02", "2024-01-03"], "M8[D]")},

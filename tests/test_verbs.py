@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ import pytest
 from machine_kinds import KINDS
 from machine_verbs import Play, altered, told_by
 
-from calibrant import Recalibrator, Table
+from calibrant import Journal, Recalibrator, Table
 from calibrant.classes import SimplexRecalibrator
 from calibrant.errors import (
     ExpiredTicket,
@@ -28,6 +29,7 @@ from calibrant.errors import (
     StaleForecast,
     UnknownTicket,
 )
+from calibrant.kernels.compile import available
 from calibrant.regression import ConformalInterval, QuantileRecalibrator
 
 pytestmark = pytest.mark.once
@@ -130,6 +132,36 @@ def test_the_verbs_have_the_same_parameters(name: str) -> None:
     for verb in ("from_bytes", "from_dict"):
         told = parameters(made, verb)
         assert told["secret"] == told["key"] == told["authenticate"] == OPTION
+
+
+@each_class
+def test_to_compile_changes_no_answer(name: str) -> None:
+    play, other = Play(name), Play(name)
+    assert play.rec.compile() is play.rec
+    for each in (play, other):
+        each.filed(id="a")
+        each.rec.observe("a", each.outcome)
+        each.closed()
+    assert play.rec == other.rec
+
+
+def test_tables_and_journals_are_compiled_by_the_same_verb(tmp_path: Path) -> None:
+    lone, table = Recalibrator(seed=1, key="a"), Table(Recalibrator(), seed=1)
+    with Journal(tmp_path / "log", Recalibrator(), seed=1) as journal:
+        for face in (table, journal):
+            assert parameters(face, "compile") == {}
+            assert face.compile() is face
+            tickets = [face.forecast("a", raw, id=f"{raw}") for raw in (0.1, 0.7, 0.72)]
+            face.observe("0.7", 1)
+            face.observe(tickets[0], 0)
+        assert journal.state() == table == table.copy()
+        steps = [each._rows.steps for each in (table, table.copy(), journal.state())]
+        assert [made is not None for made in steps] == [available()] * 3
+    for raw in (0.1, 0.7, 0.72):
+        lone.forecast(raw, id=f"{raw}")
+    lone.observe("0.7", 1)
+    lone.observe("0.1", 0)
+    assert table["a"] == lone
 
 
 @each_class
@@ -446,7 +478,7 @@ def test_a_date_is_a_time_one_by_one_as_in_batches(name: str, unit: str) -> None
         (np.inf, InvalidInput),
         ("noon", InvalidType),
         (NOON, InvalidType),
-        (NAT, InvalidType),
+        (NAT, InvalidInput),
     ],
 )
 def test_a_time_is_a_finite_number(name: str, time: Any, error: type[Exception]) -> None:
@@ -596,6 +628,79 @@ def test_a_log_that_goes_wrong_at_its_end_changes_nothing(name: str) -> None:
     assert play.rec.observe("waits", play.outcome).number == 0
     play.kind.play(play.rec, kind[:2], id[:2], x[:2], **{k: v[:2] for k, v in times.items()})
     assert (play.rec.issued, play.rec.rounds, play.rec.open) == (2, 2, 0)
+
+
+SINGLE = [5, 3.5, "ab", b"ab", np.str_("ab"), np.array(5), object()]
+"""What is no column."""
+
+
+@LOGGED
+@pytest.mark.parametrize("given", SINGLE, ids=lambda given: type(given).__name__)
+def test_a_single_value_is_no_column_and_changes_nothing(name: str, given: Any) -> None:
+    play = Play(name)
+    play.filed(id="a")
+    play.filed(id="b")
+    rec, known = play.rec, [play.outcome] * 2
+    calls = {
+        "id": lambda: rec.observe_many(given, known),
+        "kind": lambda: rec.play(given, ["a", "b"], known),
+        "x": lambda: rec.play([1, 1], ["a", "b"], given),
+        "outcomes": lambda: rec.observe_many(["a", "b"], given),
+        "time": lambda: rec.play([1, 1], ["a", "b"], known, given),
+        "available": lambda: rec.replay([], [], time=[], available=given),
+    }
+    before = rec.to_bytes()
+    for column, call in calls.items():
+        with pytest.raises(InvalidType, match=f"^{column} must ") as found:
+            call()
+        assert str(found.value).endswith(f", got {given!r}")
+    with pytest.raises(InvalidType):
+        rec.forecast_many(given)
+    assert rec.to_bytes() == before
+
+
+@LOGGED
+@pytest.mark.parametrize("time", [["noon"], [NOON], [np.timedelta64(3, "s")], [None]], ids=str)
+def test_what_is_no_time_in_a_call_is_none_in_a_batch(name: str, time: Any) -> None:
+    play = Play(name)
+    play.filed(id="a")
+    before = play.rec.to_bytes()
+    for call in (
+        lambda: play.rec.play([1], ["a"], [play.outcome], time),
+        lambda: play.rec.observe_many(["a"], [play.outcome], time=time),
+        lambda: play.kind.play(play.rec, ["forecast"], [None], [play.raw], time=time),
+    ):
+        with pytest.raises(InvalidType, match=r"^time must be a flat array of 1 times, numbers"):
+            call()
+    assert play.rec.to_bytes() == before
+
+
+@pytest.mark.parametrize("given", SINGLE, ids=lambda given: type(given).__name__)
+def test_a_table_takes_no_single_value_for_a_column_either(given: Any) -> None:
+    table = Table(Recalibrator(), seed=1)
+    table.forecast("a", 0.5, id="b")
+    before = table.to_bytes()
+    calls = {
+        "id": (
+            lambda: table.observe_many(given, [1, 0]),
+            lambda: table.observe_many(given, [1, 0], keys=["a", "b"]),
+            lambda: table.forecast_many(["a", "b"], [0.5, 0.5], id=given),
+        ),
+        "keys": (
+            lambda: table.forecast_many(given, [0.5, 0.5]),
+            lambda: table.take(given, []),
+            lambda: table.bodies(given),
+        ),
+        "bodies": (lambda: table.take([], given),),
+        "kind": (lambda: table.play(None, given, ["b"], [1]),),
+        "time": (lambda: table.play(None, [1], ["b"], [1], given),),
+    }
+    for column, refused in calls.items():
+        for call in refused:
+            with pytest.raises(InvalidType, match=f"^{column} must ") as found:
+                call()
+            assert str(found.value).endswith(f", got {given!r}")
+    assert table.to_bytes() == before
 
 
 @pytest.fixture

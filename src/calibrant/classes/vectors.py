@@ -40,11 +40,7 @@ def vector(values: Any, classes: int, name: str = "raw forecast") -> Reals:
     Traceback (most recent call last):
     calibrant.errors.InvalidInput: raw forecast must sum to 1 within 1e-06, got 1.1
     """
-    try:
-        array = check.numbers(values, name, "numbers in [0, 1]")
-    except InvalidInput:
-        _refuse_other_things(values, name)
-        raise
+    array = check.numbers(values, name, "numbers in [0, 1]")
     if len(array) != classes:
         raise InvalidInput(f"{name} must have {classes} numbers, a class each, got {len(array)}")
     row: Reals = _distributions(array[None].astype(np.float64), name, one=True)[0]
@@ -85,19 +81,8 @@ def outcomes(values: Any, classes: int) -> Words:
     return array.astype(np.int64)
 
 
-def _refuse_other_things(values: Any, name: str) -> None:
-    """Refuse what is neither numbers nor a number by its type."""
-    array = check.as_array(values)
-    if array.ndim == 0 and array.dtype.kind not in "biuf":
-        raise InvalidType(f"{name} must be a flat array of numbers in [0, 1], got {values!r}")
-
-
 def _table(values: Any, name: str, classes: int | None) -> NDArray[Any]:
-    check.refuse_masked(values, name)
-    try:
-        array = check.as_array(values)
-    except ValueError:
-        raise InvalidType(f"{name} must be a table of numbers, got ragged rows") from None
+    array = check.rows(values, name, "a table of numbers")
     if array.shape == (0,) and classes is not None:
         return np.empty((0, classes))
     if array.ndim != 2:

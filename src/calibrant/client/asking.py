@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from calibrant.core import check
 from calibrant.errors import CalibrantError
 from calibrant.journal.commitment import is_kept
 
@@ -25,8 +26,8 @@ Id: TypeAlias = str | None
 Ids: TypeAlias = Sequence[str] | None
 Key: TypeAlias = str | int | None
 Keys: TypeAlias = Sequence[str | int] | None
-Time: TypeAlias = float | None
-Times: TypeAlias = Sequence[float] | None
+Time: TypeAlias = check.When
+Times: TypeAlias = Sequence[check.Time] | None
 Raw: TypeAlias = float | Sequence[float]
 Names: TypeAlias = Sequence[str] | None
 Outcome: TypeAlias = int | str
@@ -152,16 +153,14 @@ def forecasts(
     groups: Sequence[Sequence[str]] | None = None,
 ) -> Call[list[Forecast]]:
     """Return the calibrated forecasts for many raw ones; without ids they get random ones."""
+    listed = check.listed(raw, "raw")
     # Random ids are made here, once, so that retries repeat them.
-    names = [secrets.token_hex(16) for _ in raw] if ids is None else list(ids)
-    rows: list[dict[str, Any]] = [
-        {"id": id, "raw": _raw(x)} for id, x in zip(names, raw, strict=True)
-    ]
-    listed = None if groups is None else [list(some) for some in groups]
-    for name, column in (("key", keys), ("time", times), ("groups", listed)):
-        if column is not None:
-            for row, value in zip(rows, column, strict=True):
-                row[name] = value
+    names = [secrets.token_hex(16) for _ in listed] if ids is None else ids
+    given = {"id": names, "raw": listed, "key": keys, "time": times, "groups": groups}
+    told = {name: check.listed(told, name) for name, told in given.items() if told is not None}
+    check.same_length(**told)
+    columns = [[_plain(name, each) for each in column] for name, column in told.items()]
+    rows = [dict(zip(told, row, strict=True)) for row in zip(*columns, strict=True)]
     return Call(_batches(path_of(stream, "forecasts"), rows), _read_forecasts)
 
 
@@ -208,7 +207,7 @@ def state(stream: str) -> Call[bytes]:
 
 def _row(id: str, outcome: Outcome, time: Time) -> dict[str, Any]:
     row: dict[str, Any] = {"id": id, "outcome": plain_outcome(outcome)}
-    return row if time is None else row | {"time": float(time)}
+    return row if time is None else row | {"time": check.moment(time)}
 
 
 def plain_outcome(outcome: Any) -> int | str:
@@ -216,9 +215,13 @@ def plain_outcome(outcome: Any) -> int | str:
     return str(outcome) if isinstance(outcome, str) else int(outcome)
 
 
-def _raw(raw: Any) -> float | list[float]:
-    """Return a raw forecast as JSON has it: a number, or one for each class."""
-    return [float(p) for p in raw] if hasattr(raw, "__len__") else float(raw)
+def _plain(name: str, value: Any) -> Any:
+    """Return what a row tells as JSON has it."""
+    if name == "raw":
+        return [float(p) for p in value] if hasattr(value, "__len__") else float(value)
+    if name == "time" and value is not None:
+        return check.moment(value)
+    return list(value) if name == "groups" else value
 
 
 def verify_commitment(made: Forecast, told: Mapping[str, Any]) -> bool:

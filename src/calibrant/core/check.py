@@ -8,7 +8,7 @@ in range; strings never do.
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,10 +76,13 @@ def moment(value: Any, name: str = "time") -> float:
     >>> moment(np.datetime64("1970-01-02")), moment(3)
     (86400.0, 3.0)
     """
+    rule = "a finite number or an np.datetime64"
     value = value[()] if isinstance(value, np.ndarray) else value
-    if isinstance(value, np.datetime64) and not np.isnat(value):
+    if isinstance(value, np.datetime64):
+        if np.isnat(value):
+            raise InvalidInput(f"{name} must be {rule}, got {value!r}")
         value = float(seconds(value))
-    return real(value, name, rule="a finite number or an np.datetime64")
+    return real(value, name, rule=rule)
 
 
 def seconds(dates: Any) -> Reals:
@@ -175,13 +178,13 @@ def outcomes(values: Any, name: str = "outcomes") -> Bits:
     return np.ascontiguousarray(array.astype(np.uint8, copy=False))
 
 
-def numbers(values: Any, name: str, rule: str) -> NDArray[Any]:
-    """Return ``values`` as a one-dimensional array of numbers; ``rule`` says which they must be."""
-    refuse_masked(values, name)
-    try:
-        array = as_array(values)
-    except ValueError:
-        raise InvalidType(f"{name} must be a flat array of {rule}, got ragged rows") from None
+def numbers(values: Any, name: str, rule: str, *, dates: bool = False) -> NDArray[Any]:
+    """Return ``values`` as a one-dimensional array of numbers; ``rule`` says which they must be.
+
+    Where ``dates`` will do, they count in seconds since 1970.
+    """
+    array = rows(values, name, f"a flat array of {rule}")
+    array = seconds(array) if dates and array.dtype.kind == "M" else array
     if array.ndim != 1:
         raise InvalidInput(f"{name} must be a flat array of {rule}, got shape {array.shape}")
     if array.dtype.kind not in "biuf":
@@ -189,6 +192,46 @@ def numbers(values: Any, name: str, rule: str) -> NDArray[Any]:
             return np.empty(0)
         raise InvalidType(f"{name} must be a flat array of {rule}, got dtype {array.dtype}")
     return array
+
+
+def rows(values: Any, name: str, rule: str) -> NDArray[Any]:
+    """Return ``values`` as an array of rows, whatever they hold; ``rule`` says what they must be.
+
+    >>> rows(0.4, "raw forecasts", "a flat array")
+    Traceback (most recent call last):
+    calibrant.errors.InvalidType: raw forecasts must be a flat array, got 0.4
+    """
+    refuse_masked(values, name)
+    try:
+        array = as_array(values)
+    except ValueError:
+        raise InvalidType(f"{name} must be {rule}, got ragged rows") from None
+    if array.ndim == 0:
+        raise InvalidType(f"{name} must be {rule}, got {values!r}")
+    return array
+
+
+EACH: Final = "have an entry for each event"
+
+
+def listed(values: Any, name: str, rule: str = EACH, *, plain: bool = True) -> list[Any]:
+    """Return a column as a list; ``rule`` says what a single value, text or bytes are not.
+
+    Entries of NumPy become those of Python if the list shall be ``plain``.
+
+    >>> listed(np.array([3, 4]), "id"), listed(("a", None), "id")
+    ([3, 4], ['a', None])
+    >>> listed("a", "id")
+    Traceback (most recent call last):
+    calibrant.errors.InvalidType: id must have an entry for each event, got 'a'
+    """
+    # NumPy makes whole numbers of some dates.
+    plain &= getattr(getattr(values, "dtype", None), "kind", None) != "M"
+    made = values.tolist() if plain and hasattr(values, "tolist") else values
+    single = isinstance(made, (str, bytes)) or getattr(values, "ndim", 1) == 0
+    if single or not hasattr(made, "__iter__"):
+        raise InvalidType(f"{name} must {rule}, got {values!r}")
+    return list(made)
 
 
 def as_array(values: Any) -> NDArray[Any]:

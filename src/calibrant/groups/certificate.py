@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -14,7 +14,6 @@ from calibrant.bounds import probable
 from calibrant.core import check
 from calibrant.core.arrays import Reals, Words
 from calibrant.core.seeded import Seeded
-from calibrant.errors import InvalidType
 from calibrant.groups.names import Name, names_of
 from calibrant.groups.spec import GroupSpec
 from calibrant.kernels import layout as at
@@ -201,9 +200,7 @@ def rows_of(groups: Any, rows: int, declared: tuple[Name, ...]) -> list[tuple[Na
     if isinstance(groups, Mapping):
         check.same_length(rounds=range(rows), **{str(name): c for name, c in groups.items()})
         groups = [{name: column[t] for name, column in groups.items()} for t in range(rows)]
-    if isinstance(groups, (str, bytes)) or not isinstance(groups, Iterable):
-        raise InvalidType(f"groups must have one entry for each round, got {groups!r}")
-    given = list(groups)
+    given = check.listed(groups, "groups", "have one entry for each round")
     check.same_length(rounds=range(rows), groups=given)
     return [names_of(part, declared) for part in given]
 

@@ -81,10 +81,7 @@ def _listed(groups: Any) -> list[Any]:
     if isinstance(groups, (set, frozenset)):
         # Their order is not the same in every process.
         return sorted(groups, key=lambda part: (isinstance(part, str), str(part)))
-    scalar = isinstance(groups, bytes) or getattr(groups, "ndim", 1) == 0
-    if isinstance(groups, Iterable) and not scalar:
-        return list(groups)
-    raise InvalidType(f"groups must be names, a mask or a mapping, got {groups!r}")
+    return check.listed(groups, "groups", "be names, a mask or a mapping")
 
 
 def _unmasked(mask: list[Any], declared: tuple[Name, ...]) -> list[Any]:

@@ -240,7 +240,8 @@ class GroupRecalibrator(Grouped):
         raws, told = check.probabilities(raw), check.outcomes(outcomes)
         check.same_length(raw=raws, outcomes=told)
         contexts = contexts if context is None else context
-        contexts = [None] * len(raws) if contexts is None else list(contexts)
+        contexts = [None] * len(raws) if contexts is None else contexts
+        contexts = check.listed(contexts, "context", "have one entry for each round", plain=False)
         check.same_length(raw=raws, context=contexts)
         times(time, len(raws))
         late = available is not None or carry is not None
@@ -275,9 +276,9 @@ class GroupRecalibrator(Grouped):
         groups, context
             As in :meth:`replay`, an entry for each event; those of outcomes are not looked at.
         """
-        listed = x if groups is None and context is None else list(x)
+        listed = x if groups is None and context is None else check.listed(x, "x")
         names = None if groups is None else rows_of(groups, len(listed), self._rules.declared)
-        known = None if context is None else list(context)
+        known = None if context is None else check.listed(context, "context", plain=False)
         if known is not None:
             check.same_length(x=listed, context=known)
 

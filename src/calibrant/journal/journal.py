@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
@@ -123,7 +123,7 @@ class Journal:
         self._path, self._name = Path(os.fspath(path)), stream
         self._turn, self._process = threading.RLock(), os.getpid()
         self._ledger: Ledger | None = None
-        self._since, self._own = dict[int, int](), 0
+        self._since, self._own, self._compiled = dict[int, int](), 0, False
         self._secret_file, self._vault = secret_file, Vault(secret_file)
         self._store = SqliteStore(self._path, vault=self._vault)
         try:
@@ -215,6 +215,15 @@ class Journal:
 
         return self._within(asked)
 
+    def compile(self) -> Self:
+        """Let Numba compile the steps of one-by-one calls, as the stream's own ``compile`` does.
+
+        So it stays while this object does: nothing of it is in the file.
+        """
+        self._within(lambda ledger: self._fold(ledger).model.compile())
+        self._compiled = True
+        return self
+
     # ------------------------------------------------------------------ batches
 
     def play(
@@ -238,11 +247,13 @@ class Journal:
         All is written in one transaction.  Events before the first that cannot be are kept,
         and the error of that one is raised; to play the same again does no harm.
         """
-        columns = (_listed(column, len(x)) for column in (keys, kind, id, x, time, groups))
-        stream = self._line.number
+        values, stream = check.listed(x, "x"), self._line.number
+        told = {"keys": keys, "kind": kind, "id": id, "time": time, "groups": groups}
+        columns = {name: _listed(column, name, len(values)) for name, column in told.items()}
+        check.same_length(x=values, **columns)
         asked = [
             Asked(stream, _kind(made), check_id(name), key, value, when, groups=_groups(told))
-            for key, made, name, value, when, told in zip(*columns, strict=True)
+            for value, key, made, name, when, told in zip(values, *columns.values(), strict=True)
         ]
         return self._enter(asked)
 
@@ -377,9 +388,11 @@ class Journal:
             self._after_fork()
             ledger, self._ledger = self._ledger, None
             with self._store.writing():
-                if ledger is None:
-                    ledger = Ledger(self._store)
+                new = ledger is None
+                ledger = Ledger(self._store) if ledger is None else ledger
                 ledger.catch_up()
+                if new and self._compiled:
+                    self._fold(ledger).model.compile()
                 before = ledger.seq
                 try:
                     done = work(ledger)
@@ -475,21 +488,12 @@ def _table(fold: Fold) -> Table:
 
 
 def _kind(kind: object) -> int:
-    names: dict[str | int, int] = {
-        "forecast": FORECAST,
-        "outcome": OUTCOME,
-        0: FORECAST,
-        1: OUTCOME,
-    }
-    found = names.get(kind) if isinstance(kind, (str, int)) else None
+    told: dict[str | int, int] = {"forecast": FORECAST, "outcome": OUTCOME, 0: FORECAST, 1: OUTCOME}
+    found = told.get(kind) if isinstance(kind, (str, int)) else None
     if found is None:
         raise InvalidInput(f"kind must be 'forecast' (0) or 'outcome' (1), got {kind!r}")
     return int(found)
 
 
-def _listed(column: Any, length: int) -> Iterable[Any]:
-    if column is None:
-        return [None] * length
-    dates = getattr(getattr(column, "dtype", None), "kind", None) == "M"
-    # NumPy makes whole numbers of some dates.
-    return list(column.tolist() if hasattr(column, "tolist") and not dates else column)
+def _listed(column: Any, name: str, length: int) -> list[Any]:
+    return [None] * length if column is None else check.listed(column, name)

@@ -20,8 +20,8 @@ from calibrant.recalibrate.delivery import (
     Schedule,
     arrivals,
     checked,
-    moments,
     schedule,
+    stamps_of,
     times,
 )
 from calibrant.recalibrate.late import (
@@ -121,9 +121,7 @@ class Batches(Binary):
 
     def _play_log(self, kind: Any, id: Any, x: Any, time: Any, context: Known = None) -> Played:
         values = check.numbers(x, "x", "raw forecasts and outcomes").astype(np.float64)
-        stamps = (
-            np.full(len(values), np.nan) if time is None else moments(time, "time", len(values))
-        )
+        stamps = stamps_of(time, len(values))
         known = self._columns_of(context, len(values))
         with passing(self._gate):
             issued = self.issued

@@ -17,6 +17,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from calibrant.core import check
 from calibrant.core.arrays import Reals, Words
 from calibrant.errors import InvalidInput, InvalidType
 from calibrant.kernels.transforms.context import EXPONENT, FINE, MIDDLE, NAME, NAMED
@@ -92,7 +93,8 @@ def _column(name: str, values: Any) -> Words:
         raise InvalidInput(f"context[{name!r}] must be a flat column, got {values!r}")
     if array is not None and array.dtype.kind in "biuf":
         return _numbers(name, array.astype(np.float64))
-    listed = list(values) if array is None else array.tolist()
+    column = values if array is None else array
+    listed = check.listed(column, f"context[{name!r}]", "have a row for each forecast")
     told = [0 if value is None else _word(name, value) for value in listed]
     return np.array(told, np.int64).reshape(len(told))
 

@@ -203,17 +203,16 @@ def _numbers(values: Any) -> Words:
 
 def moments(values: Any, name: str, rows: int) -> Reals:
     """Return ``values`` as one time for each row."""
-    check.refuse_masked(values, name)
-    rule = f"{name} must be a flat array of {rows} times, numbers or np.datetime64"
-    try:
-        array = np.array(values)
-    except ValueError:
-        raise InvalidInput(f"{rule}, got ragged rows") from None
-    if array.dtype.kind == "M":
-        array = check.seconds(array)
-    if array.dtype.kind not in "iufb" or array.shape != (rows,):
-        raise InvalidInput(f"{rule}, got shape {array.shape} and dtype {array.dtype}")
+    rule = f"{rows} times, numbers or np.datetime64"
+    array = check.numbers(values, name, rule, dates=True)
+    if len(array) != rows:
+        raise InvalidInput(f"{name} must be a flat array of {rule}, got shape {array.shape}")
     return array.astype(np.float64)
+
+
+def stamps_of(time: Any, rows: int) -> Reals:
+    """Return when each event of a log happened; not a number where nothing is said."""
+    return np.full(rows, np.nan) if time is None else moments(time, "time", rows)
 
 
 def times(time: Any, rows: int) -> Reals:

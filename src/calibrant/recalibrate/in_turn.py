@@ -12,8 +12,8 @@ import numpy as np
 from calibrant.core import check
 from calibrant.core.arrays import Mask, Words
 from calibrant.core.gate import passing
-from calibrant.errors import CalibrantError, InvalidInput, InvalidType
-from calibrant.recalibrate.delivery import moments
+from calibrant.errors import CalibrantError, InvalidInput
+from calibrant.recalibrate.delivery import stamps_of
 from calibrant.recalibrate.intact import TicketT
 from calibrant.recalibrate.late import forecasts_of, ids_of
 from calibrant.recalibrate.stream import Stream
@@ -78,17 +78,15 @@ class InTurn(Stream[TicketT]):
 
     def observe_many(self, id: Any, outcomes: Any, *, time: Any = None) -> Answers:
         """Report the outcomes of many open tickets, given by their ids, one after the other."""
-        told = _listed(outcomes, "outcomes")
+        told = check.listed(outcomes, "outcomes")
         return self._log(np.ones(len(told), np.int64), id, told, time, self._outcome)
 
     def _log(self, kind: Any, id: Any, x: Any, time: Any, asked: Callable[..., Any]) -> Answers:
         """Play a log; ``asked`` makes a checked raw forecast of what stands there, and where."""
-        told, made = _listed(x, "x"), forecasts_of(kind)
+        told, made = check.listed(x, "x"), forecasts_of(kind)
         names = ids_of(id, told)
         check.same_length(kind=made, id=names, x=told)
-        stamps = [None] * len(told)
-        if time is not None:
-            stamps = [None if t != t else t for t in moments(time, "time", len(told)).tolist()]
+        stamps = [None if t != t else t for t in stamps_of(time, len(told)).tolist()]
         for event, forecast in enumerate(made.tolist()):
             with _at(event):
                 told[event] = asked(told[event], event) if forecast else self._outcome(told[event])
@@ -124,10 +122,3 @@ def _at(event: int) -> Iterator[None]:
         yield
     except CalibrantError as error:
         raise type(error)(f"event {event}: {error}") from None
-
-
-def _listed(values: Any, name: str) -> list[Any]:
-    """Return a column with an entry for each event."""
-    if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
-        raise InvalidType(f"{name} must have an entry for each event, got {values!r}")
-    return list(values)

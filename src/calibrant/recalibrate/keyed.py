@@ -20,6 +20,8 @@ Key: TypeAlias = str | int
 DENSE: Final = 4
 """Whole numbers whose range is at most this many times their count are distinguished by place."""
 
+A_COLUMN: Final = "be a column of strings or whole numbers"
+
 
 def checked_key(key: Any) -> Key:
     """Return a key, if it is one, as a plain string or number: equal keys have equal coins."""
@@ -117,10 +119,7 @@ class Keys:
         array = keys if isinstance(keys, np.ndarray) else None
         if array is not None and array.ndim == 1 and array.dtype.kind in "iu":
             return _whole(array)
-        listed = keys.tolist() if hasattr(keys, "tolist") else keys
-        if isinstance(listed, (str, bytes)) or not hasattr(listed, "__iter__"):
-            raise InvalidType(f"keys must be a column of strings or whole numbers, got {keys!r}")
-        return _listed(list(listed))
+        return _listed(check.listed(keys, "keys", A_COLUMN))
 
     def _checked(self) -> Keys:
         """Return the same, if every row has a key, with names in the order of their coming."""

@@ -18,7 +18,7 @@ from calibrant.kernels.layout import ISSUED
 from calibrant.recalibrate.closed import not_open
 from calibrant.recalibrate.counter import checked_id
 from calibrant.recalibrate.crowd import places_of, words_of
-from calibrant.recalibrate.delivery import Schedule, arrivals, moments
+from calibrant.recalibrate.delivery import Schedule, arrivals, moments, stamps_of
 from calibrant.recalibrate.keyed import Key, KeyedPending, KeyedRun, Keys
 from calibrant.recalibrate.keyed_late import LateRounds, Plan
 from calibrant.recalibrate.keyed_parts import Due, Parts, checked_carry, event_keys
@@ -136,8 +136,7 @@ class KeyedBatches(KeyedRounds):
         A log that cannot be played to its end is refused, and nothing changes.
         """
         values = check.numbers(x, "x", "raw forecasts and outcomes").astype(np.float64)
-        stamps = np.full(len(values), np.nan)
-        stamps = stamps if time is None else moments(time, "time", len(values))
+        stamps = stamps_of(time, len(values))
         made, names = forecasts_of(kind), ids_of(id, values)
         check.same_length(kind=made, id=names, x=values)
         named, told = event_keys(keys, made)

@@ -20,7 +20,7 @@ from calibrant.recalibrate.body import WrongBody
 from calibrant.recalibrate.corrections import Corrections
 from calibrant.recalibrate.earlier import patterns_of
 from calibrant.recalibrate.heap import MAPPED
-from calibrant.recalibrate.keyed import Key, checked_key
+from calibrant.recalibrate.keyed import A_COLUMN, Key, checked_key
 from calibrant.recalibrate.keyed_batches import KeyedBatches
 from calibrant.recalibrate.keyed_state import NAMED
 from calibrant.recalibrate.parcel import HEAD, TAIL, Parcels, mark_of_model
@@ -178,7 +178,8 @@ class KeyedBodies(KeyedBatches):
         default, a table without keys takes on the settings of then, and the streams go on as they
         would have.
         """
-        names, parcels = [checked_key(key) for key in keys], list(bodies)
+        names = [checked_key(key) for key in check.listed(keys, "keys", A_COLUMN)]
+        parcels = check.listed(bodies, "bodies", "be a list of bytes")
         check.same_length(keys=names, bodies=parcels)
         if len(set(names)) < len(names):
             raise InvalidInput("keys must differ, got one twice")
@@ -216,7 +217,9 @@ class KeyedBodies(KeyedBatches):
             self._spec, self._desk = pattern.spec, Desk(pattern.spec.fields)
             self._keys, self._free, self._corrections = [], [], {}
             self._tiers = Tiers(self._spec, self._keys, self._seed, self._tiers.hot)
+            steps = None if self._rows.steps is None else self._spec.compile()
             self._rows, self._stamps = self._tiers.rows, np.zeros(1, np.int64)
+            self._rows.begin_compiled(steps)
             self._mark = self._mark_of(self._made.kind)
 
     @contextmanager
@@ -279,7 +282,8 @@ class KeyedBodies(KeyedBatches):
     def _numbers_of_keys(self, keys: Iterable[Key] | None) -> Words:
         if keys is None:
             return np.fromiter(self._numbers.values(), np.int64, len(self._numbers))
-        names, numbers = [checked_key(key) for key in keys], self._numbers
+        listed, numbers = check.listed(keys, "keys", A_COLUMN), self._numbers
+        names = [checked_key(key) for key in listed]
         self._recall(names)
         found = [numbers.get(name, -1) for name in names]
         if -1 in found:

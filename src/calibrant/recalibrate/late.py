@@ -273,6 +273,7 @@ class Reader:
 def forecasts_of(kinds: Any) -> Mask:
     """Say which events of a log are forecasts."""
     array = np.asarray(kinds)
+    array = array if array.ndim else np.asarray(check.listed(kinds, "kind"))
     if array.shape == (0,):
         return np.zeros(0, bool)
     if array.dtype.kind in "US" or array.dtype == object:
@@ -292,8 +293,7 @@ def ids_of(ids: Any, values: Sized) -> list[Any]:
     """Return the ids of a log's events; None where there is none."""
     if ids is None:
         return [None] * len(values)
-    listed = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
-    return [None if id is None or id != id else id for id in listed]
+    return [None if id is None or id != id else id for id in check.listed(ids, "id")]
 
 
 def values_of(x: Reals, made: Mask) -> tuple[Reals, Bits]:

@@ -17,6 +17,7 @@ from calibrant.core.desk import SHIFT, Desk, Found, name_key, number_key
 from calibrant.core.gate import Gate, passing
 from calibrant.core.stateful import Migration
 from calibrant.errors import InvalidInput, RepeatedTicket, TooManyOpen
+from calibrant.kernels.index import machine
 from calibrant.kernels.layout import ROUNDS
 from calibrant.kernels.whole import copied
 from calibrant.recalibrate import version2, version3
@@ -344,6 +345,16 @@ class Table(KeyedTickets):
                 ticket = self._given(ticket, self._find(ticket)[0])
             return self._lone(ticket)[1].coin_of(ticket)
 
+    def compile(self) -> Self:
+        """Let Numba compile the steps of one-by-one calls, as :meth:`Recalibrator.compile` does.
+
+        All rows go on with machine code, also those of keys that are yet to come.
+        """
+        machine()
+        with passing(self._gate):
+            self._rows.compile()
+        return self
+
     # ---------------------------------------------------------------------- forks
 
     def _renew(self) -> None:
@@ -403,6 +414,7 @@ class Table(KeyedTickets):
             raise ValueError(f"a secret from {s['secret_from']!r}")
         self._begin(made, made._unborn(empty), int(s["seed"]), s["secret_from"], hot)
         self._limit(s.get("most_open"), s.get("when_full", REFUSE))
+        self._rows.begin_compiled(self._spec.ready)
         if self._origin != SEED:
             watch(self)
 

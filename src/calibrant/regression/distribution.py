@@ -313,11 +313,7 @@ def table(values: Any, name: str) -> Reals:
     Traceback (most recent call last):
     calibrant.errors.InvalidInput: samples[1, 1] must be a finite number, got inf
     """
-    check.refuse_masked(values, name)
-    try:
-        array = np.array(values)
-    except ValueError:
-        raise InvalidType(f"{name} must be a table of numbers, got ragged rows") from None
+    array = check.rows(values, name, "a table of numbers")
     if array.ndim != 2 or array.shape[1] == 0:
         raise InvalidInput(f"{name} must be a table, a round a row, got shape {array.shape}")
     if array.dtype.kind not in "biuf":

@@ -244,8 +244,8 @@ class ConformalInterval(NumberStream[IntervalTicket, IntervalMethod]):
         scorecasts
             What was expected of each score; those of outcomes are not looked at.
         """
-        casts = None if scorecasts is None else list(scorecasts)
-        listed = x if casts is None else list(x)
+        casts = None if scorecasts is None else check.listed(scorecasts, "scorecasts")
+        listed = x if casts is None else check.listed(x, "x")
         if casts is not None:
             check.same_length(x=listed, scorecasts=casts)
 
@@ -261,7 +261,7 @@ class ConformalInterval(NumberStream[IntervalTicket, IntervalMethod]):
 
         Where scores are given, ``centres`` is None for each.
         """
-        points = list(centres)
+        points = check.listed(centres, "centres")
         return self.play(np.zeros(len(points), np.int64), id, points, time, scorecasts=scorecasts)
 
     @property

@@ -313,11 +313,7 @@ def _many(raw: Any) -> Distributions:
 
 
 def _joined(raw: Any) -> Distributions:
-    try:
-        listed = list(raw)
-    except TypeError:
-        told = f"Distributions or a list of Distribution, got {raw!r}"
-        raise InvalidType(f"raw forecasts must be {told}") from None
+    listed = check.listed(raw, "raw forecasts", "be Distributions or a list of Distribution")
     return Distributions._joined([_one(each).rows for each in listed])
 
 
