@@ -8,6 +8,7 @@ import sys
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,8 +17,20 @@ from hypothesis import strategies as st
 from summaries import Group, awkward, chained, overconfident, replayed, told
 
 from calibrant.errors import InvalidInput, MissingExtra
+from calibrant.groups import GroupRecalibrator
 from calibrant.kinds.binary import tables, view
-from calibrant.kinds.binary.headline import accuracy, beyond_noise, half_step, matters, off, spread
+from calibrant.kinds.binary.headline import accuracy, calibration
+from calibrant.kinds.binary.judgement import (
+    VERDICTS,
+    beyond_noise,
+    half_step,
+    matters,
+    noise,
+    off,
+    spread,
+    trend,
+    verdict,
+)  # fmt: skip
 from calibrant.kinds.binary.tables import chain, screen, windows
 from calibrant.kinds.binary.view import chosen, guarantee, promise
 from calibrant.metrics import calibration_curve
@@ -25,7 +38,14 @@ from calibrant.plot import canvas, save
 from calibrant.report import headline, render, view_of, write, write_many
 from calibrant.report.page import _templates
 from calibrant.report.tables import shown, signed
-from calibrant.summary import Breakdown, Part, Parts, Summary
+from calibrant.summary import (
+    Breakdown,
+    Part,
+    Parts,
+    Summary,
+    collector_for,
+    summarise_collected,
+)  # fmt: skip
 from calibrant.transforms import Identity
 
 pytest.importorskip("jinja2", reason='needs the extra "plot"')
@@ -101,8 +121,8 @@ SENTENCES = {
     "nothing to fix": (
         (Group(0.5, 0.5, 0.5, 400), Group(0.3, 0.3, 0.29, 300)),
         "Your forecasts were right already, as far as 700 rounds can tell (off by 0.4 points on "
-        "average, within noise), and stayed so. Accuracy unchanged: Brier 0.231 → 0.231; "
-        "ranking unchanged: AUC 0.606 → 0.606.",
+        "average, noise alone leaves about 2.0 points), and stayed so. Accuracy unchanged: Brier "
+        "0.231 → 0.231; ranking unchanged: AUC 0.606 → 0.606.",
     ),
     "nothing worth fixing": (
         (Group(0.5, 0.5, 0.508, 19_000),),
@@ -113,13 +133,14 @@ SENTENCES = {
     "slightly spoilt": (
         (Group(0.5, 0.5, 0.5, 9000), Group(0.31, 0.35, 0.31, 1800)),
         "Your forecasts were right already, as far as 10,800 rounds can tell (off by 0.0 points "
-        "on average, within noise), and are off by 0.7 points now. Accuracy unchanged: Brier "
+        "on average, noise alone leaves about 0.5 points), and are off by 0.7 points now. Accuracy unchanged: Brier "
         "0.244 → 0.244; ranking unchanged: AUC 0.553 → 0.553.",
     ),
     "too uncertain": (
-        tuple(Group(0.62, k / 20, 0.5, 16) for k in (5, 6, 7, 8, 12, 13, 14, 15)),
-        "Cases you gave 62 % came true 50 % of the time. calibrant gives them 50 %, too few "
-        "cases to call it better. No clear change in accuracy: Brier 0.264 → 0.284.",
+        (Group(0.62, 0.3, 0.43, 40), Group(0.62, 0.5, 0.37, 80), Group(0.62, 0.7, 0.83, 40)),
+        "Cases you gave 62 % came true 49 % of the time. calibrant gives them 50 %, too few "
+        "cases to call it better. Accuracy improved: Brier 0.266 → 0.230; ranking improved: AUC "
+        "0.500 → 0.650.",
     ),
     "all happened": (
         (Group(0.9, 0.95, 1.0, 1200),),
@@ -171,7 +192,8 @@ def test_a_grid_that_splits_is_an_excuse_only_for_what_its_draws_leave() -> None
     made = replace(usual, summary=usual.summary | {"calibrator": "refining", "resolution": 15})
     assert "calibrant gives them 60 %, closer but not there yet." in headline(made)
     # Half the distance of two cells that were drawn so often and did not split.
-    even, fine = (half_step(one, [0.5, 0.02], [400, 400]) for one in (usual, made))
+    rules = ("gaps", 20), ("refining", 15)
+    even, fine = (half_step(*rule, [0.5, 0.02], [400, 400]) for rule in rules)
     assert even.tolist() == [0.025, 0.025]
     assert fine == pytest.approx([0.25**0.75 / 20, 0.0196**0.75 / 20])
 
@@ -292,37 +314,151 @@ def part(rounds: int, before: float, after: float, bound: float = math.nan) -> P
 
 
 @pytest.mark.parametrize(
-    ("row", "expected"),
+    ("row", "before", "after", "expected"),
     [
-        (part(99, 0.2, 0.0), "too few rounds"),
-        (part(1000, 0.2, 0.04, 0.03), "bound exceeded"),
-        (part(1000, 0.2, 0.001), "fixed"),
-        (part(1000, 0.001, 0.001), "right already"),
-        (part(1000, 0.2, 0.05), "better but still off"),
-        (part(1000, 0.001, 0.05), "worse"),
-        (part(1000, 0.05, 0.06), "no better"),
+        (part(99, 0.2, 0.0), 0.9, 0.5, "too few rounds"),
+        (part(1000, 0.2, 0.04, 0.03), 0.9, 0.5, "bound exceeded"),
+        (part(1000, 0.2, 0.001), 0.9, 0.5, "fixed"),
+        (part(1000, 0.001, 0.001), 0.51, 0.5, "right already"),
+        (part(1000, 0.2, 0.05), 0.9, 0.7, "better but still off"),
+        (part(1000, 0.001, 0.05), 0.5, 0.7, "worse"),
+        (part(1000, 0.05, 0.05), 0.7, 0.705, "no better"),
     ],
 )
-def test_each_group_has_one_verdict_by_the_numbers_of_its_row(row: Part, expected: str) -> None:
-    assert tables.verdict(row) == expected
-    stored = {**vars(row), "bound": None if math.isnan(row.bound or math.nan) else row.bound}
-    assert tables._judged(stored) == expected
+def test_each_group_has_one_verdict_by_the_rule_of_the_headline(
+    row: Part, before: float, after: float, expected: str
+) -> None:
+    outcomes = np.arange(row.rounds) % 2
+    raw, now = (curve_of(np.full(row.rounds, said), outcomes) for said in (before, after))
+    assert verdict(row, raw, now, "gaps", 20) == expected
 
 
-def test_right_forecasts_of_a_group_are_hardly_ever_said_to_be_off() -> None:
-    dice = np.random.default_rng(5)
-    wrong = 0
-    for _ in range(200):
-        raw = dice.random(500)
+FORECASTERS = {
+    "even": lambda dice, n: 0.01 + 0.98 * dice.random(n),
+    "sure": lambda dice, n: dice.beta(8.0, 2.0, n).clip(0.001, 0.999),
+    "rare": lambda dice, n: dice.beta(0.5, 8.0, n).clip(0.001, 0.999),
+    "in tenths": lambda dice, n: dice.choice([0.5, 0.6, 0.7, 0.8, 0.9], n),
+}
+
+
+def called_off(seed: int, rounds: int, make: Any, chance: Any, runs: int = 200) -> int:
+    """How many of some forecasters are called off, if outcomes have another chance."""
+    dice, found = np.random.default_rng(seed), 0
+    for _ in range(runs):
+        raw = make(dice, rounds)
+        found += off(curve_of(raw, dice.random(rounds) < chance(raw)))
+    return found
+
+
+def curve_of(raw: Any, outcomes: Any) -> Any:
+    followed = Breakdown("group")
+    followed.add(followed.places(["a"] * len(raw)), raw, raw, outcomes)
+    return followed.curve("a", 0, bands=False)
+
+
+@pytest.mark.parametrize("rounds", [50, 100, 200, 400, 1000])
+@pytest.mark.parametrize("name", FORECASTERS)
+def test_right_forecasters_of_any_length_are_rarely_called_off(name: str, rounds: int) -> None:
+    wrong = called_off(rounds, rounds, FORECASTERS[name], lambda raw: raw)
+    # Each is called off with probability 5 %, and of 200 more than 20 once in 600 times.
+    assert wrong <= 20
+
+
+def bolder(by: float) -> Any:
+    """What happens if log-odds are that many times too large."""
+    return lambda raw: 1.0 / (1.0 + (1.0 / raw - 1.0) ** (1.0 / by))
+
+
+@pytest.mark.parametrize(
+    ("rounds", "chance", "least"),
+    [
+        (100, lambda raw: raw - 0.2, 180),
+        (100, bolder(3.0), 180),
+        (100, lambda raw: 0.5 + 0.0 * raw, 195),
+        (200, lambda raw: raw - 0.2, 195),
+        (200, bolder(2.0), 170),
+        (400, lambda raw: raw + 0.1, 180),
+        (1000, bolder(1.5), 180),
+    ],
+)
+def test_forecasters_that_are_visibly_wrong_are_not_called_right(
+    rounds: int, chance: Any, least: int
+) -> None:
+    assert called_off(7, rounds, FORECASTERS["even"], chance) >= least
+
+
+def test_the_headline_of_a_few_hundred_wrong_rounds_says_what_was_wrong_where() -> None:
+    dice = np.random.default_rng(0)
+    raw = dice.random(120)
+    outcomes = dice.random(120) < bolder(3.0)(raw)
+    summary = replayed(raw, outcomes)
+    assert not beyond_noise(summary.curves["raw"]).any()
+    assert off(summary.curves["raw"])
+    said = opening_of(summary)
+    assert re.match(r"Cases you gave \d+ % came true \d+ % of the time\.", said), said
+    assert "right already" not in said
+
+
+def test_right_forecasts_are_told_with_the_error_that_chance_alone_leaves() -> None:
+    dice = np.random.default_rng(4)
+    raw = dice.random((300, 200))
+    curves = [curve_of(row, dice.random(200) < row) for row in raw]
+    seen, told = (np.mean([f(curve) for curve in curves]) for f in (spread, noise))
+    assert seen == pytest.approx(told, rel=0.05)
+
+
+def test_a_trend_is_not_judged_where_hardly_any_outcome_was_expected() -> None:
+    curve = calibration_curve([0.0001] * 9_999 + [0.2], [1, *[0] * 9_999], buckets=20)
+    assert (trend(curve) == np.nan_to_num(curve.mean_forecast)).all()
+
+
+def test_the_verdict_on_a_group_of_all_rounds_is_that_of_the_headline() -> None:
+    for seed, chance in ((1, bolder(3.0)), (2, lambda raw: raw), (3, lambda raw: raw - 0.2)):
+        dice = np.random.default_rng(seed)
+        raw = 0.2 + 0.8 * dice.random(300)
+        outcomes = dice.random(300) < chance(raw)
+        rec = GroupRecalibrator(seed=1)
+        run = rec.replay(raw, outcomes, groups=["all"] * 300)
         followed = Breakdown("group")
-        followed.add(followed.places(["a"] * 500), raw, raw, dice.random(500) < raw)
-        wrong += tables.verdict(followed.parts()[0]) != "right already"
-    assert wrong <= 10
+        followed.add(followed.places(["all"] * 300), raw, run.forecast, outcomes)
+        collector = collector_for(rec)
+        collector.update(raw, run.forecast, np.minimum(run.mean, 1.0), outcomes)
+        summary = summarise_collected(collector, rec, breakdown=followed)
+        row = summary["breakdown"]["rows"][0]
+        assert row["verdict"] == VERDICTS[calibration(summary).ending]
+        assert row["verdict"] in opening_of(summary)
+        assert Summary.from_dict(summary.to_dict()).parts.rows[0].verdict == row["verdict"]
+
+
+def test_groups_of_a_summary_that_was_stored_without_verdicts_are_not_judged() -> None:
+    summary = replace(told(*FIXED), parts=Parts("group", [part(1000, 0.2, 0.001)], {}))
+    stored = dict(vars(part(1000, 0.2, 0.001)))
+    del stored["verdict"]
+    assert tables.parts_table({"kind": "group", "rows": [stored]}).rows[0][-1] == "not judged"
+    assert tables.tally(summary) == "Group by group: 1 not judged."
+
+
+@pytest.mark.parametrize(
+    ("scale", "begins"),
+    [
+        (None, "Cases you gave 80 % came true 62 % of the time."),
+        ("percent", "Cases you gave 80 % came true 62 % of the time."),
+        ("logit", "Cases whose log-odds amount to 80 % came true 62 % of the time."),
+        ("score", "Cases whose scores are read as 80 % came true 62 % of the time."),
+    ],
+)
+def test_the_headline_says_what_its_numbers_are_where_others_were_given(
+    scale: str | None, begins: str
+) -> None:
+    summary = told(*FIXED)
+    made = replace(summary, settings=summary.settings | {"scale": scale})
+    assert opening_of(made).startswith(begins)
 
 
 def test_verdicts_in_table_sentence_and_screen_agree() -> None:
-    rows = [part(1000, 0.2, 0.001), part(1000, 0.2, 0.05), part(20, 0.1, 0.1)]
-    named = [replace(row, name=name) for row, name in zip(rows, "abc", strict=True)]
+    words = ("fixed", "better but still off", "too few rounds")
+    pairs = zip("abc", words, strict=True)
+    named = [replace(part(1000, 0.2, 0.1), name=name, verdict=word) for name, word in pairs]
     summary = replace(told(*FIXED), parts=Parts("group", named, {}))
     table = tables.parts(summary)
     assert table is not None

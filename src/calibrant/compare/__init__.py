@@ -11,15 +11,6 @@ from calibrant.compare.method import Method, Played
 from calibrant.compare.run import compare, methods_by_name
 
 __all__ = [
-    "KEYS",
-    "KINDS",
-    "VERSION",
-    "Comparison",
-    "Method",
-    "Played",
-    "Row",
-    "compare",
-    "methods_by_name",
-    "render",
-    "write",
-]
+    "KEYS", "KINDS", "VERSION", "Comparison", "Method", "Played", "Row", "compare",
+    "methods_by_name", "render", "write",
+]  # fmt: skip

@@ -13,7 +13,8 @@ import numpy as np
 from calibrant import plot
 from calibrant.core.arrays import Reals
 from calibrant.kernels.tallies import LEVELS, WINDOW
-from calibrant.kinds.binary.headline import matters, points
+from calibrant.kinds.binary.headline import points
+from calibrant.kinds.binary.judgement import matters
 from calibrant.live.source import Board
 from calibrant.live.svg import picture
 from calibrant.metrics import CalibrationCurve

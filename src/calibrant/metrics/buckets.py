@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.core import check
-from calibrant.core.arrays import Reals, Words
+from calibrant.core.arrays import Mask, Reals, Words
 from calibrant.core.place import buckets_of
 from calibrant.errors import InvalidInput
 from calibrant.metrics.calibration import calibration_error, checked_power
@@ -69,6 +69,28 @@ def binomial_band(
     return _lower_limit(tail, k, n), 1.0 - _lower_limit(tail, n - k, n)
 
 
+def outside(ones: Reals, counts: Reals, said: Reals, *, confidence: float) -> Mask:
+    """Say where probabilities lie outside the limits of :func:`binomial_band`, without these.
+
+    >>> ones, counts, said = np.array([7.0, 7.0]), np.array([10.0, 10.0]), np.array([0.34, 0.4])
+    >>> outside(ones, counts, said, confidence=0.95).tolist()
+    [True, False]
+    """
+    tail = (1.0 - confidence) / 2.0
+    low, high = (
+        _is_below(tail, ones, counts, said),
+        _is_below(tail, counts - ones, counts, 1.0 - said),
+    )
+    return np.asarray(low | high)
+
+
+def _is_below(tail: float, k: Reals, n: Reals, x: Reals) -> Mask:
+    """Say where x is below the lower limit: if ``P(Beta(k, n - k + 1) <= x)`` is below the tail."""
+    a, b = np.maximum(k, 1.0), n - k + 1.0
+    start, end = _support(a, b)
+    return np.asarray((k > 0) & _has_less(tail, start, np.clip(x, start, end), end, a, b))
+
+
 def _lower_limit(tail: float, k: Reals, n: Reals) -> Reals:
     limit = np.zeros_like(k)
     some = k > 0
@@ -78,15 +100,24 @@ def _lower_limit(tail: float, k: Reals, n: Reals) -> Reals:
 
 def _beta_quantile(level: float, a: Reals, b: Reals) -> Reals:
     """Solve ``P(Beta(a, b) <= x) = level`` by bisection, for a, b of at least 1."""
-    mean = a / (a + b)
-    reach = _REACH * np.sqrt(mean * (1.0 - mean) / (a + b + 1.0))
-    start, end = np.maximum(mean - reach, 0.0), np.minimum(mean + reach, 1.0)
-    low, high = start, end
+    start, end = low, high = _support(a, b)
     for _ in range(_HALVINGS):
         x = (low + high) / 2.0
-        below = _mass(start, x, a, b) * (1.0 - level) < _mass(x, end, a, b) * level
+        below = _has_less(level, start, x, end, a, b)
         low, high = np.where(below, x, low), np.where(below, high, x)
     return (low + high) / 2.0
+
+
+def _support(a: Reals, b: Reals) -> tuple[Reals, Reals]:
+    """Return the ends of the interval that has all of a Beta law that is seen in a float."""
+    mean = a / (a + b)
+    reach = _REACH * np.sqrt(mean * (1.0 - mean) / (a + b + 1.0))
+    return np.maximum(mean - reach, 0.0), np.minimum(mean + reach, 1.0)
+
+
+def _has_less(level: float, start: Reals, x: Reals, end: Reals, a: Reals, b: Reals) -> Mask:
+    """Say where less than ``level`` of a Beta law lies up to x."""
+    return np.asarray(_mass(start, x, a, b) * (1.0 - level) < _mass(x, end, a, b) * level)
 
 
 def _mass(start: Reals, end: Reals, a: Reals, b: Reals) -> Reals:

@@ -199,7 +199,8 @@ def _read(kind: Any, value: Any) -> Any:
 
 def _piece(kind: Any, data: dict[str, Any]) -> Any:
     hints = typing.get_type_hints(kind)
-    if set(data) != set(hints):
+    spare = {name for name in hints if hasattr(kind, name)}  # those with a default
+    if not set(hints) - spare <= set(data) <= set(hints):
         told = ", ".join(sorted(set(data) ^ set(hints)))
         raise ValueError(f"{kind.__name__} with other entries: {told}")
-    return kind(**{name: _read(hint, data[name]) for name, hint in hints.items()})
+    return kind(**{name: _read(hints[name], value) for name, value in data.items()})

@@ -7,6 +7,7 @@ well.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -15,6 +16,7 @@ from calibrant._version import __version__
 from calibrant.bounds.game import probably
 from calibrant.core.codec import kind_of
 from calibrant.errors import CorruptState
+from calibrant.kinds.binary.judgement import verdict
 from calibrant.kinds.binary.service import Service
 from calibrant.loading import load
 from calibrant.recalibrate import Calibrant, Certificate, Chain, Recalibrator
@@ -249,7 +251,12 @@ class Binary:
             name: (breakdown.curve(name, 0), breakdown.curve(name, 1))
             for name in breakdown.largest(SHOWN)
         }
-        return Parts(breakdown.kind, self.rows(breakdown, recalibrator), curves)
+        rule, rows = inner(recalibrator).calibrator, []
+        for row in self.rows(breakdown, recalibrator):
+            raw, now = (breakdown.curve(row.name, series, bands=False) for series in (0, 1))
+            told = verdict(row, raw, now, rule.name, rule.resolution)
+            rows.append(replace(row, verdict=told))
+        return Parts(breakdown.kind, rows, curves)
 
     def rows(self, breakdown: Breakdown, recalibrator: Engine) -> list[Any]:
         """Return what was measured in each part."""

@@ -3,152 +3,42 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from itertools import compress
+from typing import Final
 
-import numpy as np
-from numpy.typing import ArrayLike
-
-from calibrant.core.arrays import Mask, Reals
+from calibrant.kinds.binary.judgement import (
+    FEW,
+    LEVEL,
+    SPLITS,
+    Finding,
+    beyond,
+    beyond_noise,
+    compared,
+    half_step,
+    known,
+    matters,
+    noise,
+)  # fmt: skip
 from calibrant.kinds.binary.tables import tally
 from calibrant.metrics import CalibrationCurve, binomial_band
 from calibrant.report.tables import number
 from calibrant.summary import BucketRow, Summary
 
-SPLITS: Final = "refining"
-"""The rule whose grid becomes finer where it is visited."""
-LEVEL: Final = 0.05
-"""Probability, at most, of calling calibrated independent forecasts miscalibrated."""
-FEWEST: Final = 0.05
-"""Share of the rounds that must be off before forecasts are called miscalibrated."""
-NEAR: Final = 0.01
-"""Distances between forecast and frequency that are too small to matter, but for rare events."""
-PART: Final = 0.2
-"""Of the probability of the rarer outcome: what is too small to matter there."""
 SLIGHT: Final = 0.005
 """Differences of Brier scores that are too small to matter, but for small scores."""
 SHARE: Final = 0.025
 """Of the Brier score: what is too small to matter there."""
 
 
-def matters(said: ArrayLike, rate: ArrayLike) -> Mask:
-    """Say where forecast and frequency differ by enough to matter.
-
-    By more than 0.01, or a fifth of the rarer outcome's probability where that is less.
-
-    Examples
-    --------
-    >>> matters([0.505, 0.53, 0.01], [0.5, 0.5, 0.001]).tolist()
-    [False, True, True]
-    """
-    p, q = np.asarray(said, np.float64), np.asarray(rate, np.float64)
-    rarer = np.maximum(np.minimum(p, 1.0 - p), np.minimum(q, 1.0 - q))
-    return np.asarray(np.abs(p - q) > np.minimum(NEAR, PART * rarer))
-
-
-def beyond_noise(curve: CalibrationCurve) -> Mask:
-    """Say of each bucket whether noise alone hardly explains its distance.
-
-    The exact binomial limits of all k used buckets hold at once with probability 95 %:
-    each is taken at ``1 - 0.05 / k``.
-
-    Examples
-    --------
-    >>> from calibrant.metrics import calibration_curve
-    >>> beyond_noise(calibration_curve([0.8] * 100 + [0.2], [1, 0] * 50 + [0], buckets=2)).tolist()
-    [False, True]
-    """
-    used = curve.count > 0
-    ones = np.rint(np.where(used, curve.mean_outcome, 0.0) * curve.count)
-    level = LEVEL / max(1, int(used.sum()))
-    low, high = binomial_band(ones, curve.count, confidence=1.0 - level)
-    return np.asarray(used & ((curve.mean_forecast < low) | (curve.mean_forecast > high)))
-
-
-def off(curve: CalibrationCurve, allowed: ArrayLike = 0.0) -> bool:
-    """Say whether a twentieth of the rounds is off, beyond noise and by enough to matter.
-
-    Buckets that hardly any round fell into do not make a forecaster miscalibrated, nor do
-    distances up to ``allowed``.
-
-    Examples
-    --------
-    >>> from calibrant.metrics import calibration_curve
-    >>> off(calibration_curve([0.8] * 100, [1, 0] * 50))
-    True
-    >>> off(calibration_curve([0.8] * 10, [1, 0] * 5))
-    False
-    """
-    far = np.abs(curve.mean_forecast - curve.mean_outcome) > allowed
-    wrong = far & beyond_noise(curve) & matters(curve.mean_forecast, curve.mean_outcome)
-    rounds = int(curve.count[wrong].sum())
-    return rounds > 0 and rounds >= FEWEST * int(curve.count.sum())
-
-
-def spread(curve: CalibrationCurve) -> float:
-    """Return the average distance of frequency and forecast over the curve's buckets.
-
-    Examples
-    --------
-    >>> from calibrant.metrics import calibration_curve
-    >>> round(spread(calibration_curve([0.8, 0.8], [1, 0])), 12)
-    0.3
-    """
-    used = curve.count > 0
-    gaps = np.abs(curve.mean_outcome - curve.mean_forecast)[used]
-    rounds = int(curve.count.sum())
-    return float(gaps @ curve.count[used] / rounds) if rounds else math.nan
-
-
-class Finding(NamedTuple):
-    """What happened to calibration, the average distance before and after, and whether it is off.
-
-    Forecasts from a grid cannot be made to come closer than half a step of it: up to there they
-    count as fixed.
-    """
-
-    ending: str
-    raw_gap: float
-    now_gap: float
-    now_off: bool
-
-
 def calibration(summary: Summary) -> Finding:
     """Measure calibration before and after in the same equal buckets."""
     curves, rate = summary.curves, number(summary["base_rate"])
-    now = curves["forecast"]
-    return compared(curves["raw"], now, rate, half_step(summary, now.mean_forecast, now.count))
+    return compared(curves["raw"], curves["forecast"], rate, *_grid(summary))
 
 
-def compared(
-    raw: CalibrationCurve, now: CalibrationCurve, rate: float, allowed: ArrayLike
-) -> Finding:
-    """Compare forecasts before and after; ``allowed`` is half a step of the grid of the latter."""
-    before, after, was_off, is_off = spread(raw), spread(now), off(raw), off(now)
-    margin = min(NEAR, PART * min(rate, 1.0 - rate))
-    ending = "unclear" if was_off else "fine"
-    if was_off and after < before:
-        ending = "better" if off(now, allowed) else "fixed"
-    elif is_off and after > before + margin:
-        ending = "worse"
-    return Finding(ending, before, after, is_off)
-
-
-def half_step(summary: Summary, said: ArrayLike, count: ArrayLike) -> Reals:
-    """Return half the distance of neighbours on the grid, or at most that, around forecasts.
-
-    On a grid that splits cells (``refining``) n draws around g leave no neighbours in use whose
-    half distance is above ``(g (1 - g))**0.75 / sqrt(n)``.
-    """
-    g, n = np.asarray(said, np.float64), np.maximum(np.asarray(count, np.float64), 1.0)
-    even = np.full(g.shape, 0.5 / float(summary["resolution"]))
-    if not _splits(summary):
-        return even
-    return np.asarray((g * (1.0 - g)) ** 0.75 / np.sqrt(n))
-
-
-def _splits(summary: Summary) -> bool:
-    return bool(summary.summary.get("calibrator") == SPLITS)
+def _grid(summary: Summary) -> tuple[str, int]:
+    return str(summary.summary.get("calibrator")), int(summary["resolution"])
 
 
 def accuracy(summary: Summary) -> str:
@@ -172,8 +62,6 @@ def accuracy(summary: Summary) -> str:
     return "improved" if high < 0.0 else "worse"
 
 
-FEW: Final = 100
-"""Rounds below which nothing is claimed about calibration."""
 MOST_DIGITS: Final = 4
 SMALL_BRIER: Final = 0.01
 """A score below which three digits show little."""
@@ -263,19 +151,21 @@ def _calibration(summary: Summary) -> str:
         return _fine(summary, found)
     if found.ending == "worse":
         return f"Calibration got worse: {_apart(found)}"
-    here = _compare(max(summary.buckets, key=_weight))
+    place = _place(summary)
     if found.ending == "unclear":
-        return f"{here.told}, too few cases to call it better"
-    return here.told + _remark(here, summary, elsewhere=found.ending == "better")
+        return f"{_told(place, summary)}, too few cases to call it better"
+    return _told(place, summary) + _remark(place, summary, elsewhere=found.ending == "better")
 
 
 def _fine(summary: Summary, found: Finding) -> str:
-    told = f"as far as {int(summary['n_rounds']):,} rounds can tell"
-    beyond = bool(beyond_noise(summary.curves["raw"]).any())
-    excuse = "too little to matter" if beyond else "within noise"
-    noise = f"off by {points(found.raw_gap)} on average, {excuse}"
+    told, raw = f"as far as {int(summary['n_rounds']):,} rounds can tell", summary.curves["raw"]
+    excuse, said = f"noise alone leaves about {points(noise(raw))}", raw.mean_forecast
+    small = found.raw_gap > noise(raw) and not matters(said, raw.mean_outcome).any()
+    if small or (raw.count > 0)[known(raw) != said].any():
+        excuse = "too little to matter"
+    gap = f"off by {points(found.raw_gap)} on average, {excuse}"
     since = f"are off by {points(found.now_gap)} now" if found.now_off else "stayed so"
-    return f"Your forecasts were right already, {told} ({noise}), and {since}"
+    return f"Your forecasts were right already, {told} ({gap}), and {since}"
 
 
 def _apart(found: Finding) -> str:
@@ -283,49 +173,58 @@ def _apart(found: Finding) -> str:
     return f"your forecasts were off by {before} on average, calibrant's are by {now}"
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """One place before and after: in words, its distances, and whether all is well there now.
-
-    Besides, what is said there now and how often.
-    """
-
-    told: str
-    before: float
-    after: float
-    well: bool
-    said: float
-    count: int
+GIVEN: Final = {"logit": "whose log-odds amount to", "score": "whose scores are read as"}
+"""What was done to give a probability, where none was given."""
+COLUMNS: Final = ("mean_raw", "rate", "count")
+MEANS: Final = ("mean_raw", "rate", "mean_forecast")
+WIDER: Final = (1, 5, 10)
+"""How many neighbouring buckets are told of together, if narrower ones have too few cases."""
 
 
-def _remark(here: Comparison, summary: Summary, *, elsewhere: bool) -> str:
-    close = here.after <= half_step(summary, here.said, here.count)
-    if elsewhere and (here.well or close):
-        return ", though some of its forecasts are still off"
-    if here.well:
-        return ""
-    if close:
-        steps = (
-            ""
-            if summary.summary.get("calibrator") == SPLITS
-            else f" of {summary['resolution']} steps"
-        )
-        return f", as close as its grid{steps} allows"
-    return ", closer but not there yet" if here.after < here.before else ", still off"
+def _place(summary: Summary) -> BucketRow:
+    """Return where most was to be corrected, of the narrowest intervals that show it."""
+    rows = summary.buckets
+    if beyond_noise(summary.curves["raw"]).any():
+        return max(compress(rows, beyond_noise(summary.curves["raw"])), key=_weight)
+    for size in WIDER:
+        wide = [_joined(rows[k : k + size]) for k in range(0, len(rows), size)]
+        said, rate, count = ([getattr(row, name) for row in wide] for name in COLUMNS)
+        if (far := beyond(said, rate, count, LEVEL / len(wide))).any():
+            return max(compress(wide, far), key=_weight)
+    return _joined(rows)
+
+
+def _joined(rows: Sequence[BucketRow]) -> BucketRow:
+    used, count = [row for row in rows if row.count], sum(row.count for row in rows)
+    sums = (sum(getattr(row, name) * row.count for row in used) for name in MEANS)
+    return BucketRow(rows[0].low, rows[-1].high, count, *(total / max(1, count) for total in sums))
 
 
 def _weight(row: BucketRow) -> float:
-    return row.count * (row.mean_raw - row.rate) ** 2 if row.count else 0.0
+    return row.count * (row.mean_raw - row.rate) ** 2
 
 
-def _compare(row: BucketRow) -> Comparison:
+def _told(row: BucketRow, summary: Summary) -> str:
     """Compare what was said of some cases with what happened and with what is said of them now."""
     raw, rate, now = percents(row.mean_raw, row.rate, row.mean_forecast)
+    given = GIVEN.get(str(summary.settings.get("scale")), "you gave")
+    return f"Cases {given} {raw} came true {rate} of the time. calibrant gives them {now}"
+
+
+def _remark(row: BucketRow, summary: Summary, *, elsewhere: bool) -> str:
     low, high = binomial_band([round(row.rate * row.count)], [row.count])
-    told = f"Cases you gave {raw} came true {rate} of the time. calibrant gives them {now}"
     well = not matters(row.mean_forecast, row.rate) or low[0] <= row.mean_forecast <= high[0]
     before, after = abs(row.mean_raw - row.rate), abs(row.mean_forecast - row.rate)
-    return Comparison(told, before, after, bool(well), row.mean_forecast, row.count)
+    rule, resolution = _grid(summary)
+    close = after <= half_step(rule, resolution, row.mean_forecast, row.count)
+    if elsewhere and (well or close):
+        return ", though some of its forecasts are still off"
+    if well:
+        return ""
+    if close:
+        steps = "" if rule == SPLITS else f" of {resolution} steps"
+        return f", as close as its grid{steps} allows"
+    return ", closer but not there yet" if after < before else ", still off"
 
 
 def percents(*values: float) -> list[str]:

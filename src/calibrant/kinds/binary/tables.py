@@ -16,7 +16,7 @@ from calibrant.report.tables import (
     settings,
     shown,
     signed,
-)
+)  # fmt: skip
 from calibrant.summary import NAMES, Part, Summary
 
 COLUMNS: Final = ("raw", "recalibrated, drawn", "recalibrated, mean")
@@ -68,51 +68,23 @@ def _change(regret: dict[str, Any]) -> str:
 
 MOST: Final = 100
 """Groups or classes that a table lists."""
-ENOUGH: Final = 100
-"""Rounds below which a group or class is not judged."""
+UNJUDGED: Final = Part.verdict
 WORDED: Final = {"too few rounds": "with too few rounds", "bound exceeded": "beyond the bound"}
 """How verdicts are counted in a sentence, where that differs."""
-NOISE: Final = 31.41
-"""95 % quantile of chi-squared with 20 degrees of freedom, one for each bucket."""
-
-
-def verdict(row: Part) -> str:
-    """Return what became of one group or class, by the numbers in its row of the table.
-
-    ``C2`` up to ``31.41 y (1 - y)/rounds``, with ``y`` how often it happened, is what chance alone
-    leaves in 20 buckets in 95 % of cases.
-
-    Examples
-    --------
-    >>> verdict(Part("north", 1000, 0.5, 0.7, 0.5, 0.2, 0.04, 0.01, 0.0002, 0.03))
-    'fixed'
-    >>> verdict(Part("south", 20, 0.5, 0.7, 0.5, 0.2, 0.04, 0.01, 0.0002, 0.03))
-    'too few rounds'
-    """
-    if row.rounds < ENOUGH:
-        return "too few rounds"
-    if row.c2_forecast > number(row.bound):
-        return "bound exceeded"
-    noise = NOISE * row.rate * (1.0 - row.rate) / row.rounds
-    if row.c2_forecast <= noise:
-        return "right already" if row.c2_raw <= noise else "fixed"
-    if row.c2_forecast < row.c2_raw:
-        return "better but still off"
-    return "worse" if row.c2_raw <= noise else "no better"
 
 
 def tally(summary: Summary) -> str:
     """Return how many groups or classes got which verdict, the most frequent first."""
     if summary.parts is None or not summary.parts.rows:
         return ""
-    found = Counter(map(verdict, summary.parts.rows)).most_common()
+    found = Counter(row.verdict for row in summary.parts.rows).most_common()
     told = ", ".join(f"{count:,} {WORDED.get(word, word)}" for word, count in found)
     return f"{summary.parts.kind.capitalize()} by {summary.parts.kind}: {told}."
 
 
 PART_NOTES: Final = {
-    "group": "A round counts in each of its groups. Fixed: what is left of the error is what "
-    "chance alone leaves. C2 before is over 20 equal buckets, C2 now "
+    "group": "A round counts in each of its groups. Fixed: what is left of the error is noise, or "
+    "too little to matter. C2 before is over 20 equal buckets, C2 now "
     "over exact values, and what the theorem promises holds in all groups at once.",
     "class": "Each class against the rest, or beyond 20 classes the rounds in which it came first. "
     "C2 is over 20 equal buckets, but over exact values where there is a bound.",
@@ -180,7 +152,7 @@ def parts(summary: Summary) -> Table | None:
     for row in largest:
         chances = [shown(value, 3) for value in (row.rate, row.mean_raw, row.mean_forecast)]
         errors = [shown(value) for value in (row.c2_raw, row.c2_forecast, row.bound)]
-        rows.append((row.name, f"{row.rounds:,}", *chances, verdict(row), *errors))
+        rows.append((row.name, f"{row.rounds:,}", *chances, row.verdict, *errors))
     said = ("it happened", "you said", "now said", "verdict")
     header = (kind, "rounds", *said, "C2 before", "C2 now", "bound")
     more = f"Of {many:,}, those {MOST} with the most rounds; all are in the summary."
@@ -359,18 +331,17 @@ def parts_table(told: Mapping[str, Any]) -> Table:
     header = (f"{kind} by {kind}", "rounds", "happened", *said)
     keys = ("rate", "mean_raw", "mean_forecast", "c2_forecast", "bound")
     cells = [
-        [_cut(r["name"]), f"{r['rounds']:,}", *(printed(r[k]) for k in keys), _judged(r)]
+        [
+            _cut(r["name"]),
+            f"{r['rounds']:,}",
+            *(printed(r[k]) for k in keys),
+            r.get("verdict", UNJUDGED),
+        ]
         for r in shown
     ]
     if len(rows) > SHOWN:
         cells.append([f"{len(rows) - SHOWN:,} more in --json", *[""] * 7])
     return Table("", header, tuple(map(tuple, cells)), (0, 7))
-
-
-def _judged(row: Mapping[str, Any]) -> str:
-    """Return the verdict on a row as it is stored, where no number is None."""
-    told: dict[str, Any] = {k: row[k] if k == "name" else number(row[k]) for k in row}
-    return verdict(Part(**told))
 
 
 def _cut(title: str) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from calibrant.groups import GroupRow
 from calibrant.kinds.binary.headline import opening as opening
-from calibrant.kinds.binary.headline import spread
+from calibrant.kinds.binary.judgement import spread
 from calibrant.kinds.binary.tables import screen as screen
 from calibrant.kinds.binary.tables import tables as tables
 from calibrant.plot import Drawing, prepare_all
