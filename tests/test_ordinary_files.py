@@ -702,6 +702,27 @@ def test_probabilities_are_not_read_as_percents(
 
 
 @pytest.mark.parametrize(
+    ("words", "way"),
+    [
+        (("no", "yes"), "won has two values, yes and no: try --raw p --outcome won --positive yes"),
+        (("0", "1"), "try --raw p --outcome won"),
+        (("red", "green", "blue"), "--proba p,COL,... with a column for each class"),
+    ],
+)
+def test_one_column_of_numbers_is_no_column_of_lists(
+    words: tuple[str, ...], way: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [f"{p},{words[k % len(words)]}" for k, (p, _) in enumerate(rounds())]
+    place = written(tmp_path / "d.csv", "\n".join(["p,won", *rows]) + "\n")
+    told = refused(capsys, "replay", place, "--proba", "p", "--outcome", "won")
+    assert (
+        f"p must hold a list of probabilities in each row, got numbers, e.g. {rounds()[0][0]!r}"
+        in told
+    )
+    assert told.endswith(f"; {way}")
+
+
+@pytest.mark.parametrize(
     ("decimal", "given", "read"),
     [
         (",", ["1.313", "1.250,5", "980", "-12.345.678"], [1313, 1250.5, 980, -12345678]),

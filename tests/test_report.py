@@ -133,8 +133,8 @@ SENTENCES = {
     "slightly spoilt": (
         (Group(0.5, 0.5, 0.5, 9000), Group(0.31, 0.35, 0.31, 1800)),
         "Your forecasts were right already, as far as 10,800 rounds can tell (off by 0.0 points "
-        "on average, noise alone leaves about 0.5 points), and are off by 0.7 points now. Accuracy unchanged: Brier "
-        "0.244 → 0.244; ranking unchanged: AUC 0.553 → 0.553.",
+        "on average, noise alone leaves about 0.5 points), and are off by 0.7 points now. Accuracy "
+        "unchanged: Brier 0.244 → 0.244; ranking unchanged: AUC 0.553 → 0.553.",
     ),
     "too uncertain": (
         (Group(0.62, 0.3, 0.43, 40), Group(0.62, 0.5, 0.37, 80), Group(0.62, 0.7, 0.83, 40)),

@@ -10,7 +10,8 @@ import numpy as np
 
 from calibrant.core.arrays import Reals
 from calibrant.stream import advice
-from calibrant.stream.columns import OUTCOME_NAMES, RAW_NAMES
+from calibrant.stream.columns import OUTCOME_NAMES, RAW_NAMES, Columns
+from calibrant.stream.failure import Unreadable
 from calibrant.stream.values import EXACT, rounded
 from calibrant.stream.wording import KNOWN, Wording, shown
 
@@ -38,6 +39,19 @@ def offer(sample: advice.Sample, asked: Mapping[str, Any], words: Wording) -> st
         return f"try {shlex.join(told)}{logs}"
     told += ["--positive", two[0]]
     return f"{outcome} has two values, {two[0]} and {two[1]}: try {shlex.join(told)}{logs}"
+
+
+def check_lists(source: str, sample: advice.Sample, columns: Columns) -> None:
+    """Refuse one column of numbers where lists of probabilities are expected."""
+    name = columns.proba[0] if len(columns.proba) == 1 else ""
+    found, words = advice.present(sample.get(name, ())), columns.wording
+    if not found or not np.isfinite(words.numbers(found).values).all():
+        return
+    told = f"{name} must hold a list of probabilities in each row, got numbers"
+    way = f"--proba {name},COL,... with a column for each class"
+    if len(set(map(shown, advice.present(sample.get(columns.outcome, ()))))) == 2:
+        way = offer(sample, {"raw": name, "outcome": columns.outcome}, words)
+    raise Unreadable(f"{source}: {told}, e.g. {shown(found[0])!r}; {way}")
 
 
 def _of_classes(sample: advice.Sample, asked: Mapping[str, Any]) -> str:

@@ -26,7 +26,7 @@ from calibrant.stream.failure import NoColumn, StateMismatch, Unreadable, uninte
 from calibrant.stream.faults import Fault, OnFault
 from calibrant.stream.ids import Book, number_of, runs
 from calibrant.stream.inputs import open_reader
-from calibrant.stream.offers import has_outcomes, offer
+from calibrant.stream.offers import check_lists, has_outcomes, offer
 from calibrant.stream.pieces import Piece
 from calibrant.stream.readers import BATCH_ROWS, Reader
 from calibrant.stream.rows import Problem, Rounds, Rules, outcomes_of, value_at
@@ -192,6 +192,7 @@ class _Replay:
         self._check_time(source, columns)
         if not self.session.recalibrator.issued:
             check_percents(source.name, sample, columns, self.session.scale.kind)
+            check_lists(source.name, sample, columns)
         self._sample = sample
         self._advice = advice(sample, columns, self.session.scale.kind)
         source.notes += guesses(source, self.job.dialect, sample, columns)
