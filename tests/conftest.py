@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import marked
 import pytest
 import uncounted
 from hypothesis import HealthCheck, Phase, settings
@@ -89,8 +90,24 @@ PLAIN = re.compile(
 """Files whose tests do not depend on the compiler either, and cover what must be covered."""
 
 
+LONG = re.compile(r"test_(bounds_played|machine|machine_keyed|mutate|newcomers|one_log)$")
+"""Files whose tests take longest: workers begin with them, so that none comes last."""
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out files none of whose tests has the marks that were asked for."""
+    chosen, name = config.option.markexpr, collection_path.stem
+    if not chosen or collection_path.suffix != ".py" or not name.startswith("test_"):
+        return None
+    lists = {"once": ONCE, "plain": PLAIN}
+    wholly = [mark for mark, files in lists.items() if files.match(name)]
+    return None if marked.may_choose(chosen, collection_path.read_text(), wholly) else True
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what needs to run once, or uncounted; leave out rules on grids that they refuse."""
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: LONG.match(item.path.stem) is None)
     counted_elsewhere = uncounted.listed()
     for item in items:
         if item.get_closest_marker("base") and "compiled" not in item.nodeid:

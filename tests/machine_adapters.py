@@ -134,9 +134,10 @@ class Kind:
         """Return what a run announced, a row like :meth:`answer` for each round."""
         return list(zip(run.forecast.tolist(), run.mean.tolist(), strict=True))
 
-    def certified(self, rec: Any, played: naive.Played) -> dict[str, tuple[float, float]]:
-        """Return each number of the certificate beside the naive one."""
-        told = rec.certificate()
+    def certified(
+        self, rec: Any, told: Any, played: naive.Played
+    ) -> dict[str, tuple[float, float]]:
+        """Return each number of the certificate, where there is one, beside the naive one."""
         found = {"rounds": (told.rounds, len(played))}
         return found | self.measures(told, played)
 
@@ -419,7 +420,9 @@ class Judging(Kind):
     def rows(self, run: Any) -> list[Any]:
         return []
 
-    def certified(self, rec: Any, played: naive.Played) -> dict[str, tuple[float, float]]:
+    def certified(
+        self, rec: Any, told: Any, played: naive.Played
+    ) -> dict[str, tuple[float, float]]:
         counted = {f"rounds in {row.low}": row for row in rec.table()}
         return {
             name: (row.rounds, naive.inside(played, row.low, row.high))
@@ -439,8 +442,10 @@ class Watching(Judging):
         rows = np.array(raws, float)
         rec.update_many(rows, 1.0 - rows, np.array(outcomes, np.uint8), **late)
 
-    def certified(self, rec: Any, played: naive.Played) -> dict[str, tuple[float, float]]:
-        return super().certified(rec.raw, played)
+    def certified(
+        self, rec: Any, told: Any, played: naive.Played
+    ) -> dict[str, tuple[float, float]]:
+        return super().certified(rec.raw, told, played)
 
 
 class Grouping(Judging):
@@ -458,7 +463,9 @@ class Grouping(Judging):
     def key(self, raw: Any) -> str:
         return "low" if isinstance(raw, float) and raw < 0.5 else "high"
 
-    def certified(self, rec: Any, played: naive.Played) -> dict[str, tuple[float, float]]:
+    def certified(
+        self, rec: Any, told: Any, played: naive.Played
+    ) -> dict[str, tuple[float, float]]:
         rows = [row for key in rec.keys for row in rec[key].table()]
         return {
             f"rounds in {low}": (
@@ -481,5 +488,7 @@ class Transforming(Kind):
     def rows(self, run: Any) -> list[Any]:
         return list(run.tolist())
 
-    def certified(self, rec: Any, played: naive.Played) -> dict[str, tuple[float, float]]:
+    def certified(
+        self, rec: Any, told: Any, played: naive.Played
+    ) -> dict[str, tuple[float, float]]:
         return {}

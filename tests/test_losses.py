@@ -8,6 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from naive_losses import FORMULAS, bucket_cost
 
+from calibrant.bounds.accuracy import prices
 from calibrant.errors import CalibrantError, InvalidInput, InvalidType, UnknownName
 from calibrant.losses import (
     CustomLoss,
@@ -362,3 +363,21 @@ def test_a_bound_at_the_announced_values_alone_is_not_enough_for_the_lemma():
     gain = 10 * (loss(0, 0.1) - loss(0, 0.0))
     assert gain > 2 * loss.bound(0.1, 0.1) * (0.1 * 10)
     assert gain <= loss.swing(0.0, 0.1) * (0.1 * 10) + 1e-12
+
+
+def test_prices_of_named_losses_are_kept_and_those_of_others_found_anew() -> None:
+    asked = []
+
+    class Counting(Squared):
+        def comparison(self, buckets: int) -> tuple[np.ndarray, np.ndarray]:
+            asked.append(buckets)
+            return super().comparison(buckets)
+
+    for low in (0.0, 0.25, 0.0):
+        own, named = (prices(loss, 7, low, 1.0) for loss in (Counting(), get_loss("squared")))
+        assert own == named
+    assert asked == [7, 7, 7]
+    assert prices(get_loss("log"), 7, 0.1, 0.9) != prices(get_loss("squared"), 7, 0.1, 0.9)
+    prices(get_loss("squared"), 1, 0.0, 1.0)
+    with pytest.raises(InvalidType, match="buckets must be a whole number"):
+        prices(get_loss("squared"), True, 0.0, 1.0)

@@ -14,6 +14,7 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+from marked import MARKS, may_choose
 
 from calibrant._version import __version__
 
@@ -265,6 +266,55 @@ def test_that_runs(): pass
 @pytest.mark.xfail(strict=True, reason="known")
 def test_that_is_expected_to_fail(): raise ValueError
 """
+
+MARKED = """
+import pytest
+@pytest.mark.slow
+def test_that_takes_long(): pass
+@pytest.mark.base
+def test_that_does_not(): pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "wholly", "expected"),
+    [
+        ("def test_that_runs(): pass", [], [False, True, False, True]),
+        ("def test_that_runs(): pass", ["plain"], [False, True, False, False]),
+        ("def test_that_runs(): pass", ["once"], [False, False, True, False]),
+        (MARKED, [], [True, True, False, True]),
+        (MARKED, ["once"], [True, False, True, True]),
+        ("pytestmark = [pytest.mark.base, pytest.mark.once]", [], [True, False, True, False]),
+        ("pytestmark = pytest.mark.slow", ["once"], [False, False, False, True]),
+    ],
+)
+def test_only_files_without_a_test_that_is_chosen_are_left_out(
+    text: str, wholly: list[str], expected: list[bool]
+) -> None:
+    legs = [
+        "alone and not slow",
+        "not slow and not once and not alone",
+        "once and not slow and not alone",
+        "slow or not once and not plain",
+    ]
+    assert [may_choose(chosen, text, wholly) for chosen in legs] == expected
+    assert may_choose("some_other_mark or (", text, wholly)
+
+
+def test_files_say_themselves_how_their_tests_are_marked() -> None:
+    """What is marked in a helper could be left out: nobody looks there for marks."""
+    tests = ROOT / "tests"
+    helpers = [path for path in tests.rglob("*.py") if not path.name.startswith("test_")]
+    marking = [path for path in helpers if MARKS.search(path.read_text())]
+    assert [path.relative_to(tests).as_posix() for path in marking] == ["conftest.py"]
+
+
+def test_files_that_are_left_out_are_not_imported(tmp_path: Path) -> None:
+    (tmp_path / "test_losses_broken.py").write_text("raise ValueError\n")
+    (tmp_path / "test_fine.py").write_text(NO_SKIPS)
+    assert run_pytest(tmp_path, PYTEST_ADDOPTS="-m 'not once'").returncode == 0
+    assert run_pytest(tmp_path, PYTEST_ADDOPTS="-m once").returncode == 2
+
 
 SKIPS = {
     "test_tool.py": "import pytest\ndef test_without_its_tool(): pytest.skip('no browser')",

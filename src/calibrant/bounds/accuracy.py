@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ from calibrant.bounds.gaps import foster_hart
 from calibrant.core import check
 from calibrant.errors import InvalidInput
 from calibrant.losses import Loss, LossLike, require_proper
+from calibrant.losses.named import registered_name
 
 
 @dataclass(frozen=True)
@@ -50,12 +52,18 @@ def prices(loss: Loss, buckets: int, low: float, high: float) -> Prices:
     >>> prices(get_loss("misclassification"), 10, 0.0, 1.0)
     Prices(swing=2.0, curvature=inf, cost=0.0)
     """
+    # A named loss is always the same; of another only its class knows whether it is.
+    compared = _compared if registered_name(loss) else _compared.__wrapped__
+    first, last, cost = compared(loss, check.whole(buckets, "buckets", low=1))
+    swing = loss.swing(min(low, first), max(high, last))
+    return Prices(swing, loss.curvature(low, high), cost)
+
+
+@functools.lru_cache(maxsize=256)
+def _compared(loss: Loss, buckets: int) -> tuple[float, float, float]:
+    """Return the stand-ins of the first and the last bucket, and the dearest cost of any."""
     stand_ins, costs = loss.comparison(buckets)
-    return Prices(
-        swing=loss.swing(min(low, float(stand_ins[0])), max(high, float(stand_ins[-1]))),
-        curvature=loss.curvature(low, high),
-        cost=float(costs.max()),
-    )
+    return float(stand_ins[0]), float(stand_ins[-1]), float(costs.max())
 
 
 def _times(price: float, amount: float) -> float:

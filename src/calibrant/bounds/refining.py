@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -107,11 +108,11 @@ def refining(
     T, M = check.whole(rounds, "rounds", low=1), check.whole(buckets, "buckets", low=1)
     D, F = check.whole(delay, "delay"), check.whole(fallbacks, "fallbacks")
     c, R0 = checked_pull(strength, patience)
-    points = check.probabilities(values, "values")
-    pairs, used = _pairs(points, check.whole(doublings, "doublings", high=7)), min(M, T)
+    points, used = check.probabilities(values, "values"), min(M, T)
+    pairs = _pairs(tuple(points.tolist()), check.whole(doublings, "doublings", high=7))
     cells = used * _most_cells(pairs, len(points), T / used)
     k = min(cells, float(T))
-    wide = most_retreats(T, D, F) * _widest(pairs) if swaps else 0.0
+    wide = most_retreats(T, D, F) * pairs.wide if swaps else 0.0
     floors = used * _most_squares(pairs, D, T / used) + T * _ends(points, c) + wide
     value = (used * c * R0 + floors + k * harmonic_cap(T / k)) / T
     return over_draws(value, "C2", _REFINING, T, failure)
@@ -169,8 +170,8 @@ def most_variance(
     >>> most_variance(1000, [0.0, 0.5, 1.0], 0)
     62.5
     """
-    pairs = _pairs(check.probabilities(values, "values"), doublings)
-    return _most_squares(pairs, 0, rounds) + retreats * _widest(pairs)
+    pairs = _pairs(tuple(check.probabilities(values, "values").tolist()), doublings)
+    return _most_squares(pairs, 0, rounds) + retreats * pairs.wide
 
 
 def _spread(table: Reals, variance: float, c: float, end: float) -> float:
@@ -198,42 +199,46 @@ def most_retreats(rounds: int, delay: int = 0, fallbacks: int = 0) -> float:
     return min(float(rounds), HOLD * (begun + later) + delay * begun)
 
 
-def _widest(pairs: list[_Level]) -> float:
-    """Return what a round on the first grid costs at most beyond one on a finer grid."""
-    return float(pairs[0].squares.max()) if len(pairs) > 1 else 0.0
+class _Pairs(NamedTuple):
+    """What can be announced, pairs of all levels together: the last level is never split."""
 
-
-class _Level(NamedTuple):
-    """The pairs of one level: half their distance squared, and the draws until they split."""
-
+    wide: float
+    """What a round on the first grid costs at most beyond one on a finer grid."""
     squares: Reals
+    """Half the distance of each pair, squared, the largest first."""
     draws: Reals
+    """The draws until each splits."""
+    points: int
+    """How many points are in use at first."""
+    splits: list[Reals]
+    """The least draws for 0, 1, 2... splits of each level, the widest first."""
 
 
-def _pairs(points: Reals, doublings: int) -> list[_Level]:
-    """Return the levels, the widest first; the last is never split."""
-    due, levels = np.array(thresholds(points.tolist(), doublings)), []
+@functools.lru_cache(maxsize=64)
+def _pairs(points: tuple[float, ...], doublings: int) -> _Pairs:
+    """Return the pairs of a grid, which no round changes."""
+    due, levels = np.array(thresholds(list(points), doublings)), []
     for width in range(doublings, -1, -1):
         step = 1 << width
         squares = np.diff(points[::step]) ** 2 / 4.0
         middles = due[step >> 1 :: step] if width else np.full(len(squares), np.inf)
-        levels.append(_Level(squares, np.ceil(middles)))
-    return levels
-
-
-def _most_squares(levels: list[_Level], delay: int, rounds: float) -> float:
-    """Return the largest sum of squared half steps over the rounds of an instance."""
-    squares = np.concatenate([level.squares for level in levels])
-    lasts = np.concatenate([level.draws for level in levels]) + delay
+        levels.append((squares, np.ceil(middles)))
+    squares, draws = (np.concatenate(each) for each in zip(*levels, strict=True))
     order = np.argsort(-squares, kind="stable")
-    until = np.minimum(np.cumsum(lasts[order]), rounds)
-    return float(squares[order] @ np.diff(until, prepend=0.0))
+    splits = [np.append(0.0, np.cumsum(np.sort(each))) for _, each in levels[:-1]]
+    wide = float(levels[0][0].max()) if doublings else 0.0
+    return _Pairs(wide, squares[order], draws[order], len(levels[0][0]) + 1, splits)
 
 
-def _most_cells(levels: list[_Level], cells: int, rounds: float) -> float:
+def _most_squares(pairs: _Pairs, delay: int, rounds: float) -> float:
+    """Return the largest sum of squared half steps over the rounds of an instance."""
+    until = np.minimum(np.cumsum(pairs.draws + delay), rounds)
+    return float(pairs.squares @ np.ediff1d(until, to_begin=until[0]))
+
+
+def _most_cells(pairs: _Pairs, cells: int, rounds: float) -> float:
     """Return the most points that can be in use after the rounds of an instance."""
-    found = float(len(levels[0].squares) + 1)
-    for level in levels[:-1]:
-        due = np.cumsum(np.sort(level.draws))
-        found += float(np.interp(2.0 * rounds, np.append(0.0, due), np.arange(len(due) + 1.0)))
+    found = float(pairs.points)
+    for due in pairs.splits:
+        found += float(np.interp(2.0 * rounds, due, np.arange(len(due), dtype=np.float64)))
     return min(found, float(cells))

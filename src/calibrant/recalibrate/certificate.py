@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from calibrant.recalibrate.promise import (
     told_apart,
     too_early,
 )
+
+ENDS: Final = np.array([0.0, 1.0])
+"""Outcomes, and the forecasts of them that lose least."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +159,7 @@ def certify(
     """Measure an account and put the theorems beside it."""
     rounds, grid = account.rounds, rule.lattice.values
     gaps = account.ones - account.counts * grid
-    own = loss(np.ones(len(grid)), grid), loss(np.zeros(len(grid)), grid)
+    own = loss.given_one(grid), loss.given_zero(grid)
     counts, ones = account.counts.sum(0), account.ones.sum(0)
     total = float(_paid(ones, own[0]) + _paid(counts - ones, own[1]))
     mean, raw = _over(total, rounds), _over(charged, rounds)
@@ -179,15 +182,9 @@ def certify(
         bounds=_theorems(rule, account, loss),
         failure=bounds.probable(failure),
         sure=sure,
-        most_regret=float(np.max(own)) - _least(loss),
+        most_regret=float(np.max(own)) - float(np.min(loss(ENDS, ENDS))),
         early=_first(rule, account, failure) if early else None,
     )
-
-
-def _least(loss: Loss) -> float:
-    """Return what a forecast of 0 or 1 loses that was right."""
-    sure = np.array([0.0, 1.0])
-    return float(np.min(loss(sure, sure)))
 
 
 def _first(rule: Calibrator, account: Account, failure: float) -> int | None:
