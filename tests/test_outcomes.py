@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from calibrant.core.codec import Document
 from calibrant.core.ticket import Ticket
 from calibrant.errors import (
     CorruptState,
+    ExpiredTicket,
     ForeignTicket,
     InvalidInput,
     InvalidType,
@@ -27,6 +29,7 @@ from calibrant.errors import (
 )
 from calibrant.metrics import binomial_band
 from calibrant.outcomes import ObservedOnly, PendingUnknown, WaitForHorizon
+from calibrant.recalibrate.corrections import CORRECTED
 
 pytestmark = pytest.mark.base
 
@@ -405,6 +408,74 @@ def test_probabilities_below_the_floor_and_tickets_by_id_are_refused() -> None:
     with pytest.raises(InvalidInput, match="outcome must be 0 or 1, got 3"):
         seen.observe(ticket, 3, probability=0.5)
     assert (seen.to_bytes(), rec.to_bytes()) == before
+
+
+@pytest.mark.parametrize("then", [0.3, 1.0])
+@pytest.mark.parametrize("first", [0.3, 1.0])
+def test_no_outcome_is_told_twice_whether_it_was_learned_or_dropped(
+    first: float, then: float
+) -> None:
+    seen = ObservedOnly(Recalibrator(seed=1), floor=0.3, seed=1)
+    for k in range(20):
+        ticket = seen.forecast(0.5, id=f"order {k}" if k % 2 else None)
+        stored = Ticket.from_dict(ticket.to_dict())
+        assert (seen.observe(ticket, 1, probability=first) is None) == (ticket.outcome is None)
+        again = ObservedOnly.from_bytes(seen.to_bytes(), seen.recalibrator)
+        before = seen.to_bytes(), seen.recalibrator.to_bytes()
+        for each in (seen, seen.copy(), again):
+            for one in (ticket, stored):
+                with pytest.raises(RepeatedTicket) as caught:
+                    each.observe(one, 0, probability=then)
+                told = f"ticket {ticket.id!r} must be open, got one whose outcome is known"
+                assert str(caught.value) == told
+        assert again == seen
+        assert (seen.to_bytes(), seen.recalibrator.to_bytes()) == before
+    assert seen.observed == 20
+    assert seen.learned == (20 if first == 0.3 else seen.recalibrator.rounds)
+
+
+def test_of_the_latest_tickets_alone_is_known_that_they_were_told() -> None:
+    rec = Recalibrator(seed=1)
+    seen = ObservedOnly(rec, floor=0.5, seed=3)
+    tickets = [rec.forecast(0.5) for _ in range(CORRECTED + 1)]
+    dropped = [t for t in tickets if seen.observe(t, 1, probability=1.0) is None]
+    assert len(seen.to_bytes()) < 16 * CORRECTED + 500
+    last = dropped[-1]
+    with pytest.raises(RepeatedTicket):
+        seen.observe(last, 1, probability=1.0)
+    assert dropped[0] is tickets[0]
+    assert seen.observe(tickets[0], 1, probability=1.0) is None
+
+
+def test_nobody_made_what_was_told_of_tickets_that_cannot_be() -> None:
+    seen = ObservedOnly(Recalibrator(seed=1), floor=0.5, seed=1)
+    seen.observe(seen.forecast(0.5), 1, probability=0.5)
+    good = Document.from_bytes(seen.to_bytes(), seen.kind, seen.version)
+    for words in ([-1, 0], [0, 0, 0, 0], [0]):
+        bad = replace(good, arrays={"corrected": np.array(words, np.int64)})
+        with pytest.raises(CorruptState):
+            ObservedOnly.from_bytes(bad.to_bytes(), seen.recalibrator)
+
+
+@pytest.mark.parametrize("kind", [WaitForHorizon, PendingUnknown])
+def test_a_ticket_whose_horizon_has_passed_is_known_to_be_settled(kind: Any) -> None:
+    made = kind(Recalibrator(seed=1, max_open=2), horizon=5.0)
+    tickets = [made.forecast(0.5, time=0.0, id=id) for id in ("lost", None, "a")]
+    made.observe(tickets[1], 1, time=1.0)
+    made.advance(6.0)
+    assert (made.waiting, tickets[1].outcome, tickets[2].outcome) == (0, 1, 0)
+    before = made.to_bytes(), made.recalibrator.to_bytes()
+    for one in (tickets[1], 1, tickets[2], "a"):
+        id = one.id if isinstance(one, Ticket) else one
+        with pytest.raises(RepeatedTicket) as caught:
+            made.observe(one, 1, time=7.0)
+        assert str(caught.value) == f"ticket {id!r} must be open, got one whose outcome is known"
+    with pytest.raises(ExpiredTicket, match=r"^ticket 'lost' must be open, got one that was exp"):
+        made.observe("lost", 1, time=7.0)
+    for id in (7, "nobody"):
+        with pytest.raises(UnknownTicket):
+            made.observe(id, 1, time=7.0)
+    assert (made.to_bytes(), made.recalibrator.to_bytes()) == before
 
 
 # Bytes.

@@ -16,6 +16,8 @@ from calibrant.core.seal import opened, opened_data
 from calibrant.core.stateful import Stateful
 from calibrant.core.ticket import Ticket
 from calibrant.kernels.coin import coin
+from calibrant.recalibrate.closed import EXPIRED, SETTLED, not_open, note
+from calibrant.recalibrate.corrections import Corrections
 from calibrant.recalibrate.counter import checked_id
 from calibrant.recalibrate.fork import watch
 from calibrant.recalibrate.secret import SAFE, Coins, secret_of
@@ -166,7 +168,7 @@ class WaitForHorizon(Around):
     kind = "wait for horizon"
     treatment: Final = "wait for the horizon"
 
-    __slots__ = ("_entries", "_handed_out", "clock", "horizon", "lost")
+    __slots__ = ("_closed", "_entries", "_handed_out", "clock", "horizon", "lost")
 
     def __init__(self, recalibrator: Forecaster, horizon: float) -> None:
         self._put_around(recalibrator)
@@ -177,6 +179,8 @@ class WaitForHorizon(Around):
         self._entries: dict[int | str, Waiting] = {}
         # The tickets themselves, so that callers see what became of theirs; not stored.
         self._handed_out: dict[int | str, Ticket] = {}
+        # What became of those whose horizon has passed; not stored either.
+        self._closed: dict[int | str, str] = {}
         self.clock: float | None = None
         self.lost = 0
 
@@ -238,13 +242,14 @@ class WaitForHorizon(Around):
         settled = []
         for name in self._due(now):
             entry, ticket = self._entries[name], self._handed_out.get(name, name)
+            how, due = SETTLED, entry.time + self.horizon
             try:
-                due = entry.time + self.horizon
                 settled.append(self._recalibrator.observe(ticket, entry.outcome or 0, time=due))
             except errors.TicketError:
-                self.lost += 1
+                self.lost, how = self.lost + 1, EXPIRED
             # Only now: an interrupt before leaves what was not learned waiting.
             del self._entries[name]
+            note(self._closed, name, how)
             self._handed_out.pop(name, None)
         self.clock = now
         return settled
@@ -268,6 +273,8 @@ class WaitForHorizon(Around):
 
     def _find(self, ticket: Ticket | int | str) -> tuple[int | str, Waiting]:
         name = ticket.id if isinstance(ticket, Ticket) else checked_id(ticket)
+        if name not in self._entries and name in self._closed:
+            raise not_open(name, None, self._closed[name], 0, 0)
         if name not in self._entries:
             raise errors.UnknownTicket(
                 f"ticket {name!r} must be one whose horizon has not passed, got none or a settled "
@@ -343,7 +350,8 @@ class ObservedOnly(Around):
     known when that was decided, and the decision did not depend on the outcome.
     Nothing can be learned about forecasts whose outcome is never seen: ``q`` must be at
     least ``floor`` everywhere.  About ``floor`` times the rounds are learned, so bounds hold
-    with that many.  Tickets that are dropped or never seen stay open until they expire.
+    with that many.  Tickets that are dropped or never seen stay open until they expire.  Of the
+    latest 4,096 that were told is known that they were: none of these is told twice.
 
     References
     ----------
@@ -364,7 +372,7 @@ class ObservedOnly(Around):
     kind = "observed only"
     treatment: Final = "thinned to one probability"
 
-    __slots__ = ("__weakref__", "_coins", "floor", "learned", "observed")
+    __slots__ = ("__weakref__", "_coins", "_told", "floor", "learned", "observed")
 
     def __init__(
         self, recalibrator: Forecaster, floor: float, *, seed: int | None = None, key: Key = None
@@ -373,6 +381,8 @@ class ObservedOnly(Around):
         self.floor = _floor(floor)
         self._coins: Coins | OldCoins = Coins(_own(secret_of(seed, key)), SAFE, DOMAIN)
         self.observed = self.learned = 0
+        # What was told of the latest tickets, those that were dropped among them.
+        self._told = Corrections()
         if seed is None:
             watch(self)
 
@@ -388,15 +398,18 @@ class ObservedOnly(Around):
         Returns the ticket if its outcome was learned, or None if it was dropped.  The ticket
         itself is needed: the coin depends on its number.
         """
-        told = check.outcome(outcome)
-        chance = self._checked_chance(probability)
+        told, rule = check.outcome(outcome), f"a number from {self.floor:g}, the floor, to 1"
+        chance = check.real(probability, "probability", low=self.floor, high=1.0, rule=rule)
         if not isinstance(ticket, Ticket):
             raise errors.InvalidType(f"ticket must be a Ticket, got {ticket!r}")
         done = None
         with passing(self._gate):
+            if ticket.outcome is not None or self._told.get(ticket.number) is not None:
+                raise not_open(ticket.id, None, SETTLED, 0, 0)
             if self._coins.at(ticket.number) * chance < self.floor:
                 done = self._recalibrator.observe(ticket, told, time=time)
                 self.learned += 1
+            self._told.note(ticket.number, told)
             self.observed += 1
         return done
 
@@ -404,7 +417,7 @@ class ObservedOnly(Around):
         counts = {"observed": self.observed, "learned": self.learned}
         made = self._coins
         own = {"key": made.key} if isinstance(made, OldCoins) else {"secret": made.secret.hex()}
-        return Document(self.kind, {"floor": self.floor.hex()} | own | counts)
+        return Document(self.kind, {"floor": self.floor.hex()} | own | counts, self._told.stored())
 
     def _restore(self, document: Document) -> None:
         s = document.settings
@@ -412,10 +425,16 @@ class ObservedOnly(Around):
         if "key" in s:
             self._coins = OldCoins(check.whole(s["key"], "key", high=(1 << 63) - 1))
         else:
-            self._coins = Coins(_sixteen(bytes.fromhex(s["secret"])), SAFE, DOMAIN)
+            secret = bytes.fromhex(s["secret"])
+            if len(secret) != 16:
+                raise ValueError(f"a secret of {len(secret)} bytes")
+            self._coins = Coins(secret, SAFE, DOMAIN)
         watch(self)
         self.observed = check.whole(s["observed"], "observed")
         self.learned = check.whole(s["learned"], "learned", high=self.observed)
+        self._told = Corrections()
+        for words in document.arrays.values():
+            self._told.load(words, 1 << 62)
 
     def __repr__(self) -> str:
         told = f"learned {self.learned} of {self.observed} observed"
@@ -424,10 +443,6 @@ class ObservedOnly(Around):
     def _renew(self) -> None:
         """Throw coins of its own from now on, in a forked process."""
         self._coins = Coins(_own(secret_of(None, None)), SAFE, DOMAIN)
-
-    def _checked_chance(self, probability: Any) -> float:
-        rule = f"a number from {self.floor:g}, the floor, to 1"
-        return check.real(probability, "probability", low=self.floor, high=1.0, rule=rule)
 
 
 class OldCoins(NamedTuple):
@@ -442,12 +457,6 @@ class OldCoins(NamedTuple):
 
 def _floor(floor: float) -> float:
     return check.real(floor, "floor", low=1e-9, high=1.0, rule="a number from 1e-9 to 1")
-
-
-def _sixteen(secret: bytes) -> bytes:
-    if len(secret) != 16:
-        raise ValueError(f"a secret of {len(secret)} bytes")
-    return secret
 
 
 def _own(secret: bytes) -> bytes:

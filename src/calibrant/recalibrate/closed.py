@@ -18,7 +18,7 @@ SETTLED: Final = "settled"
 EXPIRED: Final = "expired"
 
 
-def note(closed: dict[int, str], key: int, how: str) -> None:
+def note(closed: dict[Any, str], key: Any, how: str) -> None:
     """Remember what became of a ticket, and of that many others only."""
     closed.pop(key, None)
     while len(closed) >= CLOSED:

@@ -324,18 +324,9 @@ class Table(KeyedTickets):
         """Drop an open ticket whose outcome is known never to come; return it."""
         with passing(self._gate):
             found, given = self._find(ticket)
-            name, number, n, place, weight, raw, *_ = found
-            kept = self._words(number).copy()
-            self._touch(number)
-            try:
-                self._rows.forget(self._place(number), place, weight, raw)
-                self._desk.pop_number(number, n)
-            except BaseException:
-                if self._desk.get_number(number, n) is not None:
-                    self._words(number)[:] = kept
-                raise
-            self._closed.note_name(name, EXPIRED)
-            self._closed.note_number(number, n)
+            self._touch(found[1])
+            self._expire_found(found)
+            self._closed.note_number(found[1], found[2])
         return self._given(ticket, found) if given is None else given
 
     def coin_of(self, ticket: KeyedTicket | str | tuple[Key, int]) -> float:
