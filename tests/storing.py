@@ -16,7 +16,8 @@ from calibrant import Table
 from calibrant.journal.events import Asked, Told
 from calibrant.journal.opening import open_store
 from calibrant.journal.settings import Settings
-from calibrant.journal.store import Line, Store
+from calibrant.journal.sql import Store
+from calibrant.journal.store import Line
 from calibrant.journal.writer import Writer
 
 Opened = Callable[..., Any]

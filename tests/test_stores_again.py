@@ -21,7 +21,8 @@ from calibrant.journal.ledger import Ledger
 from calibrant.journal.recover import FILTER, take_snapshots, verified
 from calibrant.journal.seen import Seen
 from calibrant.journal.settings import Settings
-from calibrant.journal.store import Line, Snapshot, Store
+from calibrant.journal.sql import Store
+from calibrant.journal.store import Line, Snapshot
 from calibrant.journal.writer import Writer
 
 pytestmark = pytest.mark.once

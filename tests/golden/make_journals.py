@@ -27,7 +27,8 @@ from calibrant.journal.ledger import Ledger
 from calibrant.journal.opening import open_store
 from calibrant.journal.recover import take_snapshots
 from calibrant.journal.settings import Settings
-from calibrant.journal.store import Line, Pass, Store
+from calibrant.journal.sql import Store
+from calibrant.journal.store import Line, Pass
 
 PLACE = Path(__file__).resolve().parent / "journals"
 COUNT = 60

@@ -137,8 +137,7 @@ def _played(fold: Fold, run: Sequence[Event]) -> Played:
         given = ([read[text] for text in key], *given)
     elif any(text is not None for text in key):
         raise ValueError("a stream without keys has none in its log")
-    played: Played = model.play(*given)
-    return played
+    return cast(Played, model.play(*given))
 
 
 def _answers(fold: Fold, played: Played, made: Any) -> Any:

@@ -206,8 +206,7 @@ def key_text(key: Key | None) -> str | None:
 
 def read_key(text: str | None) -> Key | None:
     """Return a key from the log."""
-    key: Key | None = None if text is None else json.loads(text)
-    return key
+    return None if text is None else json.loads(text)
 
 
 def read_more(text: str | None) -> More:

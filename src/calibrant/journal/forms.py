@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 
 from calibrant.classes import ClassCalibrant, MendedTicket
 from calibrant.core import check
-from calibrant.core.ticket import Issuer, Ticket
+from calibrant.core.ticket import Ticket
 from calibrant.errors import InvalidInput, InvalidType
 from calibrant.groups import GroupRecalibrator, GroupTicket
 from calibrant.journal.events import Asked, Group
@@ -50,9 +50,10 @@ class Form(ABC):
     def __init__(self, model: Any) -> None:
         self.model = model
 
-    @abstractmethod
     def forecast(self, asked: Asked) -> Any:
         """Make a forecast; return its ticket."""
+        self._refuse(asked, "key", "groups")
+        return self.model.forecast(asked.x, id=asked.id, time=asked.time)
 
     @abstractmethod
     def packed(self, ticket: Any) -> bytes:
@@ -70,8 +71,7 @@ class Form(ABC):
 
     def secret(self, key: Key | None) -> bytes:
         """Return the secret of the draws, for a key where there are keys."""
-        found: bytes = self.model._secret
-        return found
+        return bytes(self.model._secret)
 
     def like(self, other: Any) -> bool:
         """Say whether another model has the same settings."""
@@ -100,12 +100,6 @@ class Lone(Form):
         super().__init__(model)
         self.kept: int = model._spec.kept
         self.batches = not model._spec.issuer(bytes(16)).full_support
-
-    def forecast(self, asked: Asked) -> Ticket:
-        """Make a forecast; return its ticket."""
-        self._refuse(asked, "key", "groups")
-        made: Ticket = self.model.forecast(asked.x, id=asked.id, time=asked.time)
-        return made
 
     def made_of(self, pattern: Any) -> bool:
         """Say whether the model is what is made of a pattern, or was before."""
@@ -138,9 +132,8 @@ class Lone(Form):
         made._key = key
         return made
 
-    def _issuer(self, key: Key | None) -> Issuer:
-        found: Issuer = self.model._issuer
-        return found
+    def _issuer(self, key: Key | None) -> Any:
+        return self.model._issuer
 
 
 class Keyed(Lone):
@@ -148,22 +141,19 @@ class Keyed(Lone):
 
     kinds = (Table,)
 
-    def forecast(self, asked: Asked) -> Ticket:
+    def forecast(self, asked: Asked) -> Any:
         """Make a forecast; return its ticket."""
         if asked.key is None:
             raise InvalidType("key must be given to a stream that is keyed, got None")
         self._refuse(asked, "groups")
-        made: Ticket = self.model.forecast(asked.key, asked.x, id=asked.id, time=asked.time)
-        return made
+        return self.model.forecast(asked.key, asked.x, id=asked.id, time=asked.time)
 
     def secret(self, key: Key | None) -> bytes:
         """Return the secret of the draws of a key."""
-        found: bytes = self.model._secret(self.model._number_of(key))
-        return found
+        return bytes(self.model._secret(self.model._number_of(key)))
 
-    def _issuer(self, key: Key | None) -> Issuer:
-        found: Issuer = self.model._issuer(self.model._number_of(key))
-        return found
+    def _issuer(self, key: Key | None) -> Any:
+        return self.model._issuer(self.model._number_of(key))
 
 
 class Filed(Form):
@@ -173,15 +163,9 @@ class Filed(Form):
         super().__init__(model)
         self._line = struct.Struct(f"<{model._counter.desk.fields}")
 
-    def forecast(self, asked: Asked) -> Any:
-        """Make a forecast; return its ticket."""
-        self._refuse(asked, "key", "groups")
-        return self.model.forecast(asked.x, id=asked.id, time=asked.time)
-
     def outcome(self, told: Any) -> int:
         """Return an outcome, if it is one for the model."""
-        found: int = self.model._outcome(told)
-        return found
+        return int(self.model._outcome(told))
 
     def like(self, other: Any) -> bool:
         """Say whether another model has the same settings."""
@@ -213,12 +197,11 @@ class InGroups(Filed):
         if model._rules.rules:
             raise InvalidInput("groups of a stream on disk must be names, got rules")
 
-    def forecast(self, asked: Asked) -> GroupTicket:
+    def forecast(self, asked: Asked) -> Any:
         """Make a forecast; return its ticket."""
         self._refuse(asked, "key")
         told = {"groups": list(asked.groups), "id": asked.id, "time": asked.time}
-        made: GroupTicket = self.model.forecast(asked.x, **told)
-        return made
+        return self.model.forecast(asked.x, **told)
 
     def revived(
         self, told: bytes, id: str, key: Key | None, x: Any, time: Any, groups: tuple[Group, ...]

@@ -44,7 +44,8 @@ from calibrant.journal.fold import KEPT, Fold
 from calibrant.journal.recover import Witnesses, begun, by_stream, recovered
 from calibrant.journal.seen import Mark
 from calibrant.journal.settings import Settings
-from calibrant.journal.store import Line, Named, Store
+from calibrant.journal.sql import Store
+from calibrant.journal.store import Line, Named
 from calibrant.recalibrate.keyed import checked_key
 
 LONGEST: Final = 256

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from calibrant.errors import needed, requirement
+from calibrant.journal.sql import Store
 from calibrant.journal.sqlite import SqliteStore
-from calibrant.journal.store import Store
 from calibrant.journal.vault import Vault
 
 PREFIXES = ("postgresql://", "postgres://")

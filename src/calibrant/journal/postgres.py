@@ -13,7 +13,7 @@ from psycopg import Connection
 
 from calibrant.errors import NotStored
 from calibrant.journal.events import Event
-from calibrant.journal.sql import COLUMNS, Sql
+from calibrant.journal.sql import COLUMNS, Store
 from calibrant.journal.store import Named
 from calibrant.journal.vault import Vault
 
@@ -33,7 +33,7 @@ FIND: Final = f"""select {COLUMNS} from unnest(%s::integer[], %s::smallint[], %s
 ) as found"""
 
 
-class PostgresStore(Sql):
+class PostgresStore(Store):
     """A database whose log has one owner at a time.
 
     The owner holds an advisory lock, and an *epoch* that every transaction checks: an owner that

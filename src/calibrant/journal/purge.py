@@ -16,7 +16,8 @@ from calibrant.journal.events import FORECAST
 from calibrant.journal.fold import Fold
 from calibrant.journal.recover import play
 from calibrant.journal.settings import Settings
-from calibrant.journal.store import Line, Moment, Store
+from calibrant.journal.sql import Store
+from calibrant.journal.store import Line, Moment
 
 
 class Purged(NamedTuple):

@@ -16,7 +16,8 @@ from calibrant.journal.events import Event
 from calibrant.journal.fold import PARTS, WITNESSED, Fold, Witness, parts_of
 from calibrant.journal.forms import Model
 from calibrant.journal.seen import Seen
-from calibrant.journal.store import Line, Moment, Snapshot, Store
+from calibrant.journal.sql import Store
+from calibrant.journal.store import Line, Moment, Snapshot
 
 AT_ONCE: Final = 50_000
 """Events that are played together: enough for machine code to be worth it."""

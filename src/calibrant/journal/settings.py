@@ -97,5 +97,4 @@ class Settings:
     @classmethod
     def from_json(cls, text: str) -> Settings:
         """Return the settings that :meth:`to_json` gave."""
-        told: dict[str, Any] = json.loads(text)
-        return cls(**told)
+        return cls(**json.loads(text))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Final
 
@@ -33,8 +33,12 @@ PUT_TOKEN: Final = """insert into token values (?, ?, ?, ?, ?, ?) on conflict (h
 PUT_MOMENT: Final = "insert into moment values (?, ?) on conflict (seq) do nothing"
 
 
-class Sql(ABC):
-    """A store by SQL; ``mark`` stands for a value, and ``types`` says how columns are declared."""
+class Store(ABC):
+    """A database with the tables of :mod:`calibrant.journal.schema`, asked in SQL.
+
+    In SQL, ``mark`` stands for a value, and ``types`` says how columns are declared. Whatever
+    cannot be written raises :class:`calibrant.errors.NotStored`.
+    """
 
     mark: ClassVar[str]
     types: ClassVar[dict[str, str]]
@@ -44,6 +48,18 @@ class Sql(ABC):
     @abstractmethod
     def writing(self) -> AbstractContextManager[None]:
         """Be the only writer for a while; what was written then is on disk, or none of it is."""
+
+    @abstractmethod
+    def find(self, wanted: Iterable[Named]) -> dict[Named, Event]:
+        """Return which of some events are in the log."""
+
+    @abstractmethod
+    def tidy(self) -> None:
+        """Do what the database wants done now and then, beside whoever writes."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of the database."""
 
     @abstractmethod
     def _rows(self, text: str, *values: Any) -> list[Any]:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final
 from calibrant.errors import CorruptState, NotStored
 from calibrant.journal.events import Event
 from calibrant.journal.lock import Lock
-from calibrant.journal.sql import EVENT, Sql
+from calibrant.journal.sql import EVENT, Store
 from calibrant.journal.store import Named
 from calibrant.journal.vault import Vault
 
@@ -20,7 +20,7 @@ WAIT: Final = 60.0
 """Seconds that a process waits for others that write."""
 
 
-class SqliteStore(Sql):
+class SqliteStore(Store):
     """A file that many processes may write in turn, or one owner.
 
     Every commit is synced: WAL with ``synchronous = FULL``.

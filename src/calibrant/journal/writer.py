@@ -24,7 +24,8 @@ from calibrant.journal.events import Asked, Event
 from calibrant.journal.ledger import Ledger
 from calibrant.journal.parts import Piece, cut
 from calibrant.journal.recover import Witnesses, fresh_snapshots, ids_of, take_snapshots
-from calibrant.journal.store import Moment, Snapshot, Store
+from calibrant.journal.sql import Store
+from calibrant.journal.store import Moment, Snapshot
 
 log = logging.getLogger("calibrant")
 

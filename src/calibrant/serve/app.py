@@ -18,7 +18,8 @@ from starlette.routing import Route
 
 from calibrant.errors import CalibrantError
 from calibrant.journal.apart import snapshots_apart
-from calibrant.journal.store import Snapshot, Store
+from calibrant.journal.sql import Store
+from calibrant.journal.store import Snapshot
 from calibrant.journal.writer import Writer
 from calibrant.serve.chronicle import catch_up, chronicle_of
 from calibrant.serve.desk import Desk, Way

@@ -15,7 +15,7 @@ from starlette.applications import Starlette
 
 from calibrant.errors import InvalidInput
 from calibrant.journal.opening import open_store
-from calibrant.journal.store import Store
+from calibrant.journal.sql import Store
 from calibrant.kernels.compile import available
 from calibrant.serve.app import make_app
 from calibrant.serve.options import Options

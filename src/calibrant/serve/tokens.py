@@ -12,7 +12,8 @@ from typing import Final
 
 from calibrant.core import check
 from calibrant.errors import NotStored, UnknownName
-from calibrant.journal.store import Pass, Store
+from calibrant.journal.sql import Store
+from calibrant.journal.store import Pass
 from calibrant.serve.problems import Refused
 
 SCOPES: Final = ("read", "write", "admin")

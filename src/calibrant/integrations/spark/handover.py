@@ -16,7 +16,8 @@ from calibrant.journal.again import replay_all
 from calibrant.journal.fold import Fold
 from calibrant.journal.opening import open_store
 from calibrant.journal.recover import started
-from calibrant.journal.store import PAGE, Store
+from calibrant.journal.sql import Store
+from calibrant.journal.store import PAGE
 from calibrant.loading import load
 from calibrant.recalibrate import Calibrant, Recalibrator, Table
 from calibrant.recalibrate.earlier import patterns_of
