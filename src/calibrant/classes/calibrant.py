@@ -16,10 +16,9 @@ from calibrant.classes.mended import CONFIDENCES, MendedRun, MendedTicket
 from calibrant.classes.reductions import OneVsRest, TopLabel
 from calibrant.classes.ticket import letters
 from calibrant.classes.vectors import TOLERANCE, by_top, class_count, shared_out
-from calibrant.classes.version3 import migrated
 from calibrant.core.arrays import Reals, Words
 from calibrant.core.codec import Document
-from calibrant.core.stateful import Migration
+from calibrant.core.stateful import Migration, untold
 from calibrant.kernels.crowd import GUESS, crowd_then
 from calibrant.kernels.layout import ISSUED, LONGEST_LAG, MOST_OUTSTANDING, ROUNDS
 from calibrant.kernels.mended import kept_words
@@ -94,7 +93,11 @@ class ClassCalibrant(BinaryReduction[MendedTicket, MendedRun]):
 
     kind: ClassVar = "class-calibrant"
     version: ClassVar[int] = 4
-    migrations: ClassVar[dict[int, Migration]] = BinaryReduction.migrations | {3: migrated}
+    # Mixtures of the third version go on to learn late outcomes as if these came at once, and its
+    # tickets keep nothing of what experts said.
+    migrations: ClassVar[dict[int, Migration]] = BinaryReduction.migrations | {
+        3: untold(4, alike=False)
+    }
     _tickets: ClassVar[Any] = MendedTicket
 
     def __init__(

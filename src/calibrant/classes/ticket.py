@@ -52,19 +52,14 @@ class ClassTicket(Written):
         The fingerprint of the recalibrator.
     """
 
-    __slots__ = ("_id", "_issuer", "_number", "_outcome", "_raw", "_time")
+    __slots__ = ("_raw",)
 
-    id: int | str = seen("id", "By which the outcome is reported.")
-    number: int = seen("number", "How many forecasts were made before this one.")
     issuer: str = seen("issuer", "The fingerprint of the recalibrator.")
-    time: float | None = seen("time", "When the forecast was made, if that was told.")
     outcome: int | None = seen("outcome", "The class that was reported, or None.")
 
     def __init__(self, head: Head, raw: Reals | None = None) -> None:
-        self._issuer, self._id, self._number = head
+        super().__init__(*head)
         self._raw = None if raw is None else frozen(raw)
-        self._time: float | None = None
-        self._outcome: int | None = None
 
     @classmethod
     def revived(cls, issuer: ClassIssuer, id: int | str, number: int, fields: Any) -> Self:
@@ -98,15 +93,6 @@ class ClassTicket(Written):
     def _announced(self, name: str) -> Reals:
         """Return ``"value"`` or ``"mean"``."""
 
-    @property
-    def fields(self) -> tuple[Any, ...]:
-        """What the desk keeps of the ticket."""
-        return NEVER if self.time is None else self.time, *self._words()
-
-    @abstractmethod
-    def _words(self) -> tuple[Any, ...]:
-        """Return what the desk keeps of the ticket besides its time."""
-
     @classmethod
     @abstractmethod
     def _from_words(cls, head: Head, issuer: ClassIssuer, words: list[Any]) -> Self:
@@ -116,19 +102,10 @@ class ClassTicket(Written):
     def agrees(self, fields: tuple[Any, ...]) -> bool:
         """Say whether the desk kept the same of this ticket; a stored one may lack its clock."""
 
-    @abstractmethod
-    def _own(self) -> dict[str, Any]:
-        """Return what this kind of ticket knows, as JSON-ready data."""
-
     @classmethod
     @abstractmethod
     def _from_own(cls, head: Head, data: dict[str, Any]) -> Self:
         """Return a ticket again from what :meth:`_own` gave."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the ticket as JSON-ready data, for callers that store it."""
-        told = {"issuer": self.issuer, "id": self.id, "number": self.number}
-        return told | {"time": self.time, "outcome": self.outcome} | self._own()
 
     @classmethod
     def _read(cls, data: dict[str, Any]) -> Self:
@@ -140,10 +117,6 @@ class ClassTicket(Written):
         if data["outcome"] is not None:
             ticket._outcome = check.whole(data["outcome"], "outcome")
         return ticket
-
-    def __repr__(self) -> str:
-        state = "open" if self.outcome is None else f"outcome={self.outcome}"
-        return f"{type(self).__name__}(id={self.id!r}, {self._told()}, {state})"
 
     def _told(self) -> str:
         listed = ", ".join(f"{p:.3g}" for p in self.value[:4].tolist())

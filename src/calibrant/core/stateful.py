@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, ClassVar, Final, Self, TypeAlias
 
 from calibrant.core.codec import WRONG, Document
@@ -13,6 +14,13 @@ from calibrant.errors import CorruptState
 
 Migration: TypeAlias = Callable[[Document], Document]
 """Turns a document of one version into one of the next."""
+
+
+def untold(version: int, **settings: Any) -> Migration:
+    """Return what makes a document of a version of the one before, which did not tell settings."""
+    return lambda document: replace(
+        document, settings=document.settings | settings, version=version
+    )
 
 
 class Stateful(ABC):

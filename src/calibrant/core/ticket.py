@@ -53,13 +53,50 @@ class Issuer:
 class Written(ABC):
     """A ticket of a kind of its own that callers can store and read back."""
 
-    __slots__ = ()
+    __slots__ = ("_id", "_issuer", "_number", "_outcome", "_time")
 
     kind: ClassVar[str]
+    outcome: Any
+
+    id: int | str = seen("id", "By which the outcome is reported.")
+    number: int = seen("number", "How many forecasts were made before this one.")
+    time: float | None = seen("time", "When the forecast was made, if that was told.")
+
+    def __init__(self, issuer: Any, id: int | str, number: int) -> None:
+        self._issuer, self._id, self._number = issuer, id, number
+        self._time: float | None = None
+        self._outcome: Any = None
+
+    @property
+    @abstractmethod
+    def whose(self) -> str:
+        """Fingerprint of what made the ticket."""
+
+    @property
+    def fields(self) -> tuple[Any, ...]:
+        """What the desk keeps of the ticket."""
+        return NEVER if self.time is None else self.time, *self._words()
 
     @abstractmethod
+    def _words(self) -> tuple[Any, ...]:
+        """Return what the desk keeps of the ticket besides its time."""
+
     def to_dict(self) -> dict[str, Any]:
         """Return the ticket as JSON-ready data, for callers that store it."""
+        told = {"issuer": self.whose, "id": self.id, "number": self.number}
+        return told | {"time": self.time, "outcome": self.outcome} | self._own()
+
+    @abstractmethod
+    def _own(self) -> dict[str, Any]:
+        """Return what this kind of ticket knows, as JSON-ready data."""
+
+    def __repr__(self) -> str:
+        state = "open" if self.outcome is None else f"outcome={self.outcome!r}"
+        return f"{type(self).__name__}(id={self.id!r}, {self._told()}, {state})"
+
+    @abstractmethod
+    def _told(self) -> str:
+        """Return what was announced, for people."""
 
     @classmethod
     @abstractmethod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -14,7 +14,7 @@ from calibrant.core import check
 from calibrant.core.arrays import Bits, Reals, Words
 from calibrant.core.codec import Document
 from calibrant.core.gate import Gate, passing
-from calibrant.core.stateful import Migration, Stateful
+from calibrant.core.stateful import Migration, Stateful, untold
 from calibrant.errors import CorruptState, InvalidInput
 from calibrant.kernels import evidence as kernel
 from calibrant.kernels.compile import SHORT, available, compiled
@@ -108,11 +108,6 @@ SETTINGS: Final = ("alpha", "buckets", "run_length", "tolerance", "clip", "lag",
 STAKES: Final = ("grid", "learned")
 
 
-def _migrated(document: Document) -> Document:
-    """Return a document of the first version as one of the second: stakes stay."""
-    return replace(document, settings=document.settings | {"stakes": "learned"}, version=2)
-
-
 class Monitor(Stateful):
     """Follow forecasts and outcomes, and ring when the forecasts cannot be right.
 
@@ -194,7 +189,7 @@ class Monitor(Stateful):
 
     kind: ClassVar = KIND
     version: ClassVar[int] = 2
-    migrations: ClassVar[dict[int, Migration]] = {1: _migrated}
+    migrations: ClassVar[dict[int, Migration]] = {1: untold(2, stakes="learned")}
 
     __slots__ = ("_before", "_chains", "_gate", "_rounds", "_settings")
 

@@ -12,13 +12,12 @@ from calibrant.bounds import Bound, probable
 from calibrant.core import check
 from calibrant.core.arrays import Reals, Words
 from calibrant.core.gate import passing
-from calibrant.core.stateful import Migration
+from calibrant.core.stateful import Migration, untold
 from calibrant.errors import InvalidInput
 from calibrant.recalibrate.delivery import Pending
 from calibrant.recalibrate.in_turn import Answers
 from calibrant.recalibrate.promise import FAILURE
 from calibrant.recalibrate.secret import secret_of
-from calibrant.regression import version3
 from calibrant.regression.distribution import finite
 from calibrant.regression.interval_method import (
     IntervalMethod,
@@ -88,7 +87,8 @@ class ConformalInterval(NumberStream[IntervalTicket, IntervalMethod]):
     version: ClassVar[int] = 4
     migrations: ClassVar[dict[int, Migration]] = NumberStream.migrations | {
         1: interval_migrated,
-        3: version3.interval_migrated,
+        # Ends go on to move evenly, however far the level is away and however late outcomes are.
+        3: untold(4, bent=False),
     }
 
     def _configure(self, settings: dict[str, Any]) -> None:

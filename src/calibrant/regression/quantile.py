@@ -12,7 +12,7 @@ from calibrant.bounds import probable
 from calibrant.core import check
 from calibrant.core.arrays import Reals, Words
 from calibrant.core.gate import passing
-from calibrant.core.stateful import Migration
+from calibrant.core.stateful import Migration, untold
 from calibrant.errors import ForeignTicket, InvalidInput, InvalidType
 from calibrant.kernels.layout import ROUNDS
 from calibrant.kernels.quantiles import covers
@@ -20,7 +20,6 @@ from calibrant.recalibrate.delivery import Pending
 from calibrant.recalibrate.in_turn import Answers
 from calibrant.recalibrate.promise import FAILURE
 from calibrant.recalibrate.secret import coin_at, secret_of
-from calibrant.regression import version4
 from calibrant.regression.curves import ask
 from calibrant.regression.distribution import Distribution, Distributions, finite, target_levels
 from calibrant.regression.level_method import LevelMethod, quantile_methods
@@ -28,7 +27,6 @@ from calibrant.regression.record import QuantileCertificate, QuantileRun
 from calibrant.regression.stream import NumberStream
 from calibrant.regression.ticket import CURVES, QuantileTicket
 from calibrant.regression.version1 import quantile_migrated
-from calibrant.regression.version3 import migrated
 
 
 class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
@@ -93,8 +91,11 @@ class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
     version: ClassVar[int] = 5
     migrations: ClassVar[dict[int, Migration]] = NumberStream.migrations | {
         1: quantile_migrated,
-        3: migrated,
-        4: version4.migrated,
+        # Experts go on to learn late outcomes as if these came at once, and calibrators of levels
+        # to believe them by their number.
+        3: untold(4, alike=False),
+        # Outcomes that came before others waited counted more.
+        4: untold(5, even=False),
     }
 
     def __init__(

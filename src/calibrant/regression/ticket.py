@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant.core import check
 from calibrant.core.arrays import Reals, frozen
-from calibrant.core.ticket import NEVER, Written, seen
+from calibrant.core.ticket import Written, seen
 from calibrant.errors import InvalidInput
 from calibrant.regression.distribution import Distribution, knots, rising
 
@@ -50,19 +50,13 @@ class NumberTicket(Written):
         What tickets of the same stream have in common.
     """
 
-    __slots__ = ("_id", "_issuer", "_number", "_outcome", "_time")
+    __slots__ = ()
 
-    id: int | str = seen("id", "By which the outcome is reported.")
-    number: int = seen("number", "How many forecasts were made before this one.")
     issuer: Issuer = seen("issuer", "What tickets of the same stream have in common.")
-    time: float | None = seen("time", "When the forecast was made, if that was told.")
     outcome: float | None = seen("outcome", "The number that was reported, or None.")
 
     def __init__(self, issuer: Issuer, number: int) -> None:
-        self._issuer, self._number = issuer, number
-        self._id: int | str = number
-        self._time: float | None = None
-        self._outcome: float | None = None
+        super().__init__(issuer, number, number)
 
     @classmethod
     def revived(cls, issuer: Issuer, id: int | str, number: int, fields: tuple[Any, ...]) -> Self:
@@ -78,19 +72,9 @@ class NumberTicket(Written):
         """Fingerprint of the stream that made the ticket."""
         return self.issuer.fingerprint
 
-    @property
-    def fields(self) -> tuple[Any, ...]:
-        """What the desk keeps of the ticket."""
-        return NEVER if self.time is None else self.time, *self._kept()
-
     def agrees(self, fields: tuple[Any, ...]) -> bool:
         """Say whether the desk kept the same of this ticket."""
-        return self._kept() == fields[1:]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the ticket as JSON-ready data, for callers that store it."""
-        told = {"issuer": self.whose, "id": self.id, "number": self.number}
-        return told | {"time": self.time, "outcome": self.outcome} | self._more()
+        return self._words() == fields[1:]
 
     @classmethod
     def _read(cls, data: dict[str, Any]) -> Self:
@@ -102,29 +86,13 @@ class NumberTicket(Written):
         ticket._read_more(data)
         return ticket
 
-    def __repr__(self) -> str:
-        state = "open" if self.outcome is None else f"outcome={self.outcome!r}"
-        return f"{type(self).__name__}(id={self.id!r}, {self._told()}, {state})"
-
-    @abstractmethod
-    def _told(self) -> str:
-        """Return what was announced, for people."""
-
-    @abstractmethod
-    def _kept(self) -> tuple[Any, ...]:
-        """Return what the outcome is learned from."""
-
     @abstractmethod
     def _fill(self, kept: tuple[Any, ...]) -> None:
-        """Take in what :meth:`_kept` gave."""
-
-    @abstractmethod
-    def _more(self) -> dict[str, Any]:
-        """Return what there is to store of this kind of ticket."""
+        """Take in what :meth:`_words` gave."""
 
     @abstractmethod
     def _read_more(self, data: dict[str, Any]) -> None:
-        """Take in what :meth:`_more` gave."""
+        """Take in what :meth:`_own` gave."""
 
 
 def _announced(name: str, told: str) -> Any:
@@ -237,7 +205,7 @@ class QuantileTicket(NumberTicket):
             return f"value={self.value!r}"
         return f"quantiles={self.quantiles.round(4).tolist()}"
 
-    def _kept(self) -> tuple[Any, ...]:
+    def _words(self) -> tuple[Any, ...]:
         return self.found + self.shares + self.places + self.weights + self.advice
 
     def _fill(self, kept: tuple[Any, ...]) -> None:
@@ -248,7 +216,7 @@ class QuantileTicket(NumberTicket):
         self._found, self._shares, self._places, self._weights, self._advice = parts
         self._raw = self._mixed = None
 
-    def _more(self) -> dict[str, Any]:
+    def _own(self) -> dict[str, Any]:
         told: dict[str, Any] = {name: [*map(_plain, getattr(self, name))] for name in KEPT}
         told |= {"levels": self.levels.tolist(), "raw": None}
         if self.advice:
@@ -337,7 +305,7 @@ class IntervalTicket(NumberTicket):
     @property
     def value(self) -> tuple[float, float]:
         """Both ends."""
-        middle = self._kept()[0]
+        middle = self._words()[0]
         return middle - (self.below + self.scorecast), middle + self.radius
 
     @property
@@ -350,7 +318,7 @@ class IntervalTicket(NumberTicket):
             return f"radius={self.radius:.4g}"
         return f"[{self.low:.4g}, {self.high:.4g}]"
 
-    def _kept(self) -> tuple[float, ...]:
+    def _words(self) -> tuple[float, ...]:
         kept = 0.0 if self.centre is None else self.centre, self.base, self.scorecast
         return kept if self._below is None else (*kept, self._below)
 
@@ -359,7 +327,7 @@ class IntervalTicket(NumberTicket):
         self._centre = None if self.issuer.scores else centre
         self._below = below[0] if below else None
 
-    def _more(self) -> dict[str, Any]:
+    def _own(self) -> dict[str, Any]:
         one = _plain(self.base)
         base = one if self._below is None else [one, _plain(self._below)]
         return {"centre": self.centre, "base": base, "scorecast": self.scorecast}
