@@ -117,8 +117,7 @@ def _fold(rates: Reals) -> int:
 
 
 def _normalised(law: Reals) -> Reals:
-    scaled: Reals = law / law.sum()
-    return scaled
+    return np.asarray(law / law.sum())
 
 
 def _square(rates: Any, name: str, smallest: int) -> Reals:
@@ -177,8 +176,7 @@ class ExponentialWeights(ScheduledRule):
     def _law(self, state: State) -> Reals:
         eta = self.schedule.rate(state.rounds + 1)
         raised = np.exp(-eta * (state.scores - state.scores.min()))
-        law: Reals = raised / raised.sum()
-        return law
+        return np.asarray(raised / raised.sum())
 
 
 @dataclass(frozen=True)

@@ -104,15 +104,13 @@ def arrivals(rng: np.random.Generator, count: int, rate: float, burst: float) ->
     phases = 2 + 2 * math.ceil(2.0 * count / float(lengths @ rates))
     if phases > MOST_PHASES:
         # Forecasts are so few that hardly a burst has more than one.
-        few: Reals = np.cumsum(rng.exponential(1.0 / rate, count))
-        return few
+        return np.cumsum(rng.exponential(1.0 / rate, count))
     spent = rng.exponential(np.tile(lengths, phases))
     # Forecasts come at rate 1 in a time of their own, which runs faster in bursts.
     own = np.concatenate([[0.0], np.cumsum(spent * np.tile(rates, phases))])
     when = np.concatenate([[0.0], np.cumsum(spent)])
     met = np.cumsum(rng.exponential(size=count))
-    found: Reals = np.interp(met[met < own[-1]], own, when)
-    return found
+    return np.asarray(np.interp(met[met < own[-1]], own, when))
 
 
 def _delays(rng: np.random.Generator, count: int, mean: float) -> Reals:

@@ -65,8 +65,7 @@ class Front:
 
     def mended(self, raw: Reals) -> Reals:
         """Return the mixture for a raw forecast; nothing changes."""
-        made: Reals = self.mend_all(raw[None], None)[0]
-        return made
+        return np.asarray(self.mend_all(raw[None], None)[0])
 
     def announced(self, raw: Reals) -> tuple[Reals, Kept]:
         """Return the mixture for a raw forecast, and what experts say; nothing changes."""
@@ -88,8 +87,7 @@ class Front:
 
     def blended(self, ours: Reals, theirs: Reals) -> Reals:
         """Return the blend of two vectors, the second of which need not sum to 1."""
-        made: Reals = self.blend_all(ours[None], theirs[None], None)[0]
-        return made
+        return np.asarray(self.blend_all(ours[None], theirs[None], None)[0])
 
     def learn_blend(self, ours: Reals, theirs: Reals, outcome: int, crowd: int = 1) -> None:
         """Learn the class that came after two vectors were blended, one of ``crowd`` outcomes."""
@@ -154,15 +152,13 @@ class Front:
         return words if self._machine is not None else words.tolist()
 
     def _returned(self, flat: Any) -> Reals:
-        made: Reals = np.array(flat, np.float64).reshape(-1, self._classes)
-        return made
+        return np.array(flat, np.float64).reshape(-1, self._classes)
 
     # ------------------------------------------------------------------- state
 
     def words(self) -> Words:
         """Return the state."""
-        found: Words = np.array(self._state, np.float64).view(np.int64)
-        return found
+        return np.array(self._state, np.float64).view(np.int64)
 
     def put_back(self, words: Words) -> None:
         """Be again as :meth:`words` said."""

@@ -116,8 +116,7 @@ class MendedTicket(SureTicket):
         if name == "mean":
             return np.array(self._mean)
         sure = np.array([self.confidence])
-        made: Reals = shared_out(self._mean[None], np.array([self.top]), sure)[0]
-        return made
+        return np.asarray(shared_out(self._mean[None], np.array([self.top]), sure)[0])
 
     def _told(self) -> str:
         return f"{super()._told()}, top={self.top}, confidence={self.confidence:.3g}"

@@ -352,8 +352,7 @@ def prices(gaps: Reals, values: Reals) -> Reals:
     [[0.18, -0.22]]
     """
     held = (gaps * values).sum(axis=1, keepdims=True)
-    table: Reals = 2.0 * (gaps - held) - (gaps**2).sum(axis=1, keepdims=True)
-    return table
+    return np.asarray(2.0 * (gaps - held) - (gaps**2).sum(axis=1, keepdims=True))
 
 
 def hedge(table: Reals, distances: Reals, allowed: float) -> tuple[Words, Reals]:

@@ -193,8 +193,7 @@ class OneVsRestTicket(PartsTicket):
 
     def _announced(self, name: str) -> Reals:
         numbers = self.classwise if name == "value" else self.classwise_mean
-        made: Reals = RENORMALISE[self.renormalise](numbers[None])[0]
-        return made
+        return np.asarray(RENORMALISE[self.renormalise](numbers[None])[0])
 
     def _own(self) -> dict[str, Any]:
         return {"renormalise": self.renormalise} | super()._own()
@@ -215,14 +214,12 @@ class SureTicket(PartsTicket):
     @property
     def confidence(self) -> float:
         """The probability of the first class, as drawn."""
-        found: float = self.parts[-1].value
-        return found
+        return float(self.parts[-1].value)
 
     @property
     def confidence_mean(self) -> float:
         """The probability of the first class, as expected."""
-        found: float = self.parts[-1].mean
-        return found
+        return float(self.parts[-1].mean)
 
     @property
     def leads(self) -> bool:
@@ -274,8 +271,7 @@ class TopTicket(SureTicket):
 
     def _announced(self, name: str) -> Reals:
         sure = np.array([self.confidence if name == "value" else self.confidence_mean])
-        made: Reals = shared_out(_asked(self._raw, name)[None], np.array([self.top]), sure)[0]
-        return made
+        return np.asarray(shared_out(_asked(self._raw, name)[None], np.array([self.top]), sure)[0])
 
     def _told(self) -> str:
         told = f"top={self.top}, confidence={self.confidence:.3g}"
@@ -355,8 +351,7 @@ class SimplexTicket(ClassTicket):
         if name == "value":
             return np.array(self._value)
         points, weights = _asked(self._mixture, name)
-        total: Reals = (points * weights[:, None]).sum(axis=0)
-        return total
+        return np.asarray((points * weights[:, None]).sum(axis=0))
 
     def _own(self) -> dict[str, Any]:
         mixture = None if self._mixture is None else [each.tolist() for each in self._mixture]

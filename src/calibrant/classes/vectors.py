@@ -43,8 +43,7 @@ def vector(values: Any, classes: int, name: str = "raw forecast") -> Reals:
     array = check.numbers(values, name, "numbers in [0, 1]")
     if len(array) != classes:
         raise InvalidInput(f"{name} must have {classes} numbers, a class each, got {len(array)}")
-    row: Reals = _distributions(array[None].astype(np.float64), name, one=True)[0]
-    return row
+    return np.asarray(_distributions(array[None].astype(np.float64), name, one=True)[0])
 
 
 def matrix(
@@ -247,8 +246,7 @@ def _caps(confidence: Reals, left: Reals, classes: int) -> Reals:
 def _proportions(rows: Reals, even: Reals) -> Reals:
     """Return each row's parts of its sum; even parts of nothing."""
     totals = rows.sum(axis=1, keepdims=True)
-    made: Reals = np.divide(rows, totals, out=even, where=totals > 0.0)
-    return made
+    return np.asarray(np.divide(rows, totals, out=even, where=totals > 0.0))
 
 
 def _capped(others: Reals, tops: Words, left: Reals, cap: Reals) -> Reals:

@@ -103,10 +103,7 @@ def history_of(size: int, length: int, recombination: float, rng: Generator) -> 
         random_seed=seeds[0],
     )
     model = msprime.BinaryMutationModel()
-    made: TreeSequence = msprime.sim_mutations(
-        ancestry, rate=MUTATION, model=model, random_seed=seeds[1]
-    )
-    return made
+    return msprime.sim_mutations(ancestry, rate=MUTATION, model=model, random_seed=seeds[1])
 
 
 def _msprime() -> Any:

@@ -264,8 +264,7 @@ class GroupWatch(Stateful):
     @property
     def alpha(self) -> float:
         """The chance of a false alarm, at most, over all keys and all time."""
-        alpha: float = self._settings["alpha"]
-        return alpha
+        return float(self._settings["alpha"])
 
     @property
     def rounds(self) -> int:

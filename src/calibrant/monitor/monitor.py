@@ -289,8 +289,7 @@ class Monitor(Stateful):
     @property
     def alpha(self) -> float:
         """The chance of a false alarm, at most."""
-        alpha: float = self._settings["alpha"]
-        return alpha
+        return float(self._settings["alpha"])
 
     @property
     def alarm(self) -> bool:
@@ -449,8 +448,7 @@ def _followed(
         array = np.array(chain)
         run = compiled(kernel.follow_many, "evidence", nogil=True)
         run(array, np.ascontiguousarray(forecasts), np.ascontiguousarray(outcomes))
-        found: list[float] = array.tolist()
-        return found
+        return list(array.tolist())
     kernel.follow_many(chain, forecasts.tolist(), outcomes.tolist())
     return chain
 
@@ -491,5 +489,4 @@ def _checked(words: Words, fresh: list[list[float]]) -> list[list[float]]:
         raise ValueError("a sum that there is not")
     if ((stored[:, behind:] < 0.0) | (stored[:, behind:] > kernel.RICHEST)).any():
         raise ValueError("accounts that no rounds leave")
-    chains: list[list[float]] = stored.tolist()
-    return chains
+    return stored.tolist()

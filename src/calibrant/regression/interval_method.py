@@ -86,8 +86,7 @@ class IntervalMethod(Method):
     @property
     def radius(self) -> float:
         """The radius that the next forecast announces."""
-        found: float = self._seat.reals()[self._seat.at + kernel.RADIUS]
-        return found
+        return float(self._seat.reals()[self._seat.at + kernel.RADIUS])
 
     @property
     def below(self) -> float | None:

@@ -74,8 +74,7 @@ class Seat(Bench):
 
     def part(self) -> list[float]:
         """Return a copy of the method's part, read as reals; nothing changes."""
-        told: list[float] = self.arena.row()[OWN:].view(np.float64).tolist()
-        return told
+        return list(self.arena.row()[OWN:].view(np.float64).tolist())
 
     # ------------------------------------------------------------------ own counts
 

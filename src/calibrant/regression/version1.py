@@ -54,8 +54,7 @@ def quantile_migrated(document: Document) -> Document:
 
 def _slots(arrays: dict[str, Words]) -> list[int]:
     """Return the slots of the tickets that were open."""
-    slots: list[int] = arrays["waiting"].reshape(-1, 4)[:, 2].tolist()
-    return slots
+    return list(arrays["waiting"].reshape(-1, 4)[:, 2].tolist())
 
 
 def _moved(

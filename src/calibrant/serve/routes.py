@@ -246,8 +246,7 @@ def parquet(rows: list[dict[str, Any]], more: dict[str, str]) -> bytes:
         row["key"] = None if row["key"] is None else str(row["key"])
     sink = pa.BufferOutputStream()
     pq.write_table(pa.Table.from_pylist(rows, schema=_columns(pa, more)), sink)
-    made: bytes = sink.getvalue().to_pybytes()
-    return made
+    return bytes(sink.getvalue().to_pybytes())
 
 
 def _columns(pa: Any, more: dict[str, str]) -> Any:

@@ -106,8 +106,7 @@ def get_adversary(adversary: Adversary | str) -> Adversary:
     if isinstance(adversary, Adversary):
         return adversary
     if isinstance(adversary, str):
-        made: Adversary = adversaries.get(adversary)()
-        return made
+        return adversaries.get(adversary)()
     raise InvalidType(f"adversary must be an Adversary or the name of one, got {adversary!r}")
 
 

@@ -189,8 +189,7 @@ class History:
     @property
     def forecast(self) -> Reals:
         """The drawn forecasts."""
-        drawn: Reals = self.grid.values[self._book.drawn[: self.rounds]]
-        return drawn
+        return self.grid.values[self._book.drawn[: self.rounds]]
 
     @property
     def outcomes(self) -> Bits:

@@ -88,8 +88,7 @@ def written(table: pa.Table, schema: pa.Schema) -> bytes:
     """Return a table as the bytes of one record batch, without its schema."""
     parts = table.to_batches()
     batch = parts[0] if len(parts) == 1 else table.combine_chunks().to_batches()[0]
-    data: bytes = pa.RecordBatch.from_arrays(batch.columns, schema=schema).serialize().to_pybytes()
-    return data
+    return bytes(pa.RecordBatch.from_arrays(batch.columns, schema=schema).serialize().to_pybytes())
 
 
 def read(parts: list[bytes], schema: pa.Schema) -> pa.Table:

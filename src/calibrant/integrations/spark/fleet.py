@@ -49,8 +49,7 @@ def session(master: str) -> SparkSession:
     builder: Any = SparkSession.builder.master(master).appName("calibrant")
     for name, value in options.items():
         builder = builder.config(name, value)
-    made: SparkSession = builder.getOrCreate()
-    return made
+    return builder.getOrCreate()
 
 
 def events(rounds: int, keys: int, delay: float, seed: int = 0) -> pa.Table:
