@@ -407,8 +407,7 @@ def test_a_line_is_broken_where_a_number_is_missing() -> None:
 
 def test_a_drawing_of_another_kind_is_refused() -> None:
     drawing = Pareto({}, {}, ("Brier", "C2"), ())
-    assert not svg.drawable(drawing)
-    assert svg.drawable(prepare_reliability([0.5], [1]))
+    assert svg.picture(prepare_reliability([0.5], [1]), "p", "title", "told")
     with pytest.raises(TypeError, match="drawing must be of a kind that can be drawn here"):
         svg.picture(drawing, "p", "title", "told")
 

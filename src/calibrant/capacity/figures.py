@@ -64,8 +64,7 @@ class Figures:
 @functools.cache
 def stored() -> dict[str, Any]:
     """Return the whole file: the figures, and where and by what they were measured."""
-    told: dict[str, Any] = json.loads(STORED.read_text())
-    return told
+    return dict(json.loads(STORED.read_text()))
 
 
 def measured(method: str = "default") -> Figures:

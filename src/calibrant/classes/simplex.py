@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -21,7 +20,7 @@ from calibrant.core.arrays import Reals, Words
 from calibrant.core.codec import Document
 from calibrant.core.gate import passing
 from calibrant.core.stateful import Migration
-from calibrant.errors import ForeignTicket, MissingExtra, RepeatedTicket, requirement
+from calibrant.errors import ForeignTicket, RepeatedTicket, needed, requirement
 from calibrant.kernels.alone import count_overtaken
 from calibrant.kernels.crowd import count_forecast
 from calibrant.kernels.layout import ISSUED, LONGEST_LAG, ROUNDS
@@ -334,11 +333,8 @@ def _gaps(counts: Words, values: Reals) -> Reals:
 
 def solver() -> Any:
     """Return SciPy's ``linprog``, or say what to install."""
-    try:
-        return importlib.import_module("scipy.optimize").linprog
-    except ModuleNotFoundError as error:
-        told = f"a grid over the simplex needs scipy: pip install {requirement('classes')}"
-        raise MissingExtra(told) from error
+    told = "a grid over the simplex needs scipy"
+    return needed("scipy.optimize", told, requirement("classes")).linprog
 
 
 def prices(gaps: Reals, values: Reals) -> Reals:

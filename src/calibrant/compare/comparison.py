@@ -174,8 +174,7 @@ class Comparison:
         """
         told = {name: getattr(self, name) for name in _names(Comparison)}
         told["rows"] = [dataclasses.asdict(row) for row in self.rows]
-        made: dict[str, Any] = bare({"version": VERSION, "calibrant": __version__, **told})
-        return made
+        return dict(bare({"version": VERSION, "calibrant": __version__, **told}))
 
     @classmethod
     def from_dict(cls, data: Any) -> Self:

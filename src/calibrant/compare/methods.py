@@ -8,7 +8,7 @@ import pickle
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, cast
 
 import numpy as np
 
@@ -171,8 +171,7 @@ class Alone(Method):
     @property
     def transform(self) -> Transform:
         """The rule with its default parameters."""
-        made: Transform = registry.transforms.get(self.name)()
-        return made
+        return cast(Transform, registry.transforms.get(self.name)())
 
     def start(self, seed: int) -> Coinless:
         online = self.transform.online()

@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Final, Self
+from typing import Any, Final, Self, cast
 
 import numpy as np
 
@@ -282,8 +282,7 @@ class GroupCounter(Counter[Any]):
         """Return an open ticket given itself or its id, or raise what says why there is none."""
         if isinstance(ticket, Ticket) and not isinstance(ticket, GroupTicket):
             raise ForeignTicket(f"ticket must be of this recalibrator, got another's: {ticket!r}")
-        found: GroupTicket = super().find(ticket, issued)
-        return found
+        return cast(GroupTicket, super().find(ticket, issued))
 
     def names_in_use(self) -> dict[int, Names]:
         """Return the names of the tickets on the desk by key, in order."""

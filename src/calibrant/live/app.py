@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Callable
 from importlib import resources
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from calibrant.errors import UnknownName, needed, requirement
 from calibrant.live.fragments import Fragment
@@ -65,8 +65,8 @@ def app(source: Source, *, quick: float = QUICK, slow: float = SLOW) -> Starlett
     ['/', '/streams/{name:path}', '/events']
     """
     applications = _starlette("applications")
-    made: Starlette = applications.Starlette(routes=routes(source, quick=quick, slow=slow))
-    return made
+    made = applications.Starlette(routes=routes(source, quick=quick, slow=slow))
+    return cast("Starlette", made)
 
 
 def routes(

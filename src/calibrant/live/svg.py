@@ -18,14 +18,13 @@ import numpy as np
 from calibrant.core.arrays import Reals
 from calibrant.plot import BucketMap, Drawing, OverTime, Reliability, Spread, WindowErrors, looks
 from calibrant.plot.canvas import plain, short
-from calibrant.plot.over_time import BOUND, EMPTY, TITLES
+from calibrant.plot.over_time import BOUND, EMPTY, TITLES, limits_of
 from calibrant.plot.reliability import UNSURE
 
 WIDTH: Final = 420.0
 LEFT, RIGHT, TOP, BELOW = 56.0, 12.0, 40.0, 42.0
 STRIP: Final = 64.0
 """Height of the counts below a reliability diagram."""
-FIFTHS: Final = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 RARE: Final = 0.3
 """Where all is below, a picture shows no more than it must."""
 OFTEN: Final = 0.01
@@ -207,11 +206,6 @@ def inked(drawing: Drawing) -> tuple[float, list[str]]:
     raise TypeError(f"drawing must be of a kind that can be drawn here, got {drawing!r}")
 
 
-def drawable(drawing: Drawing) -> bool:
-    """Say whether a drawing is of a kind that can be drawn here."""
-    return inked.dispatch(type(drawing)) is not inked.dispatch(object)
-
-
 def _unit(height: float, *shown: Reals) -> tuple[Axis, Axis, list[float], list[str]]:
     """Return both axes of probabilities up to what is shown, their labels, and these as text."""
     top = max([0.0, *(float(np.nanmax(part, initial=0.0)) for part in shown)])
@@ -317,11 +311,7 @@ def _scale(drawing: OverTime, base: float) -> tuple[Axis, list[float]]:
         values = np.append(settled[settled > 0.0], later[later < 1.0])
         low, high = float(values.min()) / 1.3, float(values.max()) * 1.3
         return Axis(low, high, base, TOP, log=True), powers(low, high)
-    if not len(settled):
-        return Axis(0.0, 1.0, base, TOP), list(FIFTHS)
-    low, high = float(settled.min()), float(settled.max())
-    room = max(0.15 * (high - low), (0.02 - (high - low)) / 2.0)
-    low, high = max(0.0, low - room), high + room
+    low, high = limits_of(settled)
     return Axis(low, high, base, TOP), steps(low, high)
 
 

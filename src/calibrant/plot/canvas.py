@@ -150,8 +150,7 @@ def as_axes(ax: Any) -> Axes:
     """Return ``ax`` if one can draw on it."""
     if not hasattr(ax, "inset_axes"):
         raise InvalidType(f"ax must be matplotlib axes, got {ax!r}")
-    axes: Axes = ax
-    return axes
+    return cast("Axes", ax)
 
 
 def own_font() -> Style:

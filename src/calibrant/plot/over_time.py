@@ -90,7 +90,7 @@ class OverTime(Drawing):
             later = self.bound[len(self.bound) // 2 :]
             log_scale(ax, np.append(self.settled, later[later < 1.0]))
         else:
-            ax.set_ylim(*_window(self.settled))
+            ax.set_ylim(*limits_of(self.settled))
             canvas.plain_axis(ax.yaxis)
 
 
@@ -229,7 +229,7 @@ def log_scale(ax: Axes, values: Reals) -> None:
     canvas.log_axis(ax.yaxis, high - low)
 
 
-def _window(values: Reals) -> tuple[float, float]:
+def limits_of(values: Reals) -> tuple[float, float]:
     """Return limits around ``values``: at least 0.02 apart and not below 0."""
     if not len(values):
         return 0.0, 1.0

@@ -13,20 +13,14 @@ from calibrant.core.arrays import Reals
 from calibrant.kernels import blend, gammas, opinions
 from calibrant.kernels import intervals as kernel
 from calibrant.kernels.crowd import crowd_then
-from calibrant.kernels.layout import (
-    ISSUED,
-    MOST_OUTSTANDING,
-    ROUNDS,
-    STATE,
-    UNBOUNDED,
-    Section,
-)
+from calibrant.kernels.layout import ISSUED, MOST_OUTSTANDING, ROUNDS
 from calibrant.regression.interval_method import (
     IntervalMethod,
     Met,
     Played,
     checked,
     interval_methods,
+    with_scores,
 )
 from calibrant.regression.ticket import IntervalTicket
 
@@ -65,14 +59,6 @@ def _of_sides(sides: Any, **options: Any) -> dict[str, Any]:
     return checked(**options) | {"sides": check.whole(sides, "sides", low=1, high=2)}
 
 
-def _with_scores(words: Section, window: int) -> Section:
-    """Return the words of a rule with those of the last scores behind them."""
-    made = Section(words, limits=UNBOUNDED)
-    made.real("SCORES", STATE, "The last scores, as they came.", words=window)
-    made.real("SORTED", STATE, "The same in order.", words=window)
-    return made
-
-
 @interval_methods.add("agaci")
 class AgACI(SidedMethod):
     """Average ``aci_quantile`` of 30 steps, each end apart, by what each was worth there.
@@ -98,7 +84,7 @@ class AgACI(SidedMethod):
 
     def __init__(self, coverage: float, *, window: int = 500, sides: int = 2) -> None:
         self._options = _of_sides(sides, window=window)
-        words = _with_scores(gammas.AGACI_HEAD, self._options["window"])
+        words = with_scores(gammas.AGACI_HEAD, self._options["window"])
         begun = {"radius": kernel.INFINITY, "below": kernel.INFINITY}
         start = {"levels": 1.0 - coverage, "weight": 1.0 / gammas.STEPS}
         self._start(coverage, words, **begun, **start)
@@ -132,7 +118,7 @@ class DtACI(IntervalMethod):
     def __init__(self, coverage: float, *, window: int = 500, horizon: int = 500) -> None:
         rounds = check.whole(horizon, "horizon", low=1)
         self._options = checked(window=window) | {"horizon": rounds}
-        words, alpha = _with_scores(gammas.DTACI_HEAD, self._options["window"]), 1.0 - coverage
+        words, alpha = with_scores(gammas.DTACI_HEAD, self._options["window"]), 1.0 - coverage
         spread = (1.0 - alpha) ** 2 * alpha**3 + alpha**2 * (1.0 - alpha) ** 3
         eta = math.sqrt(3.0 / rounds * (math.log(gammas.PACES * rounds) + 2.0) / spread)
         start = {"level": alpha, "tried": alpha, "shares": 1.0 / gammas.PACES}

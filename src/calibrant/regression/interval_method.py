@@ -179,6 +179,14 @@ def checked(**options: Any) -> dict[str, Any]:
     return made
 
 
+def with_scores(words: Section, window: int) -> Section:
+    """Return the words of a rule with those of the last scores behind them."""
+    made = Section(words, limits=UNBOUNDED)
+    made.real("SCORES", STATE, "The last scores, as they came.", words=window)
+    made.real("SORTED", STATE, "The same in order.", words=window)
+    return made
+
+
 @interval_methods.add("aci")
 class AdaptiveConformal(IntervalMethod):
     """After each score, ``radius += step scale (missed - (1 - coverage))``.
@@ -225,9 +233,7 @@ class AdaptiveQuantile(IntervalMethod):
 
     def __init__(self, coverage: float, *, step: float = 0.02, window: int = 500) -> None:
         self._options = checked(step=step, window=window)
-        words, size = Section(kernel.QUANTILE_HEAD, limits=UNBOUNDED), self._options["window"]
-        words.real("SCORES", STATE, "The last scores, as they came.", words=size)
-        words.real("SORTED", STATE, "The same in order.", words=size)
+        words = with_scores(kernel.QUANTILE_HEAD, self._options["window"])
         # Without a single score nothing can be left out.
         self._start(coverage, words, level=1.0 - coverage, radius=kernel.INFINITY)
 

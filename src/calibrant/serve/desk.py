@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -57,8 +57,7 @@ class Desk:
 
     async def run(self, work: Callable[[Ledger], Done]) -> Done:
         """Do something while no event is applied."""
-        done: Done = await self._waited(lambda answer: self.writer.run(work, answer))
-        return done
+        return cast(Done, await self._waited(lambda answer: self.writer.run(work, answer)))
 
     async def _waited(self, ask: Callable[[Any], None]) -> Any:
         if not self.writer.ready:

@@ -14,8 +14,8 @@ from pyspark.sql import types as ty
 from calibrant.core.arrays import Mask
 from calibrant.errors import InvalidInput
 from calibrant.integrations.spark.columns import (
-    FAULT,
     KEY,
+    MADE,
     MOMENT,
     NUMBER,
     check_column,
@@ -29,12 +29,6 @@ from calibrant.recalibrate import Calibrant, Recalibrator, Table
 from calibrant.recalibrate.keyed import Key, KeyedPending
 from calibrant.recalibrate.secret import chosen_seed
 
-MADE: Final = [
-    ty.StructField("forecast", ty.DoubleType()),
-    ty.StructField("mean", ty.DoubleType()),
-    ty.StructField("ticket", ty.LongType()),
-    ty.StructField("fault", FAULT),
-]
 OWN: Final = ("__key", "__raw", "__outcome", "__time", "__available")
 """Columns that travel to the workers beside those of the caller."""
 MOST_KEYS: Final = 4096

@@ -27,6 +27,12 @@ FAULT: Final = ty.StructType(
     [ty.StructField(name, ty.StringType()) for name in ("column", "value", "rule")]
 )
 """What is wrong with a row: null where nothing is."""
+MADE: Final = [
+    ty.StructField("forecast", ty.DoubleType()),
+    ty.StructField("mean", ty.DoubleType()),
+    ty.StructField("ticket", ty.LongType()),
+    ty.StructField("fault", FAULT),
+]
 
 
 def check_column(

@@ -14,7 +14,7 @@ from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 from calibrant.core import check
 from calibrant.core.codec import Document
 from calibrant.errors import InvalidInput
-from calibrant.integrations.spark.columns import EVENTS, FAULT, MOMENT, check_column, moment, number
+from calibrant.integrations.spark.columns import EVENTS, MADE, MOMENT, check_column, moment, number
 from calibrant.integrations.spark.events import (
     event_schema,
     packer,
@@ -91,7 +91,8 @@ def recalibrate_stream(
     played = packed.groupBy("shard").transformWithState(
         ShardProcessor(settings), PACKED, "append", "None" if wait is None else TIMERS, groups
     )
-    return played.mapInArrow(unpacker(played_schema(schema)), _out(given.schema))
+    out = ty.StructType([*given.schema.fields, *MADE])
+    return played.mapInArrow(unpacker(played_schema(schema)), out)
 
 
 def _chosen(model: Recalibrator | Table | None, seed: int | None) -> tuple[Recalibrator, int]:
@@ -138,13 +139,6 @@ def _columns(events: DataFrame) -> tuple[DataFrame, pa.Schema]:
 
 def _kind(found: ty.DataType) -> str:
     return "string" if isinstance(found, ty.StringType) else "long"
-
-
-def _out(schema: ty.StructType) -> ty.StructType:
-    """Return the columns of events that were played."""
-    made = [ty.StructField(name, ty.DoubleType()) for name in ("forecast", "mean")]
-    made += [ty.StructField("ticket", ty.LongType()), ty.StructField("fault", FAULT)]
-    return ty.StructType([*schema.fields, *made])
 
 
 class ShardProcessor(StatefulProcessor):
