@@ -16,16 +16,8 @@ from calibrant.core.ticket import Ticket
 from calibrant.errors import InvalidInput, InvalidType, TicketError, UnknownName, UnknownTicket
 from calibrant.groups import GroupRecalibrator, Period
 from calibrant.groups.names import names_of
-from calibrant.journal.events import (
-    CORRECTION,
-    EXPIRY,
-    FORECAST,
-    OUTCOME,
-    Asked,
-    Event,
-    Group,
-    Told,
-)
+from calibrant.journal import events
+from calibrant.journal.events import Asked, Event, Group, Told
 from calibrant.journal.fold import Fold
 from calibrant.journal.forms import AnyTicket, Keyed, form_of, form_type
 from calibrant.journal.ledger import Ledger, check_id
@@ -169,7 +161,7 @@ class Journal:
         name = secrets.token_hex(16) if id is None else check_id(id)
         key = None if key is None else checked_key(key)
         when = None if time is None else check.moment(time)
-        return self._one(FORECAST, name, key, _raw(raw), when, _groups(groups))
+        return self._one(events.FORECAST, name, key, _raw(raw), when, _groups(groups))
 
     def observe(self, ticket: AnyTicket | str, outcome: int, time: check.When = None) -> Any:
         """Report the outcome of a forecast, given its ticket or its id; return its ticket.
@@ -177,15 +169,15 @@ class Journal:
         None if the outcome came before its forecast and is kept until then.
         """
         when = None if time is None else check.moment(time)
-        return self._one(OUTCOME, _name(ticket), None, outcome, when)
+        return self._one(events.OUTCOME, _name(ticket), None, outcome, when)
 
     def correct(self, ticket: AnyTicket | str, outcome: int, *, was: int | None = None) -> Any:
         """Replace the outcome of a forecast, once; ``was``, if told, must be what stands."""
-        return self._one(CORRECTION, _name(ticket), None, outcome, was=was)
+        return self._one(events.CORRECTION, _name(ticket), None, outcome, was=was)
 
     def expire(self, ticket: AnyTicket | str) -> Any:
         """Drop an open forecast whose outcome is known never to come; return its ticket."""
-        return self._one(EXPIRY, _name(ticket), None, 0)
+        return self._one(events.EXPIRY, _name(ticket), None, 0)
 
     def _one(
         self,
@@ -208,7 +200,7 @@ class Journal:
             fold: Any = self._fold(ledger)
             if not isinstance(ticket, str):
                 return fold.model.coin_of(ticket)
-            forecast = ledger.find(self._line.number, FORECAST, name)
+            forecast = ledger.find(self._line.number, events.FORECAST, name)
             if forecast is None:
                 raise UnknownTicket(f"forecast must be one that was made here, got {name!r}")
             return fold.model.coin_of(fold.ticket(forecast))
@@ -279,12 +271,12 @@ class Journal:
     def _ticket(self, ledger: Ledger, event: Event) -> Any:
         """Return the ticket that an event is about, with its outcome as it stands."""
         fold = ledger.folds[event.stream]
-        if event.kind == FORECAST and event.id not in fold.early:
-            known = ledger.find(event.stream, CORRECTION, event.id)
-            known = known or ledger.find(event.stream, OUTCOME, event.id)
+        if event.kind == events.FORECAST and event.id not in fold.early:
+            known = ledger.find(event.stream, events.CORRECTION, event.id)
+            known = known or ledger.find(event.stream, events.OUTCOME, event.id)
             return fold.ticket(event, None if known is None else int(known.x))
-        forecast = ledger.find(event.stream, FORECAST, event.id)
-        told = None if event.kind == EXPIRY else int(event.x)
+        forecast = ledger.find(event.stream, events.FORECAST, event.id)
+        told = None if event.kind == events.EXPIRY else int(event.x)
         return None if forecast is None else fold.ticket(forecast, told)
 
     # ------------------------------------------------------------------ looking
@@ -351,11 +343,11 @@ class Journal:
     def _tickets(self, ledger: Ledger) -> tuple[list[Ticket], list[Ticket]]:
         fold, made, learned = self._fold(ledger), dict[str, Event](), dict[str, tuple[int, int]]()
         for event in self._all_events():
-            if event.kind == FORECAST:
+            if event.kind == events.FORECAST:
                 made[event.id] = event
-            elif event.kind == OUTCOME:
+            elif event.kind == events.OUTCOME:
                 learned[event.id] = event.seq, int(event.x)
-            elif event.kind == CORRECTION:
+            elif event.kind == events.CORRECTION:
                 learned[event.id] = learned[event.id][0], int(event.x)
         # An outcome that came first was learned with its forecast.
         order = {id: max(made[id].seq, learned[id][0]) for id in learned if id in made}
@@ -488,7 +480,8 @@ def _table(fold: Fold) -> Table:
 
 
 def _kind(kind: object) -> int:
-    told: dict[str | int, int] = {"forecast": FORECAST, "outcome": OUTCOME, 0: FORECAST, 1: OUTCOME}
+    first, then = events.FORECAST, events.OUTCOME
+    told: dict[str | int, int] = {"forecast": first, "outcome": then, 0: first, 1: then}
     found = told.get(kind) if isinstance(kind, (str, int)) else None
     if found is None:
         raise InvalidInput(f"kind must be 'forecast' (0) or 'outcome' (1), got {kind!r}")

@@ -6,40 +6,11 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
+from calibrant import errors
 from calibrant.core import check
-from calibrant.errors import (
-    CalibrantError,
-    Contradiction,
-    ExpiredTicket,
-    InvalidInput,
-    InvalidType,
-    RepeatedTicket,
-    TooManyOpen,
-    UnknownName,
-    UnknownTicket,
-)
+from calibrant.journal import events
 from calibrant.journal.again import replay_all
-from calibrant.journal.events import (
-    CORRECTED,
-    CORRECTION,
-    DROPPED,
-    EARLY,
-    EXPIRY,
-    FORECAST,
-    LEARNED,
-    MADE,
-    OUTCOME,
-    REPEATED,
-    STATE,
-    TAKEN,
-    Asked,
-    Event,
-    Told,
-    code_digest,
-    key_text,
-    read_key,
-    read_more,
-)
+from calibrant.journal.events import Asked, Event, Told
 from calibrant.journal.fold import KEPT, Fold
 from calibrant.journal.recover import Witnesses, begun, by_stream, recovered
 from calibrant.journal.seen import Mark
@@ -52,7 +23,7 @@ LONGEST: Final = 256
 """Bytes of an id at most."""
 CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 """Control characters, and what else ends a line."""
-KINDS: Final = (FORECAST, OUTCOME, CORRECTION, EXPIRY)
+KINDS: Final = (events.FORECAST, events.OUTCOME, events.CORRECTION, events.EXPIRY)
 
 
 class Looked(NamedTuple):
@@ -83,7 +54,7 @@ class Ledger:
     """
 
     def __init__(self, store: Store, witnesses: Witnesses | None = None) -> None:
-        self.store, self.code, self._witnesses = store, code_digest(), witnesses
+        self.store, self.code, self._witnesses = store, events.code_digest(), witnesses
         self._fresh, self._marks = dict[Named, Event](), dict[Named, Mark]()
         self._read_streams()
         found = recovered(store, store.streams(), witnesses)
@@ -100,11 +71,11 @@ class Ledger:
         last = self.store.last()
         if last == self.seq:
             return
-        for number, events in by_stream(self.store.tail(self.seq, last)).items():
+        for number, new in by_stream(self.store.tail(self.seq, last)).items():
             if number not in self.folds:
                 self._meet(number)
-            replay_all(self.folds[number], events, self.store.find)
-            self.seen.add_all(event[1:4] for event in events)
+            replay_all(self.folds[number], new, self.store.find)
+            self.seen.add_all(event[1:4] for event in new)
         self.seq = last
 
     def _meet(self, number: int) -> None:
@@ -120,7 +91,7 @@ class Ledger:
             self._read_streams()
         line = self.lines.get(name)
         if line is None or (line.gone is not None and not gone):
-            raise UnknownName(f"stream must be one that is there, got {name!r}")
+            raise errors.UnknownName(f"stream must be one that is there, got {name!r}")
         if line.number not in self.folds:
             self.folds[line.number] = begun(line, self._witnesses)
         return line
@@ -147,10 +118,10 @@ class Ledger:
         for one in asked:
             try:
                 answer = self._entered(one, looked)
-            except CalibrantError as error:
+            except errors.CalibrantError as error:
                 answer = Told("refused", None, error)
             else:
-                if answer.status != REPEATED and answer.event is not None:
+                if answer.status != events.REPEATED and answer.event is not None:
                     rows.append(answer.event)
             told.append(answer)
         return told, rows
@@ -199,28 +170,28 @@ class Ledger:
         fold = self.folds.get(one.stream)
         if fold is None or one.stream in self._gone:
             # Also one that was deleted since the request began.
-            raise UnknownName(f"stream must be one that is there, got number {one.stream}")
+            raise errors.UnknownName(f"stream must be one that is there, got number {one.stream}")
         one = self._read(fold, as_kept(one))
         before = self._before(_name_of(one), looked)
         if before is not None:
             return self._repeated(one, before)
-        if one.kind == FORECAST:
+        if one.kind == events.FORECAST:
             return self._forecast(fold, one)
-        if one.kind == OUTCOME:
+        if one.kind == events.OUTCOME:
             return self._outcome(fold, one)
-        if one.kind == CORRECTION:
+        if one.kind == events.CORRECTION:
             return self._correction(fold, one)
-        if one.kind == EXPIRY:
+        if one.kind == events.EXPIRY:
             self._forecast_of(fold, one)
-            return self._apply(fold, one, DROPPED)
-        return self._apply(fold, one._replace(early=True), TAKEN)
+            return self._apply(fold, one, events.DROPPED)
+        return self._apply(fold, one._replace(early=True), events.TAKEN)
 
     def _read(self, fold: Fold, one: Asked) -> Asked:
         """Return what is asked as the stream has it: a checked outcome, a draw to be hidden."""
         settings = self.settings[one.stream]
-        if one.kind == FORECAST:
+        if one.kind == events.FORECAST:
             return one._replace(hidden=True) if settings.hides else one
-        if one.kind in (OUTCOME, CORRECTION):
+        if one.kind in (events.OUTCOME, events.CORRECTION):
             outcome = self._read_outcome(fold, settings, one.x)
             was = None if one.was is None else self._read_outcome(fold, settings, one.was)
             return one if outcome is one.x and was is one.was else one._replace(x=outcome, was=was)
@@ -232,25 +203,26 @@ class Ledger:
 
     def _repeated(self, one: Asked, before: Event) -> Told:
         """Return what was told before, if the same was asked."""
-        now: tuple[Any, ...] = _number(one.x), one.time, key_text(one.key), one.groups
-        was: tuple[Any, ...] = before.raw, before.time, before.key, read_more(before.more).groups
-        if one.kind != FORECAST:
+        now: tuple[Any, ...] = _number(one.x), one.time, events.key_text(one.key), one.groups
+        groups = events.read_more(before.more).groups
+        was: tuple[Any, ...] = before.raw, before.time, before.key, groups
+        if one.kind != events.FORECAST:
             now, was = now[:1], was[:1]
         if now != was:
-            if one.kind in (OUTCOME, CORRECTION):
+            if one.kind in (events.OUTCOME, events.CORRECTION):
                 now, was = ((self.settings[one.stream].told(told[0]),) for told in (now, was))
             told = f"id {one.id!r} must be told as before, with {_said(was)}, got {_said(now)}"
-            raise Contradiction(told, stored=_values(was), told=_values(now))
+            raise errors.Contradiction(told, stored=_values(was), told=_values(now))
         if one.was is not None:
             self._check_replaced(one)
-        return Told(REPEATED, before)
+        return Told(events.REPEATED, before)
 
     def _check_replaced(self, one: Asked) -> None:
         """Refuse a correction that is told again and says that it replaced something else."""
-        outcome = self.find(one.stream, OUTCOME, one.id)
+        outcome = self.find(one.stream, events.OUTCOME, one.id)
         if outcome is not None and outcome.x != one.was:
             told, stood = (self.settings[one.stream].told(x) for x in (one.was, int(outcome.x)))
-            raise Contradiction(
+            raise errors.Contradiction(
                 f"id {one.id!r} must be told as before, with was={stood!r}, got was={told!r}",
                 stored={"was": stood},
                 told={"was": told},
@@ -259,63 +231,67 @@ class Ledger:
     def _forecast(self, fold: Fold, one: Asked) -> Told:
         most = self.settings[one.stream].most_open
         check_id(one.id)
-        if one.id not in fold.early and self.find(one.stream, OUTCOME, one.id) is not None:
+        if one.id not in fold.early and self.find(one.stream, events.OUTCOME, one.id) is not None:
             # Of a ticket that came with a state which was handed over, or is gone by one.
-            raise Contradiction(f"id {one.id!r} must be new, got one whose outcome is known")
+            raise errors.Contradiction(f"id {one.id!r} must be new, got one whose outcome is known")
         if most is not None and fold.open >= most:
-            raise TooManyOpen(f"open forecasts must be at most {most}, got one more")
-        return self._apply(fold, one, MADE)
+            raise errors.TooManyOpen(f"open forecasts must be at most {most}, got one more")
+        return self._apply(fold, one, events.MADE)
 
     def _outcome(self, fold: Fold, one: Asked) -> Told:
         check_id(one.id)
         if fold.waits(one.id):
-            return self._apply(fold, one, LEARNED)
-        if self.find(one.stream, FORECAST, one.id) is not None:
-            raise ExpiredTicket(f"forecast {one.id!r} must be open, got one that expired")
+            return self._apply(fold, one, events.LEARNED)
+        if self.find(one.stream, events.FORECAST, one.id) is not None:
+            raise errors.ExpiredTicket(f"forecast {one.id!r} must be open, got one that expired")
         settings = self.settings[one.stream]
         if settings.unknown != "keep":
-            raise UnknownTicket(f"forecast must be one that was made here, got {one.id!r}")
+            raise errors.UnknownTicket(f"forecast must be one that was made here, got {one.id!r}")
         if len(fold.early) >= settings.most_early:
             most = f"outcomes without a forecast must be at most {settings.most_early}"
-            raise TooManyOpen(f"{most}, got one more")
-        return self._apply(fold, one, EARLY)
+            raise errors.TooManyOpen(f"{most}, got one more")
+        return self._apply(fold, one, events.EARLY)
 
     def _correction(self, fold: Fold, one: Asked) -> Told:
         forecast = self._forecast_of(fold, one, open=False)
-        outcome = self.find(one.stream, OUTCOME, one.id)
+        outcome = self.find(one.stream, events.OUTCOME, one.id)
         if outcome is None:
-            raise UnknownTicket(f"forecast {one.id!r} must have an outcome, got one without")
+            raise errors.UnknownTicket(f"forecast {one.id!r} must have an outcome, got one without")
         if one.was is not None and outcome.x != one.was:
             stands, told = (self.settings[one.stream].told(x) for x in (int(outcome.x), one.was))
-            raise RepeatedTicket(f"was must be the outcome that stands, {stands!r}, got {told!r}")
+            raise errors.RepeatedTicket(
+                f"was must be the outcome that stands, {stands!r}, got {told!r}"
+            )
         if outcome.x == one.x:
-            return Told(REPEATED, outcome)
-        key, body = read_key(forecast.key), fold.past(forecast, int(outcome.x))
-        told = one._replace(key=key, body=body, groups=read_more(forecast.more).groups)
+            return Told(events.REPEATED, outcome)
+        key, body = events.read_key(forecast.key), fold.past(forecast, int(outcome.x))
+        told = one._replace(key=key, body=body, groups=events.read_more(forecast.more).groups)
         told = told._replace(since=max(forecast.seq, outcome.seq))
-        return self._apply(fold, told, CORRECTED)
+        return self._apply(fold, told, events.CORRECTED)
 
     def _forecast_of(self, fold: Fold, one: Asked, open: bool = True) -> Event:
-        forecast = self.find(one.stream, FORECAST, one.id)
+        forecast = self.find(one.stream, events.FORECAST, one.id)
         if forecast is None:
-            raise UnknownTicket(f"forecast must be one that was made here, got {one.id!r}")
+            raise errors.UnknownTicket(f"forecast must be one that was made here, got {one.id!r}")
         if open and not fold.waits(one.id):
-            if self.find(one.stream, OUTCOME, one.id) is not None:
-                raise Contradiction(f"forecast {one.id!r} must be open, got one with an outcome")
-            raise ExpiredTicket(f"forecast {one.id!r} must be open, got one that expired")
+            if self.find(one.stream, events.OUTCOME, one.id) is not None:
+                raise errors.Contradiction(
+                    f"forecast {one.id!r} must be open, got one with an outcome"
+                )
+            raise errors.ExpiredTicket(f"forecast {one.id!r} must be open, got one that expired")
         return forecast
 
     def _apply(self, fold: Fold, one: Asked, status: str) -> Told:
         seq = self.seq + 1
         answer = fold.apply(one, seq)
         # What is no number is told by the text behind the code.
-        plain = one.kind not in (EXPIRY, STATE) and not isinstance(one.x, list)
-        said = key_text(one.key), float(one.x) if plain else 0.0, one.time, answer, self.code
+        plain = one.kind not in (events.EXPIRY, events.STATE) and not isinstance(one.x, list)
+        said = events.key_text(one.key), float(one.x) if plain else 0.0, one.time, answer, self.code
         event = Event(seq, one.stream, one.kind, one.id, *said, one.more).sealed()
         self.seq = fold.seq = seq
         self._fresh[event[1:4]] = event
         self.seen.put(self._marks[event[1:4]])
-        return Told(EARLY if answer == KEPT else status, event)
+        return Told(events.EARLY if answer == KEPT else status, event)
 
     # ------------------------------------------------------------------ looking
 
@@ -328,12 +304,14 @@ class Ledger:
         # Before the store is asked: what is written meanwhile is found there.
         waits = self.folds[stream].waits(id) or any(name in self._fresh for name in names)
         found = self.store.find([name for name in names if name in self.seen])
-        forecast = found.get((stream, FORECAST, id))
+        forecast = found.get((stream, events.FORECAST, id))
         if forecast is None:
-            raise UnknownTicket(f"forecast must be one that was made here, got {id!r}")
-        stands = found.get((stream, CORRECTION, id)) or found.get((stream, OUTCOME, id))
+            raise errors.UnknownTicket(f"forecast must be one that was made here, got {id!r}")
+        stands = found.get((stream, events.CORRECTION, id)) or found.get(
+            (stream, events.OUTCOME, id)
+        )
         if stands is not None:
-            told = "learned" if stands.whole().kind == OUTCOME else "corrected"
+            told = "learned" if stands.whole().kind == events.OUTCOME else "corrected"
             return forecast.whole(), told, int(stands.x)
         return forecast.whole(), "open" if waits else "expired", None
 
@@ -369,14 +347,14 @@ def _plain(x: Any) -> Any:
 def check_id(id: object) -> str:
     """Return an id if it is one: up to 256 bytes of UTF-8 without control characters."""
     if not isinstance(id, str):
-        raise InvalidType(f"id must be a string that is not empty, got {id!r}")
+        raise errors.InvalidType(f"id must be a string that is not empty, got {id!r}")
     try:
         size = len(id.encode())
     except UnicodeEncodeError:
         size = 0
     if not 0 < size <= LONGEST or CONTROL.search(id):
         rule = f"id must be 1 to {LONGEST} bytes of UTF-8 without control characters"
-        raise InvalidInput(f"{rule}, got {id[:80]!r}")
+        raise errors.InvalidInput(f"{rule}, got {id[:80]!r}")
     return str.__str__(id)
 
 

@@ -11,16 +11,8 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from calibrant.journal.events import (
-    CORRECTION,
-    EXPIRY,
-    FORECAST,
-    OUTCOME,
-    STATE,
-    Asked,
-    Event,
-    Told,
-)
+from calibrant.journal import events
+from calibrant.journal.events import Asked, Event, Told
 from calibrant.journal.fold import Fold
 from calibrant.journal.ledger import check_id
 from calibrant.journal.store import Line
@@ -47,7 +39,7 @@ async def post_forecasts(desk: Desk, request: Request) -> Response:
     """Announce calibrated forecasts for one or many raw ones."""
     line = desk.stream(request)
     asked = wire.decoded(forecasts_in, await wire.body_of(request, desk.options))
-    own = line.number, FORECAST
+    own = line.number, events.FORECAST
     wanted = [
         Asked(*own, one.id, one.key, one.raw, one.time, groups=tuple(dict.fromkeys(one.groups)))
         for one in wire.batch_of(asked, desk.options)
@@ -74,7 +66,7 @@ async def post_outcomes(desk: Desk, request: Request) -> Response:
     line = desk.stream(request)
     asked = wire.decoded(outcomes_in, await wire.body_of(request, desk.options))
     wanted = [
-        Asked(line.number, OUTCOME, one.id, None, one.outcome, one.time)
+        Asked(line.number, events.OUTCOME, one.id, None, one.outcome, one.time)
         for one in wire.batch_of(asked, desk.options)
     ]
     told = await desk.enter(wanted)
@@ -86,7 +78,7 @@ async def _revealed(desk: Desk, line: Line, told: list[Told]) -> dict[str, struc
     """Return the draws that some outcomes reveal, by id: they are on disk, and so is what shows."""
     if not desk.ledger.settings[line.number].hides:
         return {}
-    names = [(line.number, FORECAST, one.event.id) for one in told if one.event is not None]
+    names = [(line.number, events.FORECAST, one.event.id) for one in told if one.event is not None]
     found = await asyncio.to_thread(desk.ledger.store.find, names)
     fold = desk.ledger.folds[line.number]
     return {event.id: wire.revealed_of(fold, event.whole()) for event in found.values()}
@@ -97,7 +89,7 @@ async def put_outcome(desk: Desk, request: Request) -> Response:
     line = desk.stream(request)
     asked = wire.decoded(correction_in, await wire.body_of(request, desk.options))
     id = check_id(request.path_params["id"])
-    (told,) = await desk.enter([Asked(line.number, CORRECTION, id, None, asked.outcome)])
+    (told,) = await desk.enter([Asked(line.number, events.CORRECTION, id, None, asked.outcome)])
     event, status = told.result(), told.status
     stands = desk.ledger.settings[line.number].told(int(event.x))
     return wire.json_of(structs.CorrectionOut(id, status, stands, event.seq))  # type: ignore[arg-type]
@@ -107,7 +99,7 @@ async def delete_forecast(desk: Desk, request: Request) -> Response:
     """Drop a forecast whose outcome will never come."""
     line = desk.stream(request)
     id = check_id(request.path_params["id"])
-    (told,) = await desk.enter([Asked(line.number, EXPIRY, id, None, 0)])
+    (told,) = await desk.enter([Asked(line.number, events.EXPIRY, id, None, 0)])
     return wire.json_of(structs.Gone(id, told.status, told.result().seq))  # type: ignore[arg-type]
 
 
@@ -197,9 +189,9 @@ async def get_events(desk: Desk, request: Request) -> Response:
     return Response(b"".join(wire.encode(row) + b"\n" for row in rows), media_type=LINES)
 
 
-def _open(fold: Fold, events: Sequence[Event]) -> set[str]:
+def _open(fold: Fold, found: Sequence[Event]) -> set[str]:
     """Return the ids whose outcome is waited for."""
-    return {event.id for event in events if fold.waits(event.id)}
+    return {event.id for event in found if fold.waits(event.id)}
 
 
 async def get_state(desk: Desk, request: Request) -> Response:
@@ -214,7 +206,7 @@ async def put_state(desk: Desk, request: Request) -> Response:
     line = desk.stream(request)
     body = await wire.body_of(request, desk.options, desk.options.largest_state)
     id = hashlib.blake2b(body, digest_size=16).hexdigest()
-    (told,) = await desk.enter([Asked(line.number, STATE, id, None, 0, None, body)])
+    (told,) = await desk.enter([Asked(line.number, events.STATE, id, None, 0, None, body)])
     return wire.json_of(structs.Taken(told.status, told.result().seq))  # type: ignore[arg-type]
 
 
