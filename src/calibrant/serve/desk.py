@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -78,6 +78,8 @@ class Desk:
 
 
 Handler = Callable[[Desk, Request], Awaitable[Response]]
+ONE: Final = "/v1/streams/{name}"
+"""Where a stream is."""
 
 
 @dataclass(frozen=True)
@@ -89,16 +91,26 @@ class Way:
     without which it cannot be asked.
     """
 
+    handler: Handler
     method: str
     path: str
     scope: str | None
-    handler: Handler
     gives: Any
     takes: Any = None
     fails: tuple[int, ...] = ()
     status: int = 200
     query: dict[str, dict[str, Any]] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
+
+
+def entered(ways: list[Way], *asked: Any, **more: Any) -> Callable[[Handler], Handler]:
+    """Return what enters a handler among some routes, with what :class:`Way` says of it."""
+
+    def enter(handler: Handler) -> Handler:
+        ways.append(Way(handler, *asked, **more))
+        return handler
+
+    return enter
 
 
 def whole(request: Request, name: str, usual: int | None, most: int) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from dataclasses import asdict
+from functools import partial
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -19,7 +20,7 @@ from calibrant.recalibrate.keyed import Key
 from calibrant.recalibrate.preview import Preview
 from calibrant.serve import structs
 from calibrant.serve.chronicle import chronicle_in
-from calibrant.serve.desk import Desk
+from calibrant.serve.desk import ONE, Desk, Way, entered
 from calibrant.serve.problems import Refused
 from calibrant.serve.source import board_of, glance_of, story_of
 from calibrant.serve.wire import json_of, mixture_of
@@ -29,10 +30,16 @@ POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 """A report holds its own style and pictures, and no script."""
 FORMATS: Final = ("json", "html")
 SERIES: Final = ("raw", "forecast", "mean")
+FORMAT: Final = {"format": {"type": "string", "enum": list(FORMATS)}}
+CHANCE: Final = {"type": "number", "minimum": 0, "maximum": 1}
+RAW: Final = {"raw": CHANCE, "key": {"type": "string"}}
+WAYS: Final[list[Way]] = []
+way = partial(entered, WAYS)
 _drawing = threading.Lock()
 """Pictures of reports are drawn one at a time."""
 
 
+@way("GET", f"{ONE}/report", "read", dict[str, Any], fails=(404, 501), query=FORMAT)
 async def get_report(desk: Desk, request: Request) -> Response:
     """Return the summary of all outcomes so far: as JSON, or a report to read as HTML."""
     _, fold = desk.fold(request)
@@ -60,6 +67,7 @@ def _page(fold: Fold) -> str:
         return render([story_of(fold)])
 
 
+@way("GET", f"{ONE}/curve", "read", structs.CurveOut, fails=(404,))
 async def get_curve(desk: Desk, request: Request) -> Response:
     """Show how often it happened against how likely it was said to be, before and after."""
     _, fold = desk.fold(request)
@@ -75,6 +83,7 @@ def _rows(curve: CalibrationCurve) -> list[structs.Bucket]:
     return [structs.Bucket(*row) for row in rows if row[2]]
 
 
+@way("GET", f"{ONE}/alarms", "read", structs.AlarmsOut, fails=(404,))
 async def get_alarms(desk: Desk, request: Request) -> Response:
     """Show the alarms that have rung, and the assumptions under which they hold."""
     _, fold = desk.fold(request)
@@ -85,6 +94,7 @@ async def get_alarms(desk: Desk, request: Request) -> Response:
     return json_of(structs.AlarmsOut(board.alpha or 0.0, *told))
 
 
+@way("GET", f"{ONE}/preview", "read", structs.PreviewOut, fails=(404,), query=RAW, needs=("raw",))
 async def get_preview(desk: Desk, request: Request) -> Response:
     """Show what a forecast would be drawn from now, but not the draw, which must stay secret."""
     _, fold = desk.fold(request)

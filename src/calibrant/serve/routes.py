@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -18,13 +19,24 @@ from calibrant.journal.ledger import check_id
 from calibrant.journal.store import Line
 from calibrant.serve import findings, streams, structs, wire
 from calibrant.serve.chronicle import chronicle_in
-from calibrant.serve.desk import Desk, Way, whole
+from calibrant.serve.desk import ONE, Desk, Way, entered, whole
 from calibrant.serve.problems import Refused, problem_of, response_of
 
 BINARY: Final = "application/octet-stream"
 LINES: Final = "application/x-ndjson"
 PARQUET: Final = "application/vnd.apache.parquet"
 MOST_EVENTS: Final = 10_000
+COUNT: Final = {"type": "integer", "minimum": 0}
+WORST: Final = {"worst": COUNT | {"maximum": 100_000}}
+FORMAT: Final = {"type": "string", "enum": ["lines", "parquet"]}
+PART: Final = {"after": COUNT, "limit": COUNT | {"maximum": MOST_EVENTS}, "format": FORMAT}
+LATE: Final = (404, 409, 410)
+"""Statuses of what is told about a forecast."""
+WAYS: Final[list[Way]] = []
+"""Every route of the service."""
+ANY_FAILS: Final = (400, 401, 403, 408, 413, 422, 429, 503)
+"""Statuses that any route may give."""
+way = partial(entered, WAYS)
 
 forecasts_in = msgspec.json.Decoder(structs.ForecastsIn)
 outcomes_in = msgspec.json.Decoder(structs.OutcomesIn)
@@ -32,9 +44,53 @@ stream_in = msgspec.json.Decoder(structs.StreamIn)
 correction_in = msgspec.json.Decoder(structs.CorrectionIn)
 
 
+# ------------------------------------------------------------------------- streams
+
+
+@way("PUT", ONE, "admin", structs.StreamOut, structs.StreamIn, (404, 409), 201)
+async def put_stream(desk: Desk, request: Request) -> Response:
+    """Make a stream; repeating the same request does no harm."""
+    name = request.path_params["name"]
+    try:
+        msgspec.convert(name, structs.Name)
+    except msgspec.ValidationError as error:
+        raise Refused("invalid", f"name must be as documented, got: {error}") from None
+    asked = wire.decoded(stream_in, await wire.body_of(request, desk.options) or b"{}")
+    made, new = await desk.run(lambda ledger: streams.put(ledger, name, asked))
+    return wire.json_of(made, 201 if new else 200)
+
+
+@way("GET", "/v1/streams", "read", list[structs.StreamOut])
+async def get_streams(desk: Desk, request: Request) -> Response:
+    """List the streams, deleted ones too."""
+    ledger = desk.ledger
+    return wire.json_of([streams.shown(ledger, line) for line in list(ledger.lines.values())])
+
+
+@way("GET", ONE, "read", structs.StreamOut, fails=(404,))
+async def get_stream(desk: Desk, request: Request) -> Response:
+    """Show a stream."""
+    return wire.json_of(streams.shown(desk.ledger, desk.stream(request)))
+
+
+@way("DELETE", ONE, "admin", structs.StreamOut, fails=(404,))
+async def delete_stream(desk: Desk, request: Request) -> Response:
+    """Mark a stream as deleted: it can be restored."""
+    name = request.path_params["name"]
+    return wire.json_of(await desk.run(lambda ledger: streams.marked(ledger, name, True)))
+
+
+@way("POST", f"{ONE}/restore", "admin", structs.StreamOut, fails=(404,))
+async def restore_stream(desk: Desk, request: Request) -> Response:
+    """Bring a deleted stream back."""
+    name = request.path_params["name"]
+    return wire.json_of(await desk.run(lambda ledger: streams.marked(ledger, name, False)))
+
+
 # ------------------------------------------------------------------------- events
 
 
+@way("POST", f"{ONE}/forecasts", "write", structs.ForecastsOut, structs.ForecastsIn, (404, 409))
 async def post_forecasts(desk: Desk, request: Request) -> Response:
     """Announce calibrated forecasts for one or many raw ones."""
     line = desk.stream(request)
@@ -61,6 +117,7 @@ def _answered(asked: Any, told: list[Told], tell: Callable[[Told], Any]) -> Resp
     return wire.json_of(tell(told[0]))
 
 
+@way("POST", f"{ONE}/outcomes", "write", structs.OutcomesOut, structs.OutcomesIn, LATE)
 async def post_outcomes(desk: Desk, request: Request) -> Response:
     """Report one or many outcomes; draws that were hidden until then are revealed."""
     line = desk.stream(request)
@@ -84,6 +141,7 @@ async def _revealed(desk: Desk, line: Line, told: list[Told]) -> dict[str, struc
     return {event.id: wire.revealed_of(fold, event.whole()) for event in found.values()}
 
 
+@way("PUT", f"{ONE}/outcomes/{{id}}", "write", structs.CorrectionOut, structs.CorrectionIn, LATE)
 async def put_outcome(desk: Desk, request: Request) -> Response:
     """Correct an outcome, once."""
     line = desk.stream(request)
@@ -95,6 +153,7 @@ async def put_outcome(desk: Desk, request: Request) -> Response:
     return wire.json_of(structs.CorrectionOut(id, status, stands, event.seq))  # type: ignore[arg-type]
 
 
+@way("DELETE", f"{ONE}/forecasts/{{id}}", "write", structs.Gone, fails=LATE)
 async def delete_forecast(desk: Desk, request: Request) -> Response:
     """Drop a forecast whose outcome will never come."""
     line = desk.stream(request)
@@ -103,6 +162,7 @@ async def delete_forecast(desk: Desk, request: Request) -> Response:
     return wire.json_of(structs.Gone(id, told.status, told.result().seq))  # type: ignore[arg-type]
 
 
+@way("GET", f"{ONE}/forecasts/{{id}}", "read", structs.Known, fails=(404,))
 async def get_forecast(desk: Desk, request: Request) -> Response:
     """Show a forecast and what became of it."""
     line = desk.stream(request)
@@ -117,44 +177,10 @@ async def get_forecast(desk: Desk, request: Request) -> Response:
     return wire.json_of(wire.known_of(fold, event, status, settings.told(outcome), shown))
 
 
-# ------------------------------------------------------------------------- streams
+# ------------------------------------------------------------------------- findings
 
 
-async def put_stream(desk: Desk, request: Request) -> Response:
-    """Make a stream; repeating the same request does no harm."""
-    name = request.path_params["name"]
-    try:
-        msgspec.convert(name, structs.Name)
-    except msgspec.ValidationError as error:
-        raise Refused("invalid", f"name must be as documented, got: {error}") from None
-    asked = wire.decoded(stream_in, await wire.body_of(request, desk.options) or b"{}")
-    made, new = await desk.run(lambda ledger: streams.put(ledger, name, asked))
-    return wire.json_of(made, 201 if new else 200)
-
-
-async def get_streams(desk: Desk, request: Request) -> Response:
-    """List the streams, deleted ones too."""
-    ledger = desk.ledger
-    return wire.json_of([streams.shown(ledger, line) for line in list(ledger.lines.values())])
-
-
-async def get_stream(desk: Desk, request: Request) -> Response:
-    """Show a stream."""
-    return wire.json_of(streams.shown(desk.ledger, desk.stream(request)))
-
-
-async def delete_stream(desk: Desk, request: Request) -> Response:
-    """Mark a stream as deleted: it can be restored."""
-    name = request.path_params["name"]
-    return wire.json_of(await desk.run(lambda ledger: streams.marked(ledger, name, True)))
-
-
-async def restore_stream(desk: Desk, request: Request) -> Response:
-    """Bring a deleted stream back."""
-    name = request.path_params["name"]
-    return wire.json_of(await desk.run(lambda ledger: streams.marked(ledger, name, False)))
-
-
+@way("GET", f"{ONE}/certificate", "read", dict[str, Any], fails=(404,))
 async def get_certificate(desk: Desk, request: Request) -> Response:
     """Show what was measured and what is promised, in a stream without keys."""
     _, fold = desk.fold(request)
@@ -165,6 +191,7 @@ async def get_certificate(desk: Desk, request: Request) -> Response:
     return wire.json_of(found.to_dict())
 
 
+@way("GET", f"{ONE}/keys", "read", list[structs.KeyOut], fails=(404,), query=WORST)
 async def get_keys(desk: Desk, request: Request) -> Response:
     """Show what was measured and promised for each key, or for the worst."""
     _, fold = desk.fold(request)
@@ -172,6 +199,10 @@ async def get_keys(desk: Desk, request: Request) -> Response:
     return wire.json_of(await asyncio.to_thread(streams.keys_of, fold, worst))
 
 
+WAYS.extend(findings.WAYS)
+
+
+@way("GET", f"{ONE}/events", "read", LINES, fails=(404,), query=PART)
 async def get_events(desk: Desk, request: Request) -> Response:
     """Return the events of a stream after a position: JSON Lines, or Parquet."""
     line, fold = desk.fold(request)
@@ -194,6 +225,7 @@ def _open(fold: Fold, found: Sequence[Event]) -> set[str]:
     return {event.id for event in found if fold.waits(event.id)}
 
 
+@way("GET", f"{ONE}/state", "admin", BINARY, fails=(404,))
 async def get_state(desk: Desk, request: Request) -> Response:
     """Return the whole state, which `calibrant.load` takes; anyone who reads it knows the coins."""
     number = desk.stream(request).number
@@ -201,6 +233,7 @@ async def get_state(desk: Desk, request: Request) -> Response:
     return Response(state, media_type=BINARY)
 
 
+@way("PUT", f"{ONE}/state", "admin", structs.Taken, BINARY, (404, 409))
 async def put_state(desk: Desk, request: Request) -> Response:
     """Take over the state of a stream with the same settings from elsewhere."""
     line = desk.stream(request)
@@ -213,17 +246,20 @@ async def put_state(desk: Desk, request: Request) -> Response:
 # ------------------------------------------------------------------------- the service itself
 
 
+@way("GET", "/healthz", None, structs.Health)
 async def healthz(desk: Desk, request: Request) -> Response:
     """Say whether the process is alive."""
     return wire.json_of(structs.Health(desk.writer.ready, desk.trouble))
 
 
+@way("GET", "/readyz", None, structs.Health)
 async def readyz(desk: Desk, request: Request) -> Response:
     """Say whether requests can be met: not while recovering, nor from a failed commit on."""
     ready = desk.writer.ready
     return wire.json_of(structs.Health(ready, desk.trouble), 200 if ready else 503)
 
 
+@way("GET", "/metrics", "read", "text/plain")
 async def metrics(desk: Desk, request: Request) -> Response:
     """Show numbers for Prometheus."""
     return Response(desk.metrics.page(desk.writer), media_type="text/plain; version=0.0.4")
@@ -248,103 +284,3 @@ def _columns(pa: Any, more: dict[str, str]) -> Any:
     names = "sequence", "kind", "id", "key", "x", "time", "forecast", "mean", "code"
     usual = list(zip(names, kinds, strict=True))
     return pa.schema(usual + [(name, types[kind]) for name, kind in more.items()])
-
-
-ONE: Final = "/v1/streams/{name}"
-COUNT: Final = {"type": "integer", "minimum": 0}
-WAYS: Final = (
-    Way("PUT", ONE, "admin", put_stream, structs.StreamOut, structs.StreamIn, (404, 409), 201),
-    Way("GET", "/v1/streams", "read", get_streams, list[structs.StreamOut]),
-    Way("GET", ONE, "read", get_stream, structs.StreamOut, fails=(404,)),
-    Way("DELETE", ONE, "admin", delete_stream, structs.StreamOut, fails=(404,)),
-    Way("POST", f"{ONE}/restore", "admin", restore_stream, structs.StreamOut, fails=(404,)),
-    Way(
-        "POST",
-        f"{ONE}/forecasts",
-        "write",
-        post_forecasts,
-        structs.ForecastsOut,
-        structs.ForecastsIn,
-        (404, 409),
-    ),
-    Way(
-        "POST",
-        f"{ONE}/outcomes",
-        "write",
-        post_outcomes,
-        structs.OutcomesOut,
-        structs.OutcomesIn,
-        (404, 409, 410),
-    ),
-    Way(
-        "PUT",
-        f"{ONE}/outcomes/{{id}}",
-        "write",
-        put_outcome,
-        structs.CorrectionOut,
-        structs.CorrectionIn,
-        (404, 409, 410),
-    ),
-    Way(
-        "DELETE",
-        f"{ONE}/forecasts/{{id}}",
-        "write",
-        delete_forecast,
-        structs.Gone,
-        fails=(404, 409, 410),
-    ),
-    Way("GET", f"{ONE}/forecasts/{{id}}", "read", get_forecast, structs.Known, fails=(404,)),
-    Way("GET", f"{ONE}/certificate", "read", get_certificate, dict[str, Any], fails=(404,)),
-    Way(
-        "GET",
-        f"{ONE}/keys",
-        "read",
-        get_keys,
-        list[structs.KeyOut],
-        fails=(404,),
-        query={"worst": COUNT | {"maximum": 100_000}},
-    ),
-    Way(
-        "GET",
-        f"{ONE}/report",
-        "read",
-        findings.get_report,
-        dict[str, Any],
-        fails=(404, 501),
-        query={"format": {"type": "string", "enum": list(findings.FORMATS)}},
-    ),
-    Way("GET", f"{ONE}/curve", "read", findings.get_curve, structs.CurveOut, fails=(404,)),
-    Way("GET", f"{ONE}/alarms", "read", findings.get_alarms, structs.AlarmsOut, fails=(404,)),
-    Way(
-        "GET",
-        f"{ONE}/preview",
-        "read",
-        findings.get_preview,
-        structs.PreviewOut,
-        fails=(404,),
-        query={"raw": {"type": "number", "minimum": 0, "maximum": 1}, "key": {"type": "string"}},
-        needs=("raw",),
-    ),
-    Way(
-        "GET",
-        f"{ONE}/events",
-        "read",
-        get_events,
-        LINES,
-        fails=(404,),
-        query={
-            "after": COUNT,
-            "limit": COUNT | {"maximum": MOST_EVENTS},
-            "format": {"type": "string", "enum": ["lines", "parquet"]},
-        },
-    ),
-    Way("GET", f"{ONE}/state", "admin", get_state, BINARY, fails=(404,)),
-    Way("PUT", f"{ONE}/state", "admin", put_state, structs.Taken, BINARY, (404, 409)),
-    Way("GET", "/healthz", None, healthz, structs.Health),
-    Way("GET", "/readyz", None, readyz, structs.Health),
-    Way("GET", "/metrics", "read", metrics, "text/plain"),
-)
-"""Every route of the service."""
-
-ANY_FAILS: Final = (400, 401, 403, 408, 413, 422, 429, 503)
-"""Statuses that any route may give."""
