@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from calibrant.datasets.shelf import PACKED, SHELVES, SOURCES
+from calibrant.datasets.shelf import SHELVES, SOURCES
 
 Rows = list[dict[str, str]]
 Change = Callable[[Rows], Rows]
@@ -45,6 +45,31 @@ DEFENDANTS = (
     "logitpredprobs", "gbmpredprobs", "mturkpredprobs", "compaspredprobs.linear",
     "two_year_recid", "race", "sex", "age",
 )  # fmt: skip
+_LLM = ("Meta-Llama-3.1-8B-Instruct-Turbo", "Qwen2.5-7B-Instruct", "claude-3-haiku-20240307",
+        "deepseek-chat", "gpt-4.1-nano", "gpt-4o-mini-2024-07-18")  # fmt: skip
+_SETS = ("arc", "hellaswag", "mmlu", "truthfulqa", "winogrande")
+PACKED = (
+    *(f"fivethirtyeight/{name}_games.csv.gz" for name in ("nba", "nfl", "nhl", "wnba")),
+    "fivethirtyeight/governors_elections.csv.gz",
+    "fivethirtyeight/president_election_night.csv.gz",
+    "solar_flares/flares_C1.csv.gz",
+    "solar_flares/flares_M1.csv.gz",
+    *(f"llm_mmlu_pro/{name}.csv.gz" for name in _LLM),
+    *(f"llm_multiple_choice/{name}.csv.gz" for name in _SETS),
+    "free917/free917_forecasts.csv.gz",
+    *(f"drift_streams/{name}.csv.gz" for name in ("bank", "credit_default", "fetal_health")),
+    "recidivism/recid.csv.gz",
+    "image_logits/cifar10_resnet50_logits.npz",
+    "image_logits/lenet-5-cifar-10.npz",
+    "image_logits/wideresnet-16-4-cifar-10.npz",
+    "image_logits/wideresnet-16-4-cifar-100_f16.npz",
+    "genotypes/t1d_sim_3443x4655.npz",
+    "spf_recession/spf_recession_probabilities.csv.gz",
+    *(f"weather_pop/{name}.csv.gz" for name in ("aviation_icing", "frankfurt_ecmwf",
+      "monsoon_ensemble", "niamey_2016", "tampere_pop_2003")),
+    "forecastbench/forecastbench_markets.csv.gz",
+)  # fmt: skip
+"""Files that travel, in the order of the list."""
 UNUSED = ("val_logits", "val_labels", "causal_gene")
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.pack import PACKED
 from calibrant import datasets
 from calibrant.datasets import __main__ as command
 from calibrant.datasets import loaders, shelf
@@ -40,7 +41,7 @@ def test_nothing_lies_on_the_shelves_that_is_not_listed() -> None:
         for path in place.rglob("*")
         if path.is_file() and path.name != "README.md"
     }
-    assert found == {each.name for each in TRAVELS} == set(shelf.PACKED)
+    assert found == {each.name for each in TRAVELS} == set(PACKED)
 
 
 def test_all_files_together_are_small() -> None:

@@ -105,14 +105,11 @@ def algorithm1_measured(
     """
     if "failure" in options:
         raise InvalidInput(f"failure must be left out, got {options['failure']!r}")
-    used = [rounds for rounds in map(_whole, np.ravel(bucket_rounds)) if rounds]
+    given = (check.whole(rounds, "bucket_rounds") for rounds in np.ravel(bucket_rounds))
+    used = [rounds for rounds in given if rounds]
     if not used:
         raise InvalidInput(f"bucket_rounds must hold a number above 0, got {bucket_rounds!r}")
     parts = [theorem(method)(rounds, cells, half_cell, **options) for rounds in used]
     mean = float(np.average([part.value for part in parts], weights=used))
     assumption = f"{parts[0].assumption}; the raw forecasts do not react to the draws"
     return replace(parts[0], value=mean, assumption=assumption)
-
-
-def _whole(rounds: Any) -> int:
-    return check.whole(rounds, "bucket_rounds")

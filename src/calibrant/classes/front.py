@@ -47,7 +47,7 @@ class Front:
     True
     """
 
-    __slots__ = ("_classes", "_kept", "_machine", "_room", "_state")
+    __slots__ = ("_classes", "_kept", "_room", "_state", "_steps")
 
     def __init__(self, classes: int, alike: bool = True) -> None:
         size = kernel.state_words(classes) + (rounds.followed_words(classes) if alike else 0)
@@ -59,7 +59,7 @@ class Front:
         kernel.begin(self._state, classes)
         if alike:
             rounds.begin_following(self._state, classes)
-        self._machine: tuple[Any, ...] | None = None
+        self._steps: tuple[Any, ...] = rounds.mend_all, rounds.blend_all, rounds.late
 
     # ----------------------------------------------------------------- a round
 
@@ -81,9 +81,8 @@ class Front:
 
         ``said`` is what :meth:`announced` returned when the forecast was made.
         """
-        late = rounds.late if self._machine is None else self._machine[2]
         lent = self._lent(raw), self._lent(said[0]), self._whole(np.array(said[1], np.int64))
-        late(self._state, self._room, self._classes, *lent, outcome, crowd)
+        self._steps[2](self._state, self._room, self._classes, *lent, outcome, crowd)
 
     def blended(self, ours: Reals, theirs: Reals) -> Reals:
         """Return the blend of two vectors, the second of which need not sum to 1."""
@@ -108,8 +107,7 @@ class Front:
         self._ready(len(rows))
         out, kept = self._lent(rows), self._whole(np.zeros(keeps * self._kept, np.int64))
         lent = self._lent(rows), self._whole(told), self._whole(crowds)
-        mend = rounds.mend_all if self._machine is None else self._machine[0]
-        mend(self._state, self._room, self._classes, *lent, out, kept)
+        self._steps[0](self._state, self._room, self._classes, *lent, out, kept)
         return self._returned(out), kept
 
     def blend_all(
@@ -120,18 +118,16 @@ class Front:
         told, many = self._told(outcomes, crowds, len(ours))
         lent = self._lent(ours), self._lent(theirs), self._whole(told), self._whole(many)
         out = self._lent(ours)
-        blend = rounds.blend_all if self._machine is None else self._machine[1]
-        blend(self._state, self._classes, *lent, out)
+        self._steps[1](self._state, self._classes, *lent, out)
         return self._returned(out)
 
     def compile(self) -> None:
         """Go over to machine code, if there is a compiler."""
-        if self._machine is None and available():
-            steps = rounds.mend_all, rounds.blend_all, rounds.late
-            machine = tuple(compiled(step, "front", nogil=True) for step in steps)
+        if isinstance(self._state, list) and available():
+            machine = tuple(compiled(step, "front", nogil=True) for step in self._steps)
             state, room = np.array(self._state), np.array(self._room)
             # No call from here on: these change together.
-            self._state, self._room, self._machine = state, room, machine
+            self._state, self._room, self._steps = state, room, machine
 
     def _ready(self, rows: int) -> None:
         if rows > SHORT:
@@ -139,17 +135,16 @@ class Front:
 
     def _lent(self, rows: Reals) -> Any:
         """Return numbers one after the other, in the form in which the state is."""
-        flat = np.array(rows, np.float64).reshape(-1)
-        return flat if self._machine is not None else flat.tolist()
+        return self._whole(np.array(rows, np.float64).reshape(-1))
 
     def _told(self, outcomes: Words | None, crowds: Words | None, rows: int) -> tuple[Words, Words]:
         """Return outcomes, below 0 where there are none, and among how many each is one."""
         told = np.full(rows, -1) if outcomes is None else np.array(outcomes, np.int64)
         return told, np.ones(rows, np.int64) if crowds is None else np.array(crowds, np.int64)
 
-    def _whole(self, words: Words) -> Any:
-        """Return whole numbers in the form in which the state is."""
-        return words if self._machine is not None else words.tolist()
+    def _whole(self, words: Words | Reals) -> Any:
+        """Return numbers in the form in which the state is."""
+        return words.tolist() if isinstance(self._state, list) else words
 
     def _returned(self, flat: Any) -> Reals:
         return np.array(flat, np.float64).reshape(-1, self._classes)
@@ -163,7 +158,7 @@ class Front:
     def put_back(self, words: Words) -> None:
         """Be again as :meth:`words` said."""
         found = words.view(np.float64)
-        self._state = found.tolist() if self._machine is None else found
+        self._state = self._whole(found)
 
     def load(self, words: Words, learned: int) -> None:
         """Take in what :meth:`words` gave after so many rounds, if it can be that."""

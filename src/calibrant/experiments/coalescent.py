@@ -81,7 +81,6 @@ LOCI: Final = (*SMYTH, *HOWSON, *HLA)
 
 
 Alleles = NDArray[np.int8]
-Indices = Words
 
 MUTATION: Final = 1.25e-8
 """Mutations a base pair and generation."""
@@ -145,7 +144,7 @@ def frequencies_of(history: TreeSequence) -> Reals:
     return np.asarray(found / history.num_samples)
 
 
-def haplotypes_of(history: TreeSequence, sites: Indices) -> Alleles:
+def haplotypes_of(history: TreeSequence, sites: Words) -> Alleles:
     """Return the alleles of every haplotype at these sites: one row a site, in their order."""
     order = np.argsort(sites)
     others = np.setdiff1d(np.arange(history.num_sites), sites)
@@ -158,7 +157,7 @@ def haplotypes_of(history: TreeSequence, sites: Indices) -> Alleles:
 # Which sites.
 
 
-def causal_sites(history: TreeSequence, frequencies: Reals, loci: tuple[Locus, ...]) -> Indices:
+def causal_sites(history: TreeSequence, frequencies: Reals, loci: tuple[Locus, ...]) -> Words:
     """Return for each marker a site in the middle whose younger allele is as frequent.
 
     Those of HLA are two forms of one gene: their sites are such that hardly a haplotype has
@@ -173,14 +172,14 @@ def causal_sites(history: TreeSequence, frequencies: Reals, loci: tuple[Locus, .
     return np.array(chosen, np.int64)
 
 
-def _nearest(history: TreeSequence, frequencies: Reals, target: float) -> Indices:
+def _nearest(history: TreeSequence, frequencies: Reals, target: float) -> Words:
     places, length = history.tables.sites.position, history.sequence_length
     outside = abs(places / length - 0.5) > 1 / 6
     distance = np.abs(frequencies - target) + outside
     return np.argsort(distance, kind="stable")[:CANDIDATES]
 
 
-def _exclusive(history: TreeSequence, shares: Reals, first: Indices, second: Indices) -> Indices:
+def _exclusive(history: TreeSequence, shares: Reals, first: Words, second: Words) -> Words:
     """Return the pair that meets least often; among those, of the shares wanted."""
     one, two = (haplotypes_of(history, sites).astype(np.float64) for sites in (first, second))
     meets = one @ two.T / history.num_samples
@@ -192,7 +191,7 @@ def _exclusive(history: TreeSequence, shares: Reals, first: Indices, second: Ind
     return np.array([first[k], second[m]], np.int64)
 
 
-def seen_by_array(frequencies: Reals, causal: Indices, count: int, rng: Generator) -> Indices:
+def seen_by_array(frequencies: Reals, causal: Words, count: int, rng: Generator) -> Words:
     """Return ``count`` sites in the order of the genome, the causal ones among them.
 
     Arrays hold variants that were first found in few people: a site is chosen in proportion to
@@ -208,7 +207,7 @@ def seen_by_array(frequencies: Reals, causal: Indices, count: int, rng: Generato
 # Who inherits what.
 
 
-def inherit(effects: Alleles, loci: tuple[Locus, ...], ill: Bits, rng: Generator) -> Indices:
+def inherit(effects: Alleles, loci: tuple[Locus, ...], ill: Bits, rng: Generator) -> Words:
     """Return the two haplotypes of each subject, one after the other.
 
     A rare disease whose odds each allele multiplies leaves the two haplotypes of a patient
@@ -232,8 +231,8 @@ def inherit(effects: Alleles, loci: tuple[Locus, ...], ill: Bits, rng: Generator
 
 
 def _drawn(
-    kind_of: Indices, pairs: Iterator[tuple[int, int]], rng: Generator
-) -> Iterator[tuple[Indices, Indices]]:
+    kind_of: Words, pairs: Iterator[tuple[int, int]], rng: Generator
+) -> Iterator[tuple[Words, Words]]:
     """Yield the haplotypes of each kind that patients get, and that healthy people get."""
     for kind, (mine, theirs) in enumerate(pairs):
         members = np.flatnonzero(kind_of == kind)

@@ -16,18 +16,16 @@ from pathlib import Path
 from typing import Final, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from calibrant.core import check
 from calibrant.core.arrays import Bits, Reals, Words
 from calibrant.core.place import buckets_of
 from calibrant.errors import InvalidInput
-from calibrant.learners import OnlineL1SVM
+from calibrant.learners.online_svm import Alleles, OnlineL1SVM
 from calibrant.metrics import auc, binned_calibration_error, brier
 from calibrant.recalibrate import Calibrant, Recalibrator
 from calibrant.simulate.games import Progress
-
-Alleles = NDArray[np.int8]
 
 PENALTIES: Final = (3.0, 3.5, 4.0, 4.5, 5.0)
 BUCKETS: Final = 10

@@ -20,16 +20,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.core import check
 from calibrant.core.arrays import Bits, Words
 from calibrant.errors import InvalidInput, needed, requirement
 from calibrant.experiments import coalescent
-from calibrant.experiments.coalescent import HLA, LOCI, Locus
+from calibrant.experiments.coalescent import HLA, LOCI, Alleles, Locus
 from calibrant.simulate.games import Progress
-
-Alleles = NDArray[np.int8]
 
 MISSING: Final = -127
 """What stands for an unknown genotype in arrays of int8."""

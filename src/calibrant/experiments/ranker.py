@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 
 from calibrant.core.arrays import Bits, Reals
 from calibrant.errors import needed, requirement
-from calibrant.experiments.embedding import embed
+from calibrant.experiments.embedding import Floats, embed
 from calibrant.experiments.streams import Question, Relation, Schema
 
-Floats = NDArray[np.float32]
 Questions: TypeAlias = Sequence[Question]
 Relations: TypeAlias = Sequence[Relation]
 FIELDS: Final = ("property", "type", "domain", "target")

@@ -38,8 +38,6 @@ def alleles_of(values: ArrayLike, name: str) -> Alleles:
     return row if row.dtype == np.int8 else np.where(row < 0, -1, row).astype(np.int8)
 
 
-Indices = Words
-
 MANY: Final = 20_000
 """Features below which NumPy is quick enough and the compiler is not started."""
 
@@ -66,7 +64,7 @@ class Sums:
         self.rounds = self.broken = self.balance = 0
         self._found = np.empty(features, np.int64)
 
-    def add(self, row: NDArray[np.int8], sign: int, level: float) -> Indices:
+    def add(self, row: NDArray[np.int8], sign: int, level: float) -> Words:
         """Add ``row`` and return the features whose evidence exceeds ``level``, in order.
 
         Evidence is the correlation of a feature with the signs times the root of how many
@@ -82,7 +80,7 @@ class Sums:
         self._add(row, sign)
         return self.outstanding(level)
 
-    def outstanding(self, level: float) -> Indices:
+    def outstanding(self, level: float) -> Words:
         """Return the features whose evidence exceeds ``level``, in order."""
         towards, width = self.evidence(np.s_[:])[:2]
         return np.flatnonzero(towards * towards > self._bar(level) * width)
@@ -215,7 +213,8 @@ class OnlineL1SVM(Stateful):
             forecasts[k] = trial._learn(row, outcome)
         if next(rows, None) is not None:
             raise InvalidInput(f"genotypes must be {len(binary)} rows, got more")
-        self._take_over(trial)
+        for name in OnlineL1SVM.__slots__:
+            setattr(self, name, getattr(trial, name))
         return forecasts
 
     def _learn(self, row: Alleles, outcome: int) -> float:
@@ -324,10 +323,6 @@ class OnlineL1SVM(Stateful):
         self._lost = _at_least_zero(lost, "lost")
         _verify(sums)
         self._weigh(sums.outstanding(self._penalty))
-
-    def _take_over(self, other: Self) -> None:
-        for name in OnlineL1SVM.__slots__:
-            setattr(self, name, getattr(other, name))
 
 
 def _at_least_zero(value: float, name: str) -> float:

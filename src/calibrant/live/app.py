@@ -146,12 +146,9 @@ class _Page:
         changes: AsyncIterator[Any] = self._changes(made, allowed)
         small = accepts(request.headers)
         told = HEADERS | (PACKED if small else VARY)
-        answer: Response = responses.StreamingResponse(
-            packed_events(changes) if small else changes,
-            media_type="text/event-stream",
-            headers=told,
-        )
-        return answer
+        sent = packed_events(changes) if small else changes
+        answer = responses.StreamingResponse(sent, media_type="text/event-stream", headers=told)
+        return cast("Response", answer)
 
     async def _changes(
         self, made: Callable[[], list[Fragment]], allowed: Callable[[], bool]
@@ -194,8 +191,7 @@ class _Page:
         responses = _starlette("responses")
         body, told = packed(text, request.headers)
         kind = f"{kind}; charset=utf-8"
-        made: Response = responses.Response(body, status, HEADERS | told, kind)
-        return made
+        return cast("Response", responses.Response(body, status, HEADERS | told, kind))
 
 
 def _root(request: Request) -> str:

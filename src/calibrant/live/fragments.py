@@ -414,7 +414,7 @@ def parts(summary: AnySummary, keys: Sequence[Part]) -> Fragment:
     title = "Does it hold for each of them?"
     found = view_of(summary).tables(summary).get("parts")
     tables = [] if found is None else [found]
-    worst = sorted(keys, key=lambda part: -_or_zero(part.c2_forecast))[:WORST]
+    worst = sorted(keys, key=lambda part: -np.nan_to_num(part.c2_forecast))[:WORST]
     if worst:
         many = f"{len(worst)} of {len(keys):,} keys, those with the largest error now"
         header, rows = _known_columns(worst)
@@ -436,10 +436,6 @@ def _known_columns(keys: Sequence[Part]) -> tuple[tuple[str, ...], tuple[tuple[s
     }
     known = {title: told for title, told in columns.items() if set(told) != {NOTHING}}
     return tuple(known), tuple(zip(*known.values(), strict=True))
-
-
-def _or_zero(value: float) -> float:
-    return 0.0 if math.isnan(value) else value
 
 
 def trust(summary: AnySummary, certificate: str) -> Fragment:

@@ -81,13 +81,9 @@ def _opening(tag: str, name: str, title: str, description: str) -> str:
     )
 
 
-def _reliability_of_means(summary: Summary) -> Drawing:
-    return prepare_reliability({name: summary.curves[name] for name in ("raw", "mean")})
-
-
 _PREPARED: Final[dict[str, Callable[[Summary], Drawing]]] = {
     "reliability": prepare_reliability,
-    "reliability_mean": _reliability_of_means,
+    "reliability_mean": lambda s: prepare_reliability({n: s.curves[n] for n in ("raw", "mean")}),
     "calibration_over_time": prepare_over_time,
     "calibration_l1_over_time": partial(prepare_over_time, quantity="c1"),
     "brier_over_time": partial(prepare_over_time, quantity="brier"),

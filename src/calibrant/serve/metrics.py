@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter as Tally
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from calibrant.journal.events import Told
 from calibrant.journal.writer import Watched, Writer
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from calibrant.journal.events import Told
 
 
 class Metrics:

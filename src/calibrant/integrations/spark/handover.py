@@ -13,10 +13,8 @@ from calibrant.errors import InvalidInput
 from calibrant.integrations.spark.shelf import Shelf
 from calibrant.integrations.spark.stream import SHARDS, STATE, shard_of
 from calibrant.journal.again import replay_all
-from calibrant.journal.fold import Fold
 from calibrant.journal.opening import open_store
 from calibrant.journal.recover import started
-from calibrant.journal.sql import Store
 from calibrant.journal.store import PAGE
 from calibrant.loading import load
 from calibrant.recalibrate import Calibrant, Recalibrator, Table
@@ -81,17 +79,12 @@ def read_service(address: str, stream: str) -> tuple[Table, int]:
         if not lines:
             raise InvalidInput(f"stream must be in the log, got {stream!r}")
         fold = started(store.snapshots(), lines)[lines[0].number]
-        _play_on(store, lines[0].number, fold)
+        while found := store.events(lines[0].number, fold.seq, PAGE):
+            replay_all(fold, [event.whole() for event in found], store.find)
     if fold.early:
         told = f"got {len(fold.early)} of them"
         raise InvalidInput(f"outcomes must not wait for forecasts that are yet to come, {told}")
     return _table(fold.model), fold.seq
-
-
-def _play_on(store: Store, number: int, fold: Fold) -> None:
-    """Play the events of a stream behind those that are in its state."""
-    while found := store.events(number, fold.seq, PAGE):
-        replay_all(fold, [event.whole() for event in found], store.find)
 
 
 def read_shelves(spark: SparkSession, checkpoint: str, **options: Any) -> Iterator[Shelf]:
