@@ -434,6 +434,28 @@ def test_no_outcome_is_told_twice_whether_it_was_learned_or_dropped(
     assert seen.learned == (20 if first == 0.3 else seen.recalibrator.rounds)
 
 
+def test_a_copy_learns_for_itself_what_the_original_was_told() -> None:
+    seen = ObservedOnly(Recalibrator(seed=1), floor=0.5, seed=1)
+    ticket = seen.forecast(0.5)
+    again = seen.copy()
+    for each in (seen, again):
+        assert each.observe(ticket, 1, probability=0.5) is not None
+    assert again == seen
+
+
+@pytest.mark.parametrize("kind", [WaitForHorizon, PendingUnknown])
+def test_a_settled_ticket_whose_name_was_given_again_is_not_anothers(kind: Any) -> None:
+    made = kind(Recalibrator(seed=1), horizon=5.0)
+    ticket = made.forecast(0.5, time=0.0, id="a")
+    made.advance(6.0)
+    new = made.forecast(0.5, time=7.0, id="a")
+    before = made.to_bytes()
+    with pytest.raises(RepeatedTicket, match=r"^ticket 'a' must be open, got one whose outcome"):
+        made.observe(ticket, 1, time=8.0)
+    assert made.to_bytes() == before
+    assert made.observe("a", 1, time=8.0) is new
+
+
 def test_of_the_latest_tickets_alone_is_known_that_they_were_told() -> None:
     rec = Recalibrator(seed=1)
     seen = ObservedOnly(rec, floor=0.5, seed=3)

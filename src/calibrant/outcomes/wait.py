@@ -282,6 +282,8 @@ class WaitForHorizon(Around):
             )
         entry = self._entries[name]
         if isinstance(ticket, Ticket) and not self._is_of(ticket, entry):
+            if ticket.outcome is not None:
+                raise not_open(name, None, SETTLED, 0, 0)
             told = "ticket must be of this recalibrator, got another's"
             raise errors.ForeignTicket(f"{told}: {ticket!r}")
         return name, entry
@@ -404,7 +406,7 @@ class ObservedOnly(Around):
             raise errors.InvalidType(f"ticket must be a Ticket, got {ticket!r}")
         done = None
         with passing(self._gate):
-            if ticket.outcome is not None or self._told.get(ticket.number) is not None:
+            if self._told.get(ticket.number) is not None:
                 raise not_open(ticket.id, None, SETTLED, 0, 0)
             if self._coins.at(ticket.number) * chance < self.floor:
                 done = self._recalibrator.observe(ticket, told, time=time)
