@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import signal
@@ -122,6 +123,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if refused:
         config.hook.pytest_deselected(items=list(refused))
         items[:] = [item for item in items if item not in refused]
+
+
+def pytest_collection_finish() -> None:
+    """Spare every collection of garbage the thousands of tests, which stay until the end."""
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -179,11 +179,22 @@ class Keyed(RuleBasedStateMachine):
     @contextmanager
     def refused(self, *errors: type[Exception]) -> Iterator[None]:
         """Expect one of these errors, and nothing changed but which streams are at hand."""
+        with self.unchanged(), self.raised(*errors):
+            yield
+
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """Expect that nothing changes but which streams are at hand."""
         before = self.rows()
+        yield
+        assert before.items() <= self.rows().items()
+
+    @contextmanager
+    def raised(self, *errors: type[Exception]) -> Iterator[None]:
+        """Expect one of these errors."""
         with pytest.raises(errors) as found:
             yield
         assert type(found.value) in errors
-        assert before.items() <= self.rows().items()
 
 
 PARTS = ("value", "mean", "number", "raw", "time", "mixed", "clock", "index", "bucket", "fallback")

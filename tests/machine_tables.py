@@ -139,14 +139,15 @@ class Tables(Keyed):
 
     def refuse_what_is_over(self, made: Made, outcome: int) -> None:
         taken = {other.name for other in self.open()}
-        for by in ("ticket", "stored", "name", "number"):
-            handle = self.handle(made, by)
-            if isinstance(handle, str) and handle in taken:
-                continue
-            with self.refused(self.refusal(made, handle)):
-                self.subject.observe(handle, outcome)
-            with self.refused(self.refusal(made, handle)):
-                self.subject.expire(handle)
+        handles = [self.handle(made, by) for by in ("ticket", "stored", "name", "number")]
+        with self.unchanged():
+            for handle in handles:
+                if isinstance(handle, str) and handle in taken:
+                    continue
+                with self.raised(self.refusal(made, handle)):
+                    self.subject.observe(handle, outcome)
+                with self.raised(self.refusal(made, handle)):
+                    self.subject.expire(handle)
 
     def refusal(self, made: Made, handle: Any) -> type[Exception]:
         """Return what is raised of a ticket that is not open."""

@@ -70,10 +70,10 @@ def opening(rule):
     return Position(rule.start(), empty(rule.lattice.values))
 
 
-def advanced(rule, position, raw, cell, y):
+def advanced(rule, position, raw, cell, y, mixture=None):
     """The position after one more round, told which cell was drawn and what came."""
     state = aimed(position.state, raw)
-    lost = (rule.forecast(state).mean - y) ** 2 - (raw - y) ** 2
+    lost = ((mixture or rule.forecast(state)).mean - y) ** 2 - (raw - y) ** 2
     tally = played(position.tally, cell, y)
     return Position(rule.update(state, cell, y), tally, position.regret + lost)
 
@@ -104,7 +104,7 @@ def game_value(rule, rounds, payoff, *, gain=nothing, anchors=ANCHORS, begin=Non
         drawn = list(zip(mixture.indices, mixture.weights, strict=True))
 
         def after(cell, y):
-            return advanced(rule, position, raw, cell, y)
+            return advanced(rule, position, raw, cell, y, mixture)
 
         return max(
             sum(w * (gain(position, k, raw, y) + value(after(k, y), left - 1)) for k, w in drawn)
