@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -10,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calibrant import Calibrant, Recalibrator
-from calibrant.errors import InvalidInput
+from calibrant import Calibrant, Recalibrator, Ticket
+from calibrant.errors import InvalidInput, StaleForecast
 from calibrant.recalibrate.preview import Preview
 from calibrant.registry import calibrators
 
@@ -137,3 +138,108 @@ def test_compiled_previews_equal_plain_ones(kind) -> None:
             plain.learn_one(raw, outcome)
             fast.learn_one(raw, outcome)
     assert plain == fast
+
+
+# A mean that is looked at, and the round that follows.
+
+
+def between(rec: Recalibrator, call: str, open_ticket: Ticket, known: Ticket) -> None:
+    """Do something between a look and the round that follows."""
+    calls = {
+        "nothing": lambda: None,
+        "forecast": lambda: rec.forecast(0.4),
+        "forecast elsewhere": lambda: rec.forecast(0.9),
+        "round": lambda: rec.observe(rec.forecast(0.4), 1),
+        "round elsewhere": lambda: rec.learn_one(0.9, 0),
+        "late outcome": lambda: rec.observe(open_ticket, 1),
+        "correction": lambda: rec.correct(known, 0),
+        "expiry": lambda: rec.expire(open_ticket),
+        "batch": lambda: rec.replay([0.4, 0.9], [1, 0]),
+        "log": lambda: rec.play([0, 1], ["a", "a"], [0.4, 1.0]),
+        "draw": lambda: rec.sample_one(0.9),
+        "same draw": lambda: rec.sample_one(0.4),
+        "other mean": lambda: rec.predict_mean_one(0.9),
+        "preview": lambda: Preview(rec).many([0.4, 0.9]),
+        "machine code": rec.compile,
+        "bytes": rec.to_bytes,
+    }
+    if call == "refused round":
+        rec.sample_one(0.9)
+        rec.forecast(0.9)
+        with pytest.raises(StaleForecast):
+            rec.learn_one(0.9, 1)
+    else:
+        calls[call]()
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize(
+    "call",
+    [
+        *("nothing", "forecast", "forecast elsewhere", "round", "round elsewhere", "late outcome"),
+        *("correction", "expiry", "batch", "log", "draw", "same draw", "other mean", "preview"),
+        *("machine code", "bytes", "refused round"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["foster_hart", *list(KINDS)[-3:], "exponential_regret"])
+def test_a_mean_that_was_looked_at_makes_no_difference_to_the_round(kind, call, compiled) -> None:
+    looked, other = KINDS[kind](), KINDS[kind]()
+    for rec in (looked, other):
+        if compiled:
+            rec.compile()
+        for raw, outcome in zip(*players.stream(30, 5, edges=3), strict=True):
+            rec.learn_one(raw, outcome)
+        open_ticket, known = rec.forecast(0.4), rec.observe(rec.forecast(0.4), 1)
+        if rec is looked:
+            rec.predict_mean_one(0.4)
+        between(rec, call, open_ticket, known)
+        for _ in range(2):
+            rec.learn_one(0.4, 1)
+    assert looked.to_bytes() == other.to_bytes()
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("kind", ["foster_hart", "calibrant"])
+def test_a_round_after_its_mean_looks_for_nothing_again(kind, compiled) -> None:
+    rec = KINDS[kind]()
+    if compiled:
+        rec.compile()
+    rows, asked = rec._rows, []
+
+    def counted(step):
+        return lambda *told: asked.append(told[-1]) or step(*told)
+
+    if rows.steps is None:
+        rows.plain_peek = counted(rows.plain_peek)
+    else:
+        rows.steps = replace(rows.steps, peek_flat=counted(rows.steps.peek_flat))
+    for raw, outcome in zip(*players.stream(20, 5, edges=3), strict=True):
+        rec.predict_mean_one(raw)
+        rec.learn_one(raw, outcome)
+    assert len(asked) == rec.rounds == 20
+
+
+def test_a_draw_from_before_machine_code_took_over_is_not_taken_for_the_last_one() -> None:
+    rec, other = Recalibrator(seed=1), Recalibrator(seed=1)
+    for raw in (0.3, 0.3):
+        assert rec.sample_one(raw) == other.sample_one(raw)
+        rec.learn_one(raw, 1)
+        other.learn_one(raw, 1)
+        rec.compile()
+    assert rec.to_bytes() == other.to_bytes()
+
+
+def test_a_budget_that_is_given_back_after_a_mean_was_looked_at_counts_in_its_round() -> None:
+    looked, other = (Calibrant(raw_safe=0.01, seed=3) for _ in range(2))
+    for rec in (looked, other):
+        for raw, outcome in zip(*players.stream(18, 5, edges=3), strict=True):
+            rec.learn_one(raw, outcome)
+        ticket = rec.forecast(0.4)
+        fallback = Preview(rec).whole(0.4).fallback
+        if rec is looked:
+            assert rec.predict_mean_one(0.4) == 0.4
+        rec.expire(ticket)
+        if rec is other:
+            assert (fallback, Preview(rec).whole(0.4).fallback) == (True, False)
+        rec.learn_one(0.4, 1)
+    assert looked.to_bytes() == other.to_bytes()

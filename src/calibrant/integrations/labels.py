@@ -275,7 +275,7 @@ class LabelStreams:
             raw = score[True]
             if type(raw) is not float or not 0.0 <= raw <= 1.0:
                 raw = _inside(raw)
-            chance = self._yes.look(raw, mean)
+            chance = self._yes.mean(raw) if mean else self._yes.look(raw, mean)
             return {False: 1.0 - chance, True: chance}, raw
         first = self.first(score)
         if isinstance(first, dict):

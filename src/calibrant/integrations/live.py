@@ -76,6 +76,8 @@ class Live:
     look
         Return the mean of the next round (True), or its draw (False), for a raw forecast that was
         checked.
+    mean
+        Return the mean alone, with a call less.
     left
         After how many rounds the steps will be compiled.
 
@@ -89,10 +91,11 @@ class Live:
     1
     """
 
-    __slots__ = ("engine", "left", "look")
+    __slots__ = ("engine", "left", "look", "mean")
 
     def __init__(self, engine: Recalibrator) -> None:
-        self.engine, self.look, self.left = engine, Preview(engine).seen, SHORT
+        self.engine, self.left = engine, SHORT
+        self.look, self.mean = Preview(engine).seen, engine._mean_one
 
     def learn(self, raw: float, outcome: int) -> None:
         """Make a round of what a look shows now."""

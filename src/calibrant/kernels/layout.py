@@ -212,6 +212,7 @@ LOOK_LEARNED: Final = HEADER.whole(
 LOOK_PLACE: Final = HEADER.whole("LOOK_PLACE", SCRATCH_LIFE, "Place of the draw looked at.")
 LOOK_WEIGHT: Final = HEADER.real("LOOK_WEIGHT", SCRATCH_LIFE, "Weight of its lower grid point.")
 LOOK_MIXED: Final = HEADER.real("LOOK_MIXED", SCRATCH_LIFE, "The mixed forecast looked at.")
+LOOK_MEAN: Final = HEADER.real("LOOK_MEAN", SCRATCH_LIFE, "The mean looked at.")
 UNDO_NUMBER: Final = HEADER.whole(
     "UNDO_NUMBER", SCRATCH_LIFE, "Number of the forecast that was announced last, or -1."
 )

@@ -11,34 +11,27 @@ from typing import Any, Final
 
 import numpy as np
 
-from calibrant.kernels.layout import (
-    CAPACITY,
-    HAND,
-    HAND_MIXED,
-    HAND_PLACE,
-    HAND_RAW,
-    HAND_ROW,
-    HAND_WEIGHT,
-    LOOK_CLOCK,
-    LOOK_LEARNED,
-    LOOK_MIXED,
-    LOOK_PLACE,
-    LOOK_WEIGHT,
-    ROUNDS,
-)
+from calibrant.kernels import layout as word
 
 SEEN: Final = -1
 """Stands for the number of a forecast that was looked at and not announced."""
+GLANCED: Final = -2
+"""Stands for one of which the mean alone was told: it holds if nothing was learned since."""
 
 
-def peek_on_array(peek: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``peek`` that leaves what it saw in the header."""
+def peek_on_array(peek: Callable[..., Any], mean: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``peek`` that leaves what it saw in the header, and its mean."""
 
     def peek_flat(flat: Any, row: int, raw: float) -> int:
         reals = flat.view(np.float64)
         place, weight, mixed, clock, learned = peek(flat, reals, row, raw)
-        flat[LOOK_CLOCK], flat[LOOK_PLACE], flat[LOOK_LEARNED] = clock, place, learned
-        reals[LOOK_WEIGHT], reals[LOOK_MIXED] = weight, mixed
+        flat[word.LOOK_CLOCK], flat[word.LOOK_LEARNED] = clock, learned
+        flat[word.LOOK_PLACE], reals[word.LOOK_WEIGHT] = place, weight
+        reals[word.LOOK_MIXED], reals[word.LOOK_MEAN] = mixed, raw
+        if place & word.ASIDE == 0:
+            cell, side = place & word.CELL, (place >> 15) & word.SIDES
+            expected = mean(flat, reals, flat[word.CELLS], flat[word.TABLE], cell, side, weight)
+            reals[word.LOOK_MEAN] = min(max(expected, 0.0), 1.0)
         seen: int = place
         return seen
 
@@ -50,11 +43,11 @@ def issue_on_array(issue: Callable[..., Any]) -> Callable[..., Any]:
 
     def issue_flat(flat: Any, row: int, raw: float) -> tuple[int, int, float, float, int]:
         reals = flat.view(np.float64)
-        if flat[row + ROUNDS] >= flat[CAPACITY]:
+        if flat[row + word.ROUNDS] >= flat[word.CAPACITY]:
             return -1, 0, 1.0, raw, 0
         number, place, weight, mixed, clock = issue(flat, reals, row, raw)
-        flat[HAND], flat[HAND_ROW], flat[HAND_PLACE] = number, row, place
-        reals[HAND_WEIGHT], reals[HAND_MIXED], reals[HAND_RAW] = weight, mixed, raw
+        flat[word.HAND], flat[word.HAND_ROW], flat[word.HAND_PLACE] = number, row, place
+        reals[word.HAND_WEIGHT], reals[word.HAND_MIXED], reals[word.HAND_RAW] = weight, mixed, raw
         return number, place, weight, mixed, clock
 
     return issue_flat
@@ -66,23 +59,25 @@ def learn_on_array(learn: Callable[..., Any], begin: Callable[..., Any]) -> Call
     def learn_flat(flat: Any, row: int, number: int, told: float, outcome: int) -> int:
         """Learn the outcome of the forecast in hand, made at that time, or of what was seen.
 
-        That is meant by the number `SEEN`, with the raw forecast.  Returns the number learned, -1
-        if the header says something else, or -2 if there is no room for a round.
+        That is meant by the numbers `SEEN` and `GLANCED`, with the raw forecast.  Returns the
+        number learned, -1 if the header says something else, or -2 if there is no room.
         """
         reals = flat.view(np.float64)
         if number >= 0:
-            if flat[HAND] != number or flat[HAND_ROW] != row:
+            if flat[word.HAND] != number or flat[word.HAND_ROW] != row:
                 return -1
-            place, time, raw = flat[HAND_PLACE], told, reals[HAND_RAW]
-            weight, mixed = reals[HAND_WEIGHT], reals[HAND_MIXED]
+            place, time, raw = flat[word.HAND_PLACE], told, reals[word.HAND_RAW]
+            weight, mixed = reals[word.HAND_WEIGHT], reals[word.HAND_MIXED]
         else:
-            if flat[row + ROUNDS] >= flat[CAPACITY]:
+            if flat[row + word.ROUNDS] >= flat[word.CAPACITY]:
                 return -2
-            place, time, raw = flat[LOOK_PLACE], 0.0, told
-            weight, mixed = reals[LOOK_WEIGHT], reals[LOOK_MIXED]
-            clock, learned = flat[LOOK_CLOCK], flat[LOOK_LEARNED]
+            place, time, raw = flat[word.LOOK_PLACE], 0.0, told
+            weight, mixed = reals[word.LOOK_WEIGHT], reals[word.LOOK_MIXED]
+            clock, learned = flat[word.LOOK_CLOCK], flat[word.LOOK_LEARNED]
+            if number == GLANCED and flat[row + word.ROUNDS] != learned:
+                return -1
             number = begin(flat, reals, row, place, weight, clock, learned, raw)
-        flat[HAND] = -1
+        flat[word.HAND] = -1
         if number >= 0:
             learn(flat, reals, row, number, place, weight, mixed, raw, time, outcome)
         return number

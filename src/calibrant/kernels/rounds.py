@@ -248,7 +248,7 @@ def _assembled(rule: Rule, kernel: Kernel | None, safe: bool) -> Program:
         issue=issue,
         learn=learn,
         commit=_make_commit(begin, learn),
-        peek_flat=peek_on_array(peek),
+        peek_flat=peek_on_array(peek, rule.mean),
         issue_flat=issue_on_array(issue),
         learn_flat=learn_on_array(learn, begin),
         replay=_make_replay(rule, kernel, safe),

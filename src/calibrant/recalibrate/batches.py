@@ -10,7 +10,8 @@ from calibrant.core import check
 from calibrant.core.arrays import Bits, Reals, Words
 from calibrant.core.codec import begun, joined
 from calibrant.core.gate import passing, wait
-from calibrant.kernels.layout import ASIDE
+from calibrant.kernels.layout import ASIDE, LOOK_MEAN
+from calibrant.kernels.on_array import GLANCED
 from calibrant.recalibrate.at_once import ARRAYS, read, with_length
 from calibrant.recalibrate.binary import Binary
 from calibrant.recalibrate.closed import CLOSED
@@ -89,9 +90,27 @@ class Batches(Binary):
         return self._mean_one(check.probability(raw))
 
     def _mean_one(self, raw: float, told: list[int] | None = None) -> float:
-        with passing(self._gate):
-            place, weight, *_ = self._peek(raw, told)
-            return raw if place & ASIDE else self._rows.mean_of(place, weight)
+        gate = self._gate
+        try:
+            del gate[0]
+        except IndexError:
+            wait(gate)
+        try:
+            rows, look = self._rows, None
+            if rows.steps is None or self._reads is not None:
+                place, weight, *_ = look = self._peek(raw, told)
+                mean = raw if place & ASIDE else rows.mean_of(place, weight)
+            else:
+                if self._asked is not None:
+                    self._note_asked()
+                rows.steps.peek_flat(rows.machine, self._row, raw)
+                mean = rows.reals[LOOK_MEAN]
+            if self._glances:
+                # Learned next, it is a round as it is: nobody looks for it again.
+                self._asked, self._looked, self._how = raw, look, GLANCED
+            return mean
+        finally:
+            gate.append(None)
 
     def play(self, kind: Any, id: Any, x: Any, time: Any = None) -> Played:
         """Play a log of forecasts and outcomes in its order, as the calls one by one would.

@@ -17,17 +17,8 @@ from calibrant.core.stateful import Migration
 from calibrant.core.ticket import Ticket
 from calibrant.errors import ForeignTicket
 from calibrant.kernels import bodies
-from calibrant.kernels.layout import (
-    ASIDE,
-    CELL,
-    ISSUED,
-    NARROW,
-    ROUNDS,
-    SECRET,
-    UNDO_LEARNED,
-    UNDO_NUMBER,
-    WIDTH,
-)
+from calibrant.kernels import layout as word
+from calibrant.kernels.on_array import GLANCED, SEEN
 from calibrant.kernels.rounds import Peeked
 from calibrant.recalibrate import at_once, version1, version2, version3
 from calibrant.recalibrate.at_once import OFTEN as OFTEN
@@ -48,7 +39,10 @@ blank: Final = object.__new__
 class Binary(Stream[Ticket]):
     """What a recalibrator of one stream of probabilities does beneath its verbs."""
 
-    __slots__ = ("_asked", "_issuer", "_looked", "_most", "_near", "_reads", "_rows", "_spec")
+    __slots__ = (
+        "_asked", "_glances", "_how", "_issuer", "_looked", "_most", "_near", "_reads", "_rows",
+        "_spec",
+    )  # fmt: skip
 
     _reads: Any
     """How many features an expert reads; None is what a call without context is compared with."""
@@ -81,6 +75,8 @@ class Binary(Stream[Ticket]):
         if loaded and arena.listed is None:
             self._rows.begin_compiled(spec.ready)
         self._timed, self._reads = spec.rule.timed, spec.slots or None
+        # Where a look is as good later as long as nothing is learned.
+        self._glances = spec.raw_safe is None and not spec.slots
         # What a ticket keeps is read where newer forecasts were made, and features always are.
         self._near = 0 if spec.slots else 1
         self._most = min(self._rows.capacity, cap)
@@ -89,6 +85,7 @@ class Binary(Stream[Ticket]):
         super()._open(arena, counter)
         self._asked: float | None = None
         self._looked: Peeked | None = None
+        self._how = SEEN
 
     # ------------------------------------------------------------------ facts
 
@@ -136,7 +133,7 @@ class Binary(Stream[Ticket]):
     def _learn_ticket(self, ticket: Ticket, outcome: int, words: list[Any]) -> None:
         """Learn the outcome of a ticket that kept advice, in words that are given."""
         rows, row, number, time = self._rows, self._row, ticket._number, ticket._time
-        if words[row + ISSUED] - number > self._near:
+        if words[row + word.ISSUED] - number > self._near:
             rows.learn_ticket(row, ticket, outcome)
         else:
             rows.plain_learn(
@@ -152,8 +149,8 @@ class Binary(Stream[Ticket]):
         So many were announced ``before``; compiled steps remember that themselves.
         """
         counter, words, row = self._counter, self._rows.state()[0], self._row
-        number = before if self._rows.steps is None else words[UNDO_NUMBER]
-        if words[row + ISSUED] != number + 1 or number < 0:
+        number = before if self._rows.steps is None else words[word.UNDO_NUMBER]
+        if words[row + word.ISSUED] != number + 1 or number < 0:
             return
         latest = counter.latest
         if (latest is None or latest.number != number) and not counter.holds(number):
@@ -163,7 +160,7 @@ class Binary(Stream[Ticket]):
 
     def _close_learned(self, ticket: Ticket | None, outcome: int) -> None:
         """Close a ticket if an interrupt came after its outcome was learned."""
-        counter, learned = self._counter, self._rows.state()[0][UNDO_LEARNED]
+        counter, learned = self._counter, self._rows.state()[0][word.UNDO_LEARNED]
         if ticket is not None and learned == ticket.number and counter.is_open(ticket):
             ticket._outcome = outcome
             counter.close(ticket)
@@ -177,6 +174,8 @@ class Binary(Stream[Ticket]):
             self._rows.check_counted(self._row, ticket.place, outcome, ticket)
         told = ticket.number, ticket.place, ticket.weight, ticket._mixed, ticket.raw
         time = 0.0 if ticket.time is None else ticket.time
+        if self._how == GLANCED:
+            self._asked = None
         self._rows.correct(self._row, (*told, time), outcome)
 
     @property
@@ -198,10 +197,10 @@ class Binary(Stream[Ticket]):
         return self._rows.peek(self._row, raw)
 
     def _note_asked(self) -> None:
-        """Move what is remembered of the last prediction to the other notes."""
-        if (asked := self._asked) is not None:
-            self._noted(asked, self._looked or self._rows.looked_at())
-            self._asked = self._looked = None
+        """Move what is remembered of the last prediction to the other notes; forget a mean."""
+        if self._asked is not None and self._how == SEEN:
+            self._noted(self._asked, self._looked or self._rows.looked_at())
+        self._asked = self._looked = None
 
     def _features(self, context: Any) -> list[int]:
         """Return what is known of a round as an expert reads it, where one does."""
@@ -215,7 +214,7 @@ class Binary(Stream[Ticket]):
         with passing(self._gate):
             seen = self._peek(raw, told)
             self._noted((raw, *told), seen)
-        return raw if seen[0] & ASIDE else self._issuer.values[seen[0] & CELL]
+        return raw if seen[0] & word.ASIDE else self._issuer.values[seen[0] & word.CELL]
 
     def _learn_with(self, raw: float, outcome: int, context: Any) -> None:
         """Make a round of such a look, or of a draw made now."""
@@ -225,16 +224,16 @@ class Binary(Stream[Ticket]):
                 self._rows.tell(told)
                 self._commit(raw, outcome, (raw, *told))
             except BaseException:
-                self._expire_old(self._own(ISSUED))
+                self._expire_old(self._own(word.ISSUED))
                 raise
-            if self._own(ISSUED) & OFTEN == OFTEN:
+            if self._own(word.ISSUED) & OFTEN == OFTEN:
                 self._go_over()
 
     def _commit(self, raw: float, outcome: int, key: Any = None) -> None:
         """Make a round of a prediction, noted under its raw forecast or a key, or drawn now."""
         rows, row = self._rows, self._row
         key = raw if key is None else key
-        if raw == self._asked and self._looked is None:
+        if raw == self._asked and self._looked is None and self._how == SEEN:
             number = rows.commit_look(row, raw, outcome)
         else:
             self._note_asked()
@@ -300,7 +299,7 @@ class Binary(Stream[Ticket]):
         if spec.ready is not None and bodies.made and "row" not in arrays:
             flat = spec.body.flat(*_body(arrays), bodies.made[0].unpack)
         words = self._listed(spec, arrays) if flat is None else flat
-        first = spec.layout.row + SECRET
+        first = spec.layout.row + word.SECRET
         secret = secret_read(document, SECRETS.pack(*words[first : first + 2]))
         self._begin(spec, secret, cap, words)
         self._load_tickets(arrays)
@@ -316,7 +315,7 @@ class Binary(Stream[Ticket]):
             told = body.told(*_body(arrays))
         body.verify(told)
         words, made = body.listed(told), body.made(told)
-        issued, learned = words[spec.layout.row + ISSUED], words[spec.layout.row + ROUNDS]
+        issued, learned = words[spec.layout.row + word.ISSUED], words[spec.layout.row + word.ROUNDS]
         if learned > issued:
             raise ValueError(f"{learned} outcomes of {issued} forecasts")
         check_made(made, issued)
@@ -374,7 +373,7 @@ def possible(spec: Spec, place: Words, shares: Reals, kept: Words) -> Mask:
 
     The shares are columns: weight, raw and mixed forecast.
     """
-    inside = (place >= 0) & (((place >> 16) & NARROW) < spec.buckets)
+    inside = (place >= 0) & (((place >> 16) & word.NARROW) < spec.buckets)
     paired = (shares[:, 0] < 1.0) & (not spec.rule.kernels.full_support)
     inside &= on_grid(place, paired, spec.rule.lattice.cells, spec.rule.doublings)
     inside &= ((shares >= 0.0) & (shares <= 1.0)).all(1) & (kept >= 0).all(1)
@@ -407,7 +406,7 @@ _specs: dict[bytes, tuple[Spec, int]] = {}
 
 def on_grid(place: Words, paired: Mask, cells: int, doublings: int) -> Mask:
     """Say which places are on the grid, with their pair, which is 2**doublings wide at most."""
-    told, cell = place >> (15 + WIDTH), place & CELL
+    told, cell = place >> (15 + word.WIDTH), place & word.CELL
     width = np.clip(told, 0, doublings)
     low = cell - (((place >> 15) & 1) << width)
     high = np.maximum(cell, low + (paired.astype(np.int64) << width))

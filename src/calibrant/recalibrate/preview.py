@@ -84,13 +84,11 @@ class Preview:
         ``told`` is what is known besides, as an expert reads it.
         """
         rec = self._recalibrator
+        if mean:
+            return rec._mean_one(raw, told)
         with passing(rec._gate):
-            place, weight, *_ = rec._peek(raw, told)
-            if place & ASIDE:
-                return raw
-            if mean:
-                return rec._rows.mean_of(place, weight)
-            return rec._issuer.values[place & CELL]
+            place, *_ = rec._peek(raw, told)
+        return raw if place & ASIDE else rec._issuer.values[place & CELL]
 
     def many(self, raws: Any, context: Known = None) -> tuple[Reals, Reals]:
         """Return draws and means of many rows, all as the very next round, a coin each.

@@ -11,7 +11,7 @@ from calibrant.core import check
 from calibrant.core.gate import passing, wait
 from calibrant.core.ticket import Ticket
 from calibrant.errors import InvalidInput
-from calibrant.kernels.layout import ASIDE, CELL, ISSUED
+from calibrant.kernels.layout import ASIDE, CELL, ISSUED, ROUNDS
 from calibrant.kernels.on_array import SEEN
 from calibrant.losses import LossLike, registered_name, require_proper
 from calibrant.recalibrate.batches import Batches
@@ -241,7 +241,7 @@ class Recalibrator(Batches):
                 place = look[0]
             else:
                 place = rows.steps.peek_flat(rows.machine, self._row, raw)
-            self._asked = raw
+            self._asked, self._how = raw, SEEN
         finally:
             gate.append(None)
         return raw if place & ASIDE else self._issuer.values[place & CELL]
@@ -271,13 +271,16 @@ class Recalibrator(Batches):
             # Usually this is what was asked for last, and takes no call more than it needs.
             rows, look, number = self._rows, self._looked, -1
             if raw == self._asked and not self._notes:
+                how, row = self._how, self._row
                 if look is None:
-                    number = rows.steps.learn_flat(rows.machine, self._row, SEEN, raw, outcome)
-                elif (words := self._arena.listed) and words[self._row + ISSUED] < self._most:
+                    number = rows.steps.learn_flat(rows.machine, row, how, raw, outcome)
+                elif (
+                    (words := self._arena.listed)
+                    and words[row + ISSUED] < self._most
+                    and (how == SEEN or words[row + ROUNDS] == look[4])
+                ):
                     commit, (at, w, mixed, clock, seen) = rows.plain_commit, look
-                    number = commit(
-                        words, words, self._row, at, w, mixed, clock, seen, raw, outcome
-                    )
+                    number = commit(words, words, row, at, w, mixed, clock, seen, raw, outcome)
                     if number & OFTEN == OFTEN and number > 0:
                         self._asked = self._looked = None
                         self._go_over()

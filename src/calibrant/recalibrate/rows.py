@@ -56,6 +56,7 @@ class Rows(Bench):
         "plain_issue",
         "plain_learn",
         "plain_peek",
+        "reals",
         "spec",
         "steps",
     )
@@ -70,6 +71,7 @@ class Rows(Bench):
         self.capacity = spec.capacity
         self.steps: Any = None
         self.machine: Any = None
+        self.reals: Any = None
 
     @property
     def program(self) -> Program:
@@ -95,7 +97,7 @@ class Rows(Bench):
     def use_views(self) -> None:
         """Work on the array itself from now on, compiled or not: for many rows."""
         super().use_views()
-        self.machine = self.arena.flat()
+        self.machine, (_, self.reals) = self.arena.flat(), self.state()
 
     def plain_words(self) -> list[Any] | None:
         """Return the words on which plain steps work, or None once steps are compiled."""

@@ -131,7 +131,9 @@ class RecalibratedClassifier(base.Wrapper, base.Classifier):
 
     def predict_proba_one(self, x: Any, **kwargs: Any) -> Scores:
         """Return the expected probability of each label, as plain floats."""
-        score = self.classifier.predict_proba_one(x, **kwargs)
+        ask = self.classifier.predict_proba_one
+        # River spends less on a round than on ten calls: none is made for nothing.
+        score = ask(x, **kwargs) if kwargs else ask(x)
         if self._names:
             score = Scored.of(score, x, self._names)
         mean, first = self._streams.look(score, True)
@@ -173,28 +175,26 @@ class RecalibratedClassifier(base.Wrapper, base.Classifier):
         **kwargs
             For the wrapped model.
         """
+        learn = self.classifier.learn_one
         if announced is not None:
             self._observe(announced, y)
-            self.classifier.learn_one(x, y, **kwargs)
+            learn(x, y, **kwargs)
         else:
-            read = self._read
+            read, stored = self._read, self.store is not None
             if read is not None and read[0] == x:
                 _, score, first = read
             else:
                 score = self._scored(x, {})
                 first = self._streams.first(score)
-            self._learn(first, score, x, y, kwargs)
+            if stored:
+                # First: a store may be away, and then this call may be made again.
+                self._streams.learn(first, score, y)
+            elif self._names:
+                yes_no(y)
+            learn(x, y, **kwargs) if kwargs else learn(x, y)
+            if not stored:
+                self._streams.learn(first, score, y)
         self._read = None
-
-    def _learn(self, first: First, score: Scores, x: Any, y: Any, kwargs: dict[str, Any]) -> None:
-        if self.store is not None:
-            # First: a store may be away, and then this call may be made again.
-            self._streams.learn(first, score, y)
-        if self._names:
-            yes_no(y)
-        self.classifier.learn_one(x, y, **kwargs)
-        if self.store is None:
-            self._streams.learn(first, score, y)
 
     def _observe(self, announced: Announced | str, y: Any) -> None:
         if isinstance(self._streams, SharedLabels) and isinstance(announced, str):
