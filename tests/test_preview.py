@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from calibrant import Calibrant, Recalibrator, Ticket
 from calibrant.errors import InvalidInput, StaleForecast
+from calibrant.kernels import coin
 from calibrant.recalibrate.preview import Preview
 from calibrant.registry import calibrators
 
@@ -243,3 +244,16 @@ def test_a_budget_that_is_given_back_after_a_mean_was_looked_at_counts_in_its_ro
             assert (fallback, Preview(rec).whole(0.4).fallback) == (True, False)
         rec.learn_one(0.4, 1)
     assert looked.to_bytes() == other.to_bytes()
+
+
+@pytest.mark.plain
+def test_many_rows_that_are_looked_at_do_not_throw_the_same_coins_again_and_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rec, made = Recalibrator(buckets=1, seed=3), []
+    rec.replay(*players.stream(1_000, 6))
+    coins = coin.coins
+    monkeypatch.setattr(coin, "coins", lambda *told: made.append(told) or coins(*told))
+    Preview(rec).many(np.full(2 * (coin.CHUNK + 1), 0.4))
+    rec.replay(*players.stream(500, 7))
+    assert len(made) <= 3

@@ -156,9 +156,11 @@ def toss_anew(words: Words, row: int, key: int, block: int, clock: int) -> float
             first = _first_coins(words, row, secret, clock)
         if first is not None:
             return first[block * int(first[0]) + clock + 1]
-    # Among more blocks than there is room for, each gets its chunk now and then.
-    crowded = len(chunks) >= MOST_CHUNKS and key not in chunks and clock & (EARLY - 1)
-    if clock < EARLY or crowded:
+    # Among more blocks than there is room for, each gets its chunk now and then; and a look ahead
+    # does not take away the chunk of the next rounds, only to have it made again.
+    full = len(chunks) >= MOST_CHUNKS
+    apart = clock & CHUNK if key in chunks else full and clock & (EARLY - 1)
+    if clock < EARLY or apart:
         return coin(key, clock) if old else secret_coin(*secret, block, clock)
     clocks = np.arange(clock & ~CHUNK, (clock | CHUNK) + 1, dtype=np.uint64)
     made: Any = coin(np.uint64(key), clocks) if old else coins(*secret, block, clocks)  # type: ignore[arg-type]
