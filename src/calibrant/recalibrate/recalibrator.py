@@ -274,13 +274,10 @@ class Recalibrator(Batches):
                 how, row = self._how, self._row
                 if look is None:
                     number = rows.steps.learn_flat(rows.machine, row, how, raw, outcome)
-                elif (
-                    (words := self._arena.listed)
-                    and words[row + ISSUED] < self._most
-                    and (how == SEEN or words[row + ROUNDS] == look[4])
-                ):
+                elif (words := self._arena.listed) and words[row + ISSUED] < self._most:
                     commit, (at, w, mixed, clock, seen) = rows.plain_commit, look
-                    number = commit(words, words, row, at, w, mixed, clock, seen, raw, outcome)
+                    if how == SEEN or words[row + ROUNDS] == seen:
+                        number = commit(words, words, row, at, w, mixed, clock, seen, raw, outcome)
                     if number & OFTEN == OFTEN and number > 0:
                         self._asked = self._looked = None
                         self._go_over()

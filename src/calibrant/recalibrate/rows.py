@@ -273,14 +273,12 @@ class Rows(Bench):
 
         Or return -1, if another forecast came in between, or spent the budget.
         """
-        place, weight, mixed, clock, learned = note
+        (words, reals), (place, weight, mixed, clock, learned) = self.state(), note
         if self.steps is not None:
-            words, reals = self.state()
             words[word.LOOK_PLACE], words[word.LOOK_CLOCK] = place, clock
             words[word.LOOK_LEARNED] = learned
             reals[word.LOOK_WEIGHT], reals[word.LOOK_MIXED] = weight, mixed
             return self.commit_look(row, raw, outcome)
-        words, reals = self.state()
         if words[row + word.ISSUED] >= self.capacity:
             self.check_room(row)
         return self.plain_commit(words, reals, row, *note, raw, outcome)

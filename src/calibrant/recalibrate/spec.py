@@ -21,21 +21,11 @@ from calibrant.core.arrays import Reals, Words
 from calibrant.core.ticket import Issuer
 from calibrant.errors import InvalidInput, InvalidType
 from calibrant.kernels import bodies, scores
+from calibrant.kernels import layout as word
 from calibrant.kernels.alone import Sizes
 from calibrant.kernels.anchor import CAUTION, DOUBT
 from calibrant.kernels.coin import name_of
 from calibrant.kernels.compile import available, compiled
-from calibrant.kernels.layout import (
-    ADVICE,
-    CAPACITY,
-    CELLS,
-    EDGES,
-    KEY,
-    SCALE,
-    SCRATCH,
-    SECRET,
-    TABLE,
-)
 from calibrant.kernels.rounds import Program, assemble
 from calibrant.kernels.tables import seat_rows
 from calibrant.recalibrate.body import Body
@@ -104,10 +94,11 @@ class Spec:
     def steps(self) -> Program:
         """The same with plain single steps for this layout."""
         layout, shared = self.layout, self.layout.shared
-        edges, first, end = int(shared[EDGES]), layout.blocks, layout.transform or len(layout.fresh)
+        edges, first = int(shared[word.EDGES]), layout.blocks
+        end = layout.transform or len(layout.fresh)
         marks = shared.view(np.float64)[edges : edges + self.buckets].tolist()
         starts = range(first, end, layout.stride)
-        grid = int(shared[CELLS]), int(shared[TABLE])
+        grid = int(shared[word.CELLS]), int(shared[word.TABLE])
         rest = layout.stride, len(layout.fresh), LOSS_CODES[self.loss]
         return self.program.alone(Sizes(tuple(marks), tuple(starts), *grid, *rest))
 
@@ -119,7 +110,7 @@ class Spec:
     @functools.cached_property
     def capacity(self) -> int:
         """Rounds beyond which a gap could leave 63 bits."""
-        return int(self.layout.shared[CAPACITY])
+        return int(self.layout.shared[word.CAPACITY])
 
     @property
     def kept(self) -> int:
@@ -146,7 +137,7 @@ class Spec:
     def left(self) -> tuple[slice, slice | None, bool]:
         """Where a step leaves advice and law, if there is one, for tickets; whether neither."""
         shared, full = self.layout.shared, self.rule.kernels.full_support
-        advice, law = int(shared[ADVICE]), int(shared[SCRATCH])
+        advice, law = int(shared[word.ADVICE]), int(shared[word.SCRATCH])
         told = slice(law, law + self.rule.lattice.cells) if full else None
         return slice(advice, advice + self.kept), told, not self.kept and told is None
 
@@ -194,9 +185,9 @@ class Spec:
 
     def seat_at(self, flat: Words, places: Words, secrets: Words) -> None:
         """Write secrets, two words each, and the keys that follow, into rows of an array."""
-        flat[places[:, None] + np.arange(SECRET, SECRET + 2)] = secrets
+        flat[places[:, None] + np.arange(word.SECRET, word.SECRET + 2)] = secrets
         if self.coins != OLD and len(places) > MANY and available():
-            machine, first = compiled(seat_rows, "seats", nogil=True), self.layout.blocks + KEY
+            machine, first = compiled(seat_rows, "seats", nogil=True), self.layout.blocks + word.KEY
             numbers, halves = np.arange(self.buckets, dtype=np.uint64), secrets.view(np.uint64)
             machine(flat.view(np.uint64), places, halves, numbers, first, self.layout.stride)
             return
@@ -206,7 +197,7 @@ class Spec:
         else:
             low, high = np.ascontiguousarray(secrets).view(np.uint64).T[:, :, None]
             keys = name_of(low, high, np.arange(self.buckets, dtype=np.uint64)).view(np.int64)
-        blocks = self.layout.blocks + KEY + self.layout.stride * np.arange(self.buckets)
+        blocks = self.layout.blocks + word.KEY + self.layout.stride * np.arange(self.buckets)
         flat[places[:, None] + blocks] = keys
 
     def arena(self, secret: bytes) -> Arena:
@@ -217,14 +208,14 @@ class Spec:
 
     def arena_of(self, secret: bytes, words: list[Any] | Words) -> Arena:
         """Return an arena of one row, to which that secret belongs, given as a list or array."""
-        first = self.layout.row + SECRET
+        first = self.layout.row + word.SECRET
         words[first : first + 2] = SECRETS.unpack(secret)
         return self.arena_with(words)[0]
 
     def arena_with(self, words: list[Any] | Words) -> tuple[Arena, bytes]:
         """Return an arena of one row with its secret, given as a list or array, and the secret."""
         layout = self.layout
-        first, at = layout.row + SECRET, layout.row + layout.blocks + KEY
+        first, at = layout.row + word.SECRET, layout.row + layout.blocks + word.KEY
         secret = SECRETS.pack(*words[first : first + 2])
         for j in range(self.buckets):
             words[at + j * layout.stride] = block_key(secret, j, self.coins)
@@ -296,7 +287,7 @@ class Spec:
         gained = (rows[:, part] - layout.fresh[part]).reshape(
             len(rows), self.buckets, layout.stride
         )
-        return rule.tallies_of(gained, int(layout.shared[SCALE]))
+        return rule.tallies_of(gained, int(layout.shared[word.SCALE]))
 
 
 @functools.lru_cache(maxsize=256)

@@ -131,11 +131,7 @@ class RecalibratedClassifier(base.Wrapper, base.Classifier):
 
     def predict_proba_one(self, x: Any, **kwargs: Any) -> Scores:
         """Return the expected probability of each label, as plain floats."""
-        ask = self.classifier.predict_proba_one
-        # River spends less on a round than on ten calls: none is made for nothing.
-        score = ask(x, **kwargs) if kwargs else ask(x)
-        if self._names:
-            score = Scored.of(score, x, self._names)
+        score = self._scored(x, kwargs)
         mean, first = self._streams.look(score, True)
         # Learning the same features next need not ask the model again.
         self._read = None if kwargs or type(x) is not dict else (x.copy(), score, first)
@@ -157,7 +153,9 @@ class RecalibratedClassifier(base.Wrapper, base.Classifier):
 
     def _scored(self, x: Any, kwargs: dict[str, Any]) -> Any:
         """Return the model's score, beside what is known of these features if that is read."""
-        score = self.classifier.predict_proba_one(x, **kwargs)
+        ask = self.classifier.predict_proba_one
+        # River spends less on a round than on ten calls: nothing is passed on for nothing.
+        score = ask(x, **kwargs) if kwargs else ask(x)
         return Scored.of(score, x, self._names) if self._names else score
 
     def learn_one(
