@@ -369,17 +369,13 @@ def hedge(table: Reals, distances: Reals, allowed: float) -> tuple[Words, Reals]
     best = int(distances.argmin())
     if table[best].max() <= allowed:
         return np.array([best]), np.ones(1)
-    points, weights = _cheapest(table, distances, allowed)
+    limits, shares = np.full(table.shape[1], allowed), np.ones((1, len(table)))
+    points, weights = _support(_solved(distances, table.T, limits, shares, (0.0, None)))
     if len(points) > table.shape[1]:
         # All outcomes are at the limit: some mixture of fewer of these points is as cheap.
         own, weights = _minimax(table[points])
         points = points[own]
     return points, weights
-
-
-def _cheapest(table: Reals, distances: Reals, allowed: float) -> tuple[Words, Reals]:
-    limits, shares = np.full(table.shape[1], allowed), np.ones((1, len(table)))
-    return _support(_solved(distances, table.T, limits, shares, (0.0, None)))
 
 
 def _minimax(table: Reals) -> tuple[Words, Reals]:

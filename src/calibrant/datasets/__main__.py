@@ -7,8 +7,8 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from calibrant.datasets.fetch import fetch
-from calibrant.datasets.shelf import SOURCES, files, path
-from calibrant.errors import CalibrantError, MissingData
+from calibrant.datasets.shelf import SOURCES, files, there
+from calibrant.errors import CalibrantError
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -37,16 +37,8 @@ def listed() -> Iterator[str]:
         yield f"  {source.note}"
         for name, each in files().items():
             if name.partition("/")[0] == folder:
-                yield f"  {'  ' if _here(name) else '! '}{name}  {each.size:,} bytes"
+                yield f"  {'  ' if there(name) else '! '}{name}  {each.size:,} bytes"
     yield "! not here; python -m calibrant.datasets fetch FOLDER, or a clone of the repository"
-
-
-def _here(name: str) -> bool:
-    try:
-        path(name)
-    except MissingData:
-        return False
-    return True
 
 
 if __name__ == "__main__":

@@ -208,6 +208,14 @@ def path(name: str, data: str | Path | None = None) -> Path:
     raise MissingData(f"{name}: not there; {_advice(name)}")
 
 
+def there(name: str, data: str | Path | None = None) -> Path | None:
+    """Return where :func:`path` finds a file or folder, or None where it is missing."""
+    try:
+        return path(name, data)
+    except MissingData:
+        return None
+
+
 def _inside(place: Path, name: str) -> Path | None:
     """Return the file in a directory, packed or not."""
     whole = place / name

@@ -15,8 +15,7 @@ from typing import Final
 import numpy as np
 
 from calibrant.core.arrays import Mask, Reals, Words
-from calibrant.datasets import path
-from calibrant.errors import MissingData
+from calibrant.datasets.shelf import there
 from calibrant.experiments import diagnosis
 from calibrant.experiments.diagnosis import Diagnosis
 from calibrant.experiments.experiment import (
@@ -96,20 +95,12 @@ def source_of(setting: Setting) -> diagnosis.Genotypes:
     """Return the genotypes: the user's own, or few of them, or as many as the paper's."""
     if setting.bed is not None:
         return BedFile.open(setting.bed)
-    if setting.quick and (packed := _packed(setting.data)) is not None:
+    if setting.quick and (packed := there(QUICK, setting.data)) is not None:
         return diagnosis.PackedFile.open(packed)
     cohort = SMALL if setting.quick else Cohort()
     setting.tell(f"genotypes are made once and kept in {cache()}")
     with bar("blocks of the genome") as progress:
         return BedFile.open(generate(cohort, cache(), progress=progress))
-
-
-def _packed(data: Path | None) -> Path | None:
-    """Return the small file of genotypes, if it is there."""
-    try:
-        return path(QUICK, data)
-    except MissingData:
-        return None
 
 
 def cache() -> Path:

@@ -11,7 +11,7 @@ import msgspec
 from calibrant._version import __version__
 from calibrant.serve.desk import Way
 from calibrant.serve.findings import HTML
-from calibrant.serve.problems import ERRORS, MEDIA, PREFIX, REFUSALS
+from calibrant.serve.problems import ERRORS, KNOWN, MEDIA, PREFIX, REFUSALS
 from calibrant.serve.routes import ANY_FAILS
 from calibrant.serve.structs import OneOrMany, Problem
 from calibrant.serve.wire import JSON
@@ -108,5 +108,4 @@ def _titles(status: int) -> str:
 
 def _problems() -> str:
     """Return the documented types of problems."""
-    told = {one.name: one for one in (*REFUSALS.values(), *ERRORS.values())}
-    return "\n".join(f"- `{PREFIX}{k}` ({v.status}): {v.title}." for k, v in sorted(told.items()))
+    return "\n".join(f"- `{PREFIX}{k}` ({v.status}): {v.title}." for k, v in KNOWN.items())

@@ -69,6 +69,8 @@ ERRORS: Final[dict[type[CalibrantError], Told]] = {
     errors.CalibrantError: Told("error", 422, "The request cannot be met"),
 }
 """How each error of the library is told; of a kind that is not here, that of its parent."""
+KNOWN: Final = dict(sorted((one.name, one) for one in (*REFUSALS.values(), *ERRORS.values())))
+"""Every kind of problem, by name."""
 
 
 def told_of(error: CalibrantError) -> Told:

@@ -10,7 +10,7 @@ from typing import Final
 
 from calibrant.journal.settings import MOST_EARLY
 from calibrant.serve.options import Options
-from calibrant.serve.problems import ERRORS, PREFIX, REFUSALS
+from calibrant.serve.problems import KNOWN, PREFIX
 from calibrant.serve.routes import ANY_FAILS, WAYS
 from calibrant.summary import kinds
 
@@ -84,8 +84,7 @@ def page() -> str:
         )
         for way in WAYS
     ]
-    told = {one.name: one for one in (*REFUSALS.values(), *ERRORS.values())}
-    problems = [(f"`{PREFIX}{k}`", str(v.status), f"{v.title}.") for k, v in sorted(told.items())]
+    problems = [(f"`{PREFIX}{k}`", str(v.status), f"{v.title}.") for k, v in KNOWN.items()]
     services = [kind.service for kind in reversed([*kinds]) if kind.service is not None]
     streams = [row for service in services for row in service.described]
     parts = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -74,8 +74,7 @@ def story_of(fold: Fold) -> AnySummary:
         told = Told(None, {}, {"n_skipped": 0, "n_unresolved": 0}, {}, None)
         return Fleet(model.certificates()).summarise(collector, pattern_of(model), told)
     parts = chronicle_in(fold).breakdown()
-    made: AnySummary = summarise_collected(collector, model, breakdown=parts)
-    return made
+    return cast(AnySummary, summarise_collected(collector, model, breakdown=parts))
 
 
 class Streams:

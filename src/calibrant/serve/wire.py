@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Container, Iterator
+from collections.abc import Container
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -93,13 +93,8 @@ def committed(forecast: Event, drawn: dict[str, Any]) -> dict[str, str]:
     salt = salt_in(forecast)
     if not salt:
         return {}
-    return {"commitment": commitment(salt, forecast.id, list(numbers_in(drawn)))}
-
-
-def numbers_in(drawn: dict[str, Any]) -> Iterator[float]:
-    """Yield the numbers that were drawn, in their order."""
-    for value in drawn.values():
-        yield from value if isinstance(value, list) else [value]
+    numbers = [x for each in drawn.values() for x in (each if isinstance(each, list) else [each])]
+    return {"commitment": commitment(salt, forecast.id, numbers)}
 
 
 def forecast_of(fold: Fold, event: Event) -> ForecastOut:
