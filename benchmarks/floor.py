@@ -35,7 +35,9 @@ BARS = {
     "body of the default after ten rounds, bytes": 900.0,
     "live default over its row": 3.0,
     "the same, by the sizes of its objects": 3.0,
+    "the same after 1,000 rounds of plain Python": 3.0,
     "live foster_hart, N = M = 10, over its row": 3.0,
+    "live foster_hart after 1,000 rounds of plain Python": 3.0,
     "live default over its row, compiled": 3.0,
     "live foster_hart over its row, compiled": 3.0,
     "forecast + observe by id, a million open, to none": 2.0,
@@ -102,9 +104,9 @@ def live_objects() -> list[Row]:
     coarse = functools.partial(Recalibrator, resolution=10, buckets=10)
     rows = [
         held("the same, by the sizes of its objects", live_size(Calibrant), ""),
-        Row("the same after 1,000 rounds of plain Python", live_size(Calibrant, 1_000), ""),
+        held("the same after 1,000 rounds of plain Python", live_size(Calibrant, 1_000), ""),
         held("live foster_hart, N = M = 10, over its row", live_size(coarse), ""),
-        Row("the same after 1,000 rounds of plain Python", live_size(coarse, 1_000), ""),
+        held("live foster_hart after 1,000 rounds of plain Python", live_size(coarse, 1_000), ""),
     ]
     if available():
         for name, made in (("default", Calibrant), ("foster_hart", coarse)):

@@ -173,6 +173,7 @@ def test_a_plain_batch_leaves_plain_numbers_behind(made: Any) -> None:
     raw = np.random.default_rng(1).random(30)
     rec.replay(raw, (raw > 0.5).astype(int))
     rec.observe(rec.forecast(0.3), 1)
-    assert {type(word) for word in rec._arena.words()} == {int, float}
+    words = rec.spec.layout.lengthened(rec._arena.words())
+    assert {type(word) for word in words} == {int, float}
     ticket = rec.forecast(0.6)
     assert {type(ticket.place), type(ticket.number), type(ticket.clock)} == {int}

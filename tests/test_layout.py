@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from array import array
 from functools import partial
+from typing import Any
 
 import numpy as np
 import players
@@ -30,11 +32,20 @@ from calibrant.kernels.layout import (
     STATE,
     Section,
 )
+from calibrant.kernels.place import run_at, run_here
+from calibrant.kernels.transforms.hats import KNOTS
 from calibrant.recalibrate.body import packed, unpacked
 from calibrant.recalibrate.rows import Rows
 from calibrant.recalibrate.spec import Spec, made_rule
 from calibrant.registry import calibrators
-from calibrant.transforms import BucketMeans, ExpertMixture, Identity
+from calibrant.transforms import (
+    BucketMeans,
+    Chain,
+    ExpertMixture,
+    HatMeans,
+    Identity,
+    OnlinePlatt,
+)
 
 pytestmark = pytest.mark.base
 
@@ -465,6 +476,73 @@ def test_going_between_list_and_array_changes_no_bit(name: str, around: str) -> 
     kinds = [type(word) is float for word in arena.words()]
     real = np.concatenate([arena.layout.shared_real, np.tile(arena.layout.real, 3)])
     assert kinds == real.tolist()
+
+
+MIXTURES: dict[str, Any] = {
+    "default": Calibrant(seed=1).spec.transform,
+    "hats alone": HatMeans(cells=3),
+    "mixture without hats": ExpertMixture((Identity(), BucketMeans())),
+    "bank between hats": ExpertMixture((HatMeans(3), BucketMeans(), BucketMeans(3), HatMeans(2))),
+    "log": Calibrant(seed=1, loss="log").spec.transform,
+    "mixture of mixtures": ExpertMixture((ExpertMixture((HatMeans(3), Identity())), HatMeans(2))),
+    "chain in a mixture": ExpertMixture((Chain(OnlinePlatt(), HatMeans(3)), HatMeans(2))),
+}
+
+
+@pytest.mark.parametrize("name", MIXTURES)
+def test_a_list_has_the_knots_of_experts_in_an_array_and_gives_every_word_back(name: str) -> None:
+    model = Calibrant(MIXTURES[name], seed=1)
+    rng = np.random.default_rng(3)
+    for raw in rng.random(40).tolist():
+        model.observe(model.forecast(raw), int(rng.random() < raw))
+    arena, layout = model._arena, model.spec.layout
+    flat, short = arena.snapshot(), arena.listed
+    assert short is not None
+    full = layout.lengthened(short)
+    assert layout.format_of(1).pack(*full) == flat.tobytes()
+    again = layout.shortened(full)
+    assert again == short
+    assert [type(word) for word in again] == [type(word) for word in short]
+    assert layout.lengthened(again) == full
+    hats = [each for each in getattr(MIXTURES[name], "experts", ()) if type(each) is HatMeans]
+    knots = sum(hat.size - KNOTS for hat in hats)
+    assert len(full) == len(short) + knots - len(hats) - (1 if hats else 0)
+    assert (len(short[-1]) if hats else 0) == knots
+
+
+@pytest.mark.parametrize("name", MIXTURES)
+def test_steps_on_a_list_give_the_bits_of_steps_on_an_array(name: str) -> None:
+    spec = Calibrant(MIXTURES[name], seed=1).spec
+    seats = [Rows(spec, spec.arena(bytes(16))) for _ in range(2)]
+    seats[1].use_views()
+    rng, row = np.random.default_rng(4), spec.layout.row
+    for raw in rng.random(60).tolist():
+        outcome, told = int(rng.random() < raw), []
+        for seat in seats:
+            number, place, weight, mixed, _ = seat.announce(row, raw)
+            seat.learn(row, number, place, weight, mixed, raw, 0.0, outcome)
+            told.append((place, weight, mixed))
+        assert told[0] == told[1]
+    assert seats[0].arena.listed is not None
+    assert seats[0].arena.row().tolist() == seats[1].arena.row().tolist()
+
+
+def test_a_run_is_found_in_a_list_in_the_array_behind_it_and_in_an_array() -> None:
+    runs = array("d", [0.25, 0.5])
+    assert run_at([0.75, 1, runs], 1) == (runs, 1)
+    for here in (runs, [0.25, 0.5]):
+        assert run_at(here, 1) == run_here(here, 1) == (here, 1)
+
+
+def test_a_list_of_several_rows_has_every_word_in_its_place() -> None:
+    spec = Calibrant(seed=1).spec
+    arena = spec.arena(bytes(16))
+    short = arena.words()
+    arena.add(1)
+    words = arena.words()
+    assert len(words) == len(spec.layout.shared) + 2 * len(spec.layout.fresh)
+    assert len(short) < len(words) - len(spec.layout.fresh)
+    assert spec.layout.lengthened(words) is words
 
 
 def test_a_section_gives_places_by_name_and_by_life() -> None:

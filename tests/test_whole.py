@@ -38,6 +38,19 @@ def test_words_of_an_interrupted_step_are_put_back(guard: Callable, form: Callab
     assert list(kept) == [9, 2]
 
 
+def test_the_array_behind_a_list_is_put_back_after_an_interrupt() -> None:
+    row = len(HEADER)
+
+    def changing(words, reals, at, *told) -> None:
+        words[at], words[-1][1] = 7, 0.75
+        raise STOP
+
+    words = [*[0] * row, 1, 2, array("d", [0.25, 0.5])]
+    with pytest.raises(STOP):
+        whole(changing, 5)(words, words, row)
+    assert words[row:] == [1, 2, array("d", [0.25, 0.5])]
+
+
 def test_an_interrupt_inside_a_function_is_told_from_one_after_it() -> None:
     def function() -> None:
         raise STOP

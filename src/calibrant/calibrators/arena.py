@@ -14,7 +14,9 @@ class Arena:
     """The shared part of a layout and its rows: one truth, in one of two forms.
 
     Plain Python works on a list, with a float wherever a word is a real: reading and writing
-    takes a third of the time that an array or a view of one takes.  Compiled code works on the
+    takes a third of the time that an array or a view of one takes.  Reals of a single row that
+    few rounds touch are in an array behind the list's other words, as
+    :meth:`~calibrant.calibrators.layout.Layout.shortened` says.  Compiled code works on the
     array.  Only one form exists at a time; going over to the other replaces it.  Reading goes
     through :meth:`snapshot`, which changes nothing.
 
@@ -26,7 +28,7 @@ class Arena:
     def __init__(
         self, layout: Layout, flat: Words | None = None, listed: list[Any] | None = None
     ) -> None:
-        self.layout, self.rows, self.listed = layout, 1, listed
+        self.layout, self.rows, self.listed = layout, 1, listed and layout.shortened(listed)
         self._flat = layout.alone.copy() if flat is None and listed is None else flat
 
     def words(self) -> list[Any]:
@@ -49,23 +51,21 @@ class Arena:
 
     def snapshot(self) -> Words:
         """Return a copy as an array; nothing changes."""
-        listed = self.listed
-        if listed is None:
+        if self.listed is None:
             assert self._flat is not None
             return self._flat.copy()
+        listed = self.layout.lengthened(self.listed)
         form = self.layout.format_of(self.rows)
         size = form.size // 8
-        room = bytearray(8 * len(listed))
-        form.pack_into(room, 0, *(listed[:size] if len(listed) > size else listed))
-        flat = np.frombuffer(room, np.int64)
+        flat = np.empty(len(listed), np.int64)
+        form.pack_into(flat.data, 0, *(listed[:size] if len(listed) > size else listed))
         flat[size:] = listed[size:]
         return flat
 
     def row(self, number: int = 0) -> Words:
         """Return a copy of a row; nothing changes."""
-        size = len(self.layout.fresh)
-        start = self.layout.row + number * size
-        return self.snapshot()[start : start + size]
+        start = self.place(number)
+        return self.snapshot()[start : start + len(self.layout.fresh)]
 
     def place(self, number: int) -> int:
         """Return where a row starts."""
@@ -120,4 +120,4 @@ def listed_like(flat: Words, layout: Layout, rows: int) -> list[Any]:
     listed: list[Any] = layout.alone_list.copy()
     for place in np.flatnonzero(flat[: len(words)] != layout.alone).tolist():
         listed[place] = words[place]
-    return listed + rest
+    return layout.shortened(listed + rest)

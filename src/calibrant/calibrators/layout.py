@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import functools
 import math
+from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
-from struct import Struct
+from struct import Struct, pack
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -42,6 +43,7 @@ class HasState(HasLimits, Protocol):
     def inverses(self) -> list[tuple[int, int]]: ...
     def twins(self) -> dict[int, int]: ...
     def sums(self) -> dict[int, int]: ...
+    def apart(self) -> tuple[list[tuple[int, int]], dict[int, int]]: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +71,9 @@ class Layout:
         For some words another one that is often the same.
     inverses
         Where three words start that are usually the inverse of three others, and where these do.
+    apart, moved
+        Where in the transform's state runs of words start and end that a list has in an array, and
+        which of its words are others in such a list.
     """
 
     shared: Words
@@ -85,6 +90,8 @@ class Layout:
     ratios: tuple[tuple[int, int, int, float, float], ...] = ()
     twins: dict[int, int] = field(default_factory=dict)
     inverses: tuple[tuple[int, int], ...] = ()
+    apart: list[tuple[int, int]] = field(default_factory=list)
+    moved: dict[int, int] = field(default_factory=dict)
 
     @property
     def row(self) -> int:
@@ -103,6 +110,38 @@ class Layout:
         # One object for all zeros, of which there are many.
         words = self.format_of(1).unpack(self.alone.tobytes())
         return [zero if type(word) is float and not word else word for word in words]
+
+    def shortened(self, words: list[Any]) -> list[Any]:
+        """Return a list of a single row as plain steps work on it.
+
+        Reals that few rounds touch are in an array behind the other words: boxed, each of them
+        would take four times the room.
+        """
+        if not self.apart:
+            return words
+        at, runs = self.row + self.transform, list[float]()
+        front = words[at:]
+        for start, end in reversed(self.apart):
+            first = len(runs)
+            runs += front[start:end]
+            front[start:end] = [first]
+        for place, value in self.moved.items():
+            front[place] = value
+        # A list that is made at once has no spare room, nor has an array, which bytes make soonest.
+        return [*words[:at], *front, array("d", pack(f"{len(runs)}d", *runs))]
+
+    def lengthened(self, short: list[Any]) -> list[Any]:
+        """Return a list with every word in its place."""
+        if not self.apart or type(short[-1]) is not array:
+            return short
+        at, runs = self.row + self.transform, short[-1].tolist()
+        front = short[at:-1]
+        for start, end in self.apart:
+            first = front[start]
+            front[start : start + 1] = runs[first : first + end - start]
+        for place in self.moved:
+            front[place] = self.alone_list[at + place]
+        return short[:at] + front
 
     @functools.cached_property
     def formats(self) -> dict[int, Struct]:
@@ -189,9 +228,9 @@ def layout_of(
     blocks = fresh[own:start].reshape(buckets, stride)
     for block, centre in zip(blocks, middles, strict=True):
         rule.begin(block, block.view(np.float64), prior, centre, scale)
-    _add_transform(transform, *(array[start:] for array in (fresh, real, stored, low, high)))
-    for array in (shared, fresh):
-        array.flags.writeable = False
+    _add_transform(transform, *(told[start:] for told in (fresh, real, stored, low, high)))
+    for frozen in (shared, fresh):
+        frozen.flags.writeable = False
     begin = start if front else 0
     ratios = [*_ratios(rule, own, buckets, stride, float(scale))]
     twins: dict[int, int] = {}
@@ -202,7 +241,8 @@ def layout_of(
         twins = {start + place: own for place, own in transform.sums().items()}
         twins |= {start + place: start + twin for place, twin in transform.twins().items()}
     parts = shared, fresh, section, own, stride, begin, shared_real, real, stored, low, high
-    return Layout(*parts, tuple(ratios), twins, tuple(inverses))
+    apart = () if transform is None else transform.apart()
+    return Layout(*parts, tuple(ratios), twins, tuple(inverses), *apart)
 
 
 def _ratios(

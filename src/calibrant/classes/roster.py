@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 
@@ -114,14 +113,13 @@ class Roster:
 
     def _write(self, start: int, row: Words) -> None:
         """Write a row into the form in which the arena is."""
-        listed = self.arena.listed
+        layout, listed = self.arena.layout, self.arena.listed
         if listed is None:
             self.arena.flat()[start : start + len(row)] = row
-            return
-        words: list[Any] = row.tolist()
-        for place in np.flatnonzero(self.arena.layout.real).tolist():
-            words[place] = float(row.view(np.float64)[place])
-        listed[start : start + len(row)] = words
+        else:
+            # Of several rows: a list has every word in its place.
+            words = layout.format_of(1).unpack(np.concatenate([layout.shared, row]).data)
+            listed[start : start + len(row)] = words[layout.row :]
 
     # --------------------------------------------------------------------- state
 

@@ -143,6 +143,11 @@ class Desk:
         return self.count
 
     @property
+    def is_roomy(self) -> bool:
+        """Whether there is room for more than a few tickets."""
+        return len(self.flat) > FEW * self.stride
+
+    @property
     def nbytes(self) -> int:
         """Bytes of memory held."""
         lines = self.count * self._size if _is_wide(self.flat) else self.flat.nbytes

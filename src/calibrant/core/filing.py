@@ -107,7 +107,8 @@ class Dictionary:
 
     def use(self, flat: Flat) -> None:
         """Read the same lines, moved to another array, from now on."""
-        self._words, self._bytes = flat.data, flat.data.cast("B")
+        self._words = flat.data
+        self._bytes = self._words.cast("B")
         if isinstance(self._lines, Parts):
             self._lines.tidy()
 

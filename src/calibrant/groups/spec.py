@@ -93,13 +93,6 @@ class GroupArena(Arena):
         """Where the blocks of groups start."""
         return self.layout.row + len(self.layout.fresh)
 
-    def snapshot(self) -> Words:
-        """Return a copy as an array; nothing changes."""
-        flat = super().snapshot()
-        if self.listed is not None:
-            flat[self.fixed :] = self.listed[self.fixed :]
-        return flat
-
     def shrink(self, size: int) -> None:
         """Have so many words again: those of groups that came since are gone."""
         if self.listed is not None:

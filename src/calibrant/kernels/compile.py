@@ -26,7 +26,7 @@ from calibrant.kernels import ahead, bits, gaps, portable
 from calibrant.kernels.coin import SPLITMIX, UNIT, coin, mixed, secret_word, siphash, splitmix, toss
 from calibrant.kernels.fetch import fetch
 from calibrant.kernels.layout import COINS, KEY, SECRET
-from calibrant.kernels.place import place_after, point_before, point_by_halves
+from calibrant.kernels.place import place_after, point_before, point_by_halves, run_at, run_here
 
 SHORT: Final = 20_000
 """Batches up to this long do not start the compiler: it would take longer than they do."""
@@ -51,6 +51,7 @@ INSTEAD: Final[dict[Any, Callable[..., Any]]] = {
     portable.lanes: bits.lanes,
     bisect_right: place_after,
     point_before: point_by_halves,
+    run_at: run_here,
     gaps.draw: gaps.draw_in_doubles,
     ahead.columns: ahead.columns_ahead,
     ahead.turn: ahead.turn_ahead,

@@ -22,6 +22,27 @@ def bucket_of(reals: Reals, edges: int, buckets: int, raw: float) -> int:
     return j - int(reals[edges + j] > raw) + int(reals[edges + j + 1] <= raw)
 
 
+def run_at(reals: Reals, at: int) -> tuple[Reals, int]:
+    """Return what holds a run of reals that starts at ``at``, and where it starts in there.
+
+    A list may have it in the array behind its words, and only say where.
+
+    >>> run_at([0.5, 0.25], 1), run_at([0.5, 7, "array"], 1)
+    (([0.5, 0.25], 1), ('array', 7))
+    """
+    first = reals[at]
+    return (reals[-1], first) if type(first) is int else (reals, at)
+
+
+def run_here(reals: Reals, at: int) -> tuple[Reals, int]:
+    """Return the same of an array.
+
+    >>> run_here([0.5, 0.25], 1)
+    ([0.5, 0.25], 1)
+    """
+    return reals, at
+
+
 def place_after(reals: Reals, raw: float, edges: int, end: int) -> int:
     """Return where ``bisect_right`` would: after the edge of the bucket that holds ``raw``.
 

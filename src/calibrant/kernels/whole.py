@@ -8,6 +8,7 @@ other, without a call in between, change together.  Compiled steps are one call 
 from __future__ import annotations
 
 import dis
+from array import array
 from collections.abc import Callable
 from typing import Any
 
@@ -34,7 +35,7 @@ def whole(step: Callable[..., Any], size: int) -> Callable[..., Any]:
 
     def guarded(words: Words, reals: Any, row: int, *told: Any) -> Any:
         end = row + size
-        kept = words[row:end] if type(words) is list else copied(words, row, end)
+        kept = copied(words, row, end)
         try:
             return step(words, reals, row, *told)
         except BaseException:
@@ -83,6 +84,9 @@ def copied(words: Words, start: int, end: int) -> Any:
     """Return a copy of some words of a list, of an array or of a view."""
     part = words[start:end]
     if type(part) is list:
+        # Of the array behind a list there is one only.
+        if part and type(part[-1]) is array:
+            part[-1] = part[-1][:]
         return part
     if isinstance(part, memoryview):
         return memoryview(bytearray(part)).cast(part.format)  # type: ignore[call-overload]

@@ -22,7 +22,7 @@ from calibrant.kernels.on_array import GLANCED, SEEN
 from calibrant.kernels.rounds import Peeked
 from calibrant.recalibrate import at_once, version1, version2, version3
 from calibrant.recalibrate.at_once import OFTEN as OFTEN
-from calibrant.recalibrate.body import check_made, unpacked
+from calibrant.recalibrate.body import unpacked
 from calibrant.recalibrate.context import unread, words_of
 from calibrant.recalibrate.counter import Counter, clock_of
 from calibrant.recalibrate.intact import Found
@@ -298,7 +298,7 @@ class Binary(Stream[Ticket]):
         at_once.look_for_machine(spec)
         if spec.ready is not None and bodies.made and "row" not in arrays:
             flat = spec.body.flat(*_body(arrays), bodies.made[0].unpack)
-        words = self._listed(spec, arrays) if flat is None else flat
+        words = self._flat(spec, arrays) if flat is None else flat
         first = spec.layout.row + word.SECRET
         secret = secret_read(document, SECRETS.pack(*words[first : first + 2]))
         self._begin(spec, secret, cap, words)
@@ -306,26 +306,20 @@ class Binary(Stream[Ticket]):
         at_once.remember(document, spec, cap, self.version)
 
     @staticmethod
-    def _listed(spec: Spec, arrays: dict[str, Words]) -> list[Any]:
+    def _flat(spec: Spec, arrays: dict[str, Words]) -> Words:
         """Return the shared part and the row of a document, if kernels can work with it."""
         body = spec.body
         if "row" in arrays:
             told = unpacked(arrays["row"], spec.layout)[body.places]
         else:
             told = body.told(*_body(arrays))
-        body.verify(told)
-        words, made = body.listed(told), body.made(told)
-        issued, learned = words[spec.layout.row + word.ISSUED], words[spec.layout.row + word.ROUNDS]
-        if learned > issued:
-            raise ValueError(f"{learned} outcomes of {issued} forecasts")
-        check_made(made, issued)
-        return words
+        return np.concatenate([spec.layout.shared, body.row(told)])
 
     def _body(self) -> bytes | None:
         """Return the row as it is stored, or None where that takes other ways."""
         spec, words = self._spec, self._arena.listed
         if words is not None and spec.lists is not None:
-            return spec.lists.packed(words)
+            return spec.lists.packed(spec.layout.lengthened(words))
         if self._rows.steps is not None and bodies.made:
             return spec.body.packed_flat(self._arena.flat(), bodies.made[0].pack).tobytes()
         return None

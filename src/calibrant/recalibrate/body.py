@@ -113,8 +113,6 @@ class Body:
         self.tally = np.isin(self.places, cells)
         self._tallies = size == 1
         self._find_twins(layout)
-        # Where words stand behind the shared part.
-        self._spots = self.places + layout.row
         values, self._scale = layout.values
         self._values = np.tile(values, len(place))[: len(gaps)]
 
@@ -132,19 +130,9 @@ class Body:
         last = self.fresh.view(np.float64)[self.sums[2::3]].tolist()
         first = self.fresh.view(np.float64)[self.inverse].reshape(-1, 3).tolist()
         self.fresh_inverses = list(zip(last, first, strict=True))
-        told = [(a + layout.row, index[b], index[c]) for a, b, c, *_ in layout.ratios]
-        lines = np.array(told, np.int64).reshape(-1, 3)
-        real = self.real[lines[:, 2]]
-        self._ratios = [
-            (*lines[some].T.copy(), *self._factors[some].T.copy())
-            for some in (~real, real)
-            if some.any()
-        ]
-
-    @functools.cached_property
-    def _factors(self) -> NDArray[np.float64]:
-        told = [ratio[3:] for ratio in self.layout.ratios]
-        return np.array(told, np.float64).reshape(-1, 2)
+        told = [(a, index[b], index[c]) for a, b, c, *_ in layout.ratios]
+        self._ratios = np.array(told, np.int64).reshape(-1, 3)
+        self._factors = np.array([ratio[3:] for ratio in layout.ratios], np.float64).reshape(-1, 2)
 
     @functools.cached_property
     def _tables(self) -> tuple[Any, ...]:
@@ -251,16 +239,10 @@ class Body:
 
     def _unpack_row(self, number: int, words: Words, flat: Words, place: int, old: bool) -> None:
         try:
-            told = self.told(words, old)
-            self.verify(told)
+            row = self.row(self.told(words, old))
         except ValueError as error:
             raise WrongBody(number, f"with {error}") from None
-        row, issued, learned = self.layout.row, word.ISSUED, word.ROUNDS
-        listed = self.listed(told)
-        if not self.made(told) == listed[row + issued] >= listed[row + learned]:
-            raise WrongBody(number, "whose rounds do not add up")
-        made = listed_words(listed[row:], self.layout)
-        flat[place : place + len(made)] = made
+        flat[place : place + len(row)] = row
 
     # ----------------------------------------------------------------- writing
 
@@ -367,41 +349,21 @@ class Body:
         """Refuse a row on which kernels would fail, or whose blocks made other forecasts."""
         told = row[self.places]
         self.verify(told)
-        check_made(self.made(told), int(row[word.ISSUED]))
+        check_made(sum(told[self.clocks].tolist()), int(row[word.ISSUED]))
 
-    def made(self, told: Words) -> int:
-        """Return how many forecasts were made in the blocks."""
-        return sum(told[self.clocks].tolist())
-
-    def listed(self, told: Words) -> list[Any]:
-        """Return the shared part and the row of which this is told, as a list."""
-        differs = told != self.fresh
-        changed = differs.nonzero()[0]
-        words: list[Any] = self.layout.alone_list.copy()
-        values = told[changed]
-        spots = self._spots[changed].tolist()
-        cut = int(changed.searchsorted(self.wholes))
-        listed = values[:cut].tolist() + values[cut:].view(np.float64).tolist()
-        for place, value in zip(spots, listed, strict=True):
-            words[place] = value
-        for derived, above, below, times, plus in self._ratios:
-            seen = differs[below].nonzero()[0]
-            numbers: Any = told.view(np.float64) if below[0] >= self.wholes else told
-            # What was seen is no zero: counts begin with none, and the others have a prior.
-            lower = numbers[below[seen]] * times[seen] + plus[seen]
-            means = (numbers[above[seen]] / lower).tolist()
-            for place, value in zip(derived[seen].tolist(), means, strict=True):
-                words[place] = value
-        return words
-
-
-def listed_words(listed: list[Any], layout: Layout) -> Words:
-    """Return the words of a row that is given as a list, with a float for each real."""
-    row = np.empty(len(layout.fresh), np.int64)
-    reals, real = row.view(np.float64), layout.real
-    row[~real] = [value for value, is_real in zip(listed, real, strict=False) if not is_real]
-    reals[real] = [value for value, is_real in zip(listed, real, strict=False) if is_real]
-    return row
+    def row(self, told: Words) -> Words:
+        """Return the row of which this is told, if kernels can work with it."""
+        row: Words = self.layout.fresh.copy()
+        row[self.places] = told
+        self.verify_row(row)
+        if row[word.ROUNDS] > row[word.ISSUED]:
+            raise ValueError(f"{row[word.ROUNDS]} outcomes of {row[word.ISSUED]} forecasts")
+        # What was seen is no zero: counts begin with none, and the others have a prior.
+        seen = (told != self.fresh)[self._ratios[:, 2]]
+        (derived, above, below), (times, plus) = self._ratios[seen].T, self._factors[seen].T
+        numbers = np.where(self.real, told.view(np.float64), told)
+        row.view(np.float64)[derived] = numbers[above] / (numbers[below] * times + plus)
+        return row
 
 
 def check_made(made: int, issued: int) -> None:

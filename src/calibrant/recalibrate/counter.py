@@ -264,10 +264,13 @@ class Counter(Generic[TicketT]):
         if ticket is self.latest:
             self.latest, key = None, _key(ticket.id)
         else:
-            waits = None if self.taken is None else self.desk.get_number(0, ticket.number)
+            desk = self.desk
+            waits = None if self.taken is None else desk.get_number(0, ticket.number)
             if self.taken is not None and waits is not None:
                 self.taken.append(waits)
-            found = self.desk.pop_number(0, ticket.number)
+            found = desk.pop_number(0, ticket.number)
+            if not desk.count and desk.is_roomy:
+                self._desk = None
             # A ticket with a name may have been asked for by its number.
             key = _key(ticket.id) if found is None else found[0]
         if key >= NAMED:

@@ -72,8 +72,6 @@ class Intact(Generic[TicketT]):
     def _kept(self, spans: Spans) -> Kept:
         """Return a copy of some words, to be put back if what follows is interrupted."""
         words = self._words()
-        if type(words) is list:
-            return [(start, words[start:end]) for start, end in spans]
         return [(start, copied(words, start, end)) for start, end in spans]
 
     def _put_back(self, kept: Kept) -> None:

@@ -111,6 +111,14 @@ class Transform(abc.ABC):
         """Return for some words the own word of a row that is often the same."""
         return {}
 
+    def apart(self) -> tuple[list[tuple[int, int]], dict[int, int]]:
+        """Return runs of reals that plain steps find in an array, and positions without these.
+
+        Runs are given by where they start and end.  In a list, a word that says where it is takes
+        the place of each, so that words which hold positions have others.
+        """
+        return [], {}
+
     def verify(self, words: Words) -> None:
         """Refuse a stored state with which the kernel would go astray."""
         words_of = self.fresh()

@@ -280,6 +280,16 @@ class ExpertMixture(Transform):
             found[losses + self.experts.index(Identity())] = RAW_LOSS
         return found
 
+    def apart(self) -> tuple[list[tuple[int, int]], dict[int, int]]:
+        """Return the knots of experts, and where the parts and the notes start without these."""
+        runs, starts, gone = list[tuple[int, int]](), dict[int, int](), 0
+        for place, (start, (expert, *_)) in enumerate(self._placed(), mixture.PARTS):
+            starts[place] = start - gone
+            if isinstance(expert, HatMeans):
+                runs.append((start + hats.KNOTS, start + expert.size))
+                gone += expert.size - hats.KNOTS - 1
+        return runs, starts | {mixture.NOTES: self.size - self.notes - gone}
+
     def standing(self, words: Sequence[Any]) -> Standing:
         """Return weights and losses from the words of a state."""
         count, at = len(self.experts), mixture.PARTS + len(self._groups)

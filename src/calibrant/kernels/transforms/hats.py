@@ -18,6 +18,7 @@ from __future__ import annotations
 from typing import Final
 
 from calibrant.kernels.layout import NARROW, Reals, Words
+from calibrant.kernels.place import run_at
 from calibrant.kernels.transforms.kernel import NONE, ODDS, Kernel, by_logs
 
 CELLS, FORGOTTEN, PRIOR, SCALE, SHIFT, REACH, CELL, PART, KNOTS = range(9)
@@ -54,8 +55,9 @@ def make_hats(logs: int) -> Kernel:
         part = place - cell
         words[at + CELL] = cell
         reals[at + PART] = part
-        knot = at + KNOTS + WIDTH * cell
-        left, right = reals[knot + MEAN], reals[knot + WIDTH + MEAN]
+        knots, first = run_at(reals, at + KNOTS)
+        mean = first + WIDTH * cell + MEAN
+        left, right = knots[mean], knots[mean + WIDTH]
         corrected: float = raw + ((1.0 - part) * left + part * right)
         return 0.0 if corrected < 0.0 else (1.0 if corrected > 1.0 else corrected)
 
@@ -66,21 +68,22 @@ def partly(
     words: Words, reals: Reals, at: int, raw: float, told: float, outcome: int, part: float
 ) -> None:
     """Count an error at both knots, after forgetting in proportion to how near it was."""
-    low, far = at + KNOTS + WIDTH * (words[at + CELL] & NARROW), reals[at + PART]
+    knots, first = run_at(reals, at + KNOTS)
+    low, far = first + WIDTH * (words[at + CELL] & NARROW), reals[at + PART]
     error, forgotten, prior = outcome - raw, reals[at + FORGOTTEN], reals[at + PRIOR]
     left, right, high = (1.0 - far) * part, far * part, low + WIDTH
     kept = 1.0 - forgotten * left
-    visits = reals[low] * kept + left
-    errors = reals[low + 1] * kept + left * error
-    reals[low] = visits
-    reals[low + 1] = errors
-    reals[low + MEAN] = errors / (visits + prior)
+    visits = knots[low] * kept + left
+    errors = knots[low + 1] * kept + left * error
+    knots[low] = visits
+    knots[low + 1] = errors
+    knots[low + MEAN] = errors / (visits + prior)
     kept = 1.0 - forgotten * right
-    visits = reals[high] * kept + right
-    errors = reals[high + 1] * kept + right * error
-    reals[high] = visits
-    reals[high + 1] = errors
-    reals[high + MEAN] = errors / (visits + prior)
+    visits = knots[high] * kept + right
+    errors = knots[high + 1] * kept + right * error
+    knots[high] = visits
+    knots[high + 1] = errors
+    knots[high + MEAN] = errors / (visits + prior)
 
 
 PLAIN: Final = make_hats(NONE)
