@@ -722,6 +722,27 @@ def test_one_column_of_numbers_is_no_column_of_lists(
     assert told.endswith(f"; {way}")
 
 
+@pytest.mark.parametrize("form", ["{}/20", "{}0-{}9%", "${}.00", "{} Prozent", "about {}"])
+def test_where_no_value_is_a_number_nobody_is_told_to_leave_such_rows_out(
+    form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [f"{form.format(k % 9, k % 9)},{k % 2}" for k in range(ROWS)]
+    place = written(tmp_path / "d.csv", "\n".join(["p,won", *rows]) + "\n")
+    told = refused(capsys, "replay", place)
+    way = "try writing these as numbers, or --raw with the name of another column"
+    assert told.endswith(f"got {form.format(0, 0)!r}; {way}")
+
+
+def test_decimal_odds_are_not_offered_as_percents(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [f"{1 / float(p):.2f},{y}" for p, y in rounds()]
+    place = written(tmp_path / "d.csv", "\n".join(["odds,won", *rows]) + "\n")
+    told = refused(capsys, "replay", place)
+    assert "--percent" not in told
+    assert told.endswith("odds looks like decimal odds, whose probabilities are 1 divided by them")
+
+
 @pytest.mark.parametrize(
     ("decimal", "given", "read"),
     [

@@ -160,3 +160,12 @@ def test_boxes_are_where_the_names_are() -> None:
     assert box[0] == 16.0
     assert _overlap(box, box) == pytest.approx((box[2] - box[0]) * (box[3] - box[1]))
     assert _overlap(box, tuple(np.array(box) + 100.0)) == 0.0  # type: ignore[arg-type]
+
+
+def test_a_named_method_is_drawn_above_another_at_the_same_place() -> None:
+    points = {"raw": (0.25, 0.04), "identity": (0.25, 0.04), "a": (0.2, 0.01)}
+    kinds = {"raw": "raw", "identity": "transform", "a": "transform"}
+    drawn = plot.pareto(points, kinds=kinds)
+    assert drawn.ax is not None
+    below, named, other = (line.get_markeredgecolor() for line in drawn.ax.lines[1:])
+    assert below == other != named

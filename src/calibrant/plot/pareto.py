@@ -86,10 +86,11 @@ class Pareto(Drawing):
         self._scale(ax, np.array(list(places.values())))
         given = looks(dict.fromkeys(self.kinds[name] for name in self.shown))
         border = _ink_front(ax, [places[name] for name in self.front])
-        for name, place in places.items():
+        named = self._named()
+        for name in sorted(places, key=lambda each: each in named):  # named ones hide others
             style = given[self.kinds[name]].mark(MARK) | (FADED if name in self.beyond else {})
-            ax.plot(*place, linestyle="", zorder=3.0, clip_on=False, **style)
-        _ink_names(ax, places, self._named(), border)
+            ax.plot(*places[name], linestyle="", zorder=3.0, clip_on=False, **style)
+        _ink_names(ax, places, named, border)
         return self._entries(given)
 
     def _place(self, point: Point) -> Point:

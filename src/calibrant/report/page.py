@@ -71,7 +71,7 @@ def _refuse_mixed(summaries: Sequence[AnySummary]) -> None:
 def _chapter(summary: AnySummary, place: int) -> dict[str, Any]:
     """Return what the page says about one summary: how it is called, fared, looks and is made."""
     view, anchor, some = view_of(summary), f"run{place}", bool(summary["n_rounds"])
-    tables = view.tables(summary)
+    tables, drawn = view.tables(summary), figures(summary, anchor) if some else {}
     given = summary.settings.get("command")
     return {
         "anchor": anchor,
@@ -81,17 +81,17 @@ def _chapter(summary: AnySummary, place: int) -> dict[str, Any]:
         "facts": view.facts(summary),
         "promise": view.promise(summary),
         "guarantee": view.guarantee(summary),
-        "sections": [each for each in view.SECTIONS if some and _has(each, tables)],
-        "figures": figures(summary, anchor) if some else {},
+        "sections": [each for each in view.SECTIONS if some and _has(each, tables | drawn)],
+        "figures": drawn,
         "tables": tables,
         "command": shlex.join(map(str, given)) if isinstance(given, (list, tuple)) else given,
         "code": view.code(summary),
     }
 
 
-def _has(section: Section, tables: dict[str, Table | None]) -> bool:
-    """Say whether there is anything to show; a section of pictures alone always has one."""
-    return not section.tables or any(tables[name] for name in section.tables)
+def _has(section: Section, made: dict[str, Any]) -> bool:
+    """Say whether there is a picture or a table to show."""
+    return any(made.get(name) for name in (*section.pictures, *section.tables))
 
 
 def _name(summary: AnySummary) -> str:
@@ -114,10 +114,14 @@ def enumerated(names: Sequence[str]) -> str:
 def unbroken(sentence: str) -> str:
     """Return ``sentence`` with spaces that no line ends at around its signs.
 
-    >>> unbroken("0.79 ± 0.02").split(" ")
-    ['0.79\\xa0±\\xa00.02']
+    >>> unbroken("0.79 ± 0.02, AUC 0.8").split(" ")
+    ['0.79\\xa0±\\xa00.02,', 'AUC\\xa00.8']
     """
-    return re.sub(" ([±→]) ", "\u00a0\\1\u00a0", sentence).replace(" %", "\u00a0%")
+    return re.sub(" ([±→]) | (?=%)|(?<=AUC) |(?<=Brier) (?=[0-9])", _kept_together, sentence)
+
+
+def _kept_together(found: re.Match[str]) -> str:
+    return found[0].replace(" ", "\u00a0")
 
 
 def _overview(chapters: Sequence[dict[str, Any]], summaries: Sequence[AnySummary]) -> Table:

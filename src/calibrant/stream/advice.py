@@ -321,6 +321,8 @@ def _advice_on_raw(value: Any, columns: Columns, kind: str, first: Sequence[Any]
     large = np.isfinite(told).all() and told.max() > 100.0
     if kind in ("probability", "percent") and (large or str(value).strip().endswith("‰")):
         return "dividing them by the largest possible value, or --score for numbers of any size"
+    if first and not np.isfinite(told).any():
+        return "writing these as numbers, or --raw with the name of another column"
     if _is_mixed([*first, value]):
         return "percents or probabilities alone, not both in one column"
     if first and _is_readable(first, columns.wording, kind):

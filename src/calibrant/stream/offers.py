@@ -31,6 +31,8 @@ def offer(sample: advice.Sample, asked: Mapping[str, Any], words: Wording) -> st
     outcome = asked.get("outcome") or _best_outcome(sample, raw)
     if raw is None or outcome is None:
         return "" if raw is None or asked.get("raw") else f"try {shlex.join(['--raw', raw])}"
+    if "odds" in raw.lower() and (advice.LOOSE.numbers(sample[raw]).values >= 1.0).all():
+        return f"{raw} looks like decimal odds, whose probabilities are 1 divided by them"
     flags, two = advice.flags_of_raw(sample[raw], words), advice.two_values(sample[outcome])
     logs = f", and {advice.LOGS}" if "--logit" in flags and advice.are_logs(sample[raw]) else ""
     flags = [flag for flag in flags if not (logs and flag == "--logit")]

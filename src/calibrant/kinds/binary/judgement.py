@@ -83,7 +83,8 @@ def trend(curve: CalibrationCurve) -> Reals:
     The score test of :math:`P(y) = p + p (1 - p) (a + b (p - \bar p))` against :math:`a = b = 0`,
     at 97.5 %: forecasts too high or too low, too bold or too timid, all buckets together. It has
     Spiegelhalter's z as one direction, and finds in some hundred rounds what no bucket shows.
-    Nothing is found where fewer than five outcomes 1, or 0, were to be expected.
+    Nothing is found where fewer than five outcomes 1, or 0, were to be expected, and a trend counts
+    where it is twice as far from what was said as matters in a bucket.
 
     References
     ----------
@@ -104,10 +105,10 @@ def trend(curve: CalibrationCurve) -> Reals:
     moment = max(float(weight @ away**2), 1e-12)
     shift, slope = float(more.sum()), float(more @ away)
     surprise = shift**2 / total + slope**2 / moment
-    found = 2.0 * math.log(2.0 / LEVEL) < surprise  # chi-squared with two degrees of freedom
-    return (
-        np.clip(said + spare * (shift / total + away * slope / moment), 0.0, 1.0) if found else said
-    )
+    if surprise <= 2.0 * math.log(2.0 / LEVEL):  # chi-squared with two degrees of freedom
+        return said
+    fit = np.clip(said + spare * (shift / total + away * slope / moment), 0.0, 1.0)
+    return np.where(matters(said, (said + fit) / 2.0), fit, said)
 
 
 def known(curve: CalibrationCurve) -> Reals:

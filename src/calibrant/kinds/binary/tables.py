@@ -93,19 +93,18 @@ PART_NOTES: Final = {
 WINDOWS: Final = (("Last window", "last_window_l2"), ("Worst window", "worst_window_l2"))
 
 
-def windows(summary: Summary) -> Table:
-    """Return the calibration error of the last and of the worst stretch of rounds."""
+def windows(summary: Summary) -> Table | None:
+    """Return the calibration error of the last and of the worst stretch of rounds, if any ended."""
+    if not (size := summary.windows.window):
+        return None
     told = summary.summary
     places = [summary.windows.latest, summary.windows.worst]
     rows = tuple(
         (label, *(f"{shown(told[n].get(key))}{_span(place.get(n))}" for n in NAMES))
         for (label, key), place in zip(WINDOWS, places, strict=True)
     )
-    size = summary.windows.window
     note = f"Squared error C2 in 20 equal buckets, over windows of {size:,} rounds."
-    few = "There are too few rounds for one window."
-    header = ("", *COLUMNS)
-    return Table("Window by window", header, rows, (0,), (note if size else few,))
+    return Table("Window by window", ("", *COLUMNS), rows, (0,), (note,))
 
 
 def _span(place: tuple[int, int, float] | None) -> str:

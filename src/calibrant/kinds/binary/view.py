@@ -252,10 +252,15 @@ def drawings(summary: Summary) -> dict[str, Drawing]:
 
 
 def chosen(summary: Summary) -> dict[str, Drawing]:
-    """Return the drawings that tell something: C1 over time only if the theorem is about C1."""
+    """Return the drawings that tell something: C1 over time only if the theorem is about C1.
+
+    And windows only if one has ended.
+    """
     found, trace = drawings(summary), summary.trace
     if np.isfinite(trace.bound_c2).any() or not np.isfinite(trace.bound_c1).any():
         del found["calibration_l1_over_time"]
+    if not summary.windows.window:
+        del found["windows"]
     return found
 
 
