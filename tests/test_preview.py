@@ -185,26 +185,28 @@ def between(rec: Recalibrator, call: str, open_ticket: Ticket, known: Ticket) ->
 @pytest.mark.parametrize("kind", ["foster_hart", *list(KINDS)[-3:], "exponential_regret"])
 def test_a_mean_that_was_looked_at_makes_no_difference_to_the_round(kind, call, compiled) -> None:
     looked, other = KINDS[kind](), KINDS[kind]()
-    for rec in (looked, other):
-        if compiled:
-            rec.compile()
-        for raw, outcome in zip(*players.stream(30, 5, edges=3), strict=True):
-            rec.learn_one(raw, outcome)
-        open_ticket, known = rec.forecast(0.4), rec.observe(rec.forecast(0.4), 1)
-        if rec is looked:
-            rec.predict_mean_one(0.4)
-        between(rec, call, open_ticket, known)
-        for _ in range(2):
-            rec.learn_one(0.4, 1)
-    assert looked.to_bytes() == other.to_bytes()
+    with players.machine(looked.spec.program):
+        for rec in (looked, other):
+            if compiled:
+                rec.compile()
+            for raw, outcome in zip(*players.stream(30, 5, edges=3), strict=True):
+                rec.learn_one(raw, outcome)
+            open_ticket, known = rec.forecast(0.4), rec.observe(rec.forecast(0.4), 1)
+            if rec is looked:
+                rec.predict_mean_one(0.4)
+            between(rec, call, open_ticket, known)
+            for _ in range(2):
+                rec.learn_one(0.4, 1)
+        assert looked.to_bytes() == other.to_bytes()
 
 
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("kind", ["foster_hart", "calibrant"])
 def test_a_round_after_its_mean_looks_for_nothing_again(kind, compiled) -> None:
     rec = KINDS[kind]()
-    if compiled:
-        rec.compile()
+    with players.machine(rec.spec.program):
+        if compiled:
+            rec.compile()
     rows, asked = rec._rows, []
 
     def counted(step):
@@ -222,12 +224,13 @@ def test_a_round_after_its_mean_looks_for_nothing_again(kind, compiled) -> None:
 
 def test_a_draw_from_before_machine_code_took_over_is_not_taken_for_the_last_one() -> None:
     rec, other = Recalibrator(seed=1), Recalibrator(seed=1)
-    for raw in (0.3, 0.3):
-        assert rec.sample_one(raw) == other.sample_one(raw)
-        rec.learn_one(raw, 1)
-        other.learn_one(raw, 1)
-        rec.compile()
-    assert rec.to_bytes() == other.to_bytes()
+    with players.machine(rec.spec.program):
+        for raw in (0.3, 0.3):
+            assert rec.sample_one(raw) == other.sample_one(raw)
+            rec.learn_one(raw, 1)
+            other.learn_one(raw, 1)
+            rec.compile()
+        assert rec.to_bytes() == other.to_bytes()
 
 
 def test_a_budget_that_is_given_back_after_a_mean_was_looked_at_counts_in_its_round() -> None:

@@ -274,6 +274,7 @@ def waits(thing: object, call: Callable[..., object], monkeypatch: pytest.Monkey
         lambda rec: rec.forecast(0.5),
         lambda rec: rec.observe(0, 1),
         lambda rec: rec.predict_one(0.5),
+        lambda rec: rec.predict_mean_one(0.5),
         lambda rec: rec.learn_one(0.5, 1),
         lambda rec: rec.replay([0.5], [1]),
         lambda rec: rec.to_bytes(),
