@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 from calibrant import Recalibrator
 from calibrant.core.ticket import Ticket
 from calibrant.errors import ForeignTicket, InvalidInput, InvalidType, UnknownTicket
-from calibrant.kernels.coin import FIRST, GAMMA, MASK, SECOND, coin, secret_coin
+from calibrant.kernels import coin as module
+from calibrant.kernels.coin import CHUNK, FIRST, GAMMA, MASK, SECOND, coin, secret_coin
 from calibrant.kernels.layout import CAPACITY
 from calibrant.recalibrate.secret import secret_of, words_of
 from calibrant.registry import calibrators
@@ -384,3 +385,18 @@ def test_compiled_steps_refuse_rounds_beyond_what_fits() -> None:
         with pytest.raises(InvalidInput, match="rounds must be at most 1"):
             call()
         assert rec.to_bytes() == before
+
+
+@pytest.mark.plain
+def test_a_stream_with_the_secret_of_an_older_one_has_its_coins_many_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    older, alone = Recalibrator(buckets=1, seed=11), list[object]()
+    for k in range(CHUNK + 200):
+        older.observe(older.forecast(0.4), k & 1)
+    single = module.secret_coin
+    monkeypatch.setattr(module, "secret_coin", lambda *told: alone.append(told) or single(*told))
+    younger = Recalibrator(buckets=1, seed=11)
+    for k in range(500):
+        younger.observe(younger.forecast(0.4), k & 1)
+    assert len(alone) < 200

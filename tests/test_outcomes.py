@@ -8,12 +8,14 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from interrupting import interrupted
 
 from calibrant import Recalibrator
 from calibrant.core.codec import Document
@@ -432,6 +434,37 @@ def test_no_outcome_is_told_twice_whether_it_was_learned_or_dropped(
         assert (seen.to_bytes(), seen.recalibrator.to_bytes()) == before
     assert seen.observed == 20
     assert seen.learned == (20 if first == 0.3 else seen.recalibrator.rounds)
+
+
+@pytest.mark.parametrize("chance", [0.3, 1.0])
+def test_an_outcome_that_was_interrupted_counts_if_it_was_learned(chance: float) -> None:
+    stopped, at = True, 0
+    while stopped:
+        seen, at = ObservedOnly(Recalibrator(seed=1), floor=0.3, seed=1), at + 1
+        ticket = seen.forecast(0.5)
+        told = partial(seen.observe, ticket, 1, probability=chance)
+        stopped, _ = interrupted(told, at)
+        assert seen.copy() == seen
+        assert seen.learned == seen.recalibrator.rounds
+        if not seen.observed:
+            seen.observe(ticket, 1, probability=chance)
+        with pytest.raises(RepeatedTicket):
+            seen.observe(ticket, 1, probability=chance)
+        assert seen.observed == 1
+        assert seen.learned == seen.recalibrator.rounds
+    assert at > 10
+
+
+def test_another_recalibrators_ticket_is_refused_whether_it_would_be_dropped_or_not() -> None:
+    rec = Recalibrator(seed=1)
+    seen, other = ObservedOnly(rec, floor=0.3, seed=1), Recalibrator(seed=2)
+    for _ in range(20):
+        own, before = seen.forecast(0.5), seen.to_bytes()
+        with pytest.raises(ForeignTicket):
+            seen.observe(other.forecast(0.5), 1, probability=1.0)
+        assert seen.to_bytes() == before
+        seen.observe(own, 1, probability=1.0)
+    assert seen.observed == 20 > seen.learned == rec.rounds > 0
 
 
 def test_a_copy_learns_for_itself_what_the_original_was_told() -> None:

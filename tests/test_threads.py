@@ -12,6 +12,7 @@ import players
 import pytest
 
 from calibrant import Calibrant, Recalibrator, Ticket
+from calibrant.calibrators.arena import Arena
 from calibrant.core import gate as gates
 from calibrant.errors import CalibrantError, RepeatedTicket
 from calibrant.kernels.layout import LONGEST_LAG, MOST_OUTSTANDING
@@ -357,3 +358,20 @@ def test_no_call_of_a_monitor_or_a_watch_is_left_out() -> None:
     assert public == set(OF_WATCHES) - {"repr"} | NO_STATE - {"alpha"}
     public = {name for name in dir(GroupWatch) if not name.startswith("_")}
     assert public == set(OF_GROUPS) - {"repr", "item"} | NO_STATE
+
+
+def test_counts_are_read_as_they_are_while_another_thread_goes_over_to_the_list(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rec, seen = Recalibrator(seed=1), list[object]()
+    array, as_is = rec._arena.as_is(), Arena.as_is
+
+    def between(arena: Arena) -> object:
+        """Find neither form at first, as between two steps of the other thread."""
+        seen.append(None if not seen else as_is(arena))
+        return seen[-1]
+
+    monkeypatch.setattr(Arena, "as_is", between)
+    assert rec.issued == 0
+    assert seen[0] is None
+    assert seen[1] is array is as_is(rec._arena)

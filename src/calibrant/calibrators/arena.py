@@ -49,6 +49,11 @@ class Arena:
         assert self._flat is not None
         return self._flat
 
+    def as_is(self) -> Any:
+        """Return the form that there is; None where another thread just goes over to the other."""
+        listed = self.listed
+        return self._flat if listed is None else listed
+
     def snapshot(self) -> Words:
         """Return a copy as an array; nothing changes."""
         if self.listed is None:

@@ -157,9 +157,12 @@ def toss_anew(words: Words, row: int, key: int, block: int, clock: int) -> float
         if first is not None:
             return first[block * int(first[0]) + clock + 1]
     # Among more blocks than there is room for, each gets its chunk now and then; and a look ahead
-    # does not take away the chunk of the next rounds, only to have it made again.
-    full = len(chunks) >= MOST_CHUNKS
-    apart = clock & CHUNK if key in chunks else full and clock & (EARLY - 1)
+    # does not take away the chunk of the next rounds, only to have it made again.  A chunk of later
+    # rounds is of another row with this secret, which began earlier.
+    held, full = chunks.get(key), len(chunks) >= MOST_CHUNKS
+    apart = full and clock & (EARLY - 1)
+    if held is not None:
+        apart = clock & (LATER - 1 if held[0] > clock >> CHUNK_BITS else CHUNK)
     if clock < EARLY or apart:
         return coin(key, clock) if old else secret_coin(*secret, block, clock)
     clocks = np.arange(clock & ~CHUNK, (clock | CHUNK) + 1, dtype=np.uint64)

@@ -21,6 +21,7 @@ from calibrant.recalibrate.corrections import Corrections
 from calibrant.recalibrate.counter import checked_id
 from calibrant.recalibrate.fork import watch
 from calibrant.recalibrate.secret import SAFE, Coins, secret_of
+from calibrant.recalibrate.stream import Stream
 
 Key: TypeAlias = str | int | None
 
@@ -404,15 +405,28 @@ class ObservedOnly(Around):
         chance = check.real(probability, "probability", low=self.floor, high=1.0, rule=rule)
         if not isinstance(ticket, Ticket):
             raise errors.InvalidType(f"ticket must be a Ticket, got {ticket!r}")
-        done = None
         with passing(self._gate):
             if self._told.get(ticket.number) is not None:
                 raise not_open(ticket.id, None, SETTLED, 0, 0)
-            if self._coins.at(ticket.number) * chance < self.floor:
-                done = self._recalibrator.observe(ticket, told, time=time)
-                self.learned += 1
+            if isinstance(self._recalibrator, Stream):
+                self._recalibrator._ours(ticket)
+            return self._take(ticket, told, chance, time)
+
+    def _take(self, ticket: Ticket, told: int, chance: float, time: check.When) -> Ticket | None:
+        """Learn or drop an outcome; one that was learned counts, also after an interrupt."""
+        done, known = None, ticket.outcome
+        learns = self._coins.at(ticket.number) * chance < self.floor
+        try:
             self._told.note(ticket.number, told)
-            self.observed += 1
+            if learns:
+                done = self._recalibrator.observe(ticket, told, time=time)
+        except BaseException:
+            if ticket.outcome is None or known is not None:
+                self._told.put_back(ticket.number, None)
+            else:
+                self.learned, self.observed = self.learned + 1, self.observed + 1
+            raise
+        self.learned, self.observed = self.learned + learns, self.observed + 1
         return done
 
     def _written(self) -> Document:

@@ -41,9 +41,14 @@ class Intact(Generic[TicketT]):
         return int(self._words()[self._row + place])
 
     def _words(self) -> Any:
-        """Return the words in the form in which they are, to read or change counts among them."""
-        listed = self._arena.listed
-        return self._arena.flat() if listed is None else listed
+        """Return the words in the form in which they are, to read or change counts among them.
+
+        Nothing is converted, since other threads read counts in the middle of a call.  A form is
+        there before the other one goes, so that one of both is found.
+        """
+        while (words := self._arena.as_is()) is None:
+            pass
+        return words
 
     # ------------------------------------------------------------------ a forecast
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import compress
 from typing import Final
 
+from calibrant.core.arrays import Mask
 from calibrant.kinds.binary.judgement import (
     FEW,
     LEVEL,
@@ -183,15 +184,20 @@ WIDER: Final = (1, 5, 10)
 
 def _place(summary: Summary) -> BucketRow:
     """Return where most was to be corrected, of the narrowest intervals that show it."""
-    rows = summary.buckets
-    if beyond_noise(summary.curves["raw"]).any():
-        return max(compress(rows, beyond_noise(summary.curves["raw"])), key=_weight)
+    rows, raw = summary.buckets, summary.curves["raw"]
+    if (far := beyond_noise(raw)).any():
+        return _worst(rows, far, matters(raw.mean_forecast, raw.mean_outcome))
     for size in WIDER:
         wide = [_joined(rows[k : k + size]) for k in range(0, len(rows), size)]
         said, rate, count = ([getattr(row, name) for row in wide] for name in COLUMNS)
         if (far := beyond(said, rate, count, LEVEL / len(wide))).any():
-            return max(compress(wide, far), key=_weight)
+            return _worst(wide, far, matters(said, rate))
     return _joined(rows)
+
+
+def _worst(rows: Sequence[BucketRow], far: Mask, large: Mask) -> BucketRow:
+    """Return where most is wrong of the intervals beyond noise, by enough to matter if any is."""
+    return max(compress(rows, far & large if (far & large).any() else far), key=_weight)
 
 
 def _joined(rows: Sequence[BucketRow]) -> BucketRow:

@@ -83,8 +83,11 @@ def trend(curve: CalibrationCurve) -> Reals:
     The score test of :math:`P(y) = p + p (1 - p) (a + b (p - \bar p))` against :math:`a = b = 0`,
     at 97.5 %: forecasts too high or too low, too bold or too timid, all buckets together. It has
     Spiegelhalter's z as one direction, and finds in some hundred rounds what no bucket shows.
-    Nothing is found where fewer than five outcomes 1, or 0, were to be expected, and a trend counts
-    where it is twice as far from what was said as matters in a bucket.
+    It is a score test in the manner of Cox's, with the slope in the forecast, not in its log-odds.
+    Nothing is found where fewer than five outcomes 1, or 0, were to be expected; the slope is left
+    out where its skewness is larger than the shift's is there, since single misses of forecasts
+    that are nearly sure would decide it. A trend counts where it is twice as far from what was
+    said as matters in a bucket.
 
     References
     ----------
@@ -104,6 +107,9 @@ def trend(curve: CalibrationCurve) -> Reals:
     away = said - float(weight @ said) / total
     moment = max(float(weight @ away**2), 1e-12)
     shift, slope = float(more.sum()), float(more @ away)
+    third = float((weight * (said**2 + (1.0 - said) ** 2)) @ np.abs(away) ** 3)
+    if EXPECTED * third**2 > moment**3:  # hardly more than one outcome decides the slope
+        slope = 0.0
     surprise = shift**2 / total + slope**2 / moment
     if surprise <= 2.0 * math.log(2.0 / LEVEL):  # chi-squared with two degrees of freedom
         return said
