@@ -184,11 +184,11 @@ class RecalibratedClassifier(base.Wrapper, base.Classifier):
             else:
                 score = self._scored(x, {})
                 first = self._streams.first(score)
+            if self._names:
+                yes_no(y)
             if stored:
                 # First: a store may be away, and then this call may be made again.
                 self._streams.learn(first, score, y)
-            elif self._names:
-                yes_no(y)
             learn(x, y, **kwargs) if kwargs else learn(x, y)
             if not stored:
                 self._streams.learn(first, score, y)
