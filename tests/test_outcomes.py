@@ -455,6 +455,39 @@ def test_an_outcome_that_was_interrupted_counts_if_it_was_learned(chance: float)
     assert at > 10
 
 
+class Elsewhere:
+    """A forecaster that is no stream, and may be interrupted after it learned."""
+
+    def __init__(self, rec: Recalibrator) -> None:
+        self.rec, self.stops = rec, False
+
+    def forecast(self, raw: float, *, id: str | None = None, time: Any = None) -> Ticket:
+        return self.rec.forecast(raw, id=id, time=time)
+
+    def observe(self, ticket: Any, outcome: int, time: Any = None) -> Ticket:
+        done = self.rec.observe(ticket, outcome, time=time)
+        if self.stops:
+            raise KeyboardInterrupt
+        return done
+
+
+def test_a_forecaster_elsewhere_may_refuse_an_outcome_or_be_interrupted() -> None:
+    made = Elsewhere(Recalibrator(seed=1))
+    seen = ObservedOnly(made, floor=0.3, seed=1)
+    first, second = seen.forecast(0.5, time=5.0), seen.forecast(0.5, time=6.0)
+    before = seen.to_bytes()
+    with pytest.raises(InvalidInput, match="time must not be before"):
+        seen.observe(first, 1, probability=0.3, time=4.0)
+    assert seen.to_bytes() == before
+    assert seen.observe(first, 1, probability=0.3, time=7.0) is first
+    made.stops = True
+    with pytest.raises(KeyboardInterrupt):
+        seen.observe(second, 1, probability=0.3, time=7.0)
+    assert (seen.observed, seen.learned) == (2, 2)
+    with pytest.raises(RepeatedTicket):
+        seen.observe(second, 1, probability=0.3, time=7.0)
+
+
 def test_another_recalibrators_ticket_is_refused_whether_it_would_be_dropped_or_not() -> None:
     rec = Recalibrator(seed=1)
     seen, other = ObservedOnly(rec, floor=0.3, seed=1), Recalibrator(seed=2)
