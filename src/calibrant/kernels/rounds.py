@@ -272,21 +272,21 @@ def _make_forecast(
     wide = None if kernel is None else kernel.wide
 
     def forecast(words: Words, reals: Reals, row: int, raw: float) -> Any:
-        mixed = raw
+        mixed, front = raw, row + words[TRANSFORM]
         if predict is not None:
             # An interrupt leaves no notes, rather than those of two forecasts.
             words[NOTES] = -1
             if recall is not None:
-                recall(words, reals, row + words[TRANSFORM], words, words[ADVICE])
-            mixed = predict(words, reals, row + words[TRANSFORM], raw)
+                recall(words, reals, front, words, words[ADVICE])
+            mixed = predict(words, reals, front, raw)
             if not 0.0 <= mixed <= 1.0:
                 mixed = raw
             words[NOTES] = row
             reals[NOTED] = raw
         if wide is not None:
-            words[LEAST_STEP] = wide(words, reals, row + words[TRANSFORM])
+            words[LEAST_STEP] = wide(words, reals, front)
         if keep is not None:
-            keep(words, reals, row + words[TRANSFORM], words, words[ADVICE])
+            keep(words, reals, front, words, words[ADVICE])
         if anchored:
             reals[MIXED] = mixed
         edges, cells, table = words[EDGES], words[CELLS], words[TABLE]

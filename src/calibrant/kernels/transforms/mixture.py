@@ -293,26 +293,27 @@ def substitution(parts: int, count: int, swaps: bool) -> tuple[Combine, Reweigh]
     def combine(words: Words, reals: Reals, at: int, out: int) -> float:
         at, out = at & INDEX, out & INDEX
         likelihoods(reals, out, count, padded, reals[at + RATE])
-        none, one = 0.0, 0.0
+        # Places that do not change are added up once: plain Python would do it in each turn.
+        none, one, own, zeros, ones = 0.0, 0.0, at + weights, out + padded, out + 2 * padded
         for k in range(count):
-            weight = reals[at + weights + k]
-            none += weight * reals[out + padded + k]
-            one += weight * reals[out + 2 * padded + k]
+            weight = reals[own + k]
+            none += weight * reals[zeros + k]
+            one += weight * reals[ones + k]
         unit = -0.5 / reals[at + RATE] if swaps else reals[at + UNIT]
         told: float = 0.5 + log_ratio(one, none) * unit
         return 0.0 if told < 0.0 else (1.0 if told > 1.0 else told)
 
     def reweigh(words: Words, reals: Reals, at: int, out: int, told: float, outcome: int) -> None:
         at, out = at & INDEX, out & INDEX
-        likely, total = out + padded + padded * outcome, 0.0
+        likely, total, own, share = out + padded + padded * outcome, 0.0, at + weights, at + shares
         # M_y once more, to the bit: cheaper than room for it in every row.
         for k in range(count):
-            total += reals[at + weights + k] * reals[likely + k]
+            total += reals[own + k] * reals[likely + k]
         scale = reals[at + REST] / total
         for k in range(count):
-            weight = reals[at + weights + k] * reals[likely + k] * scale + reals[at + shares + k]
-            reals[at + weights + k] = weight if weight > FLOOR else FLOOR
-        charge(reals, at, at + weights + count, out, count, told, outcome)
+            weight = reals[own + k] * reals[likely + k] * scale + reals[share + k]
+            reals[own + k] = weight if weight > FLOOR else FLOOR
+        charge(reals, at, own + count, out, count, told, outcome)
 
     return combine, reweigh
 
@@ -323,11 +324,13 @@ def likelihoods(reals: Reals, out: int, count: int, padded: int, rate: float) ->
     That is :func:`~calibrant.kernels.portable.exp_short` of both, in line: plain Python would spend
     as long on the calls.
     """
+    # An eighth is exact, so the order of these factors does not matter.
+    eighth, zeros, ones = 0.125 * rate, out + padded, out + 2 * padded
     # Compiled, several at a time.
     for k in range(lanes(count)):
         p = reals[out + k]
         q = 1.0 - p
-        r, s = 0.125 * (rate * (p * p)), 0.125 * (rate * (q * q))
+        r, s = eighth * (p * p), eighth * (q * q)
         z, y = r * r, s * s
         w, v = z * z, y * y
         third = (POWER_8 + POWER_9 * r) + z * (POWER_10 + POWER_11 * r)
@@ -338,8 +341,8 @@ def likelihoods(reals: Reals, out: int, count: int, padded: int, rate: float) ->
         other = (1.0 + s) + y * (POWER_2 + POWER_3 * s) + v * inner
         root, other = root * root, other * other
         root, other = root * root, other * other
-        reals[out + padded + k] = root * root
-        reals[out + 2 * padded + k] = other * other
+        reals[zeros + k] = root * root
+        reals[ones + k] = other * other
 
 
 def mean(parts: int, count: int, swaps: bool) -> tuple[Combine, Reweigh]:
