@@ -1,7 +1,9 @@
 """What the floor costs: rows, bodies, objects, a desk with many tickets, and late batches.
 
-With ``CALIBRANT_BEFORE=PATH`` (the ``src`` folder of another commit) the prompt paths of both are
-played in turns, each in a process of its own, and compared.
+The prompt paths of another commit, the last one before there was a floor, and of this one are
+played in turns, each in a process of its own, and compared: with the streams that each of them
+makes, and with states that the other commit wrote, which go on with its experts and its coins.
+``CALIBRANT_BEFORE`` names a third commit.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 import tracemalloc
 import types
@@ -29,6 +32,9 @@ from calibrant.kernels.compile import available
 __all__ = ["run"]
 
 OPEN = 1_000_000
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+BEFORE = "2d7022e7db2a88aed54eb521ebe08270cef1a21f"
+"""The last commit at which each kind had objects and states of its own."""
 BARS = {
     "row of the default, bytes": 4_200.0,
     "row of foster_hart, N = M = 10, bytes": 2_400.0,
@@ -50,6 +56,7 @@ BARS = {
 }
 BEFORE_BARS = {
     "plain default, forecast + observe": 2.0 / 3.0,
+    "plain default of then, forecast + observe": 2.0 / 3.0,
     "plain default, load, one round, save": 0.1,
     "from disk default, load, one round, save": 0.1,
     "compiled default, load, one round, save": 0.1,
@@ -61,8 +68,18 @@ def run(*, repeats: int = 7) -> list[Row]:
     rows = [*sizes(), live_object(), *live_objects()]
     rows += desk(repeats) if available() else []
     rows += million()
-    before = os.environ.get("CALIBRANT_BEFORE")
-    return rows + (against(before, repeats) if before else [])
+    with tempfile.TemporaryDirectory() as folder:
+        return rows + (against(folder + "/src", repeats) if unpacked(folder) else [])
+
+
+def unpacked(folder: str) -> bool:
+    """Put the package as it was at another commit there, if the history is at hand."""
+    wanted = os.environ.get("CALIBRANT_BEFORE", BEFORE)
+    git = ["git", "-C", ROOT, "archive", f"--output={folder}/then.tar", wanted, "src"]
+    if subprocess.run(git, stderr=subprocess.DEVNULL).returncode:
+        return False
+    subprocess.run(["tar", "-xf", f"{folder}/then.tar", "-C", folder], check=True)
+    return True
 
 
 def held(what: str, ours: float, unit: str) -> Row:
@@ -265,8 +282,10 @@ def _timed(job: Callable[[], Any], count: int) -> float:
 
 def against(before: str, repeats: int) -> list[Row]:
     """Play the prompt paths of both commits in turns; report the median ratio of turns."""
-    here = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "src")
-    turns = [(_played(here), _played(before)) for _ in range(repeats)]
+    here = os.path.join(ROOT, "src")
+    with tempfile.TemporaryDirectory() as states:
+        _run(before, "off", WRITE, states)
+        turns = [(_played(here, states), _played(before, states)) for _ in range(repeats)]
     rows = []
     for what in turns[0][0]:
         ratio = statistics.median(ours[what] / its[what] for ours, its in turns)
@@ -277,19 +296,32 @@ def against(before: str, repeats: int) -> list[Row]:
     return rows
 
 
-def _played(source: str) -> dict[str, float]:
+def _played(source: str, states: str) -> dict[str, float]:
     """Return what the paths of a commit cost: without a compiler, and then with one."""
     found = dict[str, float]()
     for compile in ("off", "on") if available() else ("off",):
-        settings = os.environ | {"PYTHONPATH": source, "CALIBRANT_COMPILE": compile}
-        command = [sys.executable, "-c", PATHS]
-        told = subprocess.run(command, env=settings, check=True, capture_output=True, text=True)
-        found |= json.loads(told.stdout)
+        found |= json.loads(_run(source, compile, PATHS, states))
     return found
 
 
+def _run(source: str, compile: str, program: str, states: str) -> str:
+    """Return what a program prints that imports the package from a folder."""
+    settings = os.environ | {"PYTHONPATH": source, "CALIBRANT_COMPILE": compile}
+    command = [sys.executable, "-W", "ignore", "-c", program, states]
+    told = subprocess.run(command, env=settings, check=True, capture_output=True, text=True)
+    return told.stdout
+
+
+WRITE = """
+import pathlib, sys
+from calibrant import Calibrant, Recalibrator
+
+for name, made in (("default", Calibrant), ("foster_hart", Recalibrator)):
+    pathlib.Path(sys.argv[1], name).write_bytes(made(seed=1).to_bytes())
+"""
+
 PATHS = """
-import json, random, time
+import json, pathlib, random, sys, time
 import numpy as np
 from calibrant import Calibrant, Recalibrator
 from calibrant.kernels.compile import available
@@ -319,12 +351,20 @@ def learns(model):
             model.learn_one(raw, 1 if raw > 0.4 else 0)
     return play
 
+def now(name, kind):
+    return kind(seed=1)
+
+def then(name, kind):
+    return kind.from_bytes(pathlib.Path(sys.argv[1], name).read_bytes())
+
 told = {}
 # Where there is a compiler, machine code that is on disk is taken over on the way.
 plain = "from disk" if available() else "plain"
-for name, made, count in (("default", Calibrant, 100), ("foster_hart", Recalibrator, 1000)):
-    told[f"{plain} {name}, forecast + observe"] = best(pairs(made(seed=1)), count)
-    told[f"{plain} {name}, predict_one + learn_one"] = best(learns(made(seed=1)), count)
+for name, kind, count in (("default", Calibrant, 100), ("foster_hart", Recalibrator, 1000)):
+    for when, made in (("", now), (" of then", then)):
+        what = f"{plain} {name}{when}"
+        told[f"{what}, forecast + observe"] = best(pairs(made(name, kind)), count)
+        told[f"{what}, predict_one + learn_one"] = best(learns(made(name, kind)), count)
 model = Calibrant(seed=1)
 pairs(model)(50)
 stored = model.to_bytes()
@@ -339,14 +379,15 @@ told[f"{plain} default, load, one round, save"] = best(cycle, 100)
 if available():
     raw = np.random.default_rng(1).random(200_000)
     outcomes = (np.random.default_rng(2).random(200_000) < raw).astype(np.uint8)
-    for name, made in (("default", Calibrant), ("foster_hart", Recalibrator)):
-        model = made(seed=1).compile()
-        told[f"compiled {name}, forecast + observe"] = best(pairs(model), 1000)
-        told[f"compiled {name}, predict_one + learn_one"] = best(learns(model), 1000)
-        if name == "default":
-            told["compiled default, load, one round, save"] = best(cycle, 20)
-        model.replay(raw, outcomes)
-        told[f"batch {name}"] = best(lambda count: model.replay(raw, outcomes), 200_000, 5)
+    for name, kind in (("default", Calibrant), ("foster_hart", Recalibrator)):
+        for when, made in (("", now), (" of then", then)):
+            model = made(name, kind).compile()
+            told[f"compiled {name}{when}, forecast + observe"] = best(pairs(model), 1000)
+            told[f"compiled {name}{when}, predict_one + learn_one"] = best(learns(model), 1000)
+            model.replay(raw, outcomes)
+            batch = lambda count: model.replay(raw, outcomes)
+            told[f"batch {name}{when}"] = best(batch, 200_000, 5)
+    told["compiled default, load, one round, save"] = best(cycle, 20)
 print(json.dumps(told))
 """
 
