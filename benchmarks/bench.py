@@ -118,6 +118,7 @@ PARTS = (
     ),
     Part("quality", "panel halves", ("benchmarks.fast", "--panel")),
     Part("quality", "parts", ("benchmarks.parts",), ("--seeds", "2", *FEW)),
+    Part("quality", "parts own", ("benchmarks.parts", "--own", "240"), ("--seeds", "4")),
     Part("quality", "last stage", ("benchmarks.rare", "--panel", "--seeds", "4"), ("--seeds", "1")),
     Part("quality", "peers", ("benchmarks.peers", "--rounds", "5000"), FEW, peers=True),
     Part("quality", "vectors", ("benchmarks.vectors", "--rounds", "4000"), FEW, peers=True),

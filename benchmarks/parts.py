@@ -4,6 +4,8 @@
 the change of both parts together, and of experts alone, whose forecasts no draw moves; the streams
 above +0.2 % with standard errors, beside those of the eight seeds of ``benchmarks.fast --panel``;
 what last stages and first weights that were tried do to the panel; and what they do to other bars.
+``--own 240`` plays so many short streams instead, of our own and on which nothing was chosen, with
+the same settings.
 """
 
 from __future__ import annotations
@@ -208,6 +210,55 @@ def bar_rows(rounds: int) -> Iterator[str]:
         yield f"| {setting.name} | {told} | {missed} |"
 
 
+def short_stream(seed: int) -> Stream:
+    """Return a stream of some hundred rounds: its base rate, and what is wrong with it, by chance.
+
+    True log-odds are normal around a base rate, one after the other independent or slowly moving.
+    Raw forecasts have them right, too steep, too flat, shifted, with noise, or off in slope and
+    shift; some are rounded, or stay away from 0 and 1.
+    """
+    rng = np.random.default_rng([OWN, seed])
+    rounds = int(np.exp(rng.uniform(np.log(200.0), np.log(2_500.0))))
+    base, spread, moves = rng.choice(BASES), rng.uniform(0.4, 1.8), rng.random() < 0.3
+    steps, carried = rng.normal(size=rounds), 0.95 if moves else 0.0
+    for t in range(1, rounds):
+        steps[t] = carried * steps[t - 1] + np.sqrt(1.0 - carried**2) * steps[t]
+    truth = np.log(base / (1.0 - base)) + spread * steps
+    kinds = (
+        (1.0, 0.0, 0.0),
+        (rng.uniform(1.3, 2.5), 0.0, 0.0),
+        (rng.uniform(0.4, 0.8), 0.0, 0.0),
+        (1.0, rng.choice([-1.0, 1.0]) * rng.uniform(0.2, 0.8), 0.0),
+        (1.0, 0.0, rng.uniform(0.3, 1.0)),
+        (rng.uniform(0.7, 1.4), 0.3 * rng.normal(), 0.0),
+    )
+    slope, shift, noise = kinds[seed % len(kinds)]
+    told = slope * (truth - truth.mean()) + truth.mean() + shift + noise * rng.normal(size=rounds)
+    raw = 1.0 / (1.0 + np.exp(-told))
+    form = rng.integers(4)
+    raw = np.round(raw, form + 1) if form < 2 else np.clip(raw, 0.01, 0.99) if form == 2 else raw
+    outcomes = (rng.random(rounds) < 1.0 / (1.0 + np.exp(-truth))).astype(np.uint8)
+    return Stream(f"our own, {seed}", "synthetic", raw, outcomes)
+
+
+OWN = 77
+BASES = (0.05, 0.1, 0.2, 0.35, 0.5)
+
+
+def own_rows(count: int, seeds: int) -> Iterator[str]:
+    """Yield what each setting does to short streams of our own."""
+    bar = 100.0 * fast.WORSE
+    made = [short_stream(seed) for seed in range(count)]
+    before = [scores(lambda k: fast.model(fast.BEFORE, k), s, seeds).mean() for s in made]
+    yield f"| tried | mean | above +{bar:g} %, of {count} | 95 of 100 below | worst |"
+    yield "|---|---|---|---|---|"
+    for setting in TRIED:
+        told = np.array([scores(setting.model, s, seeds, 1_000).mean() for s in made])
+        change = 100.0 * (told / np.array(before) - 1.0)
+        ends = f"{np.quantile(change, 0.95):+.2f} % | {change.max():+.2f} %"
+        yield f"| {setting.name} | {change.mean():+.2f} % | {(change > bar).sum()} | {ends} |"
+
+
 DRAWN = 10
 """Seeds of the streams of which half are ones, as in ``benchmarks.rare``; crowds have four times
 as many."""
@@ -252,8 +303,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.parts", description=__doc__)
     parser.add_argument("--seeds", type=int, default=SEEDS, help="of the draws, on short streams")
     parser.add_argument("--rounds", type=int, default=fast.ROUNDS, help="of fast worlds and swaps")
+    parser.add_argument("--own", type=int, metavar="STREAMS", help="short streams of our own alone")
     add_store(parser)
     given = parser.parse_args()
+    if given.own:
+        with storing("parts", part="own", wanted=given.store):
+            for row in own_rows(given.own, max(2, given.seeds // 4)):
+                print(row, flush=True)
+        return
     with storing("parts", wanted=given.store):
         lines = compared(given.seeds)
         found = (
