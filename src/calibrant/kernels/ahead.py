@@ -2,10 +2,11 @@
 
 SipHash takes about as long as a round of the quickest rule, if it is computed in its turn, and a
 third of that if several coins are computed side by side.  So compiled batches write the coins of
-the next :data:`STRETCH` rounds into the column where the draws of these rounds will stand.  Plain
-Python has coins at hand anyway (:func:`calibrant.kernels.coin.toss`): for it :func:`prepare` and
-:func:`prepare_alone` do nothing, and :func:`turn` and :func:`turn_alone` throw.  What compiled
-code calls instead stands below each of them.
+the next :data:`STRETCH` rounds into the column where the draws of these rounds will stand.  Their
+blocks and clocks are found a stretch ahead of each round: processors do both at once.  Plain
+Python has coins at hand anyway (:func:`calibrant.kernels.coin.toss`): for it :func:`begin`,
+:func:`prepare` and :func:`prepare_alone` do nothing, and :func:`turn` and :func:`turn_alone`
+throw.  What compiled code calls instead stands below each of them.
 """
 
 from __future__ import annotations
@@ -33,14 +34,12 @@ from calibrant.kernels.place import bucket_of
 
 STRETCH: Final = 256
 """Rounds for which coins are made ahead."""
-BEYOND: Final = (1 << 40) - 1
-"""Mask for blocks among many rows, so that the compiler knows their places to be positive."""
 STEPS: Final = 1.0 / UNIT
 """So many coins there are."""
 
 
 def columns(draws: Any, means: Any) -> tuple[Any, Any]:
-    """Return the columns of draws and means for :func:`prepare` and :func:`turn`."""
+    """Return the columns of draws and means for the functions below."""
     return draws, means
 
 
@@ -49,45 +48,57 @@ def columns_ahead(draws: Any, means: Any) -> tuple[Any, Any]:
     return draws.view(np.int64), means.view(np.int64)
 
 
-def prepare(
-    words: Words, reals: Reals, row: int, raw: Any, first: int, coins: Any, blocks: Any
-) -> None:
-    """Make ready the coins of the rounds from ``first`` on, whose raw forecasts are known."""
+def begin(words: Words, reals: Reals, row: int, raw: Any, coins: Any, blocks: Any) -> None:
+    """Find blocks and clocks of the first rounds of a batch."""
 
 
-def prepare_ahead(
-    words: Words, reals: Reals, row: int, raw: Any, first: int, coins: Any, blocks: Any
-) -> None:
-    """Write where draws and means will be coins, as whole numbers of 53 bits, and blocks."""
-    start, stride = (row + words[BLOCKS]) & INDEX, words[STRIDE] & NARROW
-    edges, buckets = words[EDGES] & INDEX, words[BUCKETS] & INDEX
-    low, high = words[row + SECRET], words[row + SECRET + 1]
-    raw = raw[first : first + STRETCH]
-    coins = coins[first : first + STRETCH]
-    blocks = blocks[first : first + STRETCH]
-    for t in range(len(raw)):
-        bucket = bucket_of(reals, edges, buckets, raw[t]) & NARROW
-        at = start + bucket * stride + CLOCK
+def begin_ahead(words: Words, reals: Reals, row: int, raw: Any, coins: Any, blocks: Any) -> None:
+    """Write them into the columns."""
+    for t in range(STRETCH):
+        assign(words, reals, row, raw, t, coins, blocks)
+
+
+def assign(words: Words, reals: Reals, row: int, raw: Any, t: int, coins: Any, blocks: Any) -> None:
+    """Give round ``t``, if there is one, its block, whose clock moves: compiled code alone does.
+
+    The block's number is written where the mean will be, the clock where the draw will.
+    """
+    if t < len(raw):
+        buckets, stride = words[BUCKETS] & INDEX, words[STRIDE] & NARROW
+        bucket = bucket_of(reals, words[EDGES] & INDEX, buckets, raw[t]) & NARROW
+        at = ((row + words[BLOCKS]) & INDEX) + bucket * stride + CLOCK
         clock = words[at]
         blocks[t], coins[t], words[at] = bucket, clock, clock + 1
-    # One thing at a time, so that the compiler does several rounds together.
+
+
+def prepare(words: Words, row: int, first: int, coins: Any, blocks: Any) -> None:
+    """Make ready the coins of the rounds from ``first`` on, whose blocks and clocks are known."""
+
+
+def prepare_ahead(words: Words, row: int, first: int, coins: Any, blocks: Any) -> None:
+    """Write where draws will be coins, as whole numbers of 53 bits, in place of clocks."""
+    coins, blocks = coins[first : first + STRETCH], blocks[first : first + STRETCH]
+    # Nothing else here, so that the compiler does several rounds together.
     if words[COINS] == SPLITMIX:
-        for t in range(len(raw)):
+        start, stride = (row + words[BLOCKS]) & INDEX, words[STRIDE] & NARROW
+        for t in range(len(coins)):
             key = words[start + (blocks[t] & NARROW) * stride + KEY]
             coins[t] = int(coin(key, int(coins[t])) * STEPS)
     else:
-        for t in range(len(raw)):
+        low, high = words[row + SECRET], words[row + SECRET + 1]
+        for t in range(len(coins)):
             coins[t] = secret_word(low, high, int(blocks[t]), int(coins[t]))
-    for t in range(len(raw)):
-        blocks[t] = start + (blocks[t] & NARROW) * stride
 
 
 def turn(
-    words: Words, reals: Reals, row: int, raw: float, t: int, coins: Any, blocks: Any
+    words: Words, reals: Reals, row: int, raw: Any, t: int, p: float, coins: Any, blocks: Any
 ) -> tuple[int, float]:
-    """Return the block of round ``t`` of a batch, and its coin; the block's clock moves."""
+    """Return the block of round ``t`` of a batch, and its coin; the block's clock moves.
+
+    The raw forecast ``p`` is that of row ``t`` of the column.
+    """
     edges = words[EDGES]
-    bucket = bucket_of(reals, edges, words[BUCKETS], raw)
+    bucket = bucket_of(reals, edges, words[BUCKETS], p)
     at = row + words[BLOCKS] + bucket * words[STRIDE]
     clock = words[at + CLOCK]
     words[at + CLOCK] = clock + 1
@@ -95,10 +106,12 @@ def turn(
 
 
 def turn_ahead(
-    words: Words, reals: Reals, row: int, raw: float, t: int, coins: Any, blocks: Any
+    words: Words, reals: Reals, row: int, raw: Any, t: int, p: float, coins: Any, blocks: Any
 ) -> tuple[int, float]:
-    """Return the same from what was made ready."""
-    return blocks[t] & BEYOND, coins[t] * UNIT
+    """Return the same from what was made ready, and get on with what comes a stretch later."""
+    assign(words, reals, row, raw, t + STRETCH, coins, blocks)
+    start, stride = (row + words[BLOCKS]) & INDEX, words[STRIDE] & NARROW
+    return start + (blocks[t] & NARROW) * stride, coins[t] * UNIT
 
 
 def prepare_alone(words: Words, row: int, at: int, first: int, draws: Any) -> None:

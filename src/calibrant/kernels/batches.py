@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from calibrant.kernels.ahead import STRETCH, columns, prepare, prepare_alone, turn, turn_alone
+from calibrant.kernels.ahead import (
+    STRETCH,
+    begin,
+    columns,
+    prepare,
+    prepare_alone,
+    turn,
+    turn_alone,
+)
 from calibrant.kernels.coin import toss
 from calibrant.kernels.layout import (
     ADVICE,
@@ -66,12 +74,13 @@ def make_replay(rule: Rule) -> Callable[..., None]:
         reals[LAG] = reals[CROWD] = 1.0
         squared, charged = words[LOSS] == SQUARED, reals[row + RAW_LOSS]
         coins, blocks = columns(draws, means)
+        begin(words, reals, row, raw, coins, blocks)
         # Stretches outside, rounds inside: no round is held up by where the next stretch ends.
         for first in range(0, len(raw), STRETCH):
-            prepare(words, reals, row, raw, first, coins, blocks)
+            prepare(words, row, first, coins, blocks)
             for t in range(first, min(first + STRETCH, len(raw))):
                 p, y = raw[t], int(ys[t])
-                at, u = turn(words, reals, row, p, t, coins, blocks)
+                at, u = turn(words, reals, row, raw, t, p, coins, blocks)
                 if anchored:
                     reals[MIXED] = p
                 cell, side, weight = draw(words, reals, at, cells, table, u)

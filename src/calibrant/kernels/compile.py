@@ -54,6 +54,7 @@ INSTEAD: Final[dict[Any, Callable[..., Any]]] = {
     run_at: run_here,
     gaps.draw: gaps.draw_in_doubles,
     ahead.columns: ahead.columns_ahead,
+    ahead.begin: ahead.begin_ahead,
     ahead.turn: ahead.turn_ahead,
     ahead.turn_alone: ahead.turn_alone_ahead,
     ahead.prepare: ahead.prepare_ahead,
