@@ -44,6 +44,7 @@ from benchmarks.store import storing
 ROOT = Path(__file__).parents[2]
 HEAD = ("way", "model", "answers", "bodies", "kill -9", "seconds")
 SAME = {True: "same", False: "DIFFER"}
+DEFAULTS = {"events": 200_000, "keys": 2_000, "kills": 5}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -51,23 +52,37 @@ def main(arguments: list[str] | None = None) -> int:
     told = parse(arguments)
     log = made_log(told.events, told.keys)
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in Counter(e.kind for e in log).items())
-    words = ["benchmarks.one_log", *(arguments or sys.argv[1:])]
-    with storing("one_log", wanted=told.store, words=[w for w in words if w != "--store"]):
-        print(f"{len(log):,} events of {told.keys:,} keys: {kinds}", flush=True)
+    print(f"{len(log):,} events of {told.keys:,} keys: {kinds}", flush=True)
+    return sum(compared(log, told, MODELS[name]) for name in told.models)
+
+
+def compared(log: list[Event], told: Any, model: Model) -> int:
+    """Print the table of one model, which has a file of its own; return how many ways differ."""
+    words = ["benchmarks.one_log", "--models", model.name, *not_models(told)]
+    with storing("one_log", wanted=told.store, part=model.name, words=words):
         print(f"| {' | '.join(HEAD)} |\n{'|---' * len(HEAD)}|", flush=True)
-        return sum(failed for name in told.models for failed in ways(log, told, MODELS[name]))
+        return sum(ways(log, told, model))
+
+
+def not_models(told: Any) -> Iterator[str]:
+    """Yield the options that were given, apart from those of models and of storing."""
+    for name in ("events", "keys", "kills", "postgres", "spark"):
+        value = getattr(told, name)
+        if value != DEFAULTS.get(name):
+            yield from (f"--{name}", str(value))
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     """Return the options of the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.one_log", description=__doc__)
-    parser.add_argument("--events", type=int, default=200_000)
-    parser.add_argument("--keys", type=int, default=2_000)
-    parser.add_argument("--kills", type=int, default=5, help="how often each process is killed")
+    parser.add_argument("--events", type=int)
+    parser.add_argument("--keys", type=int)
+    parser.add_argument("--kills", type=int, help="how often each process is killed")
     parser.add_argument("--models", nargs="+", default=[*MODELS], choices=[*MODELS])
     parser.add_argument("--postgres", metavar="ADDRESS", help="an empty database, or: own")
     parser.add_argument("--spark", metavar="PYTHON", help="one that has PySpark")
     parser.add_argument("--store", action="store_true", help="keep the table for the pages")
+    parser.set_defaults(**DEFAULTS)
     return parser.parse_args(arguments)
 
 
