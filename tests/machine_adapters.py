@@ -294,7 +294,7 @@ class ByBoth(Classes):
             k = n - 4
             if n < 3:
                 own = [(float(t.classwise[n]), int(y == n)) for t, y in played]
-                raws = [(float(t.front[n]), int(y == n)) for t, y in played]
+                raws = [(float(t.mixed[n]), int(y == n)) for t, y in played]
                 found[f"raw loss {n}"] = part.raw_loss, naive.loss("squared", raws)
             else:
                 own = [(t.confidence, int(y == k)) for t, y in played if t.top == k]

@@ -132,7 +132,7 @@ def test_above_so_many_classes_there_are_no_matrices_any_more() -> None:
     assert mean.sum() == pytest.approx(1.0)
     assert mean.argmax() == 0
     again = more.grown()
-    weights = [each._front.words().view(float)[1 : 1 + scaling.MANY] for each in (more, again)]
+    weights = [each._mixture.words().view(float)[1 : 1 + scaling.MANY] for each in (more, again)]
     assert weights[0][: scaling.FEW].sum() == pytest.approx(1.0)
     assert weights[0][scaling.FEW :].tolist() == [0.0] * 4
     assert weights[1].tolist() == weights[0].tolist()

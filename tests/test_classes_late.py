@@ -12,7 +12,7 @@ from test_classes import stream
 
 from calibrant.classes import ClassCalibrant, MendedTicket, metrics
 from calibrant.classes.calibrant import EACH
-from calibrant.classes.front import Front
+from calibrant.classes.vector_mixture import VectorMixture
 from calibrant.errors import CorruptState, ForeignTicket
 from calibrant.kernels import mended, scaling
 from calibrant.kernels.compile import available
@@ -60,11 +60,11 @@ def test_a_class_that_is_always_late_counts_as_any_other(late) -> None:
 @pytest.mark.parametrize("classes", [2, 5, 33])
 def test_what_experts_said_is_kept_to_the_square_root_of_a_few_bits(classes) -> None:
     rng, count = np.random.default_rng(5), scaling.experts(classes)
-    front, raw = Front(classes), rng.dirichlet(np.full(classes, 0.3), 40)
-    front.mend_all(raw, rng.integers(0, classes, 40))
+    mixture, raw = VectorMixture(classes), rng.dirichlet(np.full(classes, 0.3), 40)
+    mixture.mend_all(raw, rng.integers(0, classes, 40))
     room = np.zeros(scaling.room_words(classes))
-    made, kept = front.announced(raw[0])
-    scaling.forecast(front.words().view(float), room, classes, raw[0], 0)
+    made, kept = mixture.announced(raw[0])
+    scaling.forecast(mixture.words().view(float), room, classes, raw[0], 0)
     assert made.tolist() == room[scaling.mixed_at(classes) :][:classes].tolist()
     for i in range(1, count):
         said = room[scaling.said_at(classes, i) :][:classes]
@@ -75,17 +75,17 @@ def test_what_experts_said_is_kept_to_the_square_root_of_a_few_bits(classes) -> 
 @pytest.mark.parametrize(("classes", "rounds"), [(3, 150), (33, 20)])
 def test_late_outcomes_are_learned_as_the_obvious_mixture_learns_them(classes, rounds) -> None:
     raw, outcomes = stream(rounds, classes, 6)
-    front, expected, size = Front(classes), naive.Mixture(classes), 5
+    mixture, expected, size = VectorMixture(classes), naive.Mixture(classes), 5
     alike = naive.Alike(size)
     for first in range(0, rounds, size):
         rows = range(first, first + size)
         told = [
-            (front.announced(raw[t]), expected.say(raw[t]), expected.said(raw[t])) for t in rows
+            (mixture.announced(raw[t]), expected.say(raw[t]), expected.said(raw[t])) for t in rows
         ]
         for t, (said, ours, experts) in zip(rows, told, strict=True):
             assert said[0] == pytest.approx(ours, abs=1e-4)
             y, part = int(outcomes[first]), alike.part()
-            front.learn_late(raw[t], said, y, size)
+            mixture.learn_late(raw[t], said, y, size)
             expected.learn(raw[t], y, experts, part, size)
             alike.errors.append(np.eye(classes)[y] - ours)
 
@@ -124,14 +124,14 @@ def test_outcomes_that_are_missing_count_in_a_batch_as_one_by_one() -> None:
 @pytest.mark.skipif(not available(), reason="needs a compiler")
 def test_machine_code_learns_late_outcomes_to_the_bit() -> None:
     raw, outcomes = stream(60, 4, 9)
-    plain, compiled = Front(4), Front(4)
+    plain, compiled = VectorMixture(4), VectorMixture(4)
     compiled.compile()
-    for front in (plain, compiled):
-        said = [front.announced(row) for row in raw[:30]]
+    for mixture in (plain, compiled):
+        said = [mixture.announced(row) for row in raw[:30]]
         for row, told, y in zip(raw, said, outcomes.tolist(), strict=False):
-            front.learn_late(row, told, y, 30)
-            front.learn_blend(told[0], row, y, 30)
-        front.mend_all(raw[30:], outcomes[30:], np.arange(1, 31))
+            mixture.learn_late(row, told, y, 30)
+            mixture.learn_blend(told[0], row, y, 30)
+        mixture.mend_all(raw[30:], outcomes[30:], np.arange(1, 31))
     assert plain.words().tolist() == compiled.words().tolist()
 
 

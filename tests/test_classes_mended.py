@@ -9,10 +9,16 @@ import numpy as np
 import pytest
 from test_classes import stream
 
-from calibrant.classes import ClassCalibrant, MendedTicket, OneVsRest, TopLabel, metrics
-from calibrant.classes import front as front_module
+from calibrant.classes import (
+    ClassCalibrant,
+    MendedTicket,
+    OneVsRest,
+    TopLabel,
+    metrics,
+    vector_mixture,
+)
 from calibrant.classes.calibrant import EACH
-from calibrant.classes.front import Front
+from calibrant.classes.vector_mixture import VectorMixture
 from calibrant.core.codec import Document
 from calibrant.errors import CorruptState
 from calibrant.kernels import crowd, mended, scaling
@@ -35,16 +41,16 @@ def swapped(rounds, classes, seed=0):
 def test_the_front_is_the_obvious_mixture(classes, rounds) -> None:
     raw, outcomes = swapped(rounds, classes, seed=3)
     raw[7] = np.eye(classes)[1]
-    front, expected = Front(classes), naive.Mixture(classes)
+    mixture, expected = VectorMixture(classes), naive.Mixture(classes)
     for row, y in zip(raw, outcomes.tolist(), strict=True):
-        assert front.mended(row) == pytest.approx(expected.say(row), abs=1e-7)
-        front.learn(row, y)
+        assert mixture.mended(row) == pytest.approx(expected.say(row), abs=1e-7)
+        mixture.learn(row, y)
         expected.learn(row, y)
 
 
 def test_a_batch_of_the_front_is_its_rounds_to_the_bit() -> None:
     raw, outcomes = swapped(60, 5)
-    batch, singly = Front(5), Front(5)
+    batch, singly = VectorMixture(5), VectorMixture(5)
     made = batch.mend_all(raw, outcomes)
     blends = batch.blend_all(made, raw, outcomes)
     for t, y in enumerate(outcomes.tolist()):
@@ -59,13 +65,13 @@ def test_a_batch_of_the_front_is_its_rounds_to_the_bit() -> None:
 @pytest.mark.skipif(not available(), reason="needs a compiler")
 def test_machine_code_gives_the_same_bits() -> None:
     raw, outcomes = swapped(SHORT + 1, 4)
-    plain, compiled = Front(4), Front(4)
+    plain, compiled = VectorMixture(4), VectorMixture(4)
     few = slice(0, 2000)
     expected = plain.mend_all(raw[few], outcomes[few])
     compiled.compile()
     assert compiled.mend_all(raw[few], outcomes[few]).tolist() == expected.tolist()
     assert compiled.words().tolist() == plain.words().tolist()
-    again = Front(4)
+    again = VectorMixture(4)
     again.mend_all(raw, outcomes)
     compiled.mend_all(raw[2000:], outcomes[2000:])
     assert again.words().tolist() == compiled.words().tolist()
@@ -76,18 +82,18 @@ def test_machine_code_gives_the_same_bits() -> None:
 def test_a_long_batch_goes_over_to_arrays_and_gives_the_same_bits(monkeypatch) -> None:
     raw, outcomes = swapped(30, 3)
     raw[3] = np.eye(3)[0]
-    plain, arrays = Front(3), Front(3)
+    plain, arrays = VectorMixture(3), VectorMixture(3)
     expected = plain.mend_all(raw, outcomes)
     nothing = np.zeros_like(raw)
     blends = plain.blend_all(expected, nothing, outcomes)
-    monkeypatch.setattr(front_module, "SHORT", 20)
-    monkeypatch.setattr(front_module, "available", lambda: True)
-    monkeypatch.setattr(front_module, "compiled", lambda function, name, nogil: function)
+    monkeypatch.setattr(vector_mixture, "SHORT", 20)
+    monkeypatch.setattr(vector_mixture, "available", lambda: True)
+    monkeypatch.setattr(vector_mixture, "compiled", lambda function, name, nogil: function)
     assert arrays.mend_all(raw, outcomes).tolist() == expected.tolist()
     assert arrays.blend_all(expected, nothing, outcomes).tolist() == blends.tolist()
     assert isinstance(arrays._state, np.ndarray)
     assert arrays.words().tolist() == plain.words().tolist()
-    again = Front(3)
+    again = VectorMixture(3)
     again.compile()
     again.load(plain.words(), 30)
     assert again.mended(raw[0]).tolist() == plain.mended(raw[0]).tolist()
@@ -95,23 +101,23 @@ def test_a_long_batch_goes_over_to_arrays_and_gives_the_same_bits(monkeypatch) -
 
 def test_mended_vectors_are_distributions_whatever_comes() -> None:
     rng = np.random.default_rng(0)
-    front, corners = Front(3), np.eye(3)
+    mixture, corners = VectorMixture(3), np.eye(3)
     for t in range(1500):
-        said = front.mended(corners[t % 3])
+        said = mixture.mended(corners[t % 3])
         assert said.min() >= 0.0
         assert said.sum() == pytest.approx(1.0, abs=1e-9)
-        front.learn(corners[t % 3], int(rng.integers(0, 3)) if t % 7 else (t + 1) % 3)
-    assert np.isfinite(front.words().view(np.float64)).all()
+        mixture.learn(corners[t % 3], int(rng.integers(0, 3)) if t % 7 else (t + 1) % 3)
+    assert np.isfinite(mixture.words().view(np.float64)).all()
 
 
 def test_a_curvature_that_is_none_begins_anew() -> None:
-    front, at = Front(3), scaling.matrices_at(3) + 1 + 3 + 12
-    words = front.words().view(np.float64).copy()
+    mixture, at = VectorMixture(3), scaling.matrices_at(3) + 1 + 3 + 12
+    words = mixture.words().view(np.float64).copy()
     words[at] = -1e12
-    front.load(words.view(np.int64), 0)
+    mixture.load(words.view(np.int64), 0)
     for y in (0, 1, 2):
-        front.learn(np.array(RAW), y)
-    assert np.abs(front.words().view(np.float64)[at : at + 16]).max() <= 0.1
+        mixture.learn(np.array(RAW), y)
+    assert np.abs(mixture.words().view(np.float64)[at : at + 16]).max() <= 0.1
 
 
 @pytest.mark.slow
@@ -204,12 +210,19 @@ def test_a_stored_ticket_must_be_whole() -> None:
         MendedTicket.from_dict(data | {"parts": data["parts"][1:]})
 
 
-def test_a_front_that_cannot_be_is_refused() -> None:
+def test_the_old_name_of_the_mixed_vector_gives_the_same_and_says_the_new_one() -> None:
+    ticket = ClassCalibrant(3, seed=1).forecast(RAW)
+    with pytest.warns(DeprecationWarning, match=r"^MendedTicket.front is now called mixed$"):
+        found = ticket.front
+    assert found.tolist() == ticket.mixed.tolist()
+
+
+def test_a_mixture_of_vectors_that_cannot_be_is_refused() -> None:
     rec = ClassCalibrant(3, seed=1)
     rec.learn_one(RAW, 0)
     rec.forecast(RAW)
     document = rec._document()
-    front = document.arrays["front"].view(np.float64)
+    stored = document.arrays["front"].view(np.float64)
     confusions = scaling.confusions_at(3)
     for place, value in (
         (scaling.ROUNDS, 2.0),
@@ -221,7 +234,7 @@ def test_a_front_that_cannot_be_is_refused() -> None:
         (confusions, -1.0),
         (scaling.state_words(3) + crowd.SQUARES, -1.0),
     ):
-        changed = front.copy()
+        changed = stored.copy()
         changed[place] = value
         arrays = document.arrays | {"front": changed.view(np.int64)}
         made = Document(rec.kind, document.settings, arrays, rec.version)

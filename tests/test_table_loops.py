@@ -348,7 +348,9 @@ def test_a_front_learns_with_its_recalibrators_or_not_at_all(
     rec = ClassCalibrant(3, seed=1)
     ticket = rec.forecast(vector)
     before = rec.to_bytes()
-    monkeypatch.setattr(rec._front.__class__, "learn_blend", after(type(rec._front).learn_blend))
+    monkeypatch.setattr(
+        rec._mixture.__class__, "learn_blend", after(type(rec._mixture).learn_blend)
+    )
     with pytest.raises(Boom):
         rec.observe(ticket, 2)
     assert rec.to_bytes() == before

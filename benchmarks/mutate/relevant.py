@@ -47,7 +47,7 @@ TESTS = (
     (r"monitor/late", "late_watch"),
     (r"monitor", "monitor_table monitor late_watch group_watch verbs"),
     (r"groups", "groups_stream groups groups_proof verbs intact"),
-    (r"classes/(calibrant|front|mended)", "classes_mended"),
+    (r"classes/(calibrant|vector_mixture|mended)", "classes_mended"),
     (r"classes/(simplex|vectors)", "classes_simplex classes_simplex_bound"),
     (r"classes/version1", "classes_version1"),
     (r"classes/grown", "classes_grown"),

@@ -24,8 +24,8 @@ from calibrant.registry import calibrators
 class Anchored(Calibrator):
     """Hedge as ``foster_hart`` does, but let the forecast of the round pull at every cell.
 
-    Each cell leans by its average gap plus ``c (q - g)``, where q is the forecast that came in
-    and g the cell's value.  A rule that has learned nothing thus announces q, spread over the
+    The score of each cell is its average gap plus ``c (q - g)``, where q is the forecast that came
+    in and g the cell's value.  A rule that has learned nothing thus announces q, spread over the
     two grid points around it; and what it has learned moves the pair away from q only as
     far as it has to.  The pull fades once the mean forecasts have done better than q, and
     comes back when they do worse: the strength of the prior is learned.

@@ -120,28 +120,28 @@ class Layout:
         if not self.apart:
             return words
         at, runs = self.row + self.transform, list[float]()
-        front = words[at:]
+        state = words[at:]
         for start, end in reversed(self.apart):
             first = len(runs)
-            runs += front[start:end]
-            front[start:end] = [first]
+            runs += state[start:end]
+            state[start:end] = [first]
         for place, value in self.moved.items():
-            front[place] = value
+            state[place] = value
         # A list that is made at once has no spare room, nor has an array, which bytes make soonest.
-        return [*words[:at], *front, array("d", pack(f"{len(runs)}d", *runs))]
+        return [*words[:at], *state, array("d", pack(f"{len(runs)}d", *runs))]
 
     def lengthened(self, short: list[Any]) -> list[Any]:
         """Return a list with every word in its place."""
         if not self.apart or type(short[-1]) is not array:
             return short
         at, runs = self.row + self.transform, short[-1].tolist()
-        front = short[at:-1]
+        state = short[at:-1]
         for start, end in self.apart:
-            first = front[start]
-            front[start : start + 1] = runs[first : first + end - start]
+            first = state[start]
+            state[start : start + 1] = runs[first : first + end - start]
         for place in self.moved:
-            front[place] = self.alone_list[at + place]
-        return short[:at] + front
+            state[place] = self.alone_list[at + place]
+        return short[:at] + state
 
     @functools.cached_property
     def formats(self) -> dict[int, Struct]:
@@ -214,10 +214,10 @@ def layout_of(
     section = own_words or plain
     shared, shared_real = _shared(rule, buckets, scale, kept)
     own, start = len(section), len(section) + buckets * stride
-    front = [] if transform is None else transform.fresh()
-    size = start + len(front)
+    state = [] if transform is None else transform.fresh()
+    size = start + len(state)
     shared[[word.ROWS, word.ROW_WORDS, word.BLOCKS, word.STRIDE]] = len(shared), size, own, stride
-    shared[[word.TRANSFORM, word.LOSS, word.COINS]] = start if front else 0, loss, coins
+    shared[[word.TRANSFORM, word.LOSS, word.COINS]] = start if state else 0, loss, coins
     reals = shared.view(np.float64)
     reals[word.EPSILON], reals[word.MIXED] = epsilon or 0.0, float(middles[0])
     reals[word.LAG] = reals[word.CROWD] = reals[word.SAME] = 1.0
@@ -231,7 +231,7 @@ def layout_of(
     _add_transform(transform, *(told[start:] for told in (fresh, real, stored, low, high)))
     for frozen in (shared, fresh):
         frozen.flags.writeable = False
-    begin = start if front else 0
+    begin = start if state else 0
     ratios = [*_ratios(rule, own, buckets, stride, float(scale))]
     twins: dict[int, int] = {}
     inverses: list[tuple[int, int]] = []
@@ -308,9 +308,9 @@ def _add_transform(
     """Write what is known of a transform's state into the views of its part of a row."""
     if transform is None:
         return
-    front = transform.fresh()
-    real[:] = [type(word) is float for word in front]
-    fresh[~real] = [word for word in front if type(word) is not float]
-    fresh.view(np.float64)[real] = [word for word in front if type(word) is float]
+    state = transform.fresh()
+    real[:] = [type(word) is float for word in state]
+    fresh[~real] = [word for word in state if type(word) is not float]
+    fresh.view(np.float64)[real] = [word for word in state if type(word) is float]
     stored[transform.note_positions() + transform.constants()] = False
     low[:], high[:] = limits_of_state(transform, real, fresh)

@@ -10,11 +10,11 @@ import numpy as np
 
 from calibrant.bounds.game import by_chance, share
 from calibrant.classes.binary_reduction import BinaryReduction, Both, made_spec
-from calibrant.classes.front import Front
 from calibrant.classes.grown import grown
 from calibrant.classes.mended import CONFIDENCES, MendedRun, MendedTicket
 from calibrant.classes.reductions import OneVsRest, TopLabel
 from calibrant.classes.ticket import letters
+from calibrant.classes.vector_mixture import VectorMixture
 from calibrant.classes.vectors import TOLERANCE, by_top, class_count, shared_out
 from calibrant.core.arrays import Reals, Words
 from calibrant.core.codec import Document
@@ -89,7 +89,7 @@ class ClassCalibrant(BinaryReduction[MendedTicket, MendedRun]):
     100
     """
 
-    __slots__ = ("_front",)
+    __slots__ = ("_mixture",)
 
     kind: ClassVar = "class-calibrant"
     version: ClassVar[int] = 4
@@ -116,7 +116,7 @@ class ClassCalibrant(BinaryReduction[MendedTicket, MendedRun]):
 
     def _begin(self, classes: Any, spec: Spec, secret: Secret, max_open: Any, option: Any) -> None:
         super()._begin(classes, spec, secret, max_open, option)
-        self._front = Front(self._classes, alike=self._alike)
+        self._mixture = VectorMixture(self._classes, alike=self._alike)
 
     @staticmethod
     def _checked(option: Any) -> Any:
@@ -136,18 +136,18 @@ class ClassCalibrant(BinaryReduction[MendedTicket, MendedRun]):
 
     def _compile(self) -> None:
         super()._compile()
-        self._front.compile()
+        self._mixture.compile()
 
     # ----------------------------------------------------------------- a round
 
     def _made(self, raw: Reals, step: Any) -> MendedTicket:
         # The row of all first classes sees every round: its number is ours.
-        number, (front, said) = self.issued, self._front.announced(raw)
+        number, (mixed, said) = self.issued, self._mixture.announced(raw)
         self._roster.reserve(len(self._each) + CONFIDENCES)
-        parts = [step(k, p) for k, p in zip(self._each, front.tolist(), strict=False)]
-        mean = front
+        parts = [step(k, p) for k, p in zip(self._each, mixed.tolist(), strict=False)]
+        mean = mixed
         if parts:
-            mean = self._front.blended(front, np.array([part.mean for part in parts]))
+            mean = self._mixture.blended(mixed, np.array([part.mean for part in parts]))
         top = int(mean.argmax())
         parts.append(step(self._classes, float(mean[top])))
         parts.append(step(self._classes + 1 + top, parts[-1].mean))
@@ -162,51 +162,51 @@ class ClassCalibrant(BinaryReduction[MendedTicket, MendedRun]):
 
     def _learn(self, ticket: MendedTicket, outcome: int) -> None:
         learn = super()._learn
-        self._with_front(ticket, outcome, lambda: learn(ticket, outcome))
+        self._with_mixture(ticket, outcome, lambda: learn(ticket, outcome))
 
     def _commit(self, seen: MendedTicket, rounds: int, outcome: int) -> None:
         commit = super()._commit
-        self._with_front(seen, outcome, lambda: commit(seen, rounds, outcome))
+        self._with_mixture(seen, outcome, lambda: commit(seen, rounds, outcome))
 
-    def _with_front(self, ticket: MendedTicket, outcome: int, learn: Callable[[], None]) -> None:
-        """Let the front learn, and then the recalibrators, or neither."""
-        kept, rounds = self._front.words(), self._own(ROUNDS)
+    def _with_mixture(self, ticket: MendedTicket, outcome: int, learn: Callable[[], None]) -> None:
+        """Let the mixture learn, and then the recalibrators, or neither."""
+        kept, rounds = self._mixture.words(), self._own(ROUNDS)
         crowd = crowd_then(self._words(), self._row, ticket.number) if self._alike else 1
         try:
             if crowd > 1:
-                said = ticket.front, ticket.said
-                self._front.learn_late(ticket.raw, said, outcome, crowd)
+                said = ticket.mixed, ticket.said
+                self._mixture.learn_late(ticket.raw, said, outcome, crowd)
             else:
-                self._front.learn(ticket.raw, outcome)
+                self._mixture.learn(ticket.raw, outcome)
             if self._each:
-                self._front.learn_blend(ticket.front, ticket.classwise_mean, outcome, crowd)
+                self._mixture.learn_blend(ticket.mixed, ticket.classwise_mean, outcome, crowd)
             learn()
         except BaseException:
             if self._own(ROUNDS) == rounds:
-                self._front.put_back(kept)
+                self._mixture.put_back(kept)
             raise
 
     def _everything(self) -> Any:
-        return super()._everything(), self._front.words()
+        return super()._everything(), self._mixture.words()
 
     def _become_again(self, kept: Any) -> None:
         rest, words = kept
         super()._become_again(rest)
-        self._front.put_back(words)
+        self._mixture.put_back(words)
 
     # ----------------------------------------------------------------- batches
 
     def _through(self, rows: Reals, outcomes: Any, step: Any) -> Both:
         """Return what is drawn, classes and confidence; and numbers, vector, top, confidence."""
         crowds = None if outcomes is None else self._crowds(len(rows))
-        front = self._front.mend_all(rows, outcomes, crowds)
+        mixed = self._mixture.mend_all(rows, outcomes, crowds)
         self._roster.reserve(len(self._each) + CONFIDENCES)
         drawn, numbers = (np.empty((len(rows), len(self._each))) for _ in range(2))
         for k in self._each:
-            drawn[:, k], numbers[:, k] = step(k, front[:, k], outcomes == k)
-        mean = front
+            drawn[:, k], numbers[:, k] = step(k, mixed[:, k], outcomes == k)
+        mean = mixed
         if self._each:
-            mean = self._front.blend_all(front, numbers, outcomes, crowds)
+            mean = self._mixture.blend_all(mixed, numbers, outcomes, crowds)
         tops = mean.argmax(axis=1)
         right = tops == outcomes
         common = step(self._classes, mean.max(axis=1), right)[1]
@@ -297,11 +297,11 @@ class ClassCalibrant(BinaryReduction[MendedTicket, MendedRun]):
 
     def _stored(self) -> tuple[dict[str, Any], dict[str, Words]]:
         settings, arrays = super()._stored()
-        return settings, arrays | {"front": self._front.words()}
+        return settings, arrays | {"front": self._mixture.words()}
 
     def _restore(self, document: Document) -> None:
         super()._restore(document)
-        self._front.load(document.arrays["front"], self.rounds)
+        self._mixture.load(document.arrays["front"], self.rounds)
 
     def _check_rows(self) -> None:
         rows = list(self._roster.used())

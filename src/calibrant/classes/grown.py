@@ -42,7 +42,7 @@ def grown(document: Document, secret: Secret, parts: int, most: int) -> Document
     classes, arrays = document.settings["classes"], document.arrays
     each, stays, alike = classes <= most, classes < most, document.settings["alike"]
     made = {
-        "front": grown_front(arrays["front"].view(np.float64), classes).view(np.int64),
+        "front": grown_mixture(arrays["front"].view(np.float64), classes).view(np.int64),
         "tickets": _tickets(arrays["tickets"], classes, parts, (each, stays, alike)),
         APART: np.frombuffer(after(secret), "<i8").astype(np.int64),
     }
@@ -98,11 +98,11 @@ def _said(words: Words, classes: int) -> Words:
     return np.pad(table, ((0, 0), (0, 0), (0, wider))).reshape(len(words), count * (size + wider))
 
 
-# ------------------------------------------------------------------------- the front
+# ------------------------------------------------------------------------- the mixture
 
 
-def grown_front(state: Reals, classes: int) -> Reals:
-    """Return the state of the front with one class more, which is as the last one was.
+def grown_mixture(state: Reals, classes: int) -> Reals:
+    """Return the state of the mixture with one class more, which is as the last one was.
 
     Logs are read less their mean, x, which a class more changes.  With K classes before, n after,
     and s the last class, of which no raw forecast has anything::

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Self
+from warnings import warn
 
 import numpy as np
 
@@ -92,10 +93,16 @@ class MendedTicket(SureTicket):
         return own == fields[1 : 1 + len(own)] and super().agrees(fields[len(own) :])
 
     @property
-    def front(self) -> Reals:
+    def mixed(self) -> Reals:
         """The number of each class before the recalibrator of that class; all, if none has one."""
         own = self.parts[:-CONFIDENCES]
         return np.array([part.raw for part in own]) if own else np.array(self._mean)
+
+    @property
+    def front(self) -> Reals:
+        """The old name of :attr:`mixed`."""
+        warn("MendedTicket.front is now called mixed", DeprecationWarning, stacklevel=2)
+        return self.mixed
 
     @property
     def said(self) -> tuple[int, ...]:

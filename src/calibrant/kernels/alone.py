@@ -51,7 +51,7 @@ class Sizes(NamedTuple):
 
 
 def count_overtaken(words: Words, row: int, learned: int) -> None:
-    """Count what is missing in a forecast about to be booked, drawn after ``learned`` outcomes.
+    """Count what is missing in a forecast about to be committed, drawn after ``learned`` outcomes.
 
     Outcomes that came since are outstanding for it, although no forecast was announced between.
     """

@@ -112,18 +112,18 @@ def make_replay_mixed(rule: Rule, kernel: Kernel, safe: bool) -> Callable[..., N
         cells, table = words[CELLS] & INDEX, words[TABLE] & INDEX
         blocks, stride = (row + words[BLOCKS]) & INDEX, words[STRIDE] & NARROW
         edges, buckets = words[EDGES] & INDEX, words[BUCKETS] & INDEX
-        front, loss = (row + words[TRANSFORM]) & INDEX, words[LOSS]
+        transform, loss = (row + words[TRANSFORM]) & INDEX, words[LOSS]
         reals[LAG] = reals[CROWD] = 1.0
         prepare(raw, mixed, means)
         for t in range(len(raw)):
             p, y = raw[t], int(ys[t])
-            q = given(words, reals, front, p, mixed[t], means[t])
+            q = given(words, reals, transform, p, mixed[t], means[t])
             if not 0.0 <= q <= 1.0:
                 q = p
             mixed[t] = q
             reals[MIXED] = q
             if wide is not None:
-                words[LEAST_STEP] = wide(words, reals, front)
+                words[LEAST_STEP] = wide(words, reals, transform)
             if buckets > 1:
                 bucket = bucket_of(reals, edges, buckets, q) & NARROW
                 at = blocks + bucket * stride
@@ -153,7 +153,7 @@ def make_replay_mixed(rule: Rule, kernel: Kernel, safe: bool) -> Callable[..., N
             words[at + CLOCK] = clock + 1
             enter(words, reals, row + RAW_LOSS, row + RAW_INFINITE, charge(loss, p, y))
             enter(words, reals, row + MIXED_LOSS, row + MIXED_INFINITE, charge(loss, q, y))
-            learn(words, reals, front, p, q, y)
+            learn(words, reals, transform, p, q, y)
         words[NOTES] = -1
         count_rounds(words, row, len(raw))
 

@@ -272,21 +272,21 @@ def _make_forecast(
     wide = None if kernel is None else kernel.wide
 
     def forecast(words: Words, reals: Reals, row: int, raw: float) -> Any:
-        mixed, front = raw, row + words[TRANSFORM]
+        mixed, transform = raw, row + words[TRANSFORM]
         if predict is not None:
             # An interrupt leaves no notes, rather than those of two forecasts.
             words[NOTES] = -1
             if recall is not None:
-                recall(words, reals, front, words, words[ADVICE])
-            mixed = predict(words, reals, front, raw)
+                recall(words, reals, transform, words, words[ADVICE])
+            mixed = predict(words, reals, transform, raw)
             if not 0.0 <= mixed <= 1.0:
                 mixed = raw
             words[NOTES] = row
             reals[NOTED] = raw
         if wide is not None:
-            words[LEAST_STEP] = wide(words, reals, front)
+            words[LEAST_STEP] = wide(words, reals, transform)
         if keep is not None:
-            keep(words, reals, front, words, words[ADVICE])
+            keep(words, reals, transform, words, words[ADVICE])
         if anchored:
             reals[MIXED] = mixed
         edges, cells, table = words[EDGES], words[CELLS], words[TABLE]
@@ -352,10 +352,11 @@ def _make_learn(rule: Rule, kernel: Kernel | None, safe: bool) -> Learn:
             crowd = crowd_of(words, row) * 1.0 if words[row + MOST_OUTSTANDING] > 0 else 1.0
             reals[CROWD] = crowd
         if alike is not None and crowd > 1.0:
-            front, others = row + words[TRANSFORM], crowd - 1.0
-            same = alike(words, reals, front, others)
+            transform, others = row + words[TRANSFORM], crowd - 1.0
+            same = alike(words, reals, transform, others)
             # The last stage has a theorem, which reckons with lags that were seen.
-            reals[SAME] = alike(words, reals, front, min(others, words[row + LONGEST_LAG] * 1.0))
+            others = min(others, words[row + LONGEST_LAG] * 1.0)
+            reals[SAME] = alike(words, reals, transform, others)
         if safe:
             budget.hold(words, reals, row, raw, place, weight, -1)
             budget.settle(words, reals, row, raw, place, outcome)

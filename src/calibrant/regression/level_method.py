@@ -56,7 +56,7 @@ class LevelMethod(Method):
     """A way to recalibrate quantiles at fixed levels.
 
     Levels are learned without a look at distributions, only from whether outcomes fell below the
-    quantiles that were asked for.  Experts may move the distribution before: see :meth:`front`.
+    quantiles that were asked for.  Experts may move the distribution before: see :meth:`mixed`.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class LevelMethod(Method):
         fits = ~np.isnan(found).any(axis=1) & ((shares >= 0.0) & (shares <= 1.0)).all(axis=1)
         return np.asarray(fits)
 
-    def front(self, raw: Distributions) -> tuple[Distributions, tuple[float, ...]]:
+    def mixed(self, raw: Distributions) -> tuple[Distributions, tuple[float, ...]]:
         """Return the distribution whose levels are moved, and what :meth:`heed` will need."""
         return raw, ()
 

@@ -87,7 +87,7 @@ class Mixed(Pit):
         # Where outcomes are late, tickets keep what was announced beside what experts said.
         self.advice = shifts.GRID + shifts.SAID + (2 if alike else 0)
 
-    def _front(self) -> tuple[Section, list[float]]:
+    def _expert_words(self) -> tuple[Section, list[float]]:
         return shifts.section(self._follows), shifts.fresh(self._follows)
 
     @property
@@ -103,7 +103,7 @@ class Mixed(Pit):
 
     # ------------------------------------------------------------------- a round
 
-    def front(self, raw: Distributions) -> tuple[Distributions, tuple[float, ...]]:
+    def mixed(self, raw: Distributions) -> tuple[Distributions, tuple[float, ...]]:
         """Return a raw forecast as the mixture moves it, its quantiles, and what experts say."""
         numbers = _numbers(raw)[0].tolist()
         said, told, room = [0.0] * shifts.SAID, [0.0] * shifts.TOLD, [0.0] * shifts.ROOM
@@ -116,7 +116,7 @@ class Mixed(Pit):
     def experts(self) -> tuple[int, int]:
         """Where the words of the experts start and end."""
         first = self._experts_at
-        return first, first + len(self._front()[0])
+        return first, first + len(self._expert_words()[0])
 
     def heed(self, ticket: QuantileTicket, outcome: float) -> None:
         """Let the experts learn an outcome."""

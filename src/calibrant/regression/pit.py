@@ -143,11 +143,11 @@ class Pit(LevelMethod):
     @functools.cached_property
     def layout(self) -> Layout:
         """How often each level covered the outcome, and a row of the binary kind for each."""
-        hits, many, (front, fresh) = kernel.Section(), len(self.levels), self._front()
+        hits, many, (experts, fresh) = kernel.Section(), len(self.levels), self._expert_words()
         hits.whole(
             "COVERED", kernel.STATE, "How often each level covered.", kernel.COUNT, words=many
         )
-        own = row_layout(kernel.Section(hits, front), [0.0] * many + fresh)
+        own = row_layout(kernel.Section(hits, experts), [0.0] * many + fresh)
         parts = [own, *(spec.layout for spec in self._specs)]
         words: Any = {
             name: np.concatenate([getattr(part, name) for part in parts])
@@ -157,14 +157,14 @@ class Pit(LevelMethod):
         self._parts(words["stored"])[:, kernel.SECRET : kernel.SECRET + 2] = False
         return dataclasses.replace(parts[1], blocks=OWN, stride=len(parts[1].fresh), **words)
 
-    def _front(self) -> tuple[kernel.Section, list[float]]:
+    def _expert_words(self) -> tuple[kernel.Section, list[float]]:
         """Return the words of experts who come before the levels, and what these are at first."""
         return kernel.Section(), []
 
     @functools.cached_property
     def _before(self) -> int:
         """How many words of the method stand before the rows of the levels."""
-        return len(self.levels) + len(self._front()[0])
+        return len(self.levels) + len(self._expert_words()[0])
 
     def _parts(self, row: Words) -> Words:
         """Return the rows of all levels within the row of all."""

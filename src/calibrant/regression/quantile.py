@@ -137,7 +137,7 @@ class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
         return self._forecast(_one(raw), id, time)
 
     def _issue(self, raw: Distribution) -> QuantileTicket:
-        rows, advice = self._method.front(raw.rows)
+        rows, advice = self._method.mixed(raw.rows)
         random = self._ties.random
         # Counted first, so that the row says whether there is something to be taken back.
         ticket = QuantileTicket(self._issuer, self._seat.count_forecast())
@@ -167,7 +167,7 @@ class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
     def _looked(self, raw: Any, what: str, note: bool) -> Distribution:
         given = _one(raw)
         with passing(self._gate):
-            said, (rows, _) = self._method.look(), self._method.front(given.rows)
+            said, (rows, _) = self._method.look(), self._method.mixed(given.rows)
             if note:
                 self._note()
         return rows.moved(said.inner[None], getattr(said, what)[None])[0]

@@ -70,11 +70,11 @@ def parameters(drawing: Engine, own: dict[str, Any], seed: int | None) -> dict[s
     told = {**rule.parameters, "buckets": drawing.buckets, **prior}
     if isinstance(drawing, Recalibrator):
         loss = drawing.certificate().loss_name
-        own, told = own | _front(drawing, loss), told | {"loss": loss}
+        own, told = own | _stages(drawing, loss), told | {"loss": loss}
     return {**own, **told, "seed": seed}
 
 
-def _front(recalibrator: Recalibrator, loss: str) -> dict[str, Any]:
+def _stages(recalibrator: Recalibrator, loss: str) -> dict[str, Any]:
     """Return the stages of a chain; the experts only if they are not the usual ones."""
     if not isinstance(recalibrator, Calibrant):
         return {}

@@ -179,14 +179,14 @@ def chain(summary: Summary) -> Table | None:
     told = summary.summary.get("chain")
     if not told or not told["links"]:
         return None
-    front = ("Draws over the mixture", "", told["mixed_regret"], told["mixed_bound"])
+    last = ("Draws over the mixture", "", told["mixed_regret"], told["mixed_bound"])
     links = [
         (f"Mixture over {each['expert']}", f"{each['weight']:.3f}", each["regret"], each["bound"])
         for each in told["links"]
     ]
     rows = tuple(
         (label, weight, signed(measured), shown(bound), _kept(measured, bound))
-        for label, weight, measured, bound in [front, *links]
+        for label, weight, measured, bound in [last, *links]
     )
     header = ("extra loss of", "weight now", "measured", "bound", "promise")
     loss = summary["certificate"]["loss"]

@@ -20,7 +20,7 @@ WHOLE: Final = 1e-9
 """How far from 1 weights may sum up."""
 
 
-class Front:
+class VectorMixture:
     """Mend whole vectors online.
 
     See :mod:`calibrant.kernels.scaling` and :mod:`calibrant.kernels.mended`.
@@ -34,16 +34,16 @@ class Front:
         Number of classes K.
     alike
         Whether late outcomes count as some of many, and it is followed how much these are alike.
-        A front of earlier versions learns each as if it came at once.
+        A mixture of earlier versions learns each as if it came at once.
 
     Examples
     --------
-    >>> front = Front(3)
-    >>> front.mended(np.array([0.5, 0.3, 0.2])).round(3).tolist()
+    >>> mixture = VectorMixture(3)
+    >>> mixture.mended(np.array([0.5, 0.3, 0.2])).round(3).tolist()
     [0.5, 0.3, 0.2]
     >>> for _ in range(50):
-    ...     front.learn(np.array([0.5, 0.3, 0.2]), 1)
-    >>> bool(front.mended(np.array([0.5, 0.3, 0.2]))[1] > 0.8)
+    ...     mixture.learn(np.array([0.5, 0.3, 0.2]), 1)
+    >>> bool(mixture.mended(np.array([0.5, 0.3, 0.2]))[1] > 0.8)
     True
     """
 
@@ -124,7 +124,7 @@ class Front:
     def compile(self) -> None:
         """Go over to machine code, if there is a compiler."""
         if isinstance(self._state, list) and available():
-            machine = tuple(compiled(step, "front", nogil=True) for step in self._steps)
+            machine = tuple(compiled(step, "vectors", nogil=True) for step in self._steps)
             state, room = np.array(self._state), np.array(self._room)
             # No call from here on: these change together.
             self._state, self._room, self._steps = state, room, machine
@@ -164,12 +164,12 @@ class Front:
         """Take in what :meth:`words` gave after so many rounds, if it can be that."""
         found = words.astype(np.int64).view(np.float64)
         if len(found) != len(self._state) or not (np.abs(found) <= LARGEST).all():
-            raise ValueError("numbers of the front that it never had")
+            raise ValueError("numbers of the mixture that it never had")
         mixes = found[kernel.WEIGHTS : kernel.BLENDS], found[kernel.BLENDS : kernel.TEMPERATURES]
         whole = all(abs(each.sum() - 1.0) <= WHOLE and each.min() >= 0.0 for each in mixes)
         counts = np.concatenate([found[:0], *(found[part] for part in self._counts())])
         if not whole or (counts < 0.0).any() or found[kernel.ROUNDS] != learned:
-            raise ValueError("weights or counts of the front that it never had")
+            raise ValueError("weights or counts of the mixture that it never had")
         self.put_back(words)
 
     def _counts(self) -> list[slice]:
