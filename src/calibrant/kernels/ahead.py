@@ -49,11 +49,11 @@ def columns_ahead(draws: Any, means: Any) -> tuple[Any, Any]:
 
 
 def begin(words: Words, reals: Reals, row: int, raw: Any, coins: Any, blocks: Any) -> None:
-    """Find blocks and clocks of the first rounds of a batch."""
+    """Find blocks and clocks of the first rounds of a batch: compiled code alone does."""
 
 
 def begin_ahead(words: Words, reals: Reals, row: int, raw: Any, coins: Any, blocks: Any) -> None:
-    """Write them into the columns."""
+    """Write block numbers and clocks of the first rounds into the columns."""
     for t in range(STRETCH):
         assign(words, reals, row, raw, t, coins, blocks)
 
