@@ -731,6 +731,17 @@ def test_an_interrupt_within_the_command_is_told(
     assert capsys.readouterr().err == "calibrant: interrupted\n"
 
 
+def test_an_interrupt_while_words_are_read_is_told(
+    games: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*arguments: Any, **options: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("typer.core.TyperCommand.parse_args", interrupt)
+    assert ran("replay", games) == ExitCode.INTERRUPTED
+    assert capsys.readouterr().err == "calibrant: interrupted\n"
+
+
 @pytest.mark.parametrize(
     ("number", "code"),
     [(signal.SIGINT, ExitCode.INTERRUPTED), (signal.SIGTERM, ExitCode.TERMINATED)],

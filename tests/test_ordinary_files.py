@@ -722,6 +722,14 @@ def test_one_column_of_numbers_is_no_column_of_lists(
     assert told.endswith(f"; {way}")
 
 
+@pytest.mark.parametrize("names", [",prob,won", '"",prob,won'])
+def test_a_column_without_a_name_is_no_column_of_lists(
+    names: str, tmp_path: Path, plain: list[float]
+) -> None:
+    rows = [f"{k},{p},{y}" for k, (p, y) in enumerate(rounds())]
+    assert means(written(tmp_path / "d.csv", "\n".join([names, *rows]) + "\n")) == plain
+
+
 @pytest.mark.parametrize("form", ["{}/20", "{}0-{}9%", "${}.00", "{} Prozent", "about {}"])
 def test_where_no_value_is_a_number_nobody_is_told_to_leave_such_rows_out(
     form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -604,6 +604,16 @@ def test_a_few_rounds_are_told_to_be_too_few() -> None:
     assert "too early</td>" in render([summary, summary])
 
 
+def test_where_only_a_bound_on_the_loss_says_something_calibration_is_not_promised() -> None:
+    summary = replayed(*overconfident(30))
+    assert summary["certificate_holds"] is True
+    bound = summary["bound"] | {"c1": None, "c2": None, "from_round": 120}
+    summary = replace(summary, summary=summary.summary | {"bound": bound})
+    assert promise(summary).startswith(
+        "It is too early to promise calibration, which begins at about round"
+    )
+
+
 def test_tickets_that_expired_are_told_on_the_page() -> None:
     summary = replayed(*overconfident(300))
     account = summary["certificate"] | {"expired": 1234}

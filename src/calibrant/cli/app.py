@@ -57,7 +57,6 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             screen.give_up(sys.stdout)
             raise typer.Exit(ExitCode.PIPE) from None
         except KeyboardInterrupt:
-            screen.say("interrupted")
             raise typer.Exit(ExitCode.INTERRUPTED) from None
         except CalibrantError as error:
             screen.say(" ".join(str(error).split()))
@@ -107,6 +106,9 @@ def run(arguments: list[str] | None = None) -> int:
     try:
         with noting(lasting=arguments is None):
             code = int(app(args=words, standalone_mode=False, prog_name="calibrant") or 0)
+        if code == ExitCode.INTERRUPTED:
+            # Here, as typer gives this code by itself while it reads the words.
+            screen.say("interrupted")
         _flush()
         return code
     except SystemExit as ended:

@@ -47,7 +47,7 @@ def check_lists(source: str, sample: advice.Sample, columns: Columns) -> None:
     """Refuse one column of numbers where lists of probabilities are expected."""
     name = columns.proba[0] if len(columns.proba) == 1 else ""
     found, words = advice.present(sample.get(name, ())), columns.wording
-    if not found or not np.isfinite(words.numbers(found).values).all():
+    if not name or not found or not np.isfinite(words.numbers(found).values).all():
         return
     told = f"{name} must hold a list of probabilities in each row, got numbers"
     way = f"--proba {name},COL,... with a column for each class"

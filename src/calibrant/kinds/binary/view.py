@@ -61,6 +61,10 @@ EXCEEDED: Final = (
     "A bound was exceeded in this run. That happens in at most {} of runs if the assumptions hold."
 )
 EARLY: Final = "It is too early to promise anything; promises begin at about round {:,}."
+ONLY_LOSS: Final = (
+    "It is too early to promise calibration, which begins at about round {:,}; the extra loss over "
+    "the raw forecasts is within what is proven."
+)
 UNREPORTED: Final = (
     " {:,} forecasts expired without an outcome; all of this is about the others, and nothing is "
     "promised if draws decided which outcomes were reported."
@@ -117,6 +121,8 @@ def _verdict(summary: Summary) -> str:
         return f"{summary['method']} makes no promise that could be checked here."
     if not holds:
         return EXCEEDED.format(_failure(told))
+    if summary.parts is None and told.get("from_round") and told["c1"] is told["c2"] is None:
+        return ONLY_LOSS.format(int(told["from_round"]))
     if summary.parts is None or any(number(told[key]) >= 0.0 for key in ("c1", "c2")):
         return KEPT
     kind, rows = summary.parts.kind, summary.parts.rows
