@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -258,6 +259,120 @@ def test_what_is_no_table_is_called_what_it_is(
 def test_an_empty_file_is_called_that(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     told = refused(capsys, "replay", written(tmp_path / "d.csv", ""))
     assert told.endswith("d.csv: must begin with the names of its columns, got an empty file")
+
+
+# ---------------------------------------------------------- words for outcomes, and what is offered
+
+
+@pytest.mark.parametrize(
+    ("yes", "no"),
+    [
+        ("sí", "no"),
+        ("да", "нет"),
+        ("tak", "nie"),
+        ("vrai", "faux"),
+        ("はい", "いいえ"),
+        ("✅", "❌"),
+        ("converted", "not converted"),
+        ("Paid", "unpaid"),
+        ("Active", "Inactive"),
+        ("[1]", "[0]"),
+        ("'1'", "'0'"),
+    ],
+)
+def test_the_value_that_is_meant_by_1_is_offered_also_where_it_is_the_commoner(
+    yes: str, no: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], plain: list[float]
+) -> None:
+    place = written(tmp_path / "d.csv", text(yes=yes, no=no))
+    told = refused(capsys, "replay", place)
+    assert told.endswith(f"; try {shlex.join(['--positive', yes])}")
+    assert means(place, "--positive", yes) == plain
+
+
+@pytest.mark.parametrize("name", ["churned", "Churn", "has churned?"])
+def test_the_name_of_the_column_says_which_value_is_meant_by_1(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = "0.5,churned\n0.3,churned\n0.2,stayed\n"
+    place = written(tmp_path / "d.csv", f"prob,{name}\n" + rows * 9)
+    words = ("replay", place, "--outcome", name)
+    assert refused(capsys, *words).endswith("; try --positive churned")
+    assert "--positive churned" in refused(capsys, "replay", place)
+
+
+def test_outcomes_with_a_decimal_comma_are_read(tmp_path: Path, plain: list[float]) -> None:
+    table = text(";", point=",", yes="1,0", no="0,0")
+    assert means(written(tmp_path / "d.csv", table)) == plain
+    assert means(tmp_path / "d.csv", "--decimal", ",") == plain
+
+
+def test_one_outcome_and_empty_cells_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = written(tmp_path / "d.csv", "prob,won\n" + "0.5,x\n0.2,\n" * 9)
+    way = "try writing 0 where 'x' is not: empty cells are outcomes that are not known"
+    assert refused(capsys, "replay", place).endswith(f"got 'x'; {way}")
+    place = written(tmp_path / "d.csv", "prob,won\n" + "0.5,lost\n" * 9)
+    way = "try --positive with the value that counts as 1 (won has one value: lost)"
+    assert refused(capsys, "replay", place).endswith(f"got 'lost'; {way}")
+    assert ran("replay", place, "--positive", "won") == 0
+
+
+def test_a_stray_number_beyond_100_is_a_mistake(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for stray, kind in (("100.41", "--prefix=a"), ("101", "--percent")):
+        rows = "0.5,1\n0.25,0\n" if kind != "--percent" else "50.5,1\n25,0\n"
+        place = written(tmp_path / "d.csv", "prob,won\n" + rows * 9 + f"{stray},0\n")
+        told = refused(capsys, "replay", place, kind)
+        assert told.endswith(f"got '{stray}'; --on-error skip leaves such rows out")
+
+
+def test_lists_in_a_column_of_raw_forecasts_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [{"proba": [1 - float(p), float(p)], "won": int(y)} for p, y in rounds()]
+    place = written(tmp_path / "d.jsonl", "\n".join(map(json.dumps, rows)))
+    assert refused(capsys, "replay", place).endswith("; try --proba proba")
+    assert ran("replay", place, "--proba", "proba") == 0
+
+
+def test_a_single_mark_before_each_row_is_no_quote(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = written(tmp_path / "d.csv", "prob,won\n" + "'0.5,1\n'0.25,0\n" * 9)
+    assert """got "'0.5"; try writing these as numbers""" in refused(capsys, "replay", place)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "%Y-%m",
+        "%b %Y",
+        "%d. %B %Y",
+        "%a %b %d %H:%M:%S %Y",
+        "%d/%b/%Y:%H:%M:%S +0000",
+        "%m/%d/%y %I:%M%p",
+    ],
+)  # fmt: skip
+def test_more_forms_of_times_are_read(form: str, tmp_path: Path) -> None:
+    days = [datetime(2024, 1, 31, 22, 5), datetime(2024, 2, 1, 9, 30)]
+    rows = "".join(f"0.5,{k},{day.strftime(form)}\n" for k, day in enumerate(days))
+    assert ran("replay", written(tmp_path / "d.csv", "prob,won,day\n" + rows), "--time", "day") == 0
+
+
+def test_a_form_of_times_that_nobody_knows_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = written(
+        tmp_path / "d.csv", "prob,won,day\n0.5,1,2024年02月25日\n0.5,0,2024年02月26日\n"
+    )
+    words = ("replay", place, "--time", "day")
+    way = "try --time-format with their form, in the codes of Python's strptime"
+    assert refused(capsys, *words).endswith(f"got '2024年02月25日'; {way}")
+    assert ran(*words, "--time-format", "%Y年%m月%d日") == 0
+    told = refused(capsys, *words, "--time-format", "%Y年%m月%m日")
+    assert "must be a time in the form '%Y年%m月%m日', got '2024年02月25日'" in told
 
 
 # -------------------------------------------------------------------------------- what is said

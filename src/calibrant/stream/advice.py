@@ -18,7 +18,7 @@ from calibrant.stream.columns import Columns, Scale
 from calibrant.stream.dialect import SEPARATORS, THOUSANDS, Asked
 from calibrant.stream.failure import Unreadable
 from calibrant.stream.source import Source
-from calibrant.stream.values import number, rounded, times
+from calibrant.stream.values import rounded, times
 from calibrant.stream.wording import PAIRS, Wording, forms, opposite, shown
 
 
@@ -42,12 +42,17 @@ MOST_CLASSES: Final = 20
 LOGS: Final = (
     "--logit if these are log-odds; if they are logarithms of probabilities, take exp first"
 )
+OWN_FORM: Final = "--time-format with their form, in the codes of Python's strptime"
 DAY: Final = "%Y%m%d"
 """Days that may as well be numbers."""
 COUNTS: Final = {3: "three", 4: "four", 5: "five"}
 """How many outcomes are listed."""
 UNKNOWN: Final = ("na", "n/a", "nan", "null", "none", "unknown", "?", "-", ".")
 """Words for an outcome that is not known."""
+NEGATIONS: Final = ("not", "non", "no", "un", "in", "dis", "never", "nicht", "kein", "pas", "не")
+"""What makes the opposite of a word behind it."""
+DRESS: Final = " \"'=[](){},.;?"
+"""Marks around a value that do not change its meaning."""
 PLAIN: Final = ("0", "1", "true", "false")
 """Outcomes that nobody has to be told about."""
 
@@ -139,7 +144,7 @@ def _percents(sample: Sample, columns: Columns) -> list[str]:
     return [f"{columns.raw}: {told}, e.g. {shown(small[0])!r}"]
 
 
-def flags_of_outcomes(values: Sequence[Any], words: Wording) -> list[str]:
+def flags_of_outcomes(values: Sequence[Any], words: Wording, name: str = "") -> list[str]:
     """Return the option that makes outcomes readable; none if they are, or are not two values.
 
     Examples
@@ -152,11 +157,11 @@ def flags_of_outcomes(values: Sequence[Any], words: Wording) -> list[str]:
     found = present(values)
     if words.positive is not None or np.isin(words.outcomes(found).values, (0.0, 1.0)).all():
         return []
-    two = two_values(found)
+    two = two_values(found, name)
     return [] if two is None else ["--positive", two[0]]
 
 
-def two_values(values: Sequence[Any]) -> tuple[str, str] | None:
+def two_values(values: Sequence[Any], name: str = "") -> tuple[str, str] | None:
     """Return the two values of a column, the one that is rather meant by 1 first; None if not two.
 
     >>> two_values(["no", "yes", "no"]), two_values([1.0, 2.0]), two_values(["a"])
@@ -166,14 +171,17 @@ def two_values(values: Sequence[Any]) -> tuple[str, str] | None:
     if len(seen) != 2:
         return None
     first, second = sorted(seen, key=lambda text: (seen[text], text))
-    for pair in PAIRS:
-        if (second.lower(), first.lower()) == pair:
-            return second, first
-        if (first.lower(), second.lower()) == pair:
-            return first, second
-    if number(second) > number(first):
-        return second, first
-    return first, second
+    swapped = _claim(second, first, name) > _claim(first, second, name)
+    return (second, first) if swapped else (first, second)
+
+
+def _claim(text: str, other: str, name: str) -> tuple[bool, ...]:
+    """Return what speaks for a value to be meant by 1, the surest first, beside being rarer."""
+    plain, bare, name = (each.lower().strip(DRESS) for each in (text, other, name))
+    negated = bare.endswith(plain) and bare.removesuffix(plain).strip(" -_") in NEGATIONS
+    named = min(len(plain), len(name)) >= FEW and (plain in name or name in plain)
+    first, second = LOOSE.numbers([plain, bare]).values
+    return (plain, bare) in PAIRS, negated, named, bool(first > second)
 
 
 def other_value(values: Sequence[Any], positive: str) -> list[str]:
@@ -198,7 +206,7 @@ def advice(sample: Sample, columns: Columns, kind: str) -> str:
     flags = flags_of_raw(raw, words, kind)
     logs = LOGS if "--logit" in flags and are_logs(raw) else ""
     flags = [flag for flag in flags if not (logs and flag == "--logit")]
-    flags += flags_of_outcomes(outcomes, words)
+    flags += flags_of_outcomes(outcomes, words, columns.outcome)
     more = "" if "--positive" in flags else _advice_on_several(outcomes, columns)
     told = " ".join(filter(None, [shlex.join(flags), more]))
     return ", and ".join(filter(None, [told, logs])) or _advice_on_positive(outcomes, words)
@@ -249,7 +257,7 @@ def _advice_on_several(values: Sequence[Any], columns: Columns) -> str:
         return ""
     paired = [text for text in known if (opposite(text) or "") in map(str.lower, known)]
     often = sorted(paired or known, key=lambda text: -seen[text])[:2]
-    two = two_values([value for value in present(values) if shown(value) in often])
+    two = two_values([value for value in values if shown(value) in often], columns.outcome)
     # Without a known opposite, the first other value in the file is the one that counts as 0.
     if two is None or not (paired or two[1] == next(text for text in seen if text != two[0])):
         return ""
@@ -273,7 +281,7 @@ def advice_on(
     if column == columns.outcome and shown(value).lower() in UNKNOWN:
         return "--on-error skip, or empty cells for what is unknown"
     if column == columns.outcome and columns.wording.positive is None:
-        return _advice_on_classes(present((sample or {}).get(column, ())), column)
+        return _advice_on_classes((sample or {}).get(column, ()), column)
     if column is not None and column in (columns.time, columns.available):
         if np.isfinite(columns.wording.times([value]).values).all():
             return f"sorting the rows by {column}" if column == columns.time else ""
@@ -283,12 +291,17 @@ def advice_on(
 
 def _advice_on_classes(values: Sequence[Any], column: str) -> str:
     """Return what to do about outcomes of which more than a few are neither 0 nor 1."""
+    gaps, values = len(values) - len(present(values)), present(values)
     good = np.isin(Wording().outcomes(values).values, (0.0, 1.0)).tolist()
     seen = list(dict.fromkeys(map(shown, values)))
     bad = [shown(value) for value, is_good in zip(values, good, strict=True) if not is_good]
     bad = [text for text in bad if text.lower() not in UNKNOWN]
     if len(bad) < FEW:
         return ""
+    if len(seen) == 1 and gaps:
+        return f"writing 0 where {seen[0]!r} is not: empty cells are outcomes that are not known"
+    if len(seen) == 1:
+        return f"--positive with the value that counts as 1 ({column} has one value: {seen[0]})"
     if not any(good) and len(seen) in COUNTS:
         way = "--positive with the value that counts as 1, or --proba if these are classes"
         return f"{way} ({column} has {COUNTS[len(seen)]} values: {', '.join(seen)})"
@@ -301,10 +314,12 @@ def _advice_on_classes(values: Sequence[Any], column: str) -> str:
 
 
 def _advice_on_time(value: Any, words: Wording, first: Sequence[Any]) -> str:
-    if words.time_format is None:
-        return " or ".join(_time_flags([str(value)])[:1])
     texts = [text for text in first if isinstance(text, str)]
-    if not texts or np.isfinite(words.times(texts).values).any():
+    readable = bool(texts) and np.isfinite(words.times(texts).values).any()
+    if words.time_format is None:
+        flags = _time_flags([str(value)])[:1]
+        return "".join(flags) or ("" if readable or not texts else OWN_FORM)
+    if readable or not texts:
         return ""
     if np.isfinite(times(texts).values).all():
         return "leaving --time-format out"
@@ -317,16 +332,18 @@ def _time_flags(texts: Sequence[str]) -> list[str]:
 
 
 def _advice_on_raw(value: Any, columns: Columns, kind: str, first: Sequence[Any]) -> str:
+    if isinstance(value, list) or str(value).lstrip().startswith("["):
+        return shlex.join(["--proba", columns.raw])
+    if _is_mixed([*first, value]):
+        return "percents or probabilities alone, not both in one column"
+    if first and _is_readable(first, columns.wording, kind):
+        return ""
     told = LOOSE.numbers([*first, value]).values
     large = np.isfinite(told).all() and told.max() > 100.0
     if kind in ("probability", "percent") and (large or str(value).strip().endswith("‰")):
         return "dividing them by the largest possible value, or --score for numbers of any size"
     if first and not np.isfinite(told).any():
         return "writing these as numbers, or --raw with the name of another column"
-    if _is_mixed([*first, value]):
-        return "percents or probabilities alone, not both in one column"
-    if first and _is_readable(first, columns.wording, kind):
-        return ""
     return shlex.join(flags_of_raw([value], columns.wording, kind))
 
 

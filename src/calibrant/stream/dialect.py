@@ -354,7 +354,7 @@ def _width(row: list[str]) -> int:
 def _quote(lines: list[str]) -> str:
     """Return the mark around fields: a single one if lines have no double one and begin with it."""
     text = "".join(lines)
-    begun = sum(line.startswith("'") for line in lines)
+    begun = sum(line.startswith("'") and line.count("'") % 2 == 0 for line in lines)
     return "'" if '"' not in text and lines and begun > len(lines) // 2 else '"'
 
 

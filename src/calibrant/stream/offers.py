@@ -33,7 +33,8 @@ def offer(sample: advice.Sample, asked: Mapping[str, Any], words: Wording) -> st
         return "" if raw is None or asked.get("raw") else f"try {shlex.join(['--raw', raw])}"
     if "odds" in raw.lower() and (advice.LOOSE.numbers(sample[raw]).values >= 1.0).all():
         return f"{raw} looks like decimal odds, whose probabilities are 1 divided by them"
-    flags, two = advice.flags_of_raw(sample[raw], words), advice.two_values(sample[outcome])
+    flags = advice.flags_of_raw(sample[raw], words)
+    two = advice.two_values(sample[outcome], outcome)
     logs = f", and {advice.LOGS}" if "--logit" in flags and advice.are_logs(sample[raw]) else ""
     flags = [flag for flag in flags if not (logs and flag == "--logit")]
     told = ["--raw", raw, *flags, "--outcome", outcome]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import product
 from typing import Any, Final
@@ -18,7 +18,12 @@ PAIRS: Final = (
     ("1", "0"), ("true", "false"), ("t", "f"), ("yes", "no"), ("y", "n"), ("ja", "nein"),
     ("oui", "non"), ("si", "no"), ("won", "lost"), ("win", "loss"), ("pass", "fail"),
     ("correct", "incorrect"), ("right", "wrong"), ("success", "failure"),
-    ("positive", "negative"), ("pos", "neg"), ("good", "bad"), ("on", "off"), ("1", "-1"),
+    ("positive", "negative"), ("pos", "neg"), ("good", "bad"), ("on", "off"), ("sí", "no"),
+    ("sì", "no"), ("sim", "não"), ("da", "nu"), ("da", "ne"), ("ano", "ne"), ("tak", "nie"),
+    ("да", "нет"), ("так", "ні"), ("igen", "nem"), ("kyllä", "ei"), ("是", "否"),
+    ("はい", "いいえ"), ("예", "아니요"), ("wahr", "falsch"), ("vrai", "faux"), ("vero", "falso"),
+    ("verdadero", "falso"), ("verdadeiro", "falso"),
+    ("✓", "✗"), ("✔", "✘"), ("✅", "❌"), ("1", "-1"),
 )  # fmt: skip
 """Words for yes and no that go together; which is which is known for the first five only."""
 KNOWN: Final = {word: float(k == 0) for pair in PAIRS[:5] for k, word in enumerate(pair)}
@@ -26,11 +31,13 @@ KNOWN: Final = {word: float(k == 0) for pair in PAIRS[:5] for k, word in enumera
 DATES: Final = (
     "%d.%m.%Y", "%d.%m.%y", "%d/%m/%Y", "%m/%d/%Y", "%d/%m/%y", "%m/%d/%y", "%d-%m-%Y", "%m-%d-%Y",
     "%Y/%m/%d", "%Y.%m.%d", "%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%b %d %Y",
-    "%d-%b-%Y", "%d-%b-%y", "%a, %d %b %Y", "%a %b %d %Y", "%Y-%m-%d",
+    "%d-%b-%Y", "%d-%b-%y", "%a, %d %b %Y", "%a %b %d %Y", "%Y-%m-%d", "%d. %B %Y", "%Y-%m",
+    "%b %Y", "%B %Y", "%m/%Y", "%a %b %d %H:%M:%S %Y", "%d/%b/%Y:%H:%M:%S %z",
 )  # fmt: skip
 CLOCKS: Final = (
     "", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p", "T%H:%M:%S",
     " %H:%M:%S %z", " %H:%M %z", ", %H:%M", ", %H:%M:%S", " %H:%M:%S UTC", " %H:%M:%S GMT",
+    " %I:%M%p",
 )  # fmt: skip
 """Forms of times beside ISO 8601 that are tried."""
 
@@ -100,6 +107,7 @@ class Wording:
         """Read a column of outcomes as 1 and 0, nan for what is neither."""
         if self.positive is not None:
             return values.one_by_one(values.listed(column), self._chosen)
+        column = replace(self, percent=False)._plain(column)
         found = values.numbers(column)
         strange = np.isnan(found.values) & ~found.missing
         return values.one_by_one(values.listed(column), _outcome) if strange.any() else found
@@ -154,7 +162,8 @@ class Wording:
     def _moment(self, value: Any) -> float:
         try:
             return values.seconds(datetime.strptime(str(value).strip(), str(self.time_format)))
-        except ValueError:
+        except (ValueError, re.error):
+            # The latter says that a code stands in the form twice.
             return np.nan
 
 
@@ -181,15 +190,15 @@ def _same(text: str, other: str) -> bool:
 
 
 def opposite(text: str) -> str | None:
-    """Return the word that goes with another one.
+    """Return the one word that goes with another one.
 
-    >>> opposite("Yes"), opposite("lost"), opposite("churned"), opposite("1")
-    ('no', 'won', None, None)
+    >>> opposite("Yes"), opposite("lost"), opposite("no"), opposite("churned"), opposite("1")
+    ('no', 'won', None, None, None)
     """
-    for pair in PAIRS[1:-1]:
-        if text.casefold() in pair:
-            return pair[pair[0] == text.casefold()]
-    return None
+    plain = text.casefold()
+    found = {pair[pair[0] == plain] for pair in PAIRS[1:-1] if plain in pair}
+    # No is said in several languages.
+    return found.pop() if len(found) == 1 else None
 
 
 def forms(texts: Sequence[str]) -> list[str]:
