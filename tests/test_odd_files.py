@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import tarfile
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -254,6 +255,37 @@ def test_what_is_no_table_is_called_what_it_is(
 ) -> None:
     found = refused(capsys, "replay", written(tmp_path / "d.csv", content))
     assert found.endswith(f"must be a table, as text, JSON, Parquet or .xlsx, got {told}")
+
+
+@pytest.mark.parametrize("name", ["d.tar", "d.tar.gz"])
+def test_an_archive_is_no_text(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = written(tmp_path / "d.csv", text())
+    with tarfile.open(tmp_path / name, "w:gz" if name.endswith("gz") else "w") as archive:
+        archive.add(table, "d.csv")
+    found = refused(capsys, "replay", tmp_path / name)
+    assert found.endswith(".xlsx, got bytes that are no text")
+
+
+@pytest.mark.parametrize("name", ["d.db", "d.arrow"])
+def test_files_of_other_programs_are_called_what_they_are(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    begin, told = {
+        "d.db": (b"SQLite format 3\0\x10", "an SQLite database; export the table as CSV"),
+        "d.arrow": (b"ARROW1\0\0", "an Arrow file; write Parquet"),
+    }[name]
+    (tmp_path / name).write_bytes(begin + bytes(99))
+    assert refused(capsys, "replay", tmp_path / name).endswith(f"got {told}")
+
+
+def test_what_is_said_to_be_a_workbook_and_is_none_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("openpyxl", reason="needs the extra excel")
+    told = refused(capsys, "replay", written(tmp_path / "d.csv", text()), "--format", "xlsx")
+    assert told.endswith("d.csv: cannot be read: File is not a zip file")
 
 
 def test_an_empty_file_is_called_that(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

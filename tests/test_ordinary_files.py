@@ -97,6 +97,7 @@ def zstd() -> bytes:
 
 
 COUNTED = ("--raw", "1", "--outcome", "2")
+NAMED = ("--raw", "my prob", "--outcome", "won or lost")
 MESSY: dict[str, tuple[bytes, tuple[str, ...]]] = {
     "semicolons.csv": (text(";").encode(), ()),
     "german.csv": (text(";", "\r\n", point=",").encode(), ()),
@@ -106,6 +107,9 @@ MESSY: dict[str, tuple[bytes, tuple[str, ...]]] = {
     "spaces.txt": (text(" ").encode(), ()),
     "no-name": (text(";").encode(), ()),
     "mark.csv": (text().encode("utf-8-sig"), ()),
+    "text.xlsx": (text(";").encode(), ()),
+    "text.parquet": (text().encode(), ()),
+    "lines-in-names.csv": (text(header='"my\nprob","won\r\nor lost"').encode(), NAMED),
     "excel.txt": (text("\t", "\r\n", point=",").encode("utf-16"), ()),
     "unmarked.csv": (text().encode("utf-16-le"), ()),
     "big-end.csv": (text().encode("utf-16-be"), ()),
@@ -185,6 +189,17 @@ def test_a_messy_file_gives_what_a_plain_one_gives(
     assert shlex.join(words) in capsys.readouterr().err.splitlines()[-1]
 
 
+def test_a_separator_that_nobody_can_type_is_written_out(
+    tmp_path: Path, plain: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "hive.txt"
+    place.write_text(text("\x01"))
+    assert ran("replay", place) == ExitCode.INPUT
+    told = capsys.readouterr().err
+    assert r"got one column, prob\x01won; is another character between fields? say --sep" in told
+    assert means(place, "--sep", r"\x01") == plain
+
+
 def test_log_odds_are_proposed_and_never_assumed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -234,6 +249,7 @@ def test_guesses_are_overruled(tmp_path: Path, capsys: pytest.CaptureFixture[str
         (["--sep", "ab"], "--sep must be one character, got 'ab'"),
         (["--decimal", "x"], "--decimal must be one of '.', ',', got 'x'"),
         (["--sep", ",", "--decimal", ","], "--sep and --decimal must be two characters, got ','"),
+        (["--time-format", "%d.%m.%Y"], "--time-format needs --time"),
         (["--encoding", "klingon"], "--encoding must be one that Python knows, such as latin-1"),
     ],
 )
@@ -419,7 +435,7 @@ def test_nested_fields_can_be_written_as_a_table(tmp_path: Path) -> None:
         (
             "d.xls",
             b"\xd0\xcf\x11\xe0" + bytes(range(256)) * 9,
-            "got an Excel file of before 2007; save it as .xlsx or CSV",
+            "got an Excel file of before 2007, or with a password; save it as .xlsx",
         ),
         ("d.csv", b"prob\n0.5\n", "got one column, prob; is another character between fields?"),
         ("d.txt", b"prob ~ won\n0.5 ~ 1\n", "got one column, prob ~ won"),

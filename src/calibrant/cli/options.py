@@ -190,6 +190,7 @@ class Reading:
         """Return the job of reading some inputs."""
         check.choice(self.format or "csv", "--format", FORMATS)
         refuse(self.available is not None and self.time is None, "--available needs --time")
+        refuse(self.time_format is not None and self.time is None, "--time-format needs --time")
         named = self.raw, self.outcome, self.time, self.available, self.format
         more |= {"positive": self.positive, "time_format": self.time_format}
         return Job(tuple(inputs), *named, dialect=self.dialect, **more)
@@ -198,6 +199,8 @@ class Reading:
     def dialect(self) -> Asked:
         """What the options say of how text is written."""
         sep = WORDS.get(self.sep or "", self.sep)
+        if sep is not None and re.fullmatch(r"\\x[0-9a-f]{2}", sep):
+            sep = chr(int(sep[2:], 16))
         refuse(sep is not None and len(sep) != 1, f"--sep must be one character, got {sep!r}")
         check.choice(self.decimal or ".", "--decimal", (".", ","))
         told = f"--sep and --decimal must be two characters, got {sep!r} for both"

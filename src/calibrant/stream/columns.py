@@ -30,6 +30,8 @@ OUTCOME_NAMES: Final = (
 """Names of outcomes, the surest first; case does not matter."""
 
 
+MOST_LETTERS: Final = 60
+"""Letters of a name that are shown."""
 COLUMNS: Final = [name for name, holds in kinds.options.items() if holds != "numbers"]
 """What columns that only some kinds have are called."""
 
@@ -159,7 +161,7 @@ def choose(
             raise Unreadable(f"{source}: no column {name!r}; there are: {_listed(names)}")
     rest = [name for name in names if name not in (told.raw, told.outcome, *told.vector)]
     if len(names) == 1 and rest and not (late or early):
-        alone = f"must have columns of forecasts and of outcomes, got one column, {rest[0]}"
+        alone = f"must have columns of forecasts and of outcomes, got one column, {_named(rest[0])}"
         way = "; is another character between fields? say --sep" if text else ""
         raise NoColumn(f"{source}: {alone}{way}")
     raw = "" if told.vector else told.raw or _guess(source, rest, RAW, late)
@@ -196,8 +198,17 @@ def _guess(
 
 
 def _listed(names: Sequence[str]) -> str:
-    shown = [name or "''" for name in names[:20]]
-    return ", ".join(shown) + (", ..." if len(names) > 20 else "")
+    return ", ".join(map(_named, names[:20])) + (", ..." if len(names) > 20 else "")
+
+
+def _named(name: str) -> str:
+    """Return a name as it can be shown on a line.
+
+    >>> _named("prob"), _named("prob\\x01won"), _named(""), len(_named("x" * 999))
+    ('prob', 'prob\\\\x01won', "''", 60)
+    """
+    told = (name if name.isprintable() else repr(name)[1:-1]) or "''"
+    return told if len(told) <= MOST_LETTERS else f"{told[: MOST_LETTERS - 3]}..."
 
 
 RULES: Final = {

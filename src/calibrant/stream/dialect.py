@@ -108,7 +108,7 @@ def encoding_of(start: bytes) -> str:
         if start.startswith(mark):
             return name
     even, odd = start[0::2].count(0), start[1::2].count(0)
-    if max(even, odd) > len(start) // 4:
+    if max(even, odd) > len(start) // 4 > 4 * min(even, odd):
         return "utf-16-le" if odd > even else "utf-16-be"
     try:
         codecs.getincrementaldecoder("utf-8")().decode(start)
@@ -342,7 +342,9 @@ def _titles(lines: list[str], sep: str | None, quote: str) -> int:
         widths = {len(row) for row in rows}
         named = lines[above].strip() and len(rows) > 1 and _is_header(rows, ())
         if named and len(widths) == 1 and _width(rows[0]) > 1:
-            return above if all(_width(row) <= 1 for row in titles) else 0
+            # A name of several lines begins with a quote that does not end.
+            cut = "".join(lines[:above]).count(quote) % 2
+            return above if not cut and all(_width(row) <= 1 for row in titles) else 0
     return 0
 
 

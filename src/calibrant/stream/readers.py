@@ -357,11 +357,12 @@ def header_of(source: Source, dialect: Dialect) -> list[str]:
 
 
 def told_apart(names: list[str]) -> list[str]:
-    """Return names of columns; those that are there more than once are numbered.
+    """Return names of columns, each on one line; those there more than once are numbered.
 
-    >>> told_apart(["score", "score", "won", "", ""])
-    ['score_1', 'score_2', 'won', '', '']
+    >>> told_apart(["score", "score", "won", "", "", "the\\nlabel"])
+    ['score_1', 'score_2', 'won', '', '', 'the label']
     """
+    names = [" ".join(map(str.strip, name.splitlines())) for name in names]
     seen: Counter[str] = Counter()
     found = []
     for name in names:

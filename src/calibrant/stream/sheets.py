@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from itertools import chain, islice
 from typing import Any, ClassVar
 from xml.etree.ElementTree import ParseError
+from zipfile import BadZipFile
 
 import pyarrow as pa
 
@@ -43,7 +44,7 @@ class SheetReader(Reader):
             )
             self._rows_of(rows)
             self._note_formulas()
-        except (KeyError, IndexError, ValueError, ParseError) as error:
+        except (KeyError, IndexError, ValueError, ParseError, BadZipFile) as error:
             raise Unreadable(f"{self.source.name}: cannot be read: {error}") from error
         if len(self.names) < 2 and others:
             told = f"the first sheet must be the table, got {sheet.title!r} without one"

@@ -52,12 +52,14 @@ MAGIC: Final = {
 }
 TEXT: Final = ("csv", "tsv")
 """Formats with a separator."""
-BINARY: Final = ("parquet", "xlsx")
-"""Formats that are read from their end."""
+BINARY: Final = {"parquet": b"PAR1", "xlsx": b"PK\x03\x04"}
+"""Formats that are read from their end, and how their files begin."""
 WORKBOOK: Final = "xl/workbook.xml"
 """What is in every Excel file."""
 OTHERS: Final = {
-    b"\xd0\xcf\x11\xe0": "an Excel file of before 2007; save it as .xlsx or CSV",
+    b"\xd0\xcf\x11\xe0": "an Excel file of before 2007, or with a password; save it as .xlsx",
+    b"sqlite format 3": "an SQLite database; export the table as CSV",
+    b"arrow1": "an Arrow file; write Parquet",
     b"\x89png": "a picture",
     b"\xff\xd8\xff": "a picture",
     b"%pdf-": "a PDF file",
@@ -316,8 +318,13 @@ def _member(name: str, archive: zipfile.ZipFile) -> str:
 def _sniff(stream: Any, named: str | None) -> str:
     """Return the format of a stream that is named so; lines and lists of JSON share their names."""
     start: bytes = stream.peek(1)[:4096]
-    if named in BINARY or start.startswith(b"PAR1"):
-        return named if named in BINARY else "parquet"
+    if start.startswith(BINARY["parquet"]):
+        return "parquet"
+    if named in BINARY:
+        if start.startswith(BINARY[named]):
+            return named
+        # Its name is wrong.
+        named = None
     first = start.lstrip(b"\xef\xbb\xbf\xff\xfe\0 \t\r\n")[:1]
     if first in (b"{", b"[") and named in (None, "json", "jsonl"):
         return "json" if first == b"[" and not LISTS.match(start) else "jsonl"
