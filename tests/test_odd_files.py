@@ -420,6 +420,23 @@ def test_one_forecast_for_all_has_no_ranking_to_lose(
     assert "ranking" not in told
 
 
+def test_names_of_groups_may_have_any_letters_and_several_lines(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("matplotlib", reason="needs the extra plot")
+    sides = "日本語", '"two\nlines"'
+    rows = "".join(f"{p},{y},{sides[k % 2]}\n" for k, (p, y) in enumerate(rounds()))
+    place = written(tmp_path / "d.csv", "prob,won,side\n" + rows)
+    pictures = tmp_path / "pictures"
+    words = ("--group", "side", "--report", tmp_path / "r.html", "--plots", pictures)
+    assert ran("replay", place, *words) == 0
+    told = capsys.readouterr()
+    assert (
+        told.err == "calibrant: raw forecasts from column 'prob' and outcomes from column 'won'\n"
+    )
+    assert "side=two lines " in told.out
+
+
 @pytest.mark.parametrize("loss", ["squared", "log"])
 def test_the_defaults_that_help_tells_are_those_that_are_used(
     loss: str, capsys: pytest.CaptureFixture[str]

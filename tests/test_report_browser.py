@@ -92,12 +92,12 @@ def pages(page: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pat
     return {"report": page, "groups": grouped(place), "compare": compared}
 
 
-def grouped(place: Path) -> Path:
+def grouped(place: Path, *more: str) -> Path:
     """Write the report of a run with groups, one of them with a long name."""
     from calibrant.cli.app import run
 
     raw, outcomes = overconfident(1200)
-    names = ["north", "south", "west", "east", "a-region-with-a-name-that-does-not-end"]
+    names = ["north", "south", "west", "east", "a-region-with-a-name-that-does-not-end", *more]
     chosen = np.random.default_rng(3).choice(names, len(raw))
     rows = [f"{p},{y},{name}" for p, y, name in zip(raw, outcomes, chosen, strict=True)]
     (place / "regions.csv").write_text("\n".join(["prob,won,region", *rows]) + "\n")
@@ -138,6 +138,20 @@ def test_no_printed_page_holds_the_footer_alone(
     without = sheets(seen)
     seen.close()
     assert whole == without >= 1
+
+
+@pytest.mark.parametrize("medium", ["screen", "print"])
+def test_a_label_without_end_leaves_room_for_its_numbers(
+    browser: Any, tmp_path: Path, medium: str
+) -> None:
+    seen = browser.new_page(viewport={"width": 1200, "height": 800})
+    seen.emulate_media(media=medium)
+    seen.goto(grouped(tmp_path, "x" * 300).as_uri())
+    wide = "document.querySelectorAll('.sheet')"
+    found = seen.evaluate(f"Array.from({wide}, each => each.scrollWidth - each.clientWidth)")
+    seen.close()
+    assert len(found) > 4
+    assert max(found) <= 0
 
 
 def test_a_footer_alone_on_a_page_would_be_noticed(browser: Any) -> None:

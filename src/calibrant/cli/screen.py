@@ -144,8 +144,8 @@ def table(title: str | None, columns: Mapping[str, str], rows: list[list[str]]) 
         right = justify == "right"
         made.add_column(heading, justify="right" if right else "left", no_wrap=right)
     for row in rows:
-        # Cells are text: brackets in a formula or a name are no markup.
-        made.add_row(*map(Text, row))
+        # Cells are text on one line: brackets in a formula or a name are no markup.
+        made.add_row(*(Text(cell.replace("\n", " ")) for cell in row))
     if title is None:
         return Group(made)
     # A title of rich's own would be broken at the width of the table.

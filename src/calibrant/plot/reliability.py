@@ -321,7 +321,7 @@ def _ink_panel(ax: Axes, row: GroupRow, curve: CalibrationCurve, kind: str) -> N
     ax.vlines(x, low, high, look.colour, "-", linewidth=1.0, alpha=0.5, zorder=2.0)
     areas = np.maximum(curve.count[used] * (PANEL_LARGEST / curve.count.max()), 2.0)
     ax.scatter(x, y, areas, facecolors=look.face, edgecolors=look.colour, zorder=3.0)
-    whole = row.group
+    whole = " ".join(row.group.split())
     name = whole if len(whole) <= PANEL_NAME else f"{whole[: PANEL_NAME - 1]}…"
     told = f"{name}\n{row.rounds:,} rounds, C2 {row.c2:.4f}"
     style: Style = {"verticalalignment": "bottom", "color": LIGHT["ink"]}
