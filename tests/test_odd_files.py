@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("typer", reason="needs the extra cli")
 pytest.importorskip("pyarrow", reason="needs the extra cli")
 
-from test_ordinary_files import means, plain, ran, refused, rounds, text, written
+from test_ordinary_files import SEED, means, plain, ran, refused, rounds, text, written
 
 from calibrant import Calibrant
 
@@ -410,14 +410,24 @@ def test_a_form_of_times_that_nobody_knows_is_asked_for(
 # -------------------------------------------------------------------------------- what is said
 
 
+@pytest.mark.parametrize(("given", "times"), [("0.3", 8), ("0.2", 100)])
 def test_one_forecast_for_all_has_no_ranking_to_lose(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    given: str, times: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rows = "".join(f"0.3,{y}\n" for _, y in rounds() * 8)
+    rows = "".join(f"{given},{y}\n" for _, y in rounds() * times)
     assert ran("replay", written(tmp_path / "d.csv", "prob,won\n" + rows), "--seed", 1) == 0
     told = " ".join(capsys.readouterr().out.split())
     assert "Accuracy improved: Brier" in told
     assert "ranking" not in told
+
+
+def test_a_change_that_no_digit_shows_is_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = written(tmp_path / "d.csv", "prob,won\n" + "0,0\n" * 200)
+    assert ran("replay", place, *SEED) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "Accuracy unchanged: Brier 0.00000 → 0.00000." in told
 
 
 def test_names_of_groups_may_have_any_letters_and_several_lines(

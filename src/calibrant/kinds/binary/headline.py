@@ -46,13 +46,15 @@ def accuracy(summary: Summary) -> str:
     """Say what happened to the Brier score, by its interval.
 
     ``unknown`` without an interval; ``same`` if every plausible change is too small to
-    matter; ``improved`` or ``worse`` if the interval leaves 0 out, ``slightly`` so if it
-    hardly matters; else ``unclear``.
+    matter, or no printed digit shows it; ``improved`` or ``worse`` if the interval leaves
+    0 out, ``slightly`` so if it hardly matters; else ``unclear``.
     """
     told = summary["regret_brier"]
     value, low, high = (number(told[key]) for key in ("value", "low", "high"))
     if math.isnan(low) or math.isnan(high):
         return "unknown"
+    if abs(value) < SEEN:
+        return "same"
     slight = min(SLIGHT, SHARE * number(summary["raw"]["brier"]))
     if max(-low, high) <= slight and (low <= 0.0 <= high or abs(value) <= slight / 5.0):
         return "same"
@@ -63,6 +65,10 @@ def accuracy(summary: Summary) -> str:
     return "improved" if high < 0.0 else "worse"
 
 
+EXACT: Final = 1e-15
+"""A variance below this one is what rounding leaves of none."""
+SEEN: Final = 5e-8
+"""From here on a change of the Brier score is seen in the seven digits that are printed at most."""
 MOST_DIGITS: Final = 4
 SMALL_BRIER: Final = 0.01
 """A score below which three digits show little."""
@@ -300,7 +306,7 @@ def _costs_ranking(summary: Summary) -> bool:
 
 def _is_constant(summary: Summary) -> bool:
     """Say whether all raw forecasts are the same, so that there is no ranking to lose."""
-    return number(summary["raw"]["sharpness"]) == 0.0
+    return number(summary["raw"]["sharpness"]) < EXACT
 
 
 def _is_slight(summary: Summary) -> bool:
