@@ -856,6 +856,18 @@ def test_late_outcomes_are_told_where_no_theorem_speaks_of_them() -> None:
     assert {row[-1] for row in table.rows} == {"no promise"}
 
 
+def test_a_bound_on_the_loss_to_the_mixture_alone_is_no_guarantee_that_was_kept() -> None:
+    raw, outcomes = overconfident(2500)
+    summary = chained(raw, outcomes, available=np.arange(2500) + 3.0)
+    assert summary["certificate_holds"] is True
+    assert summary["chain"]["mixed_bound"] < 1.0
+    assert {summary["bound"][key] for key in ("c1", "c2", "regret")} == {None}
+    first = summary["bound"]["from_round"]
+    told = f"It is too early to promise anything; promises begin at about round {first:,}."
+    assert promise(summary) == told
+    assert "too early</td>" in render([summary, summary])
+
+
 def test_a_summary_from_before_there_were_chains_is_still_told(summary: Summary) -> None:
     old = {k: v for k, v in summary.summary.items() if k not in ("chain", "calibrator", "windows")}
     for name in ("raw", "forecast", "mean"):

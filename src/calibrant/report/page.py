@@ -16,7 +16,7 @@ from calibrant.errors import InvalidInput, MissingExtra, requirement
 from calibrant.plot import Drawing, save_drawings
 from calibrant.plot.canvas import DARK, LIGHT, svg
 from calibrant.plot.save import inline
-from calibrant.report.tables import Section, Table, shown, view_of
+from calibrant.report.tables import Section, Table, shown, too_early, view_of
 from calibrant.summary import AnySummary
 
 BOTH: Final = ("raw", "forecast")
@@ -133,9 +133,8 @@ def _overview(chapters: Sequence[dict[str, Any]], summaries: Sequence[AnySummary
 def _line(chapter: dict[str, Any], summary: AnySummary) -> tuple[str, ...]:
     compared = view_of(summary).COMPARED
     pairs = [shown(summary[name][key]) for _, key in compared for name in BOTH]
-    early = (summary.summary.get("bound") or {}).get("from_round") is not None
-    none = "too early" if early else "none"
-    kept = {True: "kept", False: "exceeded", None: none}[summary["certificate_holds"]]
+    kept = {True: "kept", False: "exceeded", None: "none"}[summary["certificate_holds"]]
+    kept = kept if too_early(summary.summary) is None else "too early"
     return (chapter["name"], f"{int(summary['n_rounds']):,}", *pairs, kept)
 
 

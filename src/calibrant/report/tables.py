@@ -49,6 +49,17 @@ def number(value: Any) -> float:
     return math.nan if value is None else float(value)
 
 
+def too_early(told: Mapping[str, Any]) -> int | None:
+    """Return from about which round on something is promised, where nothing is yet.
+
+    That the draws lose little to the mixture, which a chain may promise alone, says nothing of
+    their errors.
+    """
+    bound, kept = told.get("bound") or {}, told["certificate_holds"]
+    alone = told.get("chain") and all(bound.get(key) is None for key in ("c1", "c2", "regret"))
+    return bound.get("from_round") if kept is None or (kept and alone) else None
+
+
 def rounds_told(count: int) -> str:
     """Return a number of rounds in words.
 

@@ -16,7 +16,7 @@ from calibrant.plot import Drawing, prepare_all
 from calibrant.plot.reliability import GroupPanels
 from calibrant.recalibrate.promise import FAILURE
 from calibrant.registry import calibrators
-from calibrant.report.tables import Section, number, rounds_told, shown
+from calibrant.report.tables import Section, number, rounds_told, shown, too_early
 from calibrant.summary import Part, Summary
 
 FAMILY: Final = "probabilities"
@@ -113,7 +113,7 @@ def _verdict(summary: Summary) -> str:
         told_so = WITHDRAWN.format(spent["epsilon"], int(spent["fallbacks"]))
         rest = "" if spent["c2_bound"] is None else OTHERS
         return told_so + rest
-    if holds is None and (first := told.get("from_round")) is not None:
+    if (first := too_early(summary.summary)) is not None:
         return EARLY.format(int(first))
     if holds is None and (delay := summary["certificate"].get("delay")):
         return LATE.format(int(delay))
