@@ -27,8 +27,8 @@ SOURCE = ROOT / "build" / "site" / "source"
 INNER = {"kernels", "core", "kinds", "cli", "demo", "experts", "loading", "registry", "learners"}
 """Packages that come last, or whose names are exported elsewhere."""
 FIRST = ("calibrant", "calibrant.datasets", "calibrant.metrics")
-LEFT_OUT = ("calibrant.__main__", "calibrant.experts")
-"""The command, and names that were given up and still work with a warning."""
+LEFT_OUT = "calibrant.experts"
+"""Names that were given up and still work with a warning."""
 BESIDE = {
     "README.md": "index.md",
     "CHANGELOG.md": "changelog.md",
@@ -46,12 +46,14 @@ START = [
     "changelog",
     "pages",
 ]
+OVERVIEWS = ["theory/theorems", "theory/algorithm1", "theory/mixtures", "theory/bounds"]
+"""What to read before single theorems."""
 SECTIONS = {
     "start": ("Start", "The first hour, pictures, and how good and fast it is.", START),
     "guides": ("How to", "One page for each task.", ["how-to"]),
     "manual": ("Reference", "What everything is and does.", ["reference"]),
     "names": ("API", "Every public name, from its docstring.", ["api"]),
-    "proofs": ("Theory", "A page for each theorem.", ["theory", "experiments"]),
+    "proofs": ("Theory", "A page for each theorem.", [*OVERVIEWS, "theory", "experiments"]),
     "inside": ("Design", "How it is made, and why.", ["design", "contributing", "decisions"]),
 }
 """Title, introduction and pages of each section."""
@@ -65,7 +67,7 @@ def packages() -> list[ModuleType]:
     """Return every package, and every module beside them, that exports names."""
     found = pkgutil.walk_packages(calibrant.__path__, "calibrant.")
     names = [each.name for each in found if each.ispkg or each.name.count(".") == 1]
-    made = [imported(name) for name in names if name not in LEFT_OUT]
+    made = [imported(name) for name in names if name != LEFT_OUT and "._" not in name]
     order = {name: place for place, name in enumerate(FIRST)}
     return sorted(
         (each for each in [calibrant, *made] if getattr(each, "__all__", None)),
@@ -224,14 +226,16 @@ def linked(found: re.Match[str], page: Path, up: str) -> str:
 def sections(source: Path) -> str:
     """Write a page for each section, with its table of contents; return that of the sections."""
     for name, (title, told, names) in SECTIONS.items():
-        entries = "\n".join(page for each in names for page in listed(source, each))
+        entries = "\n".join(dict.fromkeys(page for each in names for page in listed(source, each)))
         tree = f"```{{toctree}}\n:maxdepth: 1\n\n{entries}\n```\n"
         put(source / f"{name}.md", f"# {title}\n\n{told}\n\n{tree}")
     return "\n```{toctree}\n:hidden:\n\n" + "\n".join(SECTIONS) + "\n```\n"
 
 
 def listed(source: Path, name: str) -> list[str]:
-    """Return the pages of a folder, or the one page of that name."""
+    """Return the pages of a folder, or the one page of that name; packages in their order."""
+    if name == "api":
+        return [f"api/{each}" for each in public_names()]
     if (source / name).is_dir():
         return [f"{name}/{page.stem}" for page in sorted((source / name).iterdir())]
     return [name]

@@ -87,6 +87,46 @@ def test_every_page_is_in_a_section(source: Path) -> None:
     assert pages - listed == {"index", *site.SECTIONS}
 
 
+def test_no_page_is_about_a_module_whose_name_begins_with_an_underscore() -> None:
+    assert not [name for name in site.public_names() if re.search(r"\._", name)]
+
+
+def tree(source: Path, section: str) -> list[str]:
+    told = (source / f"{section}.md").read_text().partition("```{toctree}")[2]
+    return re.findall(r"^[\w./-]+$", told, re.MULTILINE)
+
+
+def test_names_come_as_packages_are_ordered_and_overviews_before_their_theorems(
+    source: Path,
+) -> None:
+    assert tree(source, "names") == [f"api/{name}" for name in site.public_names()]
+    assert tree(source, "names")[0] == "api/calibrant"
+    assert tree(source, "proofs")[:2] == ["theory/theorems", "theory/algorithm1"]
+    for section in site.SECTIONS:
+        assert len(set(tree(source, section))) == len(tree(source, section))
+
+
+@pytest.mark.parametrize(
+    ("words", "page"),
+    [
+        ("multiclass", "classes"),
+        ("regression", "regression"),
+        ("prediction intervals", "regression"),
+        ("backtest", "replay"),
+        ("drift", "drift"),
+    ],
+)
+def test_the_search_finds_what_people_call_it_in_a_title(words: str, page: str) -> None:
+    title = (ROOT / "docs" / "how-to" / f"{page}.md").read_text().partition("\n")[0]
+    assert words in title.lower()
+
+
+def test_what_scrolls_on_a_screen_is_printed_whole() -> None:
+    style = (ROOT / "docs" / "static" / "site.css").read_text().partition("@media print")[2]
+    for scrolls in (".bd-article-container", ".pst-scrollable-table-container", "pre"):
+        assert re.search(rf"{re.escape(scrolls)}[^{{}}]*{{[^}}]*overflow: visible", style)
+
+
 def test_notebooks_are_stored_without_outputs() -> None:
     notebooks = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
     assert len(notebooks) >= 2
@@ -96,10 +136,25 @@ def test_notebooks_are_stored_without_outputs() -> None:
 
 
 @pytest.mark.parametrize("name", ["drift", "language-model"])
-def test_notebooks_run(name: str) -> None:
+def test_notebooks_run_and_show_their_pictures(name: str) -> None:
     path = ROOT / "docs" / "notebooks" / f"{name}.ipynb"
     names: dict[str, object] = {}
+    shown = []
     for cell in json.loads(path.read_text())["cells"]:
         if cell["cell_type"] == "code":
-            exec(compile("".join(cell["source"]), str(path), "exec"), names)
+            shown.append(played("".join(cell["source"]), names))
     assert "run" in names
+    assert any(hasattr(value, "_repr_svg_") for value in shown)
+    # A figure that pyplot does not know of is told in words there, not shown.
+    assert not any(type(value).__name__ == "Figure" for value in shown)
+
+
+def played(cell: str, names: dict[str, object]) -> object:
+    """Run a cell, and return the value of its last line if that is an expression."""
+    lines = ast.parse(cell).body
+    last = lines.pop() if isinstance(lines[-1], ast.Expr) else None
+    exec(compile(ast.Module(lines, []), "cell", "exec"), names)
+    if not isinstance(last, ast.Expr):
+        return None
+    value: object = eval(compile(ast.Expression(last.value), "cell", "eval"), names)
+    return value

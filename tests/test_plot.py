@@ -228,6 +228,12 @@ def test_a_plot_draws_on_a_figure_of_its_own_or_on_given_axes(name: str) -> None
     assert canvas.svg(theirs.figure).startswith("<?xml")
 
 
+def test_a_notebook_shows_the_picture_once_it_is_drawn() -> None:
+    drawn = plot.reliability([0.2, 0.7, 0.7], [0, 1, 1])
+    assert "<svg" in str(drawn._repr_svg_())
+    assert plot.prepare_reliability([0.2, 0.7, 0.7], [0, 1, 1])._repr_svg_() is None
+
+
 def test_given_axes_keep_their_own_fonts_and_frame() -> None:
     ax = matplotlib.figure.Figure().subplots()
     ax.xaxis.label.set_fontsize(23.0)

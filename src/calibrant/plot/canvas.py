@@ -362,6 +362,9 @@ class Drawing(ABC):
             dress(target)
         return replace(self, ax=target)
 
+    def _repr_svg_(self) -> str | None:
+        return None if self.ax is None else svg(self.figure)
+
     @abstractmethod
     def _ink(self, ax: Axes) -> list[Any]:
         """Draw on ``ax``; return what belongs into the legend."""
