@@ -9,8 +9,10 @@ from typing import Any
 from calibrant import Calibrant, Recalibrator, load
 from calibrant.classes import ClassCalibrant, OneVsRest, SimplexRecalibrator, TopLabel
 from calibrant.groups import GroupRecalibrator, Period, TimeIntervals
+from calibrant.monitor import GroupWatch, LateWatch, Monitor, Watch
 from calibrant.recalibrate.table import Table
 from calibrant.regression import ConformalInterval, Distribution, QuantileRecalibrator
+from calibrant.summary.follower import Follower
 from calibrant.transforms import Identity
 
 SMALL: dict[str, Any] = {"resolution": 3, "buckets": 2}
@@ -213,4 +215,92 @@ KEYED: dict[str, Callable[[Keyed], Any]] = {
 PATTERNS = {
     "recalibrator": partial(Recalibrator, max_open=2, **SMALL),
     "safe": partial(Calibrant, raw_safe=0.05, max_open=2, **SMALL),
+}
+
+
+class Followed:
+    """What follows forecasts, whose counts are those of its state."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self.made = make()
+
+    def to_bytes(self) -> bytes:
+        stored: bytes = self.made.to_bytes()
+        again = type(self.made).from_bytes(stored)
+        for count in ("rounds", "issued", "waiting", "missing", "judged"):
+            assert getattr(again, count, None) == getattr(self.made, count, None)
+        return stored
+
+
+ROUNDS = [0.3, 0.9, 0.3, 0.6, 0.1, 0.8, 0.7], [1, 0, 0, 1, 1, 0, 1]
+
+
+def monitor(**options: Any) -> Monitor:
+    made = Monitor(buckets=2, **options)
+    made.update_many(*ROUNDS)
+    return made
+
+
+def watch() -> Watch:
+    made = Watch(buckets=2, learning=3)
+    made.update_many(ROUNDS[0], *ROUNDS)
+    return made
+
+
+def group_watch() -> GroupWatch:
+    made = GroupWatch(buckets=2, keys=["a"], learning=2)
+    made.update_many(["a", "b", "a", "b", "b", "a", "b"], *ROUNDS)
+    return made
+
+
+def late_watch(judge: Any) -> LateWatch:
+    made = LateWatch(judge(buckets=2), horizon=3)
+    told = [[p] * len(made.names) for p in ROUNDS[0]]
+    for number, values in enumerate(told):
+        made.forecast(*values, time=float(number))
+        # The latest two wait, and one of them is known.
+        if number < 6 and number != 4:
+            made.observe(number, ROUNDS[1][number])
+    return made
+
+
+def follower(rounds: int) -> Follower:
+    made = Follower([0.0, 0.5, 1.0])
+    for t in range(rounds):
+        made.take(0.3, 0.5, 0.4, t % 2, float(t))
+    return made
+
+
+MORE = [0.2, 0.9, 0.9], [0, 1, 0]
+FOLLOWED: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
+    "monitor, update": (monitor, lambda made: made.update(0.4, 1)),
+    "monitor in turn, update": (partial(monitor, lag=2), lambda made: made.update(0.4, 1)),
+    "monitor in turn, update_many": (partial(monitor, lag=2), lambda made: made.update_many(*MORE)),
+    "monitor, restart": (monitor, lambda made: made.restart()),
+    "watch, update": (watch, lambda made: made.update(0.4, 0.5, 1)),
+    "watch, update_many": (watch, lambda made: made.update_many(MORE[0], *MORE)),
+    "watch, restart": (watch, lambda made: made.restart()),
+    "groups, update": (group_watch, lambda made: made.update(["b", "new"], 0.4, 1)),
+    "groups, update_many": (
+        group_watch,
+        lambda made: made.update_many(["b", "new", "a"], *MORE),
+    ),
+    "groups, restart": (group_watch, lambda made: made.restart()),
+    "groups, restart a key": (group_watch, lambda made: made.restart("b")),
+    "late, forecast": (partial(late_watch, Watch), lambda made: made.forecast(0.4, 0.5, time=9.0)),
+    "late, observe": (partial(late_watch, Watch), lambda made: made.observe(4, 1)),
+    "late, forget": (partial(late_watch, Monitor), lambda made: made.forget(4)),
+    "late, play": (
+        partial(late_watch, Monitor),
+        lambda made: made.play([(0.4,), (), (0.1,), (0.9,)], [8.0, 1, 9.0, None], [0, 6, 0, 0]),
+    ),
+    "late, restart": (partial(late_watch, Watch), lambda made: made.restart()),
+    "follower, take": (partial(follower, 5), lambda made: made.take(0.3, 0.5, 0.4, 1)),
+    "follower, window": (partial(follower, 624), lambda made: made.take(0.3, 0.5, 0.4, 1)),
+    "follower, take_many": (
+        partial(follower, 623),
+        lambda made: made.take_many(MORE[0], [0.0, 1.0, 1.0], *MORE, [0.0, 1.0, 2.0]),
+    ),
+    "follower, correct": (partial(follower, 5), lambda made: made.correct(1, 0.3, 0.5, 0.4, 1)),
+    "follower, merge": (partial(follower, 5), lambda made: made.merge(follower(3))),
 }

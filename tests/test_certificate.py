@@ -348,6 +348,17 @@ def test_late_outcomes_without_a_theorem_are_counted() -> None:
     assert told == ["  no guarantee with 2 outcomes outstanding"]
 
 
+def test_bounds_on_expectations_alone_are_told_where_no_single_run_has_any() -> None:
+    rec = Recalibrator("regret_matching", seed=1)
+    rec.replay(np.full(300, 0.4), np.arange(300) % 2, available=np.arange(300) + 3.0)
+    made = rec.certificate()
+    assert made.sure == ()
+    assert {bound.quantity for bound in made.bounds} == {"C1", "regret"}
+    told = "no guarantee with 2 outcomes outstanding; bounds on expectations in details()"
+    assert str(made).splitlines()[2] == f"  {told}"
+    assert "in expectation over the draws" in made.details()
+
+
 def test_two_infinite_losses_are_not_compared_and_not_written_as_numbers() -> None:
     rec = Recalibrator(resolution=4, buckets=2, seed=1, prior=0, loss="log")
     for _ in range(10):

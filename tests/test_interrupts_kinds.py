@@ -17,9 +17,11 @@ from interruptible import (
     BATCHED,
     BATCHES,
     CALLS,
+    FOLLOWED,
     KEYED,
     KINDS,
     PATTERNS,
+    Followed,
     Keyed,
     Model,
 )
@@ -94,3 +96,9 @@ def test_an_interrupted_call_of_a_table_is_done_wholly_or_not_at_all(
     lone.forecast(0.3, id="lone")
     lone.observe(lone.forecast(0.2), 1)
     try_all(partial(Keyed, PATTERNS[pattern], lone.to_bytes()), KEYED[call])
+
+
+@pytest.mark.parametrize("call", FOLLOWED)
+def test_what_follows_forecasts_takes_an_interrupted_call_wholly_or_not_at_all(call: str) -> None:
+    make, told = FOLLOWED[call]
+    try_all(partial(Followed, make), lambda followed: told(followed.made), tries=40)

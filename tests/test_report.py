@@ -848,7 +848,7 @@ def test_late_outcomes_are_told_where_no_theorem_speaks_of_them() -> None:
     summary = chained(raw, outcomes, available=np.arange(200) + 3.0, method="growing")
     assert promise(summary) == (
         "Outcomes came late here, at most 2 outstanding at a forecast, and no theorem of this "
-        "method covers late outcomes. What was measured stands; nothing is promised."
+        "method covers a single run then. What was measured stands; nothing is promised."
     )
     assert guarantee(summary).startswith("Nothing is promised here.")
     table = chain(summary)

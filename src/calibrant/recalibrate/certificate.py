@@ -141,7 +141,8 @@ class Certificate(Seeded):
             return "no rounds yet"
         if not self.sure:
             late = f" with {self.delay} outcomes outstanding" if self.delay else ""
-            return f"no guarantee{late}"
+            mean = "; bounds on expectations in details()" if self.bounds else ""
+            return f"no guarantee{late}{mean}"
         limits = {name: self.promised(name) for name in ("C1", "C2", "regret")}
         told = {name: value for name, value in limits.items() if value is not None}
         return promised(told, self.failure, self.holds) if told else too_early(self.early)

@@ -71,7 +71,7 @@ UNREPORTED: Final = (
 )
 LATE: Final = (
     "Outcomes came late here, at most {:,} outstanding at a forecast, and no theorem of this "
-    "method covers late outcomes. What was measured stands; nothing is promised."
+    "method covers a single run then. What was measured stands; nothing is promised."
 )
 WITHDRAWN: Final = (
     "The announced forecasts never lost more than {:g} to yours on average, as was asked. To keep "
