@@ -41,6 +41,11 @@ def test_no_other_accurate_method_withstands_the_adversary_as_the_picture_says()
     best = rows["calibrant"]
     others = [row for row in rows.values() if row["kind"] not in ("default", "calibrator")]
     assert min(row["adversarial_l2"] for row in others) >= 0.25
+    # What the README says of the picture.
+    near = sorted(rows.values(), key=lambda row: row["brier"])[:8]
+    assert best in near
+    assert sum(row["adversarial_l2"] >= 0.25 for row in near) == 7
+    assert "seven others with the lowest Brier scores stand at 0.25 or more" in README
     # In the digits that the README quotes: the mixture alone differs behind them.
     assert round(best["brier"], 4) == min(round(row["brier"], 4) for row in rows.values())
     assert best["adversarial_l2"] == min(row["adversarial_l2"] for row in rows.values())

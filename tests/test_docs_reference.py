@@ -23,7 +23,8 @@ import calibrant
 from calibrant import Calibrant, Recalibrator
 from calibrant.calibrators import Calibrator, FosterHart
 from calibrant.calibrators.base import MAX_BUCKETS, MAX_PRIOR
-from calibrant.core.grid import MAX_RESOLUTION, MAX_SPACED
+from calibrant.core.grid import MAX_RESOLUTION, MAX_SPACED, Grid
+from calibrant.errors import InvalidInput
 from calibrant.kernels.layout import FIXED, HEAD, STATE, Section
 from calibrant.recalibrate.spec import LOSS_CODES, MAX_OPEN
 from calibrant.registry import calibrators
@@ -224,7 +225,14 @@ def test_every_setting_of_the_recalibrator_is_documented() -> None:
 def test_limits_are_those_of_the_code() -> None:
     table = told().partition("| setting | range |\n")[2].partition("\n\n")[0]
     rows = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", table, re.MULTILINE))
-    assert rows["resolution"] == f"1 to {MAX_RESOLUTION:,}; 2 to {MAX_SPACED:,} on the spaced grids"
+    spaced = (
+        f"2 to {MAX_SPACED:,} on the grids `logit` and `arcsine`, 1 to {MAX_SPACED:,} on `graded`"
+    )
+    assert rows["resolution"] == f"1 to {MAX_RESOLUTION:,}; {spaced}"
+    assert Grid("graded", 1).cells == 2
+    for kind in ("logit", "arcsine"):
+        with pytest.raises(InvalidInput):
+            Grid(kind, 1)
     assert rows["buckets"] == f"1 to {MAX_BUCKETS:,}"
     assert rows["prior"] == f"0 to {MAX_PRIOR:,}"
     assert rows["max_open"] == f"1 to {MAX_OPEN:,}"
@@ -448,6 +456,8 @@ def test_the_glossary_explains_the_words_of_the_public_face() -> None:
     words = words_explained()
     assert {"round", "outcome", "forecast", "raw forecast", "draw", "mixture", "bucket"} <= words
     assert {"ticket", "grid", "index", "rule", "state", "adversary", "certificate"} <= words
+    assert {"accuracy", "safety", "batch", "seed", "secret", "journal", "service"} <= words
+    assert {"live page", "late outcome", "correction", "overconfident", "extra"} <= words
 
 
 def test_a_term_that_is_not_explained_would_be_found() -> None:
