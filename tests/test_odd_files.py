@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("typer", reason="needs the extra cli")
@@ -17,6 +18,7 @@ pytest.importorskip("pyarrow", reason="needs the extra cli")
 from test_ordinary_files import SEED, means, plain, ran, refused, rounds, text, written
 
 from calibrant import Calibrant
+from calibrant.metrics import auc
 
 __all__ = ["plain"]
 
@@ -384,7 +386,7 @@ def test_a_single_mark_before_each_row_is_no_quote(
         "%d. %B %Y",
         "%a %b %d %H:%M:%S %Y",
         "%d/%b/%Y:%H:%M:%S +0000",
-        "%m/%d/%y %I:%M%p",
+        "%m/%d/%Y %I:%M%p",
     ],
 )  # fmt: skip
 def test_more_forms_of_times_are_read(form: str, tmp_path: Path) -> None:
@@ -428,6 +430,25 @@ def test_a_change_that_no_digit_shows_is_none(
     assert ran("replay", place, *SEED) == 0
     told = " ".join(capsys.readouterr().out.split())
     assert "Accuracy unchanged: Brier 0.00000 → 0.00000." in told
+
+
+def test_a_ranking_is_not_judged_where_raw_forecasts_are_too_close_to_each_other(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dice = np.random.default_rng(11)
+    raw = dice.beta(0.5, 1000, 20_000)
+    outcomes = dice.random(20_000) < 2 * raw
+    rows = (f"{p:.8f},{y:d}\n" for p, y in zip(raw, outcomes, strict=True))
+    place = written(tmp_path / "d.csv", "prob,won\n" + "".join(rows))
+    assert ran("replay", place, *SEED, "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    found = told["auc"]
+    exact = auc(raw.round(8), outcomes)
+    # The cells alone tell less of a ranking.
+    assert found["raw"] + 0.03 < exact
+    assert abs(found["raw"] - exact) <= found["unsure"]
+    limits = f"{found['raw']:.3f} ± {found['unsure']:.3f}"
+    assert f"ranking not known: AUC {limits} → {found['forecast']:.3f}." in told["headline"]
 
 
 def test_names_of_groups_may_have_any_letters_and_several_lines(

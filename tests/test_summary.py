@@ -79,6 +79,21 @@ def test_the_sums_are_those_of_the_streaming_metrics_to_the_last_bit(
     assert collector.exact() == exact
 
 
+@pytest.mark.parametrize(("digits", "most"), [(2, 0.0), (3, 0.0), (6, 0.2)])
+@pytest.mark.parametrize("scale", [1.0, 0.01])
+def test_the_exact_area_of_raw_forecasts_is_as_near_as_is_said(
+    digits: int, most: float, scale: float
+) -> None:
+    dice = np.random.default_rng(4)
+    raw = np.round(dice.random(4000) * scale, digits)
+    outcomes = (dice.random(4000) < raw).astype(np.uint8)
+    collector = collected((raw, np.full(4000, GRID[0]), raw, outcomes))
+    unsure, area = collector.unsure("raw"), collector.ranking("raw").result()
+    assert abs(metrics.auc(raw, outcomes) - area) <= unsure + 1e-12
+    assert unsure <= min(most, collector.ranking("raw").error_bound)
+    assert (unsure > 0.0) == (digits == 6)
+
+
 @settings(max_examples=40)
 @given(rows)
 def test_the_log_loss_is_that_of_clipped_probabilities(
@@ -319,7 +334,7 @@ def test_the_summary_has_the_keys_that_are_promised(told: tuple[Summary, Arrays]
     summary = told[0].summary
     assert set(summary) == SUMMARY
     assert all(set(summary[name]) == SCORES for name in NAMES)
-    assert set(summary["auc"]) == {"raw", "forecast", "mean", "error"}
+    assert set(summary["auc"]) == {"raw", "forecast", "mean", "error", "unsure"}
     assert set(summary["regret_brier"]) == {"value", "low", "high", "blocks", "method"}
     assert set(summary["bound"]) == {
         "c1", "c2", "regret", "assumption", "failure", "from_round",

@@ -26,7 +26,14 @@ from calibrant.summary import kinds
 ENTRY: Final = re.compile(r"(?P<name>\w+)(, (?P<flag>--\S+))?( (?P<metavar>[A-Z,]+))?")
 """How the help of an option begins: its name, its flag if that is another, what it takes."""
 
-WORDS: Final = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}
+WORDS: Final = {
+    "tab": "\t",
+    "\\t": "\t",
+    "\\x01": "\x01",
+    "space": " ",
+    "comma": ",",
+    "semicolon": ";",
+}
 """Separators that are easier to say than to type."""
 
 Inputs: TypeAlias = Annotated[
@@ -199,8 +206,6 @@ class Reading:
     def dialect(self) -> Asked:
         """What the options say of how text is written."""
         sep = WORDS.get(self.sep or "", self.sep)
-        if sep is not None and re.fullmatch(r"\\x[0-9a-f]{2}", sep):
-            sep = chr(int(sep[2:], 16))
         refuse(sep is not None and len(sep) != 1, f"--sep must be one character, got {sep!r}")
         check.choice(self.decimal or ".", "--decimal", (".", ","))
         told = f"--sep and --decimal must be two characters, got {sep!r} for both"

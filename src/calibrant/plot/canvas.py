@@ -16,8 +16,7 @@ import io
 import math
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeAlias, TypeVar, cast
 
@@ -289,20 +288,13 @@ def short(value: float) -> str:
     return f"{value:.3g}" if math.isfinite(value) else ""
 
 
-@contextmanager
-def _any_letters() -> Iterator[None]:
-    """Draw letters that the font lacks as boxes, without a warning for each; tables have them."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing from")
-        yield
-
-
 def svg(figure: Figure) -> str:
     """Return ``figure`` as SVG without a date; ids are settled by :mod:`calibrant.plot.save`."""
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     held, canvas = io.StringIO(), cast(Any, FigureCanvasSVG(figure))
-    with _any_letters():
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
+        # Letters that the font lacks are boxes; tables have them.
         canvas.print_svg(held, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
     return held.getvalue()
 
@@ -314,7 +306,8 @@ def png(figure: Figure, dpi: float = 200.0) -> bytes:
     held, usual = io.BytesIO(), figure.get_dpi()
     figure.set_dpi(dpi)
     canvas = cast(Any, FigureCanvasAgg(figure))
-    with _any_letters():
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
+        # Letters that the font lacks are boxes; tables have them.
         canvas.print_png(held, metadata={"Software": None})
     figure.set_dpi(usual)
     return held.getvalue()

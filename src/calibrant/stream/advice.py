@@ -315,11 +315,10 @@ def _advice_on_classes(values: Sequence[Any], column: str) -> str:
 
 def _advice_on_time(value: Any, words: Wording, first: Sequence[Any]) -> str:
     texts = [text for text in first if isinstance(text, str)]
-    readable = bool(texts) and np.isfinite(words.times(texts).values).any()
+    unknown = bool(texts) and not np.isfinite(words.times(texts).values).any()
     if words.time_format is None:
-        flags = _time_flags([str(value)])[:1]
-        return "".join(flags) or ("" if readable or not texts else OWN_FORM)
-    if readable or not texts:
+        return "".join(_time_flags([str(value)])[:1]) or (OWN_FORM if unknown else "")
+    if not unknown:
         return ""
     if np.isfinite(times(texts).values).all():
         return "leaving --time-format out"

@@ -318,13 +318,11 @@ def _member(name: str, archive: zipfile.ZipFile) -> str:
 def _sniff(stream: Any, named: str | None) -> str:
     """Return the format of a stream that is named so; lines and lists of JSON share their names."""
     start: bytes = stream.peek(1)[:4096]
-    if start.startswith(BINARY["parquet"]):
-        return "parquet"
-    if named in BINARY:
-        if start.startswith(BINARY[named]):
-            return named
-        # Its name is wrong.
-        named = None
+    begun = next((each for each, begin in BINARY.items() if start.startswith(begin)), None)
+    if begun == "parquet" or (begun and begun == named):
+        return begun
+    # A name of another kind is wrong.
+    named = None if named in BINARY else named
     first = start.lstrip(b"\xef\xbb\xbf\xff\xfe\0 \t\r\n")[:1]
     if first in (b"{", b"[") and named in (None, "json", "jsonl"):
         return "json" if first == b"[" and not LISTS.match(start) else "jsonl"

@@ -19,11 +19,9 @@ PAIRS: Final = (
     ("oui", "non"), ("si", "no"), ("won", "lost"), ("win", "loss"), ("pass", "fail"),
     ("correct", "incorrect"), ("right", "wrong"), ("success", "failure"),
     ("positive", "negative"), ("pos", "neg"), ("good", "bad"), ("on", "off"), ("sí", "no"),
-    ("sì", "no"), ("sim", "não"), ("da", "nu"), ("da", "ne"), ("ano", "ne"), ("tak", "nie"),
-    ("да", "нет"), ("так", "ні"), ("igen", "nem"), ("kyllä", "ei"), ("是", "否"),
-    ("はい", "いいえ"), ("예", "아니요"), ("wahr", "falsch"), ("vrai", "faux"), ("vero", "falso"),
-    ("verdadero", "falso"), ("verdadeiro", "falso"),
-    ("✓", "✗"), ("✔", "✘"), ("✅", "❌"), ("1", "-1"),
+    ("sim", "não"), ("da", "nu"), ("da", "ne"), ("ano", "ne"), ("tak", "nie"), ("да", "нет"),
+    ("так", "ні"), ("是", "否"), ("はい", "いいえ"), ("wahr", "falsch"), ("vrai", "faux"),
+    ("vero", "falso"), ("verdadero", "falso"), ("✓", "✗"), ("✅", "❌"), ("1", "-1"),
 )  # fmt: skip
 """Words for yes and no that go together; which is which is known for the first five only."""
 KNOWN: Final = {word: float(k == 0) for pair in PAIRS[:5] for k, word in enumerate(pair)}
@@ -32,12 +30,11 @@ DATES: Final = (
     "%d.%m.%Y", "%d.%m.%y", "%d/%m/%Y", "%m/%d/%Y", "%d/%m/%y", "%m/%d/%y", "%d-%m-%Y", "%m-%d-%Y",
     "%Y/%m/%d", "%Y.%m.%d", "%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%b %d %Y",
     "%d-%b-%Y", "%d-%b-%y", "%a, %d %b %Y", "%a %b %d %Y", "%Y-%m-%d", "%d. %B %Y", "%Y-%m",
-    "%b %Y", "%B %Y", "%m/%Y", "%a %b %d %H:%M:%S %Y", "%d/%b/%Y:%H:%M:%S %z",
+    "%b %Y", "%B %Y", "%a %b %d %H:%M:%S %Y", "%d/%b/%Y:%H:%M:%S %z", "%m/%d/%Y %I:%M%p",
 )  # fmt: skip
 CLOCKS: Final = (
     "", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p", "T%H:%M:%S",
     " %H:%M:%S %z", " %H:%M %z", ", %H:%M", ", %H:%M:%S", " %H:%M:%S UTC", " %H:%M:%S GMT",
-    " %I:%M%p",
 )  # fmt: skip
 """Forms of times beside ISO 8601 that are tried."""
 

@@ -164,7 +164,8 @@ def _ece(used: metrics.BucketedCells) -> float:
 def _auc(collector: Collector) -> dict[str, Any]:
     raw, mean = (collector.ranking(name) for name in ("raw", "mean"))
     drawn, error = metrics.auc(collector.exact().result()), max(raw.error_bound, mean.error_bound)
-    return {"raw": raw.result(), "forecast": drawn, "mean": mean.result(), "error": error}
+    found = {"raw": raw.result(), "forecast": drawn, "mean": mean.result()}
+    return found | {"error": error, "unsure": collector.unsure("raw")}
 
 
 def _regret(collector: Collector) -> dict[str, Any]:

@@ -168,6 +168,17 @@ class Collector:
         counts, _ = self._fine(name)
         return metrics.StreamingAUC.from_dict(_state("StreamingAUC", tallies.FINE, counts))
 
+    def unsure(self, name: str) -> float:
+        """Return how far the area may be off, if equal averages in a cell mean that all are equal.
+
+        That is half the share of pairs in one cell whose two outcomes had other averages.
+        """
+        counts, sums = self._fine(name)
+        zeros, ones = counts[0::2], counts[1::2]
+        cells = zip(zeros, ones, sums[0::2], sums[1::2], strict=True)
+        apart = sum(zero * one for zero, one, low, high in cells if low * one != high * zero)
+        return _over(apart / 2, sum(zeros) * sum(ones))
+
     def exact(self) -> metrics.ExactCells:
         """Return the drawn forecasts by exact value."""
         zeros, ones = self._counts.T.tolist()

@@ -27,7 +27,7 @@ from calibrant.report.tables import number
 from calibrant.summary import BucketRow, Summary
 
 SLIGHT: Final = 0.005
-"""Differences of Brier scores that are too small to matter, but for small scores."""
+"""Differences of Brier scores, and of AUC, that are too small to matter, but for small scores."""
 SHARE: Final = 0.025
 """Of the Brier score: what is too small to matter there."""
 
@@ -301,7 +301,15 @@ def _costs_log_loss(summary: Summary) -> bool:
 def _costs_ranking(summary: Summary) -> bool:
     """Say whether the ranking got worse, by anything that is seen in the digits printed."""
     before, after = (number(summary["auc"][name]) for name in ("raw", "forecast"))
-    return round(after, RANKS) < round(before, RANKS) and not _is_constant(summary)
+    worse = round(after, RANKS) < round(before, RANKS)
+    return worse and not _is_constant(summary) and not _unsure(summary)
+
+
+def _unsure(summary: Summary) -> float:
+    """Return how far the raw AUC may be off where that hides whether it changed; else 0."""
+    told = summary["auc"]
+    before, after, error = (number(told.get(name)) for name in ("raw", "forecast", "unsure"))
+    return error if abs(after - before) <= error else 0.0
 
 
 def _is_constant(summary: Summary) -> bool:
@@ -320,8 +328,10 @@ def _ranking(summary: Summary) -> str:
     before, after = (number(summary["auc"][name]) for name in ("raw", "forecast"))
     if math.isnan(before) or math.isnan(after) or _is_constant(summary):
         return ""
+    if (error := _unsure(summary)) > SLIGHT:
+        return f"ranking not known: AUC {before:.{RANKS}f} ± {error:.{RANKS}f} → {after:.{RANKS}f}"
     change = round(after, RANKS) - round(before, RANKS)
-    better, worse = RANKING[_is_slight(summary)]
+    better, worse = ("hardly changed",) * 2 if error else RANKING[_is_slight(summary)]
     word = "unchanged" if change == 0.0 else better if change > 0.0 else worse
     return f"ranking {word}: {_auc(summary)}"
 

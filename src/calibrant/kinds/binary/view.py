@@ -60,11 +60,7 @@ KEPT_IN_EACH: Final = (
 EXCEEDED: Final = (
     "A bound was exceeded in this run. That happens in at most {} of runs if the assumptions hold."
 )
-EARLY: Final = "It is too early to promise anything; promises begin at about round {:,}."
-ONLY_LOSS: Final = (
-    "It is too early to promise calibration, which begins at about round {:,}; the extra loss over "
-    "the raw forecasts is within what is proven."
-)
+EARLY: Final = "It is too early to promise {}; promises begin at about round {:,}."
 UNREPORTED: Final = (
     " {:,} forecasts expired without an outcome; all of this is about the others, and nothing is "
     "promised if draws decided which outcomes were reported."
@@ -114,7 +110,7 @@ def _verdict(summary: Summary) -> str:
         rest = "" if spent["c2_bound"] is None else OTHERS
         return told_so + rest
     if (first := too_early(summary.summary)) is not None:
-        return EARLY.format(int(first))
+        return EARLY.format("anything", int(first))
     if holds is None and (delay := summary["certificate"].get("delay")):
         return LATE.format(int(delay))
     if holds is None:
@@ -122,7 +118,7 @@ def _verdict(summary: Summary) -> str:
     if not holds:
         return EXCEEDED.format(_failure(told))
     if summary.parts is None and told.get("from_round") and told["c1"] is told["c2"] is None:
-        return ONLY_LOSS.format(int(told["from_round"]))
+        return EARLY.format("calibration", int(told["from_round"]))
     if summary.parts is None or any(number(told[key]) >= 0.0 for key in ("c1", "c2")):
         return KEPT
     kind, rows = summary.parts.kind, summary.parts.rows

@@ -122,7 +122,7 @@ def facts(summary: NumberSummary) -> tuple[str, ...]:
 def promise(summary: NumberSummary) -> str:
     """Return whether the guarantee was kept."""
     if summary["certificate_holds"] is None and (first := _first(summary.summary)) is not None:
-        return EARLY.format(first)
+        return EARLY.format("anything", first)
     return PROMISES[summary["certificate_holds"]]
 
 
