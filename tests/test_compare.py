@@ -524,6 +524,12 @@ def test_the_headline_is_short_where_one_method_is_best_in_all() -> None:
     )
 
 
+def test_chance_is_named_where_there_are_few_rounds() -> None:
+    made = told(row("raw", 0.2, 0.01), row("x", 0.3, 0.2), rounds=5)
+    first = "With 5 rounds, chance decides which method is the best. raw is the most accurate"
+    assert headline(made).startswith(first)
+
+
 def test_progress_is_told_before_each_method_and_at_the_end() -> None:
     seen: list[tuple[int, int, str]] = []
     compare(

@@ -14,7 +14,7 @@ from calibrant.core.files import FilePath, put
 from calibrant.errors import CorruptState, UnknownName
 from calibrant.plot.pareto import front_of, prepare_pareto
 from calibrant.report.page import Figure, figure, filled
-from calibrant.report.tables import plainly, shown
+from calibrant.report.tables import plainly, rounds_told, shown
 from calibrant.summary.summary import bare
 
 VERSION: Final = 1
@@ -209,6 +209,8 @@ def _order(row: Row, by: str) -> tuple[bool, float, str]:
 
 
 NOTHING: Final = "No round has an outcome: there is nothing to compare."
+FEW: Final = 100
+"""Rounds below which chance decides who is the best."""
 BROKEN: Final = 0.1
 """C2 of forecasts that are off by a third on average: they mean nothing any more."""
 
@@ -232,7 +234,8 @@ def sentences(comparison: Comparison) -> list[str]:
     """Return what is to be said about the stream and, if there was a game, about the game."""
     if not comparison.rounds:
         return [NOTHING]
-    told = [_on_the_stream(comparison)]
+    few = f"With {rounds_told(comparison.rounds)}, chance decides which method is the best."
+    told = [*([few] if comparison.rounds < FEW else []), _on_the_stream(comparison)]
     return [*told, _against(comparison)] if comparison.adversarial_rounds else told
 
 

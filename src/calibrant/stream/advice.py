@@ -171,8 +171,7 @@ def two_values(values: Sequence[Any], name: str = "") -> tuple[str, str] | None:
     if len(seen) != 2:
         return None
     first, second = sorted(seen, key=lambda text: (seen[text], text))
-    swapped = _claim(second, first, name) > _claim(first, second, name)
-    return (second, first) if swapped else (first, second)
+    return max((first, second), (second, first), key=lambda pair: _claim(*pair, name))
 
 
 def _claim(text: str, other: str, name: str) -> tuple[bool, ...]:
