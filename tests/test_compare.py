@@ -524,6 +524,11 @@ def test_the_headline_is_short_where_one_method_is_best_in_all() -> None:
     )
 
 
+def test_of_equals_raw_forecasts_are_the_best() -> None:
+    made = told(row("aosa", 0.2, 0.0), row("raw", 0.2, 0.0), row("x", 0.3, 0.2))
+    assert headline(made).startswith("raw is the most accurate, Brier 0.2000, and the best")
+
+
 def test_chance_is_named_where_there_are_few_rounds() -> None:
     made = told(row("raw", 0.2, 0.01), row("x", 0.3, 0.2), rounds=5)
     first = "With 5 rounds, chance decides which method is the best. raw is the most accurate"

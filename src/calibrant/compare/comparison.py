@@ -203,9 +203,10 @@ def _names(made: type) -> list[str]:
     return [entry.name for entry in dataclasses.fields(made)]
 
 
-def _order(row: Row, by: str) -> tuple[bool, float, str]:
+def _order(row: Row, by: str) -> tuple[bool, float, bool, str]:
+    """Return what ranks a method: of equals the raw forecasts come first, as they cost nothing."""
     value = getattr(row, by)
-    return math.isnan(value), value, row.name
+    return math.isnan(value), value, row.kind != "raw", row.name
 
 
 NOTHING: Final = "No round has an outcome: there is nothing to compare."

@@ -171,7 +171,7 @@ def two_values(values: Sequence[Any], name: str = "") -> tuple[str, str] | None:
     if len(seen) != 2:
         return None
     first, second = sorted(seen, key=lambda text: (seen[text], text))
-    return max((first, second), (second, first), key=lambda pair: _claim(*pair, name))
+    return max((first, second), (second, first), key=lambda pair: _claim(pair[0], pair[1], name))
 
 
 def _claim(text: str, other: str, name: str) -> tuple[bool, ...]:
