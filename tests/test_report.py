@@ -751,7 +751,13 @@ def test_the_page_says_the_headline_the_promise_and_how_to_repeat_it(
     assert f"{code}buckets=20, prior=1, loss=&#39;squared&#39;, seed=1)" in page
     assert "On the command line" not in page
     told = "The drawn forecasts of this run are promised to be calibrated whatever the outcomes"
-    assert f"{told}, in all but 5 % of runs" in page
+    assert f"{told}, in all but 5\u00a0% of runs" in page
+
+
+def test_no_line_of_the_page_begins_with_a_percent_sign(page: str) -> None:
+    words = re.sub(r"<(style|svg|pre)\b.*?</\1>|<[^>]*>", "", page, flags=re.DOTALL)
+    assert len(re.findall("\u00a0%", words)) > 5
+    assert re.findall(r".{20}[0-9] %", words) == []
 
 
 def test_the_page_of_the_default_shows_its_chain_and_its_windows() -> None:

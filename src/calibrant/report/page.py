@@ -218,13 +218,15 @@ def _templates(package: str) -> Any:
     """Return a package's templates, and this one's; each is read once."""
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
-    return Environment(
+    made = Environment(
         loader=ChoiceLoader([PackageLoader(package), PackageLoader("calibrant.report")]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    made.filters["unbroken"] = unbroken
+    return made
 
 
 def _variables(colours: dict[str, str]) -> str:
