@@ -33,6 +33,7 @@ BESIDE = {
     "README.md": "index.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "security.md",
 }
 """Pages of the repository that the site has too."""
 PAGES = Path("pages.md")
@@ -54,7 +55,11 @@ SECTIONS = {
     "manual": ("Reference", "What everything is and does.", ["reference"]),
     "names": ("API", "Every public name, from its docstring.", ["api"]),
     "proofs": ("Theory", "A page for each theorem.", [*OVERVIEWS, "theory", "experiments"]),
-    "inside": ("Design", "How it is made, and why.", ["design", "contributing", "decisions"]),
+    "inside": (
+        "Design",
+        "How it is made, and why.",
+        ["design", "contributing", "security", "decisions"],
+    ),
 }
 """Title, introduction and pages of each section."""
 LINK = re.compile(r"(?<!!)\[(?P<text>[^]]*)\]\((?P<target>[^)\s]+)\)")

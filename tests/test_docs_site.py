@@ -127,6 +127,11 @@ def test_what_scrolls_on_a_screen_is_printed_whole() -> None:
         assert re.search(rf"{re.escape(scrolls)}[^{{}}]*{{[^}}]*overflow: visible", style)
 
 
+def test_the_security_policy_is_a_page_that_the_front_page_leads_to(source: Path) -> None:
+    assert (source / "security.md").read_text().startswith("# Security policy")
+    assert "](security.md)" in (source / "index.md").read_text()
+
+
 def test_notebooks_are_stored_without_outputs() -> None:
     notebooks = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
     assert len(notebooks) >= 2
